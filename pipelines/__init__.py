@@ -1,0 +1,1 @@
+"""Distributed algorithms over Zarr: a client and stores in, a store out."""

@@ -1,0 +1,325 @@
+"""The distances store (schema `distances/1`): a matrix of shortest distances that grows in two slots.
+
+A run writes its state to the slot that is not committed, chunk by chunk, and names that slot and the stage in the
+attribute `committed`, written last: that is the commit. Whatever kills the run, the committed slot stays whole and
+the run goes on from there. The last commit writes the result, compressed and checksummed, and the other slot goes.
+
+========== =================== ==========================================================================
+array      dtype, shape        meaning
+========== =================== ==========================================================================
+slot-0/1   distance (n, n)     checkpoint: unreachable as inside `gpuops` (`gpuops.numbers`), raw chunks
+slot-0/1   distance (S, n)     result: S = n, or the rows of `sources`; unreachable is +inf, or the integer
+                               dtype's maximum
+sources    int64 (S)           optional: the vertices of the rows; absent: row i is vertex i
+========== =================== ==========================================================================
+
+Every chunk is stored, also one that equals the fill value: a missing chunk is damage, not infinity.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+import zarr.errors
+
+from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
+from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.schema import (
+    StoreError,
+    check_array,
+    disk_errors,
+    new_store,
+    open_store,
+    remove_leftovers,
+    result_codecs,
+)
+
+SCHEMA = "distances/1"
+
+
+@dataclass(frozen=True)
+class Distances:
+    """A finished distances store, opened by `open_distances`. It pickles as its path."""
+
+    path: str
+    n: int
+    dtype: np.dtype
+    slot: str
+    graph_path: str
+    graph_digest: str
+    sources: np.ndarray | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns: (n, n), or (S, n) where only the rows of some sources are kept."""
+        return (self.n if self.sources is None else len(self.sources), self.n)
+
+    def __getitem__(self, selection: Any) -> np.ndarray:
+        """Any Zarr selection of the matrix, as NumPy."""
+        with _damage(self.path):
+            return np.asarray(_array(self.path, self.slot)[selection])
+
+    def row(self, source: int) -> np.ndarray:
+        """The distances from vertex `source` to every vertex, (n)."""
+        return self[self.row_of(source)]
+
+    def row_of(self, source: int) -> int:
+        """Which row holds the distances from vertex `source`; StoreError if none does."""
+        if not 0 <= source < self.n:
+            raise StoreError(f"{self.path}: no vertex {source}; there are 0 to {self.n - 1}")
+        if self.sources is None:
+            return source
+        found = np.flatnonzero(self.sources == source)
+        if found.size == 0:
+            raise StoreError(
+                f"{self.path}: holds the rows of {len(self.sources)} sources only, vertex {source} is not among them"
+            )
+        return int(found[0])
+
+    def row_vertices(self) -> np.ndarray:
+        """The vertex of each row, int64 (S)."""
+        return np.arange(self.n) if self.sources is None else self.sources
+
+    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+        """The matrix by whole chunk rows: (first row, block of rows), in order."""
+        array = _array(self.path, self.slot)
+        for start in range(0, self.shape[0], array.chunks[0]):
+            with _damage(self.path):
+                yield start, np.asarray(array[start : start + array.chunks[0]])
+
+    def graph(self, path: str | os.PathLike[str] | None = None) -> Graph:
+        """The graph the distances were computed from; `path` says where it is now, if it was moved."""
+        graph = open_graph(_locate_graph(self.path, self.graph_path) if path is None else path)
+        if graph.digest != self.graph_digest:
+            raise StoreError(f"{self.path} was computed from another graph than {graph.path}; name the right one")
+        return graph
+
+    def verify(self) -> None:
+        """Reread every chunk (its checksum is tested) and make sure none is missing."""
+        array = _array(self.path, self.slot)
+        if array.nchunks_initialized != array.nchunks:
+            missing = array.nchunks - array.nchunks_initialized
+            raise StoreError(f"{self.path}: {missing} of {array.nchunks} chunks are missing; compute it anew")
+        for _start, block in self.blocks():
+            if self.dtype.kind == "f" and np.isnan(block).any():
+                raise StoreError(f"{self.path}: holds NaN; compute it anew")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A distances store that is being computed: what the driver records and the workers write. Picklable."""
+
+    path: str
+    run_id: str
+    n: int
+    dtype: np.dtype
+    chunk: int
+    plan: dict[str, Any]
+    sources: tuple[int, ...] | None
+    stages: int
+    stage: int  # of the last commit; 0 when nothing is committed yet
+    slot: str | None  # the committed one
+
+    @property
+    def other_slot(self) -> str:
+        return "slot-0" if self.slot == "slot-1" else "slot-1"
+
+    def make_slot(self, *, result: bool) -> None:
+        """Create the slot that the next commit will name: a checkpoint, or the result."""
+        rows = len(self.sources) if result and self.sources is not None else self.n
+        with disk_errors(self.path):
+            group = open_store(self.path, SCHEMA, "r+")
+            group.create_array(
+                self.other_slot,
+                shape=(rows, self.n),
+                chunks=(max(1, min(self.chunk, rows)), max(1, min(self.chunk, self.n))),
+                dtype=self.dtype,
+                fill_value=outside_infinity(self.dtype).item(),
+                compressors=result_codecs(self.dtype) if result else None,
+                overwrite=True,
+                config={"write_empty_chunks": True},
+            )
+
+    def write_rows(self, start: int, values: np.ndarray) -> None:
+        """Write whole chunk rows of the slot in the making, from row `start`."""
+        with disk_errors(self.path):
+            _array(self.path, self.other_slot, "r+")[start : start + len(values)] = values
+
+    def read_rows(self, start: int, stop: int) -> np.ndarray:
+        """Rows of the committed checkpoint."""
+        assert self.slot is not None
+        with _damage(self.path):
+            return np.asarray(_array(self.path, self.slot)[start:stop])
+
+    def commit(self, stage: int) -> Run:
+        """Make the slot just written the committed one; at the last stage also drop the other. Returns the new run."""
+        with disk_errors(self.path):
+            group = open_store(self.path, SCHEMA, "r+")
+            if group.attrs.get("run_id") != self.run_id:
+                raise StoreError(f"{self.path}: another run took this store over; stop one of the two")
+            done = stage == self.stages
+            group.attrs.update({"committed": {"slot": self.other_slot, "stage": stage}, "complete": done})
+            if done and self.slot is not None:
+                del group[self.slot]
+            if done:
+                remove_leftovers(self.path)
+        return _with(self, stage=stage, slot=self.other_slot)
+
+
+def create_distances(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    *,
+    dtype: Any,
+    chunk: int,
+    stages: int,
+    plan: dict[str, Any],
+    sources: Sequence[int] | None = None,
+    overwrite: bool = False,
+) -> Run:
+    """Begin a distances store for `graph`; nothing is committed yet.
+
+    Parameters
+    ----------
+    chunk : edge of the square chunks
+    stages : the number of the stage whose commit completes the result
+    plan : what a resumed run must repeat (JSON), compared by `resume_distances`
+    sources : vertices whose rows the result keeps, None for all
+    """
+    dtype = np.dtype(dtype)
+    run_id = uuid.uuid4().hex
+    with new_store(path, overwrite) as group:
+        if sources is not None:
+            array = group.create_array("sources", shape=(len(sources),), dtype="int64")
+            array[:] = np.asarray(sources, dtype=np.int64)
+        group.attrs.update(
+            {
+                "schema": SCHEMA,
+                "n": graph.n,
+                "dtype": str(dtype),
+                "chunk": chunk,
+                "graph": {
+                    "path": graph.path,
+                    "relative": os.path.relpath(graph.path, os.path.abspath(path)),
+                    "digest": graph.digest,
+                },
+                "plan": plan,
+                "stages": stages,
+                "committed": None,
+                "complete": False,
+                "run_id": run_id,
+            }
+        )
+    return _run(path, run_id)
+
+
+def resume_distances(path: str | os.PathLike[str], graph: Graph) -> Run:
+    """Take over an unfinished store to go on from its last commit; StoreError if it is not of this graph.
+
+    A finished store is returned as it is (``stage == stages``).
+    """
+    group = open_store(path, SCHEMA, "r+")
+    recorded = _attribute(path, group, "graph")
+    if recorded["digest"] != graph.digest:
+        raise StoreError(f"{path}: was begun from another graph than {graph.path}; name the right one or start afresh")
+    run_id = uuid.uuid4().hex
+    if not group.attrs.get("complete"):
+        group.attrs["run_id"] = run_id
+        remove_leftovers(path)
+    return _run(path, run_id)
+
+
+def open_distances(path: str | os.PathLike[str]) -> Distances:
+    """Open a finished distances store and check its schema, shapes and dtypes.
+
+    Raises
+    ------
+    StoreError
+        It is missing, foreign, damaged or unfinished; the message says how to go on.
+    """
+    group = open_store(path, SCHEMA)
+    if not _attribute(path, group, "complete"):
+        done, total = progress(path)
+        recorded = _attribute(path, group, "graph")["path"]
+        raise StoreError(
+            f"{path}: unfinished, committed at stage {done} of {total}; "
+            f"go on with `tilepath apsp {recorded} {path} --resume`"
+        )
+    n, dtype = int(_attribute(path, group, "n")), np.dtype(_attribute(path, group, "dtype"))
+    slot, recorded = _attribute(path, group, "committed")["slot"], _attribute(path, group, "graph")
+    sources = np.asarray(group["sources"][:]) if "sources" in group else None
+    rows = n if sources is None else len(sources)
+    check_array(path, group, slot, (rows, n), DISTANCE_DTYPES)
+    check_array(path, group, slot, (rows, n), (dtype,))
+    return Distances(os.path.abspath(path), n, dtype, slot, _nearest(path, recorded), recorded["digest"], sources)
+
+
+def progress(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Stages committed and stages in all."""
+    group = open_store(path, SCHEMA)
+    committed = _attribute(path, group, "committed")
+    return (committed["stage"] if committed else 0), int(_attribute(path, group, "stages"))
+
+
+def _run(path: str | os.PathLike[str], run_id: str) -> Run:
+    group = open_store(path, SCHEMA)
+    committed = _attribute(path, group, "committed")
+    sources = tuple(group["sources"][:].tolist()) if "sources" in group else None
+    return Run(
+        path=os.path.abspath(path),
+        run_id=run_id,
+        n=int(_attribute(path, group, "n")),
+        dtype=np.dtype(_attribute(path, group, "dtype")),
+        chunk=int(_attribute(path, group, "chunk")),
+        plan=_attribute(path, group, "plan"),
+        sources=sources,
+        stages=int(_attribute(path, group, "stages")),
+        stage=committed["stage"] if committed else 0,
+        slot=committed["slot"] if committed else None,
+    )
+
+
+def _with(run: Run, **changes: Any) -> Run:
+    return Run(**{**run.__dict__, **changes})
+
+
+def _attribute(path: Any, group: zarr.Group, name: str) -> Any:
+    if name not in group.attrs:
+        raise StoreError(f"{path}: the attribute `{name}` is missing; the store is damaged, compute it anew")
+    return group.attrs[name]
+
+
+def _array(path: str, name: str, mode: str = "r") -> zarr.Array[Any]:
+    return zarr.open_array(os.path.join(path, name), mode=mode)
+
+
+def _nearest(path: str | os.PathLike[str], recorded: dict[str, str]) -> str:
+    """The graph relative to the store where it is still there (both were moved), else where it was."""
+    beside = os.path.normpath(os.path.join(os.path.abspath(path), recorded["relative"]))
+    return beside if os.path.isdir(beside) else recorded["path"]
+
+
+def _locate_graph(path: str, graph_path: str) -> str:
+    if not Path(graph_path).is_dir():
+        raise StoreError(f"{path}: its graph is no longer at {graph_path}; say where it is (--graph)")
+    return graph_path
+
+
+class _damage:
+    """Turn a chunk that does not decode into a StoreError."""
+
+    def __init__(self, path: str):
+        self.path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, RuntimeError | ValueError) and not isinstance(error, StoreError):
+            raise StoreError(f"{self.path}: a chunk is damaged ({error}); compute the store anew") from error

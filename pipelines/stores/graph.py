@@ -1,0 +1,402 @@
+"""The graph store (schema `graph/1`): a weighted directed multigraph in compressed sparse rows.
+
+========== ============== =================================================================================
+array      dtype, shape   meaning
+========== ============== =================================================================================
+indptr     int64 (n + 1)  arcs leaving u are indptr[u] : indptr[u + 1]
+indices    int32/64 (m)   heads; sorted within a row, equal heads in the order of the source
+weights    number (m)     in the natural dtype of the source
+labels     str (n)        optional: the source's own names of vertices
+coordinates float64 (n,2) optional: x, y or longitude, latitude
+through    bool (n)       optional: may the vertex lie inside a path? Absent: every vertex may
+========== ============== =================================================================================
+
+Vertices are 0-based in file order. An undirected edge stands twice, once in each direction, loops included.
+Parallel arcs and loops are kept. The `digest` attribute covers everything an answer depends on: n, the direction,
+the four arrays indptr, indices, weights and through.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import zarr
+
+from pipelines.stores.schema import (
+    CHUNK_BYTES,
+    StoreError,
+    check_array,
+    new_store,
+    open_store,
+    result_codecs,
+)
+
+SCHEMA = "graph/1"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph store, opened by `open_graph`: facts at hand, arrays read on demand. It pickles as its path."""
+
+    path: str
+    n: int
+    m: int
+    input_edges: int
+    directed: bool
+    simplified: bool
+    weight_dtype: np.dtype
+    weight_min: float
+    weight_max: float
+    weight_unit: str
+    source: str
+    digest: str
+    optional: frozenset[str]
+
+    def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """int64 offsets of rows `start` to `stop` (excluded), one more than there are rows."""
+        stop = self.n if stop is None else stop
+        return self._array("indptr")[start : stop + 1]
+
+    def rows(self, start: int = 0, stop: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The arcs leaving vertices `start` to `stop` (excluded) as CSR: indptr (from 0), indices, weights."""
+        indptr = self.indptr(start, stop)
+        arcs = slice(int(indptr[0]), int(indptr[-1]))
+        return indptr - indptr[0], self._array("indices")[arcs], self._array("weights")[arcs]
+
+    def labels(self) -> np.ndarray | None:
+        """The source's names of the vertices, str (n), or None."""
+        return self._optional("labels")
+
+    def coordinates(self) -> np.ndarray | None:
+        """Positions, float64 (n, 2), or None."""
+        return self._optional("coordinates")
+
+    def through(self) -> np.ndarray:
+        """bool (n): may the vertex lie inside a path? All true where the store does not say."""
+        mask = self._optional("through")
+        return np.ones(self.n, dtype=bool) if mask is None else mask
+
+    def vertex(self, name: str | int) -> int:
+        """The index of a vertex given by label or, where no label matches, by index; StoreError if there is none."""
+        if isinstance(name, str) and "labels" in self.optional:
+            labels = self.labels()
+            assert labels is not None
+            found = np.flatnonzero(labels == name)
+            if found.size > 1:
+                raise StoreError(f"{self.path}: {found.size} vertices are labelled {name!r}; name one by index")
+            if found.size == 1:
+                return int(found[0])
+        try:
+            index = int(name)
+        except ValueError:
+            index = -1
+        if not 0 <= index < self.n:
+            labelled = "its labels and " if "labels" in self.optional else ""
+            raise StoreError(f"{self.path}: no vertex {name!r}; give one of {labelled}the indices 0 to {self.n - 1}")
+        return index
+
+    def label(self, vertex: int) -> str:
+        """The label of a vertex, or its index as text."""
+        if "labels" not in self.optional:
+            return str(vertex)
+        return str(self._array("labels")[vertex])
+
+    def verify(self) -> None:
+        """Reread everything and compare with the recorded digest; StoreError names what differs."""
+        digest = _Digest(self.n, self.directed)
+        indptr = self.indptr()
+        if indptr[0] != 0 or indptr[-1] != self.m or np.any(np.diff(indptr) < 0):
+            raise StoreError(
+                f"{self.path}: `indptr` is not a rising sequence from 0 to {self.m}; import the graph anew"
+            )
+        digest.add("indptr", indptr)
+        for name in ("indices", "weights"):
+            array = self._array(name)
+            for start in range(0, self.m, array.chunks[0]):
+                piece = array[start : start + array.chunks[0]]
+                if name == "indices" and piece.size and not 0 <= piece.min() <= piece.max() < self.n:
+                    raise StoreError(f"{self.path}: `indices` points outside 0..{self.n - 1}; import the graph anew")
+                digest.add(name, piece)
+        if "through" in self.optional:
+            digest.add("through", self.through())
+        if digest.value() != self.digest:
+            raise StoreError(f"{self.path}: contents do not match the recorded digest; import the graph anew")
+
+    def _array(self, name: str) -> zarr.Array[Any]:
+        return zarr.open_array(os.path.join(self.path, name), mode="r")
+
+    def _optional(self, name: str) -> np.ndarray | None:
+        return np.asarray(self._array(name)[:]) if name in self.optional else None
+
+
+def open_graph(path: str | os.PathLike[str]) -> Graph:
+    """Open a graph store and check its schema, shapes and dtypes.
+
+    Raises
+    ------
+    StoreError
+        Naming the store, what is wrong with it and the cure.
+    """
+    group = open_store(path, SCHEMA)
+    attrs = dict(group.attrs)
+    try:
+        n, m = int(attrs["n"]), int(attrs["m"])
+        facts = Graph(
+            path=os.path.abspath(path),
+            n=n,
+            m=m,
+            input_edges=int(attrs["input_edges"]),
+            directed=bool(attrs["directed"]),
+            simplified=bool(attrs["simplified"]),
+            weight_dtype=np.dtype(str(attrs["weight_dtype"])),
+            weight_min=float(attrs["weight_min"]),
+            weight_max=float(attrs["weight_max"]),
+            weight_unit=str(attrs["weight_unit"]),
+            source=str(attrs["source"]),
+            digest=str(attrs["digest"]),
+            optional=frozenset(name for name in ("labels", "coordinates", "through") if name in group),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{path}: the attributes of the graph are damaged ({error!r}); import it anew") from error
+    check_array(path, group, "indptr", (n + 1,), ("int64",))
+    check_array(path, group, "indices", (m,), ("int32", "int64"))
+    check_array(path, group, "weights", (m,), (facts.weight_dtype,))
+    if "coordinates" in facts.optional:
+        check_array(path, group, "coordinates", (n, 2), ("float64",))
+    if "through" in facts.optional:
+        check_array(path, group, "through", (n,), ("bool",))
+    return facts
+
+
+@contextmanager
+def new_graph(
+    path: str | os.PathLike[str],
+    *,
+    n: int,
+    m: int,
+    weight_dtype: Any,
+    directed: bool = True,
+    input_edges: int | None = None,
+    simplified: bool = False,
+    weight_unit: str = "",
+    source: str = "",
+    overwrite: bool = False,
+) -> Iterator[GraphWriter]:
+    """Write a graph store from arcs that arrive sorted by tail; it appears when the block ends without an error.
+
+    ``with new_graph(path, n=..., m=..., weight_dtype=...) as writer:`` then `writer.append` until m arcs are
+    written, and `writer.annotate` for labels, coordinates and the through mask.
+
+    Parameters
+    ----------
+    path : path of the new store
+    n, m : number of vertices and of arcs (an undirected edge counts as two arcs)
+    weight_dtype : dtype of `weights`
+    directed : False promises that every edge is appended in both directions
+    input_edges : edges or arcs the source listed; default m
+    simplified : were parallel arcs and loops removed?
+    weight_unit, source : text for `tilepath info`
+    overwrite : replace a store of ours that stands at `path`
+
+    Raises
+    ------
+    StoreError
+        The path exists, or the disk is full.
+    ValueError
+        An arc is out of range, a weight is NaN or infinite, or the arcs are not m: a bug in the caller or input
+        that a reader let through.
+    """
+    attrs: dict[str, Any] = {
+        "n": n,
+        "m": m,
+        "input_edges": m if input_edges is None else input_edges,
+        "directed": directed,
+        "simplified": simplified,
+        "weight_dtype": str(np.dtype(weight_dtype)),
+        "weight_unit": weight_unit,
+        "source": source,
+    }
+    with new_store(path, overwrite) as group:
+        writer = GraphWriter(group, attrs)
+        yield writer
+        writer._finish()
+
+
+class GraphWriter:
+    """Takes the arcs of a new graph store in pieces of any size; made by `new_graph`."""
+
+    def __init__(self, group: zarr.Group, attrs: dict[str, Any]):
+        self.n, self.m = attrs["n"], attrs["m"]
+        self._group, self._attrs = group, attrs
+        self._weight_dtype = np.dtype(attrs["weight_dtype"])
+        index_dtype = np.dtype("int32" if self.n <= 2**31 else "int64")
+        self._indices = _Appender(group, "indices", self.m, index_dtype)
+        self._weights = _Appender(group, "weights", self.m, self._weight_dtype)
+        self._degrees = np.zeros(self.n, dtype=np.int64)
+        self._weight_min, self._weight_max = np.inf, -np.inf
+        self._last_tail = 0
+        self._through: np.ndarray | None = None
+
+    def append(self, tails: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
+        """Append arcs (three 1-d arrays of equal length) whose tails do not decrease."""
+        if tails.size == 0:
+            return
+        if tails[0] < self._last_tail or np.any(np.diff(tails) < 0):
+            raise ValueError("arcs must be appended in the order of their tails")
+        if tails[0] < 0 or tails[-1] >= self.n or indices.min() < 0 or indices.max() >= self.n:
+            raise ValueError(f"an arc points outside the vertices 0..{self.n - 1}")
+        if self._weight_dtype.kind == "f" and not np.isfinite(weights).all():
+            raise ValueError("a weight is NaN or infinite; leave out arcs that do not exist")
+        self._last_tail = int(tails[-1])
+        first = int(tails[0])
+        counts = np.bincount(tails - first)
+        self._degrees[first : first + counts.size] += counts
+        self._weight_min = min(self._weight_min, weights.min().item())
+        self._weight_max = max(self._weight_max, weights.max().item())
+        self._indices.append(indices)
+        self._weights.append(weights)
+
+    def annotate(
+        self,
+        *,
+        labels: np.ndarray | None = None,
+        coordinates: np.ndarray | None = None,
+        through: np.ndarray | None = None,
+    ) -> None:
+        """Add what is known of the vertices: labels (n), coordinates (n, 2), through (n)."""
+        self._through = through
+        if labels is not None:
+            self._whole("labels", np.asarray(labels, dtype=object), str)
+        if coordinates is not None:
+            self._whole("coordinates", np.asarray(coordinates, dtype=np.float64), np.float64)
+        if through is not None:
+            self._whole("through", np.asarray(through, dtype=bool), bool)
+
+    def _finish(self) -> None:
+        written = self._indices.finish()
+        self._weights.finish()
+        if written != self.m:
+            raise ValueError(f"{written} arcs were appended, {self.m} were announced")
+        indptr = np.concatenate([[0], np.cumsum(self._degrees)]).astype(np.int64)
+        self._whole("indptr", indptr, np.int64)
+        digest = _Digest(self.n, self._attrs["directed"])
+        digest.add("indptr", indptr)
+        digest.join("indices", self._indices.digest)
+        digest.join("weights", self._weights.digest)
+        if self._through is not None:
+            digest.add("through", np.asarray(self._through, dtype=bool))
+        empty = self.m == 0
+        self._group.attrs.update(
+            {
+                **self._attrs,
+                "weight_min": 0.0 if empty else self._weight_min,
+                "weight_max": 0.0 if empty else self._weight_max,
+                "digest": digest.value(),
+                "schema": SCHEMA,
+            }
+        )
+
+    def _whole(self, name: str, values: np.ndarray, dtype: Any) -> None:
+        if values.shape[0] not in (self.n, self.n + 1):
+            raise ValueError(f"{name} has {values.shape[0]} entries for {self.n} vertices")
+        rows = max(1, min(values.shape[0], CHUNK_BYTES // (8 * max(1, values[:1].size))))
+        array = self._group.create_array(
+            name,
+            shape=values.shape,
+            chunks=(rows, *values.shape[1:]),
+            dtype=dtype,
+            config={"write_empty_chunks": True},
+        )
+        if values.size:
+            array[:] = values
+
+
+def write_graph(
+    path: str | os.PathLike[str],
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    weights: np.ndarray,
+    *,
+    labels: np.ndarray | None = None,
+    coordinates: np.ndarray | None = None,
+    through: np.ndarray | None = None,
+    **facts: Any,
+) -> Graph:
+    """Write a graph that is in memory as CSR; `facts` are the keywords of `new_graph`. Returns it opened."""
+    n = len(indptr) - 1
+    tails = np.repeat(np.arange(n), np.diff(indptr))
+    order = np.lexsort((indices, tails))
+    weights = np.asarray(weights)
+    with new_graph(path, n=n, m=len(indices), weight_dtype=weights.dtype, **facts) as writer:
+        writer.append(tails, np.asarray(indices)[order], weights[order])
+        writer.annotate(labels=labels, coordinates=coordinates, through=through)
+    return open_graph(path)
+
+
+class _Appender:
+    """A 1-d array written by whole chunks, so that no chunk is ever read back or written twice."""
+
+    def __init__(self, group: zarr.Group, name: str, size: int, dtype: np.dtype):
+        chunk = max(1, min(size, CHUNK_BYTES // dtype.itemsize))
+        self._array = group.create_array(
+            name,
+            shape=(size,),
+            chunks=(chunk,),
+            dtype=dtype,
+            compressors=result_codecs(dtype),
+            config={"write_empty_chunks": True},
+        )
+        self._chunk, self._dtype = chunk, dtype
+        self._pending: list[np.ndarray] = []
+        self._held = self._written = 0
+        self.digest = hashlib.blake2b(digest_size=16)
+
+    def append(self, values: np.ndarray) -> None:
+        values = np.ascontiguousarray(values, dtype=self._dtype)
+        self.digest.update(values.view(np.uint8).data)
+        self._pending.append(values)
+        self._held += values.size
+        if self._held >= self._chunk:
+            self._flush(self._held // self._chunk * self._chunk)
+
+    def finish(self) -> int:
+        if self._held:
+            self._flush(self._held)
+        return self._written
+
+    def _flush(self, count: int) -> None:
+        values = np.concatenate(self._pending)
+        if self._written + count > self._array.shape[0]:
+            raise ValueError("more arcs were appended than announced")
+        self._array[self._written : self._written + count] = values[:count]
+        self._pending = [values[count:]]
+        self._written += count
+        self._held -= count
+
+
+class _Digest:
+    """blake2b over the arrays of a graph, each fed in pieces of any size."""
+
+    def __init__(self, n: int, directed: bool):
+        self._head = f"{SCHEMA} n={n} directed={directed}"
+        self._parts: dict[str, Any] = {}
+
+    def add(self, name: str, values: np.ndarray) -> None:
+        part = self._parts.setdefault(name, hashlib.blake2b(digest_size=16))
+        part.update(np.ascontiguousarray(values).view(np.uint8).data)
+
+    def join(self, name: str, part: Any) -> None:
+        self._parts[name] = part
+
+    def value(self) -> str:
+        parts = {name: part.hexdigest() for name, part in self._parts.items()}
+        for name in ("indices", "weights"):  # absent when there is no arc
+            parts.setdefault(name, hashlib.blake2b(digest_size=16).hexdigest())
+        text = self._head + "".join(f" {name}={parts[name]}" for name in sorted(parts))
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
