@@ -1,0 +1,317 @@
+"""Start a Dask cluster on this machine: one worker per GPU, or CPU workers.
+
+Without GPUs one worker lives in this very process. That starts in milliseconds and moves nothing between
+processes, and Numba inside it uses every core. Worker processes cost most of a second, and are what a test
+needs that kills workers, or a machine with several sockets.
+
+Every worker has one thread: tasks change state in place, and Numba or the GPU is what runs in parallel.
+GPU workers carry the Dask resource ``GPU: 1``; by it the pipelines know what kind of device they run on.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import numbers
+import time
+import warnings
+from contextlib import suppress
+from typing import Any
+
+from dask.system import CPU_COUNT
+from dask.utils import parse_bytes
+from distributed import Client, LocalCluster, Worker
+
+from clusters import gpus
+from clusters.errors import ClusterError
+from clusters.nanny import TidyNanny
+from clusters.settings import in_force
+
+_DEVICES = ("auto", "cpu", "gpu", "cuda")
+_PROTOCOLS = ("tcp", "ucx")
+# Options of Dask's cluster classes that would break the rules above, and what to say instead.
+_OWNED = {
+    "n_workers": "use workers=",
+    "threads_per_worker": "workers have one thread each, since tasks change state in place",
+    "worker_class": "worker processes are started by a nanny of this package",
+    "asynchronous": "the client is a blocking one",
+    "device_memory_limit": "resident arrays must not be spilled",
+    "dashboard_address": "use dashboard=",
+    "CUDA_VISIBLE_DEVICES": "set the environment variable",
+}
+
+
+class ClusterClient(Client):
+    """A client that owns its cluster: closing the one closes the other."""
+
+    def close(self, timeout: float = 30) -> None:
+        """Close the client, then its cluster with all worker processes; a second call does nothing.
+
+        Parameters
+        ----------
+        timeout : float
+            Seconds to wait for either.
+
+        Raises
+        ------
+        TimeoutError
+            If workers do not stop in time; they are killed when this process ends.
+        """
+        try:
+            super().close(timeout)
+        finally:
+            if self.cluster is not None:
+                self.cluster.close(timeout)
+
+
+def start(
+    device: str = "auto",
+    workers: int | None = None,
+    processes: bool | None = None,
+    protocol: str | None = None,
+    memory_limit: int | float | str | None = 0,
+    *,
+    dashboard: bool | str = False,
+    timeout: float = 60,
+    **options: Any,
+) -> ClusterClient:
+    """Start a cluster on this machine and return its client.
+
+    Use it as ``with start() as client:``, or call ``client.close()``; both end the cluster. A script that
+    may start worker processes calls it under ``if __name__ == "__main__":``.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "gpu", "cuda"}
+        "auto" takes the GPUs if there are any and the packages to use them, else the CPU. "cuda" is "gpu".
+    workers : int, optional
+        CPU: number of workers, 1 if not given. GPU: number of GPUs to use, all visible ones if not given.
+    processes : bool, optional
+        CPU: whether workers are processes of their own, each with its share of the cores for Numba (a
+        ``NUMBA_NUM_THREADS`` set in the environment wins), or live in this process (the default). GPU
+        workers always are processes.
+    protocol : {"tcp", "ucx"}, optional
+        How workers talk to each other: "tcp" if not given (within one process: no transport at all). "ucx"
+        uses NVLink and InfiniBand, for GPU workers only, and gives 80% of each GPU to a memory pool, CuPy's
+        arrays included (``rmm_pool_size=`` changes the share).
+    memory_limit : int, float, str or None
+        CPU: bytes, fraction of the machine's memory, text such as "8 GiB", or "auto", for each worker; a
+        worker process near it is restarted. 0 or None: no limit. GPU workers take none.
+    dashboard : bool or str
+        True serves Dask's dashboard at 127.0.0.1:8787, a text at the address it names (":0": any port).
+        ``client.dashboard_link`` tells where.
+    timeout : float
+        Seconds within which all workers must be there.
+    **options
+        Handed to `dask_cuda.LocalCUDACluster` or `distributed.LocalCluster`.
+
+    Returns
+    -------
+    ClusterClient
+        A `distributed.Client` whose workers are all there.
+
+    Raises
+    ------
+    ValueError
+        If an argument is none of its allowed values, or does not go with another.
+    ClusterError
+        If GPUs are asked for and a driver, a GPU or a package is missing, if the dashboard's package is
+        missing, if the calling script is not guarded, or if the workers do not all start in time.
+
+    Warns
+    -----
+    UserWarning
+        If "auto" finds GPUs and takes the CPU because a package is missing.
+    """
+    _refuse_unguarded_script()
+    _check(device, workers, processes, protocol, memory_limit, dashboard, timeout, options)
+    if _use_gpus(device):
+        build, count, options = _plan_gpu(workers, processes, protocol, memory_limit, options)
+    else:
+        build, count, options = _plan_cpu(workers, processes, protocol, memory_limit, options)
+    _serve_http(dashboard, options)
+    if options["worker_class"] is TidyNanny:
+        options["start_timeout"] = timeout  # constructing the cluster waits for the worker processes
+    with in_force({"NUMBA_NUM_THREADS": max(1, CPU_COUNT // count)}):
+        return _connect(_construct(build, options, timeout), count, timeout)
+
+
+def _refuse_unguarded_script() -> None:
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise ClusterError(
+            "start() was called while a worker process was being started. Worker processes import the main"
+            ' script once more, so a script must call start() under `if __name__ == "__main__":`, or every'
+            " worker would start a cluster of its own"
+        )
+
+
+def _check(
+    device: Any,
+    workers: Any,
+    processes: Any,
+    protocol: Any,
+    memory_limit: Any,
+    dashboard: Any,
+    timeout: Any,
+    options: dict[str, Any],
+) -> None:
+    if device not in _DEVICES:
+        raise ValueError(f"device={device!r}: must be one of {', '.join(map(repr, _DEVICES))}")
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, numbers.Integral) or workers < 1):
+        raise ValueError(f"workers={workers!r}: must be a whole number of at least 1, or None")
+    if processes not in (None, True, False):
+        raise ValueError(f"processes={processes!r}: must be True, False or None")
+    if protocol is not None and protocol not in _PROTOCOLS:
+        raise ValueError(f"protocol={protocol!r}: must be one of {', '.join(map(repr, _PROTOCOLS))}, or None")
+    if not _is_memory_limit(memory_limit):
+        raise ValueError(
+            f"memory_limit={memory_limit!r}: must be bytes, a fraction of the machine's memory, a text such as"
+            " '8 GiB', 'auto', or 0 or None for no limit"
+        )
+    if not isinstance(dashboard, bool | str):
+        raise ValueError(f"dashboard={dashboard!r}: must be True, False or an address such as ':8787'")
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
+        raise ValueError(f"timeout={timeout!r}: must be a positive number of seconds")
+    for name in sorted(_OWNED.keys() & options.keys()):
+        raise ValueError(f"{name}={options[name]!r} is not an option of start(): {_OWNED[name]}")
+
+
+def _is_memory_limit(value: Any) -> bool:
+    if value is None or value == "auto":
+        return True
+    if isinstance(value, str):
+        try:
+            return parse_bytes(value) >= 0
+        except ValueError:
+            return False
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _use_gpus(device: str) -> bool:
+    if device == "cpu" or (device == "auto" and not gpus.visible()):
+        return False
+    lack = gpus.missing()
+    if lack is None:
+        return True
+    if device != "auto":
+        raise ClusterError(f"device={device!r}: {lack}")
+    warnings.warn(
+        f"this machine has GPUs, and the run takes the CPU: {lack}; device='cpu' asks for the CPU", stacklevel=3
+    )
+    return False
+
+
+def _plan_gpu(
+    workers: int | None,
+    processes: bool | None,
+    protocol: str | None,
+    memory_limit: int | float | str | None,
+    options: dict[str, Any],
+) -> tuple[Any, int, dict[str, Any]]:
+    if processes is False:
+        raise ValueError("processes=False: GPU workers are processes; drop it, or say device='cpu'")
+    if memory_limit:
+        raise ValueError(f"memory_limit={memory_limit!r}: GPU workers take none, Dask would spill; say device='cpu'")
+    found = gpus.visible()
+    count = len(found) if workers is None else int(workers)
+    if count > len(found):
+        raise ValueError(f"workers={workers}: there are {len(found)} GPUs, and each worker takes one")
+    if protocol == "ucx":
+        lack = gpus.missing_for_ucx()
+        if lack is not None:
+            raise ClusterError(f"protocol='ucx': {lack}")
+        # A peer maps another's memory once per buffer, which takes up to a fraction of a second: with a pool
+        # there is one buffer. The asynchronous pool cannot be mapped.
+        options = {"rmm_pool_size": 0.8, "rmm_allocator_external_lib_list": "cupy", **options}
+
+    from dask_cuda import LocalCUDACluster  # brings CUDA's bindings, which only GPU machines have
+
+    plan = {
+        "CUDA_VISIBLE_DEVICES": found[:count],
+        "n_workers": count,
+        "threads_per_worker": 1,
+        "worker_class": TidyNanny,
+        "protocol": protocol or "tcp",
+        # No limits, hence no spilling: workers keep plain dicts.
+        "memory_limit": 0,
+        "device_memory_limit": None,
+    }
+    resources = {"GPU": 1, **options.pop("resources", {})}
+    return LocalCUDACluster, count, {**options, **plan, "resources": resources}
+
+
+def _plan_cpu(
+    workers: int | None,
+    processes: bool | None,
+    protocol: str | None,
+    memory_limit: int | float | str | None,
+    options: dict[str, Any],
+) -> tuple[Any, int, dict[str, Any]]:
+    if protocol == "ucx":
+        raise ValueError("protocol='ucx': for GPU workers only, and this cluster runs on the CPU; use 'tcp'")
+    count = 1 if workers is None else int(workers)
+    plan = {
+        "n_workers": count,
+        "threads_per_worker": 1,
+        "processes": bool(processes),
+        "worker_class": TidyNanny if processes else Worker,
+        "protocol": protocol,
+        "memory_limit": memory_limit,
+    }
+    return LocalCluster, count, {**options, **plan}
+
+
+def _serve_http(dashboard: bool | str, options: dict[str, Any]) -> None:
+    """Decide on the dashboard; without one the scheduler still answers health checks, on a port of its own.
+
+    Dask's own way to switch it off, ``dashboard_address=None``, binds port 8787 all the same and warns when a
+    second cluster finds it taken.
+    """
+    if dashboard:
+        try:
+            import distributed.dashboard.scheduler  # noqa: F401
+        except ImportError as error:
+            raise ClusterError(
+                f"dashboard={dashboard!r}: {error}; pip install 'tilepath[dashboard]', or leave it out"
+            ) from error
+    address = dashboard if isinstance(dashboard, str) and dashboard else "127.0.0.1:8787"
+    options["dashboard_address"] = address if dashboard else "127.0.0.1:0"
+    options["scheduler_kwargs"] = {**(options.get("scheduler_kwargs") or {}), "dashboard": bool(dashboard)}
+
+
+def _construct(build: Any, options: dict[str, Any], timeout: float) -> Any:
+    began = time.monotonic()
+    cluster = build.__new__(build)  # apart from __init__, so that what fails half-way can be closed
+    try:
+        cluster.__init__(**options)
+        return cluster
+    except BaseException as error:
+        if getattr(cluster, "scheduler", None) is not None:
+            with suppress(Exception):
+                cluster.close(timeout=30)
+        # TypeError: an option that Dask does not know.
+        if isinstance(error, TypeError) or not isinstance(error, Exception):
+            raise
+        late = f"not all workers came up within {timeout:g} s; a slow machine may need a longer timeout="
+        reason = late if time.monotonic() - began > timeout else str(error).rstrip(".")
+        raise ClusterError(
+            f"the cluster did not start: {reason}. What worker processes said is on stderr. A script must call"
+            ' start() under `if __name__ == "__main__":`'
+        ) from error
+
+
+def _connect(cluster: Any, count: int, timeout: float) -> ClusterClient:
+    """Return the client once all workers are there: Dask would carry on with fewer, for ever."""
+    client = None
+    try:
+        client = ClusterClient(cluster)
+        client.wait_for_workers(count, timeout)
+        return client
+    except BaseException as error:
+        with suppress(Exception):
+            (cluster if client is None else client).close(timeout=30)
+        if not isinstance(error, Exception):
+            raise
+        raise ClusterError(
+            f"not all of the {count} workers came up within {timeout:g} s: {error}. See what they said on stderr, or"
+            " give a longer timeout="
+        ) from error

@@ -1,0 +1,222 @@
+"""Joining clusters that others started: waiting, the check of their settings, and the recipes for SLURM."""
+
+import contextlib
+import json
+import math
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+from distributed import LocalCluster
+
+from clusters import CONFIG_FILE, ClusterError, join
+from clusters.batch import _check_settings
+from clusters.settings import in_force
+
+RECIPES = Path(__file__).parents[2] / "scripts" / "slurm"
+ROOT = Path(__file__).parents[2]
+DASK = [sys.executable, "-m", "dask"]
+
+
+def environment(**more):
+    return {**os.environ, "PYTHONPATH": str(ROOT), **{name: str(value) for name, value in more.items()}}
+
+
+@contextlib.contextmanager
+def batch_cluster(file, **env):
+    """A scheduler and a worker as a batch job starts them, in processes of their own."""
+    common = f"--scheduler-file {file} --host 127.0.0.1 --no-dashboard --dashboard-address :0"
+    commands = [f"scheduler --port 0 {common}", f"worker --nthreads 1 --memory-limit 0 {common}"]
+    started = [
+        subprocess.Popen(
+            [*DASK, *command.split()],
+            env=environment(DASK_TEMPORARY_DIRECTORY=file.parent, **env),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        for command in commands
+    ]
+    try:
+        yield
+    finally:
+        for process in started:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@contextlib.contextmanager
+def listening(**options):
+    with LocalCluster(n_workers=1, processes=False, protocol="tcp", dashboard_address=":0", **options) as cluster:
+        yield cluster
+
+
+def test_join_by_scheduler_file_waits_for_the_cluster_and_leaves_it_running(tmp_path):
+    file = tmp_path / "scheduler.json"
+    with batch_cluster(file, DASK_CONFIG=CONFIG_FILE), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with join(file, timeout=60) as client:  # long before there is a file
+            assert client.submit(math.sqrt, 4).result() == 2
+            (memory,) = client.run(lambda dask_worker: dask_worker.memory_manager.memory_pause_fraction).values()
+            assert memory is False
+        address = json.loads(file.read_text())["address"]
+        with join(address=address, workers=1, timeout=30) as client:
+            assert len(client.nthreads()) == 1
+        with pytest.raises(ClusterError, match=r"1 of 2 workers came to tcp://.*job steps"):
+            join(file, workers=2, timeout=0.5)
+
+
+def test_settings_of_dask_are_refused_and_the_cure_is_named():
+    threads = set(threading.enumerate())
+    with listening(threads_per_worker=1) as cluster:
+        with pytest.raises(ClusterError) as refusal:
+            join(address=cluster.scheduler_address)
+        assert [name for name in cluster.scheduler.clients if name != "fire-and-forget"] == []
+    message = str(refusal.value)
+    assert "work-stealing is on, must be off; allowed-failures is 3, must be 0" in message
+    assert f"export DASK_CONFIG={CONFIG_FILE}" in message
+    assert set(threading.enumerate()) <= threads
+
+
+def test_workers_with_several_threads_are_refused():
+    with in_force({}), listening(threads_per_worker=2) as cluster:
+        with pytest.raises(ClusterError, match=r"1 workers have several threads .*: 2.*--nthreads 1"):
+            join(address=cluster.scheduler_address)
+
+
+def test_settings_that_cost_time_are_warned_of():
+    found = {
+        "work-stealing": False,
+        "worker-saturation": 1.1,
+        "allowed-failures": 0,
+        "no-workers-timeout": None,
+    }
+    with pytest.warns(UserWarning, match=r"worker-saturation is 1.1.*no-workers-timeout is not set.*DASK_CONFIG"):
+        _check_settings(found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _check_settings({**found, "worker-saturation": math.inf, "no-workers-timeout": 60})
+
+
+@pytest.mark.parametrize(
+    ("content", "lack"), [(None, "it does not exist"), ("", "it holds no scheduler's address"), ("[1]", "holds no")]
+)
+def test_a_scheduler_file_that_never_comes(tmp_path, content, lack):
+    file = tmp_path / "scheduler.json"
+    if content is not None:
+        file.write_text(content)
+    began = time.monotonic()
+    with pytest.raises(ClusterError, match=f"{lack}.*dask scheduler --scheduler-file.*timeout="):
+        join(file, timeout=0.3)
+    assert time.monotonic() - began < 5
+
+
+def test_a_scheduler_file_of_an_earlier_job(tmp_path):
+    file = tmp_path / "scheduler.json"
+    file.write_text(json.dumps({"address": "tcp://127.0.0.1:9"}))
+    with pytest.raises(ClusterError, match=r"no scheduler answers at tcp://127.0.0.1:9.*left over from an earlier"):
+        join(file, timeout=0.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "exactly one"),
+        ({"scheduler_file": "f", "address": "tcp://127.0.0.1:1"}, "exactly one"),
+        ({"address": "tcp://127.0.0.1:1", "timeout": -1}, "timeout=-1: must be a positive"),
+        ({"address": "tcp://127.0.0.1:1", "workers": 0}, "workers=0: must be a whole number"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        join(**arguments)
+
+
+def script(path, text):
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+@pytest.mark.parametrize(("status", "recipe"), [(3, "apsp_cpu.sbatch"), (0, "apsp_gpu.sbatch")])
+def test_a_recipe_runs_its_command_on_a_full_cluster_and_returns_its_status(tmp_path, status, recipe):
+    """SLURM's and dask-cuda's commands are played: each starts the plain one on this machine, once per node."""
+    script(
+        tmp_path / "srun",
+        "#!/bin/bash\n"
+        "n=$SLURM_JOB_NUM_NODES\n"
+        "while [[ $1 == --* ]]; do [[ $1 == --nodes=1 ]] && n=1; shift; done\n"
+        'for ((i = 0; i < n; i++)); do "$@" & done\n'
+        "wait\n",
+    )
+    script(
+        tmp_path / "dask",
+        f"#!{sys.executable}\n"
+        "import sys\n"
+        "from dask.__main__ import main\n"
+        "if __name__ == '__main__':\n"
+        "    if sys.argv[1] == 'cuda':\n"  # one worker for each of the two GPUs of a node, without the GPUs
+        "        del sys.argv[1]\n"
+        "        limit = sys.argv.index('--device-memory-limit')\n"
+        "        del sys.argv[limit : limit + 2]\n"
+        "        sys.argv += ['--nworkers', '2']\n"
+        "    main()\n",
+    )
+    script(
+        tmp_path / "tilepath",
+        f"#!{sys.executable}\n"
+        "import os, sys\n"
+        "from clusters import join\n"
+        "def ask(dask_worker):\n"
+        "    limit = dask_worker.memory_manager.memory_limit\n"
+        "    return os.environ['NUMBA_NUM_THREADS'], limit, dask_worker.state.total_resources\n"
+        "with join(sys.argv[sys.argv.index('--scheduler-file') + 1]) as client:\n"
+        "    print(sys.argv[1:4], *client.run(ask).values())\n"
+        f"sys.exit({status})\n",
+    )
+    with open(tmp_path / "log", "w") as log:
+        job = subprocess.Popen(
+            ["bash", RECIPES / recipe, "graph.zarr", "distances.zarr"],
+            env=environment(
+                PATH=f"{tmp_path}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+                DASK_TEMPORARY_DIRECTORY=tmp_path,
+                SLURM_JOB_ID=17,
+                SLURM_JOB_NUM_NODES=2,
+                SLURM_SUBMIT_DIR=tmp_path,
+                SLURM_CPUS_PER_TASK=4,
+                SLURM_GPUS_ON_NODE=2,
+            ),
+            cwd=tmp_path,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            result = job.wait(60)
+        finally:
+            os.killpg(job.pid, signal.SIGKILL)  # as SLURM does
+            job.wait()
+    said = (tmp_path / "log").read_text()
+    assert result == status, said
+    assert "['apsp', 'graph.zarr', 'distances.zarr']" in said
+    gpu = recipe == "apsp_gpu.sbatch"
+    assert said.count("('2', None, {'GPU': 1" if gpu else "('4', None, {}") == (4 if gpu else 2), said
+    assert not (tmp_path / "scheduler-17.json").exists()
+
+
+def test_the_settings_file_is_one_that_dask_reads():
+    read = "import dask, json; print(json.dumps(dask.config.get('distributed.scheduler')))"
+    out = subprocess.run(
+        [sys.executable, "-c", read], env=environment(DASK_CONFIG=CONFIG_FILE), capture_output=True, check=True
+    )
+    scheduler = json.loads(out.stdout)
+    assert scheduler["work-stealing"] is False
+    assert scheduler["allowed-failures"] == 0
