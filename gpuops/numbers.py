@@ -3,9 +3,9 @@
 Floats use ``+inf`` everywhere. Integers have no infinity, and the dtype's maximum cannot stand for it inside a
 min-plus product, where adding to it would wrap. Inside, unreachable is therefore INF = 2^30 - 1 for int32 and
 2^14 - 1 for int16: INF + INF still fits. INF plus a negative weight is a little less than INF, so every value from
-INF / 2 upwards counts as unreachable, which is sound as long as |distance| < INF / 4 for signed weights and
-< INF / 2 for non-negative ones (`distance_limit`). Stores and answers use the dtype's maximum instead, which no
-reader can mistake for a distance.
+INF / 2 upwards counts as unreachable. That is sound while distances stay below INF / 2 (`distance_limit`), or with
+negative weights, where an unreachable entry is INF plus a piece of path on either side of a gap, within +-INF / 4.
+Stores and answers use the dtype's maximum instead, which no reader can mistake for a distance.
 """
 
 from __future__ import annotations
@@ -43,16 +43,10 @@ def outside_infinity(dtype: Any) -> Any:
     return infinity(dtype) if dtype.kind == "f" else dtype.type(np.iinfo(dtype).max)
 
 
-def distance_limit(dtype: Any, *, signed: bool) -> float:
-    """Distances must stay below this in absolute value; `signed`: some weight is negative.
-
-    With negative weights an unreachable entry is INF plus a piece of path on either side of the gap, each at
-    least -limit, and has to stay above INF / 2.
-    """
+def distance_limit(dtype: Any) -> float:
+    """Non-negative distances must stay below this: the largest float, or half of the inside infinity."""
     dtype = check_dtype(dtype)
-    if dtype.kind == "f":
-        return float(np.finfo(dtype).max)
-    return float(infinity(dtype)) / (4 if signed else 2)
+    return float(np.finfo(dtype).max) if dtype.kind == "f" else float(infinity(dtype)) / 2
 
 
 def to_outside(distances: Any) -> Any:

@@ -379,4 +379,4 @@ def _until(condition, seconds=30):
 
 def _environment():
     root = os.path.dirname(os.path.dirname(local.__file__))
-    return {**os.environ, "PYTHONPATH": root}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}

@@ -1,0 +1,47 @@
+"""What the operations ask of their arguments: which library, which dtype, how they lie in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuops.numbers import check_dtype
+
+
+def is_cupy(array: Any) -> bool:
+    return type(array).__module__.partition(".")[0] == "cupy"
+
+
+def check_matrices(**matrices: Any) -> None:
+    """Refuse anything but matrices of one library, one distance dtype and one device; the names are for errors."""
+    for name, matrix in matrices.items():
+        if not (isinstance(matrix, np.ndarray) or is_cupy(matrix)):
+            raise TypeError(f"{name} is a {type(matrix).__name__}; pass a NumPy or a CuPy array")
+        if matrix.ndim != 2:
+            raise ValueError(f"{name} has {matrix.ndim} dimensions; pass a matrix")
+    (first_name, first), *others = matrices.items()
+    check_dtype(first.dtype)
+    for name, matrix in others:
+        if is_cupy(matrix) != is_cupy(first):
+            raise TypeError(
+                f"{first_name} and {name} are arrays of NumPy and of CuPy; move one with cupy.asarray or cupy.asnumpy"
+            )
+        if matrix.dtype != first.dtype:
+            raise TypeError(f"{first_name} is {first.dtype} and {name} is {matrix.dtype}; give them one dtype")
+        if is_cupy(matrix) and matrix.device != first.device:
+            raise ValueError(f"{first_name} is on {first.device} and {name} on {matrix.device}; move one of them")
+
+
+def has_contiguous_rows(matrix: Any) -> bool:
+    """Are the elements of a row neighbours in memory? Rows may lie any distance apart."""
+    return matrix.shape[1] <= 1 or matrix.strides[1] == matrix.itemsize
+
+
+def same_view(x: Any, y: Any) -> bool:
+    """Are x and y, of one shape and dtype, the same elements in the same order?"""
+    return _address(x) == _address(y) and x.strides == y.strides
+
+
+def _address(array: Any) -> int:
+    return int(array.data.ptr if is_cupy(array) else array.ctypes.data)

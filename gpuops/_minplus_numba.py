@@ -1,0 +1,160 @@
+"""Min-plus products on the CPU: panels in cache, and a tile of C in vector registers while p passes by.
+
+Numba's own loops keep C in memory, and on AVX-512 machines LLVM vectorizes them with half registers (it tunes for
+256 bits); together that costs half of the speed. So the innermost loop is written in LLVM IR with explicit vectors.
+Where the machine has narrower registers, LLVM splits the vectors, and the result is the same.
+
+Everything compiled stands in this one file: Numba's cache forgets a function when its own file changes, not when a
+file does that it was inlined from.
+
+K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008.
+"""
+
+from __future__ import annotations
+
+import functools
+from itertools import product
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import binding, ir  # type: ignore[import-untyped]
+from numba import njit
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+_FEATURES = binding.get_host_cpu_features()
+_VECTOR_BYTES = 64 if _FEATURES.get("avx512f") else 32 if _FEATURES.get("avx2") else 16
+_VECTORS = 2
+
+# ROWS x 2 accumulators, two vectors of B, one broadcast of A and one sum: 32 registers hold 8 rows, 16 hold 4.
+ROWS = 8 if _FEATURES.get("avx512f") or _FEATURES.get("neon") else 4
+
+# A task is 128 rows and 512 or more columns of C, 128 deep at a time: its piece of A (64 KiB of float32) stays in the
+# second-level cache, and the panel of B that meets it (16 KiB) in the first.
+TASK_A_PANELS = 128 // ROWS
+TASK_B_PANELS = 16
+_DEPTH = 128
+
+
+def tile_columns(itemsize: int) -> int:
+    """How many columns of C one register tile covers."""
+    return _VECTORS * _VECTOR_BYTES // itemsize
+
+
+@functools.cache
+def compile_for(dtype: np.dtype) -> tuple[Any, Any]:
+    """`_pack` and `_relax_tiles` for one dtype.
+
+    One signature for every layout, else each combination of contiguous and strided would be compiled anew.
+    """
+    scalar = numba.from_dtype(dtype)
+    matrix, operand = types.Array(scalar, 2, "A"), types.Array(scalar, 2, "A", readonly=True)
+    panels, index = types.Array(scalar, 3, "C"), types.intp
+    return (
+        njit(types.void(panels, operand, index), nogil=True, cache=True)(_pack),
+        njit(types.void(matrix, panels, panels, index, index), nogil=True, cache=True)(_relax_tiles),
+    )
+
+
+def _pack(panels, x, first):
+    """Copy columns of x, (depth, any), into TASK_B_PANELS panels from `first` on; panels: (count, depth, width)."""
+    count, depth, width = panels.shape
+    for panel in range(first, min(first + TASK_B_PANELS, count)):
+        start = panel * width
+        inside = min(width, x.shape[1] - start)
+        for p in range(depth):
+            for s in range(inside):
+                panels[panel, p, s] = x[p, start + s] + 0  # turns -0.0 into +0.0
+            for s in range(inside, width):
+                panels[panel, p, s] = 0  # what it meets is not stored
+
+
+def _relax_tiles(c, a_panels, b_panels, first_i, first_j):
+    """c = min(c, a (x) b) in one task, its corner given in panels."""
+    m, n = c.shape
+    depth, columns = b_panels.shape[1:]
+    edge = np.zeros((ROWS, columns), c.dtype)
+    for first in range(0, max(depth, 1), _DEPTH):
+        last = min(first + _DEPTH, depth)
+        for j in range(first_j, min(first_j + TASK_B_PANELS, b_panels.shape[0])):
+            width = min(columns, n - j * columns)
+            for i in range(first_i, min(first_i + TASK_A_PANELS, a_panels.shape[0])):
+                height = min(ROWS, m - i * ROWS)
+                tile = c[i * ROWS :, j * columns :]
+                if height == ROWS and width == columns:
+                    _relax_register_tile(tile, a_panels[i], b_panels[j], first, last)
+                    continue
+                for r in range(height):
+                    for s in range(width):
+                        edge[r, s] = tile[r, s]
+                _relax_register_tile(edge, a_panels[i], b_panels[j], first, last)
+                for r in range(height):
+                    for s in range(width):
+                        tile[r, s] = edge[r, s]
+
+
+@intrinsic
+def _relax_register_tile(typingctx, c, a, b, first, last):
+    """Nopython function: c = min(c, a (x) b) on one tile, for p in [first, last).
+
+    c : (ROWS, tile_columns) view, unit inner stride
+    a : (depth, ROWS) packed, the rows of A side by side
+    b : (depth, tile_columns) packed
+    """
+
+    def codegen(context, builder, signature, arguments):
+        c, a, b = (
+            context.make_array(array_type)(context, builder, value)
+            for array_type, value in zip(signature.args[:3], arguments[:3], strict=True)
+        )
+        element_type = signature.args[0].dtype
+        element = context.get_data_type(element_type)
+        itemsize = element_type.bitwidth // 8
+        lanes = _VECTOR_BYTES // itemsize
+        vector = ir.VectorType(element, lanes)
+        index = ir.IntType(64)
+
+        def load(pointer, type_):
+            return builder.load(builder.bitcast(pointer, type_.as_pointer()), align=itemsize)
+
+        def broadcast(scalar):
+            one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
+            order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+            return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), order)
+
+        def add(x, y):
+            return builder.fadd(x, y) if isinstance(element_type, types.Float) else builder.add(x, y)
+
+        def less(x, y):
+            is_float = isinstance(element_type, types.Float)
+            return builder.fcmp_ordered("<", x, y) if is_float else builder.icmp_signed("<", x, y)
+
+        row_bytes = cgutils.unpack_tuple(builder, c.strides)[0]
+        start = builder.ptrtoint(c.data, index)
+        pointers, tile = {}, {}
+        for r, v in product(range(ROWS), range(_VECTORS)):
+            offset = builder.add(builder.mul(row_bytes, index(r)), index(v * _VECTOR_BYTES))
+            pointers[r, v] = builder.inttoptr(builder.add(start, offset), vector.as_pointer())
+            # Adding 0 turns -0.0 into +0.0. The stack slots become registers when LLVM promotes them.
+            zero = ir.Constant(vector, [0] * lanes)
+            tile[r, v] = cgutils.alloca_once_value(builder, add(load(pointers[r, v], vector), zero))
+
+        with cgutils.for_range_slice(builder, *arguments[3:], index(1)) as (p, _):
+            b_row = builder.gep(b.data, [builder.mul(p, index(_VECTORS * lanes))])
+            b_vectors = [load(builder.gep(b_row, [index(v * lanes)]), vector) for v in range(_VECTORS)]
+            a_column = builder.gep(a.data, [builder.mul(p, index(ROWS))])
+            for r in range(ROWS):
+                a_vector = broadcast(load(builder.gep(a_column, [index(r)]), element))
+                for v in range(_VECTORS):
+                    best = builder.load(tile[r, v])
+                    candidate = add(a_vector, b_vectors[v])
+                    # This order of operands is what vminps computes, infinities included.
+                    shorter = builder.select(less(candidate, best), candidate, best)
+                    builder.store(shorter, tile[r, v])
+
+        for key, pointer in pointers.items():
+            builder.store(builder.load(tile[key]), pointer, align=itemsize)
+        return context.get_dummy_value()
+
+    return types.void(c, a, b, types.intp, types.intp), codegen

@@ -1,0 +1,51 @@
+"""Dense rows of the weight matrix that Floyd-Warshall starts from, built from compressed sparse rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuops.numbers import infinity
+
+
+def weight_rows(out: Any, first: int, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> Any:
+    """Fill `out` with the weights of arcs leaving vertices `first`, `first` + 1, ...; returns `out`.
+
+    Parallel arcs count with their smallest weight, missing arcs are `gpuops.numbers.infinity`, the diagonal is 0 (or
+    a negative loop), and -0.0 becomes +0.0, which the three-operand minimum on float bits relies on.
+
+    Parameters
+    ----------
+    out : array, (rows, n), a distance dtype
+        NumPy or CuPy; decides where the matrix lives.
+    first : int
+        The vertex of row 0.
+    indptr, indices, weights : numpy arrays, (rows + 1), (arcs), (arcs)
+        CSR of those rows, heads sorted within a row; weights are converted to the dtype of `out`.
+    """
+    out[...] = infinity(out.dtype)
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    if len(indices):
+        new = np.empty(len(indices), dtype=bool)
+        new[0] = True
+        np.not_equal(indices[1:], indices[:-1], out=new[1:])
+        new[1:] |= rows[1:] != rows[:-1]
+        starts = np.flatnonzero(new)
+        smallest = np.minimum.reduceat(weights.astype(out.dtype), starts)
+        smallest += out.dtype.type(0)
+        out[_like(out, rows[starts]), _like(out, indices[starts])] = _like(out, smallest)
+    own = _like(out, np.arange(len(out)))
+    diagonal = out[own, own + first]
+    diagonal[diagonal > 0] = 0
+    out[own, own + first] = diagonal
+    return out
+
+
+def _like(out: Any, values: np.ndarray) -> Any:
+    """`values` on the device of `out`."""
+    if isinstance(out, np.ndarray):
+        return values
+    import cupy
+
+    return cupy.asarray(values)

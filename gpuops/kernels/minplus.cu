@@ -1,0 +1,205 @@
+// C = min(C, A (x) B), the min-plus product of dense matrices, C (m, n), A (m, p), B (p, n).
+//
+// pack_a and pack_b copy A, transposed, and B into panels as wide as a tile of C, filled up with infinity:
+//     a_panels [m / TILE_ROWS ] [depth] [TILE_ROWS ]      depth: p rounded up to whole slabs
+//     b_panels [n / TILE_WORDS] [depth] [TILE_WORDS]
+// relax computes one tile of the product per thread block. A thread keeps THREAD_TILE x THREAD_TILE words of it in
+// registers while slabs of both panels pass through shared memory, the next ones on their way while one is used.
+//
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE.
+// B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
+
+#include "arithmetic.cuh"
+
+using Element = ARITHMETIC::Element;
+using Word = ARITHMETIC::Word;
+constexpr int LANES = ARITHMETIC::LANES;
+
+constexpr int SIDE = 16;  // a tile is shared by SIDE x SIDE threads
+constexpr int THREADS = SIDE * SIDE;
+constexpr int TILE_ROWS = SIDE * THREAD_TILE;
+constexpr int TILE_WORDS = SIDE * THREAD_TILE;
+constexpr int SLAB = 16;
+constexpr int STAGES = 3;
+// Before Hopper the arithmetic of int16 pairs is many instructions, which want all the registers there are.
+constexpr int BLOCKS_PER_SM = LANES == 2 && __CUDA_ARCH__ < 900 ? 1 : 2;
+constexpr int PACK = 32;  // packing goes by squares of PACK x PACK words, 32 x 8 threads each
+
+// Words that move in one 16-byte access. A thread owns groups of so many neighbours, SIDE groups apart: then eight
+// threads that load side by side touch every bank of shared memory once.
+constexpr int GROUP = 16 / sizeof(Word);
+
+// Launch: grid (m rounded up to TILE_ROWS / PACK, depth / PACK rounded up), 32 x 8 threads.
+extern "C" __global__ void pack_a(Word* panels, const Element* a, long long row_stride, long long column_stride,
+                                  long long m, long long p, long long depth) {
+    __shared__ Word square[PACK][PACK + 1];  // one column more, so that neither way of access meets one bank only
+    const long long i0 = (long long)blockIdx.x * PACK, p0 = (long long)blockIdx.y * PACK;
+    for (int r = threadIdx.y; r < PACK; r += 8) {
+        const long long i = i0 + r, k = p0 + threadIdx.x;
+        const bool inside = i < m && k < p;
+        square[r][threadIdx.x] =
+            ARITHMETIC::broadcast(inside ? a[i * row_stride + k * column_stride] : infinity<Element>());
+    }
+    __syncthreads();
+    const long long i = i0 + threadIdx.x;
+    for (int r = threadIdx.y; r < PACK; r += 8) {
+        const long long k = p0 + r;
+        if (k < depth) {
+            panels[(i / TILE_ROWS * depth + k) * TILE_ROWS + i % TILE_ROWS] = square[threadIdx.x][r];
+        }
+    }
+}
+
+// Launch: grid (words of a row rounded up to TILE_WORDS / PACK, depth / PACK rounded up), 32 x 8 threads.
+extern "C" __global__ void pack_b(Word* panels, const Element* b, long long row_stride, long long column_stride,
+                                  long long n, long long p, long long depth) {
+    const long long word = (long long)blockIdx.x * PACK + threadIdx.x, p0 = (long long)blockIdx.y * PACK;
+    for (int r = threadIdx.y; r < PACK; r += 8) {
+        const long long k = p0 + r;
+        Element x[LANES];
+        for (int lane = 0; lane < LANES; ++lane) {
+            const long long j = word * LANES + lane;
+            const bool inside = j < n && k < p;
+            x[lane] = inside ? b[k * row_stride + j * column_stride] : infinity<Element>();
+        }
+        if (k < depth) {
+            panels[(word / TILE_WORDS * depth + k) * TILE_WORDS + word % TILE_WORDS] = ARITHMETIC::pack(x);
+        }
+    }
+}
+
+__device__ inline void copy_16_bytes(void* shared, const void* global) {
+    const unsigned address = (unsigned)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global) : "memory");
+}
+
+__device__ inline void commit_copies() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int PENDING>
+__device__ inline void wait_for_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+// All threads together: one slab of a panel, contiguous in both memories.
+template <int WIDTH>
+__device__ inline void copy_slab(Word (*shared)[WIDTH], const Word* global) {
+    constexpr int COPIES = SLAB * WIDTH / (THREADS * GROUP);
+    static_assert(COPIES * THREADS * GROUP == SLAB * WIDTH, "every thread copies as much as the others");
+#pragma unroll
+    for (int c = 0; c < COPIES; ++c) {
+        const int word = (c * THREADS + (int)threadIdx.x) * GROUP;
+        copy_16_bytes(&shared[0][0] + word, global + word);
+    }
+}
+
+// A thread's share of one row of a slab, `first` being its first group.
+template <int COUNT>
+__device__ inline void load_words(Word (&words)[COUNT], const Word* row, int first) {
+#pragma unroll
+    for (int w = 0; w < COUNT; ++w) words[w] = row[w / GROUP * SIDE * GROUP + first * GROUP + w % GROUP];
+}
+
+struct alignas(16) Group {
+    Element elements[GROUP * LANES];
+};
+
+// c = min(c, words) for a thread's group in one row of C, of which `inside` elements exist: in one access if it is
+// whole and aligned. C is a candidate like the others, C + 0.
+__device__ inline void relax_group(Element* c, Word* words, int inside) {
+    const bool one_access = inside == GROUP * LANES && (unsigned long long)c % sizeof(Group) == 0;
+    Group group;
+    if (one_access) {
+        group = *(const Group*)c;
+    } else {
+#pragma unroll
+        for (int e = 0; e < GROUP * LANES; ++e) group.elements[e] = e < inside ? c[e] : infinity<Element>();
+    }
+#pragma unroll
+    for (int w = 0; w < GROUP; ++w) {
+        const Word known = ARITHMETIC::pack(group.elements + w * LANES);
+        ARITHMETIC::relax(words[w], known, Word(0), known, Word(0));
+        ARITHMETIC::unpack(group.elements + w * LANES, words[w]);
+    }
+    if (one_access) {
+        *(Group*)c = group;
+    } else {
+#pragma unroll
+        for (int e = 0; e < GROUP * LANES; ++e) {
+            if (e < inside) c[e] = group.elements[e];
+        }
+    }
+}
+
+// Launch: one block of THREADS threads per tile of C.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    relax(Element* c, long long stride, long long m, long long n, const Word* a_panels, const Word* b_panels,
+          long long depth) {
+    __shared__ alignas(16) Word a_slabs[STAGES][SLAB][TILE_ROWS];
+    __shared__ alignas(16) Word b_slabs[STAGES][SLAB][TILE_WORDS];
+
+    // Blocks that run at the same time should share panels in the L2 cache: count tiles down bands of 16 rows.
+    constexpr unsigned BAND = 16;
+    const unsigned down = (unsigned)((m + TILE_ROWS - 1) / TILE_ROWS);
+    const unsigned across = gridDim.x / down;
+    const unsigned first_row = blockIdx.x / (BAND * across) * BAND;
+    const unsigned rows_in_band = min(BAND, down - first_row);
+    const unsigned in_band = blockIdx.x % (BAND * across);
+    const long long tile_i = first_row + in_band % rows_in_band, tile_j = in_band / rows_in_band;
+
+    // A warp is 4 x 8 threads, which read fewer different words of both slabs than 2 x 16.
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int ty = warp / 2 * 4 + lane / 8, tx = warp % 2 * 8 + lane % 8;
+
+    const Word* a = a_panels + tile_i * depth * TILE_ROWS;
+    const Word* b = b_panels + tile_j * depth * TILE_WORDS;
+    const int slabs = (int)(depth / SLAB);
+    auto fetch = [&](int slab) {
+        if (slab < slabs) {
+            copy_slab(a_slabs[slab % STAGES], a + (long long)slab * SLAB * TILE_ROWS);
+            copy_slab(b_slabs[slab % STAGES], b + (long long)slab * SLAB * TILE_WORDS);
+        }
+        commit_copies();  // also if empty: the count of groups tells which slab has arrived
+    };
+    for (int slab = 0; slab < STAGES - 1; ++slab) fetch(slab);
+
+    Word tile[THREAD_TILE][THREAD_TILE];
+#pragma unroll
+    for (int r = 0; r < THREAD_TILE; ++r) {
+#pragma unroll
+        for (int w = 0; w < THREAD_TILE; ++w) tile[r][w] = ARITHMETIC::broadcast(infinity<Element>());
+    }
+    for (int slab = 0; slab < slabs; ++slab) {
+        wait_for_copies<STAGES - 2>();
+        __syncthreads();  // this slab is here for all threads, and nobody reads the one before any more
+        fetch(slab + STAGES - 1);
+        const auto& a_slab = a_slabs[slab % STAGES];
+        const auto& b_slab = b_slabs[slab % STAGES];
+#pragma unroll
+        for (int p = 0; p < SLAB; p += 2) {
+            Word a0[THREAD_TILE], a1[THREAD_TILE], b0[THREAD_TILE], b1[THREAD_TILE];
+            load_words(a0, a_slab[p], ty);
+            load_words(a1, a_slab[p + 1], ty);
+            load_words(b0, b_slab[p], tx);
+            load_words(b1, b_slab[p + 1], tx);
+#pragma unroll
+            for (int r = 0; r < THREAD_TILE; ++r) {
+#pragma unroll
+                for (int w = 0; w < THREAD_TILE; ++w) ARITHMETIC::relax(tile[r][w], a0[r], b0[w], a1[r], b1[w]);
+            }
+        }
+    }
+
+    // C comes in only here: its addresses would cost the loop above its registers.
+#pragma unroll
+    for (int r = 0; r < THREAD_TILE; ++r) {
+        const long long i = tile_i * TILE_ROWS + r / GROUP * SIDE * GROUP + ty * GROUP + r % GROUP;
+#pragma unroll
+        for (int w = 0; w < THREAD_TILE; w += GROUP) {
+            const long long j = (tile_j * TILE_WORDS + w * SIDE + tx * GROUP) * LANES;
+            const int inside = i < m && j < n ? (int)min(n - j, (long long)GROUP * LANES) : 0;
+            relax_group(c + i * stride + j, &tile[r][w], inside);
+        }
+    }
+}

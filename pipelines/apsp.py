@@ -1,0 +1,581 @@
+"""All-pairs shortest paths: blocked Floyd-Warshall over the workers, from a graph store to a distances store.
+
+Vertices are cut into pivot blocks, rows of the matrix D into bands dealt cyclically to the workers
+(`pipelines.layout`). Stage K lets paths pass through the vertices T of block K; (x) is the min-plus product::
+
+    independent         C = closure of D[T, T]            on the worker that owns rows T
+    singly dependent    P = C (x) D[T, :]                 there too; P replaces rows T and goes to every worker
+    doubly dependent    D = min(D, D[:, T] (x) P)         on every worker, for its own rows
+
+P[:, T] is C, so the third line also does the textbook's column panel. The owner of block K + 1 does those rows first,
+so that the next pivot overlaps the rest (look-ahead). A vertex that may not lie inside a path is left out of T.
+
+Negative weights are made non-negative by potentials first, and distances shifted back when they are written [3]_. So
+a negative cycle is found in the sparse graph, long before n^3 work would find it, the rounding of zero cycles cannot
+look like one, and the kernels take their fast path.
+
+The matrix stays on the workers (`pipelines.resident`); a task per worker and stage returns a token. Every so often the
+state is committed to the store; if a worker dies, all workers reload the last commit and go on: same bits.
+
+.. [1] G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", ACM Journal of
+   Experimental Algorithmics 8 (2003).
+.. [2] B. Lund, J. W. Smith, "A Multi-Stage CUDA Kernel for Floyd-Warshall" (2010).
+.. [3] D. B. Johnson, "Efficient algorithms for shortest paths in sparse networks", Journal of the ACM 24 (1977).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from distributed import Client, Future
+
+from gpuops import NegativeCycleError, floyd_warshall, minplus_update
+from gpuops.adjacency import weight_rows
+from gpuops.numbers import infinity, to_outside
+from pipelines.bounds import distance_dtype, distances_fit, refuse_overflow
+from pipelines.layout import Layout, make_layout
+from pipelines.negative_cycle import find_potentials
+from pipelines.plan import WorkerFacts, make_plan, refuse_what_cannot_fit, worker_facts
+from pipelines.progress import Progress
+from pipelines.resident import (
+    ResidentState,
+    WorkersChanged,
+    await_return,
+    clear,
+    forget,
+    has_gpu,
+    held,
+    keep,
+    wait_all,
+    workers_of,
+)
+from pipelines.stores import Distances, Graph, StoreError, create_distances, open_distances, open_graph
+from pipelines.stores.distances import Run, resume_distances
+from pipelines.verify import verify_distances
+
+COMMIT_SECONDS = 60.0  # at least this long between two commits,
+COMMIT_SHARE = 0.05  # and at most this share of the time spent in them
+WINDOW = 3  # stages in flight: enough to hide the scheduler, few enough to bound the panels in memory
+RECOVERIES = 5  # without a commit in between, before a run gives up
+
+
+def all_pairs_shortest_paths(
+    client: Client,
+    graph: Graph | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    dtype: Any = None,
+    sources: Sequence[int] | None = None,
+    block: int | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    verify: bool = False,
+    progress: bool | None = None,
+    commit_seconds: float = COMMIT_SECONDS,
+) -> Distances:
+    """Write the shortest distance between every two vertices of `graph` to the store `out`.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of any cluster; one task at a time per worker. Workers with the Dask resource ``GPU`` compute on their GPU.
+    graph : Graph or path of a graph store
+        n vertices. Weights may be negative; a cycle of negative weight may not be.
+    out : path of the new distances store
+    dtype : {"float32", "float64", "int32", "int16"}, optional
+        Of the distances; float32 for float weights and int32 for integer weights by default.
+    sources : sequence of int, optional
+        Keep the rows of these vertices only. (All are computed.)
+    block : int, optional
+        Width of a pivot block. It decides how float sums are bracketed.
+    resume : bool
+        Go on from the last commit of an unfinished `out`; begin if there is none; return a finished one as it is.
+    overwrite : bool
+        Replace a store that stands at `out`.
+    verify : bool
+        Check the result by certificates on sampled rows (`pipelines.verify`).
+    progress : bool, optional
+        Show progress on standard error; by default where that is a terminal.
+    commit_seconds : float
+        Least time between two commits of the state.
+
+    Returns
+    -------
+    Distances
+        The finished store, opened.
+
+    Raises
+    ------
+    gpuops.NegativeCycleError
+        With the vertices of one such cycle; `out` is not created.
+    pipelines.plan.DoesNotFitError
+        Memory or disk is too small; nothing is written.
+    pipelines.bounds.WeightRangeError
+        The distances do not fit `dtype`.
+    pipelines.stores.StoreError
+        A store is missing, foreign or damaged, `out` exists, or the disk is full.
+
+    Notes
+    -----
+    O(n^3) work, n / block stages of one task a worker; 1.5 x the matrix in memory over all workers.
+    """
+    graph = graph if isinstance(graph, Graph) else open_graph(graph)
+    run = _unfinished(out, graph, dtype, sources, block) if resume and os.path.lexists(out) else None
+    if run is not None and run.stage == run.stages:
+        return _checked(open_distances(out), graph, verify)
+    if run is None and os.path.lexists(out) and not overwrite:
+        raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
+
+    distances = distance_dtype(graph, dtype) if run is None else run.dtype
+    job = _Job(
+        graph=graph,
+        dtype=distances,
+        through=graph.through(),
+        potentials=_potentials(graph),
+        fits=distances_fit(graph, distances),
+    )
+    rows_out = graph.n if sources is None else len(_check_sources(graph, sources))
+
+    client.register_plugin(ResidentState())
+    members = workers_of(client)
+    facts = _measure(client, members, distances)
+    width = block if run is None else run.plan["block"]
+    layout = make_layout(graph.n, len(members), distances.itemsize, width)
+    pivots = int(job.through.sum())
+    plan = make_plan(layout, distances, pivots, rows_out, facts, _done(layout, job, run))
+    refuse_what_cannot_fit(plan, facts, out)
+
+    if run is None:
+        run = create_distances(
+            out,
+            graph,
+            dtype=distances,
+            chunk=layout.band,
+            stages=len(_stages(layout, job)) + 1,
+            plan={"block": layout.block},
+            sources=sources,
+            overwrite=overwrite,
+        )
+    with Progress(plan.relaxations, "relaxations", progress) as shown:
+        shown.note(plan.describe(facts))
+        _run_epochs(client, job, run, shown, facts, commit_seconds)
+        shown.stage("verifying")
+        return _checked(open_distances(out), graph, verify)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What the tasks need to know of the problem; pickles small but for the mask."""
+
+    graph: Graph
+    dtype: np.dtype
+    through: np.ndarray
+    potentials: tuple[np.ndarray, np.ndarray] | None  # of tails and of heads; None where no weight is negative
+    fits: bool  # is it proven that the distances fit the dtype?
+
+
+def _unfinished(out: Any, graph: Graph, dtype: Any, sources: Sequence[int] | None, block: int | None) -> Run:
+    """The store to go on with, which must have been begun with the same options."""
+    run = resume_distances(out, graph)
+    asked = {
+        "dtype": dtype and str(np.dtype(dtype)),
+        "block": block,
+        "sources": sources and list(map(int, sources)),
+    }
+    begun = {"dtype": str(run.dtype), "block": run.plan["block"], "sources": run.sources and list(run.sources)}
+    for name, value in asked.items():
+        if value is not None and value != begun[name]:
+            raise StoreError(f"{out} was begun with {name} {begun[name]}, not {value}; drop the option or start afresh")
+    return run
+
+
+def _check_sources(graph: Graph, sources: Sequence[int]) -> Sequence[int]:
+    for source in sources:
+        if not 0 <= source < graph.n:
+            raise ValueError(f"source {source} is no vertex of {graph.path}, which has 0 to {graph.n - 1}")
+    if len(sources) == 0:
+        raise ValueError("sources is empty; leave it out to keep all rows")
+    return sources
+
+
+def _potentials(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
+    """What makes the weights non-negative, or NegativeCycleError naming the vertices of the cycle that forbids it."""
+    if graph.weight_min >= 0:
+        return None
+    try:
+        return find_potentials(*graph.rows(), graph.through())
+    except NegativeCycleError as error:
+        vertices, weight = error.vertices, error.weight
+        names = [graph.label(v) for v in (*vertices[:20], vertices[0])]
+        shown = " -> ".join(names[:-1] + ["..."] * (len(vertices) > 20) + names[-1:])
+        raise NegativeCycleError(
+            f"{graph.path}: the cycle {shown} weighs {weight:g}, so distances along it fall for ever; "
+            "correct its weights",
+            vertices,
+            weight,
+        ) from None
+
+
+def _measure(client: Client, members: list[str], dtype: np.dtype) -> list[WorkerFacts]:
+    known = client.scheduler_info(n_workers=-1)["workers"]
+    return client.gather(
+        [
+            client.submit(
+                worker_facts,
+                address,
+                known[address]["host"],
+                bool(known[address].get("resources", {}).get("GPU")),
+                str(dtype),
+                workers=[address],
+                pure=False,
+            )
+            for address in members
+        ]
+    )
+
+
+def _stages(layout: Layout, job: _Job) -> list[tuple[int, int]]:
+    """The pivot blocks that hold a vertex which may lie inside a path."""
+    return [(start, stop) for start, stop in layout.blocks() if job.through[start:stop].any()]
+
+
+def _done(layout: Layout, job: _Job, run: Run | None) -> int:
+    """Relaxations that the commits of `run` have behind them."""
+    if run is None:
+        return 0
+    return sum(layout.n**2 * int(job.through[a:b].sum()) for a, b in _stages(layout, job)[: run.stage])
+
+
+def _checked(distances: Distances, graph: Graph, verify: bool) -> Distances:
+    if verify:
+        verify_distances(distances, graph)
+    return distances
+
+
+# The driver: epochs, and the stages within one.
+
+
+def _run_epochs(
+    client: Client, job: _Job, run: Run, shown: Progress, facts: list[WorkerFacts], commit_seconds: float
+) -> None:
+    """Run epochs until the result is committed; a new one begins whenever the workers change."""
+    members, failures, number = [fact.address for fact in facts], 0, 0
+    while run.stage < run.stages:
+        epoch = _Epoch(client, job, run, shown, members, f"{run.run_id[:8]}-{number}", commit_seconds)
+        try:
+            epoch.run_stages()
+        except WorkersChanged as change:
+            failures = failures + 1 if epoch.run.stage == run.stage else 1
+            if failures > RECOVERIES:
+                raise RuntimeError(
+                    f"workers were lost {failures} times without a commit in between ({change}); "
+                    "look at their logs, then run again with --resume"
+                ) from change
+            shown.note(f"a worker was lost; going on from stage {epoch.run.stage} of {run.stages}")
+            members = await_return(client, len(members))
+        finally:
+            epoch.cancel()
+        run, number = epoch.run, number + 1
+
+
+class _Epoch:
+    """One life of the resident state: load, stages, commits. Its futures die with it."""
+
+    def __init__(
+        self,
+        client: Client,
+        job: _Job,
+        run: Run,
+        shown: Progress,
+        members: list[str],
+        name: str,
+        commit_seconds: float,
+    ):
+        self.client, self.job, self.run, self.shown = client, job, run, shown
+        self.members, self.name = members, name
+        self.layout = make_layout(run.n, len(members), run.dtype.itemsize, run.plan["block"])
+        # The bands of a resumed run follow the chunks of its store, whatever the number of workers then was.
+        self.layout = Layout(run.n, self.layout.block, run.chunk, len(members))
+        self.stages = _stages(self.layout, job)
+        self.commit_seconds = commit_seconds
+        self.futures: list[Future] = []
+        self.serial = 0  # makes the keys of an epoch unique
+
+    def run_stages(self) -> None:
+        """From the last commit to the result."""
+        self.shown.stage("loading")
+        workers = range(len(self.members))
+        tokens = [self._submit(_load, w, self.run, self.layout, w, self.job) for w in workers]
+        self._wait(tokens)
+        self.shown.start(_done(self.layout, self.job, self.run))
+
+        last_commit, commit_cost = time.monotonic(), 0.0
+        ahead: Future | None = None  # the token of the rows of the next pivot
+        flights: list[tuple[int, list[Future]]] = []
+        for k in range(self.run.stage, len(self.stages)):
+            tokens, ahead = self._stage(k, tokens, ahead)
+            flights.append((k, tokens))
+            if len(flights) == WINDOW:
+                self._land(flights)
+            pause = max(self.commit_seconds, commit_cost / COMMIT_SHARE)
+            if time.monotonic() - last_commit > pause and k + 1 < len(self.stages):
+                while flights:
+                    self._land(flights)
+                if ahead is not None:
+                    self._wait([ahead])
+                begin = time.monotonic()
+                self._commit(k + 1)
+                # Nothing of before the commit is held on to: Dask would remember its lineage for ever.
+                tokens, ahead, self.futures = [self._submit(_token, w) for w in workers], None, []
+                last_commit, commit_cost = time.monotonic(), time.monotonic() - begin
+        while flights:
+            self._land(flights)
+        self.shown.stage("writing the result")
+        self._commit(len(self.stages) + 1)
+
+    def _stage(self, k: int, tokens: list[Future], ahead: Future | None) -> tuple[list[Future], Future | None]:
+        """Submit stage k after the tasks of `tokens` and `ahead`; returns the same for stage k + 1."""
+        start, stop = self.stages[k]
+        owner = self.layout.owner(start)
+        ready = tokens[owner] if ahead is None else ahead
+        panel = self._submit(_pivot, owner, (start, stop), ready, priority=20)
+        ahead, following = None, None
+        if k + 1 < len(self.stages):
+            following = self.stages[k + 1]
+            owner = self.layout.owner(following[0])
+            ahead = self._submit(
+                _relax_ahead,
+                owner,
+                (start, stop),
+                following,
+                panel,
+                tokens[owner],
+                priority=10,
+            )
+        after = [self._submit(_relax, w, (start, stop), following, panel, token) for w, token in enumerate(tokens)]
+        return after, ahead
+
+    def _land(self, flights: list[tuple[int, list[Future]]]) -> None:
+        """Wait for the oldest stage in flight."""
+        k, tokens = flights.pop(0)
+        start, stop = self.stages[k]
+        self.shown.stage(f"stage {k + 1} of {len(self.stages)}")
+        self._wait(tokens)
+        self.shown.advance(self.layout.n**2 * int(self.job.through[start:stop].sum()))
+        self.futures = [future for future in self.futures if not future.done()]
+
+    def _commit(self, stage: int) -> None:
+        """Write the state, or the result at the last stage, to the free slot and name it."""
+        result = stage == self.run.stages
+        self.run.make_slot(result=result)
+        if result and self.run.sources is not None:
+            self._write_sources()
+        else:
+            self._wait([self._submit(_save, w, self.run, result) for w in range(len(self.members))])
+        self.run = self.run.commit(stage)
+
+    def _write_sources(self) -> None:
+        """Collect the rows of the sources by whole chunks of the result, each written by one worker."""
+        sources = np.asarray(self.run.sources)
+        owners = np.array([self.layout.owner(int(s)) for s in sources])
+        writes = []
+        for start in range(0, len(sources), self.run.chunk):
+            part = slice(start, start + self.run.chunk)
+            pieces, places = [], []
+            for w in np.unique(owners[part]):
+                at = np.flatnonzero(owners[part] == w)
+                places.append(at)
+                pieces.append(self._submit(_rows_of, int(w), sources[part][at].tolist(), self.run))
+            w = start // self.run.chunk % len(self.members)
+            writes.append(self._submit(_write_pieces, w, self.run, start, pieces, places, stateless=True))
+        self._wait(writes)
+
+    def _submit(
+        self,
+        task: Any,
+        worker: int,
+        *args: Any,
+        priority: int = 0,
+        stateless: bool = False,
+    ) -> Future:
+        self.serial += 1
+        name = task.__name__.strip("_")
+        future = self.client.submit(
+            task,
+            *(() if stateless else (self.name,)),
+            *args,
+            key=f"apsp-{name}-{self.serial}-{self.name}",
+            workers=[self.members[worker]],
+            allow_other_workers=False,
+            priority=priority,
+            pure=False,
+        )
+        self.futures.append(future)
+        return future
+
+    def _wait(self, futures: list[Future]) -> None:
+        wait_all(self.client, futures, self.members)
+
+    def cancel(self) -> None:
+        """Drop whatever is still under way, and the state."""
+        self.client.cancel(self.futures, force=True)
+        self.futures = []
+        alive = [address for address in self.members if address in self.client.nthreads()]
+        if alive:
+            self.client.run(forget, self.name, workers=alive, on_error="ignore")
+
+
+# The tasks: each runs on the worker it is pinned to, changes that worker's rows in place and returns a token.
+
+
+@dataclass
+class _Slab:
+    """The rows one worker holds."""
+
+    job: _Job
+    layout: Layout
+    worker: int
+    matrix: Any  # (rows, n), NumPy or CuPy
+
+    def rows(self, block: tuple[int, int]) -> Any:
+        """The rows of a block, a view."""
+        return self.matrix[self.layout.local(*block)]
+
+    def pivots(self, block: tuple[int, int]) -> Any:
+        """The vertices of the block that may lie inside a path: a slice, or their indices where some may not."""
+        start, stop = block
+        inside = self.job.through[start:stop]
+        return slice(start, stop) if inside.all() else np.flatnonzero(inside) + start
+
+    def columns(self, rows: Any, pivots: Any) -> Any:
+        """Those columns of some rows: a copy, so that a product's operands never overlap its result."""
+        return rows[:, pivots].copy() if isinstance(pivots, slice) else rows[:, pivots]
+
+
+def _load(epoch: str, run: Run, layout: Layout, worker: int, job: _Job) -> None:
+    """Set up this worker's rows: of the committed checkpoint, or of the weights."""
+    clear()
+    xp: Any = np
+    if has_gpu():
+        import cupy
+
+        xp = cupy
+    matrix = xp.empty((layout.rows(worker), layout.n), dtype=job.dtype)
+    for start, stop in layout.bands(worker):
+        rows = matrix[layout.local(start, stop)]
+        if run.slot is None:
+            weight_rows(rows, start, *_nonnegative_rows(job, start, stop))
+        else:
+            rows[...] = xp.asarray(run.read_rows(start, stop))
+    keep(epoch, _Slab(job, layout, worker, matrix))
+
+
+def _nonnegative_rows(job: _Job, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    indptr, indices, weights = job.graph.rows(start, stop)
+    if job.potentials is not None:
+        out, into = job.potentials
+        tails = np.repeat(np.arange(start, stop), np.diff(indptr))
+        weights = np.maximum(weights + out[tails] - into[indices], 0)  # below 0 by rounding only
+    return indptr, indices, weights
+
+
+def _pivot(epoch: str, block: tuple[int, int], _after: Any) -> Any:
+    """Close the independent block and return the singly dependent row panel, (pivots, n)."""
+    slab = held(epoch)
+    pivots = slab.pivots(block)
+    rows = slab.rows(block)
+    within = slice(None) if isinstance(pivots, slice) else pivots - block[0]
+    panel = rows[within].copy()
+    closed = floyd_warshall(slab.columns(panel, pivots), nonnegative=True)
+    panel = minplus_update(panel, closed, panel, out=panel, nonnegative=True)
+    rows[within] = panel
+    _synchronize(panel)
+    return panel
+
+
+def _relax_ahead(epoch: str, block: tuple[int, int], following: tuple[int, int], panel: Any, _after: Any) -> None:
+    """Doubly dependent update of the rows that are the next pivots."""
+    slab = held(epoch)
+    _update(slab, slab.rows(following), block, panel)
+
+
+def _relax(epoch: str, block: tuple[int, int], following: tuple[int, int] | None, panel: Any, _after: Any) -> None:
+    """Doubly dependent update of this worker's other rows."""
+    slab = held(epoch)
+    settled = [following] if following else []
+    if isinstance(slab.pivots(block), slice):
+        settled.append(block)  # rows of the panel itself; where some are no pivots, all are updated
+    done = sorted(slab.layout.local(*b).indices(len(slab.matrix))[:2] for b in settled if _owns(slab, b))
+    start = 0
+    for first, last in [*done, (len(slab.matrix), len(slab.matrix))]:
+        if start < first:
+            _update(slab, slab.matrix[start:first], block, panel)
+        start = last
+
+
+def _owns(slab: _Slab, block: tuple[int, int]) -> bool:
+    return slab.layout.owner(block[0]) == slab.worker
+
+
+def _update(slab: _Slab, rows: Any, block: tuple[int, int], panel: Any) -> None:
+    column_panel = slab.columns(rows, slab.pivots(block))
+    minplus_update(rows, column_panel, panel, out=rows, nonnegative=True)
+    _synchronize(rows)
+
+
+def _save(epoch: str, run: Run, result: bool) -> None:
+    """Write this worker's rows to the slot in the making."""
+    slab = held(epoch)
+    for start, stop in slab.layout.bands(slab.worker):
+        rows = _to_host(slab.matrix[slab.layout.local(start, stop)])
+        if result:
+            rows = _finished(slab.job, rows.copy(), np.arange(start, stop))
+        run.write_rows(start, rows)
+
+
+def _rows_of(epoch: str, vertices: list[int], run: Run) -> np.ndarray:
+    """Finished rows of some vertices this worker owns."""
+    slab = held(epoch)
+    local = np.array([slab.layout.local(v, v + 1).start for v in vertices])
+    return _finished(slab.job, _to_host(slab.matrix[local]), np.array(vertices))
+
+
+def _write_pieces(run: Run, start: int, pieces: list[np.ndarray], places: list[np.ndarray]) -> None:
+    rows = np.empty((sum(map(len, pieces)), run.n), dtype=run.dtype)
+    for piece, place in zip(pieces, places, strict=True):
+        rows[place] = piece
+    run.write_rows(start, rows)
+
+
+def _token(epoch: str) -> None:
+    """A token that depends on nothing."""
+
+
+def _finished(job: _Job, rows: np.ndarray, vertices: np.ndarray) -> np.ndarray:
+    """Turn rows as they are inside operations into rows as they stand in stores, in place."""
+    if not job.fits:
+        refuse_overflow(rows, job.dtype)
+    if job.potentials is not None:
+        out, into = job.potentials
+        for row, vertex in zip(rows, vertices, strict=True):
+            reachable = row < infinity(job.dtype) / 2
+            row[reachable] = (row[reachable] + (into[reachable] - out[vertex])).astype(job.dtype)
+    rows[np.arange(len(rows)), vertices] = 0
+    return to_outside(rows)
+
+
+def _to_host(rows: Any) -> np.ndarray:
+    return rows if isinstance(rows, np.ndarray) else rows.get()
+
+
+def _synchronize(array: Any) -> None:
+    """Wait for the GPU, so that a task ends when its work does."""
+    if not isinstance(array, np.ndarray):
+        import cupy
+
+        cupy.cuda.get_current_stream().synchronize()

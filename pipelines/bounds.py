@@ -1,0 +1,99 @@
+"""Which dtype holds the distances of a graph, and the proof that they fit it.
+
+A shortest path leaves each vertex at most once, so the sum over the vertices of the largest |weight| of an arc that
+leaves them bounds every distance. It needs one pass over the arcs and is far below (n - 1) max |w| where a few arcs
+are long. Where it does not prove the fit and no weight is negative, the run itself can: walking along a shortest
+path, distances grow by less than half the limit at a time, so one that exceeds the limit shows on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gpuops.numbers import check_dtype, distance_limit
+from pipelines.stores import Graph
+
+PIECE = 1 << 22  # arcs looked at together
+
+
+class WeightRangeError(ValueError):
+    """The weights or distances of a graph do not fit the dtype asked for; the message names one that holds them."""
+
+
+def distance_dtype(graph: Graph, dtype: Any = None) -> np.dtype:
+    """The dtype of the distances: float32 for float weights, int32 for integers, unless `dtype` says otherwise."""
+    if dtype is None:
+        dtype = "float32" if graph.weight_dtype.kind == "f" else "int32"
+    return check_dtype(dtype)
+
+
+def distances_fit(graph: Graph, dtype: np.dtype) -> bool:
+    """Is it proven that all distances fit `dtype`? False: only for non-negative integers, to be checked in the run.
+
+    Raises
+    ------
+    WeightRangeError
+        A weight is not an integer where `dtype` is, a weight does not fit, or negative weights might add up to
+        more than `dtype` holds.
+    """
+    if dtype.kind == "i" and graph.weight_dtype.kind == "f":
+        _refuse_fractions(graph, dtype)
+    limit = distance_limit(dtype)
+    if graph.weight_min < 0:
+        limit /= 4  # on the way, potentials on either side make a distance up to three times as long
+    largest = max(abs(graph.weight_min), abs(graph.weight_max))
+    if largest * max(graph.n - 1, 1) < limit:
+        return True
+    bound = _bound(graph)
+    if bound < limit:
+        return True
+    if dtype.kind == "i" and graph.weight_min >= 0 and largest < limit:
+        return False
+    larger = {"int16": "int32", "int32": "float64", "float32": "float64"}.get(str(dtype), "smaller weights")
+    raise WeightRangeError(
+        f"{graph.path}: distances may reach {bound:.6g}, {dtype} holds them below {limit:.6g}; use --dtype {larger}"
+    )
+
+
+def refuse_overflow(block: Any, dtype: np.dtype) -> None:
+    """Refuse distances (inside form, NumPy or CuPy) that came too near to infinity to tell them apart."""
+    inside = distance_limit(dtype)
+    largest = block[block < 2 * int(inside)]
+    if largest.size and int(largest.max()) >= inside:
+        larger = "int32" if dtype == np.int16 else "float64"
+        raise WeightRangeError(f"a distance exceeds {int(inside):,}, more than {dtype} holds; use --dtype {larger}")
+
+
+def arc_pieces(graph: Graph) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+    """The arcs by ranges of vertices of about `PIECE` arcs: (first vertex, indptr from 0, indices, weights)."""
+    indptr = graph.indptr()
+    start = 0
+    while start < graph.n:
+        stop = int(np.searchsorted(indptr, indptr[start] + PIECE, side="right")) - 1
+        stop = min(max(stop, start + 1), graph.n)
+        yield start, *graph.rows(start, stop)
+        start = stop
+
+
+def _bound(graph: Graph) -> float:
+    total = 0.0
+    for _first, indptr, _indices, weights in arc_pieces(graph):
+        leaving = np.flatnonzero(np.diff(indptr))
+        if leaving.size:
+            total += float(np.maximum.reduceat(np.abs(weights.astype(np.float64)), indptr[leaving]).sum())
+    return total
+
+
+def _refuse_fractions(graph: Graph, dtype: np.dtype) -> None:
+    for first, indptr, indices, weights in arc_pieces(graph):
+        wrong = np.flatnonzero(weights != np.rint(weights))
+        if wrong.size:
+            arc = int(wrong[0])
+            tail = first + int(np.searchsorted(indptr, arc, side="right")) - 1
+            raise WeightRangeError(
+                f"{graph.path}: the arc {graph.label(tail)} -> {graph.label(int(indices[arc]))} weighs {weights[arc]}, "
+                f"no integer; use --dtype float32, or scale the weights before {dtype}"
+            )

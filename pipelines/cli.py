@@ -1,0 +1,261 @@
+"""The command `tilepath`: the one place that sees both pipelines and clusters."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+CLUSTER_OPTIONS = (
+    click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", help="Where to compute."),
+    click.option("--workers", type=click.IntRange(min=1), help="Workers to start, or to wait for."),
+    click.option("--processes", is_flag=True, help="CPU workers as processes of their own."),
+    click.option("--protocol", type=click.Choice(["tcp", "ucx"]), help="How workers talk; ucx uses NVLink."),
+    click.option("--scheduler-file", type=click.Path(), help="Join the cluster of a batch job by its file."),
+    click.option("--scheduler", metavar="ADDRESS", help="Join a running cluster, such as tcp://host:8786."),
+)
+
+
+def main() -> None:
+    """Run the command; an error a user can mend is one line, not a traceback."""
+    from distributed.utils import TimeoutError as DaskTimeout
+
+    from clusters import ClusterError
+
+    try:
+        tilepath(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted. What was committed is kept: run the same command again with --resume.", err=True)
+        sys.exit(130)
+    except (ValueError, OSError, ImportError, ClusterError, DaskTimeout) as error:
+        if os.environ.get("TILEPATH_TRACEBACK"):
+            raise
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="tilepath")
+def tilepath() -> None:
+    """Shortest paths over Zarr, on a laptop or on many GPUs."""
+
+
+@tilepath.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("store", type=click.Path())
+@click.option("--format", "file_format", help="gr, mtx, tntp, edges or parquet; by default the suffix tells.")
+@click.option(
+    "--weight", metavar="COLUMN", help="Weight column: a name (TNTP, Parquet, CSV header) or a number from 0."
+)
+@click.option("--columns", metavar="TAIL,HEAD[,WEIGHT]", help="Columns of an edge list, names or numbers from 0.")
+@click.option("--delimiter", help="Between the columns of an edge list; by default blanks, or a comma in .csv.")
+@click.option("--comment", help="Lines that begin with this are skipped.", show_default="#")
+@click.option("--base", type=click.IntRange(0, 1), help="Number of the first vertex in an edge list.", show_default="0")
+@click.option("--labels/--no-labels", default=None, help="Are the vertices of an edge list names, not numbers?")
+@click.option("--undirected", is_flag=True, help="Every edge of the list goes both ways.")
+@click.option("--simplify", is_flag=True, help="Keep the shortest of parallel arcs, drop loops.")
+@click.option("--unit", default=None, help="Unit of the weights, for display.")
+@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+def import_file(file: str, store: str, **options: Any) -> None:
+    """Read a graph from FILE into the graph store STORE.
+
+    DIMACS .gr, Matrix Market .mtx, TNTP .tntp, edge lists (.txt, .csv, .tsv, ...) and Parquet are read in pieces: the
+    file may be larger than memory.
+    """
+    from pipelines.formats import import_graph
+
+    options["format"] = options.pop("file_format")
+    options["directed"] = False if options.pop("undirected") else None
+    if options["columns"] is not None:
+        options["columns"] = [int(c) if c.isdigit() else c for c in options["columns"].split(",")]
+    given = {name: value for name, value in options.items() if value is not None}
+    graph = import_graph(file, store, **given)
+    click.echo(_describe_graph(graph))
+
+
+@tilepath.command()
+@click.argument("graph", type=click.Path())
+@click.argument("out", type=click.Path())
+@click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help="Dtype of the distances.")
+@click.option("--source", "sources", multiple=True, help="Keep the rows of these vertices only; repeatable.")
+@click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block.")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
+@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
+@click.pass_context
+def apsp(ctx: click.Context, graph: str, out: str, sources: tuple[str, ...], **options: Any) -> None:
+    """Write all shortest distances of the graph store GRAPH to the store OUT."""
+    from pipelines.apsp import all_pairs_shortest_paths
+    from pipelines.stores import open_graph, store_bytes
+
+    cluster = {name: options.pop(name) for name in _CLUSTER_NAMES}
+    opened = open_graph(graph)
+    vertices = [opened.vertex(name) for name in sources] or None
+    with _client(cluster) as client:
+        distances = all_pairs_shortest_paths(client, opened, out, sources=vertices, progress=True, **options)
+    checked = ", verified" if options["verify"] else ""
+    rows, columns = distances.shape
+    click.echo(f"{out}: {rows:,} x {columns:,} {distances.dtype} distances, {_size(store_bytes(out))}{checked}")
+
+
+@tilepath.command()
+@click.argument("store", type=click.Path())
+@click.argument("source", required=False)
+@click.argument("target", required=False)
+@click.option("--pairs", type=click.Path(exists=True), help="CSV or Parquet with columns source and target.")
+@click.option("--out", type=click.Path(), help="Where the table of --pairs goes (.csv or .parquet).")
+@click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
+def path(
+    store: str, source: str | None, target: str | None, pairs: str | None, out: str | None, graph: str | None
+) -> None:
+    """Print a shortest path of the distances store STORE, between vertices given by label or index."""
+    from pipelines.paths import paths_of_pairs, shortest_path
+    from pipelines.stores import open_distances
+
+    distances = open_distances(store)
+    opened = distances.graph(graph)
+    if pairs is not None:
+        if source is not None or out is None:
+            raise click.UsageError("--pairs takes the pairs from its file and needs --out; leave SOURCE and TARGET out")
+        table = paths_of_pairs(distances, opened, pairs, out)
+        click.echo(f"{out}: {table.num_rows:,} paths")
+        return
+    if source is None or target is None:
+        raise click.UsageError("name SOURCE and TARGET, or a table with --pairs")
+    found = shortest_path(distances, opened, opened.vertex(source), opened.vertex(target))
+    labels = [opened.label(v) for v in found.vertices]
+    unit = f" {opened.weight_unit}" if opened.weight_unit else ""
+    click.echo(f"{source} -> {target}: {_number(found.distance)}{unit} over {len(labels) - 1} arcs")
+    click.echo(" -> ".join(labels))
+
+
+@tilepath.command()
+@click.argument("store", type=click.Path())
+@click.option("--out", type=click.Path(), help="Write eccentricity and closeness of every vertex (.csv or .parquet).")
+def stats(store: str, out: str | None) -> None:
+    """Print diameter, radius and other measures of the distances store STORE."""
+    from pipelines.measures import measures
+    from pipelines.stores import open_distances
+
+    distances = open_distances(store)
+    found = measures(distances)
+    _echo_measures(found, distances)
+    if out is not None:
+        found.write(out)
+        click.echo(f"{out}: eccentricity and closeness of {distances.shape[0]:,} vertices")
+
+
+@tilepath.command()
+@click.argument("store", type=click.Path())
+@click.option("--verify", is_flag=True, help="Reread everything and compare with what was recorded.")
+def info(store: str, verify: bool) -> None:
+    """Print what STORE is, its size and its progress."""
+    from pipelines.stores import open_distances, open_graph, store_bytes, store_schema
+    from pipelines.stores.distances import progress
+
+    schema = store_schema(store)
+    opened: Any = None
+    if schema == "graph/1":
+        opened = open_graph(store)
+        click.echo(_describe_graph(opened))
+    else:
+        done, total = progress(store)
+        if done == total:
+            opened = open_distances(store)
+            rows, columns = opened.shape
+            click.echo(f"{store}: {rows:,} x {columns:,} {opened.dtype} distances of {opened.graph_path}")
+        else:
+            click.echo(f"{store}: unfinished distances, committed at stage {done} of {total}; go on with --resume")
+    click.echo(f"{_size(store_bytes(store))} on disk, schema {schema}")
+    if verify and opened is not None:
+        opened.verify()
+        click.echo("verified: every chunk is there and matches what was recorded")
+
+
+@tilepath.command()
+@click.argument("store", type=click.Path())
+@click.argument("image", type=click.Path())
+def picture(store: str, image: str) -> None:
+    """Draw the distances store STORE to IMAGE (.png, .pdf or .svg)."""
+    from pipelines.pictures import picture_distances
+    from pipelines.stores import open_distances
+
+    picture_distances(open_distances(store), image)
+    click.echo(image)
+
+
+def _add_options(command: click.Command, options: tuple[Callable[[Any], Any], ...]) -> None:
+    for option in reversed(options):
+        option(command)
+
+
+_add_options(apsp, CLUSTER_OPTIONS)
+_CLUSTER_NAMES = ("device", "workers", "processes", "protocol", "scheduler_file", "scheduler")
+
+
+@contextmanager
+def _client(options: dict[str, Any]) -> Iterator[Any]:
+    """A client of the cluster the options ask for: joined if one is named, else started."""
+    from clusters import join, start
+
+    if options["scheduler_file"] or options["scheduler"]:
+        client = join(
+            scheduler_file=options["scheduler_file"], address=options["scheduler"], workers=options["workers"]
+        )
+    else:
+        client = start(
+            device=options["device"],
+            workers=options["workers"],
+            processes=options["processes"] or None,
+            protocol=options["protocol"],
+        )
+    with client:
+        yield client
+
+
+def _describe_graph(graph: Any) -> str:
+    kind = "directed" if graph.directed else "undirected"
+    unit = f" {graph.weight_unit}" if graph.weight_unit else ""
+    closed = int((~graph.through()).sum())
+    parts = [
+        f"{graph.path}: {kind} graph, {graph.n:,} vertices, {graph.m:,} arcs",
+        f"weights {graph.weight_dtype} from {_number(graph.weight_min)} to {_number(graph.weight_max)}{unit}",
+    ]
+    if closed:
+        parts.append(f"{closed:,} vertices closed to through traffic")
+    extras = sorted(graph.optional - {"through"})
+    if extras:
+        parts.append(f"with {' and '.join(extras)}")
+    if graph.source:
+        parts.append(f"from {graph.source}")
+    return "; ".join(parts)
+
+
+def _echo_measures(found: Any, distances: Any) -> None:
+    graph = distances.graph()
+    unit = f" {graph.weight_unit}" if graph.weight_unit else ""
+    lines = {
+        "diameter": f"{_number(found.diameter)}{unit}",
+        "radius": f"{_number(found.radius)}{unit}",
+        "mean distance": f"{_number(found.mean_distance)}{unit}",
+        "unreachable pairs": f"{found.unreachable_pairs:,}",
+    }
+    for name, value in lines.items():
+        click.echo(f"{name:18} {value}")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
+
+
+def _size(count: int) -> str:
+    from pipelines.progress import size
+
+    return size(count)

@@ -1,0 +1,89 @@
+"""Text files of any size, gzip'd or not: lines for the header, then blocks of whole lines, all counted."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from pipelines.arc_sort import FormatError
+
+BLOCK_BYTES = 8 << 20
+
+
+class TextFile:
+    """A text file, gzip'd or not, read by lines for its header and then by blocks, counting lines."""
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = os.fspath(path)
+        self.number = 0  # of the line read last
+        try:
+            self._file: BinaryIO = open(self.path, "rb")
+            if self._file.read(2) == b"\x1f\x8b":
+                self._file.close()
+                self._file = gzip.open(self.path, "rb")  # type: ignore[assignment]
+            self._file.seek(0)
+        except OSError as error:
+            raise FormatError(f"{path}: cannot be read ({error.strerror}); is the name right?") from error
+        self._buffer, self._at, self._ended = b"", 0, False
+        self._more()
+        self._buffer = self._buffer.removeprefix(b"\xef\xbb\xbf")
+
+    def __enter__(self) -> TextFile:
+        return self
+
+    def __exit__(self, *_error: Any) -> None:
+        self._file.close()
+
+    def peek(self, count: int) -> list[str]:
+        """The next lines, `count` at most, without reading past them."""
+        while not self._ended and self._buffer.count(b"\n", self._at) < count:
+            self._more()
+        lines = self._buffer[self._at :].split(b"\n", count)[:count]
+        if lines[-1:] == [b""] and self._buffer.count(b"\n", self._at) < count:
+            lines.pop()
+        return [line.decode(errors="replace") for line in lines]
+
+    def line(self) -> str | None:
+        """The next line, or None at the end of the file."""
+        lines = self.peek(1)
+        if not lines:
+            return None
+        end = self._buffer.find(b"\n", self._at)
+        self._at = end + 1 if end >= 0 else len(self._buffer)
+        self.number += 1
+        return lines[0]
+
+    def blocks(self) -> Iterator[tuple[int, int, bytes]]:
+        """The rest of the file in blocks of whole lines: number of the first line, how many, and the text."""
+        while True:
+            end = self._buffer.rfind(b"\n", self._at) + 1
+            if end > self._at:
+                block = self._buffer[self._at : end]
+                self._at = end
+                lines = block.count(b"\n")
+                yield self.number + 1, lines, block
+                self.number += lines
+            elif self._ended:
+                break
+            self._more()
+        if self._at < len(self._buffer):
+            yield self.number + 1, 1, self._buffer[self._at :] + b"\n"
+
+    def error(self, what: str, line: int | None = None) -> FormatError:
+        """An error at a line, by default the one read last."""
+        return FormatError(f"{self.path}, line {self.number if line is None else line}: {what}")
+
+    def _more(self) -> None:
+        rest = self._buffer[self._at :]
+        if len(rest) > 64 * BLOCK_BYTES:
+            raise self.error(f"no line break in {len(rest)} bytes; is this a text file?", self.number + 1)
+        try:
+            read = self._file.read(BLOCK_BYTES)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise FormatError(f"{self.path}: the gzip file is cut off or damaged ({error}); get it anew") from error
+        except OSError as error:
+            raise FormatError(f"{self.path}: cannot be read ({error.strerror})") from error
+        self._buffer, self._at, self._ended = rest + read, 0, not read

@@ -1,0 +1,61 @@
+"""Pictures of stores, drawn with matplotlib (the `plot` extra)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from gpuops.numbers import outside_infinity
+from pipelines.stores import Distances
+
+PIXELS = 1000  # along an edge of the picture of a matrix
+
+
+def picture_distances(distances: Distances, path: str | os.PathLike[str]) -> None:
+    """Draw the distance matrix to the image file `path`; its suffix names the format (.png, .pdf, .svg).
+
+    A pixel shows the mean of the distances it covers; white means that none of its vertices is reachable.
+
+    Raises
+    ------
+    ImportError
+        Matplotlib is missing; the message says how to install it.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install 'tilepath[plot]'") from error
+
+    rows, columns = distances.shape
+    graph = distances.graph()
+    unit = f" [{graph.weight_unit}]" if graph.weight_unit else ""
+    figure = Figure(figsize=(7.2, 6), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    image = axes.imshow(
+        _shrink(distances), extent=(0, columns, rows, 0), cmap="viridis", interpolation="nearest", aspect="auto"
+    )
+    figure.colorbar(image, label=f"shortest distance{unit}")
+    axes.set(xlabel="to vertex", ylabel="from vertex" if distances.sources is None else "from source")
+    axes.set_title(f"{Path(distances.path).name}: {rows:,} x {columns:,}", fontsize=10)
+    figure.savefig(path)
+
+
+def _shrink(distances: Distances) -> np.ndarray:
+    """Means over cells of the matrix, at most PIXELS along an edge; NaN where a cell holds no finite distance."""
+    rows, columns = distances.shape
+    step = max(1, -(-max(rows, columns) // PIXELS))
+    shape = (-(-rows // step), -(-columns // step))
+    sums, counts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+    cells = np.arange(0, columns, step)
+    for start, block in distances.blocks():
+        finite = block != outside_infinity(block.dtype)
+        by_cell = np.add.reduceat(np.where(finite, block, 0).astype(np.float64), cells, axis=1)
+        finite_by_cell = np.add.reduceat(finite.astype(np.int64), cells, axis=1)
+        at = (start + np.arange(len(block))) // step
+        np.add.at(sums, at, by_cell)
+        np.add.at(counts, at, finite_by_cell)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)

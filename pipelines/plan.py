@@ -1,0 +1,152 @@
+"""What an all-pairs run will take, stated before it starts; one that cannot fit is refused, naming what would fit."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpuops import minplus_update
+from pipelines.layout import Layout
+from pipelines.progress import duration, size, with_prefix
+
+PANELS = 4  # panels a worker may hold at once: the window of stages in flight, one of them being packed
+WRITE_RATE = 0.4e9  # bytes/s of compressed chunks one process was seen to write, low rather than high
+MEMORY_SHARE = 0.9  # of the free memory, the rest is the allocator's and the system's
+
+
+class DoesNotFitError(ValueError):
+    """The run needs more memory or disk than there is; the message says how much, and what would fit."""
+
+
+@dataclass(frozen=True)
+class WorkerFacts:
+    """What one worker has: measured on it by `worker_facts`."""
+
+    address: str
+    host: str
+    device: str  # "cpu" or the name of the GPU
+    gpu: bool
+    free_memory: int  # bytes, of the GPU where there is one
+    rate: float  # relaxations/s of `minplus_update`
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The size of a run: memory in bytes per worker, disk in bytes, an estimate of the time in seconds."""
+
+    layout: Layout
+    dtype: np.dtype
+    worker_bytes: tuple[int, ...]
+    disk_bytes: int
+    seconds: float
+    relaxations: int
+
+    def describe(self, facts: list[WorkerFacts]) -> str:
+        """One line for people: what runs where and what it takes."""
+        devices = sorted({f.device for f in facts})
+        rate = sum(f.rate for f in facts)
+        return (
+            f"n = {self.layout.n:,} {self.dtype}, {len(facts)} worker{'s' if len(facts) > 1 else ''} on "
+            f"{', '.join(devices)} ({with_prefix(rate)} relaxations/s): memory {size(sum(self.worker_bytes))}, "
+            f"disk {size(self.disk_bytes)}, about {duration(self.seconds)}"
+        )
+
+
+def worker_facts(address: str, host: str, gpu: bool, dtype: str) -> WorkerFacts:
+    """Measure this worker (a task): its free memory, and the rate of its product, which also compiles it."""
+    xp: Any = np
+    edge, device, free = 512, "CPU", available_memory()
+    if gpu:
+        import cupy
+
+        xp, edge = cupy, 2048
+        free = xp.cuda.Device().mem_info[0] + xp.get_default_memory_pool().free_bytes()
+        name = xp.cuda.runtime.getDeviceProperties(xp.cuda.Device().id)["name"].decode()
+        device = str(name)
+    c = xp.ones((edge, edge), dtype=dtype)
+    best = np.inf
+    for _ in range(3):
+        begin = time.perf_counter()
+        minplus_update(c, c, c, nonnegative=True)
+        if gpu:
+            xp.cuda.get_current_stream().synchronize()
+        best = min(best, time.perf_counter() - begin)
+    return WorkerFacts(address, host, device, gpu, int(free), edge**3 / best)
+
+
+def available_memory() -> int:
+    """Bytes of memory this process may still take: what the system has left, or its control group."""
+    text = Path("/proc/meminfo").read_text()
+    free = int(text.split("MemAvailable:")[1].split()[0]) << 10
+    for limit, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        try:
+            bound = Path(limit).read_text().strip()
+            if bound != "max":
+                free = min(free, int(bound) - int(Path(used).read_text()))
+        except (OSError, ValueError):
+            continue
+    return max(free, 0)
+
+
+def make_plan(layout: Layout, dtype: Any, pivots: int, rows_out: int, facts: list[WorkerFacts], done: int = 0) -> Plan:
+    """Add up what a run takes.
+
+    Parameters
+    ----------
+    pivots : vertices that may lie inside a path; the others are no pivots
+    rows_out : rows of the result
+    done : relaxations already behind (a resumed run)
+    """
+    dtype = np.dtype(dtype)
+    n, itemsize = layout.n, dtype.itemsize
+    panel = layout.block * n * itemsize
+    worker_bytes = tuple(
+        layout.rows(w) * (n + layout.block) * itemsize + PANELS * panel + layout.band * n * itemsize
+        for w in range(layout.workers)
+    )
+    relaxations = n * n * pivots
+    slowest = max((layout.rows(w) / max(f.rate, 1.0) for w, f in enumerate(facts)), default=0.0)
+    compute = (relaxations - done) / max(n, 1) * slowest
+    result = rows_out * n * itemsize
+    # Two slots where the run is long enough to commit on the way; the result is assumed not to compress.
+    checkpoints = n * n * itemsize if compute > 60 else 0
+    seconds = compute + result / WRITE_RATE / len({f.address for f in facts} or {""})
+    return Plan(layout, dtype, worker_bytes, result + 2 * checkpoints, seconds, relaxations)
+
+
+def refuse_what_cannot_fit(plan: Plan, facts: list[WorkerFacts], out: str | os.PathLike[str]) -> None:
+    """Raise DoesNotFitError if memory or disk is too small; workers of one host share its memory."""
+    needed: dict[str, int] = {}
+    free: dict[str, int] = {}
+    for fact, count in zip(facts, plan.worker_bytes, strict=True):
+        place = fact.address if fact.gpu else fact.host
+        needed[place] = needed.get(place, 0) + count
+        free[place] = max(free.get(place, 0), fact.free_memory)
+    for place, count in needed.items():
+        if count > MEMORY_SHARE * free[place]:
+            workers = -(-(plan.layout.n**2) * plan.dtype.itemsize // max(1, int(MEMORY_SHARE * free[place] / 1.5)))
+            smaller = {8: "float32", 4: "int16 (integer weights, short distances)"}.get(plan.dtype.itemsize)
+            raise DoesNotFitError(
+                f"{plan.layout.n:,} vertices need {size(count)} on {place}, which has {size(free[place])} free. "
+                f"Run on about {max(workers, 2)} such machines or GPUs"
+                + (f", or use --dtype {smaller}" if smaller else "")
+                + ", or free memory"
+            )
+    folder = Path(out).absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    available = shutil.disk_usage(folder).free
+    if plan.disk_bytes > available:
+        raise DoesNotFitError(
+            f"{out} may take {size(plan.disk_bytes)}, the disk has {size(available)} free. "
+            "Free some, choose another disk, or keep the rows of some sources only (--source)"
+        )

@@ -1,0 +1,124 @@
+"""Progress of long work on the terminal: stage, rate, time left. One live line on a terminal, rare lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+LINE_SECONDS = 10.0  # between two lines where there is no terminal, such as the log of a batch job
+
+
+class Progress:
+    """Shows how far a run is; a context manager.
+
+    Parameters
+    ----------
+    total : int
+        Units of work in all, `unit` each.
+    unit : str
+        For the rate, such as "relaxations".
+    show : bool or None
+        None shows it where standard error is a terminal.
+    """
+
+    def __init__(self, total: int, unit: str, show: bool | None = None):
+        self.total, self.unit = max(total, 1), unit
+        self.show = sys.stderr.isatty() if show is None else show
+        self._done = 0
+        self._begin = self._line = time.monotonic()
+        self._counted = 0
+        self._stage = ""
+        self._live: Any = None
+
+    def __enter__(self) -> Progress:
+        if self.show and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn
+            from rich.progress import Progress as Live
+
+            columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[facts]}"))
+            self._live = Live(*columns, console=Console(stderr=True), transient=True)
+            self._live.start()
+            self._task = self._live.add_task("", total=self.total, facts="")
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def note(self, text: str) -> None:
+        """Print a line that stays."""
+        if self._live is not None:
+            self._live.console.print(text, highlight=False, soft_wrap=True)
+        elif self.show:
+            print(text, file=sys.stderr, flush=True)
+
+    def start(self, done: int) -> None:
+        """Work begins, or begins again, with `done` units already behind; the rate counts from here."""
+        self._done, self._counted, self._begin = done, 0, time.monotonic()
+
+    def stage(self, text: str) -> None:
+        """Say what is going on."""
+        self._stage = text
+        self._refresh()
+
+    def advance(self, units: int) -> None:
+        """`units` more are done."""
+        self._done += units
+        self._counted += units
+        self._refresh()
+
+    def _refresh(self) -> None:
+        if not self.show:
+            return
+        if self._live is not None:
+            self._live.update(self._task, completed=self._done, description=self._stage, facts=self._facts())
+        elif time.monotonic() - self._line > LINE_SECONDS:
+            self._line = time.monotonic()
+            print(f"{self._stage}: {self._facts()}", file=sys.stderr, flush=True)
+
+    def _facts(self) -> str:
+        rate = self._counted / max(time.monotonic() - self._begin, 1e-9)
+        facts = f"{100 * self._done / self.total:.0f}%"
+        if rate > 0:
+            left = (self.total - self._done) / rate
+            facts += f", {with_prefix(rate)} {self.unit}/s, {duration(left)} left"
+        return facts
+
+
+def with_prefix(value: float) -> str:
+    """A number with an SI prefix.
+
+    >>> with_prefix(61_200_000_000), with_prefix(950)
+    ('61.2 G', '950 ')
+    """
+    for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:.3g} {prefix}"
+    return f"{value:.3g} "
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    >>> duration(0.62), duration(75), duration(7300)
+    ('0.6 s', '1 min 15 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+    return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:.0f} min"
+
+
+def size(count: float) -> str:
+    """Bytes as people say them.
+
+    >>> size(45_000_000), size(3 << 30)
+    ('42.9 MiB', '3.0 GiB')
+    """
+    for factor, unit in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count:.0f} B"

@@ -1,0 +1,95 @@
+"""Make a graph store of the world's airline routes from the OpenFlights tables.
+
+    python scripts/openflights.py airports.dat routes.dat flights.zarr
+
+Vertices are the airports that some route names, labelled by their IATA code (else the ICAO code, else the name), at
+(longitude, latitude). Every pair of airports that a route links is an arc per airline, its weight the great-circle
+distance in kilometres. Tables: https://openflights.org/data.php (ODbL).
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from pipelines.arc_sort import ArcStream, write_sorted
+from pipelines.stores import Graph
+
+EARTH_RADIUS_KM = 6371.0088  # mean radius, IUGG
+
+AIRPORTS = "id name city country iata icao latitude longitude altitude timezone dst tz_database type source".split()
+ROUTES = "airline airline_id source source_id destination destination_id codeshare stops equipment".split()
+
+
+def great_circle(from_degrees: np.ndarray, to_degrees: np.ndarray) -> np.ndarray:
+    """Kilometres between points given as (longitude, latitude) in degrees, two arrays (m, 2) -> (m)."""
+    (lon1, lat1), (lon2, lat2) = np.radians(from_degrees).T, np.radians(to_degrees).T
+    # The haversine form keeps its digits for short distances, where the cosine of the angle is nearly 1.
+    h = np.sin((lat2 - lat1) / 2) ** 2 + np.cos(lat1) * np.cos(lat2) * np.sin((lon2 - lon1) / 2) ** 2
+    return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(h, 1)))
+
+
+def import_routes(
+    airports: str | Path, routes: str | Path, path: str | Path, *, overwrite: bool = False
+) -> tuple[Graph, int]:
+    """Write the store; returns it and the number of routes skipped because an airport is not known."""
+    places = _table(airports, AIRPORTS, {"id": pa.int64(), "latitude": pa.float64(), "longitude": pa.float64()})
+    flights = _table(routes, ROUTES, {"source_id": pa.int64(), "destination_id": pa.int64()})
+    ids = places["id"].to_numpy()
+    order = np.argsort(ids)
+
+    def rows(column: str) -> tuple[np.ndarray, np.ndarray]:
+        """The row of each airport named in a column of routes, and whether there is one."""
+        wanted = flights[column].fill_null(-1).to_numpy()
+        found = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
+        return found, ids[found] == wanted
+
+    (tails, tail_known), (heads, head_known) = rows("source_id"), rows("destination_id")
+    known = tail_known & head_known
+    used, ends = np.unique(np.concatenate([tails[known], heads[known]]), return_inverse=True)
+    tails, heads = np.split(ends, 2)
+    codes = zip(*(places[column].to_pylist() for column in ("iata", "icao", "name")), strict=True)
+    names = [iata or icao or name for iata, icao, name in codes]
+    coordinates = np.column_stack([places["longitude"].to_numpy(), places["latitude"].to_numpy()])[used]
+    arcs = ArcStream(
+        [(tails, heads, great_circle(coordinates[tails], coordinates[heads]))],
+        n=len(used),
+        labels=[names[row] for row in used],
+        coordinates=coordinates,
+        weight_unit="km",
+        source=Path(routes).name,
+    )
+    return write_sorted(path, arcs, overwrite=overwrite), int(np.count_nonzero(~known))
+
+
+def _table(path: str | Path, names: list[str], types: dict[str, pa.DataType]) -> pa.Table:
+    return pyarrow.csv.read_csv(
+        path,
+        read_options=pyarrow.csv.ReadOptions(column_names=names),
+        parse_options=pyarrow.csv.ParseOptions(escape_char="\\", double_quote=False),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types={name: types.get(name, pa.string()) for name in names},
+            null_values=["\\N", "N", ""],  # the reader strips the escape character first
+            strings_can_be_null=True,
+        ),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Make a graph store of the world's airline routes (OpenFlights).")
+    parser.add_argument("airports", help="airports.dat")
+    parser.add_argument("routes", help="routes.dat")
+    parser.add_argument("store", help="path of the new graph store")
+    parser.add_argument("--overwrite", action="store_true", help="replace a store that stands there")
+    arguments = parser.parse_args()
+    graph, skipped = import_routes(arguments.airports, arguments.routes, arguments.store, overwrite=arguments.overwrite)
+    print(f"{graph.path}: {graph.n} airports, {graph.m} routes, the longest {graph.weight_max:.0f} km")
+    print(f"{skipped} routes skipped: an airport is missing (\\N) or not in the table")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Every kernel that an operation may launch, compiled for every architecture, on a machine without a GPU."""
+
+import re
+
+import pytest
+
+import gpuops
+from gpuops._cuda import PROGRAMS
+
+nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
+
+ARCHITECTURES = ["sm_80", "sm_90", "sm_100"]
+
+
+def checked(answer):
+    status, *values = answer
+    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, status
+    return values[0] if values else None
+
+
+def compile_log(source, architecture, options):
+    """What nvrtc and ptxas say; the options CuPy adds come with ours."""
+    options = [f"-arch={architecture}", "-ftz=true", "--ptxas-options=-v", *options]
+    program = checked(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
+    status, *_ = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+    log = b" " * checked(nvrtc.nvrtcGetProgramLogSize(program))
+    checked(nvrtc.nvrtcGetProgramLog(program, log))
+    nvrtc.nvrtcDestroyProgram(program)
+    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+    return log.decode()
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: "-".join((p.file, *p.macros)))
+def test_compiles_without_spilling_registers(program, architecture):
+    log = compile_log(program.source(), architecture, program.options)
+    assert "warning" not in log, log
+    for entry in program.entries:
+        report = re.search(rf"entry function '{entry}'.*?(\d+) bytes spill stores, (\d+) bytes spill loads", log, re.S)
+        assert report, f"no entry {entry} in\n{log}"
+        assert report.groups() == ("0", "0"), log
+
+
+def test_every_kernel_file_is_declared():
+    kernels = {path.name for path in (gpuops._cuda.KERNELS).glob("*.cu")}
+    assert kernels == {program.file for program in PROGRAMS}
+
+
+def test_messages_point_into_the_file_at_fault():
+    program = next(program for program in PROGRAMS if program.file == "minplus.cu")
+    lines = program.source().splitlines()
+    text = (gpuops._cuda.KERNELS / "minplus.cu").read_text().splitlines()
+    mark = max(i for i, line in enumerate(lines) if line.startswith("#line"))
+    number = int(lines[mark].split()[1])
+    assert lines[mark + 1 :] == text[number - 1 :]
+    assert not any(line.startswith("#include") for line in lines)

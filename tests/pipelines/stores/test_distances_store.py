@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+
+from pipelines.stores import StoreError, create_distances, open_distances, write_graph
+from pipelines.stores.distances import progress, resume_distances
+
+
+@pytest.fixture
+def graph(tmp_path):
+    return write_graph(tmp_path / "g.zarr", np.arange(6), np.array([1, 2, 3, 4, 0]), np.ones(5, "float32"))
+
+
+def fill(run, values, *, result, step=2):
+    run.make_slot(result=result)
+    for start in range(0, len(values), step):
+        run.write_rows(start, values[start : start + step])
+
+
+def begin(path, graph, **options):
+    facts = {"dtype": "float32", "chunk": 2, "stages": 3, "plan": {"block": 2}} | options
+    return create_distances(path, graph, **facts)
+
+
+def test_commits_alternate_between_two_slots(tmp_path, graph):
+    out = tmp_path / "d.zarr"
+    run = begin(out, graph)
+    assert (run.stage, run.slot, progress(out)) == (0, None, (0, 3))
+    matrices = [np.full((5, 5), float(i), dtype="float32") for i in range(3)]
+    for stage in (1, 2):
+        fill(run, matrices[stage - 1], result=False)
+        before = run.slot
+        run = run.commit(stage)
+        assert run.slot != before
+        np.testing.assert_array_equal(run.read_rows(0, 5), matrices[stage - 1])
+    fill(run, matrices[2], result=True)  # not committed: the checkpoint is still what counts
+    assert progress(out) == (2, 3)
+    again = resume_distances(out, graph)
+    np.testing.assert_array_equal(again.read_rows(1, 4), matrices[1][1:4])
+    fill(again, matrices[2], result=True)
+    again = again.commit(3)
+    result = open_distances(out)
+    np.testing.assert_array_equal(result[:], matrices[2])
+    result.verify()
+    assert sorted(p.name for p in out.iterdir() if p.is_dir()) == [again.slot]  # the other slot is gone
+
+
+def test_an_unfinished_store_says_how_to_go_on(tmp_path, graph):
+    run = begin(tmp_path / "d", graph)
+    with pytest.raises(StoreError, match=r"stage 0 of 3; go on with `tilepath apsp .*g\.zarr .*d --resume`"):
+        open_distances(tmp_path / "d")
+    fill(run, np.zeros((5, 5), "float32"), result=False)
+    run.commit(2)
+    with pytest.raises(StoreError, match="stage 2 of 3"):
+        open_distances(tmp_path / "d")
+
+
+def test_a_run_that_lost_its_store_cannot_commit(tmp_path, graph):
+    first = begin(tmp_path / "d", graph)
+    second = resume_distances(tmp_path / "d", graph)
+    fill(first, np.zeros((5, 5), "float32"), result=False)
+    with pytest.raises(StoreError, match="another run took this store over"):
+        first.commit(1)
+    fill(second, np.zeros((5, 5), "float32"), result=False)
+    assert second.commit(1).stage == 1
+
+
+def test_rows_of_sources_and_the_graph_they_belong_to(tmp_path, graph):
+    run = begin(tmp_path / "d", graph, sources=[4, 1], dtype="int32", stages=1)
+    fill(run, np.arange(10, dtype="int32").reshape(2, 5), result=True)
+    run.commit(1)
+    result = open_distances(tmp_path / "d")
+    assert result.shape == (2, 5)
+    assert result.row(1).tolist() == [5, 6, 7, 8, 9]
+    assert result.graph().digest == graph.digest
+    with pytest.raises(StoreError, match="vertex 0 is not among them"):
+        result.row(0)
+    with pytest.raises(StoreError, match="no vertex 9"):
+        result.row(9)
+
+
+def test_the_graph_is_found_after_both_were_moved_and_a_wrong_one_is_refused(tmp_path, graph):
+    (tmp_path / "old").mkdir()
+    graph = write_graph(tmp_path / "old/g.zarr", np.array([0, 1, 1]), np.array([1]), np.ones(1, "float32"))
+    run = begin(tmp_path / "old/d.zarr", graph, stages=1)
+    fill(run, np.zeros((2, 2), "float32"), result=True)
+    run.commit(1)
+    (tmp_path / "old").rename(tmp_path / "new")
+    assert open_distances(tmp_path / "new/d.zarr").graph().digest == graph.digest
+    (tmp_path / "new/g.zarr").rename(tmp_path / "elsewhere.zarr")
+    moved = open_distances(tmp_path / "new/d.zarr")
+    with pytest.raises(StoreError, match="no longer at .*--graph"):
+        moved.graph()
+    assert moved.graph(tmp_path / "elsewhere.zarr").n == 2
+    with pytest.raises(StoreError, match="computed from another graph"):
+        moved.graph(tmp_path / "g.zarr")
+
+
+def test_damage_is_found_and_named(tmp_path, graph):
+    run = begin(tmp_path / "d", graph, stages=1)
+    fill(run, np.random.default_rng(0).random((5, 5), dtype="float32"), result=True)
+    run = run.commit(1)
+    result = open_distances(tmp_path / "d")
+    chunk = tmp_path / "d" / run.slot / "c" / "0" / "0"
+    content = bytearray(chunk.read_bytes())
+    content[-9] ^= 1
+    chunk.write_bytes(content)
+    with pytest.raises(StoreError, match="a chunk is damaged"):
+        result.verify()
+    chunk.unlink()
+    with pytest.raises(StoreError, match="1 of 9 chunks are missing"):
+        result.verify()

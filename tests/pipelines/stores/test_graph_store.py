@@ -1,0 +1,174 @@
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.stores import StoreError, new_graph, open_graph, write_graph
+from pipelines.stores import schema as schema_module
+
+
+def small(path, **facts):
+    return write_graph(path, np.array([0, 2, 3, 3]), np.array([2, 1, 2]), np.array([5, 1, 1], dtype="int32"), **facts)
+
+
+def test_round_trip(tmp_path):
+    graph = small(
+        tmp_path / "g.zarr",
+        labels=np.array(["a", "b", "č"]),
+        coordinates=np.arange(6.0).reshape(3, 2),
+        through=np.array([True, False, True]),
+        weight_unit="m",
+        source="a test",
+        directed=True,
+    )
+    assert (graph.n, graph.m, graph.weight_min, graph.weight_max, graph.weight_unit) == (3, 3, 1, 5, "m")
+    indptr, indices, weights = graph.rows()
+    assert (indptr.tolist(), indices.tolist(), weights.tolist()) == ([0, 2, 3, 3], [1, 2, 2], [1, 5, 1])
+    assert weights.dtype == "int32"
+    assert [part.tolist() for part in graph.rows(1, 3)] == [[0, 1, 1], [2], [1]]
+    assert graph.labels().tolist() == ["a", "b", "č"]
+    assert graph.coordinates().tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert graph.through().tolist() == [True, False, True]
+    assert (graph.vertex("č"), graph.vertex(1), graph.vertex("1"), graph.label(2)) == (2, 1, 1, "č")
+    graph.verify()
+    assert pickle.loads(pickle.dumps(graph)) == graph
+
+
+@given(
+    st.integers(1, 20).flatmap(
+        lambda n: st.tuples(
+            st.just(n),
+            st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.integers(-99, 99)), max_size=60),
+            st.integers(1, 60),
+        )
+    )
+)
+def test_pieces_of_any_size_give_the_same_store(tmp_path_factory, case):
+    n, arcs, size = case
+    folder = tmp_path_factory.mktemp("pieces")
+    arcs = np.array(sorted(arcs, key=lambda arc: arc[:2]), dtype=np.int64).reshape(-1, 3)
+    digests = []
+    for name, step in (("whole", max(len(arcs), 1)), ("pieces", size)):
+        with new_graph(folder / name, n=n, m=len(arcs), weight_dtype="int16") as writer:
+            for start in range(0, len(arcs), step):
+                writer.append(*arcs[start : start + step].T)
+        graph = open_graph(folder / name)
+        graph.verify()
+        digests.append(graph.digest)
+    assert digests[0] == digests[1]
+    tails = np.repeat(np.arange(n), np.diff(graph.indptr()))
+    np.testing.assert_array_equal(np.stack([tails, *graph.rows()[1:]], axis=1), arcs)
+
+
+def test_arrays_of_several_chunks(tmp_path, monkeypatch):
+    monkeypatch.setattr("pipelines.stores.graph.CHUNK_BYTES", 64)
+    rng = np.random.default_rng(0)
+    tails, indices = np.sort(rng.integers(0, 100, 1000)), rng.integers(0, 100, 1000)
+    with new_graph(tmp_path / "g", n=100, m=1000, weight_dtype="float64") as writer:
+        for piece in np.array_split(np.arange(1000), 37):
+            writer.append(tails[piece], indices[piece], piece.astype(float))
+        writer.annotate(labels=np.arange(100).astype(str), coordinates=np.ones((100, 2)))
+    graph = open_graph(tmp_path / "g")
+    graph.verify()
+    np.testing.assert_array_equal(graph.rows()[1], indices)
+    np.testing.assert_array_equal(graph.rows()[2], np.arange(1000))
+    assert graph.label(99) == "99"
+
+
+def test_no_vertices_and_no_arcs(tmp_path):
+    none = write_graph(tmp_path / "none", np.array([0]), np.empty(0, "int32"), np.empty(0, "float32"))
+    bare = write_graph(tmp_path / "bare", np.zeros(6, int), np.empty(0, "int32"), np.empty(0, "float32"))
+    assert (none.n, none.m, bare.n, bare.m) == (0, 0, 5, 0)
+    none.verify()
+    bare.verify()
+
+
+@pytest.mark.parametrize(
+    ("arcs", "message"),
+    [
+        (([1, 0], [0, 0], [1, 1]), "order of their tails"),
+        (([0, 3], [0, 0], [1, 1]), "outside the vertices"),
+        (([0, 1], [0, -1], [1, 1]), "outside the vertices"),
+        (([0, 1], [0, 1], [1, np.nan]), "NaN or infinite"),
+        (([0, 1], [0, 1], [1, np.inf]), "NaN or infinite"),
+        (([0], [0], [1]), "1 arcs were appended, 2 were announced"),
+        (([0, 0, 1], [0, 1, 1], [1, 1, 1]), "more arcs"),
+    ],
+)
+def test_bad_arcs_leave_nothing_behind(tmp_path, arcs, message):
+    with (
+        pytest.raises(ValueError, match=message),
+        new_graph(tmp_path / "g", n=3, m=2, weight_dtype="float64") as writer,
+    ):
+        writer.append(*map(np.array, arcs))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_in_the_way(tmp_path):
+    small(tmp_path / "g")
+    with pytest.raises(StoreError, match="exists already"):
+        small(tmp_path / "g")
+    assert small(tmp_path / "g", overwrite=True, weight_unit="m").weight_unit == "m"
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(StoreError):
+        small(tmp_path / "file", overwrite=True)
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_foreign_and_missing_stores(tmp_path):
+    with pytest.raises(StoreError, match="no such store"):
+        open_graph(tmp_path / "nothing")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StoreError, match="not a Zarr 3 group"):
+        open_graph(tmp_path / "folder")
+    zarr.open_group(tmp_path / "other", mode="w")
+    with pytest.raises(StoreError, match="not made by tilepath"):
+        open_graph(tmp_path / "other")
+    zarr.open_group(tmp_path / "distances", mode="w").attrs["schema"] = "distances/1"
+    with pytest.raises(StoreError, match="expected a store of schema graph/1, found distances/1.*tilepath import"):
+        open_graph(tmp_path / "distances")
+
+
+def test_damage_is_found_and_named(tmp_path):
+    graph = small(tmp_path / "g", through=np.array([True, False, True]))
+    group = zarr.open_group(tmp_path / "g", mode="r+")
+    group["through"][1] = True
+    with pytest.raises(StoreError, match="do not match the recorded digest"):
+        graph.verify()
+    group["indices"][0] = 7
+    with pytest.raises(StoreError, match="points outside"):
+        graph.verify()
+    group["indptr"][1] = 9
+    with pytest.raises(StoreError, match="not a rising sequence"):
+        graph.verify()
+    group.attrs["m"] = 4
+    with pytest.raises(StoreError, match=r"array `indices` is int32 \(3,\), expected"):
+        open_graph(tmp_path / "g")
+    shutil.rmtree(tmp_path / "g" / "weights")
+    group.attrs["m"] = 3
+    with pytest.raises(StoreError, match="`weights` is missing"):
+        open_graph(tmp_path / "g")
+
+
+def test_unknown_and_ambiguous_vertices(tmp_path):
+    graph = small(tmp_path / "g", labels=np.array(["x", "x", "1"]))
+    assert graph.vertex("1") == 2  # a label comes before an index
+    with pytest.raises(StoreError, match="2 vertices are labelled 'x'"):
+        graph.vertex("x")
+    for name in ("y", "3", "-1", 3):
+        with pytest.raises(StoreError, match="no vertex"):
+            graph.vertex(name)
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(tmp_path, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(schema_module.os, "rename", full)
+    with pytest.raises(StoreError, match="the disk is full; free some space"):
+        small(tmp_path / "g")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,55 @@
+"""The command `tilepath` as a user calls it, on a real file and on mistakes."""
+
+import subprocess
+import sys
+
+import pytest
+
+ROME = "scripts/data/rome99.gr"
+SQUARE = "p sp 4 5\na 1 2 5\na 2 3 5\na 3 4 5\na 4 1 5\na 1 3 7\n"
+
+
+@pytest.fixture
+def tilepath(tmp_path):
+    def call(*arguments, code=0):
+        run = [sys.executable, "-c", "from pipelines.cli import main; main()", *map(str, arguments)]
+        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stdout if code == 0 else done.stderr
+
+    (tmp_path / "square.gr").write_text(SQUARE)
+    return call
+
+
+def test_from_a_file_to_a_route(tilepath, tmp_path):
+    assert "4 vertices, 5 arcs" in tilepath("import", "square.gr", "g.zarr", "--unit", "km")
+    out = tilepath("apsp", "g.zarr", "d.zarr", "--device", "cpu", "--verify")
+    assert "4 x 4 int32 distances" in out
+    assert "verified" in out
+    assert tilepath("path", "d.zarr", "1", "4").splitlines() == ["1 -> 4: 12 km over 2 arcs", "1 -> 3 -> 4"]
+    assert "diameter" in tilepath("stats", "d.zarr", "--out", "measures.csv")
+    assert len((tmp_path / "measures.csv").read_text().splitlines()) == 5
+    (tmp_path / "pairs.csv").write_text("source,target\n1,4\n2,1\n")
+    assert "2 paths" in tilepath("path", "d.zarr", "--pairs", "pairs.csv", "--out", "routes.csv")
+    assert "2 3 4 1" in (tmp_path / "routes.csv").read_text()
+    assert "verified" in tilepath("info", "d.zarr", "--verify")
+    assert "verified" in tilepath("info", "g.zarr", "--verify")
+    tilepath("picture", "d.zarr", "d.png")
+    assert (tmp_path / "d.png").read_bytes().startswith(b"\x89PNG")
+    few = tilepath(
+        "apsp", "g.zarr", "few.zarr", "--device", "cpu", "--source", "3", "--source", "1", "--dtype", "int16"
+    )
+    assert "2 x 4 int16" in few
+
+
+def test_mistakes_are_one_line_with_the_cure(tilepath, tmp_path):
+    assert "no such store" in tilepath("info", "nothing.zarr", code=1)
+    tilepath("import", "square.gr", "g.zarr")
+    assert "--overwrite" in tilepath("import", "square.gr", "g.zarr", code=1)
+    assert "no vertex '9'" in tilepath("apsp", "g.zarr", "d.zarr", "--source", "9", code=1)
+    (tmp_path / "cycle.gr").write_text("p sp 2 2\na 1 2 5\na 2 1 -6\n")
+    tilepath("import", "cycle.gr", "c.zarr")
+    assert "1 -> 2 -> 1 weighs -1" in tilepath("apsp", "c.zarr", "d.zarr", "--device", "cpu", code=1)
+    assert not (tmp_path / "d.zarr").exists()
+    assert "distances/1" in tilepath("path", "g.zarr", "1", "2", code=1)
