@@ -50,18 +50,19 @@ def tilepath() -> None:
 @tilepath.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.argument("store", type=click.Path())
-@click.option("--format", "file_format", help="gr, mtx, tntp, edges or parquet; by default the suffix tells.")
-@click.option(
-    "--weight", metavar="COLUMN", help="Weight column: a name (TNTP, Parquet, CSV header) or a number from 0."
-)
-@click.option("--columns", metavar="TAIL,HEAD[,WEIGHT]", help="Columns of an edge list, names or numbers from 0.")
+@click.option("--format", "file_format", type=click.Choice(["gr", "mtx", "tntp", "edges", "parquet"]))
+@click.option("--weight", metavar="COLUMN", help="Weight column by name, such as length or free_flow_time (TNTP).")
+@click.option("--columns", metavar="TAIL,HEAD[,WEIGHT]", help="Columns of an edge list, by name or number from 0.")
 @click.option("--delimiter", help="Between the columns of an edge list; by default blanks, or a comma in .csv.")
-@click.option("--comment", help="Lines that begin with this are skipped.", show_default="#")
-@click.option("--base", type=click.IntRange(0, 1), help="Number of the first vertex in an edge list.", show_default="0")
+@click.option("--comment", metavar="CHARACTERS", help="Lines that begin with one of these are skipped.")
+@click.option("--header/--no-header", default=None, help="Does an edge list begin with the names of its columns?")
+@click.option("--base", type=click.IntRange(min=0), help="Number of the first vertex in an edge list; 0 by default.")
 @click.option("--labels/--no-labels", default=None, help="Are the vertices of an edge list names, not numbers?")
 @click.option("--undirected", is_flag=True, help="Every edge of the list goes both ways.")
+@click.option("--coordinates", type=click.Path(exists=True), help="DIMACS .co file beside a .gr file.")
 @click.option("--simplify", is_flag=True, help="Keep the shortest of parallel arcs, drop loops.")
-@click.option("--unit", default=None, help="Unit of the weights, for display.")
+@click.option("--unit", help="Unit of the weights, for display.")
+@click.option("--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; more arcs go by disk.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 def import_file(file: str, store: str, **options: Any) -> None:
     """Read a graph from FILE into the graph store STORE.
@@ -74,10 +75,11 @@ def import_file(file: str, store: str, **options: Any) -> None:
     options["format"] = options.pop("file_format")
     options["directed"] = False if options.pop("undirected") else None
     if options["columns"] is not None:
-        options["columns"] = [int(c) if c.isdigit() else c for c in options["columns"].split(",")]
+        options["columns"] = options["columns"].split(",")
+    if options["memory"] is not None:
+        options["memory"] <<= 20
     given = {name: value for name, value in options.items() if value is not None}
-    graph = import_graph(file, store, **given)
-    click.echo(_describe_graph(graph))
+    click.echo(_describe_graph(import_graph(file, store, **given)))
 
 
 @tilepath.command()
