@@ -37,7 +37,7 @@ from distributed import Client, Future
 from gpuops import NegativeCycleError, floyd_warshall, minplus_update
 from gpuops.adjacency import weight_rows
 from gpuops.numbers import infinity, to_outside
-from pipelines.bounds import distance_dtype, distances_fit, refuse_overflow
+from pipelines.bounds import arc_pieces, distance_dtype, distances_fit, refuse_overflow
 from pipelines.layout import Layout, make_layout
 from pipelines.negative_cycle import find_potentials
 from pipelines.plan import WorkerFacts, make_plan, refuse_what_cannot_fit, worker_facts
@@ -345,7 +345,7 @@ class _Epoch:
         ready = tokens[owner] if ahead is None else ahead
         panel = self._submit(_pivot, owner, (start, stop), ready, priority=20)
         ahead, following = None, None
-        if k + 1 < len(self.stages):
+        if k + 1 < len(self.stages) and len(self.members) > 1:  # alone there is nobody to overlap with
             following = self.stages[k + 1]
             owner = self.layout.owner(following[0])
             ahead = self._submit(
@@ -466,22 +466,24 @@ def _load(epoch: str, run: Run, layout: Layout, worker: int, job: _Job) -> None:
 
         xp = cupy
     matrix = xp.empty((layout.rows(worker), layout.n), dtype=job.dtype)
-    for start, stop in layout.bands(worker):
-        rows = matrix[layout.local(start, stop)]
-        if run.slot is None:
-            weight_rows(rows, start, *_nonnegative_rows(job, start, stop))
-        else:
-            rows[...] = xp.asarray(run.read_rows(start, stop))
+    whole = [(0, layout.n)] if layout.workers == 1 else layout.bands(worker)
+    for start, stop in layout.bands(worker) if run.slot else whole:
+        if run.slot:
+            matrix[layout.local(start, stop)] = xp.asarray(run.read_rows(start, stop))
+            continue
+        for first, indptr, indices, weights in arc_pieces(job.graph, start, stop):
+            if job.potentials is not None:
+                weights = _nonnegative(job.potentials, first, indptr, indices, weights)
+            weight_rows(matrix[layout.local(first, first + len(indptr) - 1)], first, indptr, indices, weights)
     keep(epoch, _Slab(job, layout, worker, matrix))
 
 
-def _nonnegative_rows(job: _Job, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    indptr, indices, weights = job.graph.rows(start, stop)
-    if job.potentials is not None:
-        out, into = job.potentials
-        tails = np.repeat(np.arange(start, stop), np.diff(indptr))
-        weights = np.maximum(weights + out[tails] - into[indices], 0)  # below 0 by rounding only
-    return indptr, indices, weights
+def _nonnegative(
+    potentials: tuple[np.ndarray, np.ndarray], first: int, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    out, into = potentials
+    tails = first + np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return np.maximum(weights + out[tails] - into[indices], 0)  # below 0 by rounding only
 
 
 def _pivot(epoch: str, block: tuple[int, int], _after: Any) -> Any:

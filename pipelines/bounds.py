@@ -67,14 +67,20 @@ def refuse_overflow(block: Any, dtype: np.dtype) -> None:
         raise WeightRangeError(f"a distance exceeds {int(inside):,}, more than {dtype} holds; use --dtype {larger}")
 
 
-def arc_pieces(graph: Graph) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-    """The arcs by ranges of vertices of about `PIECE` arcs: (first vertex, indptr from 0, indices, weights)."""
-    indptr = graph.indptr()
+def arc_pieces(
+    graph: Graph, first: int = 0, last: int | None = None
+) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+    """The arcs leaving the vertices `first` to `last` (excluded), by ranges of about `PIECE` arcs.
+
+    Yields the first vertex of the range and its CSR: indptr (from 0), indices, weights.
+    """
+    last = graph.n if last is None else last
+    indptr = graph.indptr(first, last)
     start = 0
-    while start < graph.n:
+    while start < last - first:
         stop = int(np.searchsorted(indptr, indptr[start] + PIECE, side="right")) - 1
-        stop = min(max(stop, start + 1), graph.n)
-        yield start, *graph.rows(start, stop)
+        stop = min(max(stop, start + 1), last - first)
+        yield first + start, *graph.rows(first + start, first + stop)
         start = stop
 
 

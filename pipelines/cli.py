@@ -22,10 +22,6 @@ CLUSTER_OPTIONS = (
 
 def main() -> None:
     """Run the command; an error a user can mend is one line, not a traceback."""
-    from distributed.utils import TimeoutError as DaskTimeout
-
-    from clusters import ClusterError
-
     try:
         tilepath(standalone_mode=False)
     except click.ClickException as error:
@@ -34,8 +30,12 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted. What was committed is kept: run the same command again with --resume.", err=True)
         sys.exit(130)
-    except (ValueError, OSError, ImportError, ClusterError, DaskTimeout) as error:
-        if os.environ.get("TILEPATH_TRACEBACK"):
+    except Exception as error:
+        from clusters import ClusterError
+
+        if os.environ.get("TILEPATH_TRACEBACK") or not isinstance(
+            error, ValueError | OSError | ImportError | ClusterError
+        ):
             raise
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)

@@ -1,5 +1,10 @@
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# Speed is not what tests are for: the first example of many compiles something.
+settings.register_profile("tilepath", deadline=None)
+settings.load_profile("tilepath")
 
 
 @pytest.fixture(params=["numpy", pytest.param("cupy", marks=pytest.mark.gpu)])
