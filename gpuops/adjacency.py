@@ -34,17 +34,17 @@ def weight_rows(out: Any, first: int, indptr: np.ndarray, indices: np.ndarray, w
         starts = np.flatnonzero(new)
         smallest = np.minimum.reduceat(weights.astype(out.dtype), starts)
         smallest += out.dtype.type(0)
-        out[_like(out, rows[starts]), _like(out, indices[starts])] = _like(out, smallest)
-    own = _like(out, np.arange(len(out)))
+        out[like(out, rows[starts]), like(out, indices[starts])] = like(out, smallest)
+    own = like(out, np.arange(len(out)))
     diagonal = out[own, own + first]
     diagonal[diagonal > 0] = 0
     out[own, own + first] = diagonal
     return out
 
 
-def _like(out: Any, values: np.ndarray) -> Any:
-    """`values` on the device of `out`."""
-    if isinstance(out, np.ndarray):
+def like(array: Any, values: np.ndarray) -> Any:
+    """NumPy `values` as an array of the library, and on the device, of `array`."""
+    if isinstance(array, np.ndarray):
         return values
     import cupy
 

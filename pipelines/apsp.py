@@ -28,6 +28,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,7 @@ import numpy as np
 from distributed import Client, Future
 
 from gpuops import NegativeCycleError, floyd_warshall, minplus_update
-from gpuops.adjacency import weight_rows
+from gpuops.adjacency import like, weight_rows
 from gpuops.numbers import infinity, to_outside
 from pipelines.bounds import arc_pieces, distance_dtype, distances_fit, refuse_overflow
 from pipelines.layout import Layout, make_layout
@@ -60,6 +61,7 @@ from pipelines.verify import verify_distances
 
 COMMIT_SECONDS = 60.0  # at least this long between two commits,
 COMMIT_SHARE = 0.05  # and at most this share of the time spent in them
+SAVERS = 4  # bands of rows a worker writes at a time
 WINDOW = 3  # stages in flight: enough to hide the scheduler, few enough to bound the panels in memory
 RECOVERIES = 5  # without a commit in between, before a run gives up
 
@@ -531,20 +533,27 @@ def _update(slab: _Slab, rows: Any, block: tuple[int, int], panel: Any) -> None:
 
 
 def _save(epoch: str, run: Run, result: bool) -> None:
-    """Write this worker's rows to the slot in the making."""
+    """Write this worker's rows to the slot in the making. Threads, as copying, compressing and writing overlap."""
     slab = held(epoch)
-    for start, stop in slab.layout.bands(slab.worker):
-        rows = _to_host(slab.matrix[slab.layout.local(start, stop)])
-        if result:
-            rows = _finished(slab.job, rows.copy(), np.arange(start, stop))
-        run.write_rows(start, rows)
+
+    def save(band: tuple[int, int]) -> None:
+        rows = slab.matrix[slab.layout.local(*band)]
+        if result:  # in place: the result is the last that is asked of this state
+            _finish(slab.job, rows, np.arange(*band))
+        run.write_rows(band[0], _to_host(rows))
+
+    with ThreadPoolExecutor(SAVERS) as pool:
+        for _ in pool.map(save, slab.layout.bands(slab.worker)):
+            pass
 
 
 def _rows_of(epoch: str, vertices: list[int], run: Run) -> np.ndarray:
     """Finished rows of some vertices this worker owns."""
     slab = held(epoch)
     local = np.array([slab.layout.local(v, v + 1).start for v in vertices])
-    return _finished(slab.job, _to_host(slab.matrix[local]), np.array(vertices))
+    rows = _to_host(slab.matrix[local])
+    _finish(slab.job, rows, np.array(vertices))
+    return rows
 
 
 def _write_pieces(run: Run, start: int, pieces: list[np.ndarray], places: list[np.ndarray]) -> None:
@@ -558,17 +567,19 @@ def _token(epoch: str) -> None:
     """A token that depends on nothing."""
 
 
-def _finished(job: _Job, rows: np.ndarray, vertices: np.ndarray) -> np.ndarray:
-    """Turn rows as they are inside operations into rows as they stand in stores, in place."""
+def _finish(job: _Job, rows: Any, vertices: np.ndarray) -> None:
+    """Turn the rows of some vertices, as they are inside operations, into rows as they stand in stores, in place."""
     if not job.fits:
         refuse_overflow(rows, job.dtype)
     if job.potentials is not None:
-        out, into = job.potentials
-        for row, vertex in zip(rows, vertices, strict=True):
-            reachable = row < infinity(job.dtype) / 2
-            row[reachable] = (row[reachable] + (into[reachable] - out[vertex])).astype(job.dtype)
-    rows[np.arange(len(rows)), vertices] = 0
-    return to_outside(rows)
+        out, into = (like(rows, potential) for potential in job.potentials)
+        limit, step = infinity(job.dtype) / 2, 64  # rows at a time, as the sums are in int64 or float64
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
+            shift = into - out[like(rows, vertices[start : start + step])][:, None]
+            part += ((part < limit) * shift).astype(part.dtype)
+    rows[like(rows, np.arange(len(rows))), like(rows, vertices)] = 0
+    to_outside(rows)
 
 
 def _to_host(rows: Any) -> np.ndarray:
