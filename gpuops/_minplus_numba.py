@@ -83,19 +83,19 @@ def _relax_tiles(c, a_panels, b_panels, first_i, first_j):
                 height = min(ROWS, m - i * ROWS)
                 tile = c[i * ROWS :, j * columns :]
                 if height == ROWS and width == columns:
-                    _relax_register_tile(tile, a_panels[i], b_panels[j], first, last)
+                    relax_register_tile(tile, a_panels[i], b_panels[j], first, last)
                     continue
                 for r in range(height):
                     for s in range(width):
                         edge[r, s] = tile[r, s]
-                _relax_register_tile(edge, a_panels[i], b_panels[j], first, last)
+                relax_register_tile(edge, a_panels[i], b_panels[j], first, last)
                 for r in range(height):
                     for s in range(width):
                         tile[r, s] = edge[r, s]
 
 
 @intrinsic
-def _relax_register_tile(typingctx, c, a, b, first, last):
+def relax_register_tile(typingctx, c, a, b, first, last):
     """Nopython function: c = min(c, a (x) b) on one tile, for p in [first, last).
 
     c : (ROWS, tile_columns) view, unit inner stride

@@ -81,7 +81,7 @@ class Progress:
     def _facts(self) -> str:
         rate = self._counted / max(time.monotonic() - self._begin, 1e-9)
         facts = f"{100 * self._done / self.total:.0f}%"
-        if rate > 0:
+        if rate > 0 and self._done < self.total:
             left = (self.total - self._done) / rate
             facts += f", {with_prefix(rate)} {self.unit}/s, {duration(left)} left"
         return facts

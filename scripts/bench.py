@@ -24,13 +24,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 
 from clusters import start
 from gpuops import floyd_warshall, minplus_update
+from gpuops._minplus_numba import ROWS, relax_register_tile, tile_columns
 from gpuops.numbers import infinity
 from pipelines import all_pairs_shortest_paths
 from pipelines.formats import import_graph
@@ -117,6 +120,37 @@ def bench_product(bench: Bench) -> None:
             dtype=dtype,
             sizes={"m": m, "n": m, "p": p},
         )
+
+
+@numba.njit(nogil=True, cache=True)
+def _relax_in_first_level_cache(c: Any, a: Any, b: Any, times: int) -> None:
+    """The same tile of C again and again: nothing but additions, minima and what feeds them."""
+    for _ in range(times):
+        relax_register_tile(c, a, b, 0, a.shape[0])
+
+
+def bench_limit(bench: Bench) -> None:
+    """What additions and minima alone can do on this CPU, now: the share of it is what a product should be judged by."""
+    threads, times, depth = numba.config.NUMBA_NUM_THREADS, 20_000, 128
+    for dtype in ("float32", "float64", "int32", "int16"):
+        columns = tile_columns(np.dtype(dtype).itemsize)
+        tiles = [
+            [np.ones(shape, dtype) for shape in ((ROWS, columns), (depth, ROWS), (depth, columns))]
+            for _ in range(threads)
+        ]
+        with ThreadPoolExecutor(threads) as pool:
+
+            def run(tiles: Any = tiles, pool: Any = pool) -> None:
+                list(pool.map(lambda tile: _relax_in_first_level_cache(*tile, times), tiles))
+
+            run()
+            bench.time(
+                f"limit: one tile in the first-level cache, {dtype}",
+                run,
+                relaxations=threads * times * depth * ROWS * columns,
+                verified="no result",
+                dtype=dtype,
+            )
 
 
 def bench_floyd_warshall(bench: Bench) -> None:
@@ -299,6 +333,8 @@ def main() -> None:
     if "pipeline" in groups:  # first: its memory figure is the growth over an idle process
         bench_pipeline(bench, args.graph)
     if "product" in groups:
+        if not bench.gpu:
+            bench_limit(bench)
         bench_product(bench)
     if "floyd-warshall" in groups:
         bench_floyd_warshall(bench)
