@@ -61,7 +61,7 @@ from pipelines.verify import verify_distances
 
 COMMIT_SECONDS = 60.0  # at least this long between two commits,
 COMMIT_SHARE = 0.05  # and at most this share of the time spent in them
-SAVERS = 4  # bands of rows a worker writes at a time
+SAVERS = 2  # bands of rows a worker writes at a time; each holds a few copies of its chunks
 WINDOW = 3  # stages in flight: enough to hide the scheduler, few enough to bound the panels in memory
 RECOVERIES = 5  # without a commit in between, before a run gives up
 

@@ -349,3 +349,31 @@ def test_a_killed_run_resumes_with_the_same_bits(client, tmp_path):
     with start(device="cpu", workers=2, processes=False) as users:
         result = all_pairs_shortest_paths(users, graph, out, resume=True)
     np.testing.assert_array_equal(result[:], want)
+
+
+MEMORY = """
+import sys
+from clusters import start
+from pipelines import all_pairs_shortest_paths
+
+def status(name):
+    lines = open("/proc/self/status").read().splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1]) << 10
+
+if __name__ == "__main__":
+    with start(device="cpu") as client:
+        all_pairs_shortest_paths(client, sys.argv[1], sys.argv[3])  # compiles, and starts what stays
+        open("/proc/self/clear_refs", "w").write("5")  # the high-water mark begins anew
+        idle = status("VmRSS")
+        all_pairs_shortest_paths(client, sys.argv[2], sys.argv[4])
+        print(status("VmHWM") - idle)
+"""
+
+
+def test_peak_memory_is_three_times_the_matrix_at_most(tmp_path):
+    small = store(tmp_path / "small.zarr", 300, *random_arcs(300, 900), "float32")
+    n = 3000
+    graph = store(tmp_path / "g.zarr", n, *random_arcs(n, 4 * n), "float32")
+    paths = [small.path, graph.path, str(tmp_path / "small-out"), str(tmp_path / "out")]
+    done = subprocess.run([sys.executable, "-c", MEMORY, *paths], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 3 * 4 * n * n
