@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from dask.system import CPU_COUNT
 from distributed import Client, Future
 
 from gpuops import NegativeCycleError, floyd_warshall, minplus_update
@@ -61,7 +62,7 @@ from pipelines.verify import verify_distances
 
 COMMIT_SECONDS = 60.0  # at least this long between two commits,
 COMMIT_SHARE = 0.05  # and at most this share of the time spent in them
-SAVERS = 2  # bands of rows a worker writes at a time; each holds a few copies of its chunks
+SAVERS = min(8, CPU_COUNT)  # chunks a worker writes at a time; each is held in a few copies
 WINDOW = 3  # stages in flight: enough to hide the scheduler, few enough to bound the panels in memory
 RECOVERIES = 5  # without a commit in between, before a run gives up
 
@@ -533,17 +534,21 @@ def _update(slab: _Slab, rows: Any, block: tuple[int, int], panel: Any) -> None:
 
 
 def _save(epoch: str, run: Run, result: bool) -> None:
-    """Write this worker's rows to the slot in the making. Threads, as copying, compressing and writing overlap."""
+    """Write this worker's rows to the slot in the making, a chunk at a time: copying, compressing, writing overlap."""
     slab = held(epoch)
+    write = run.writer()
 
-    def save(band: tuple[int, int]) -> None:
-        rows = slab.matrix[slab.layout.local(*band)]
-        if result:  # in place: the result is the last that is asked of this state
-            _finish(slab.job, rows, np.arange(*band))
-        run.write_rows(band[0], _to_host(rows))
+    def save(corner: tuple[int, int, int]) -> None:
+        start, stop, column = corner
+        rows = slab.matrix[slab.layout.local(start, stop)]
+        write(start, column, _to_host(rows[:, column : column + run.chunk]))
 
+    bands = slab.layout.bands(slab.worker)
+    if result:  # in place: the result is the last that is asked of this state
+        for band in bands:
+            _finish(slab.job, slab.matrix[slab.layout.local(*band)], np.arange(*band))
     with ThreadPoolExecutor(SAVERS) as pool:
-        for _ in pool.map(save, slab.layout.bands(slab.worker)):
+        for _ in pool.map(save, [(*band, column) for band in bands for column in range(0, run.n, run.chunk)]):
             pass
 
 
@@ -583,7 +588,13 @@ def _finish(job: _Job, rows: Any, vertices: np.ndarray) -> None:
 
 
 def _to_host(rows: Any) -> np.ndarray:
-    return rows if isinstance(rows, np.ndarray) else rows.get()
+    """A contiguous copy on the host; from a GPU in page-locked memory, which CuPy pools and the GPU writes directly."""
+    if isinstance(rows, np.ndarray):
+        return np.ascontiguousarray(rows)
+    import cupy
+    import cupyx
+
+    return cupy.ascontiguousarray(rows).get(out=cupyx.empty_pinned(rows.shape, rows.dtype))
 
 
 def _synchronize(array: Any) -> None:

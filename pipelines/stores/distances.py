@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,10 +147,19 @@ class Run:
                 config={"write_empty_chunks": True},
             )
 
+    def writer(self) -> Callable[[int, int, np.ndarray], None]:
+        """Open the slot in the making; the function returned writes a block of whole chunks at a row and a column."""
+        array = _array(self.path, self.other_slot, "r+")
+
+        def write(row: int, column: int, block: np.ndarray) -> None:
+            with disk_errors(self.path):
+                array[row : row + block.shape[0], column : column + block.shape[1]] = block
+
+        return write
+
     def write_rows(self, start: int, values: np.ndarray) -> None:
         """Write whole chunk rows of the slot in the making, from row `start`."""
-        with disk_errors(self.path):
-            _array(self.path, self.other_slot, "r+")[start : start + len(values)] = values
+        self.writer()(start, 0, values)
 
     def read_rows(self, start: int, stop: int) -> np.ndarray:
         """Rows of the committed checkpoint."""
