@@ -318,50 +318,46 @@ class _Epoch:
         self.shown.start(_done(self.layout, self.job, self.run))
 
         last_commit, commit_cost = time.monotonic(), 0.0
-        ahead: Future | None = None  # the token of the rows of the next pivot
+        panel: Future | None = None  # of the stage to come, if its pivot ran ahead
         flights: list[tuple[int, list[Future]]] = []
         for k in range(self.run.stage, len(self.stages)):
-            tokens, ahead = self._stage(k, tokens, ahead)
+            pause = max(self.commit_seconds, commit_cost / COMMIT_SHARE)
+            due = time.monotonic() - last_commit > pause and k + 1 < len(self.stages)
+            tokens, panel = self._stage(k, tokens, panel, look_ahead=not due and len(self.members) > 1)
             flights.append((k, tokens))
             if len(flights) == WINDOW:
                 self._land(flights)
-            pause = max(self.commit_seconds, commit_cost / COMMIT_SHARE)
-            if time.monotonic() - last_commit > pause and k + 1 < len(self.stages):
+            if due:
                 while flights:
                     self._land(flights)
-                if ahead is not None:
-                    self._wait([ahead])
                 begin = time.monotonic()
                 self._commit(k + 1)
                 # Nothing of before the commit is held on to: Dask would remember its lineage for ever.
-                tokens, ahead, self.futures = [self._submit(_token, w) for w in workers], None, []
+                tokens, self.futures = [self._submit(_token, w) for w in workers], []
                 last_commit, commit_cost = time.monotonic(), time.monotonic() - begin
         while flights:
             self._land(flights)
         self.shown.stage("writing the result")
         self._commit(len(self.stages) + 1)
 
-    def _stage(self, k: int, tokens: list[Future], ahead: Future | None) -> tuple[list[Future], Future | None]:
-        """Submit stage k after the tasks of `tokens` and `ahead`; returns the same for stage k + 1."""
-        start, stop = self.stages[k]
-        owner = self.layout.owner(start)
-        ready = tokens[owner] if ahead is None else ahead
-        panel = self._submit(_pivot, owner, (start, stop), ready, priority=20)
-        ahead, following = None, None
-        if k + 1 < len(self.stages) and len(self.members) > 1:  # alone there is nobody to overlap with
+    def _stage(
+        self, k: int, tokens: list[Future], panel: Future | None, look_ahead: bool
+    ) -> tuple[list[Future], Future | None]:
+        """Submit stage k after the tasks of `tokens`; returns its tokens and, if looking ahead, the next stage's panel.
+
+        A commit comes after a stage without look-ahead: a pivot closed twice may round otherwise than one closed once.
+        """
+        block, following, following_panel = self.stages[k], None, None
+        if panel is None:
+            owner = self.layout.owner(block[0])
+            panel = self._submit(_pivot, owner, block, None, None, tokens[owner], priority=10)
+        if look_ahead and k + 1 < len(self.stages):
             following = self.stages[k + 1]
             owner = self.layout.owner(following[0])
-            ahead = self._submit(
-                _relax_ahead,
-                owner,
-                (start, stop),
-                following,
-                panel,
-                tokens[owner],
-                priority=10,
-            )
-        after = [self._submit(_relax, w, (start, stop), following, panel, token) for w, token in enumerate(tokens)]
-        return after, ahead
+            following_panel = self._submit(_pivot, owner, following, block, panel, tokens[owner], priority=10)
+            tokens = [following_panel if w == owner else token for w, token in enumerate(tokens)]
+        after = [self._submit(_relax, w, block, following, panel, token) for w, token in enumerate(tokens)]
+        return after, following_panel
 
     def _land(self, flights: list[tuple[int, list[Future]]]) -> None:
         """Wait for the oldest stage in flight."""
@@ -489,11 +485,16 @@ def _nonnegative(
     return np.maximum(weights + out[tails] - into[indices], 0)  # below 0 by rounding only
 
 
-def _pivot(epoch: str, block: tuple[int, int], _after: Any) -> Any:
-    """Close the independent block and return the singly dependent row panel, (pivots, n)."""
+def _pivot(epoch: str, block: tuple[int, int], before: tuple[int, int] | None, panel: Any, _after: Any) -> Any:
+    """Close the independent block and return the singly dependent row panel, (pivots, n).
+
+    Running ahead, it first does the doubly dependent update of these rows for the stage `before`, from its panel.
+    """
     slab = held(epoch)
-    pivots = slab.pivots(block)
     rows = slab.rows(block)
+    if before is not None:
+        _update(slab, rows, before, panel)
+    pivots = slab.pivots(block)
     within = slice(None) if isinstance(pivots, slice) else pivots - block[0]
     panel = rows[within].copy()
     closed = floyd_warshall(slab.columns(panel, pivots), nonnegative=True)
@@ -501,12 +502,6 @@ def _pivot(epoch: str, block: tuple[int, int], _after: Any) -> Any:
     rows[within] = panel
     _synchronize(panel)
     return panel
-
-
-def _relax_ahead(epoch: str, block: tuple[int, int], following: tuple[int, int], panel: Any, _after: Any) -> None:
-    """Doubly dependent update of the rows that are the next pivots."""
-    slab = held(epoch)
-    _update(slab, slab.rows(following), block, panel)
 
 
 def _relax(epoch: str, block: tuple[int, int], following: tuple[int, int] | None, panel: Any, _after: Any) -> None:
