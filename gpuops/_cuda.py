@@ -1,8 +1,8 @@
 """CUDA C++ kernels: from a file in kernels/ to a function that can be launched. The only place that compiles.
 
 A `Program` is declared beside the operation that launches it, and declaring costs nothing: it is compiled at first
-use on a device, and CuPy keeps the binary on disk. `PROGRAMS` lists all of them, so that the tests compile what the
-operations run, without a GPU.
+use on a device, and CuPy keeps the binary on disk. `PROGRAMS` lists those of the operations, so that the tests compile
+what these run, without a GPU.
 """
 
 from __future__ import annotations
@@ -20,21 +20,23 @@ PROGRAMS: list[Program] = []
 
 @dataclass(frozen=True)
 class Program:
-    """One file of kernels/ compiled with one set of macros."""
+    """One file of kernels/, or of another folder, compiled with one set of macros."""
 
     file: str
     entries: tuple[str, ...]
     macros: tuple[str, ...] = ()
+    folder: Path = KERNELS
 
     def __post_init__(self) -> None:
-        PROGRAMS.append(self)
+        if self.folder == KERNELS:
+            PROGRAMS.append(self)
 
     @property
     def options(self) -> tuple[str, ...]:
         return ("--std=c++17", *(f"-D{macro}" for macro in self.macros))
 
     def source(self) -> str:
-        return _inline(KERNELS / self.file)
+        return _inline(self.folder / self.file)
 
     def function(self, entry: str) -> Any:
         """The `__global__` function `entry` on the current device, a `cupy.RawKernel`."""

@@ -44,7 +44,7 @@ def minplus_update(c: Any, a: Any, b: Any, *, out: Any = None, nonnegative: bool
     out : (m, n) array, optional
         Receives the result. It may be `c`, and it may overlap any argument.
     nonnegative : bool, optional
-        Only float32 on a GPU takes notice: where no value is negative, integer minima of the bits do a third more
+        Only float32 and int16 on a GPU take notice: where no value is negative, other instructions do more
         relaxations per second. None looks, which costs a pass over the arguments and a wait for the device;
         True is the caller's word for it; False takes the general path.
 
@@ -114,6 +114,8 @@ _SIDE = 16  # a tile of C is shared by 16 x 16 threads
 _SLAB = 16  # p comes in multiples of it
 _PACK = 32  # the packing kernels go by squares of 32 x 32, with 32 x 8 threads
 
+_ARITHMETICS = ("Float32", "NonnegativeFloat32", "Float64", "Int32", "Int16", "NonnegativeInt16")
+
 # A thread's share of a tile: 8 x 8 words are fastest, 4 x 4 make four times as many tiles of a small matrix. Doubles
 # come in 4 x 4 only: 8 x 8 of them would fill the registers.
 _PROGRAMS = {
@@ -122,7 +124,7 @@ _PROGRAMS = {
         ("pack_a", "pack_b", "relax"),
         (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}"),
     )
-    for arithmetic in ("Float32", "NonnegativeFloat32", "Float64", "Int32", "Int16")
+    for arithmetic in _ARITHMETICS
     for thread_tile in (8, 4)
     if (arithmetic, thread_tile) != ("Float64", 8)
 }
@@ -134,12 +136,12 @@ def _relax_cuda(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
     (m, n), p = c.shape, a.shape[1]
     with c.device:
         arithmetic = c.dtype.name.capitalize()
-        if arithmetic == "Float32":
+        if f"Nonnegative{arithmetic}" in _ARITHMETICS:
             if nonnegative is None:
                 nonnegative = all(bool(x.min() >= 0) for x in (c, a, b) if x.size)
             if nonnegative:
-                arithmetic = "NonnegativeFloat32"
-        lanes = 2 if arithmetic == "Int16" else 1
+                arithmetic = f"Nonnegative{arithmetic}"
+        lanes = 2 if c.dtype.itemsize == 2 else 1
 
         def tiles(thread_tile: int) -> tuple[int, int]:
             return math.ceil(m / (_SIDE * thread_tile)), math.ceil(n / (_SIDE * thread_tile * lanes))

@@ -2,7 +2,9 @@
 //
 // An Element is what matrices hold. A Word is what registers and shared memory hold: one element, or two of int16
 // side by side, LANES in all. `relax` takes two steps p at once, w = min(w, a0 + b0, a1 + b1), because Hopper has a
-// minimum of three.
+// minimum of three. What precedes the minimum is apart, in `candidates`, so that a kernel can issue it earlier: a sum
+// needs a few cycles before it can be read. Both take the number of the word in its tile, a constant once loops are
+// unrolled: where two ways use different pipes of the chip, the words are shared out between them.
 
 #pragma once
 
@@ -45,10 +47,11 @@ struct OneLane {
     static __device__ Word broadcast(T x) { return x + T(0); }
     static __device__ Word pack(const T* x) { return x[0] + T(0); }
     static __device__ void unpack(T* x, Word w) { x[0] = w; }
-    static __device__ void relax(Word& w, Word a0, Word b0, Word a1, Word b1) {
-        w = shorter(w, a0 + b0);
-        w = shorter(w, a1 + b1);
-    }
+    struct Candidates {
+        Word first, second;
+    };
+    static __device__ Candidates candidates(int, Word a0, Word b0, Word a1, Word b1) { return {a0 + b0, a1 + b1}; }
+    static __device__ void relax(Word& w, Candidates c) { w = shorter(shorter(w, c.first), c.second); }
 };
 
 struct Float32 : OneLane<float> {};
@@ -57,15 +60,35 @@ struct Float64 : OneLane<double> {};
 // For floats from +0.0 to +inf the order of the bits, read as integers, is the order of the numbers. Two additions
 // and one integer minimum of three are three instructions where fminf needs four.
 struct NonnegativeFloat32 : OneLane<float> {
-    static __device__ void relax(float& w, float a0, float b0, float a1, float b1) {
-        w = __int_as_float(__vimin3_s32(__float_as_int(w), __float_as_int(a0 + b0), __float_as_int(a1 + b1)));
+    // The order of the additions is kept as the kernel wrote it.
+    static __device__ float sum(float a, float b) {
+        float s;
+        asm volatile("add.ftz.f32 %0, %1, %2;" : "=f"(s) : "f"(a), "f"(b));
+        return s;
+    }
+    static __device__ Candidates candidates(int, float a0, float b0, float a1, float b1) {
+        return {sum(a0, b0), sum(a1, b1)};
+    }
+    static __device__ void relax(float& w, Candidates c) {
+        w = __int_as_float(__vimin3_s32(__float_as_int(w), __float_as_int(c.first), __float_as_int(c.second)));
     }
 };
 
+// Hopper adds and takes the minimum in one instruction, but with one pipe only; half of the words go by two additions,
+// made by the multipliers, and one minimum of three. blockDim.z is 1, which the compiler does not know: it would turn
+// an addition and a minimum back into the one instruction.
 struct Int32 : OneLane<int> {
-    static __device__ void relax(int& w, int a0, int b0, int a1, int b1) {
-        w = __viaddmin_s32(a0, b0, w);
-        w = __viaddmin_s32(a1, b1, w);
+    struct Candidates {
+        int a0, b0, a1, b1;
+        bool summed;
+    };
+    static __device__ int sum(int a, int b) { return a * (int)blockDim.z + b; }
+    static __device__ Candidates candidates(int word, int a0, int b0, int a1, int b1) {
+        if (word % 2) return {sum(a0, b0), 0, sum(a1, b1), 0, true};
+        return {a0, b0, a1, b1, false};
+    }
+    static __device__ void relax(int& w, Candidates c) {
+        w = c.summed ? __vimin3_s32(w, c.a0, c.a1) : __viaddmin_s32(c.a1, c.b1, __viaddmin_s32(c.a0, c.b0, w));
     }
 };
 
@@ -79,8 +102,27 @@ struct Int16 {
         x[0] = (short)(w & 0xffff);
         x[1] = (short)(w >> 16);
     }
-    static __device__ void relax(Word& w, Word a0, Word b0, Word a1, Word b1) {
-        w = __viaddmin_s16x2(a0, b0, w);
-        w = __viaddmin_s16x2(a1, b1, w);
+    struct Candidates {
+        Word a0, b0, a1, b1;
+    };
+    static __device__ Candidates candidates(int, Word a0, Word b0, Word a1, Word b1) { return {a0, b0, a1, b1}; }
+    static __device__ void relax(Word& w, Candidates c) {
+        w = __viaddmin_s16x2(c.a1, c.b1, __viaddmin_s16x2(c.a0, c.b0, w));
+    }
+};
+
+// Without negative numbers an addition of the whole word does for both lanes: INF + INF does not carry. Three quarters
+// of the words go by two of those, which several pipes can do, and one minimum of three.
+struct NonnegativeInt16 : Int16 {
+    struct Candidates {
+        Word a0, b0, a1, b1;
+        bool summed;
+    };
+    static __device__ Candidates candidates(int word, Word a0, Word b0, Word a1, Word b1) {
+        if (word % 4) return {a0 + b0, 0, a1 + b1, 0, true};
+        return {a0, b0, a1, b1, false};
+    }
+    static __device__ void relax(Word& w, Candidates c) {
+        w = c.summed ? __vimin3_u16x2(w, c.a0, c.a1) : __viaddmin_s16x2(c.a1, c.b1, __viaddmin_s16x2(c.a0, c.b0, w));
     }
 };

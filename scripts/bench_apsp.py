@@ -1,0 +1,206 @@
+"""The suite `apsp`: products, Floyd-Warshall and the pipeline on this machine's device."""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from bench_limits import measure_issue_rates
+from benchmarking import ROOT, Bench, check_closed
+from generations import STAGED_LOAD
+
+from clusters import start
+from gpuops import floyd_warshall, minplus_update
+from gpuops._minplus_numba import ROWS, relax_register_tile, tile_columns
+from gpuops.numbers import infinity
+from pipelines import all_pairs_shortest_paths
+from pipelines.formats import import_graph
+from pipelines.stores import Graph, open_graph, write_graph
+from pipelines.verify import verify_distances
+
+CONVENTION = "n^3 relaxations (m n p for a product), nothing skipped; wall seconds, device synchronized"
+ROME = ROOT / "scripts" / "data" / "rome99.gr"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
+    parser.add_argument("--only", choices=["product", "floyd-warshall", "pipeline"], action="append")
+    parser.add_argument(
+        "--graph", action="append", default=[], metavar="FILE", help="more graphs, any format `tilepath import` reads"
+    )
+
+
+def run(bench: Bench, args: argparse.Namespace) -> None:
+    groups = args.only or ["product", "floyd-warshall", "pipeline"]
+    if "pipeline" in groups:  # first: its memory figure is the growth over an idle process
+        bench_pipeline(bench, args.graph)
+    if bench.gpu and groups != ["pipeline"]:
+        measure_issue_rates(bench)
+    if "product" in groups:
+        if not bench.gpu:
+            bench_limit(bench)
+        bench_product(bench)
+    if "floyd-warshall" in groups:
+        bench_floyd_warshall(bench)
+
+
+def bench_product(bench: Bench) -> None:
+    """minplus_update for every dtype and both float32 paths."""
+    xp = bench.xp
+    m, p = (16384, 512) if bench.gpu else (2048, 2048)
+    for dtype, nonnegative in (
+        ("float32", True),
+        ("float32", False),
+        ("float64", True),
+        ("int32", True),
+        ("int16", True),
+    ):
+        rng = np.random.default_rng(0)
+        low = 0 if nonnegative else -50
+        a, b, c = (xp.asarray(rng.integers(low, 2000, shape).astype(dtype)) for shape in ((m, p), (p, m), (m, m)))
+        c += c.dtype.type(1500)
+        sample = [0, 1, m // 3, m - 1]
+        want = xp.minimum(c[sample], (a[sample][:, :, None] + b[None]).min(axis=1))
+        minplus_update(c, a, b, out=c, nonnegative=nonnegative)
+        assert bool((c[sample] == want).all()), f"{dtype} product is wrong"
+        sign = "non-negative" if nonnegative else "signed"
+        bench.time(
+            f"product {m} x {m} x {p} {dtype} {sign}",
+            lambda a=a, b=b, c=c, flag=nonnegative: minplus_update(c, a, b, out=c, nonnegative=flag),
+            relaxations=m * m * p,
+            verified="4 rows equal a broadcast product",
+            limit=dtype if nonnegative else f"{dtype} signed",
+            dtype=dtype,
+            sizes={"m": m, "n": m, "p": p},
+        )
+
+
+@numba.njit(nogil=True, cache=True)
+def _relax_in_first_level_cache(c: Any, a: Any, b: Any, times: int) -> None:
+    """The same tile of C again and again: nothing but additions, minima and what feeds them."""
+    for _ in range(times):
+        relax_register_tile(c, a, b, 0, a.shape[0])
+
+
+def bench_limit(bench: Bench) -> None:
+    """What additions and minima alone can do on this CPU, now: a product is to be judged by its share of it."""
+    threads, times, depth = numba.config.NUMBA_NUM_THREADS, 20_000, 128
+    for dtype in ("float32", "float64", "int32", "int16"):
+        columns = tile_columns(np.dtype(dtype).itemsize)
+        tiles = [
+            [np.ones(shape, dtype) for shape in ((ROWS, columns), (depth, ROWS), (depth, columns))]
+            for _ in range(threads)
+        ]
+        with ThreadPoolExecutor(threads) as pool:
+
+            def run(tiles: Any = tiles, pool: Any = pool) -> None:
+                list(pool.map(lambda tile: _relax_in_first_level_cache(*tile, times), tiles))
+
+            run()
+            rate = bench.time(
+                f"limit: one tile in the first-level cache, {dtype}",
+                run,
+                relaxations=threads * times * depth * ROWS * columns,
+                verified="no result",
+                dtype=dtype,
+            )
+        bench.limits |= {dtype: rate, f"{dtype} signed": rate}
+
+
+def bench_floyd_warshall(bench: Bench) -> None:
+    """Whole dense matrices on one device: directed, random, every entry finite."""
+    xp = bench.xp
+    sizes = (1024, 2048, 4096, 8192, 16384, 32768) if bench.gpu else (1024, 2048, 4096)
+    published = STAGED_LOAD.published
+    cases = [("float32", n) for n in sizes] + [(dtype, sizes[-2]) for dtype in ("float64", "int32", "int16")]
+    for dtype, n in cases:
+        weights = _random_matrix(xp, n, dtype)
+        matrix = floyd_warshall(weights)
+        check_closed(xp, weights, matrix)
+
+        def run(matrix: Any = matrix, weights: Any = weights) -> None:
+            floyd_warshall(matrix, out=matrix, nonnegative=True)
+
+        # The work does not depend on the data, so the closed matrix is closed again: no copy inside the timing.
+        bench.time(
+            f"floyd_warshall n = {n} {dtype}",
+            run,
+            relaxations=n**3,
+            verified="equals min over u of d[s, u] + w[u, v] on 8 rows",
+            limit=dtype,
+            dtype=dtype,
+            sizes={"n": n},
+            **({"published_seconds": published[n]} if dtype == "float32" and n in published else {}),
+        )
+
+
+def bench_pipeline(bench: Bench, files: list[str]) -> None:
+    """Store to store through one worker; SciPy on the same graph beside it where it is small."""
+    with tempfile.TemporaryDirectory() as folder, start(device="gpu" if bench.gpu else "cpu") as client:
+        for graph in _graphs(bench, Path(folder), files):
+            name = Path(graph.path).stem
+            out = Path(folder) / "out.zarr"
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+            def run(graph: Graph = graph, out: Path = out) -> Any:
+                return all_pairs_shortest_paths(client, graph, out, overwrite=True, progress=False)
+
+            certificate = verify_distances(run(), graph, rows=16)
+            grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
+            bench.time(
+                f"pipeline {name}, n = {graph.n}, m = {graph.m}, store to store",
+                run,
+                relaxations=graph.n**2 * int(graph.through().sum()),
+                verified=f"certificate of {certificate.rows} rows",
+                sizes={"n": graph.n, "m": graph.m},
+                peak_memory_growth_over_matrix=grown / (graph.n**2 * 4),
+            )
+            if graph.n <= 4000 and not bench.gpu and graph.through().all():
+                _bench_scipy(bench, graph, name)
+
+
+def _bench_scipy(bench: Bench, graph: Graph, name: str) -> None:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+    from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
+
+    indptr, indices, weights = graph.rows()
+    arcs = np.lexsort((weights, indices, np.repeat(np.arange(graph.n), np.diff(indptr))))
+    tails = np.repeat(np.arange(graph.n), np.diff(indptr))[arcs]
+    first = np.flatnonzero(np.r_[True, (np.diff(tails) != 0) | (np.diff(indices[arcs]) != 0)])
+    matrix = csr_array((weights[arcs][first].astype(float), (tails[first], indices[arcs][first])))
+    facts = {"relaxations": graph.n**3, "sizes": {"n": graph.n, "m": graph.m}, "peer": "SciPy"}
+    once, bench.repeats = bench.repeats, 1
+    bench.time(f"SciPy floyd_warshall {name}", lambda: scipy_floyd_warshall(matrix), verified="peer", **facts)
+    bench.repeats = once
+    bench.time(f"SciPy dijkstra {name} (sparse, one core)", lambda: dijkstra(matrix), verified="peer", **facts)
+
+
+def _graphs(bench: Bench, folder: Path, files: list[str]) -> Iterator[Graph]:
+    yield import_graph(ROME, folder / "rome99.zarr")
+    for file in files:
+        yield open_graph(file) if Path(file).is_dir() else import_graph(file, folder / f"{Path(file).stem}.zarr")
+    if bench.gpu:
+        for n in (16384, 32768):
+            rng = np.random.default_rng(n)
+            degrees = np.full(n, 16)
+            indptr = np.concatenate([[0], np.cumsum(degrees)])
+            weights = rng.random(16 * n, dtype="float32") + np.float32(0.01)
+            yield write_graph(folder / f"random-{n}.zarr", indptr, rng.integers(0, n, 16 * n), weights)
+
+
+def _random_matrix(xp: Any, n: int, dtype: str) -> Any:
+    rng = xp.random.default_rng(n)
+    matrix = rng.random((n, n), dtype=xp.float32) if dtype == "float32" else rng.random((n, n))
+    matrix = matrix if dtype.startswith("float") else (matrix * 1000 + 1)
+    matrix = matrix.astype(dtype)
+    xp.fill_diagonal(matrix, 0)
+    assert bool((matrix < infinity(dtype)).all())
+    return matrix

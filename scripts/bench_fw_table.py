@@ -1,0 +1,159 @@
+"""The suite `fw-table`: generations of Floyd-Warshall on one GPU, beside the seconds published for them in 2010.
+
+Each generation runs at powers of two, and at the sizes that the paper has for it, while it takes less than 30 s, and
+must equal ours at every size. Before that a probe measures the limit: what this GPU does with registers alone.
+generations.py names the paper.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+import numpy as np
+from bench_limits import measure_issue_rates
+from benchmarking import Bench, check_closed
+from generations import GENERATIONS, STAGED_LOAD, TILEPATH, Generation
+
+CONVENTION = "n^3 relaxations, nothing skipped; wall seconds with all launches and copies on the device, synchronized"
+
+PUBLISHED_SIZES = tuple(STAGED_LOAD.published)
+SIZES = (*PUBLISHED_SIZES, 32768, 65536)
+QUICK_SIZES = (1024, 4096, 16384, 32768)
+LONGEST = 30.0  # seconds; a generation stops before the size at which it would take longer
+ONCE = 2.0  # seconds; what takes longer is timed once
+SLAB = 1024  # rows that are made, or compared, at a time
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", action="store_true", help=f"only {', '.join(map(str, QUICK_SIZES))} vertices")
+    sizes.add_argument("--sizes", type=int, nargs="+", metavar="N", help="multiples of 256, for all generations")
+
+
+def run(bench: Bench, args: argparse.Namespace) -> str:
+    sizes = sorted(args.sizes or (QUICK_SIZES if args.quick else SIZES))
+    if any(n < 256 or n % 256 for n in sizes):
+        raise SystemExit(f"--sizes {sizes}: each must be a multiple of 256")
+    measure_issue_rates(bench, ("float32",))
+    _warm_up(bench)
+    seconds: dict[str, dict[int, float]] = {generation.name: {} for generation in GENERATIONS}
+    for n in sizes:
+        due = [
+            generation
+            for generation in GENERATIONS
+            if (args.sizes or generation is TILEPATH or n in generation.published or n.bit_count() == 1)
+            and _predicted(seconds[generation.name], n) <= LONGEST
+        ]
+        if TILEPATH not in due or not _fits(bench, n, due):
+            break
+        _time_all(bench, n, due, seconds)
+    return _table(bench, seconds)
+
+
+def _predicted(seconds: dict[int, float], n: int) -> float:
+    """From the largest size so far: launches, which do not grow by n^3, count for little there."""
+    size = max(seconds, default=n)
+    return seconds.get(size, 0.0) * (n / size) ** 3
+
+
+def _warm_up(bench: Bench) -> None:
+    """Compiles everything, and compares with the plainest of all: three loops on the CPU."""
+    weights = ring_of_vertices(np, 512)
+    expected = weights.copy()
+    GENERATIONS[0].close(expected)
+    for generation in GENERATIONS:
+        matrix = bench.xp.asarray(weights) if generation.on_gpu else weights.copy()
+        generation.close(matrix)
+        assert bool((bench.xp.asarray(matrix) == bench.xp.asarray(expected)).all()), f"{generation.title} is wrong"
+
+
+def _fits(bench: Bench, n: int, due: list[Generation]) -> bool:
+    """Weights and a working matrix; for a comparison also our result, and the tiled copy of the staged load."""
+    needed = n * n * 4 * (2 if due == [TILEPATH] else 4) + (2 << 30)
+    free = bench.xp.cuda.runtime.memGetInfo()[0]
+    if needed > free:
+        print(f"n = {n} is left out: it needs {needed / 1e9:.0f} GB of device memory, {free / 1e9:.0f} GB are free")
+    return needed <= free
+
+
+def _time_all(bench: Bench, n: int, due: list[Generation], seconds: dict[str, dict[int, float]]) -> None:
+    weights = ring_of_vertices(bench.xp, n)
+    ours = None
+    for generation in sorted(due, key=lambda generation: generation is not TILEPATH):  # ours first
+        matrix = bench.xp.empty_like(weights) if generation.on_gpu else np.empty(weights.shape, weights.dtype)
+        source = weights if generation.on_gpu else weights.get()
+        times: list[float] = []
+        while not times or (len(times) < bench.repeats and times[0] < ONCE):
+            matrix[...] = source
+            times.append(bench.seconds(lambda matrix=matrix, close=generation.close: close(matrix)))
+            if len(times) == 1 and generation is TILEPATH:
+                check_closed(bench.xp, weights, matrix, exact=True)
+                verified = "8 rows are exact fixed points"
+            elif len(times) == 1:
+                _check_equal(bench.xp, generation, matrix, ours)
+                verified = "equals ours"
+        if generation is TILEPATH and len(due) > 1:
+            ours = matrix
+        bench.record(
+            f"{generation.title}, n = {n}",
+            times,
+            relaxations=n**3,
+            verified=verified,
+            limit="float32" if generation.on_gpu else None,
+            generation=generation.name,
+            sizes={"n": n},
+            published_seconds=generation.published.get(n),
+        )
+        seconds[generation.name][n] = float(np.median(times))
+        del matrix, source
+    del weights, ours
+    bench.xp.get_default_memory_pool().free_all_blocks()
+
+
+def _check_equal(xp: Any, generation: Generation, matrix: Any, ours: Any) -> None:
+    for first in range(0, len(matrix), SLAB):
+        part = slice(first, first + SLAB)
+        same = xp.asarray(matrix[part]) == ours[part]
+        assert bool(same.all()), f"{generation.title} at n = {len(matrix)} differs from ours"
+
+
+def ring_of_vertices(xp: Any, n: int) -> Any:
+    """Weights whose shortest paths have many arcs, so that every step of Floyd-Warshall shows in the result.
+
+    The vertices lie on a ring, in random order. An arc weighs as many steps as it is long, times 1 to 500: less than
+    2^24, and so are all shortest distances. Float32 holds such integers exactly, in whatever order they were added.
+    """
+    places = xp.asarray(np.random.default_rng(n).permutation(n).astype("float32"))
+    rng = xp.random.default_rng(n)
+    weights = xp.empty((n, n), "float32")
+    for first in range(0, n, SLAB):
+        steps = abs(places[first : first + SLAB, None] - places)
+        factors = xp.floor(rng.random(steps.shape, dtype=xp.float32) * 500) + 1
+        weights[first : first + SLAB] = xp.minimum(steps, n - steps) * factors
+    return weights
+
+
+def _table(bench: Bench, seconds: dict[str, dict[int, float]]) -> str:
+    limit = bench.limits["float32"]
+    titles = [generation.title for generation in GENERATIONS]
+    rows = [
+        f"Seconds on {bench.device}, medians; in brackets as published (Tesla C1060, Phenom 9950). The bound is n^3\n"
+        f"relaxations at {limit / 1e12:.1f} T/s, which this GPU reached in the same run with registers alone.\n",
+        f"| n | {' | '.join(titles)} | bound | tilepath, of the bound |",
+        "|---:" * (len(titles) + 3) + "|",
+    ]
+    for n, ours in seconds[TILEPATH.name].items():
+        cells = []
+        for generation in GENERATIONS:
+            here, published = seconds[generation.name].get(n), generation.published.get(n)
+            cells.append(" ".join([_digits(here) if here else "", f"({published:g})" if published else ""]).strip())
+        bound = n**3 / limit
+        rows.append(f"| {n:,} | {' | '.join(cells)} | {_digits(bound)} | {bound / ours:.0%} |")
+    return "\n".join(rows)
+
+
+def _digits(seconds: float) -> str:
+    """Three significant digits."""
+    return f"{seconds:.{max(0, 2 - math.floor(math.log10(seconds)))}f}"

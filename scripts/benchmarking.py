@@ -1,0 +1,174 @@
+"""What every suite of benchmarks shares: timing, records, the device, a check of closed matrices.
+
+Warm up, verify, repeat; median with minimum and maximum, one JSON record a case. Rates count n^3 relaxations (m n p for
+a product), whatever a method skips. Seconds are wall time, until the device is done. Nothing is recorded that has not
+been verified in the same run.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpuops.numbers import infinity
+from pipelines.progress import duration, with_prefix
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Bench:
+    """Times cases, prints a line for each and keeps the records.
+
+    `limits` holds relaxations per second that this device can do at most, by dtype ("float32 signed" where the sign
+    makes a difference), as far as they were measured in this run.
+    """
+
+    def __init__(self, suite: str, xp: Any, repeats: int):
+        self.suite, self.xp, self.repeats = suite, xp, repeats
+        self.gpu = xp is not np
+        self.device = _device_name(xp)
+        self.limits: dict[str, float] = {}
+        self.records: list[dict[str, Any]] = []
+
+    def time(self, case: str, run: Callable[[], Any], **facts: Any) -> float:
+        """Time `run` (already verified, so warm) and record it."""
+        return self.record(case, [self.seconds(run) for _ in range(self.repeats)], **facts)
+
+    def seconds(self, run: Callable[[], Any]) -> float:
+        self.wait()
+        begin = time.perf_counter()
+        run()
+        self.wait()
+        return time.perf_counter() - begin
+
+    def record(
+        self,
+        case: str,
+        seconds: list[float],
+        *,
+        verified: str,
+        relaxations: int = 0,
+        bytes_moved: int = 0,
+        limit: str | None = None,
+        **facts: Any,
+    ) -> float:
+        """Keep and print what was timed; returns the rate per second, of relaxations or else of bytes."""
+        median = statistics.median(seconds)
+        rate, unit = (relaxations / median, "relaxations") if relaxations else (bytes_moved / median, "bytes")
+        record = {
+            "case": case,
+            "seconds": {"median": median, "min": min(seconds), "max": max(seconds), "repeats": len(seconds)},
+            f"{unit}_per_second": rate,
+            "verified": verified,
+            **facts,
+        }
+        notes = f"  (published {facts['published_seconds']} s)" if facts.get("published_seconds") else ""
+        if limit in self.limits:
+            record["fraction_of_limit"] = rate / self.limits[limit]
+            notes = f"  {record['fraction_of_limit']:.1%} of the limit{notes}"
+        if self.gpu:
+            record["sm_clock_mhz"] = _sm_clock()
+        self.records.append(record)
+        print(
+            f"{case:58} {_seconds(median)}  [{_seconds(min(seconds))} .. {_seconds(max(seconds))}]"
+            f"  {with_prefix(rate)}{unit}/s{notes}",
+            flush=True,
+        )
+        return rate
+
+    def wait(self) -> None:
+        if self.gpu:
+            self.xp.cuda.get_current_stream().synchronize()
+
+    def write(self, path: Path | None, convention: str) -> None:
+        path = path or ROOT / "benchmarks" / f"{self.suite}-{_slug(self.device)}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            json.dumps({**_facts(self.xp), "convention": convention, "records": self.records}, indent=1) + "\n"
+        )
+        print(f"\n{path}")
+
+
+def check_closed(xp: Any, weights: Any, matrix: Any, *, exact: bool = False) -> None:
+    """Some rows are shortest distances: d[s, s] = 0 and d[s, v] = min over u != v of d[s, u] + w[u, v] elsewhere.
+
+    Where all weights but the diagonal are positive, nothing else satisfies that. Sums of floats may differ by rounding
+    unless `exact`.
+    """
+    n = len(matrix)
+    for s in (0, 1, n // 7, n // 3, n // 2, n - 3, n - 2, n - 1):
+        row = matrix[s]
+        best = xp.full_like(row, infinity(row.dtype))
+        for first in range(0, n, 2048):
+            part = slice(first, first + 2048)
+            sums = row[part, None] + weights[part]
+            u = xp.arange(len(sums))
+            sums[u, first + u] = infinity(row.dtype)
+            best = xp.minimum(best, sums.min(axis=0))
+        best[s] = 0
+        if row.dtype.kind == "f" and not exact:
+            # A path of a random matrix has some 50 arcs at most; each addition rounds by half an ulp.
+            assert bool((abs(best - row) <= 50 * xp.finfo(row.dtype).eps * abs(row)).all()), "not closed"
+        else:
+            assert bool((best == row).all()), "not closed"
+
+
+def _device_name(xp: Any) -> str:
+    if xp is not np:
+        return xp.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return f"{model}, {len(os.sched_getaffinity(0))} cores"
+
+
+def _sm_clock() -> int:
+    import pynvml
+
+    pynvml.nvmlInit()
+    return int(pynvml.nvmlDeviceGetClockInfo(pynvml.nvmlDeviceGetHandleByIndex(0), pynvml.NVML_CLOCK_SM))
+
+
+def _slug(device: str) -> str:
+    short = device.split(",")[0].replace("NVIDIA ", "").replace("(R)", "").split("@")[0].strip()
+    return "-".join("".join(c if c.isalnum() else " " for c in short.lower()).split())
+
+
+def _facts(xp: Any) -> dict[str, Any]:
+    names = ("numpy", "numba", "scipy", "zarr", "dask", "distributed", "cupy-cuda13x", "cupy-cuda12x")
+    versions = {"python": platform.python_version()}
+    for name in names:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "device": _device_name(xp),
+        "date": datetime.date.today().isoformat(),
+        "commit": _commit(),
+        "versions": versions,
+    }
+
+
+def _commit() -> str:
+    """The commit measured; a copy of the tree without its history carries it in the file .commit."""
+    try:
+        text = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+        return subprocess.run(text, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        noted = ROOT / ".commit"
+        return noted.read_text().strip() if noted.exists() else "unknown"
+
+
+def _seconds(value: float) -> str:
+    return f"{value * 1e3:9.3f} ms" if value < 1 else f"{duration(value):>12}" if value >= 100 else f"{value:9.3f} s "

@@ -1,0 +1,124 @@
+"""Generations of Floyd-Warshall, each closing an (n, n) float32 matrix in place; n is a multiple of 256.
+
+Host side of benchmarks/kernels/, and the seconds that B. Lund, J. W. Smith, "A multi-stage CUDA kernel for
+Floyd-Warshall", arXiv:1001.4108, Table 1, give for each: one core of an AMD Phenom 9950, and an NVIDIA Tesla C1060.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from benchmarking import ROOT
+from numba import njit
+
+from gpuops import floyd_warshall
+from gpuops._cuda import Program
+
+KERNELS = ROOT / "benchmarks" / "kernels"
+BLOCKED = ("independent", "singly_dependent", "doubly_dependent")
+PROGRAMS = {
+    "harish_narayanan": Program("harish_narayanan.cu", ("relax_all",), folder=KERNELS),
+    "katz_kider": Program("katz_kider.cu", BLOCKED, folder=KERNELS),
+    "optimized_blocked": Program("optimized_blocked.cu", BLOCKED, folder=KERNELS),
+    "staged_load": Program("staged_load.cu", ("to_tiles", *BLOCKED, "from_tiles"), folder=KERNELS),
+}
+TILE, THREADS = 32, 256
+
+
+@dataclass(frozen=True)
+class Generation:
+    name: str
+    title: str
+    close: Callable[[Any], Any]
+    published: dict[int, float]  # seconds by n
+    on_gpu: bool = True
+
+
+@njit(cache=True)
+def _close_on_one_core(w):
+    for k in range(len(w)):
+        pivot_row = w[k].copy()
+        for i in range(len(w)):
+            row, to_pivot = w[i], w[i, k]
+            for j in range(len(w)):
+                candidate = to_pivot + pivot_row[j]
+                row[j] = candidate if candidate < row[j] else row[j]
+
+
+def _close_harish_narayanan(w: Any) -> None:
+    relax_all, n = PROGRAMS["harish_narayanan"].function("relax_all"), len(w)
+    for k in range(n):
+        relax_all((n, n // THREADS), (THREADS,), (w, np.int32(n), np.int32(k)))
+
+
+def _close_katz_kider(w: Any) -> None:
+    _close_by_tiles(PROGRAMS["katz_kider"], w, THREADS)
+
+
+def _close_optimized_blocked(w: Any) -> None:
+    _close_by_tiles(PROGRAMS["optimized_blocked"], w, THREADS)
+
+
+def _close_staged_load(w: Any) -> None:
+    program, tiles = PROGRAMS["staged_load"], len(w) // TILE
+    tiled = w.copy()
+    program.function("to_tiles")((tiles, tiles), (THREADS,), (w, tiled, np.int32(len(w))))
+    _close_by_tiles(program, tiled, 64)
+    program.function("from_tiles")((tiles, tiles), (THREADS,), (w, tiled, np.int32(len(w))))
+
+
+def _close_by_tiles(program: Program, w: Any, threads_for_the_doubly_dependent: int) -> None:
+    tiles = len(w) // TILE
+    independent, singly_dependent, doubly_dependent = map(program.function, BLOCKED)
+    for pivots in range(tiles):
+        arguments = (w, np.int32(len(w)), np.int32(pivots))
+        independent((1,), (THREADS,), arguments)
+        singly_dependent((tiles, 2), (THREADS,), arguments)
+        doubly_dependent((tiles, tiles), (threads_for_the_doubly_dependent,), arguments)
+
+
+def _close_tilepath(w: Any) -> None:
+    floyd_warshall(w, out=w, nonnegative=True)
+
+
+CPU = Generation(
+    "cpu",
+    "CPU, one core (Numba)",
+    _close_on_one_core,
+    {1024: 2.405, 2048: 18.38, 3072: 62.04, 4096: 145.2},
+    on_gpu=False,
+)
+HARISH_NARAYANAN = Generation(
+    "harish_narayanan",
+    "Harish & Narayanan",
+    _close_harish_narayanan,
+    {1024: 0.408, 2048: 3.212, 3072: 10.99, 4096: 26.05, 5120: 50.87, 6144: 87.9, 8192: 208.6},
+)
+# fmt: off
+KATZ_KIDER = Generation(
+    "katz_kider",
+    "Katz & Kider",
+    _close_katz_kider,
+    {1024: 0.108, 2048: 0.65, 3072: 2.01, 4096: 4.62, 5120: 8.84, 6144: 15.09, 7168: 23.82, 8192: 35.37, 9216: 50.24,
+     10240: 68.67, 11264: 91.08, 16384: 277.8},
+)
+OPTIMIZED_BLOCKED = Generation(
+    "optimized_blocked",
+    "optimized and blocked",
+    _close_optimized_blocked,
+    {1024: 0.0428, 2048: 0.282, 3072: 0.653, 4096: 2.06, 5120: 4.02, 6144: 6.89, 7168: 10.9, 8192: 16.39, 9216: 23.05,
+     10240: 31.52, 11264: 41.82, 12288: 54.05, 13312: 68.56, 14336: 85.56, 16384: 126.9},
+)
+STAGED_LOAD = Generation(
+    "staged_load",
+    "staged load (Lund & Smith)",
+    _close_staged_load,
+    {1024: 0.0274, 2048: 0.14, 3072: 0.401, 4096: 0.934, 5120: 1.76, 6144: 2.98, 7168: 4.65, 8192: 6.88, 9216: 9.71,
+     10240: 13.22, 11264: 17.48, 12288: 22.67, 13312: 28.63, 14336: 36.7, 15360: 43.74, 16384: 53.02, 17408: 63.4},
+)
+# fmt: on
+TILEPATH = Generation("tilepath", "tilepath", _close_tilepath, {})
+GENERATIONS = (CPU, HARISH_NARAYANAN, KATZ_KIDER, OPTIMIZED_BLOCKED, STAGED_LOAD, TILEPATH)
