@@ -1,0 +1,558 @@
+// CUDA C++ on a CPU, for tests: what a kernel file needs to be compiled by the system's C++ compiler and run.
+//
+// A thread of a block is a fiber. It runs until it waits at a barrier or ends, then another one has its turn, in order
+// (seed 0) or shuffled; blocks run one after the other, in order or shuffled. Shared memory is poisoned before every
+// block. A cp.async poisons its target and delivers at the wait_group of the thread that issued it. A barrier that some
+// threads of a block do not reach ends the launch with a message.
+//
+// No STL and no <math.h>: they would double the time a kernel takes to compile.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+extern "C" float fminf(float, float), fmaxf(float, float);
+extern "C" double fmin(double, double), fmax(double, double);
+
+// All shared memory of a program lies in one section of the library, whose ends the linker names.
+#define HOST_SHARED __attribute__((section("host_shared")))
+extern "C" char __start_host_shared[] __attribute__((visibility("hidden")));
+extern "C" char __stop_host_shared[] __attribute__((visibility("hidden")));
+
+// The kernels too are compiled inside a nameless namespace: what is `inline` could share no section with the rest.
+namespace {
+
+struct dim3 {
+    unsigned x = 1, y = 1, z = 1;
+};
+dim3 gridDim, blockDim, blockIdx, threadIdx;
+constexpr int warpSize = 32;
+
+// --- Threads of a block ------------------------------------------------------------------------------------------
+
+namespace host {
+
+constexpr unsigned MAX_THREADS = 1024, MAX_COPIES = 256, STACK = 128 << 10, DYNAMIC_SHARED = 227 << 10;
+constexpr int POISON = 0xfb;  // a large negative number in every dtype, so that a minimum shows it
+
+enum State { RUNNING, AT_BARRIER, AT_WARP_BARRIER, ENDED, FAILED };
+
+struct Copy {
+    void* to;
+    const void* from;
+    unsigned bytes, group;
+};
+
+struct Fiber {
+    ucontext_t context;
+    char* stack;
+    State state;
+    const char* place;             // of the barrier it waits at, in words
+    unsigned mask;                 // of the warp's lanes it waits for
+    unsigned long long exchanged;  // what other lanes of the warp may read
+    Copy copies[MAX_COPIES];       // issued and not delivered
+    unsigned copy_count, groups;   // groups: committed so far
+};
+
+Fiber fibers[MAX_THREADS];
+unsigned current, threads;
+ucontext_t scheduler;
+char message[400];
+void (*kernel)();
+void** arguments;
+void (*call)(void (*kernel)(), void** arguments);
+
+HOST_SHARED __attribute__((aligned(128), used)) char dynamic_shared[DYNAMIC_SHARED];
+
+Fiber& me() {
+    return fibers[current];
+}
+
+void wait(State state, const char* place, unsigned mask = 0) {
+    Fiber& fiber = me();
+    fiber.state = state;
+    fiber.place = place;
+    fiber.mask = mask;
+    swapcontext(&fiber.context, &scheduler);
+}
+
+void fail(const char* what) {
+    wait(FAILED, what);
+}
+
+void run_thread() {
+    call(kernel, arguments);
+    wait(ENDED, nullptr);
+}
+
+unsigned random_below(unsigned bound, unsigned* state) {
+    *state = *state * 1664525u + 1013904223u;
+    return (unsigned)((unsigned long long)*state * bound >> 32);
+}
+
+void put_in_order(unsigned* order, unsigned count, unsigned seed, unsigned* state) {
+    for (unsigned i = 0; i < count; ++i) order[i] = i;
+    for (unsigned i = count; seed && i > 1; --i) {
+        const unsigned j = random_below(i, state), last = order[i - 1];
+        order[i - 1] = order[j];
+        order[j] = last;
+    }
+}
+
+// All threads in the warp of t that its mask names; the last warp may have fewer than 32.
+template <class Action>
+void for_lanes(unsigned t, Action action) {
+    const unsigned first = t / warpSize * warpSize;
+    for (unsigned lane = 0; lane < warpSize && first + lane < threads; ++lane) {
+        if (fibers[t].mask >> lane & 1) action(fibers[first + lane]);
+    }
+}
+
+bool release_warps() {
+    bool released = false;
+    for (unsigned t = 0; t < threads; ++t) {
+        if (fibers[t].state != AT_WARP_BARRIER) continue;
+        bool complete = true;
+        for_lanes(t, [&](Fiber& lane) {
+            complete &= lane.state == AT_WARP_BARRIER && lane.mask == fibers[t].mask && lane.place == fibers[t].place;
+        });
+        if (complete) for_lanes(t, [](Fiber& lane) { lane.state = RUNNING; });
+        released |= complete;
+    }
+    return released;
+}
+
+const char* where(const Fiber& fiber) {
+    return fiber.state == ENDED ? "has ended" : fiber.place;
+}
+
+// Returns nullptr, or what went wrong.
+const char* run_block(unsigned seed, unsigned* random) {
+    memset(__start_host_shared, POISON, __stop_host_shared - __start_host_shared);
+    for (unsigned t = 0; t < threads; ++t) {
+        Fiber& fiber = fibers[t];
+        if (!fiber.stack) fiber.stack = (char*)malloc(STACK);
+        fiber.state = RUNNING;
+        fiber.copy_count = fiber.groups = 0;
+        getcontext(&fiber.context);
+        fiber.context.uc_stack.ss_sp = fiber.stack;
+        fiber.context.uc_stack.ss_size = STACK;
+        makecontext(&fiber.context, run_thread, 0);
+    }
+    for (;;) {
+        unsigned order[MAX_THREADS], running = 0;
+        put_in_order(order, threads, seed, random);
+        for (unsigned i = 0; i < threads; ++i) {
+            current = order[i];
+            if (me().state != RUNNING) continue;
+            ++running;
+            threadIdx.x = current % blockDim.x;
+            threadIdx.y = current / blockDim.x % blockDim.y;
+            threadIdx.z = current / blockDim.x / blockDim.y;
+            swapcontext(&scheduler, &me().context);
+            if (me().state == FAILED) {
+                snprintf(message, sizeof message, "thread %u: %s", current, me().place);
+                return message;
+            }
+        }
+        if (running || release_warps()) continue;
+        for (unsigned t = 0; t < threads; ++t) {
+            if (fibers[t].state != fibers[0].state || strcmp(where(fibers[t]), where(fibers[0]))) {
+                snprintf(message, sizeof message, "divergent barrier: thread 0 %s, thread %u %s", where(fibers[0]), t,
+                         where(fibers[t]));
+                return message;
+            }
+        }
+        if (fibers[0].state == ENDED) return nullptr;
+        if (fibers[0].state == AT_WARP_BARRIER) return "the mask of a warp names lanes that wait for other lanes";
+        for (unsigned t = 0; t < threads; ++t) fibers[t].state = RUNNING;
+    }
+}
+
+const char* launch(const dim3& grid, const dim3& block, unsigned seed) {
+    gridDim = grid;
+    blockDim = block;
+    threads = block.x * block.y * block.z;
+    if (threads == 0 || threads > MAX_THREADS) return "a block has 1 to 1024 threads";
+    const unsigned blocks = grid.x * grid.y * grid.z;
+    if (blocks == 0) return "the grid is empty";
+    unsigned random = seed * 2654435761u;
+    unsigned* order = (unsigned*)malloc(blocks * sizeof(unsigned));
+    put_in_order(order, blocks, seed, &random);
+    const char* error = nullptr;
+    for (unsigned b = 0; b < blocks && !error; ++b) {
+        blockIdx.x = order[b] % grid.x;
+        blockIdx.y = order[b] / grid.x % grid.y;
+        blockIdx.z = order[b] / grid.x / grid.y;
+        error = run_block(seed, &random);
+    }
+    free(order);
+    return error;
+}
+
+// --- Entries -----------------------------------------------------------------------------------------------------
+
+template <class T>
+constexpr char KIND = 'i';
+template <class T>
+constexpr char KIND<T*> = 'p';
+template <>
+constexpr char KIND<float> = 'f';
+template <>
+constexpr char KIND<double> = 'f';
+
+template <int... I>
+struct Indices {};
+template <int N, int... I>
+struct IndicesBelow : IndicesBelow<N - 1, N - 1, I...> {};
+template <int... I>
+struct IndicesBelow<0, I...> {
+    using Type = Indices<I...>;
+};
+
+template <class... P, int... I>
+void call_with(void (*entry)(P...), void** values, Indices<I...>) {
+    entry(*(P*)values[I]...);
+}
+
+// The kind and the size of every parameter, such as p8i8i4.
+template <class... P>
+const char* parameters(void (*)(P...)) {
+    static char text[2 * sizeof...(P) + 1];
+    char* end = text;
+    ((*end++ = KIND<P>, *end++ = '0' + sizeof(P)), ...);
+    return text;
+}
+
+template <class... P>
+const char* launch_entry(void (*entry)(P...), const dim3& grid, const dim3& block, unsigned seed, void** values) {
+    kernel = (void (*)())entry;
+    arguments = values;
+    call = [](void (*f)(), void** v) { call_with((void (*)(P...))f, v, typename IndicesBelow<sizeof...(P)>::Type()); };
+    return launch(grid, block, seed);
+}
+
+#define HOST_ENTRY(name)                                                                                       \
+    extern "C" const char* parameters_##name() {                                                               \
+        return host::parameters(name);                                                                         \
+    }                                                                                                          \
+    extern "C" const char* launch_##name(const unsigned* g, const unsigned* b, unsigned seed, void** values) { \
+        return host::launch_entry(name, {g[0], g[1], g[2]}, {b[0], b[1], b[2]}, seed, values);                 \
+    }
+
+}  // namespace host
+
+// --- The language ------------------------------------------------------------------------------------------------
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __noinline__
+#define __restrict__
+#define __launch_bounds__(...)
+#define __shared__ static HOST_SHARED
+#define __constant__
+#define alignas(bytes) __attribute__((aligned(bytes)))  // the keyword may not follow `static`
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __CUDA_ARCH__ 900
+
+struct alignas(8) int2 {
+    int x, y;
+};
+struct alignas(8) uint2 {
+    unsigned x, y;
+};
+struct alignas(8) float2 {
+    float x, y;
+};
+struct alignas(16) int4 {
+    int x, y, z, w;
+};
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+struct alignas(16) double2 {
+    double x, y;
+};
+
+#define HOST_MIN_MAX(T)       \
+    inline T min(T a, T b) {  \
+        return b < a ? b : a; \
+    }                         \
+    inline T max(T a, T b) {  \
+        return a < b ? b : a; \
+    }
+HOST_MIN_MAX(int)
+HOST_MIN_MAX(unsigned)
+HOST_MIN_MAX(long)
+HOST_MIN_MAX(unsigned long)
+HOST_MIN_MAX(long long)
+HOST_MIN_MAX(unsigned long long)
+inline float min(float a, float b) {
+    return fminf(a, b);
+}
+inline float max(float a, float b) {
+    return fmaxf(a, b);
+}
+inline double min(double a, double b) {
+    return fmin(a, b);
+}
+inline double max(double a, double b) {
+    return fmax(a, b);
+}
+
+namespace host {
+
+template <class To, class From>
+To bits(From from) {
+    static_assert(sizeof(To) == sizeof(From), "the same bits, read as another type");
+    To to;
+    memcpy(&to, &from, sizeof to);
+    return to;
+}
+
+// Two int16 side by side.
+template <class Operation>
+unsigned in_halves(Operation operation, unsigned a, unsigned b) {
+    const unsigned low = (unsigned short)operation((short)a, (short)b);
+    const unsigned high = (unsigned short)operation((short)(a >> 16), (short)(b >> 16));
+    return high << 16 | low;
+}
+
+// Subnormal numbers as zeros of their sign.
+float flushed(float x) {
+    return x > -0x1p-126f && x < 0x1p-126f ? bits<float>(bits<unsigned>(x) & 0x80000000u) : x;
+}
+
+}  // namespace host
+
+inline float __int_as_float(int x) {
+    return host::bits<float>(x);
+}
+inline int __float_as_int(float x) {
+    return host::bits<int>(x);
+}
+inline float __uint_as_float(unsigned x) {
+    return host::bits<float>(x);
+}
+inline unsigned __float_as_uint(float x) {
+    return host::bits<unsigned>(x);
+}
+inline double __longlong_as_double(long long x) {
+    return host::bits<double>(x);
+}
+inline long long __double_as_longlong(double x) {
+    return host::bits<long long>(x);
+}
+
+inline int __viaddmin_s32(int a, int b, int c) {
+    return min((int)((unsigned)a + (unsigned)b), c);
+}
+inline int __vimin3_s32(int a, int b, int c) {
+    return min(min(a, b), c);
+}
+inline unsigned __vimin3_u32(unsigned a, unsigned b, unsigned c) {
+    return min(min(a, b), c);
+}
+inline unsigned __vadd2(unsigned a, unsigned b) {
+    return host::in_halves([](short x, short y) { return x + y; }, a, b);
+}
+inline unsigned __vmins2(unsigned a, unsigned b) {
+    return host::in_halves([](short x, short y) { return y < x ? y : x; }, a, b);
+}
+inline unsigned __viaddmin_s16x2(unsigned a, unsigned b, unsigned c) {
+    return __vmins2(__vadd2(a, b), c);
+}
+inline unsigned __vimin3_s16x2(unsigned a, unsigned b, unsigned c) {
+    return __vmins2(__vmins2(a, b), c);
+}
+
+inline float __fadd_rn(float a, float b) {
+    return a + b;
+}
+inline double __dadd_rn(double a, double b) {
+    return a + b;
+}
+inline int __popc(unsigned x) {
+    return __builtin_popcount(x);
+}
+inline int __ffs(int x) {
+    return __builtin_ffs(x);
+}
+inline int __clz(int x) {
+    return x ? __builtin_clz(x) : 32;
+}
+template <class T>
+T __ldg(const T* address) {
+    return *address;
+}
+
+// Fibers take turns at barriers only, so that everything between two of them is atomic.
+template <class T>
+T atomicExch(T* address, T value) {
+    const T old = *address;
+    *address = value;
+    return old;
+}
+template <class T>
+T atomicAdd(T* address, T value) {
+    return atomicExch(address, T(*address + value));
+}
+template <class T>
+T atomicMin(T* address, T value) {
+    return atomicExch(address, min(*address, value));
+}
+template <class T>
+T atomicMax(T* address, T value) {
+    return atomicExch(address, max(*address, value));
+}
+template <class T>
+T atomicOr(T* address, T value) {
+    return atomicExch(address, T(*address | value));
+}
+template <class T>
+T atomicCAS(T* address, T expected, T value) {
+    return atomicExch(address, *address == expected ? value : *address);
+}
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+
+// --- Barriers, and the warp --------------------------------------------------------------------------------------
+
+#define HOST_QUOTE(x) #x
+#define HOST_TEXT(x) HOST_QUOTE(x)
+#define __syncthreads() host::wait(host::AT_BARRIER, "waits at " __FILE__ ":" HOST_TEXT(__LINE__))
+
+constexpr unsigned HOST_ALL_LANES = 0xffffffffu;
+
+inline void __syncwarp(unsigned mask = HOST_ALL_LANES) {
+    static const char place[] = "waits at __syncwarp";
+    host::wait(host::AT_WARP_BARRIER, place, mask);
+}
+
+namespace host {
+
+unsigned lane() {
+    return current % warpSize;
+}
+
+// `read` sees the values that the lanes of the mask gave, while none of them goes on.
+template <class T, class Read>
+void exchange(unsigned mask, T value, Read read) {
+    static const char place[] = "waits for its warp to exchange values";
+    static_assert(sizeof(T) <= sizeof(me().exchanged), "a lane gives one word");
+    if (!(mask >> lane() & 1)) fail("calls for an exchange whose mask leaves it out");
+    memcpy(&me().exchanged, &value, sizeof value);
+    wait(AT_WARP_BARRIER, place, mask);
+    read();
+    wait(AT_WARP_BARRIER, place, mask);
+}
+
+template <class T>
+T from_lane(unsigned mask, T value, unsigned source) {
+    exchange(mask, value, [&] {
+        const unsigned t = current / warpSize * warpSize + source;
+        if (t >= threads || !(mask >> source & 1)) fail("reads from a lane that is not in the mask");
+        memcpy(&value, &fibers[t].exchanged, sizeof value);
+    });
+    return value;
+}
+
+}  // namespace host
+
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source) {
+    return host::from_lane(mask, value, source % warpSize);
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int lanes) {
+    return host::from_lane(mask, value, host::lane() ^ lanes);
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned delta) {
+    return host::from_lane(mask, value, host::lane() + delta < warpSize ? host::lane() + delta : host::lane());
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned delta) {
+    return host::from_lane(mask, value, host::lane() >= delta ? host::lane() - delta : host::lane());
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate) {
+    unsigned votes = 0;
+    host::exchange(mask, predicate, [&] {
+        const unsigned first = host::current - host::lane();
+        for (unsigned i = 0; i < warpSize && first + i < host::threads; ++i) {
+            if (mask >> i & 1 && (int)host::fibers[first + i].exchanged) votes |= 1u << i;
+        }
+    });
+    return votes;
+}
+inline int __any_sync(unsigned mask, int predicate) {
+    return __ballot_sync(mask, predicate) != 0;
+}
+inline int __all_sync(unsigned mask, int predicate) {
+    return __ballot_sync(mask, !predicate) == 0;
+}
+
+// --- PTX: asm("op.type %0, %1;" : ...) comes here as ptx_op_type(operand 0, operand 1) ------------------------------
+
+// 32 bits reach all of this library from where its shared memory starts.
+inline size_t __cvta_generic_to_shared(const void* shared) {
+    return (const char*)shared - __start_host_shared;
+}
+
+inline void ptx_cp_async_cg_shared_global(unsigned shared, const void* global, unsigned bytes) {
+    host::Fiber& fiber = host::me();
+    void* to = __start_host_shared + shared;
+    if (bytes != 16 || ((size_t)to | (size_t)global) % 16) host::fail("cp.async.cg copies 16 bytes, aligned to 16");
+    if (shared >= (size_t)(__stop_host_shared - __start_host_shared)) host::fail("cp.async outside of shared memory");
+    if (fiber.copy_count == host::MAX_COPIES) host::fail("cp.async: more on their way than this shim remembers");
+    memset(to, host::POISON, bytes);
+    fiber.copies[fiber.copy_count++] = {to, global, bytes, fiber.groups};
+}
+inline void ptx_cp_async_commit_group() {
+    ++host::me().groups;
+}
+inline void ptx_cp_async_wait_group(unsigned pending) {
+    host::Fiber& fiber = host::me();
+    unsigned kept = 0;
+    for (unsigned i = 0; i < fiber.copy_count; ++i) {
+        const host::Copy copy = fiber.copies[i];
+        if (copy.group + pending < fiber.groups) {
+            memcpy(copy.to, copy.from, copy.bytes);
+        } else {
+            fiber.copies[kept++] = copy;
+        }
+    }
+    fiber.copy_count = kept;
+}
+inline void ptx_cp_async_wait_all() {
+    ptx_cp_async_commit_group();
+    ptx_cp_async_wait_group(0);
+}
+
+#define HOST_PTX(name, T, value)                                     \
+    template <class D, class A, class B>                             \
+    void ptx_##name(D& d, A first, B second) {                       \
+        const T a = host::bits<T>(first), b = host::bits<T>(second); \
+        d = host::bits<D>((T)(value));                               \
+    }
+HOST_PTX(add_s32, int, (unsigned)a + (unsigned)b)
+HOST_PTX(add_u32, unsigned, a + b)
+HOST_PTX(min_s32, int, min(a, b))
+HOST_PTX(min_u32, unsigned, min(a, b))
+HOST_PTX(add_s16x2, unsigned, __vadd2(a, b))
+HOST_PTX(min_s16x2, unsigned, __vmins2(a, b))
+HOST_PTX(add_f32, float, a + b)
+HOST_PTX(add_rn_f32, float, a + b)
+HOST_PTX(add_ftz_f32, float, host::flushed(host::flushed(a) + host::flushed(b)))
+HOST_PTX(add_rn_ftz_f32, float, host::flushed(host::flushed(a) + host::flushed(b)))
+HOST_PTX(min_f32, float, fminf(a, b))
+HOST_PTX(min_ftz_f32, float, fminf(host::flushed(a), host::flushed(b)))
+HOST_PTX(add_f64, double, a + b)
+
+}  // namespace

@@ -1,0 +1,206 @@
+"""The part of CuPy that gpuops uses, for a machine without a GPU: arrays are NumPy's, kernels run on the CPU (cuda.h).
+
+What CuPy or the device would not forgive is an error here: arguments that do not have the types of the parameters,
+stores beyond the ends of an array. Memory is poisoned, in fresh arrays and around all of them, so that a load of what
+was never stored shows in the result.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import math
+import re
+import shutil
+import subprocess
+import weakref
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+HEADER = Path(__file__).with_name("cuda.h")
+COMPILER = shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
+FLAGS = ("-O1", "-shared", "-fPIC", "-w", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
+
+ALIGNMENT = 512  # of CuPy's arrays
+GUARD = 64 << 10  # bytes of poison before and after an array
+# By turns 8 bytes that are a large negative number in every dtype and 8 of a large positive one: a minimum with the
+# first shows in a result, a minimum stored over the second shows in the guard.
+POISON = np.resize(np.repeat(np.array([0xFB, 0x7B], np.uint8), 8), GUARD + 1024)
+STATIC_SHARED = 48 << 10  # bytes of shared memory that a kernel has without asking for more
+
+
+class KernelError(RuntimeError):
+    """A launch that fails on a device, or may."""
+
+
+# --- The device ---------------------------------------------------------------------------------------------------
+
+
+_state = SimpleNamespace(device=1000, seed=0, multiprocessors=1)
+launched: set[tuple[str, tuple[str, ...], str]] = set()  # since `start`: code, options, entry
+
+
+def start(seed=0, multiprocessors=1):
+    """From here on it is another device, of which gpuops remembers nothing, and threads take turns by this seed."""
+    _state.device, _state.seed, _state.multiprocessors = _state.device + 1, seed, multiprocessors
+    launched.clear()
+
+
+class Device:
+    def __init__(self, id=None):
+        self.id = _state.device if id is None else id
+
+    @property
+    def attributes(self):
+        return {"MultiProcessorCount": _state.multiprocessors}
+
+    def __eq__(self, other):
+        return isinstance(other, Device) and self.id == other.id
+
+    def __hash__(self):
+        return hash(self.id)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+cuda = SimpleNamespace(Device=Device, is_available=lambda: True)
+
+
+# --- Arrays -------------------------------------------------------------------------------------------------------
+
+_allocated = []  # (reference to the bytes, where the array starts and ends in them)
+
+
+class ndarray(np.ndarray):
+    @property
+    def device(self):
+        return Device()
+
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=self.ctypes.data)
+
+    def copy(self, order="C"):
+        return asarray(self)
+
+    def get(self):
+        return np.array(self.view(np.ndarray))
+
+
+def empty(shape, dtype):
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.empty(size + 2 * GUARD + ALIGNMENT, np.uint8)
+    memory[...] = np.resize(POISON, len(memory))
+    first = GUARD + -(memory.ctypes.data + GUARD) % ALIGNMENT
+    _allocated.append((weakref.ref(memory), first, first + size))
+    return memory[first : first + size].view(dtype).reshape(shape).view(ndarray)
+
+
+def asarray(x):
+    result = empty(x.shape, x.dtype)
+    result[...] = x
+    return result
+
+
+def arange(n):
+    return asarray(np.arange(n))
+
+
+def _check_guards(entry):
+    _allocated[:] = [allocation for allocation in _allocated if allocation[0]() is not None]
+    for reference, first, last in _allocated:
+        before, after = reference()[:first], reference()[last:]
+        if (before != POISON[:first]).any() or (after != POISON[last % 16 :][: len(after)]).any():
+            raise KernelError(f"{entry} stored beyond the ends of an array")
+
+
+# --- Kernels ------------------------------------------------------------------------------------------------------
+
+
+_libraries: dict[str, ctypes.CDLL] = {}  # by what they were compiled from
+
+
+class RawModule:
+    build: Path  # the folder of the compiled programs
+
+    def __init__(self, code, options):
+        self.source = code, options
+        entries = re.findall(r'extern "C" __global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(', code)
+        text = f'#include "{HEADER}"\nnamespace {{\n{on_host(code)}\n}}\n'
+        text += "".join(f"HOST_ENTRY({entry})\n" for entry in entries)
+        key = hashlib.sha256("\0".join((text, *options)).encode()).hexdigest()
+        if key not in _libraries:
+            _libraries[key] = ctypes.CDLL(_compile(text, options, self.build / key))
+        self.library = _libraries[key]
+
+    def get_function(self, entry):
+        return RawKernel(self, entry)
+
+
+class RawKernel:
+    def __init__(self, module, entry):
+        self.entry, self.source, self.max_dynamic_shared_size_bytes = entry, module.source, STATIC_SHARED
+        self.launch, parameters = (getattr(module.library, name + entry) for name in ("launch_", "parameters_"))
+        self.launch.restype = parameters.restype = ctypes.c_char_p
+        self.parameters = parameters().decode()
+
+    def __call__(self, grid, block, args, *, shared_mem=0):
+        given = "".join("p8" if isinstance(x, ndarray) else x.dtype.kind + str(x.itemsize) for x in args)
+        if given.replace("u", "i") != self.parameters:
+            raise KernelError(f"{self.entry} takes {self.parameters} and was given {given} (kind, size in bytes)")
+        if shared_mem > self.max_dynamic_shared_size_bytes:
+            raise KernelError(f"{self.entry} has {self.max_dynamic_shared_size_bytes} bytes of shared memory")
+        values = [np.uint64(x.data.ptr) if isinstance(x, ndarray) else x for x in args]
+        values = [np.atleast_1d(value) for value in values]
+        pointers = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
+        shapes = [(ctypes.c_uint * 3)(*shape, *[1] * (3 - len(shape))) for shape in (grid, block)]
+        error = self.launch(*shapes, ctypes.c_uint(_state.seed), pointers)
+        if error:
+            raise KernelError(f"{self.entry}: {error.decode()}")
+        _check_guards(self.entry)
+        launched.add((*self.source, self.entry))
+
+
+def _compile(text, options, path):
+    path.with_suffix(".cc").write_text(text)
+    command = [COMPILER, *FLAGS, *options, "-o", path.with_suffix(".so"), path.with_suffix(".cc")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"the compiler refuses a kernel; what of CUDA it misses belongs into cuda.h\n{done.stderr}")
+    return path.with_suffix(".so")
+
+
+# --- What the C++ compiler cannot take as it is ---------------------------------------------------------------------
+
+_DYNAMIC_SHARED = re.compile(r"extern __shared__\s+(?:alignas\(\w+\)\s+)?(\w+)\s+(\w+)\[\];")
+_ASM = re.compile(r'\basm(?:\s+volatile)?\s*\(\s*((?:"[^"]*"\s*)+)(.*?)\)\s*;', re.S)
+_OPERAND = re.compile(r'"[=+&]*[a-z]"\s*\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)')
+
+
+def on_host(code):
+    """`code` with PTX as calls of functions, `asm("min.s32 %0, %1, 5;" ...)` as `ptx_min_s32(x, y, 5)`."""
+    code = _DYNAMIC_SHARED.sub(r"\1* const \2 = (\1*)host::dynamic_shared;", code)
+    return _ASM.sub(_calls, code)
+
+
+def _calls(statement):
+    operands = _OPERAND.findall(statement[2])
+    ptx = "".join(re.findall('"([^"]*)"', statement[1])).replace(r"\n", " ").replace(r"\t", " ")
+    calls = []
+    for instruction in filter(None, (part.strip(" {}") for part in ptx.split(";"))):
+        name, _, arguments = instruction.partition(" ")
+        name = re.sub(r"\.L2::\w+", "", name)  # hints to the cache
+        arguments = re.sub(r"[\[\]]", "", arguments)
+        arguments = re.sub(r"%(\d+)", lambda number: f"({operands[int(number[1])]})", arguments)
+        if name == ".reg":  # a register of any type: 32 bits, which the functions reinterpret
+            calls.append(f"unsigned {arguments.partition(' ')[2]};")
+        else:
+            calls.append(f"ptx_{name.replace('.', '_')}({arguments});")
+    lines = "\n" * statement[0].count("\n")  # so that messages keep their lines
+    return "{ " + " ".join(calls) + " }" + lines
