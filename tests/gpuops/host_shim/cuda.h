@@ -372,6 +372,14 @@ inline unsigned __vimin3_s16x2(unsigned a, unsigned b, unsigned c) {
     return __vmins2(__vmins2(a, b), c);
 }
 
+inline unsigned __vminu2(unsigned a, unsigned b) {
+    const unsigned low = min(a & 0xffff, b & 0xffff), high = min(a >> 16, b >> 16);
+    return low | high << 16;
+}
+inline unsigned __vimin3_u16x2(unsigned a, unsigned b, unsigned c) {
+    return __vminu2(__vminu2(a, b), c);
+}
+
 inline float __fadd_rn(float a, float b) {
     return a + b;
 }
