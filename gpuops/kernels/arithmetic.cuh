@@ -2,9 +2,9 @@
 //
 // An Element is what matrices hold. A Word is what registers and shared memory hold: one element, or two of int16
 // side by side, LANES in all. `relax` takes two steps p at once, w = min(w, a0 + b0, a1 + b1), because Hopper has a
-// minimum of three. What precedes the minimum is apart, in `candidates`, so that a kernel can issue it earlier: a sum
-// needs a few cycles before it can be read. Both take the number of the word in its tile, a constant once loops are
-// unrolled: where two ways use different pipes of the chip, the words are shared out between them.
+// minimum of three, and `relax_pair` does that to two neighbours in a row, which share a0 and a1. Both take the number
+// of the word in its tile, a constant once loops are unrolled: where two ways use different pipes of the chip, the
+// words are shared out between them.
 
 #pragma once
 
@@ -47,11 +47,9 @@ struct OneLane {
     static __device__ Word broadcast(T x) { return x + T(0); }
     static __device__ Word pack(const T* x) { return x[0] + T(0); }
     static __device__ void unpack(T* x, Word w) { x[0] = w; }
-    struct Candidates {
-        Word first, second;
-    };
-    static __device__ Candidates candidates(int, Word a0, Word b0, Word a1, Word b1) { return {a0 + b0, a1 + b1}; }
-    static __device__ void relax(Word& w, Candidates c) { w = shorter(shorter(w, c.first), c.second); }
+    static __device__ void relax(int, Word& w, Word a0, Word b0, Word a1, Word b1) {
+        w = shorter(shorter(w, a0 + b0), a1 + b1);
+    }
 };
 
 struct Float32 : OneLane<float> {};
@@ -60,17 +58,8 @@ struct Float64 : OneLane<double> {};
 // For floats from +0.0 to +inf the order of the bits, read as integers, is the order of the numbers. Two additions
 // and one integer minimum of three are three instructions where fminf needs four.
 struct NonnegativeFloat32 : OneLane<float> {
-    // The order of the additions is kept as the kernel wrote it.
-    static __device__ float sum(float a, float b) {
-        float s;
-        asm volatile("add.ftz.f32 %0, %1, %2;" : "=f"(s) : "f"(a), "f"(b));
-        return s;
-    }
-    static __device__ Candidates candidates(int, float a0, float b0, float a1, float b1) {
-        return {sum(a0, b0), sum(a1, b1)};
-    }
-    static __device__ void relax(float& w, Candidates c) {
-        w = __int_as_float(__vimin3_s32(__float_as_int(w), __float_as_int(c.first), __float_as_int(c.second)));
+    static __device__ void relax(int, float& w, float a0, float b0, float a1, float b1) {
+        w = __int_as_float(__vimin3_s32(__float_as_int(w), __float_as_int(a0 + b0), __float_as_int(a1 + b1)));
     }
 };
 
@@ -78,17 +67,9 @@ struct NonnegativeFloat32 : OneLane<float> {
 // made by the multipliers, and one minimum of three. blockDim.z is 1, which the compiler does not know: it would turn
 // an addition and a minimum back into the one instruction.
 struct Int32 : OneLane<int> {
-    struct Candidates {
-        int a0, b0, a1, b1;
-        bool summed;
-    };
     static __device__ int sum(int a, int b) { return a * (int)blockDim.z + b; }
-    static __device__ Candidates candidates(int word, int a0, int b0, int a1, int b1) {
-        if (word % 2) return {sum(a0, b0), 0, sum(a1, b1), 0, true};
-        return {a0, b0, a1, b1, false};
-    }
-    static __device__ void relax(int& w, Candidates c) {
-        w = c.summed ? __vimin3_s32(w, c.a0, c.a1) : __viaddmin_s32(c.a1, c.b1, __viaddmin_s32(c.a0, c.b0, w));
+    static __device__ void relax(int word, int& w, int a0, int b0, int a1, int b1) {
+        w = word % 2 ? __vimin3_s32(w, sum(a0, b0), sum(a1, b1)) : __viaddmin_s32(a1, b1, __viaddmin_s32(a0, b0, w));
     }
 };
 
@@ -102,27 +83,50 @@ struct Int16 {
         x[0] = (short)(w & 0xffff);
         x[1] = (short)(w >> 16);
     }
-    struct Candidates {
-        Word a0, b0, a1, b1;
-    };
-    static __device__ Candidates candidates(int, Word a0, Word b0, Word a1, Word b1) { return {a0, b0, a1, b1}; }
-    static __device__ void relax(Word& w, Candidates c) {
-        w = __viaddmin_s16x2(c.a1, c.b1, __viaddmin_s16x2(c.a0, c.b0, w));
+    static __device__ void relax(int, Word& w, Word a0, Word b0, Word a1, Word b1) {
+        w = __viaddmin_s16x2(a1, b1, __viaddmin_s16x2(a0, b0, w));
     }
 };
 
 // Without negative numbers an addition of the whole word does for both lanes: INF + INF does not carry. Three quarters
 // of the words go by two of those, which several pipes can do, and one minimum of three.
 struct NonnegativeInt16 : Int16 {
-    struct Candidates {
-        Word a0, b0, a1, b1;
-        bool summed;
-    };
-    static __device__ Candidates candidates(int word, Word a0, Word b0, Word a1, Word b1) {
-        if (word % 4) return {a0 + b0, 0, a1 + b1, 0, true};
-        return {a0, b0, a1, b1, false};
-    }
-    static __device__ void relax(Word& w, Candidates c) {
-        w = c.summed ? __vimin3_u16x2(w, c.a0, c.a1) : __viaddmin_s16x2(c.a1, c.b1, __viaddmin_s16x2(c.a0, c.b0, w));
+    static __device__ void relax(int word, Word& w, Word a0, Word b0, Word a1, Word b1) {
+        if (word % 4) {
+            w = __vimin3_u16x2(w, a0 + b0, a1 + b1);
+        } else {
+            Int16::relax(word, w, a0, b0, a1, b1);
+        }
     }
 };
+
+template <class Arithmetic, class Word = typename Arithmetic::Word>
+__device__ inline void relax_pair(int word, Word* w, Word a0, const Word* b0, Word a1, const Word* b1) {
+    Arithmetic::relax(word, w[0], a0, b0[0], a1, b1[0]);
+    Arithmetic::relax(word + 1, w[1], a0, b0[1], a1, b1[1]);
+}
+
+// On Hopper the order counts. Inline PTX keeps this one, in which an operand a is read by two instructions in a row:
+// the second time it comes from a cache in front of the registers, whose ports this arithmetic runs out of first.
+#if __CUDA_ARCH__ >= 900
+template <>
+__device__ inline void relax_pair<NonnegativeFloat32>(int, float* w, float a0, const float* b0, float a1,
+                                                      const float* b1) {
+    const auto sum = [](float a, float b) {
+        float s;
+        asm volatile("add.ftz.f32 %0, %1, %2;" : "=f"(s) : "f"(a), "f"(b));
+        return s;
+    };
+    const auto relax_to = [](float& w, float x, float y) {
+        int bits = __float_as_int(w);
+        asm volatile("{.reg .s32 m; min.s32 m, %1, %2; min.s32 %0, %0, m;}"
+                     : "+r"(bits)
+                     : "r"(__float_as_int(x)), "r"(__float_as_int(y)));
+        w = __int_as_float(bits);
+    };
+    const float s0 = sum(a0, b0[0]), s1 = sum(a0, b0[1]);
+    const float t0 = sum(a1, b1[0]), t1 = sum(a1, b1[1]);
+    relax_to(w[0], s0, t0);
+    relax_to(w[1], s1, t1);
+}
+#endif

@@ -94,11 +94,23 @@ __device__ inline void copy_slab(Word (*shared)[WIDTH], const Word* global) {
     }
 }
 
-// A thread's share of one row of a slab, `first` being its first group.
+// One group from shared memory. `volatile` keeps the order of the loads among the additions as the kernel wrote it.
+__device__ inline void load_group(double* words, unsigned address) {
+    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(words[0]), "=d"(words[1]) : "r"(address));
+}
+template <class W>
+__device__ inline void load_group(W* words, unsigned address) {
+    unsigned* bits = (unsigned*)words;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(bits[0]), "=r"(bits[1]), "=r"(bits[2]), "=r"(bits[3])
+                 : "r"(address));
+}
+
+// A thread's share of one row of a slab, or of a part of it, whose first group is at `address`.
 template <int COUNT>
-__device__ inline void load_words(Word (&words)[COUNT], const Word* row, int first) {
+__device__ inline void load_words(Word* words, unsigned address) {
 #pragma unroll
-    for (int w = 0; w < COUNT; ++w) words[w] = row[w / GROUP * SIDE * GROUP + first * GROUP + w % GROUP];
+    for (int w = 0; w < COUNT; w += GROUP) load_group(words + w, address + w * SIDE * (unsigned)sizeof(Word));
 }
 
 struct alignas(16) Group {
@@ -119,7 +131,7 @@ __device__ inline void relax_group(Element* c, Word* words, int inside) {
 #pragma unroll
     for (int w = 0; w < GROUP; ++w) {
         const Word known = ARITHMETIC::pack(group.elements + w * LANES);
-        ARITHMETIC::relax(words[w], ARITHMETIC::candidates(0, known, Word(0), known, Word(0)));
+        ARITHMETIC::relax(0, words[w], known, Word(0), known, Word(0));
         ARITHMETIC::unpack(group.elements + w * LANES, words[w]);
     }
     if (one_access) {
@@ -146,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     const unsigned first_row = blockIdx.x / (BAND * across) * BAND;
     const unsigned rows_in_band = min(BAND, down - first_row);
     const unsigned in_band = blockIdx.x % (BAND * across);
-    const long long tile_i = first_row + in_band % rows_in_band, tile_j = in_band / rows_in_band;
+    const unsigned tile_i = first_row + in_band % rows_in_band, tile_j = in_band / rows_in_band;
 
     // A warp is 4 x 8 threads, which read fewer different words of both slabs than 2 x 16.
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -163,47 +175,81 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         commit_copies();  // also if empty: the count of groups tells which slab has arrived
     };
     for (int slab = 0; slab < STAGES - 1; ++slab) fetch(slab);
+    // Where a thread finds its operands in shared memory.
+    struct Slab {
+        unsigned a, b;
+    };
+    const unsigned a_first = (unsigned)__cvta_generic_to_shared(&a_slabs[0][0][ty * GROUP]);
+    const unsigned b_first = (unsigned)__cvta_generic_to_shared(&b_slabs[0][0][tx * GROUP]);
+    auto arrive = [&](int slab) {
+        wait_for_copies<STAGES - 2>();
+        __syncthreads();  // this slab is here for all threads, and nobody reads the one before any more
+        fetch(slab + STAGES - 1);
+        const unsigned stage = slab % STAGES;
+        return Slab{a_first + stage * (unsigned)sizeof(a_slabs[0]), b_first + stage * (unsigned)sizeof(b_slabs[0])};
+    };
 
-    Word tile[THREAD_TILE][THREAD_TILE];
+    Word tile[THREAD_TILE][THREAD_TILE], a0[THREAD_TILE], a1[THREAD_TILE], b0[THREAD_TILE], b1[THREAD_TILE];
 #pragma unroll
     for (int r = 0; r < THREAD_TILE; ++r) {
 #pragma unroll
         for (int w = 0; w < THREAD_TILE; ++w) tile[r][w] = ARITHMETIC::broadcast(infinity<Element>());
     }
-    for (int slab = 0; slab < slabs; ++slab) {
-        wait_for_copies<STAGES - 2>();
-        __syncthreads();  // this slab is here for all threads, and nobody reads the one before any more
-        fetch(slab + STAGES - 1);
-        const auto& a_slab = a_slabs[slab % STAGES];
-        const auto& b_slab = b_slabs[slab % STAGES];
+    // Operands of two steps p: a by halves of the tile's rows, b whole.
+    constexpr int HALF = THREAD_TILE / 2 < GROUP ? THREAD_TILE : THREAD_TILE / 2;
+    constexpr unsigned ROW_OF_A = sizeof(a_slabs[0][0]), ROW_OF_B = sizeof(b_slabs[0][0]);
+    auto load_a = [&](int half, Slab slab, int p) {
+        const unsigned rows = slab.a + half * HALF * SIDE * (unsigned)sizeof(Word);
+        load_words<HALF>(a0 + half * HALF, rows + p * ROW_OF_A);
+        load_words<HALF>(a1 + half * HALF, rows + (p + 1) * ROW_OF_A);
+    };
+    auto load_b = [&](Slab slab, int p) {
+        load_words<THREAD_TILE>(b0, slab.b + p * ROW_OF_B);
+        load_words<THREAD_TILE>(b1, slab.b + (p + 1) * ROW_OF_B);
+    };
+    auto relax_half = [&](int half) {
 #pragma unroll
-        for (int p = 0; p < SLAB; p += 2) {
-            Word a0[THREAD_TILE], a1[THREAD_TILE], b0[THREAD_TILE], b1[THREAD_TILE];
-            load_words(a0, a_slab[p], ty);
-            load_words(a1, a_slab[p + 1], ty);
-            load_words(b0, b_slab[p], tx);
-            load_words(b1, b_slab[p + 1], tx);
-            // The minimum of a word comes after the sums of the next one. So additions and minima
-            // alternate instead of coming in runs: 3% more float32 relaxations per second on an H100.
-            constexpr int WORDS = THREAD_TILE * THREAD_TILE;
-            auto candidates = ARITHMETIC::candidates(0, a0[0], b0[0], a1[0], b1[0]);
+        for (int r = half * HALF; r < (half + 1) * HALF; ++r) {
 #pragma unroll
-            for (int word = 0; word < WORDS; ++word) {
-                const int after = (word + 1) % WORDS, r = after / THREAD_TILE, w = after % THREAD_TILE;
-                const auto next = ARITHMETIC::candidates(after, a0[r], b0[w], a1[r], b1[w]);
-                ARITHMETIC::relax(tile[word / THREAD_TILE][word % THREAD_TILE], candidates);
-                candidates = next;
+            for (int w = 0; w < THREAD_TILE; w += 2) {
+                relax_pair<ARITHMETIC>(r * THREAD_TILE + w, &tile[r][w], a0[r], &b0[w], a1[r], &b1[w]);
             }
         }
+    };
+
+    // Every register is loaded anew as soon as it was used last. The next slab is waited for before the last step of
+    // this one ends, so that nobody waits for its first operands.
+    Slab slab = arrive(0), next = slab;
+    load_a(0, slab, 0);
+    load_b(slab, 0);
+    for (int s = 0; s < slabs; ++s) {
+#pragma unroll
+        for (int p = 0; p < SLAB; p += 2) {
+            const bool last = p == SLAB - 2;
+            if (HALF < THREAD_TILE) {
+                load_a(1, slab, p);
+                relax_half(0);
+            }
+            if (last) next = arrive(s + 1);
+            if (HALF < THREAD_TILE) {
+                load_a(0, last ? next : slab, (p + 2) % SLAB);
+                relax_half(1);
+            } else {
+                relax_half(0);
+                load_a(0, last ? next : slab, (p + 2) % SLAB);
+            }
+            load_b(last ? next : slab, (p + 2) % SLAB);
+        }
+        slab = next;
     }
 
     // C comes in only here: its addresses would cost the loop above its registers.
 #pragma unroll
     for (int r = 0; r < THREAD_TILE; ++r) {
-        const long long i = tile_i * TILE_ROWS + r / GROUP * SIDE * GROUP + ty * GROUP + r % GROUP;
+        const long long i = (long long)tile_i * TILE_ROWS + r / GROUP * SIDE * GROUP + ty * GROUP + r % GROUP;
 #pragma unroll
         for (int w = 0; w < THREAD_TILE; w += GROUP) {
-            const long long j = (tile_j * TILE_WORDS + w * SIDE + tx * GROUP) * LANES;
+            const long long j = ((long long)tile_j * TILE_WORDS + w * SIDE + tx * GROUP) * LANES;
             const int inside = i < m && j < n ? (int)min(n - j, (long long)GROUP * LANES) : 0;
             relax_group(c + i * stride + j, &tile[r][w], inside);
         }

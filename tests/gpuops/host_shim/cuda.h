@@ -5,6 +5,10 @@
 // block. A cp.async poisons its target and delivers at the wait_group of the thread that issued it. A barrier that some
 // threads of a block do not reach ends the launch with a message.
 //
+// In a cooperative launch all blocks are there at once. A thread that reads with ld.acquire waits for others, so the
+// next block has its turn, with its own shared memory. Shuffled, threads also take turns at atomics and at loads and
+// stores that go past the first-level cache.
+//
 // No STL and no <math.h>: they would double the time a kernel takes to compile.
 
 #include <stdio.h>
@@ -36,7 +40,8 @@ namespace host {
 constexpr unsigned MAX_THREADS = 1024, MAX_COPIES = 256, STACK = 128 << 10, DYNAMIC_SHARED = 227 << 10;
 constexpr int POISON = 0xfb;  // a large negative number in every dtype, so that a minimum shows it
 
-enum State { RUNNING, AT_BARRIER, AT_WARP_BARRIER, ENDED, FAILED };
+enum State { RUNNING, SPINNING, AT_BARRIER, AT_WARP_BARRIER, ENDED, FAILED };
+enum Outcome { BLOCK_ENDED, BLOCK_SPINS, BLOCK_FAILED };
 
 struct Copy {
     void* to;
@@ -55,8 +60,11 @@ struct Fiber {
     unsigned copy_count, groups;   // groups: committed so far
 };
 
-Fiber fibers[MAX_THREADS];
-unsigned current, threads;
+Fiber* fibers;  // of the block that runs
+Fiber* all_fibers;
+unsigned current, threads, fiber_count;
+unsigned launch_seed, turns;
+bool cooperative, advanced;  // advanced: since the last look, some thread did more than wait
 ucontext_t scheduler;
 char message[400];
 void (*kernel)();
@@ -127,8 +135,19 @@ const char* where(const Fiber& fiber) {
     return fiber.state == ENDED ? "has ended" : fiber.place;
 }
 
-// Returns nullptr, or what went wrong.
-const char* run_block(unsigned seed, unsigned* random) {
+// Now and then another thread has its turn, between what is atomic.
+void preempt() {
+    if (cooperative && launch_seed && random_below(8, &turns) == 0) wait(RUNNING, nullptr);
+}
+
+// Shared memory, without the part that kernels ask for at launch.
+void copy_shared(char* to, const char* from, size_t size) {
+    const size_t before = dynamic_shared - __start_host_shared, after = before + DYNAMIC_SHARED;
+    memcpy(to, from, before);
+    memcpy(to + after, from + after, size - after);
+}
+
+void start_block() {
     memset(__start_host_shared, POISON, __stop_host_shared - __start_host_shared);
     for (unsigned t = 0; t < threads; ++t) {
         Fiber& fiber = fibers[t];
@@ -140,8 +159,15 @@ const char* run_block(unsigned seed, unsigned* random) {
         fiber.context.uc_stack.ss_size = STACK;
         makecontext(&fiber.context, run_thread, 0);
     }
+}
+
+// Until all its threads have ended, or wait for other blocks.
+Outcome run_block(unsigned seed, unsigned* random) {
+    for (unsigned t = 0; t < threads; ++t) {
+        if (fibers[t].state == SPINNING) fibers[t].state = RUNNING;
+    }
     for (;;) {
-        unsigned order[MAX_THREADS], running = 0;
+        unsigned order[MAX_THREADS], running = 0, spinning = 0;
         put_in_order(order, threads, seed, random);
         for (unsigned i = 0; i < threads; ++i) {
             current = order[i];
@@ -151,43 +177,87 @@ const char* run_block(unsigned seed, unsigned* random) {
             threadIdx.y = current / blockDim.x % blockDim.y;
             threadIdx.z = current / blockDim.x / blockDim.y;
             swapcontext(&scheduler, &me().context);
+            advanced |= me().state != SPINNING;
             if (me().state == FAILED) {
                 snprintf(message, sizeof message, "thread %u: %s", current, me().place);
-                return message;
+                return BLOCK_FAILED;
             }
         }
         if (running || release_warps()) continue;
+        for (unsigned t = 0; t < threads; ++t) spinning += fibers[t].state == SPINNING;
+        if (spinning) return BLOCK_SPINS;
         for (unsigned t = 0; t < threads; ++t) {
             if (fibers[t].state != fibers[0].state || strcmp(where(fibers[t]), where(fibers[0]))) {
                 snprintf(message, sizeof message, "divergent barrier: thread 0 %s, thread %u %s", where(fibers[0]), t,
                          where(fibers[t]));
-                return message;
+                return BLOCK_FAILED;
             }
         }
-        if (fibers[0].state == ENDED) return nullptr;
-        if (fibers[0].state == AT_WARP_BARRIER) return "the mask of a warp names lanes that wait for other lanes";
+        if (fibers[0].state == ENDED) return BLOCK_ENDED;
+        if (fibers[0].state == AT_WARP_BARRIER) {
+            snprintf(message, sizeof message, "the mask of a warp names lanes that wait for other lanes");
+            return BLOCK_FAILED;
+        }
         for (unsigned t = 0; t < threads; ++t) fibers[t].state = RUNNING;
     }
 }
 
-const char* launch(const dim3& grid, const dim3& block, unsigned seed) {
+// Returns nullptr, or what went wrong.
+const char* launch(const dim3& grid, const dim3& block, unsigned seed, bool all_at_once) {
     gridDim = grid;
     blockDim = block;
     threads = block.x * block.y * block.z;
     if (threads == 0 || threads > MAX_THREADS) return "a block has 1 to 1024 threads";
     const unsigned blocks = grid.x * grid.y * grid.z;
     if (blocks == 0) return "the grid is empty";
-    unsigned random = seed * 2654435761u;
-    unsigned* order = (unsigned*)malloc(blocks * sizeof(unsigned));
+    const unsigned needed = threads * (all_at_once ? blocks : 1);
+    if (needed > fiber_count) {
+        all_fibers = (Fiber*)realloc(all_fibers, needed * sizeof(Fiber));
+        memset(all_fibers + fiber_count, 0, (needed - fiber_count) * sizeof(Fiber));
+        fiber_count = needed;
+    }
+    const size_t shared_size = __stop_host_shared - __start_host_shared;
+    char* const shared = all_at_once ? (char*)malloc(blocks * shared_size) : nullptr;
+    cooperative = all_at_once;
+    launch_seed = seed;
+    unsigned random = turns = seed * 2654435761u;
+    unsigned* const order = (unsigned*)malloc(blocks * sizeof(unsigned));
+    bool* const ended = (bool*)calloc(blocks, sizeof(bool));
     put_in_order(order, blocks, seed, &random);
+    fibers = all_fibers;
     const char* error = nullptr;
-    for (unsigned b = 0; b < blocks && !error; ++b) {
-        blockIdx.x = order[b] % grid.x;
-        blockIdx.y = order[b] / grid.x % grid.y;
-        blockIdx.z = order[b] / grid.x / grid.y;
-        error = run_block(seed, &random);
+    for (unsigned b = 0; b < blocks && all_at_once; ++b) {
+        fibers = all_fibers + b * threads;
+        start_block();
+        copy_shared(shared + b * shared_size, __start_host_shared, shared_size);
+    }
+    for (unsigned left = blocks; left && !error; put_in_order(order, blocks, seed, &random)) {
+        advanced = false;
+        for (unsigned i = 0; i < blocks && !error; ++i) {
+            const unsigned b = order[i];
+            if (ended[b]) continue;
+            blockIdx.x = b % grid.x;
+            blockIdx.y = b / grid.x % grid.y;
+            blockIdx.z = b / grid.x / grid.y;
+            if (all_at_once) {
+                fibers = all_fibers + b * threads;
+                copy_shared(__start_host_shared, shared + b * shared_size, shared_size);
+            } else {
+                start_block();
+            }
+            const Outcome outcome = run_block(seed, &random);
+            if (all_at_once) copy_shared(shared + b * shared_size, __start_host_shared, shared_size);
+            ended[b] = outcome == BLOCK_ENDED;
+            left -= ended[b];
+            if (outcome == BLOCK_FAILED) error = message;
+            if (outcome == BLOCK_SPINS && !all_at_once)
+                error = "waits for other blocks in a launch that is not cooperative";
+        }
+        if (!error && left && !advanced) error = "all blocks wait for each other";
     }
     free(order);
+    free(ended);
+    free(shared);
     return error;
 }
 
@@ -226,19 +296,21 @@ const char* parameters(void (*)(P...)) {
 }
 
 template <class... P>
-const char* launch_entry(void (*entry)(P...), const dim3& grid, const dim3& block, unsigned seed, void** values) {
+const char* launch_entry(void (*entry)(P...), const dim3& grid, const dim3& block, unsigned seed, void** values,
+                         bool cooperative) {
     kernel = (void (*)())entry;
     arguments = values;
     call = [](void (*f)(), void** v) { call_with((void (*)(P...))f, v, typename IndicesBelow<sizeof...(P)>::Type()); };
-    return launch(grid, block, seed);
+    return launch(grid, block, seed, cooperative);
 }
 
-#define HOST_ENTRY(name)                                                                                       \
-    extern "C" const char* parameters_##name() {                                                               \
-        return host::parameters(name);                                                                         \
-    }                                                                                                          \
-    extern "C" const char* launch_##name(const unsigned* g, const unsigned* b, unsigned seed, void** values) { \
-        return host::launch_entry(name, {g[0], g[1], g[2]}, {b[0], b[1], b[2]}, seed, values);                 \
+#define HOST_ENTRY(name)                                                                                     \
+    extern "C" const char* parameters_##name() {                                                             \
+        return host::parameters(name);                                                                       \
+    }                                                                                                        \
+    extern "C" const char* launch_##name(const unsigned* g, const unsigned* b, unsigned seed, void** values, \
+                                         int cooperative) {                                                  \
+        return host::launch_entry(name, {g[0], g[1], g[2]}, {b[0], b[1], b[2]}, seed, values, cooperative);  \
     }
 
 }  // namespace host
@@ -400,32 +472,44 @@ T __ldg(const T* address) {
     return *address;
 }
 
-// Fibers take turns at barriers only, so that everything between two of them is atomic.
 template <class T>
-T atomicExch(T* address, T value) {
+T __ldcg(const T* address) {
+    host::preempt();
+    return *address;
+}
+template <class T>
+void __stcg(T* address, T value) {
+    host::preempt();
+    *address = value;
+}
+
+// Fibers take turns at barriers, and where one gives way on purpose: everything between is atomic.
+namespace host {
+
+template <class T>
+T replace(T* address, T value) {
     const T old = *address;
     *address = value;
     return old;
 }
-template <class T>
-T atomicAdd(T* address, T value) {
-    return atomicExch(address, T(*address + value));
-}
-template <class T>
-T atomicMin(T* address, T value) {
-    return atomicExch(address, min(*address, value));
-}
-template <class T>
-T atomicMax(T* address, T value) {
-    return atomicExch(address, max(*address, value));
-}
-template <class T>
-T atomicOr(T* address, T value) {
-    return atomicExch(address, T(*address | value));
-}
+
+}  // namespace host
+
+#define HOST_ATOMIC(name, result)                 \
+    template <class T>                            \
+    T name(T* address, T value) {                 \
+        host::preempt();                          \
+        return host::replace(address, T(result)); \
+    }
+HOST_ATOMIC(atomicExch, value)
+HOST_ATOMIC(atomicAdd, *address + value)
+HOST_ATOMIC(atomicMin, min(*address, value))
+HOST_ATOMIC(atomicMax, max(*address, value))
+HOST_ATOMIC(atomicOr, *address | value)
 template <class T>
 T atomicCAS(T* address, T expected, T value) {
-    return atomicExch(address, *address == expected ? value : *address);
+    host::preempt();
+    return host::replace(address, *address == expected ? value : *address);
 }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
@@ -506,11 +590,36 @@ inline int __all_sync(unsigned mask, int predicate) {
     return __ballot_sync(mask, !predicate) == 0;
 }
 
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
+    unsigned all = 0;
+    host::exchange(mask, value, [&] {
+        const unsigned first = host::current - host::lane();
+        for (unsigned i = 0; i < warpSize && first + i < host::threads; ++i) {
+            if (mask >> i & 1) all |= (unsigned)host::fibers[first + i].exchanged;
+        }
+    });
+    return all;
+}
+
 // --- PTX: asm("op.type %0, %1;" : ...) comes here as ptx_op_type(operand 0, operand 1) ------------------------------
 
 // 32 bits reach all of this library from where its shared memory starts.
 inline size_t __cvta_generic_to_shared(const void* shared) {
     return (const char*)shared - __start_host_shared;
+}
+
+template <unsigned WORDS, class T>
+void host_load_shared(unsigned shared, T* const (&registers)[WORDS]) {
+    const char* from = __start_host_shared + shared;
+    if ((size_t)from % (WORDS * sizeof(T))) host::fail("ld.shared.v: the address is not aligned to the vector");
+    if (shared >= (size_t)(__stop_host_shared - __start_host_shared)) host::fail("ld.shared outside of shared memory");
+    for (unsigned i = 0; i < WORDS; ++i) memcpy(registers[i], from + i * sizeof(T), sizeof(T));
+}
+inline void ptx_ld_shared_v4_b32(unsigned& x, unsigned& y, unsigned& z, unsigned& w, unsigned shared) {
+    host_load_shared<4, unsigned>(shared, {&x, &y, &z, &w});
+}
+inline void ptx_ld_shared_v2_f64(double& x, double& y, unsigned shared) {
+    host_load_shared<2, double>(shared, {&x, &y});
 }
 
 inline void ptx_cp_async_cg_shared_global(unsigned shared, const void* global, unsigned bytes) {
@@ -541,6 +650,12 @@ inline void ptx_cp_async_wait_group(unsigned pending) {
 inline void ptx_cp_async_wait_all() {
     ptx_cp_async_commit_group();
     ptx_cp_async_wait_group(0);
+}
+
+// Whoever reads like this waits for what another block stores.
+inline void ptx_ld_acquire_gpu_global_u32(unsigned& value, const unsigned* address) {
+    host::wait(host::SPINNING, "waits for another block");
+    value = *address;
 }
 
 #define HOST_PTX(name, T, value)                                     \

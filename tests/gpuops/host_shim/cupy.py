@@ -108,6 +108,14 @@ def asarray(x):
     return result
 
 
+def arange(stop, dtype):
+    return asarray(np.arange(stop, dtype=dtype))
+
+
+def where(condition, x, y):
+    return asarray(np.where(condition, x, y))
+
+
 lib = np.lib  # the views of lib.stride_tricks
 
 
@@ -149,7 +157,11 @@ class RawKernel:
         self.launch.restype = parameters.restype = ctypes.c_char_p
         self.parameters = parameters().decode()
 
-    def __call__(self, grid, block, args, *, shared_mem=0):
+    @property
+    def kernel(self):
+        return self  # what CuPy compiles for one device
+
+    def __call__(self, grid, block, args, shared_mem=0, *, enable_cooperative_groups=False):
         given = "".join("p8" if isinstance(x, ndarray) else x.dtype.kind + str(x.itemsize) for x in args)
         if given.replace("u", "i") != self.parameters:
             raise KernelError(f"{self.entry} takes {self.parameters} and was given {given} (kind, size in bytes)")
@@ -159,7 +171,7 @@ class RawKernel:
         values = [np.atleast_1d(value) for value in values]
         pointers = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
         shapes = [(ctypes.c_uint * 3)(*shape, *[1] * (3 - len(shape))) for shape in (grid, block)]
-        error = self.launch(*shapes, ctypes.c_uint(_state.seed), pointers)
+        error = self.launch(*shapes, ctypes.c_uint(_state.seed), pointers, ctypes.c_int(enable_cooperative_groups))
         if error:
             raise KernelError(f"{self.entry}: {error.decode()}")
         _check_guards(self.entry)
@@ -195,7 +207,7 @@ def _calls(statement):
     for instruction in filter(None, (part.strip(" {}") for part in ptx.split(";"))):
         name, _, arguments = instruction.partition(" ")
         name = re.sub(r"\.L2::\w+", "", name)  # hints to the cache
-        arguments = re.sub(r"[\[\]]", "", arguments)
+        arguments = re.sub(r"[\[\]{}]", "", arguments)
         arguments = re.sub(r"%(\d+)", lambda number: f"({operands[int(number[1])]})", arguments)
         if name == ".reg":  # a register of any type: 32 bits, which the functions reinterpret
             calls.append(f"unsigned {arguments.partition(' ')[2]};")
