@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import resource
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numba
 import numpy as np
 from bench_limits import measure_issue_rates
 from benchmarking import ROOT, Bench, check_closed
+from distributed import get_task_stream
 from generations import STAGED_LOAD
 
 from clusters import start
@@ -154,6 +155,8 @@ def bench_pipeline(bench: Bench, files: list[str]) -> None:
 
             certificate = verify_distances(run(), graph, rows=16)
             grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
+            with get_task_stream(client, plot=False) as tasks:
+                run()
             bench.time(
                 f"pipeline {name}, n = {graph.n}, m = {graph.m}, store to store",
                 run,
@@ -161,9 +164,22 @@ def bench_pipeline(bench: Bench, files: list[str]) -> None:
                 verified=f"certificate of {certificate.rows} rows",
                 sizes={"n": graph.n, "m": graph.m},
                 peak_memory_growth_over_matrix=grown / (graph.n**2 * 4),
+                arithmetic_seconds=_arithmetic_seconds(tasks.data),
             )
             if graph.n <= 4000 and not bench.gpu and graph.through().all():
                 _bench_scipy(bench, graph, name)
+
+
+def _arithmetic_seconds(tasks: Sequence[dict[str, Any]]) -> float:
+    """From the start of the first stage on any worker to the end of the last."""
+    stages = [
+        period
+        for task in tasks
+        if "pivot" in str(task["key"]) or "relax" in str(task["key"])
+        for period in task["startstops"]
+        if period["action"] == "compute"
+    ]
+    return max(period["stop"] for period in stages) - min(period["start"] for period in stages)
 
 
 def _bench_scipy(bench: Bench, graph: Graph, name: str) -> None:
