@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -22,6 +23,8 @@ CLUSTER_OPTIONS = (
 
 def main() -> None:
     """Run the command; an error a user can mend is one line, not a traceback."""
+    # What fails on a worker is raised here, so that its log would say it a second time, as a traceback.
+    logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
     try:
         tilepath(standalone_mode=False)
     except click.ClickException as error:

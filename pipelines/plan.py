@@ -14,6 +14,7 @@ import numpy as np
 from gpuops import minplus_update
 from pipelines.layout import Layout
 from pipelines.progress import duration, size, with_prefix
+from pipelines.stores import store_bytes
 
 PANELS = 4  # panels a worker may hold at once: the window of stages in flight, one of them being packed
 WRITE_RATE = 0.4e9  # bytes/s of compressed chunks one process was seen to write, low rather than high
@@ -145,6 +146,8 @@ def refuse_what_cannot_fit(plan: Plan, facts: list[WorkerFacts], out: str | os.P
     while not folder.exists():
         folder = folder.parent
     available = shutil.disk_usage(folder).free
+    if Path(out).is_dir():  # begun before, or to be overwritten
+        available += store_bytes(out)
     if plan.disk_bytes > available:
         raise DoesNotFitError(
             f"{out} may take {size(plan.disk_bytes)}, the disk has {size(available)} free. "

@@ -259,6 +259,15 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(client, tmp_pat
     assert not (tmp_path / "d").exists()
 
 
+def test_the_disk_is_credited_with_what_is_written_over(client, tmp_path, monkeypatch):
+    graph = store(tmp_path / "g", 100, *random_arcs(100, 300), "int32")
+    all_pairs_shortest_paths(client, graph, tmp_path / "d")
+    monkeypatch.setattr("pipelines.plan.shutil.disk_usage", lambda folder: _Usage(100 * 100 * 4 - 1))
+    with pytest.raises(DoesNotFitError):
+        all_pairs_shortest_paths(client, graph, tmp_path / "e")
+    all_pairs_shortest_paths(client, graph, tmp_path / "d", overwrite=True)
+
+
 class _Usage:
     def __init__(self, free):
         self.free = free
