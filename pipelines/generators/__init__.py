@@ -1,0 +1,228 @@
+"""Graphs that are made, not read: for tests, benchmarks and plans.
+
+An edge is a function of the seed and its number (`counter_random`), so a graph comes out the same however it is cut
+into pieces and whoever makes them. A graph is a description first; then it is stored (`generate`), laid out in memory
+(`csr`), or made edge by edge (`arcs`)::
+
+    generate(RMat(20, seed=1), "rmat20.zarr")
+    indptr, indices, weights = csr(Grid(2048, weights="integers"))
+    tails, heads, weights = UniformRandom(1000).arcs(start=500, stop=600)
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, no_type_check
+
+import numba
+import numpy as np
+from numba import njit
+
+from pipelines.arc_sort import ARC_BYTES, VERTEX_BYTES, ArcStream, default_memory, write_sorted
+from pipelines.generators.grids import Grid, Road
+from pipelines.generators.random_graphs import Dag, NegativeCycle, RMat, UniformRandom
+from pipelines.generators.synthetic import Piece, SyntheticGraph, whole
+from pipelines.progress import Progress, size
+from pipelines.stores import Graph, StoreError
+from pipelines.stores.schema import refuse_existing
+
+__all__ = [
+    "KINDS", "Dag", "Grid", "NegativeCycle", "RMat", "Road", "SyntheticGraph", "UniformRandom", "csr", "generate",
+    "synthetic_graph",
+]  # fmt: skip
+
+KINDS: dict[str, type[SyntheticGraph]] = {
+    "rmat": RMat,
+    "grid": Grid,
+    "road": Road,
+    "random": UniformRandom,
+    "dag": Dag,
+    "negative-cycle": NegativeCycle,
+}
+PIECE = 1 << 19  # edges made at a time
+
+
+def synthetic_graph(kind: str, *, scale: int | None = None, **options: Any) -> Any:
+    """A graph to be made, by the name of its kind.
+
+    Parameters
+    ----------
+    kind : a key of `KINDS`
+    scale : make 2^scale vertices; a grid then has as many columns as rows, or twice as many
+    options : attributes of the kind's class
+
+    Raises
+    ------
+    ValueError
+        The kind does not exist, does not have an option or needs one, or a value is out of range.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"there is no kind of graph called {kind!r}; choose {', '.join(KINDS)}")
+    known = [item.name for item in fields(KINDS[kind])]
+    for option in options.keys() - set(known):
+        raise ValueError(f"a graph of kind {kind} has no option `{option}`; it has {', '.join(known)}")
+    sizes = [name for name in ("n", "rows", "columns") if name in known]
+    if scale is not None:
+        whole("scale", scale, 0, 40)
+        for option in options.keys() & set(sizes):
+            raise ValueError(f"scale and {option} both say how many vertices there are; give one of them")
+        if not sizes:
+            options["scale"] = scale
+        elif "n" in sizes:
+            options["n"] = 1 << scale
+        else:
+            options |= {"rows": 1 << scale // 2, "columns": 1 << scale - scale // 2}
+    elif not options.keys() & {"n", "rows"}:
+        raise ValueError(f"how many vertices? Give {' or '.join(['scale', *sizes[:1]])}")
+    return KINDS[kind](**options)
+
+
+def generate(
+    graph: SyntheticGraph,
+    path: str | os.PathLike[str],
+    *,
+    simplify: bool = False,
+    overwrite: bool = False,
+    memory: int | None = None,
+    progress: bool | None = None,
+) -> Graph:
+    """Make a graph and store it.
+
+    The arcs pass through an external sort, so the store may be larger than memory.
+
+    Parameters
+    ----------
+    graph : the description, such as ``RMat(20)``
+    path : path of the new store
+    simplify : keep the lightest of parallel arcs only, and no loops
+    overwrite : replace a store of ours that stands at `path`
+    memory : bytes to sort in; default a quarter of the machine's, at most 1 GiB
+    progress : show it? None: where standard error is a terminal
+
+    Returns
+    -------
+    Graph
+        The store, opened. Its `source` is the description.
+
+    Raises
+    ------
+    StoreError
+        `path` exists, or memory or disk do not suffice.
+    """
+    if not overwrite:
+        refuse_existing(path, overwrite)
+    _refuse_what_cannot_fit(graph, path, memory)
+    with Progress(graph.ids, "edges", progress) as shown:
+        stream = ArcStream(
+            _shown(graph, shown),
+            n=graph.n,
+            directed=not graph.symmetric,
+            weight_dtype=graph.dtype,
+            coordinates=(lambda _n, _labels: graph.coordinates()) if isinstance(graph, Grid) else None,
+            source=_description(graph),
+        )
+        return write_sorted(path, stream, simplify=simplify, overwrite=overwrite, memory=memory)
+
+
+def csr(graph: SyntheticGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Make a graph in memory, in compressed sparse rows.
+
+    The edges are made twice, once to count them: nothing but the result is ever held. Rows keep the order of the
+    edges' numbers; an undirected edge stands twice.
+
+    Returns
+    -------
+    indptr : int64 (n + 1)
+    indices : int32 (m), int64 from 2^31 vertices on
+    weights : (m)
+    """
+    indptr = np.zeros(graph.n + 1, dtype=np.int64)
+    for tails, heads, _ in _pieces(graph):
+        _count(tails, heads, graph.symmetric, indptr[1:])
+    np.cumsum(indptr, out=indptr)
+    indices = np.empty(indptr[-1], dtype=np.int32 if graph.n <= 2**31 else np.int64)
+    weights = np.empty(indptr[-1], dtype=graph.dtype)
+    place = indptr[:-1].copy()
+    for piece in _pieces(graph):
+        _scatter(*piece, graph.symmetric, place, indices, weights)
+    return indptr, indices, weights
+
+
+def _pieces(graph: SyntheticGraph) -> Iterator[Piece]:
+    """All edges in order, piece by piece; threads make some pieces ahead."""
+    threads = numba.config.NUMBA_NUM_THREADS
+    ahead: deque[Future[Piece]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for start in range(0, graph.ids, PIECE):
+            ahead.append(pool.submit(graph.arcs, start, min(start + PIECE, graph.ids)))
+            if len(ahead) > threads:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+
+
+def _shown(graph: SyntheticGraph, progress: Progress) -> Iterator[Piece]:
+    """The pieces, and on the terminal how far they are."""
+    progress.stage("make edges")
+    for index, piece in enumerate(_pieces(graph)):
+        yield piece
+        progress.advance(min(PIECE, graph.ids - index * PIECE))
+    progress.stage("sort and store")
+
+
+def _description(graph: SyntheticGraph) -> str:
+    """The graph as Python would make it again, and what was planted in it."""
+    if not isinstance(graph, NegativeCycle):
+        return str(graph)
+    vertices, weight = graph.cycle
+    route = " -> ".join(map(str, vertices if len(vertices) <= 32 else (*vertices[:3], "...", vertices[-1])))
+    return f"{graph} with the cycle {route} -> {vertices[0]} of weight {weight:g}"
+
+
+def _refuse_what_cannot_fit(graph: SyntheticGraph, path: str | os.PathLike[str], memory: int | None) -> None:
+    """Refuse a graph whose vertices exceed the memory, or whose arcs cannot pass through the files of the sort."""
+    needed, have = graph.n * VERTEX_BYTES, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > have:
+        raise StoreError(
+            f"{path}: {graph.n:,} vertices need {size(needed)} of memory and there are {size(have)}; make fewer"
+        )
+    arcs = graph.ids * (1 if graph.directed else 2)  # a grid has fewer streets than numbers, but by little
+    if arcs * ARC_BYTES <= (default_memory() if memory is None else memory):
+        return
+    arc_bytes = 16 + np.dtype(graph.dtype).itemsize
+    share = 1 - graph.missing / 2 if isinstance(graph, Grid) else 1
+    needed = int(2 * arc_bytes * arcs * share)  # a spool, and the same arcs dealt out by ranges
+    folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise StoreError(
+            f"{path}: sorting {arcs:,} arcs takes {size(needed)} of disk and {folder} has {size(free)}; "
+            "choose another place, or make a smaller graph"
+        )
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def _count(tails, heads, both, degrees):
+    for i in range(tails.size):
+        degrees[tails[i]] += 1
+        if both:
+            degrees[heads[i]] += 1
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def _scatter(tails, heads, piece_weights, both, place, indices, weights):
+    for i in range(tails.size):
+        u, v = tails[i], heads[i]
+        indices[place[u]], weights[place[u]] = v, piece_weights[i]
+        place[u] += 1
+        if both:
+            indices[place[v]], weights[place[v]] = u, piece_weights[i]
+            place[v] += 1

@@ -1,0 +1,266 @@
+"""Random graphs: R-MAT, uniform, acyclic with negative arcs, and one with a negative cycle to be found.
+
+R-MAT [1]_ is the graph of the Graph500 benchmark [2]_: an arc is a cell of the adjacency matrix, found by halving the
+matrix `scale` times, each time going to the top left, top right, bottom left or bottom right with probability a, b, c
+or 1 - a - b - c. Graph500 takes .57, .19, .19, .05 and scrambles the vertices, so that their numbers tell nothing of
+their degrees. Loops and parallel arcs are kept.
+
+.. [1] D. Chakrabarti, Y. Zhan, C. Faloutsos, "R-MAT: a recursive model for graph mining", SDM 2004.
+.. [2] Graph500 benchmark specification, https://graph500.org/?page_id=12
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import no_type_check
+
+import numpy as np
+from numba import njit
+
+from pipelines.generators.counter_random import ENDS, WEIGHT, below, draw, scramble_all, scrambler
+from pipelines.generators.synthetic import Piece, SyntheticGraph, number, whole
+
+_ONE = np.uint64(1)
+_BLOCK = np.uint64(0)
+
+
+@dataclass(frozen=True)
+class RMat(SyntheticGraph):
+    """A Kronecker graph of 2^scale vertices and edge_factor times as many edges.
+
+    Attributes
+    ----------
+    scale : 0 to 40
+    edge_factor : edges per vertex, in the mean
+    a, b, c : probabilities of three quadrants, top left, top right and bottom left; the fourth has the rest
+    scrambled : False: leave the vertices in the order that the recursion gives them, hubs first
+    """
+
+    scale: int
+    edge_factor: int = field(default=16, kw_only=True)
+    a: float = field(default=0.57, kw_only=True)
+    b: float = field(default=0.19, kw_only=True)
+    c: float = field(default=0.19, kw_only=True)
+    scrambled: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("scale", self.scale, 0, 40)
+        whole("edge_factor", self.edge_factor, 0, 1 << 20)
+        for name in "abc":
+            number(name, getattr(self, name), 0, 1)
+        if self.a + self.b + self.c > 1 + 1e-12:
+            raise ValueError(f"the probabilities a + b + c are {self.a + self.b + self.c:g}; they may be 1 at most")
+
+    @property
+    def n(self) -> int:
+        return 1 << self.scale
+
+    @property
+    def ids(self) -> int:
+        return self.n * self.edge_factor
+
+    def _ends(self, start: int, stop: int) -> Piece:
+        ids = np.arange(start, stop)
+        tails, heads = np.empty_like(ids), np.empty_like(ids)
+        sums = np.minimum(np.cumsum([self.a, self.b, self.c]), 1)
+        limits = np.round(sums * 2.0**32).astype(np.uint64)
+        _descend(np.uint64(self.seed), self.scale, limits[0], limits[1], limits[2], start, tails, heads)
+        if self.scrambled:
+            for ends in (tails, heads):
+                scramble_all(ends, scrambler(self.seed, self.n))
+        return ids, tails, heads
+
+
+@dataclass(frozen=True)
+class UniformRandom(SyntheticGraph):
+    """n vertices and edge_factor times as many edges, both ends of each uniform and independent.
+
+    Attributes
+    ----------
+    n : 1 to 2^32
+    edge_factor : edges per vertex, in the mean
+    """
+
+    n: int
+    edge_factor: int = field(default=16, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("n", self.n, 1, 1 << 32)
+        whole("edge_factor", self.edge_factor, 0, 1 << 20)
+
+    @property
+    def ids(self) -> int:
+        return self.n * self.edge_factor
+
+    def _ends(self, start: int, stop: int) -> Piece:
+        ids = np.arange(start, stop)
+        tails, heads = np.empty_like(ids), np.empty_like(ids)
+        _uniform(np.uint64(self.seed), self.n, self.n, start, tails, heads)
+        return ids, tails, heads
+
+
+@dataclass(frozen=True)
+class Dag(SyntheticGraph):
+    """A directed acyclic graph: every arc leads from an earlier to a later vertex of a hidden order.
+
+    A weight is negated with probability `negative`; there is no cycle at all, so none is negative.
+
+    Attributes
+    ----------
+    n : 2 to 2^32
+    edge_factor : arcs per vertex, in the mean; the pairs of vertices are uniform
+    negative : share of the arcs with a negative weight
+    """
+
+    n: int
+    directed: bool = field(default=True, kw_only=True)
+    edge_factor: int = field(default=16, kw_only=True)
+    negative: float = field(default=0.5, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("n", self.n, 2, 1 << 32)
+        whole("edge_factor", self.edge_factor, 0, 1 << 20)
+        number("negative", self.negative, 0, 1)
+        _only_directed(self)
+
+    @property
+    def ids(self) -> int:
+        return self.n * self.edge_factor
+
+    def topological_order(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """The vertices at the places `start` to `stop` (excluded) of the hidden order, int64."""
+        vertices = np.arange(start, self.n if stop is None else stop)
+        scramble_all(vertices, scrambler(self.seed, self.n))
+        return vertices
+
+    def _ends(self, start: int, stop: int) -> Piece:
+        ids = np.arange(start, stop)
+        tails, heads = np.empty_like(ids), np.empty_like(ids)
+        _uniform(np.uint64(self.seed), self.n, self.n - 1, start, tails, heads)
+        heads += heads >= tails  # any place but the tail's
+        tails, heads = np.minimum(tails, heads), np.maximum(tails, heads)
+        for ends in (tails, heads):
+            scramble_all(ends, scrambler(self.seed, self.n))
+        return ids, tails, heads
+
+    def _draw_weights(self, ids: np.ndarray, tails: np.ndarray, heads: np.ndarray) -> np.ndarray:
+        weights = super()._draw_weights(ids, tails, heads)
+        _negate(np.uint64(self.seed), np.uint64(round(self.negative * 2.0**32)), ids, weights)
+        return weights
+
+
+@dataclass(frozen=True)
+class NegativeCycle(SyntheticGraph):
+    """Uniform random arcs, shifted so that many are negative, and one planted cycle that is negative in all.
+
+    Before the shift, the arcs of the planted cycle weigh 0 but for one of weight -g, and no other arc weighs less than
+    g (1 for integers, 1/16 for floats). So every other cycle has a weight of 0 or more, and the planted one has -g.
+    All this is exact in float32. The planted arcs come first.
+
+    Attributes
+    ----------
+    n : 1 to 2^32
+    edge_factor : further arcs per vertex, in the mean
+    length : arcs on the cycle, 1 to n
+    isolated : True: no arc leads to the cycle from elsewhere, so a search that begins elsewhere does not meet it
+    cycle : its vertices in travel order, and its weight
+    """
+
+    n: int
+    directed: bool = field(default=True, kw_only=True)
+    shift: float = field(default=1.0, kw_only=True)
+    edge_factor: int = field(default=16, kw_only=True)
+    length: int = field(default=8, kw_only=True)
+    isolated: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("n", self.n, 1, 1 << 32)
+        whole("edge_factor", self.edge_factor, 0, 1 << 20)
+        whole("length", self.length, 1, self.n)
+        _only_directed(self)
+
+    @property
+    def ids(self) -> int:
+        return self.length + self.n * self.edge_factor
+
+    @property
+    def gain(self) -> float:
+        """g above."""
+        return 1 if self.weights == "integers" else 2.0**-4
+
+    @cached_property
+    def cycle(self) -> tuple[tuple[int, ...], float]:
+        vertices = np.arange(self.length)
+        scramble_all(vertices, scrambler(self.seed, self.n))
+        return tuple(vertices.tolist()), -self.gain
+
+    def _ends(self, start: int, stop: int) -> Piece:
+        """Before the vertices are scrambled, 0 .. length - 1 are the cycle."""
+        ids = np.arange(start, stop)
+        tails, heads = np.empty_like(ids), np.empty_like(ids)
+        _uniform(np.uint64(self.seed), self.n, self.n, start, tails, heads)
+        planted = ids < self.length
+        tails[planted], heads[planted] = ids[planted], (ids[planted] + 1) % self.length
+        if self.isolated:
+            kept = (heads >= self.length) | (tails < self.length)
+            ids, tails, heads = ids[kept], tails[kept], heads[kept]
+        for ends in (tails, heads):
+            scramble_all(ends, scrambler(self.seed, self.n))
+        return ids, tails, heads
+
+    def _draw_weights(self, ids: np.ndarray, tails: np.ndarray, heads: np.ndarray) -> np.ndarray:
+        weights = super()._draw_weights(ids, tails, heads)
+        np.maximum(weights, weights.dtype.type(self.gain), out=weights)
+        weights[ids < self.length] = 0
+        weights[ids == self.length - 1] = -self.gain
+        return weights
+
+
+def _only_directed(graph: SyntheticGraph) -> None:
+    if not graph.directed:
+        raise ValueError(
+            f"{type(graph).__name__} is directed: an edge of negative weight that leads both ways is a negative cycle"
+        )
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def _descend(seed, scale, limit_a, limit_b, limit_c, start, tails, heads):
+    """The cells that the recursion ends in; `limit_*` are the sums a, a + b and a + b + c times 2^32."""
+    blocks = (scale + 3) // 4
+    tails[:] = heads[:] = 0
+    for block in range(blocks):  # four levels each; arcs in the inner loop, for vector code
+        for i in range(tails.size):
+            words = draw(seed, ENDS, np.uint64(start + i), np.uint64(block))
+            u, v = np.uint64(tails[i]), np.uint64(heads[i])
+            for word in words:
+                lower = word >= limit_b
+                right = (word >= limit_a) ^ lower ^ (word >= limit_c)
+                u, v = u << _ONE | np.uint64(lower), v << _ONE | np.uint64(right)
+            tails[i], heads[i] = u, v
+    beyond = 4 * blocks - scale  # levels drawn for nothing, so that every word is used
+    tails >>= beyond
+    heads >>= beyond
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def _uniform(seed, tail_count, head_count, start, tails, heads):
+    for i in range(tails.size):
+        a, b, c, d = draw(seed, ENDS, np.uint64(start + i), _BLOCK)
+        tails[i], heads[i] = below(np.uint64(tail_count), a, b), below(np.uint64(head_count), c, d)
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def _negate(seed, limit, ids, weights):
+    """Negate a weight if the third word drawn for it is below `limit`."""
+    for i in range(ids.size):
+        _, _, word, _ = draw(seed, WEIGHT, np.uint64(ids[i]), _BLOCK)
+        if word < limit:
+            weights[i] = -weights[i]

@@ -1,0 +1,161 @@
+"""What all made graphs have in common: numbered edges, each a function of the seed and its number.
+
+A graph is a description, a frozen dataclass. `arcs(start, stop)` makes the edges of these numbers:
+
+1. draw the two ends (each kind its own way; a number may also stand for no edge);
+2. draw the weight: a float from (0, 1], an integer from 1 to 255, or a length;
+3. shift it, if asked: w + p(u) - p(v) with a potential p drawn for every vertex. Many weights are negative then, but
+   around a cycle the potentials cancel (Johnson), so no cycle is. Drawn and shifted floats are multiples of 2^-20
+   below 16, so that float32 holds them exactly and the argument survives rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, no_type_check
+
+import numpy as np
+from numba import njit
+
+from pipelines.generators.counter_random import POTENTIAL, WEIGHT, below, draw
+
+Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+HEAVIEST = 255  # of the integer weights
+SHIFTED_BITS = 20  # after the binary point of floats that are to be shifted
+LARGEST_SHIFT = 8.0
+
+_WORD = np.uint64(32)
+_BLOCK = np.uint64(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticGraph:
+    """A graph to be made; the kinds are subclasses.
+
+    Attributes
+    ----------
+    seed : 0 to 2^64 - 1
+    directed : False: every edge leads both ways with one weight
+    weights : "uniform", floats from (0, 1]; "integers", 1 to 255; "lengths", Euclidean (grid and road)
+    dtype : of the weights; default float32, and int32 for integers. Integers may have any of the four dtypes.
+    shift : potentials are drawn from 0 to `shift` times the heaviest weight; 0: no weight is shifted
+    n : number of vertices
+    ids : edges have the numbers 0 .. ids - 1
+    """
+
+    seed: int = 0
+    directed: bool = False
+    weights: str = "uniform"
+    dtype: Any = None
+    shift: float = 0.0
+
+    kinds_of_weights: ClassVar[tuple[str, ...]] = ("uniform", "integers")
+
+    def __post_init__(self) -> None:
+        whole("seed", self.seed, 0, 2**64 - 1)
+        number("shift", self.shift, 0, LARGEST_SHIFT)
+        if self.weights not in self.kinds_of_weights:
+            raise ValueError(
+                f"{type(self).__name__} has no weights {self.weights!r}; choose {' or '.join(self.kinds_of_weights)}"
+            )
+        if self.shift and self.weights == "lengths":
+            raise ValueError("lengths cannot be shifted exactly; choose uniform or integers, or leave the shift out")
+        dtypes = ("int32", "int64", "float32", "float64") if self.weights == "integers" else ("float32", "float64")
+        dtype = np.dtype(("int32" if self.weights == "integers" else "float32") if self.dtype is None else self.dtype)
+        if dtype not in dtypes:
+            raise ValueError(f"{self.weights} weights are {', '.join(dtypes[:-1])} or {dtypes[-1]}, not {dtype}")
+        object.__setattr__(self, "dtype", str(dtype))
+
+    if TYPE_CHECKING:  # fields of some kinds and properties of others, which a dataclass would mix up
+
+        @property
+        def n(self) -> int: ...
+
+        @property
+        def ids(self) -> int: ...
+
+    def __str__(self) -> str:
+        """As Python would make it again: what has no default, or differs from it."""
+        given = [item for item in fields(self) if getattr(self, item.name) != item.default]
+        given.sort(key=lambda item: item.default is not MISSING)
+        return f"{type(self).__name__}({', '.join(f'{item.name}={getattr(self, item.name)!r}' for item in given)})"
+
+    @property
+    def symmetric(self) -> bool:
+        """Does `arcs` give each edge once, to stand for both directions?"""
+        return not self.directed and not self.shift
+
+    def arcs(self, start: int = 0, stop: int | None = None) -> Piece:
+        """The edges numbered `start` to `stop` (excluded; default: the last) in the order of their numbers.
+
+        Returns
+        -------
+        tails, heads : int64
+        weights : `dtype`
+            Three arrays of equal length, no longer than twice the numbers asked for.
+        """
+        stop = self.ids if stop is None else stop
+        if not 0 <= start <= stop <= self.ids:
+            raise ValueError(f"edges {start} to {stop} were asked for; {type(self).__name__} has 0 to {self.ids}")
+        ids, tails, heads = self._ends(start, stop)
+        if self.shift and not self.directed:
+            ids, tails, heads = np.repeat(ids, 2), *both_ways(tails, heads)
+        weights = self._draw_weights(ids, tails, heads)
+        if self.shift:
+            top = HEAVIEST if self.weights == "integers" else 1 << SHIFTED_BITS
+            unit = 1.0 if self.weights == "integers" else 2.0**-SHIFTED_BITS
+            _shift(np.uint64(self.seed), np.uint64(round(self.shift * top)), unit, tails, heads, weights)
+        return tails, heads, weights
+
+    def _ends(self, start: int, stop: int) -> Piece:
+        """Numbers, tails and heads of the edges that these numbers stand for, int64."""
+        raise NotImplementedError
+
+    def _draw_weights(self, ids: np.ndarray, tails: np.ndarray, heads: np.ndarray) -> np.ndarray:
+        """The weights before they are shifted."""
+        weights = np.empty(ids.size, self.dtype)
+        bits = SHIFTED_BITS if self.shift else np.finfo(self.dtype).nmant + 1 if weights.dtype.kind == "f" else 0
+        _fill(np.uint64(self.seed), ids, self.weights == "integers", bits, weights)
+        return weights
+
+
+def both_ways(tails: np.ndarray, heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each edge as two neighbouring arcs."""
+    return np.stack([tails, heads], axis=1).ravel(), np.stack([heads, tails], axis=1).ravel()
+
+
+def whole(name: str, value: Any, low: int, high: int) -> None:
+    """Refuse what is not a whole number from `low` to `high`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+        raise ValueError(f"{name} is {value!r}; give a whole number from {low} to {high}")
+
+
+def number(name: str, value: Any, low: float, high: float) -> None:
+    """Refuse what is not a number from `low` to `high`."""
+    if not low <= value <= high:
+        raise ValueError(f"{name} is {value!r}; give a number from {low:g} to {high:g}")
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def _fill(seed, ids, integers, bits, weights):
+    """Draw the weight of every id: an integer from 1 to 255, or a multiple of 2^-bits from (0, 1]."""
+    drop, unit = np.uint64(64 - bits), 2.0**-bits
+    for i in range(ids.size):
+        high, low, _, _ = draw(seed, WEIGHT, np.uint64(ids[i]), _BLOCK)
+        if integers:
+            weights[i] = np.int64(below(np.uint64(HEAVIEST), high, low)) + 1
+        else:
+            weights[i] = (np.float64((high << _WORD | low) >> drop) + 1.0) * unit
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def _shift(seed, steps, unit, tails, heads, weights):
+    """Add p(tail) - p(head), p a random multiple of `unit` below `steps` of them."""
+    for i in range(tails.size):
+        out, out_low, _, _ = draw(seed, POTENTIAL, np.uint64(tails[i]), _BLOCK)
+        into, into_low, _, _ = draw(seed, POTENTIAL, np.uint64(heads[i]), _BLOCK)
+        difference = np.int64(below(steps, out, out_low)) - np.int64(below(steps, into, into_low))
+        weights[i] += difference * unit
