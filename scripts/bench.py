@@ -3,6 +3,9 @@
 
     scripts/bench.py apsp        products, Floyd-Warshall and the pipeline on this machine's device
     scripts/bench.py fw-table    generations of Floyd-Warshall on one GPU, beside the seconds published in 2010
+    scripts/bench.py sssp        shortest paths from single sources, many at once, with negative weights
+    scripts/bench.py sssp-table  sweeps of Bellman-Ford in four variants, as published, beside ours and SciPy
+    scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each
     scripts/bench.py limits      what this GPU can do at its present clock: relaxations per second, bandwidth
 
 scripts/bench.py SUITE --help shows the options of a suite. The records go to benchmarks/SUITE-DEVICE.json.
@@ -18,10 +21,20 @@ from typing import Any
 import bench_apsp
 import bench_fw_table
 import bench_limits
+import bench_reduction
+import bench_sssp
+import bench_sssp_table
 import numpy as np
 from benchmarking import Bench
 
-SUITES = {"apsp": bench_apsp, "fw-table": bench_fw_table, "limits": bench_limits}
+SUITES = {
+    "apsp": bench_apsp,
+    "fw-table": bench_fw_table,
+    "limits": bench_limits,
+    "sssp": bench_sssp,
+    "sssp-table": bench_sssp_table,
+    "reduction": bench_reduction,
+}
 
 
 def main() -> None:

@@ -60,12 +60,16 @@ class Bench:
         verified: str,
         relaxations: int = 0,
         bytes_moved: int = 0,
+        rate_of: tuple[float, str] | None = None,
         limit: str | None = None,
         **facts: Any,
     ) -> float:
-        """Keep and print what was timed; returns the rate per second, of relaxations or else of bytes."""
+        """Keep and print what was timed; returns the rate per second, of relaxations or bytes, or else `rate_of`."""
         median = statistics.median(seconds)
-        rate, unit = (relaxations / median, "relaxations") if relaxations else (bytes_moved / median, "bytes")
+        if rate_of is not None:
+            rate, unit = rate_of
+        else:
+            rate, unit = (relaxations / median, "relaxations") if relaxations else (bytes_moved / median, "bytes")
         record = {
             "case": case,
             "seconds": {"median": median, "min": min(seconds), "max": max(seconds), "repeats": len(seconds)},

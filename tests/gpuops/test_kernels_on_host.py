@@ -11,11 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpuops import NegativeCycleError, floyd_warshall, minplus_update
-from gpuops._cuda import PROGRAMS, Program
+from gpuops import NegativeCycleError, _cuda, floyd_warshall, minplus_update
+from gpuops._cuda import Program
 from gpuops.numbers import DISTANCE_DTYPES, infinity
 
-# Entries with instructions that only a GPU has, of tensor cores or for barriers of a whole grid.
+# Searches are tested in test_sssp_on_host.py, reductions and Dijkstra's algorithm in test_reduction_on_host.py.
+ELSEWHERE = {"sssp.cu", "sssp_batch.cu", "sssp_tree.cu", "reduction.cu", "dijkstra.cu"}
+PROGRAMS = [program for program in _cuda.PROGRAMS if program.file not in ELSEWHERE]
+
+# Entries with instructions that only a GPU has, of tensor cores.
 GPU_ONLY: set[str] = set()
 
 SHAPES = [(1, 1, 1), (3, 5, 0), (33, 65, 17), (65, 31, 129), (130, 257, 33), (128, 300, 50)]

@@ -13,10 +13,16 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))  # as when a script of that folder runs
 
 bench_limits, generations = import_module("bench_limits"), import_module("generations")
+bench_reduction, edge_sweeps = import_module("bench_reduction"), import_module("edge_sweeps")
 check_closed = import_module("benchmarking").check_closed
 ring_of_vertices = import_module("bench_fw_table").ring_of_vertices
 
-PROGRAMS = [*generations.PROGRAMS.values(), *bench_limits.PROGRAMS.values()]
+PROGRAMS = [
+    *generations.PROGRAMS.values(),
+    *bench_limits.PROGRAMS.values(),
+    *edge_sweeps.PROGRAMS.values(),
+    bench_reduction.PROGRAM,
+]
 
 
 def compile_log(program, architecture):
@@ -50,7 +56,7 @@ def test_every_kernel_file_is_declared():
 
 
 def test_every_suite_explains_itself():
-    for suite in [], ["apsp"], ["fw-table"], ["limits"]:
+    for suite in [], ["apsp"], ["fw-table"], ["limits"], ["sssp"], ["sssp-table"], ["reduction"]:
         command = [sys.executable, SCRIPTS / "bench.py", *suite, "--help"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr

@@ -18,6 +18,8 @@
 
 extern "C" float fminf(float, float), fmaxf(float, float);
 extern "C" double fmin(double, double), fmax(double, double);
+extern "C" float fabsf(float);
+extern "C" double fabs(double), sqrt(double), rint(double);
 
 // All shared memory of a program lies in one section of the library, whose ends the linker names.
 #define HOST_SHARED __attribute__((section("host_shared")))
@@ -455,6 +457,12 @@ inline unsigned __vimin3_u16x2(unsigned a, unsigned b, unsigned c) {
 inline float __fadd_rn(float a, float b) {
     return a + b;
 }
+inline long long __double2ll_rn(double x) {
+    return (long long)rint(x);
+}
+inline double __dmul_rn(double a, double b) {
+    return a * b;
+}
 inline double __dadd_rn(double a, double b) {
     return a + b;
 }
@@ -650,6 +658,51 @@ inline void ptx_cp_async_wait_group(unsigned pending) {
 inline void ptx_cp_async_wait_all() {
     ptx_cp_async_commit_group();
     ptx_cp_async_wait_group(0);
+}
+
+// Tensor cores: pairs of halves in registers, the first one in the low bits.
+inline void ptx_cvt_rn_f16x2_f32(unsigned& pair, float high, float low) {
+    const _Float16 halves[2] = {(_Float16)low, (_Float16)high};
+    memcpy(&pair, halves, sizeof pair);
+}
+inline void ptx_mov_b32(unsigned& low, unsigned& high, unsigned pair) {
+    low = pair & 0xffff;
+    high = pair >> 16;
+}
+inline void ptx_cvt_f32_f16(float& value, unsigned half) {
+    value = (float)host::bits<_Float16>((unsigned short)half);
+}
+
+// d (16 x 8) = c + a (16 x 16) b (16 x 8), added up in float64 and rounded once; a device is less exact.
+inline void ptx_mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(float& d0, float& d1, float& d2, float& d3,
+                                                                  unsigned a0, unsigned a1, unsigned a2, unsigned a3,
+                                                                  unsigned b0, unsigned b1, float c0, float c1,
+                                                                  float c2, float c3) {
+    static const char place[] = "waits for its warp at mma.sync";
+    static unsigned given[host::MAX_THREADS][6];
+    const unsigned lane = host::lane(), first = host::current - lane;
+    const unsigned own[6] = {a0, a1, a2, a3, b0, b1};
+    memcpy(given[host::current], own, sizeof own);
+    host::wait(host::AT_WARP_BARRIER, place, 0xffffffff);
+    const auto half = [&](unsigned group, unsigned k, unsigned which) {  // of the pair that holds column or row k
+        const unsigned word = given[first + group * 4 + k % 8 / 2][which];
+        return (double)(float)host::bits<_Float16>((unsigned short)(k % 2 ? word >> 16 : word));
+    };
+    const auto dot = [&](unsigned row, unsigned column, float start) {
+        double sum = start;
+        for (unsigned k = 0; k < 16; ++k) {
+            sum += half(row % 8, k, row / 8 + k / 8 * 2) * half(column, k, 4 + k / 8);
+        }
+        return (float)sum;
+    };
+    const unsigned row = lane / 4, column = lane % 4 * 2;
+    const float results[4] = {dot(row, column, c0), dot(row, column + 1, c1), dot(row + 8, column, c2),
+                              dot(row + 8, column + 1, c3)};
+    host::wait(host::AT_WARP_BARRIER, place, 0xffffffff);
+    d0 = results[0];
+    d1 = results[1];
+    d2 = results[2];
+    d3 = results[3];
 }
 
 // Whoever reads like this waits for what another block stores.

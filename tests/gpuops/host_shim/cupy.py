@@ -102,6 +102,14 @@ def empty(shape, dtype):
     return memory[first : first + size].view(dtype).reshape(shape).view(ndarray)
 
 
+def zeros(shape, dtype):
+    return asarray(np.zeros(shape, dtype))
+
+
+def ascontiguousarray(x):
+    return x if x.flags.c_contiguous else asarray(x)
+
+
 def asarray(x):
     result = empty(x.shape, x.dtype)
     result[...] = x

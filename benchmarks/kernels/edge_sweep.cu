@@ -1,0 +1,55 @@
+// A sweep of Bellman-Ford over the edges of an undirected graph, each once: a thread relaxes both arcs of its edge.
+//
+// distances (n) are floats from +0.0 to +inf, as integers in the same order, so that the minimum of integers is theirs.
+// An arc that improves its head stores the number of the sweep in `changed`; after a sweep in which none does, the
+// distances are shortest. Threads race: an upper bound that was read late is still an upper bound.
+//
+// sweep            reads and writes one array
+// sweep_read_only  reads through a second name of the same array, which is said not to change: loads go through the
+//                  read-only path. What it holds may be old by as much as a sweep, no more, as every launch begins
+//                  anew.
+//
+// "Implementing SSSP algorithm on GPU", https://habr.com/ru/post/214515, 2014; stores there are not atomic, so a
+// distance may rise again, and sweeps are more.
+//
+// Launch: a thread for every edge, in blocks of THREADS.
+
+constexpr int THREADS = 256;
+
+__device__ inline void improve(int* distance, int candidate, int* changed, int number) {
+    atomicMin(distance, candidate);
+    *changed = number;
+}
+
+template <class Load>
+__device__ inline void relax_both(const int* __restrict__ starts, const int* __restrict__ ends,
+                                  const float* __restrict__ weights, long long edges, int* distances, int* changed,
+                                  int number, Load load) {
+    const long long edge = (long long)blockIdx.x * THREADS + threadIdx.x;
+    if (edge >= edges) return;
+    const int start = starts[edge], end = ends[edge];
+    const float weight = weights[edge];
+    const int at_start = load(start), at_end = load(end);
+    const int from_end = __float_as_int(__int_as_float(at_end) + weight);
+    const int from_start = __float_as_int(__int_as_float(at_start) + weight);
+    // At most one of the two improves anything.
+    if (from_end < at_start) {
+        improve(distances + start, from_end, changed, number);
+    } else if (from_start < at_end) {
+        improve(distances + end, from_start, changed, number);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    sweep(const int* __restrict__ starts, const int* __restrict__ ends, const float* __restrict__ weights,
+          long long edges, int* distances, int* changed, int number) {
+    relax_both(starts, ends, weights, edges, distances, changed, number, [&](int vertex) { return distances[vertex]; });
+}
+
+// known: the array `distances`.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    sweep_read_only(const int* __restrict__ starts, const int* __restrict__ ends, const float* __restrict__ weights,
+                    long long edges, const int* __restrict__ known, int* distances, int* changed, int number) {
+    relax_both(starts, ends, weights, edges, distances, changed, number,
+               [&](int vertex) { return __ldg(known + vertex); });
+}

@@ -1,0 +1,150 @@
+"""Dijkstra's algorithm on a CPU: the Numba half of `gpuops.dijkstra`.
+
+One thread, either way: a heap with four children to a node, in which a vertex that comes nearer rises, or the rounds of
+the CUDA half, whose results they have bit for bit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gpuops.numbers import outside_infinity
+
+Found = tuple[np.ndarray, np.ndarray, int]
+
+
+def heap(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, source: int) -> Found:
+    """Distances and predecessors from `source`, and how many vertices were settled."""
+    return _finish(weights, _by_heap(indptr, indices, weights, source, outside_infinity(weights.dtype)))
+
+
+def rounds(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, source: int) -> Found:
+    """Distances and predecessors from `source`, and the number of rounds."""
+    return _finish(weights, _by_rounds(indptr, indices, weights, source, outside_infinity(weights.dtype)))
+
+
+def _finish(weights: np.ndarray, found: tuple[np.ndarray, np.ndarray, int, bool]) -> Found:
+    distances, predecessors, count, unfit = found
+    if unfit and weights.dtype.kind == "i":
+        raise OverflowError("distances exceed int32; use float64")
+    return distances, predecessors, count
+
+
+@njit(nogil=True, cache=True)
+def _by_heap(indptr, indices, weights, source, infinity):
+    n, kind = len(indptr) - 1, weights.dtype.type
+    distances, predecessors = np.full(n, infinity, weights.dtype), np.full(n, -1, np.int32)
+    queue, place = np.empty(n, np.int32), np.full(n, -1, np.int32)  # queue[place[v]] == v
+    distances[source], queue[0], place[source], size = 0, source, 0, 1
+    settled, unfit = 0, False
+    while size > 0:
+        tail = queue[0]
+        settled += 1
+        size -= 1
+        vertex, hole = queue[size], 0
+        distance = distances[vertex]
+        while True:  # the last one sinks from the top
+            child = 4 * hole + 1
+            if child >= size:
+                break
+            nearest, least = child, distances[queue[child]]
+            for other in range(child + 1, min(child + 4, size)):
+                if distances[queue[other]] < least:
+                    nearest, least = other, distances[queue[other]]
+            if least >= distance:
+                break
+            queue[hole] = queue[nearest]
+            place[queue[hole]] = hole
+            hole = nearest
+        queue[hole] = vertex
+        place[vertex] = hole
+
+        start = distances[tail]
+        for arc in range(indptr[tail], indptr[tail + 1]):
+            head, length = indices[arc], start + weights[arc]  # int32 sums are int64 here
+            if length >= distances[head]:
+                unfit |= distances[head] == infinity
+                continue
+            if distances[head] == infinity:
+                place[head] = size
+                size += 1
+            distances[head], predecessors[head] = kind(length), tail
+            hole = place[head]
+            while hole > 0 and distances[queue[(hole - 1) // 4]] > length:  # the nearer one rises
+                queue[hole] = queue[(hole - 1) // 4]
+                place[queue[hole]] = hole
+                hole = (hole - 1) // 4
+            queue[hole] = head
+            place[head] = hole
+    if unfit:
+        unfit = _leads_nowhere(indptr, indices, distances, infinity)
+    return distances, predecessors, settled, unfit
+
+
+@njit(nogil=True, cache=True)
+def _by_rounds(indptr, indices, weights, source, infinity):
+    n, kind = len(indptr) - 1, weights.dtype.type
+    distances, predecessors = np.full(n, infinity, weights.dtype), np.full(n, -1, np.int32)
+    leaving, entering = _lightest_arcs(indptr, indices, weights, infinity)
+    settled = np.full(n, n, np.int32)  # in which round
+    fringe, queue, size, rounds = np.empty(n, np.int32), np.empty(n, np.int32), 1, 0
+    distances[source], fringe[0] = 0, source
+    while size > 0:
+        nearest, least_to_leave = infinity, infinity
+        for i in range(size):
+            distance = distances[fringe[i]]
+            nearest = kind(min(nearest, distance))
+            least_to_leave = kind(min(least_to_leave, distance + leaving[fringe[i]]))
+        kept, due = 0, n
+        for i in range(size):
+            vertex, distance = fringe[i], distances[fringe[i]]
+            if distance <= least_to_leave or distance <= nearest + entering[vertex]:
+                settled[vertex] = rounds
+                due -= 1
+                queue[due] = vertex
+            else:
+                fringe[kept] = vertex
+                kept += 1
+        size = kept
+        for i in range(due, n):
+            tail = queue[i]
+            for arc in range(indptr[tail], indptr[tail + 1]):
+                head, length = indices[arc], distances[tail] + weights[arc]  # int32 sums are int64 here
+                if length < distances[head]:
+                    if distances[head] == infinity:
+                        fringe[size] = head
+                        size += 1
+                    distances[head] = kind(length)
+        rounds += 1
+    for tail in range(n):
+        if distances[tail] < infinity:
+            for arc in range(indptr[tail], indptr[tail + 1]):
+                head = indices[arc]
+                if settled[tail] < settled[head] < n and distances[tail] + weights[arc] == distances[head]:
+                    if predecessors[head] < 0:  # tails rise
+                        predecessors[head] = tail
+    return distances, predecessors, rounds, _leads_nowhere(indptr, indices, distances, infinity)
+
+
+@njit(nogil=True, cache=True)
+def _lightest_arcs(indptr, indices, weights, infinity):
+    """The weight of the lightest arc out of each vertex, and of the lightest arc into it."""
+    n = len(indptr) - 1
+    leaving, entering = np.full(n, infinity, weights.dtype), np.full(n, infinity, weights.dtype)
+    for tail in range(n):
+        for arc in range(indptr[tail], indptr[tail + 1]):
+            leaving[tail] = min(leaving[tail], weights[arc])
+            entering[indices[arc]] = min(entering[indices[arc]], weights[arc])
+    return leaving, entering
+
+
+@njit(nogil=True, cache=True)
+def _leads_nowhere(indptr, indices, distances, infinity):
+    """Does an arc lead from a vertex that is reached to one that is not?"""
+    for tail in range(len(indptr) - 1):
+        if distances[tail] < infinity:
+            for arc in range(indptr[tail], indptr[tail + 1]):
+                if distances[indices[arc]] == infinity:
+                    return True
+    return False

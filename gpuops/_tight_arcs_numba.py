@@ -1,0 +1,122 @@
+"""Predecessors on a CPU: one pass over tight arcs, and rounds where that does not do. See `shortest_path_tree`."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpuops._threads import for_all
+from gpuops.numbers import outside_infinity
+
+_TASKS, _TASK = 64, 2**12  # that many tasks, or fewer of so many vertices
+_GATHER = 256  # what a random access costs, in relaxations of a dense matrix
+_UNRESOLVED = np.int32(2**31 - 1)
+
+
+def tree(graph: Any, distances: np.ndarray, roots: np.ndarray) -> np.ndarray:
+    """A predecessor for each vertex that is reached.
+
+    Parameters
+    ----------
+    graph : SearchGraph
+        In NumPy arrays.
+    distances : (n,) array
+        In the graph's numbering, as a search leaves them.
+    roots : (n,) array of bool
+        Vertices whose distance is a start. They have no predecessor, and pass theirs on even if closed.
+
+    Returns
+    -------
+    (n,) array of int32
+        -1 at roots and where nothing leads.
+    """
+    n, infinity = graph.n, outside_infinity(graph.dtype)
+    predecessors = np.full(n, -1, np.int32)
+    passes_on = distances != infinity
+    if graph.through is not None:
+        passes_on &= graph.through | roots
+    if not graph.negative and graph.in_indptr is not None:
+        arrays = (graph.in_indptr, graph.in_indices, graph.in_weights, distances, roots, passes_on, predecessors)
+        tasks = min(_TASKS, 1 + n // _TASK)
+        edges = [i * n // tasks for i in range(tasks + 1)]
+        ranges = [(a, b) for a, b in pairwise(edges) if a < b]
+        for_all(lambda rows: _look_back(*arrays, infinity, *rows), ranges, _GATHER * n)
+    elif not graph.negative:
+        _look_forth(graph.indptr, graph.indices, graph.weights, distances, roots, passes_on, predecessors, infinity)
+    reached = distances != infinity
+    resolved = reached & (roots | (predecessors >= 0))
+    if not np.array_equal(resolved, reached):
+        levels = np.where(resolved, 0, np.where(reached, _UNRESOLVED, -1)).astype(np.int32)
+        _go_by_levels(
+            graph.indptr, graph.indices, graph.weights, distances, passes_on, levels, predecessors, graph.negative
+        )
+    return predecessors
+
+
+@njit(nogil=True, cache=True)
+def _look_back(in_indptr, in_indices, in_weights, distances, roots, passes_on, predecessors, infinity, first, last):
+    """The first tight arc of each row that comes from a nearer tail."""
+    for head in range(first, last):
+        distance = distances[head]
+        if distance == infinity or roots[head]:
+            continue
+        for arc in range(in_indptr[head], in_indptr[head + 1]):
+            weight = in_weights[arc]
+            if weight > distance:
+                break
+            tail = in_indices[arc]
+            if distances[tail] < distance and distances[tail] + weight == distance and passes_on[tail]:
+                predecessors[head] = tail
+                break
+
+
+@njit(nogil=True, cache=True)
+def _look_forth(indptr, indices, weights, distances, roots, passes_on, predecessors, infinity):
+    """The same without the transpose: the smallest tail that is nearer."""
+    for tail in range(distances.size):
+        distance = distances[tail]
+        if not passes_on[tail]:
+            continue
+        for arc in range(indptr[tail], indptr[tail + 1]):
+            head = indices[arc]
+            known = distances[head]
+            if known == infinity or roots[head] or predecessors[head] >= 0:
+                continue
+            if distance < known and distance + weights[arc] == known:
+                predecessors[head] = tail
+
+
+@njit(nogil=True, cache=True)
+def _go_by_levels(indptr, indices, weights, distances, passes_on, levels, predecessors, negative):
+    """Breadth-first search over tight arcs from what is resolved, level 0; the smallest tail of the level before."""
+    n = distances.size
+    queue = np.empty(n, np.int32)
+    size = 0
+    for vertex in range(n):
+        if levels[vertex] == 0 and passes_on[vertex]:
+            # What is left where weights are not negative only ties with its tail.
+            arc = indptr[vertex]
+            distance = distances[vertex]
+            if arc < indptr[vertex + 1] and (negative or distance + weights[arc] == distance):
+                queue[size] = vertex
+                size += 1
+    i = 0
+    while i < size:
+        tail = queue[i]
+        i += 1
+        distance, level = distances[tail], levels[tail] + 1
+        for arc in range(indptr[tail], indptr[tail + 1]):
+            head = indices[arc]
+            if levels[head] < level or distance + weights[arc] != distances[head]:
+                continue
+            if levels[head] == _UNRESOLVED:
+                levels[head] = level
+                predecessors[head] = tail
+                if passes_on[head]:
+                    queue[size] = head
+                    size += 1
+            else:
+                predecessors[head] = min(predecessors[head], tail)

@@ -1,0 +1,163 @@
+"""Bellman-Ford by sweeps over the edges of an undirected graph, in the four variants published for a GTX Titan.
+
+A sweep relaxes both arcs of every edge, and sweeps go on until one changes nothing. The variants are two choices:
+
+read-only path   distances are read through a second name, which the kernel says does not change
+segment sort     edges are sorted by the segment of the distances that their ends lie in, then by that of their starts,
+                 so that threads that run together look at few segments, which stay in cache; else by start and end
+
+Host side of benchmarks/kernels/edge_sweep.cu, which names the article, and for a CPU the same sweeps by one thread of
+it, without a read-only path. The graph is R-MAT as pipelines.generators makes it; on a GPU, benchmarks/kernels/rmat.cu
+makes the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from benchmarking import ROOT
+from numba import njit
+
+from gpuops._cuda import Program
+from pipelines.generators import RMat
+from pipelines.generators.counter_random import scrambler
+
+KERNELS = ROOT / "benchmarks" / "kernels"
+PROGRAMS = {
+    "edge_sweep": Program("edge_sweep.cu", ("sweep", "sweep_read_only"), folder=KERNELS),
+    "rmat": Program("rmat.cu", ("rmat_edges",), folder=KERNELS),
+}
+THREADS = 256  # as in both files
+
+SEGMENT = 1 << 20  # distances: 4 MiB of float32, of which a few fit into the second-level cache
+SEGMENT_ON_CPU = 1 << 17
+
+
+@dataclass(frozen=True)
+class Variant:
+    name: str
+    read_only: bool
+    segment_sort: bool
+
+
+VARIANTS = (
+    Variant("plain", False, False),
+    Variant("read-only path", True, False),
+    Variant("segment sort", False, True),
+    Variant("both", True, True),
+)
+CPU_VARIANTS = (VARIANTS[0], VARIANTS[2])
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """The edges of an undirected graph of n vertices, each once; NumPy or CuPy.
+
+    starts, ends : (edges,) int32, a start is below its end
+    weights : (edges,) float32, not negative
+    """
+
+    n: int
+    starts: Any
+    ends: Any
+    weights: Any
+
+    def in_order(self, order: Any) -> Edges:
+        return Edges(self.n, self.starts[order], self.ends[order], self.weights[order])
+
+
+def rmat_edges(xp: Any, graph: RMat) -> Edges:
+    """R-MAT without loops, of parallel edges the lightest; sorted by start, then by end."""
+    if xp is np:
+        tails, heads, weights = graph.arcs()
+        starts, ends = np.minimum(tails, heads).astype(np.int32), np.maximum(tails, heads).astype(np.int32)
+    else:
+        starts, ends, weights = _made_on_gpu(xp, graph)
+    order = xp.argsort(weights)
+    starts, ends, weights = starts[order], ends[order], weights[order]
+    pairs = starts.astype(np.int64) * graph.n + ends
+    order = _stable_order(xp, pairs)  # of parallel edges, the lightest stays first
+    pairs = pairs[order]
+    first = starts[order] != ends[order]
+    first[1:] &= pairs[1:] != pairs[:-1]
+    del pairs
+    return Edges(graph.n, starts, ends, weights).in_order(order[first])
+
+
+def _made_on_gpu(xp: Any, graph: RMat) -> tuple[Any, Any, Any]:
+    if graph.weights != "uniform" or graph.dtype != "float32" or graph.shift or graph.directed or not graph.scrambled:
+        raise ValueError(f"rmat.cu makes undirected, scrambled graphs with uniform float32 weights, not {graph}")
+    count = graph.ids
+    starts, ends = xp.empty((count,), np.int32), xp.empty((count,), np.int32)
+    weights = xp.empty((count,), np.float32)
+    sums = np.minimum(np.cumsum([graph.a, graph.b, graph.c]), 1)
+    limits = xp.asarray(np.round(sums * 2.0**32).astype(np.uint64))
+    constants = xp.asarray(scrambler(graph.seed, graph.n))
+    sizes = (np.int64(0), np.int64(count), np.uint64(graph.seed), np.int32(graph.scale))
+    arguments = (starts, ends, weights, *sizes, limits, constants, np.int32(len(constants)))
+    PROGRAMS["rmat"].function("rmat_edges")((-(-count // THREADS),), (THREADS,), arguments)
+    return starts, ends, weights
+
+
+def _stable_order(xp: Any, keys: Any) -> Any:
+    return np.argsort(keys, kind="stable") if xp is np else xp.argsort(keys)  # CuPy's sorts are stable
+
+
+def csr_of(xp: Any, edges: Edges) -> tuple[Any, Any, Any]:
+    """Both arcs of every edge, in compressed sparse rows."""
+    tails = xp.concatenate((edges.starts, edges.ends))
+    order = _stable_order(xp, tails)
+    indptr = xp.zeros(edges.n + 1, np.int64)
+    indptr[1:] = xp.cumsum(xp.bincount(tails, minlength=edges.n))
+    del tails
+    heads = xp.concatenate((edges.ends, edges.starts))[order]
+    return indptr, heads, xp.concatenate((edges.weights, edges.weights))[order]
+
+
+def sorted_by_segments(xp: Any, edges: Edges, segment: int | None = None) -> Edges:
+    """`edges` by the segment of the end, then by that of the start."""
+    segment = segment or (SEGMENT_ON_CPU if xp is np else SEGMENT)
+    segments = -(-edges.n // segment)
+    key = (edges.ends // segment).astype(np.int64) * segments + edges.starts // segment
+    return edges.in_order(_stable_order(xp, key))
+
+
+def shortest_by_sweeps(xp: Any, edges: Edges, source: int, read_only: bool) -> tuple[Any, int]:
+    """The distances (n,) from `source`, and the number of sweeps, the last of which changes nothing."""
+    distances = xp.empty((edges.n,), np.float32)
+    distances[...] = np.inf
+    distances[source] = 0
+    if xp is np:
+        return distances, _sweeps_on_cpu(edges.starts, edges.ends, edges.weights, distances)
+    kernel = PROGRAMS["edge_sweep"].function("sweep_read_only" if read_only else "sweep")
+    count = len(edges.starts)
+    changed = xp.empty((1,), np.int32)
+    changed[...] = 0
+    names = (distances, distances) if read_only else (distances,)
+    sweeps = 0
+    while count:
+        sweeps += 1
+        arguments = (edges.starts, edges.ends, edges.weights, np.int64(count), *names, changed, np.int32(sweeps))
+        kernel((-(-count // THREADS),), (THREADS,), arguments)
+        if int(changed[0]) != sweeps:
+            break
+    return distances, sweeps
+
+
+@njit(nogil=True, cache=True)
+def _sweeps_on_cpu(starts, ends, weights, distances):
+    sweeps, changed = 0, True
+    while changed:
+        changed = False
+        sweeps += 1
+        for edge in range(starts.size):
+            start, end, weight = starts[edge], ends[edge], weights[edge]
+            if distances[end] + weight < distances[start]:
+                distances[start] = distances[end] + weight
+                changed = True
+            elif distances[start] + weight < distances[end]:
+                distances[end] = distances[start] + weight
+                changed = True
+    return sweeps

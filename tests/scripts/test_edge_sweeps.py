@@ -1,0 +1,132 @@
+"""Bellman-Ford by sweeps and the textbook's Dijkstra as benchmarks run them, on the CPU and with the host shim."""
+
+import importlib.util
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpuops import dijkstra
+from gpuops._cuda import Program
+from pipelines.generators import RMat
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))  # as when a script of that folder runs
+
+sweeps, bench_reduction = import_module("edge_sweeps"), import_module("bench_reduction")
+
+GRAPH = RMat(8, seed=3, edge_factor=4)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cupy(tmp_path_factory):
+    """tests/gpuops/host_shim/cupy.py in CuPy's place."""
+    spec = importlib.util.spec_from_file_location("cupy", ROOT / "tests" / "gpuops" / "host_shim" / "cupy.py")
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "cupy", module)
+        spec.loader.exec_module(module)
+        if not module.COMPILER:
+            pytest.skip("no C++ compiler: install g++")
+        module.RawModule.build = tmp_path_factory.mktemp("edge_sweeps")
+        module.start(1)
+        yield module
+
+
+@pytest.fixture(scope="module")
+def edges():
+    return sweeps.rmat_edges(np, GRAPH)
+
+
+@pytest.fixture(scope="module")
+def expected(edges):
+    """Distances from vertex 0 by another algorithm."""
+    return dijkstra(*sweeps.csr_of(np, edges), int(edges.starts[0]))[0]
+
+
+def on_shim(cupy, edges):
+    return sweeps.Edges(edges.n, *(cupy.asarray(x) for x in (edges.starts, edges.ends, edges.weights)))
+
+
+def test_each_edge_once_and_the_lightest(edges):
+    tails, heads, weights = GRAPH.arcs()
+    lightest = {}
+    for start, end, weight in zip(np.minimum(tails, heads), np.maximum(tails, heads), weights, strict=True):
+        if start != end:
+            lightest[start, end] = min(weight, lightest.get((start, end), np.inf))
+    assert lightest == {
+        (s, e): w for s, e, w in zip(edges.starts.tolist(), edges.ends.tolist(), edges.weights.tolist(), strict=True)
+    }
+    pairs = edges.starts.astype(int) * edges.n + edges.ends
+    assert (np.diff(pairs) > 0).all()
+
+
+@pytest.mark.parametrize("graph", [GRAPH, RMat(13, seed=2**40 + 5, edge_factor=1), RMat(1, seed=0)], ids=str)
+def test_the_gpu_makes_the_same_edges(cupy, graph):
+    tails, heads, weights = graph.arcs()
+    starts, ends, made = sweeps._made_on_gpu(cupy, graph)
+    np.testing.assert_array_equal(starts.get(), np.minimum(tails, heads))
+    np.testing.assert_array_equal(ends.get(), np.maximum(tails, heads))
+    np.testing.assert_array_equal(made.get(), weights)
+
+
+def test_another_kind_of_graph_is_refused(cupy):
+    with pytest.raises(ValueError, match=r"rmat.cu makes undirected, scrambled graphs"):
+        sweeps._made_on_gpu(cupy, RMat(4, weights="integers"))
+
+
+def test_segments(edges):
+    by_segments = sweeps.sorted_by_segments(np, edges, 50)
+    order = [(e // 50, s // 50, s, e) for s, e in zip(by_segments.starts, by_segments.ends, strict=True)]
+    assert order == sorted(order)
+    assert len(order) == len(edges.starts)
+
+
+@pytest.mark.parametrize("variant", sweeps.VARIANTS, ids=lambda variant: variant.name)
+def test_variants(cupy, edges, expected, variant):
+    laid_out = sweeps.sorted_by_segments(np, edges, 50) if variant.segment_sort else edges
+    for xp, arrays in (np, laid_out), (cupy, on_shim(cupy, laid_out)):
+        distances, count = sweeps.shortest_by_sweeps(xp, arrays, int(edges.starts[0]), variant.read_only)
+        np.testing.assert_array_equal(np.asarray(distances), expected)
+        assert 2 < count < edges.n
+    assert np.isinf(expected).any()
+
+
+def test_without_edges(cupy):
+    nothing = sweeps.Edges(3, *(cupy.asarray(np.empty(0, dtype)) for dtype in ("int32", "int32", "float32")))
+    distances, _ = sweeps.shortest_by_sweeps(cupy, nothing, 1, True)
+    assert distances.tolist() == [np.inf, 0, np.inf]
+
+
+SMALL_GRAPH = sweeps.csr_of(np, sweeps.rmat_edges(np, RMat(5, seed=4, edge_factor=3)))
+
+
+@pytest.mark.parametrize("entry", ["dijkstra_serial", "dijkstra_parallel"])
+def test_the_textbook_on_a_gpu(cupy, entry):
+    distances = bench_reduction.textbook_on_gpu(cupy, [cupy.asarray(x) for x in SMALL_GRAPH], 3, entry)
+    np.testing.assert_array_equal(np.asarray(distances), dijkstra(*SMALL_GRAPH, 3)[0])
+
+
+@pytest.mark.parametrize("by_butterfly", [False, True])
+def test_the_textbook_on_a_cpu(by_butterfly):
+    distances = bench_reduction.textbook_on_cpu(SMALL_GRAPH, 3, by_butterfly)
+    np.testing.assert_array_equal(distances, dijkstra(*SMALL_GRAPH, 3)[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("*changed = number;", ""),
+        ("from_end < at_start", "false"),
+        ("from_start < at_end", "false"),
+    ],
+)
+def test_a_broken_sweep_is_caught(cupy, monkeypatch, edges, expected, text, broken):
+    source = Program.source
+    assert text in source(sweeps.PROGRAMS["edge_sweep"])
+    monkeypatch.setattr(Program, "source", lambda program: source(program).replace(text, broken))
+    cupy.start(2)  # a device on which nothing is compiled yet
+    with pytest.raises(AssertionError):
+        test_variants(cupy, edges, expected, sweeps.VARIANTS[1])
