@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipelines.apsp import all_pairs_shortest_paths as all_pairs_shortest_paths
+    from pipelines.sssp import single_source_shortest_paths as single_source_shortest_paths
 
 
 def __getattr__(name: str) -> Any:
@@ -12,4 +13,8 @@ def __getattr__(name: str) -> Any:
         from pipelines.apsp import all_pairs_shortest_paths
 
         return all_pairs_shortest_paths
+    if name == "single_source_shortest_paths":
+        from pipelines.sssp import single_source_shortest_paths
+
+        return single_source_shortest_paths
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -30,7 +30,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from dask.system import CPU_COUNT
@@ -40,20 +40,18 @@ from gpuops import NegativeCycleError, floyd_warshall, minplus_update
 from gpuops.adjacency import like, weight_rows
 from gpuops.numbers import infinity, to_outside
 from pipelines.bounds import arc_pieces, distance_dtype, distances_fit, refuse_overflow
+from pipelines.device_arrays import array_library, synchronize, to_host
 from pipelines.layout import Layout, make_layout
-from pipelines.negative_cycle import find_potentials
-from pipelines.plan import WorkerFacts, make_plan, refuse_what_cannot_fit, worker_facts
+from pipelines.negative_cycle import find_potentials, named_cycle, nonnegative_weights
+from pipelines.plan import WorkerFacts, make_plan, measure_workers, refuse_what_cannot_fit
 from pipelines.progress import Progress
 from pipelines.resident import (
+    Epoch,
     ResidentState,
-    WorkersChanged,
-    await_return,
     clear,
-    forget,
-    has_gpu,
     held,
     keep,
-    wait_all,
+    run_epochs,
     workers_of,
 )
 from pipelines.stores import Distances, Graph, StoreError, create_distances, open_distances, open_graph
@@ -64,7 +62,6 @@ COMMIT_SECONDS = 60.0  # at least this long between two commits,
 COMMIT_SHARE = 0.05  # and at most this share of the time spent in them
 SAVERS = min(8, CPU_COUNT)  # chunks a worker writes at a time; each is held in a few copies
 WINDOW = 3  # stages in flight: enough to hide the scheduler, few enough to bound the panels in memory
-RECOVERIES = 5  # without a commit in between, before a run gives up
 
 
 def all_pairs_shortest_paths(
@@ -74,6 +71,7 @@ def all_pairs_shortest_paths(
     *,
     dtype: Any = None,
     sources: Sequence[int] | None = None,
+    method: Literal["floyd-warshall", "batched", "auto"] | None = None,
     block: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -93,7 +91,11 @@ def all_pairs_shortest_paths(
     dtype : {"float32", "float64", "int32", "int16"}, optional
         Of the distances; float32 for float weights and int32 for integer weights by default.
     sources : sequence of int, optional
-        Keep the rows of these vertices only. (All are computed.)
+        Keep the rows of these vertices only. (Floyd-Warshall computes all of them.)
+    method : {"floyd-warshall", "batched", "auto"}, optional
+        "batched" searches from every source, many at a time (`pipelines.batched`), which pays where the graph is
+        sparse; "auto" compares what either would take, and says so. By default Floyd-Warshall, or what `out` was begun
+        with.
     block : int, optional
         Width of a pivot block. It decides how float sums are bracketed.
     resume : bool
@@ -128,7 +130,7 @@ def all_pairs_shortest_paths(
     O(n^3) work, n / block stages of one task a worker; 1.5 x the matrix in memory over all workers.
     """
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
-    run = _unfinished(out, graph, dtype, sources, block) if resume and os.path.lexists(out) else None
+    run = _unfinished(out, graph, dtype, sources, block, method) if resume and os.path.lexists(out) else None
     if run is not None and run.stage == run.stages:
         return _checked(open_distances(out), graph, verify)
     if run is None and os.path.lexists(out) and not overwrite:
@@ -143,16 +145,31 @@ def all_pairs_shortest_paths(
         fits=distances_fit(graph, distances),
     )
     rows_out = graph.n if sources is None else len(_check_sources(graph, sources))
+    if run is not None:
+        method = run.plan.get("method", "floyd-warshall")
 
     client.register_plugin(ResidentState())
     members = workers_of(client)
-    facts = _measure(client, members, distances)
+    facts = measure_workers(client, members, str(distances))
     width = block if run is None else run.plan["block"]
     layout = make_layout(graph.n, len(members), distances.itemsize, width)
     pivots = int(job.through.sum())
     plan = make_plan(layout, distances, pivots, rows_out, facts, _done(layout, job, run))
-    refuse_what_cannot_fit(plan, facts, out)
+    reason = None
+    if method not in (None, "floyd-warshall"):
+        from pipelines.batched import choose_method, search_from_all
+        from pipelines.searches import SearchJob
 
+        reason, searches = choose_method(method, graph, plan, rows_out, facts, run, block)
+        if searches is not None:
+            rows = SearchJob(graph, distances, predecessors=False, potentials=job.potentials)
+            with Progress(rows_out, "rows", progress) as shown:
+                shown.note(reason)
+                search_from_all(client, facts, rows, out, searches, run, sources, overwrite, shown)
+                shown.stage("verifying")
+                return _checked(open_distances(out), graph, verify)
+
+    refuse_what_cannot_fit(plan, facts, out)
     if run is None:
         run = create_distances(
             out,
@@ -160,11 +177,13 @@ def all_pairs_shortest_paths(
             dtype=distances,
             chunk=layout.band,
             stages=len(_stages(layout, job)) + 1,
-            plan={"block": layout.block},
+            plan={"method": "floyd-warshall", "block": layout.block},
             sources=sources,
             overwrite=overwrite,
         )
     with Progress(plan.relaxations, "relaxations", progress) as shown:
+        if reason is not None:
+            shown.note(reason)
         shown.note(plan.describe(facts))
         _run_epochs(client, job, run, shown, facts, commit_seconds)
         shown.stage("verifying")
@@ -182,15 +201,23 @@ class _Job:
     fits: bool  # is it proven that the distances fit the dtype?
 
 
-def _unfinished(out: Any, graph: Graph, dtype: Any, sources: Sequence[int] | None, block: int | None) -> Run:
+def _unfinished(
+    out: Any, graph: Graph, dtype: Any, sources: Sequence[int] | None, block: int | None, method: str | None
+) -> Run:
     """The store to go on with, which must have been begun with the same options."""
     run = resume_distances(out, graph)
     asked = {
         "dtype": dtype and str(np.dtype(dtype)),
         "block": block,
         "sources": sources and list(map(int, sources)),
+        "method": None if method == "auto" else method,
     }
-    begun = {"dtype": str(run.dtype), "block": run.plan["block"], "sources": run.sources and list(run.sources)}
+    begun = {
+        "dtype": str(run.dtype),
+        "block": run.plan["block"],
+        "sources": run.sources and list(run.sources),
+        "method": run.plan.get("method", "floyd-warshall"),
+    }
     for name, value in asked.items():
         if value is not None and value != begun[name]:
             raise StoreError(f"{out} was begun with {name} {begun[name]}, not {value}; drop the option or start afresh")
@@ -213,33 +240,7 @@ def _potentials(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
     try:
         return find_potentials(*graph.rows(), graph.through())
     except NegativeCycleError as error:
-        vertices, weight = error.vertices, error.weight
-        names = [graph.label(v) for v in (*vertices[:20], vertices[0])]
-        shown = " -> ".join(names[:-1] + ["..."] * (len(vertices) > 20) + names[-1:])
-        raise NegativeCycleError(
-            f"{graph.path}: the cycle {shown} weighs {weight:g}, so distances along it fall for ever; "
-            "correct its weights",
-            vertices,
-            weight,
-        ) from None
-
-
-def _measure(client: Client, members: list[str], dtype: np.dtype) -> list[WorkerFacts]:
-    known = client.scheduler_info(n_workers=-1)["workers"]
-    return client.gather(
-        [
-            client.submit(
-                worker_facts,
-                address,
-                known[address]["host"],
-                bool(known[address].get("resources", {}).get("GPU")),
-                str(dtype),
-                workers=[address],
-                pure=False,
-            )
-            for address in members
-        ]
-    )
+        raise named_cycle(graph, error) from None
 
 
 def _stages(layout: Layout, job: _Job) -> list[tuple[int, int]]:
@@ -267,26 +268,15 @@ def _run_epochs(
     client: Client, job: _Job, run: Run, shown: Progress, facts: list[WorkerFacts], commit_seconds: float
 ) -> None:
     """Run epochs until the result is committed; a new one begins whenever the workers change."""
-    members, failures, number = [fact.address for fact in facts], 0, 0
-    while run.stage < run.stages:
-        epoch = _Epoch(client, job, run, shown, members, f"{run.run_id[:8]}-{number}", commit_seconds)
-        try:
-            epoch.run_stages()
-        except WorkersChanged as change:
-            failures = failures + 1 if epoch.run.stage == run.stage else 1
-            if failures > RECOVERIES:
-                raise RuntimeError(
-                    f"workers were lost {failures} times without a commit in between ({change}); "
-                    "look at their logs, then run again with --resume"
-                ) from change
-            shown.note(f"a worker was lost; going on from stage {epoch.run.stage} of {run.stages}")
-            members = await_return(client, len(members))
-        finally:
-            epoch.cancel()
-        run, number = epoch.run, number + 1
+
+    def begin(members: list[str], before: _Epoch | None) -> _Epoch:
+        number = 0 if before is None else before.number + 1
+        return _Epoch(client, job, run if before is None else before.committed, shown, members, number, commit_seconds)
+
+    run_epochs(client, [fact.address for fact in facts], begin, shown)
 
 
-class _Epoch:
+class _Epoch(Epoch):
     """One life of the resident state: load, stages, commits. Its futures die with it."""
 
     def __init__(
@@ -296,31 +286,37 @@ class _Epoch:
         run: Run,
         shown: Progress,
         members: list[str],
-        name: str,
+        number: int,
         commit_seconds: float,
     ):
-        self.client, self.job, self.run, self.shown = client, job, run, shown
-        self.members, self.name = members, name
+        super().__init__(client, members, "apsp", f"{run.run_id[:8]}-{number}")
+        self.number, self.job, self.committed, self.shown = number, job, run, shown
         self.layout = make_layout(run.n, len(members), run.dtype.itemsize, run.plan["block"])
         # The bands of a resumed run follow the chunks of its store, whatever the number of workers then was.
         self.layout = Layout(run.n, self.layout.block, run.chunk, len(members))
         self.stages = _stages(self.layout, job)
         self.commit_seconds = commit_seconds
-        self.futures: list[Future] = []
-        self.serial = 0  # makes the keys of an epoch unique
 
-    def run_stages(self) -> None:
+    def done(self) -> int:
+        return self.committed.stage
+
+    def where(self) -> str:
+        return f"stage {self.committed.stage} of {self.committed.stages}"
+
+    def run(self) -> None:
         """From the last commit to the result."""
+        if self.committed.stage == self.committed.stages:
+            return
         self.shown.stage("loading")
         workers = range(len(self.members))
-        tokens = [self._submit(_load, w, self.run, self.layout, w, self.job) for w in workers]
-        self._wait(tokens)
-        self.shown.start(_done(self.layout, self.job, self.run))
+        tokens = [self.submit(_load, w, self.committed, self.layout, w, self.job) for w in workers]
+        self.wait(tokens)
+        self.shown.start(_done(self.layout, self.job, self.committed))
 
         last_commit, commit_cost = time.monotonic(), 0.0
         panel: Future | None = None  # of the stage to come, if its pivot ran ahead
         flights: list[tuple[int, list[Future]]] = []
-        for k in range(self.run.stage, len(self.stages)):
+        for k in range(self.committed.stage, len(self.stages)):
             pause = max(self.commit_seconds, commit_cost / COMMIT_SHARE)
             due = time.monotonic() - last_commit > pause and k + 1 < len(self.stages)
             tokens, panel = self._stage(k, tokens, panel, look_ahead=not due and len(self.members) > 1)
@@ -333,7 +329,7 @@ class _Epoch:
                 begin = time.monotonic()
                 self._commit(k + 1)
                 # Nothing of before the commit is held on to: Dask would remember its lineage for ever.
-                tokens, self.futures = [self._submit(_token, w) for w in workers], []
+                tokens, self.futures = [self.submit(_token, w) for w in workers], []
                 last_commit, commit_cost = time.monotonic(), time.monotonic() - begin
         while flights:
             self._land(flights)
@@ -350,13 +346,13 @@ class _Epoch:
         block, following, following_panel = self.stages[k], None, None
         if panel is None:
             owner = self.layout.owner(block[0])
-            panel = self._submit(_pivot, owner, block, None, None, tokens[owner], priority=10)
+            panel = self.submit(_pivot, owner, block, None, None, tokens[owner], priority=10)
         if look_ahead and k + 1 < len(self.stages):
             following = self.stages[k + 1]
             owner = self.layout.owner(following[0])
-            following_panel = self._submit(_pivot, owner, following, block, panel, tokens[owner], priority=10)
+            following_panel = self.submit(_pivot, owner, following, block, panel, tokens[owner], priority=10)
             tokens = [following_panel if w == owner else token for w, token in enumerate(tokens)]
-        after = [self._submit(_relax, w, block, following, panel, token) for w, token in enumerate(tokens)]
+        after = [self.submit(_relax, w, block, following, panel, token) for w, token in enumerate(tokens)]
         return after, following_panel
 
     def _land(self, flights: list[tuple[int, list[Future]]]) -> None:
@@ -364,69 +360,35 @@ class _Epoch:
         k, tokens = flights.pop(0)
         start, stop = self.stages[k]
         self.shown.stage(f"stage {k + 1} of {len(self.stages)}")
-        self._wait(tokens)
+        self.wait(tokens)
         self.shown.advance(self.layout.n**2 * int(self.job.through[start:stop].sum()))
-        self.futures = [future for future in self.futures if not future.done()]
+        self.drop_done()
 
     def _commit(self, stage: int) -> None:
         """Write the state, or the result at the last stage, to the free slot and name it."""
-        result = stage == self.run.stages
-        self.run.make_slot(result=result)
-        if result and self.run.sources is not None:
+        result = stage == self.committed.stages
+        self.committed.make_slot(result=result)
+        if result and self.committed.sources is not None:
             self._write_sources()
         else:
-            self._wait([self._submit(_save, w, self.run, result) for w in range(len(self.members))])
-        self.run = self.run.commit(stage)
+            self.wait([self.submit(_save, w, self.committed, result) for w in range(len(self.members))])
+        self.committed = self.committed.commit(stage)
 
     def _write_sources(self) -> None:
         """Collect the rows of the sources by whole chunks of the result, each written by one worker."""
-        sources = np.asarray(self.run.sources)
+        sources = np.asarray(self.committed.sources)
         owners = np.array([self.layout.owner(int(s)) for s in sources])
         writes = []
-        for start in range(0, len(sources), self.run.chunk):
-            part = slice(start, start + self.run.chunk)
+        for start in range(0, len(sources), self.committed.chunk):
+            part = slice(start, start + self.committed.chunk)
             pieces, places = [], []
             for w in np.unique(owners[part]):
                 at = np.flatnonzero(owners[part] == w)
                 places.append(at)
-                pieces.append(self._submit(_rows_of, int(w), sources[part][at].tolist(), self.run))
-            w = start // self.run.chunk % len(self.members)
-            writes.append(self._submit(_write_pieces, w, self.run, start, pieces, places, stateless=True))
-        self._wait(writes)
-
-    def _submit(
-        self,
-        task: Any,
-        worker: int,
-        *args: Any,
-        priority: int = 0,
-        stateless: bool = False,
-    ) -> Future:
-        self.serial += 1
-        name = task.__name__.strip("_")
-        future = self.client.submit(
-            task,
-            *(() if stateless else (self.name,)),
-            *args,
-            key=f"apsp-{name}-{self.serial}-{self.name}",
-            workers=[self.members[worker]],
-            allow_other_workers=False,
-            priority=priority,
-            pure=False,
-        )
-        self.futures.append(future)
-        return future
-
-    def _wait(self, futures: list[Future]) -> None:
-        wait_all(self.client, futures, self.members)
-
-    def cancel(self) -> None:
-        """Drop whatever is still under way, and the state."""
-        self.client.cancel(self.futures, force=True)
-        self.futures = []
-        alive = [address for address in self.members if address in self.client.nthreads()]
-        if alive:
-            self.client.run(forget, self.name, workers=alive, on_error="ignore")
+                pieces.append(self.submit(_rows_of, int(w), sources[part][at].tolist(), self.committed))
+            w = start // self.committed.chunk % len(self.members)
+            writes.append(self.submit(_write_pieces, w, self.committed, start, pieces, places, stateless=True))
+        self.wait(writes)
 
 
 # The tasks: each runs on the worker it is pinned to, changes that worker's rows in place and returns a token.
@@ -459,30 +421,17 @@ class _Slab:
 def _load(epoch: str, run: Run, layout: Layout, worker: int, job: _Job) -> None:
     """Set up this worker's rows: of the committed checkpoint, or of the weights."""
     clear()
-    xp: Any = np
-    if has_gpu():
-        import cupy
-
-        xp = cupy
-    matrix = xp.empty((layout.rows(worker), layout.n), dtype=job.dtype)
+    matrix = array_library().empty((layout.rows(worker), layout.n), dtype=job.dtype)
     whole = [(0, layout.n)] if layout.workers == 1 else layout.bands(worker)
     for start, stop in layout.bands(worker) if run.slot else whole:
         if run.slot:
-            matrix[layout.local(start, stop)] = xp.asarray(run.read_rows(start, stop))
+            matrix[layout.local(start, stop)] = like(matrix, run.read_rows(start, stop))
             continue
         for first, indptr, indices, weights in arc_pieces(job.graph, start, stop):
             if job.potentials is not None:
-                weights = _nonnegative(job.potentials, first, indptr, indices, weights)
+                weights = nonnegative_weights(job.potentials, first, indptr, indices, weights)
             weight_rows(matrix[layout.local(first, first + len(indptr) - 1)], first, indptr, indices, weights)
     keep(epoch, _Slab(job, layout, worker, matrix))
-
-
-def _nonnegative(
-    potentials: tuple[np.ndarray, np.ndarray], first: int, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    out, into = potentials
-    tails = first + np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    return np.maximum(weights + out[tails] - into[indices], 0)  # below 0 by rounding only
 
 
 def _pivot(epoch: str, block: tuple[int, int], before: tuple[int, int] | None, panel: Any, _after: Any) -> Any:
@@ -500,7 +449,7 @@ def _pivot(epoch: str, block: tuple[int, int], before: tuple[int, int] | None, p
     closed = floyd_warshall(slab.columns(panel, pivots), nonnegative=True)
     panel = minplus_update(panel, closed, panel, out=panel, nonnegative=True)
     rows[within] = panel
-    _synchronize(panel)
+    synchronize(panel)
     return panel
 
 
@@ -525,7 +474,7 @@ def _owns(slab: _Slab, block: tuple[int, int]) -> bool:
 def _update(slab: _Slab, rows: Any, block: tuple[int, int], panel: Any) -> None:
     column_panel = slab.columns(rows, slab.pivots(block))
     minplus_update(rows, column_panel, panel, out=rows, nonnegative=True)
-    _synchronize(rows)
+    synchronize(rows)
 
 
 def _save(epoch: str, run: Run, result: bool) -> None:
@@ -536,7 +485,7 @@ def _save(epoch: str, run: Run, result: bool) -> None:
     def save(corner: tuple[int, int, int]) -> None:
         start, stop, column = corner
         rows = slab.matrix[slab.layout.local(start, stop)]
-        write(start, column, _to_host(rows[:, column : column + run.chunk]))
+        write(start, column, to_host(rows[:, column : column + run.chunk]))
 
     bands = slab.layout.bands(slab.worker)
     if result:  # in place: the result is the last that is asked of this state
@@ -551,7 +500,7 @@ def _rows_of(epoch: str, vertices: list[int], run: Run) -> np.ndarray:
     """Finished rows of some vertices this worker owns."""
     slab = held(epoch)
     local = np.array([slab.layout.local(v, v + 1).start for v in vertices])
-    rows = _to_host(slab.matrix[local])
+    rows = to_host(slab.matrix[local])
     _finish(slab.job, rows, np.array(vertices))
     return rows
 
@@ -580,21 +529,3 @@ def _finish(job: _Job, rows: Any, vertices: np.ndarray) -> None:
             part += ((part < limit) * shift).astype(part.dtype)
     rows[like(rows, np.arange(len(rows))), like(rows, vertices)] = 0
     to_outside(rows)
-
-
-def _to_host(rows: Any) -> np.ndarray:
-    """A contiguous copy on the host; from a GPU in page-locked memory, which CuPy pools and the GPU writes directly."""
-    if isinstance(rows, np.ndarray):
-        return np.ascontiguousarray(rows)
-    import cupy
-    import cupyx
-
-    return cupy.ascontiguousarray(rows).get(out=cupyx.empty_pinned(rows.shape, rows.dtype))
-
-
-def _synchronize(array: Any) -> None:
-    """Wait for the GPU, so that a task ends when its work does."""
-    if not isinstance(array, np.ndarray):
-        import cupy
-
-        cupy.cuda.get_current_stream().synchronize()

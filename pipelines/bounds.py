@@ -30,8 +30,10 @@ def distance_dtype(graph: Graph, dtype: Any = None) -> np.dtype:
     return check_dtype(dtype)
 
 
-def distances_fit(graph: Graph, dtype: np.dtype) -> bool:
+def distances_fit(graph: Graph, dtype: np.dtype, limit: float | None = None) -> bool:
     """Is it proven that all distances fit `dtype`? False: only for non-negative integers, to be checked in the run.
+
+    `limit` is what they must stay below; by default what Floyd-Warshall, with potentials or without, has room for.
 
     Raises
     ------
@@ -41,9 +43,10 @@ def distances_fit(graph: Graph, dtype: np.dtype) -> bool:
     """
     if dtype.kind == "i" and graph.weight_dtype.kind == "f":
         _refuse_fractions(graph, dtype)
-    limit = distance_limit(dtype)
-    if graph.weight_min < 0:
-        limit /= 4  # on the way, potentials on either side make a distance up to three times as long
+    if limit is None:
+        limit = distance_limit(dtype)
+        if graph.weight_min < 0:
+            limit /= 4  # on the way, potentials on either side make a distance up to three times as long
     largest = max(abs(graph.weight_min), abs(graph.weight_max))
     if largest * max(graph.n - 1, 1) < limit:
         return True

@@ -142,7 +142,14 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
 @click.argument("out", type=click.Path())
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help="Dtype of the distances.")
 @click.option("--source", "sources", multiple=True, help="Keep the rows of these vertices only; repeatable.")
-@click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block.")
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "floyd-warshall", "batched"]),
+    default="auto",
+    show_default=True,
+    help="batched searches from each source: for sparse graphs.",
+)
+@click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block of Floyd-Warshall.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
@@ -163,6 +170,41 @@ def apsp(ctx: click.Context, graph: str, out: str, sources: tuple[str, ...], **o
 
 
 @tilepath.command()
+@click.argument("graph", type=click.Path())
+@click.argument("out", type=click.Path())
+@click.option("--source", "sources", multiple=True, required=True, help="A vertex to start from; repeatable. Or: all.")
+@click.option("--together", is_flag=True, help="All sources count as one: paths from the nearest of them.")
+@click.option("--cutoff", type=float, help="Vertices farther than this count as unreachable.")
+@click.option("--target", "targets", multiple=True, help="Keep what is as near as the farthest target; repeatable.")
+@click.option("--dtype", type=click.Choice(["float32", "float64", "int32"]), help="Dtype of the distances.")
+@click.option("--predecessors/--no-predecessors", default=True, help="Are they to be kept? By default they are.")
+@click.option("--spread", type=click.Choice(["sources", "vertices"]), help="How to use many workers; chosen by size.")
+@click.option("--piece-arcs", type=click.IntRange(min=1), help="Arcs that a worker holds at a time, by vertices.")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
+@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option("--verify", is_flag=True, help="Check the result by certificates.")
+@click.pass_context
+def sssp(
+    ctx: click.Context, graph: str, out: str, sources: tuple[str, ...], targets: tuple[str, ...], **options: Any
+) -> None:
+    """Write shortest paths from some vertices of the graph store GRAPH to the store OUT.
+
+    Vertices go by label or index. Weights may be negative.
+    """
+    from pipelines.sssp import single_source_shortest_paths
+    from pipelines.stores import open_graph, store_bytes
+
+    cluster = {name: options.pop(name) for name in _CLUSTER_NAMES}
+    opened = open_graph(graph)
+    chosen: Any = "all" if sources == ("all",) else [opened.vertex(name) for name in sources]
+    wanted = [opened.vertex(name) for name in targets] or None
+    with _client(cluster) as client:
+        paths = single_source_shortest_paths(client, opened, out, chosen, targets=wanted, progress=True, **options)
+    checked = ", verified" if options["verify"] else ""
+    click.echo(f"{_describe_paths(paths)}, {_size(store_bytes(out))}{checked}")
+
+
+@tilepath.command()
 @click.argument("store", type=click.Path())
 @click.argument("source", required=False)
 @click.argument("target", required=False)
@@ -172,10 +214,18 @@ def apsp(ctx: click.Context, graph: str, out: str, sources: tuple[str, ...], **o
 def path(
     store: str, source: str | None, target: str | None, pairs: str | None, out: str | None, graph: str | None
 ) -> None:
-    """Print a shortest path of the distances store STORE, between vertices given by label or index."""
-    from pipelines.paths import paths_of_pairs, shortest_path
-    from pipelines.stores import open_distances
+    """Print a shortest path of STORE, a store of distances or of paths, between vertices given by label or index.
 
+    In a store of paths from the nearest of several sources, TARGET alone will do.
+    """
+    from pipelines.paths import paths_of_pairs, shortest_path
+    from pipelines.stores import open_distances, store_schema
+
+    if store_schema(store) == "paths/1":
+        if pairs is not None or out is not None:
+            raise click.UsageError("--pairs reads a store of distances; a store of paths gives one path at a time")
+        _echo_tree_path(store, source, target, graph)
+        return
     distances = open_distances(store)
     opened = distances.graph(graph)
     if pairs is not None:
@@ -187,10 +237,7 @@ def path(
     if source is None or target is None:
         raise click.UsageError("name SOURCE and TARGET, or a table with --pairs")
     found = shortest_path(distances, opened, opened.vertex(source), opened.vertex(target))
-    labels = [opened.label(v) for v in found.vertices]
-    unit = f" {opened.weight_unit}" if opened.weight_unit else ""
-    click.echo(f"{source} -> {target}: {_number(found.distance)}{unit} over {len(labels) - 1} arcs")
-    click.echo(" -> ".join(labels))
+    _echo_path(opened, found.vertices, found.distance)
 
 
 @tilepath.command()
@@ -214,14 +261,22 @@ def stats(store: str, out: str | None) -> None:
 @click.option("--verify", is_flag=True, help="Reread everything and compare with what was recorded.")
 def info(store: str, verify: bool) -> None:
     """Print what STORE is, its size and its progress."""
-    from pipelines.stores import open_distances, open_graph, store_bytes, store_schema
+    from pipelines.stores import open_distances, open_graph, open_paths, store_bytes, store_schema
     from pipelines.stores.distances import progress
+    from pipelines.stores.paths import progress_of_paths
 
     schema = store_schema(store)
     opened: Any = None
     if schema == "graph/1":
         opened = open_graph(store)
         click.echo(_describe_graph(opened))
+    elif schema == "paths/1":
+        done, total = progress_of_paths(store)
+        if done == total:
+            opened = open_paths(store)
+            click.echo(f"{_describe_paths(opened)} of {opened.graph_path}")
+        else:
+            click.echo(f"{store}: unfinished paths, {done:,} of {total:,} rows are done; go on with --resume")
     else:
         done, total = progress(store)
         if done == total:
@@ -254,6 +309,7 @@ def _add_options(command: click.Command, options: tuple[Callable[[Any], Any], ..
 
 
 _add_options(apsp, CLUSTER_OPTIONS)
+_add_options(sssp, CLUSTER_OPTIONS)
 _CLUSTER_NAMES = ("device", "workers", "processes", "protocol", "scheduler_file", "scheduler")
 
 
@@ -293,6 +349,41 @@ def _describe_graph(graph: Any) -> str:
     if graph.source:
         parts.append(f"from {graph.source}")
     return "; ".join(parts)
+
+
+def _describe_paths(paths: Any) -> str:
+    rows, columns = paths.shape
+    kept = " distances and predecessors" if paths.has_predecessors else " distances"
+    parts = [f"{paths.path}: {rows:,} x {columns:,} {paths.dtype}{kept}"]
+    if paths.together:
+        parts.append(f"from the nearest of {len(paths.sources):,} sources")
+    if paths.cutoff is not None:
+        parts.append(f"up to a distance of {_number(paths.cutoff)}")
+    if paths.targets is not None:
+        parts.append(f"as far as {len(paths.targets):,} target{'s' if len(paths.targets) > 1 else ''}")
+    return ", ".join(parts)
+
+
+def _echo_tree_path(store: str, source: str | None, target: str | None, graph: str | None) -> None:
+    from pipelines.stores import open_paths
+    from pipelines.tree_paths import tree_path
+
+    paths = open_paths(store)
+    opened = paths.graph(graph)
+    if target is None and paths.together:
+        source, target = None, source
+    if target is None or (source is None and not paths.together):
+        raise click.UsageError("name SOURCE and TARGET")
+    start = None if source is None else opened.vertex(source)
+    found = tree_path(paths, opened, start, opened.vertex(target))
+    _echo_path(opened, found.vertices, found.distance)
+
+
+def _echo_path(graph: Any, vertices: tuple[int, ...], distance: float) -> None:
+    labels = [graph.label(v) for v in vertices]
+    unit = f" {graph.weight_unit}" if graph.weight_unit else ""
+    click.echo(f"{labels[0]} -> {labels[-1]}: {_number(distance)}{unit} over {len(labels) - 1} arcs")
+    click.echo(" -> ".join(labels))
 
 
 def _echo_measures(found: Any, distances: Any) -> None:

@@ -35,6 +35,7 @@ import numpy as np
 from numba import njit
 
 from gpuops.errors import NegativeCycleError
+from pipelines.stores import Graph
 
 
 def find_negative_cycle(
@@ -85,6 +86,29 @@ def find_potentials(
         np.minimum.at(into, indices, np.where(closed[indices] & through[tails], potentials[tails] + weights, 0))
         np.maximum.at(out, tails, np.where(closed[tails], into[indices] - weights, out[tails]))
     return out, into
+
+
+def nonnegative_weights(
+    potentials: tuple[np.ndarray, np.ndarray], first: int, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """The weights of the arcs that leave the vertices from `first` on, made non-negative by potentials."""
+    out, into = potentials
+    tails = first + np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return np.maximum(weights + out[tails] - into[indices], 0)  # below 0 by rounding only
+
+
+def named_cycle(graph: Graph, error: NegativeCycleError) -> NegativeCycleError:
+    """The error as users want it: the vertices of the cycle by their labels, and what to do."""
+    vertices, weight = error.vertices, error.weight
+    if not vertices:  # none of its cycles is known: rounded sums fall, exact ones may not
+        return NegativeCycleError(f"{graph.path}: {error}")
+    names = [graph.label(v) for v in (*vertices[:20], vertices[0])]
+    shown = " -> ".join(names[:-1] + ["..."] * (len(vertices) > 20) + names[-1:])
+    return NegativeCycleError(
+        f"{graph.path}: the cycle {shown} weighs {weight:g}, so distances along it fall for ever; correct its weights",
+        vertices,
+        weight,
+    )
 
 
 def _search(indptr, indices, weights, through):

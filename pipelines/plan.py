@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
+from distributed import Client
 
 from gpuops import minplus_update
 from pipelines.layout import Layout
@@ -35,6 +38,7 @@ class WorkerFacts:
     gpu: bool
     free_memory: int  # bytes, of the GPU where there is one
     rate: float  # relaxations/s of `minplus_update`
+    threads: int = 1  # of the CPU that operations use; 1 for a GPU
 
 
 @dataclass(frozen=True)
@@ -59,17 +63,41 @@ class Plan:
         )
 
 
-def worker_facts(address: str, host: str, gpu: bool, dtype: str) -> WorkerFacts:
-    """Measure this worker (a task): its free memory, and the rate of its product, which also compiles it."""
+def measure_workers(client: Client, members: list[str], dtype: str | None) -> list[WorkerFacts]:
+    """The facts of all workers, by `worker_facts` on each."""
+    known = client.scheduler_info(n_workers=-1)["workers"]
+    return client.gather(
+        [
+            client.submit(
+                worker_facts,
+                address,
+                known[address]["host"],
+                bool(known[address].get("resources", {}).get("GPU")),
+                dtype,
+                workers=[address],
+                pure=False,
+            )
+            for address in members
+        ]
+    )
+
+
+def worker_facts(address: str, host: str, gpu: bool, dtype: str | None) -> WorkerFacts:
+    """Measure this worker (a task): its free memory, and the rate of its product in `dtype`, which also compiles it.
+
+    With `dtype` None the product is left alone, and its rate is 0.
+    """
     xp: Any = np
-    edge, device, free = 512, "CPU", available_memory()
+    edge, device, free, threads = 512, "CPU", available_memory(), numba.config.NUMBA_NUM_THREADS
     if gpu:
         import cupy
 
-        xp, edge = cupy, 2048
+        xp, edge, threads = cupy, 2048, 1
         free = xp.cuda.Device().mem_info[0] + xp.get_default_memory_pool().free_bytes()
         name = xp.cuda.runtime.getDeviceProperties(xp.cuda.Device().id)["name"].decode()
         device = str(name)
+    if dtype is None:
+        return WorkerFacts(address, host, device, gpu, int(free), 0.0, threads)
     c = xp.ones((edge, edge), dtype=dtype)
     best = np.inf
     for _ in range(3):
@@ -78,7 +106,7 @@ def worker_facts(address: str, host: str, gpu: bool, dtype: str) -> WorkerFacts:
         if gpu:
             xp.cuda.get_current_stream().synchronize()
         best = min(best, time.perf_counter() - begin)
-    return WorkerFacts(address, host, device, gpu, int(free), edge**3 / best)
+    return WorkerFacts(address, host, device, gpu, int(free), edge**3 / best, threads)
 
 
 def available_memory() -> int:
@@ -125,31 +153,48 @@ def make_plan(layout: Layout, dtype: Any, pivots: int, rows_out: int, facts: lis
 
 
 def refuse_what_cannot_fit(plan: Plan, facts: list[WorkerFacts], out: str | os.PathLike[str]) -> None:
-    """Raise DoesNotFitError if memory or disk is too small; workers of one host share its memory."""
-    needed: dict[str, int] = {}
-    free: dict[str, int] = {}
-    for fact, count in zip(facts, plan.worker_bytes, strict=True):
+    """Raise DoesNotFitError if memory or disk is too small."""
+
+    def cure(free: int) -> str:
+        workers = -(-(plan.layout.n**2) * plan.dtype.itemsize // max(1, int(MEMORY_SHARE * free / 1.5)))
+        smaller = {8: "float32", 4: "int16 (integer weights, short distances)"}.get(plan.dtype.itemsize)
+        return (
+            f"Run on about {max(workers, 2)} such machines or GPUs"
+            + (f", or use --dtype {smaller}" if smaller else "")
+            + ", or free memory"
+        )
+
+    refuse_memory(f"{plan.layout.n:,} vertices", plan.worker_bytes, facts, cure)
+    refuse_disk(plan.disk_bytes, out, "keep the rows of some sources only (--source)")
+
+
+def memory_by_place(worker_bytes: Sequence[int], facts: list[WorkerFacts]) -> dict[str, tuple[int, int]]:
+    """Bytes needed and bytes free by place: each GPU is one, and so are all CPU workers of a host together."""
+    places: dict[str, tuple[int, int]] = {}
+    for fact, count in zip(facts, worker_bytes, strict=True):
         place = fact.address if fact.gpu else fact.host
-        needed[place] = needed.get(place, 0) + count
-        free[place] = max(free.get(place, 0), fact.free_memory)
-    for place, count in needed.items():
-        if count > MEMORY_SHARE * free[place]:
-            workers = -(-(plan.layout.n**2) * plan.dtype.itemsize // max(1, int(MEMORY_SHARE * free[place] / 1.5)))
-            smaller = {8: "float32", 4: "int16 (integer weights, short distances)"}.get(plan.dtype.itemsize)
-            raise DoesNotFitError(
-                f"{plan.layout.n:,} vertices need {size(count)} on {place}, which has {size(free[place])} free. "
-                f"Run on about {max(workers, 2)} such machines or GPUs"
-                + (f", or use --dtype {smaller}" if smaller else "")
-                + ", or free memory"
-            )
+        needed, free = places.get(place, (0, 0))
+        places[place] = needed + count, max(free, fact.free_memory)
+    return places
+
+
+def refuse_memory(what: str, worker_bytes: Sequence[int], facts: list[WorkerFacts], cure: Callable[[int], str]) -> None:
+    """Raise DoesNotFitError if the workers need more memory than a place has; `cure` is told how much that is."""
+    for place, (needed, free) in memory_by_place(worker_bytes, facts).items():
+        if needed > MEMORY_SHARE * free:
+            raise DoesNotFitError(f"{what} need {size(needed)} on {place}, which has {size(free)} free. {cure(free)}")
+
+
+def refuse_disk(count: int, out: str | os.PathLike[str], cure: str) -> None:
+    """Raise DoesNotFitError if the disk of `out` has less than `count` bytes."""
     folder = Path(out).absolute().parent
     while not folder.exists():
         folder = folder.parent
     available = shutil.disk_usage(folder).free
     if Path(out).is_dir():  # begun before, or to be overwritten
         available += store_bytes(out)
-    if plan.disk_bytes > available:
+    if count > available:
         raise DoesNotFitError(
-            f"{out} may take {size(plan.disk_bytes)}, the disk has {size(available)} free. "
-            "Free some, choose another disk, or keep the rows of some sources only (--source)"
+            f"{out} may take {size(count)}, the disk has {size(available)} free. "
+            f"Free some, choose another disk, or {cure}"
         )

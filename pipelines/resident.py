@@ -10,12 +10,16 @@ part of an epoch on half-changed state would give other roundings; reloading giv
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import Any
+from asyncio import CancelledError
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
 
 from distributed import Client, Future, KilledWorker, WorkerPlugin, get_worker, wait
 
+from pipelines.progress import Progress
+
 POLL_SECONDS = 0.5  # how often a silent cluster is asked which workers it has
+RECOVERIES = 5  # without progress in between, before a run gives up
 
 
 class StateLost(RuntimeError):
@@ -68,6 +72,120 @@ def has_gpu() -> bool:
     return bool(get_worker().state.total_resources.get("GPU"))
 
 
+class Epoch:
+    """One life of the state on the workers. Its keys are its own, its futures and state die with it.
+
+    Parameters
+    ----------
+    members : addresses of the workers
+    kind, name : begin and end the keys of its tasks; the state goes by `name`
+    """
+
+    def __init__(self, client: Client, members: list[str], kind: str, name: str):
+        self.client, self.members, self.kind, self.name = client, members, kind, name
+        self.futures: list[Future] = []
+        self._serial = 0
+
+    def submit(
+        self, task: Callable[..., Any], worker: int, *args: Any, priority: int = 0, stateless: bool = False
+    ) -> Future:
+        """Run `task` on a worker, by number; its first argument is the name of the epoch unless it is `stateless`."""
+        self._serial += 1
+        future = self.client.submit(
+            task,
+            *(() if stateless else (self.name,)),
+            *args,
+            key=f"{self.kind}-{task.__name__.strip('_')}-{self._serial}-{self.name}",
+            workers=[self.members[worker]],
+            allow_other_workers=False,
+            priority=priority,
+            pure=False,
+        )
+        self.futures.append(future)
+        return future
+
+    def wait(self, futures: Iterable[Future]) -> None:
+        """Wait until all are done; raises as `wait_all`."""
+        wait_all(self.client, futures, self.members)
+
+    def results(self, futures: list[Future]) -> list[Any]:
+        """Wait, and fetch what the tasks returned; raises as `wait_all`, also if a result is lost on its way here."""
+        self.wait(futures)
+        found = []
+        for future in futures:
+            while True:
+                try:
+                    found.append(future.result(timeout=POLL_SECONDS))
+                    break
+                except TimeoutError:
+                    if not set(self.members) <= set(self.client.nthreads()):
+                        raise WorkersChanged("a worker is gone") from None
+                except CancelledError as error:
+                    raise WorkersChanged(f"{future.key}: {error}") from None
+        return found
+
+    def drop_done(self) -> None:
+        """Let go of the futures that are done: who needs a result still holds its own."""
+        self.futures = [future for future in self.futures if not future.done()]
+
+    def cancel(self) -> None:
+        """Drop whatever is still under way, and the state."""
+        self.client.cancel(self.futures, force=True)
+        self.futures = []
+        alive = [address for address in self.members if address in self.client.nthreads()]
+        if alive:
+            self.client.run(forget, self.name, workers=alive, on_error="ignore")
+
+
+class Attempt(Protocol):
+    """A run within one epoch, for `run_epochs`."""
+
+    def run(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+    def done(self) -> int:
+        """What is committed: it grows."""
+
+    def where(self) -> str:
+        """The same for people."""
+
+
+A = TypeVar("A", bound=Attempt)
+
+
+def run_epochs(client: Client, members: list[str], begin: Callable[[list[str], A | None], A], shown: Progress) -> A:
+    """Run to the end, in a new epoch whenever the workers change; returns the last one.
+
+    Parameters
+    ----------
+    begin : makes an epoch of the members and of the epoch before, None at first
+
+    Raises
+    ------
+    RuntimeError
+        Workers were lost `RECOVERIES` times while nothing was committed.
+    """
+    failures, epoch = 0, begin(members, None)
+    while True:
+        before = epoch.done()
+        try:
+            epoch.run()
+            return epoch
+        except WorkersChanged as change:
+            failures = failures + 1 if epoch.done() == before else 1
+            if failures > RECOVERIES:
+                raise RuntimeError(
+                    f"workers were lost {failures} times without a commit in between ({change}); "
+                    "look at their logs, then run again with --resume"
+                ) from change
+            shown.note(f"a worker was lost; going on from {epoch.where()}")
+            members = await_return(client, len(members))
+        finally:
+            epoch.cancel()
+        epoch = begin(members, epoch)
+
+
 def workers_of(client: Client) -> list[str]:
     """Addresses of the workers, in an order that only a change of membership changes."""
     return sorted(client.nthreads())
@@ -85,6 +203,12 @@ def wait_all(client: Client, futures: Iterable[Future], members: list[str]) -> N
     """
     pending = set(futures)
     while pending:
+        _done, pending = wait_any(client, pending, members)
+
+
+def wait_any(client: Client, pending: set[Future], members: list[str]) -> tuple[set[Future], set[Future]]:
+    """Wait until some of the futures are finished: those, and the others. Raises as `wait_all`."""
+    while True:
         try:
             done, pending = wait(pending, timeout=POLL_SECONDS, return_when="FIRST_COMPLETED")
         except TimeoutError:
@@ -96,7 +220,9 @@ def wait_all(client: Client, futures: Iterable[Future], members: list[str]) -> N
             if error is None or isinstance(error, StateLost | KilledWorker):
                 raise WorkersChanged(f"{future.key}: {error or future.status}")
             raise error
-        if not done and not set(members) <= set(client.nthreads()):
+        if done:
+            return done, pending
+        if not set(members) <= set(client.nthreads()):
             raise WorkersChanged("a worker is gone")
 
 

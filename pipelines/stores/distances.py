@@ -22,23 +22,28 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import zarr
-import zarr.errors
 
 from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
-from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.graph import Graph
+from pipelines.stores.origin import check_origin, open_origin, origin_of, origin_path
 from pipelines.stores.schema import (
     StoreError,
+    attribute,
     check_array,
+    damage,
     disk_errors,
     new_store,
+    open_array,
     open_store,
     remove_leftovers,
     result_codecs,
+    row_mask,
+    row_ranges,
+    verify_chunks,
 )
 
 SCHEMA = "distances/1"
@@ -63,8 +68,8 @@ class Distances:
 
     def __getitem__(self, selection: Any) -> np.ndarray:
         """Any Zarr selection of the matrix, as NumPy."""
-        with _damage(self.path):
-            return np.asarray(_array(self.path, self.slot)[selection])
+        with damage(self.path):
+            return np.asarray(open_array(self.path, self.slot)[selection])
 
     def row(self, source: int) -> np.ndarray:
         """The distances from vertex `source` to every vertex, (n)."""
@@ -89,24 +94,19 @@ class Distances:
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """The matrix by whole chunk rows: (first row, block of rows), in order."""
-        array = _array(self.path, self.slot)
+        array = open_array(self.path, self.slot)
         for start in range(0, self.shape[0], array.chunks[0]):
-            with _damage(self.path):
+            with damage(self.path):
                 yield start, np.asarray(array[start : start + array.chunks[0]])
 
     def graph(self, path: str | os.PathLike[str] | None = None) -> Graph:
         """The graph the distances were computed from; `path` says where it is now, if it was moved."""
-        graph = open_graph(_locate_graph(self.path, self.graph_path) if path is None else path)
-        if graph.digest != self.graph_digest:
-            raise StoreError(f"{self.path} was computed from another graph than {graph.path}; name the right one")
-        return graph
+        return open_origin(self.path, self.graph_path, self.graph_digest, path)
 
     def verify(self) -> None:
         """Reread every chunk (its checksum is tested) and make sure none is missing."""
-        array = _array(self.path, self.slot)
-        if array.nchunks_initialized != array.nchunks:
-            missing = array.nchunks - array.nchunks_initialized
-            raise StoreError(f"{self.path}: {missing} of {array.nchunks} chunks are missing; compute it anew")
+        array = open_array(self.path, self.slot)
+        verify_chunks(self.path, array)
         for _start, block in self.blocks():
             if self.dtype.kind == "f" and np.isnan(block).any():
                 raise StoreError(f"{self.path}: holds NaN; compute it anew")
@@ -133,7 +133,7 @@ class Run:
 
     def make_slot(self, *, result: bool) -> None:
         """Create the slot that the next commit will name: a checkpoint, or the result."""
-        rows = len(self.sources) if result and self.sources is not None else self.n
+        rows = self.rows if result else self.n
         with disk_errors(self.path):
             group = open_store(self.path, SCHEMA, "r+")
             group.create_array(
@@ -149,7 +149,7 @@ class Run:
 
     def writer(self) -> Callable[[int, int, np.ndarray], None]:
         """Open the slot in the making; the function returned writes a block of whole chunks at a row and a column."""
-        array = _array(self.path, self.other_slot, "r+")
+        array = open_array(self.path, self.other_slot, "r+")
 
         def write(row: int, column: int, block: np.ndarray) -> None:
             with disk_errors(self.path):
@@ -164,15 +164,34 @@ class Run:
     def read_rows(self, start: int, stop: int) -> np.ndarray:
         """Rows of the committed checkpoint."""
         assert self.slot is not None
-        with _damage(self.path):
-            return np.asarray(_array(self.path, self.slot)[start:stop])
+        with damage(self.path):
+            return np.asarray(open_array(self.path, self.slot)[start:stop])
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result."""
+        return self.n if self.sources is None else len(self.sources)
+
+    def rows_done(self) -> np.ndarray:
+        """bool (S): rows of the slot in the making that are whole, where a result is made row by row."""
+        return row_mask(open_store(self.path, SCHEMA).attrs.get("done", []), self.rows)
+
+    def record(self, done: np.ndarray) -> None:
+        """Record which rows, bool (S), of the slot in the making are whole."""
+        with disk_errors(self.path):
+            self._taken_over().attrs["done"] = row_ranges(done)
+
+    def _taken_over(self) -> zarr.Group:
+        """The group to change; StoreError if another run has it."""
+        group = open_store(self.path, SCHEMA, "r+")
+        if group.attrs.get("run_id") != self.run_id:
+            raise StoreError(f"{self.path}: another run took this store over; stop one of the two")
+        return group
 
     def commit(self, stage: int) -> Run:
         """Make the slot just written the committed one; at the last stage also drop the other. Returns the new run."""
         with disk_errors(self.path):
-            group = open_store(self.path, SCHEMA, "r+")
-            if group.attrs.get("run_id") != self.run_id:
-                raise StoreError(f"{self.path}: another run took this store over; stop one of the two")
+            group = self._taken_over()
             done = stage == self.stages
             group.attrs.update({"committed": {"slot": self.other_slot, "stage": stage}, "complete": done})
             if done and self.slot is not None:
@@ -214,11 +233,7 @@ def create_distances(
                 "n": graph.n,
                 "dtype": str(dtype),
                 "chunk": chunk,
-                "graph": {
-                    "path": graph.path,
-                    "relative": os.path.relpath(graph.path, os.path.abspath(path)),
-                    "digest": graph.digest,
-                },
+                "graph": origin_of(path, graph),
                 "plan": plan,
                 "stages": stages,
                 "committed": None,
@@ -235,9 +250,7 @@ def resume_distances(path: str | os.PathLike[str], graph: Graph) -> Run:
     A finished store is returned as it is (``stage == stages``).
     """
     group = open_store(path, SCHEMA, "r+")
-    recorded = _attribute(path, group, "graph")
-    if recorded["digest"] != graph.digest:
-        raise StoreError(f"{path}: was begun from another graph than {graph.path}; name the right one or start afresh")
+    check_origin(path, attribute(path, group, "graph"), graph)
     run_id = uuid.uuid4().hex
     if not group.attrs.get("complete"):
         group.attrs["run_id"] = run_id
@@ -254,42 +267,42 @@ def open_distances(path: str | os.PathLike[str]) -> Distances:
         It is missing, foreign, damaged or unfinished; the message says how to go on.
     """
     group = open_store(path, SCHEMA)
-    if not _attribute(path, group, "complete"):
+    if not attribute(path, group, "complete"):
         done, total = progress(path)
-        recorded = _attribute(path, group, "graph")["path"]
+        recorded = attribute(path, group, "graph")["path"]
         raise StoreError(
             f"{path}: unfinished, committed at stage {done} of {total}; "
             f"go on with `tilepath apsp {recorded} {path} --resume`"
         )
-    n, dtype = int(_attribute(path, group, "n")), np.dtype(_attribute(path, group, "dtype"))
-    slot, recorded = _attribute(path, group, "committed")["slot"], _attribute(path, group, "graph")
+    n, dtype = int(attribute(path, group, "n")), np.dtype(attribute(path, group, "dtype"))
+    slot, recorded = attribute(path, group, "committed")["slot"], attribute(path, group, "graph")
     sources = np.asarray(group["sources"][:]) if "sources" in group else None
     rows = n if sources is None else len(sources)
     check_array(path, group, slot, (rows, n), DISTANCE_DTYPES)
     check_array(path, group, slot, (rows, n), (dtype,))
-    return Distances(os.path.abspath(path), n, dtype, slot, _nearest(path, recorded), recorded["digest"], sources)
+    return Distances(os.path.abspath(path), n, dtype, slot, origin_path(path, recorded), recorded["digest"], sources)
 
 
 def progress(path: str | os.PathLike[str]) -> tuple[int, int]:
     """Stages committed and stages in all."""
     group = open_store(path, SCHEMA)
-    committed = _attribute(path, group, "committed")
-    return (committed["stage"] if committed else 0), int(_attribute(path, group, "stages"))
+    committed = attribute(path, group, "committed")
+    return (committed["stage"] if committed else 0), int(attribute(path, group, "stages"))
 
 
 def _run(path: str | os.PathLike[str], run_id: str) -> Run:
     group = open_store(path, SCHEMA)
-    committed = _attribute(path, group, "committed")
+    committed = attribute(path, group, "committed")
     sources = tuple(group["sources"][:].tolist()) if "sources" in group else None
     return Run(
         path=os.path.abspath(path),
         run_id=run_id,
-        n=int(_attribute(path, group, "n")),
-        dtype=np.dtype(_attribute(path, group, "dtype")),
-        chunk=int(_attribute(path, group, "chunk")),
-        plan=_attribute(path, group, "plan"),
+        n=int(attribute(path, group, "n")),
+        dtype=np.dtype(attribute(path, group, "dtype")),
+        chunk=int(attribute(path, group, "chunk")),
+        plan=attribute(path, group, "plan"),
         sources=sources,
-        stages=int(_attribute(path, group, "stages")),
+        stages=int(attribute(path, group, "stages")),
         stage=committed["stage"] if committed else 0,
         slot=committed["slot"] if committed else None,
     )
@@ -297,38 +310,3 @@ def _run(path: str | os.PathLike[str], run_id: str) -> Run:
 
 def _with(run: Run, **changes: Any) -> Run:
     return Run(**{**run.__dict__, **changes})
-
-
-def _attribute(path: Any, group: zarr.Group, name: str) -> Any:
-    if name not in group.attrs:
-        raise StoreError(f"{path}: the attribute `{name}` is missing; the store is damaged, compute it anew")
-    return group.attrs[name]
-
-
-def _array(path: str, name: str, mode: str = "r") -> zarr.Array[Any]:
-    return zarr.open_array(os.path.join(path, name), mode=mode)
-
-
-def _nearest(path: str | os.PathLike[str], recorded: dict[str, str]) -> str:
-    """The graph relative to the store where it is still there (both were moved), else where it was."""
-    beside = os.path.normpath(os.path.join(os.path.abspath(path), recorded["relative"]))
-    return beside if os.path.isdir(beside) else recorded["path"]
-
-
-def _locate_graph(path: str, graph_path: str) -> str:
-    if not Path(graph_path).is_dir():
-        raise StoreError(f"{path}: its graph is no longer at {graph_path}; say where it is (--graph)")
-    return graph_path
-
-
-class _damage:
-    """Turn a chunk that does not decode into a StoreError."""
-
-    def __init__(self, path: str):
-        self.path = path
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, RuntimeError | ValueError) and not isinstance(error, StoreError):
-            raise StoreError(f"{self.path}: a chunk is damaged ({error}); compute the store anew") from error

@@ -57,7 +57,11 @@ def open_store(path: str | os.PathLike[str], schema: str | None = None, mode: st
 
 
 def _cure(schema: str) -> str:
-    made_by = {"graph/1": "tilepath import FILE STORE", "distances/1": "tilepath apsp GRAPH STORE"}.get(schema)
+    made_by = {
+        "graph/1": "tilepath import FILE STORE",
+        "distances/1": "tilepath apsp GRAPH STORE",
+        "paths/1": "tilepath sssp GRAPH STORE --source VERTEX",
+    }.get(schema)
     return f"; make one with `{made_by}`" if made_by else ""
 
 
@@ -75,6 +79,57 @@ def check_array(
             "the store is damaged or foreign, make it anew"
         )
     return array
+
+
+def attribute(path: Any, group: zarr.Group, name: str) -> Any:
+    """An attribute that every store of the schema has."""
+    if name not in group.attrs:
+        raise StoreError(f"{path}: the attribute `{name}` is missing; the store is damaged, compute it anew")
+    return group.attrs[name]
+
+
+def open_array(path: str, name: str, mode: str = "r") -> zarr.Array[Any]:
+    """An array of the store at `path`, which was checked when the store was opened.
+
+    Zarr does not keep `write_empty_chunks` with an array; without it, a chunk that equals the fill value is left out.
+    """
+    return zarr.open_array(os.path.join(path, name), mode=mode).with_config({"write_empty_chunks": True})
+
+
+@contextmanager
+def damage(path: str) -> Iterator[None]:
+    """Turn a chunk that does not decode into a StoreError."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except (RuntimeError, ValueError) as error:
+        raise StoreError(f"{path}: a chunk is damaged ({error}); compute the store anew") from error
+
+
+def verify_chunks(path: str, array: zarr.Array[Any]) -> None:
+    """Make sure that no chunk is missing: all are stored, also those that equal the fill value."""
+    if array.nchunks_initialized != array.nchunks:
+        missing = array.nchunks - array.nchunks_initialized
+        raise StoreError(f"{path}: {missing} of {array.nchunks} chunks are missing; compute it anew")
+
+
+def row_ranges(done: np.ndarray) -> list[list[int]]:
+    """Which rows, bool (S), as JSON: the [start, stop] of those in a row.
+
+    >>> row_ranges(np.array([True, True, False, True]))
+    [[0, 2], [3, 4]]
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], done, [False]])))
+    return edges.reshape(-1, 2).tolist()
+
+
+def row_mask(ranges: list[list[int]], rows: int) -> np.ndarray:
+    """Undo `row_ranges`."""
+    done = np.zeros(rows, dtype=bool)
+    for start, stop in ranges:
+        done[start:stop] = True
+    return done
 
 
 def refuse_existing(path: str | os.PathLike[str], overwrite: bool) -> None:

@@ -64,6 +64,13 @@ def test_a_run_that_lost_its_store_cannot_commit(tmp_path, graph):
     assert second.commit(1).stage == 1
 
 
+def test_chunks_of_nothing_but_infinity_are_stored_all_the_same(tmp_path, graph):
+    run = begin(tmp_path / "d", graph, stages=1)
+    fill(run, np.full((5, 5), np.inf, "float32"), result=True)
+    run.commit(1)
+    open_distances(tmp_path / "d").verify()
+
+
 def test_rows_of_sources_and_the_graph_they_belong_to(tmp_path, graph):
     run = begin(tmp_path / "d", graph, sources=[4, 1], dtype="int32", stages=1)
     fill(run, np.arange(10, dtype="int32").reshape(2, 5), result=True)

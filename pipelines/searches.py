@@ -1,0 +1,287 @@
+"""Searches spread by sources: every worker holds the whole graph and takes some sources at a time.
+
+1. Load: every worker lays the graph out for searches, on its device.
+2. Deal: a task searches for the rows of one chunk of the result, `LANES` sources at a time where they can share the
+   reads of arcs, and writes them. Whoever is done gets the next chunk: searches take unequal times.
+3. Record which rows are whole, in an attribute of the store written after them.
+
+A row is written once and whole, and a distance is the least of all path lengths, rounded arc by arc, whatever the order
+in which they are found. So what a lost worker had in hand is searched for again, with the same bits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from distributed import Client, Future
+
+from gpuops import NegativeCycleError
+from gpuops.adjacency import like
+from gpuops.numbers import outside_infinity
+from gpuops.search_graph import SearchGraph, search_graph
+from gpuops.sssp import batched_shortest_distances, shortest_distances, shortest_path_tree
+from pipelines.bounds import arc_pieces
+from pipelines.device_arrays import array_library, to_host
+from pipelines.negative_cycle import nonnegative_weights
+from pipelines.progress import Progress
+from pipelines.resident import Epoch, clear, held, keep, wait_any
+from pipelines.search_plan import LANES
+from pipelines.stores import Graph
+
+IN_HAND = 2  # tasks a worker has at a time, so that it never waits for the next
+RECORD_SECONDS = 1.0  # at least this long between two records of what is done
+
+
+@dataclass(frozen=True, eq=False)
+class SearchJob:
+    """What the tasks need to know of the problem."""
+
+    graph: Graph
+    dtype: np.dtype
+    lanes: bool = True  # may searches share the reads of arcs? Not with negative weights or a cutoff
+    predecessors: bool = True
+    cutoff: float | None = None
+    targets: tuple[int, ...] | None = None
+    potentials: tuple[np.ndarray, np.ndarray] | None = None  # that make the weights non-negative; distances only
+    loops: tuple[np.ndarray, np.ndarray] | None = None  # vertices with loops of negative weight, and those weights
+
+    def through(self) -> np.ndarray | None:
+        """The mask of vertices that may lie inside a path, None where all may."""
+        mask = self.graph.through()
+        return None if mask.all() else mask
+
+    def arcs(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The arcs that leave the vertices from `first` to `last` (excluded), weights to search with: CSR."""
+        indptr, indices, weights = self.graph.rows(first, last)
+        if self.potentials is not None:
+            weights = nonnegative_weights(self.potentials, first, indptr, indices, weights)
+        if self.loops is not None and len(self.loops[0]):  # left to `refuse_loops`: most may be out of reach
+            tails = first + np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+            kept = indices != tails
+            indptr = np.concatenate([[0], np.cumsum(np.bincount(tails[kept] - first, minlength=len(indptr) - 1))])
+            indices, weights = indices[kept], weights[kept]
+        return indptr, indices, weights.astype(self.dtype, copy=False)
+
+    def refuse_loops(self, distances: Any, sources: tuple[int, ...]) -> None:
+        """Raise NegativeCycleError if a loop of negative weight lies on the way: (n) distances."""
+        if self.loops is None:
+            return
+        through = self.graph.through()
+        for vertex, weight in zip(*(part.tolist() for part in self.loops), strict=True):
+            if bool(distances[vertex] != outside_infinity(self.dtype)) and (through[vertex] or vertex in sources):
+                raise NegativeCycleError(f"a loop of weight {weight:g} at vertex {vertex}", (vertex,), weight)
+
+    def limit(self, distances: Any) -> float | None:
+        """The farthest distance a row keeps: the cutoff, or that of the farthest target that is reached."""
+        limit = self.cutoff
+        if self.targets is not None:
+            reached = distances[like(distances, np.array(self.targets))]
+            reached = reached[reached != outside_infinity(self.dtype)]
+            if reached.size:
+                farthest = float(reached.max())
+                limit = farthest if limit is None else min(limit, farthest)
+        return limit
+
+    def cut(self, distances: Any) -> None:
+        """Mark as unreachable what lies beyond the limit of a row, in place."""
+        limit = self.limit(distances)
+        if limit is not None:
+            distances[distances > limit] = outside_infinity(self.dtype)
+
+    def shift_back(self, distances: np.ndarray, sources: Sequence[tuple[int, ...]]) -> None:
+        """Turn distances under non-negative weights into those under the weights of the graph, in place."""
+        if self.potentials is None:
+            return
+        out, into = self.potentials
+        for row, (source,) in zip(distances, sources, strict=True):
+            reached = row != outside_infinity(self.dtype)
+            row[reached] = (row + (into - out[source]))[reached]
+            row[source] = 0
+
+
+def negative_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
+    """The vertices that have a loop of negative weight, and the lightest of each; None where no weight is negative."""
+    if graph.weight_min >= 0:
+        return None
+    lightest: dict[int, Any] = {}
+    for first, indptr, indices, weights in arc_pieces(graph):
+        tails = first + np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        for arc in np.flatnonzero((tails == indices) & (weights < 0)):
+            vertex, weight = int(tails[arc]), weights[arc].item()
+            lightest[vertex] = min(weight, lightest.get(vertex, weight))
+    return np.array(list(lightest), dtype=np.int64), np.array(list(lightest.values()))
+
+
+class RowWriter(Protocol):
+    """What the workers need of a store in the making; pickles small."""
+
+    def write_rows(self, start: int, distances: np.ndarray, predecessors: np.ndarray | None) -> None: ...
+
+
+class RowsInTheMaking(Protocol):
+    """A store that grows by whole chunks of rows: of paths, or of distances."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def chunk(self) -> int: ...
+
+    @property
+    def run_id(self) -> str: ...
+
+    def row_sources(self, row: int) -> tuple[int, ...]: ...
+
+    def writer(self) -> RowWriter: ...
+
+    def rows_done(self) -> np.ndarray: ...
+
+    def record(self, done: np.ndarray) -> None: ...
+
+
+class RowsEpoch(Epoch):
+    """What the ways to spread searches have in common: which chunks of the result are done, and their record."""
+
+    def __init__(
+        self,
+        client: Client,
+        members: list[str],
+        kind: str,
+        before: RowsEpoch | None,
+        job: SearchJob,
+        out: RowsInTheMaking,
+        shown: Progress,
+    ):
+        self.number: int = 0 if before is None else before.number + 1
+        super().__init__(client, members, kind, f"{out.run_id[:8]}-{self.number}")
+        self.job, self.out, self.shown = job, out, shown
+        self.whole = out.rows_done()
+        self._recorded, self._last = int(self.whole.sum()), time.monotonic()
+
+    def run(self) -> None:
+        """Search for all rows that are not done."""
+        raise NotImplementedError
+
+    def done(self) -> int:
+        return int(self.whole.sum())
+
+    def where(self) -> str:
+        return f"{self.done():,} of {self.out.rows:,} rows"
+
+    def chunks_to_do(self) -> list[int]:
+        """The first rows of the chunks that are not done."""
+        return [start for start in range(0, self.out.rows, self.out.chunk) if not self.whole[start]]
+
+    def sources_of(self, start: int) -> list[tuple[int, ...]]:
+        """The sources of the rows of the chunk from row `start`."""
+        return [self.out.row_sources(row) for row in range(start, min(start + self.out.chunk, self.out.rows))]
+
+    def land(self, start: int) -> None:
+        """The chunk from row `start` is written."""
+        rows = self.whole[start : start + self.out.chunk]
+        rows[:] = True
+        self.shown.advance(len(rows))
+        if time.monotonic() - self._last > RECORD_SECONDS:
+            self.record()
+
+    def record(self) -> None:
+        """Record what is done, if that has changed."""
+        if self.done() > self._recorded:
+            self.out.record(self.whole)
+            self._recorded, self._last = self.done(), time.monotonic()
+
+
+class BySources(RowsEpoch):
+    """An epoch of searches spread by sources, for `pipelines.resident.run_epochs`."""
+
+    def run(self) -> None:
+        todo = self.chunks_to_do()
+        if not todo:
+            return
+        self.shown.stage("loading")
+        workers = range(min(len(self.members), len(todo)))
+        self.wait([self.submit(_load, worker, self.job) for worker in workers])
+        self.shown.start(self.done())
+        self.shown.stage("searching")
+        left, writer = iter(todo), self.out.writer()
+        flying: dict[Future, tuple[int, int]] = {}
+
+        def deal(worker: int) -> None:
+            start = next(left, None)
+            if start is not None:
+                flying[self.submit(_search, worker, writer, start, self.sources_of(start))] = worker, start
+
+        for _ in range(IN_HAND):
+            for worker in workers:
+                deal(worker)
+        try:
+            while flying:
+                landed, _ = wait_any(self.client, set(flying), self.members)
+                for future in landed:
+                    worker, start = flying.pop(future)
+                    self.futures.remove(future)
+                    self.land(start)
+                    deal(worker)
+        finally:
+            self.record()
+
+
+# The tasks, and the searches they make.
+
+
+@dataclass
+class _Searcher:
+    """A worker's copy of the graph."""
+
+    job: SearchJob
+    graph: SearchGraph
+
+    def rows(self, sources: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray | None]:
+        """Distances and predecessors of some rows, (k, n) each, on the host; each row has a tuple of sources."""
+        job, k = self.job, len(sources)
+        distances = np.empty((k, job.graph.n), job.dtype)
+        predecessors = np.empty((k, job.graph.n), np.int32) if job.predecessors else None
+        shared = job.lanes and k > 1 and all(len(of_row) == 1 for of_row in sources)
+        step = LANES if shared else 1
+        for start in range(0, k, step):
+            part = sources[start : start + step]
+            if shared:
+                found = batched_shortest_distances(self.graph, [s for (s,) in part])
+            else:
+                found = shortest_distances(self.graph, list(part[0]), cutoff=job.cutoff)[None]
+            for i, (row, roots) in enumerate(zip(found, part, strict=True), start):
+                job.refuse_loops(row, roots)
+                job.cut(row)
+                if predecessors is not None:
+                    predecessors[i] = to_host(shortest_path_tree(self.graph, row, list(roots), starts=0))
+            distances[start : start + len(part)] = to_host(found)
+        return distances, predecessors
+
+
+def _load(epoch: str, job: SearchJob) -> None:
+    """Lay the graph out on this worker."""
+    clear()
+    xp = array_library()
+    indptr, indices, weights = job.arcs(0, job.graph.n)
+    mask = job.through()
+    graph = search_graph(
+        xp.asarray(indptr),
+        xp.asarray(indices),
+        xp.asarray(weights),
+        dtype=job.dtype,
+        through=None if mask is None else xp.asarray(mask),
+        symmetric=not job.graph.directed and job.potentials is None,
+    )
+    keep(epoch, _Searcher(job, graph))
+
+
+def _search(epoch: str, writer: RowWriter, start: int, sources: list[tuple[int, ...]]) -> None:
+    """Search for the rows of the chunk from `start`, and write them."""
+    searcher = held(epoch)
+    distances, predecessors = searcher.rows(sources)
+    searcher.job.shift_back(distances, sources)
+    writer.write_rows(start, distances, predecessors)

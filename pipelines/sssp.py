@@ -1,0 +1,267 @@
+"""Shortest paths from given sources, from a graph store to a paths store: distances and predecessors.
+
+Weights may be negative (then by Bellman and Ford's relaxation, and a negative cycle that is reachable is an error that
+names it); vertices may be closed to through traffic; several sources may count as one (the nearest facility).
+
+Two ways to spread the work, `pipelines.search_plan` chooses and says why:
+
+* by sources (`pipelines.searches`): every worker holds the graph, and takes some sources at a time;
+* by vertices (`pipelines.vertex_rounds`): every worker holds, or streams, the arcs that leave a range of vertices, and
+  all work on one search.
+
+Either gives the same distances, bit for bit, with any number of workers: the distance of v is the least, over all paths
+to v, of their lengths summed and rounded arc by arc from the source on. Rounded sums are monotone, so whoever relaxes
+arcs until none improves anything arrives there, in whatever order. Predecessors are then read off the distances; where
+several paths are shortest, which one they make up may differ.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from distributed import Client
+
+from gpuops import NegativeCycleError
+from gpuops.numbers import outside_infinity
+from pipelines.bounds import WeightRangeError, distance_dtype, distances_fit
+from pipelines.negative_cycle import named_cycle
+from pipelines.plan import measure_workers
+from pipelines.progress import Progress
+from pipelines.resident import ResidentState, run_epochs, workers_of
+from pipelines.search_plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
+from pipelines.searches import BySources, RowsEpoch, RowsInTheMaking, SearchJob, negative_loops
+from pipelines.stores import Graph, Paths, StoreError, create_paths, open_graph, open_paths
+from pipelines.stores.paths import PATH_DTYPES, PathsRun, resume_paths
+from pipelines.vertex_rounds import ByVertices
+
+VERIFIED_ROWS = 16  # of a result, the first and the last among them
+
+
+def single_source_shortest_paths(
+    client: Client,
+    graph: Graph | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    sources: Sequence[int] | Literal["all"],
+    *,
+    dtype: Any = None,
+    cutoff: float | None = None,
+    targets: Sequence[int] | None = None,
+    together: bool = False,
+    predecessors: bool = True,
+    spread: Spread | None = None,
+    piece_arcs: int | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    verify: bool = False,
+    progress: bool | None = None,
+) -> Paths:
+    """Write the shortest paths from `sources` to every vertex of `graph` to the store `out`.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of any cluster; one task at a time per worker. Workers with the Dask resource ``GPU`` compute on their GPU.
+    graph : Graph or path of a graph store
+        n vertices, m arcs. Weights may be negative.
+    out : path of the new paths store
+    sources : sequence of int, or "all"
+        A row of the result for each. A source may be closed: paths begin there all the same.
+    dtype : {"float32", "float64", "int32"}, optional
+        Of the distances; float32 for float weights and int32 for integer weights by default.
+    cutoff : float, optional
+        Vertices farther than this are marked as unreachable. Weights must not be negative.
+    targets : sequence of int, optional
+        Vertices farther than the farthest of these that is reached are marked as unreachable: enough to know the
+        paths to the targets, in a smaller store. Weights must not be negative.
+    together : bool
+        All sources count as one: a single row, of the paths from the nearest source. Following the predecessors tells
+        which one that is.
+    predecessors : bool
+        Keep them too.
+    spread : {"sources", "vertices"}, optional
+        How work is spread over the workers, chosen by size if not given.
+    piece_arcs : int, optional
+        Arcs a worker holds at a time where work is spread by vertices; what its memory has room for if not given.
+    overwrite : bool
+        Replace a store that stands at `out`.
+    resume : bool
+        Go on with the rows that an unfinished `out` lacks; begin if there is none; return a finished one as it is.
+    verify : bool
+        Prove rows of the result right (`pipelines.verify_paths`): all, or `VERIFIED_ROWS` of many.
+    progress : bool, optional
+        Show progress on standard error; by default where that is a terminal.
+
+    Returns
+    -------
+    Paths
+        The finished store, opened.
+
+    Raises
+    ------
+    gpuops.NegativeCycleError
+        With the vertices and the weight of a negative cycle that can be reached from a source.
+    pipelines.plan.DoesNotFitError
+        Memory or disk is too small; nothing is written.
+    pipelines.bounds.WeightRangeError
+        The distances do not fit `dtype`.
+    pipelines.stores.StoreError
+        A store is missing, foreign or damaged, `out` exists, or the disk is full.
+    ValueError
+        An option does not go with the graph or with another.
+    """
+    graph = graph if isinstance(graph, Graph) else open_graph(graph)
+    kind = _path_dtype(graph, dtype)
+    chosen = _check_vertices(graph, "source", range(graph.n) if isinstance(sources, str) else sources)
+    cutoff = None if cutoff is None else float(cutoff)
+    wanted = None if targets is None else _check_vertices(graph, "target", targets)
+    _check_options(graph, cutoff, wanted, verify, predecessors)
+    options: dict[str, Any] = {
+        "sources": chosen,
+        "together": together,
+        "predecessors": predecessors,
+        "cutoff": cutoff,
+        "targets": wanted,
+    }
+    run = None
+    if os.path.lexists(out):
+        if resume:
+            run = _unfinished(out, graph, {"dtype": None if dtype is None else kind, **options})
+            if run.rows_done().all():
+                return _checked(open_paths(out), graph, verify)
+            kind = run.dtype
+        elif not overwrite:
+            raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
+    # Integer sums that would wrap are noticed by the searches, but for those of negative weights.
+    distances_fit(graph, kind, limit=None if kind.kind == "f" else float(outside_infinity(kind)))
+
+    client.register_plugin(ResidentState())
+    facts = measure_workers(client, workers_of(client), None)
+    rows = 1 if together else len(chosen)
+    lanes = graph.weight_min >= 0 and cutoff is None and not together
+    plan = make_search_plan(
+        graph,
+        kind,
+        rows,
+        facts,
+        lanes=lanes,
+        predecessors=predecessors,
+        spread=spread,
+        piece_arcs=piece_arcs,
+        chunk=None if run is None else run.chunk,
+    )
+    refuse_disk_of(plan, out)
+    if run is None:
+        run = create_paths(out, graph, dtype=kind, chunk=plan.chunk, overwrite=overwrite, **options)
+    job = SearchJob(graph, kind, lanes, predecessors, cutoff, wanted, loops=negative_loops(graph))
+    with Progress(rows, "rows", progress) as shown:
+        shown.note(plan.describe(graph, rows, facts))
+        try:
+            run_searches(client, [fact.address for fact in facts], plan, job, run, shown)
+        except (NegativeCycleError, WeightRangeError):
+            run.discard()
+            raise
+        shown.stage("verifying")
+        return _checked(open_paths(out), graph, verify)
+
+
+def run_searches(
+    client: Client, members: list[str], plan: SearchPlan, job: SearchJob, out: RowsInTheMaking, shown: Progress
+) -> None:
+    """Search for all rows of `out` that are not done, the way `plan` says, through the loss of workers.
+
+    Raises
+    ------
+    NegativeCycleError
+        With the labels of the cycle's vertices.
+    WeightRangeError
+        A distance does not fit the dtype.
+    """
+
+    def begin(members: list[str], before: RowsEpoch | None) -> RowsEpoch:
+        if plan.spread == "sources":
+            return BySources(client, members, "sssp", before, job, out, shown)
+        return ByVertices(client, members, before, job, out, shown, plan.pieces)
+
+    try:
+        run_epochs(client, members, begin, shown)
+    except NegativeCycleError as error:
+        raise named_cycle(job.graph, error) from None
+    except OverflowError as error:
+        raise WeightRangeError(f"{job.graph.path}: {error}; use --dtype float64") from None
+
+
+def _path_dtype(graph: Graph, dtype: Any) -> np.dtype:
+    kind = distance_dtype(graph, dtype)
+    if kind not in PATH_DTYPES:
+        raise ValueError(f"paths have distances in float32, float64 or int32, not {kind}; choose one of them (--dtype)")
+    return kind
+
+
+def _check_vertices(graph: Graph, what: str, vertices: Sequence[int]) -> tuple[int, ...]:
+    """The vertices as a tuple of int, all of the graph and each once."""
+    numbers = np.asarray(vertices)
+    if numbers.size == 0:
+        raise ValueError(f"there is no {what}; name one at least (--{what})")
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise ValueError(f"the {what}s are {numbers.dtype} of shape {numbers.shape}; give a list of vertices")
+    wrong = numbers[(numbers < 0) | (numbers >= graph.n)]
+    if wrong.size:
+        raise ValueError(f"{what} {wrong[0]} is no vertex of {graph.path}, which has 0 to {graph.n - 1}")
+    different, counts = np.unique(numbers, return_counts=True)
+    if len(different) < len(numbers):
+        raise ValueError(f"{what} {different[counts > 1][0]} is named twice; name each {what} once")
+    return tuple(numbers.tolist())
+
+
+def _check_options(
+    graph: Graph, cutoff: float | None, targets: tuple[int, ...] | None, verify: bool, predecessors: bool
+) -> None:
+    if cutoff is not None and not cutoff >= 0:
+        raise ValueError(f"the cutoff is {cutoff}; give a distance of 0 or more")
+    if graph.weight_min < 0 and (cutoff is not None or targets is not None):
+        option = "cutoff" if cutoff is not None else "targets"
+        raise ValueError(
+            f"{graph.path} has negative weights, so a path may leave the range of {option} and come back; "
+            f"search without {option}"
+        )
+    if verify and not predecessors:
+        raise ValueError("the certificate follows predecessors; keep them, or do not verify")
+
+
+def _unfinished(out: Any, graph: Graph, asked: dict[str, Any]) -> PathsRun:
+    """The store to go on with, which must have been begun with the same options."""
+    run = resume_paths(out, graph)
+    for name, value in asked.items():
+        begun = run.has_predecessors if name == "predecessors" else getattr(run, name)
+        if begun != value and (name, value) != ("dtype", None):
+            raise StoreError(f"{out} was begun with other {name} ({_brief(begun)}, not {_brief(value)}); start afresh")
+    return run
+
+
+def _brief(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _checked(paths: Paths, graph: Graph, verify: bool) -> Paths:
+    """The store, proven right if asked for."""
+    if verify:
+        from pipelines.verify_paths import verify_paths
+
+        job = SearchJob(graph, paths.dtype, cutoff=paths.cutoff, targets=paths.targets)
+        arcs, through = graph.rows(), job.through()
+        rows = np.unique(np.linspace(0, paths.shape[0] - 1, VERIFIED_ROWS).astype(np.int64))
+        for row in rows.tolist():
+            distances = paths.distances(row)
+            verify_paths(
+                *arcs,
+                distances,
+                paths.predecessors(row),
+                paths.row_sources(row),
+                through=through,
+                cutoff=job.limit(distances),
+            )
+    return paths

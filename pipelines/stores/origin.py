@@ -1,0 +1,40 @@
+"""The graph that a result was computed from: recorded in the result's store, found again when both were moved."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.schema import StoreError
+
+
+def origin_of(path: str | os.PathLike[str], graph: Graph) -> dict[str, str]:
+    """What the store at `path` records of `graph`."""
+    return {
+        "path": graph.path,
+        "relative": os.path.relpath(graph.path, os.path.abspath(path)),
+        "digest": graph.digest,
+    }
+
+
+def origin_path(path: str | os.PathLike[str], recorded: dict[str, str]) -> str:
+    """The graph relative to the store at `path` where it is still there (both were moved), else where it was."""
+    beside = os.path.normpath(os.path.join(os.path.abspath(path), recorded["relative"]))
+    return beside if os.path.isdir(beside) else recorded["path"]
+
+
+def open_origin(path: str, graph_path: str, digest: str, moved_to: str | os.PathLike[str] | None) -> Graph:
+    """Open the graph of the store at `path`; StoreError if it is gone, or another one."""
+    if moved_to is None and not os.path.isdir(graph_path):
+        raise StoreError(f"{path}: its graph is no longer at {graph_path}; say where it is (--graph)")
+    graph = open_graph(graph_path if moved_to is None else moved_to)
+    if graph.digest != digest:
+        raise StoreError(f"{path} was computed from another graph than {graph.path}; name the right one")
+    return graph
+
+
+def check_origin(path: str | os.PathLike[str], recorded: dict[str, Any], graph: Graph) -> None:
+    """Refuse to go on with a store that was begun from another graph."""
+    if recorded["digest"] != graph.digest:
+        raise StoreError(f"{path}: was begun from another graph than {graph.path}; name the right one or start afresh")

@@ -1,0 +1,206 @@
+"""Searches spread by vertices: all workers on one search at a time, each with the arcs that leave a range of vertices.
+
+1. Load: the ranges are cut so that as many arcs leave each (`pipelines.vertex_ranges` says what a worker does).
+2. Rounds: every worker settles its own arcs, then the distances that improved and belong to another worker travel
+   there, only those, straight from worker to worker. The search is over when nobody has anything to send, or left.
+3. Final distances travel once, predecessors are found the same way: by rounds, of which there is one but for ties.
+4. One worker writes the chunk, the next one the next.
+
+A negative cycle within a piece is found by the search there. One that runs through several would keep rounds going for
+ever, so after 16, 32, 64, ... of them the arcs that leave vertices reached so far are searched for one, with exact sums
+(`pipelines.negative_cycle`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from distributed import Client, Future
+
+from gpuops import NegativeCycleError
+from gpuops.numbers import outside_infinity
+from pipelines.bounds import WeightRangeError
+from pipelines.device_arrays import array_library
+from pipelines.negative_cycle import find_negative_cycle
+from pipelines.progress import Progress
+from pipelines.resident import clear, held, keep
+from pipelines.searches import RowsEpoch, RowsInTheMaking, RowWriter, SearchJob
+from pipelines.vertex_ranges import Packet, Seeds, VertexRange, equal_ranges, seeds_of
+
+Posts = tuple[list[Future], list[Future]]  # packets that a worker receives, and those it sends
+
+FIRST_CHECK = 16  # rounds before negative cycles are looked for; doubles each time
+
+
+class ByVertices(RowsEpoch):
+    """An epoch of searches spread by vertices, for `pipelines.resident.run_epochs`."""
+
+    def __init__(
+        self,
+        client: Client,
+        members: list[str],
+        before: RowsEpoch | None,
+        job: SearchJob,
+        out: RowsInTheMaking,
+        shown: Progress,
+        pieces: int,
+    ):
+        super().__init__(client, members, "sssp", before, job, out, shown)
+        self.pieces = pieces
+        self.ranges = equal_ranges(job.graph.indptr(), len(members))
+
+    def run(self) -> None:
+        todo = self.chunks_to_do()
+        if not todo:
+            return
+        self.shown.stage("loading")
+        workers = range(len(self.members))
+        self.wait([self.submit(_load, w, self.job, self.ranges, w, self.pieces) for w in workers])
+        self.shown.start(self.done())
+        try:
+            for number, start in enumerate(todo):
+                rows = [self._search(row, sources) for row, sources in enumerate(self.sources_of(start), start)]
+                one = number % len(self.members)
+                self.wait([self.submit(_write, one, self.out.writer(), start, rows, stateless=True)])
+                self.futures.clear()
+                self.land(start)
+        finally:
+            self.record()
+
+    def _search(self, row: int, sources: tuple[int, ...]) -> tuple[list[Future], list[Future]]:
+        """One row, as the parts of its distances and predecessors in the order of the ranges."""
+        workers = range(len(self.members))
+        seeds = seeds_of(self.job, sources)
+        self.wait([self.submit(_begin, w, seeds) for w in workers])
+        posts = _no_posts(len(workers))
+        rounds, check = 0, FIRST_CHECK
+        while True:
+            counts = self.results([self.submit(_settle, w, *posts[w]) for w in workers])
+            rounds += 1
+            sent = sum(sum(offers) for _, offers in counts)
+            self.shown.stage(f"row {row + 1} of {self.out.rows}, round {rounds}: {sent:,} distances to exchange")
+            if not sent and not any(left for left, _ in counts):
+                break
+            posts = self._post([offers for _, offers in counts])
+            if rounds == check and self.job.graph.weight_min < 0:
+                self._look_for_cycle(seeds.sources)
+                check *= 2
+            if rounds > self.job.graph.n:  # a path crosses from one piece to another less often than that
+                raise WeightRangeError(
+                    f"{self.job.graph.path}: rounded to {self.job.dtype}, distances along a cycle of weight 0 fall for "
+                    "ever; use integer weights, or another --dtype"
+                )
+        if seeds.heads and self.job.graph.weight_min < 0:
+            self._look_for_cycle(seeds.sources)  # one through a closed source is gone around once only
+        if not self.job.predecessors:
+            return self._complete(), []
+        return self._complete(), self._attach()
+
+    def _post(self, counts: list[list[int]]) -> list[Posts]:
+        """Send packets, given how much each worker has for each; returns what each of them receives and sends."""
+        self.drop_done()
+        posts = _no_posts(len(self.members))
+        for sender, offers in enumerate(counts):
+            for receiver, count in enumerate(offers):
+                if count:
+                    packet = self.submit(_packet, sender, receiver)
+                    posts[receiver][0].append(packet)
+                    posts[sender][1].append(packet)
+        return posts
+
+    def _complete(self) -> list[Future]:
+        """Make the final distances known everywhere; returns them by ranges."""
+        workers = range(len(self.members))
+        parts = [self.submit(_own, w) for w in workers]
+        distances = [self.submit(_finish, w, parts) for w in workers]
+        self.wait(distances)
+        return distances
+
+    def _attach(self) -> list[Future]:
+        """The predecessors by ranges, by rounds."""
+        workers = range(len(self.members))
+        posts, rounds = _no_posts(len(workers)), 0
+        while True:
+            counts = self.results([self.submit(_take, w, *posts[w]) for w in workers])
+            if not sum(lacking for _, lacking in counts):
+                break
+            if rounds > 1 and not sum(taken for taken, _ in counts):
+                raise RuntimeError("a vertex has a distance, but no tight arc leads there: a fault in this program")
+            posts = self._post(self.results([self.submit(_attach, w, rounds == 0) for w in workers]))
+            rounds += 1
+        predecessors = [self.submit(_predecessors, w) for w in workers]
+        self.wait(predecessors)
+        return predecessors
+
+    def _look_for_cycle(self, sources: tuple[int, ...]) -> None:
+        """Raise NegativeCycleError if a cycle that the search can go around is negative: O(m), in this process."""
+        known = np.concatenate(self.results([self.submit(_own, w) for w in range(len(self.members))]))
+        through, job = self.job.graph.through(), self.job
+        pushes = (known != outside_infinity(job.dtype)) & through
+        pushes[list(sources)] = True
+        indptr, indices, weights = job.arcs(0, job.graph.n)
+        kept = np.repeat(pushes, np.diff(indptr))
+        offsets = np.concatenate([[0], np.cumsum(np.where(pushes, np.diff(indptr), 0))])
+        found = find_negative_cycle(offsets, indices[kept], weights[kept], through)
+        if found is not None:
+            vertices, weight = found
+            raise NegativeCycleError(f"the vertices {vertices} form a cycle of weight {weight:g}", vertices, weight)
+
+
+def _no_posts(count: int) -> list[Posts]:
+    return [([], []) for _ in range(count)]
+
+
+# The tasks: each runs on the worker it is pinned to, and changes that worker's range in place.
+
+
+def _load(epoch: str, job: SearchJob, ranges: list[tuple[int, int]], worker: int, pieces: int) -> None:
+    clear()
+    keep(epoch, VertexRange(job, ranges, worker, pieces, array_library()))
+
+
+def _begin(epoch: str, seeds: Seeds) -> None:
+    held(epoch).begin(seeds)
+
+
+def _settle(epoch: str, packets: list[Packet], _sent: list[Packet]) -> tuple[int, list[int]]:
+    """Receive and search: what is left to do, and how much there is to send to each worker.
+
+    The packets that this worker sent are waited for: then there is room for new ones.
+    """
+    part = held(epoch)
+    for packet in packets:
+        part.receive(packet)
+    return part.settle(), part.collect_news()
+
+
+def _packet(epoch: str, receiver: int) -> Packet:
+    return held(epoch).packets.pop(receiver)
+
+
+def _own(epoch: str) -> np.ndarray:
+    return held(epoch).own()
+
+
+def _finish(epoch: str, parts: list[np.ndarray]) -> np.ndarray:
+    """The own distances once all are final and cut."""
+    part = held(epoch)
+    part.complete(parts)
+    return part.own()
+
+
+def _take(epoch: str, packets: list[Packet], _sent: list[Packet]) -> tuple[int, int]:
+    return held(epoch).take(packets)
+
+
+def _attach(epoch: str, hasty: bool) -> list[int]:
+    return held(epoch).attach(hasty)
+
+
+def _predecessors(epoch: str) -> np.ndarray:
+    return held(epoch).own_predecessors()
+
+
+def _write(writer: RowWriter, start: int, rows: list[tuple[list[np.ndarray], list[np.ndarray]]]) -> None:
+    distances = np.stack([np.concatenate(parts) for parts, _ in rows])
+    predecessors = np.stack([np.concatenate(parts) for _, parts in rows]) if rows[0][1] else None
+    writer.write_rows(start, distances, predecessors)

@@ -1,0 +1,163 @@
+"""The suite `sssp`: shortest paths from single sources, from many at once, and with negative weights.
+
+The graphs are made by pipelines.generators and laid out once, which is not timed. A case is a graph and its roots,
+vertices with an arc drawn at random; each root is searched, distances and then predecessors, and timed on its own.
+R-MAT graphs are undirected with 16 edges a vertex and weights from (0, 1].
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from benchmarking import Bench
+
+from gpuops import batched_shortest_distances, search_graph, shortest_distances, shortest_path_tree
+from pipelines.generators import Grid, RMat, SyntheticGraph, csr
+from pipelines.verify_paths import verify_paths
+
+CONVENTION = (
+    "edges per second as Graph500 counts them: edges of the input that were reached, loops and parallel ones included, "
+    "each once, over the seconds of distances and predecessors; harmonic mean over the roots. Wall seconds, device "
+    "synchronized, graph resident"
+)
+LANES = 32
+CERTIFIED = 2  # roots of a case, in full, on the host
+SEED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
+    parser.add_argument("--only", choices=["rmat", "grid", "together", "negative"], action="append")
+    parser.add_argument("--scales", type=int, nargs="+", help="of R-MAT; default 20 22 24, without a GPU 16 20")
+    parser.add_argument("--sides", type=int, nargs="+", help="of grids; default 2048 4096, without a GPU 600")
+    parser.add_argument("--roots", type=int, help="searches a case; default 64, without a GPU 8")
+    parser.add_argument("--slow-peers", action="store_true", help="also what takes minutes: SciPy's bellman_ford")
+
+
+def run(bench: Bench, args: argparse.Namespace) -> None:
+    groups = args.only or ["rmat", "grid", "together", "negative"]
+    scales = args.scales or ([20, 22, 24] if bench.gpu else [16, 20])
+    roots = args.roots or (64 if bench.gpu else 8)
+    if "rmat" in groups:
+        for scale in scales:
+            case = Case(bench, RMat(scale, seed=SEED))
+            case.search(roots)
+            if not bench.gpu:
+                case.scipy("dijkstra", min(roots, 3))
+    if "grid" in groups:
+        for side in args.sides or ([2048, 4096] if bench.gpu else [600]):
+            case = Case(bench, Grid(side, weights="integers", seed=SEED))
+            case.search(min(roots, 8))
+            if not bench.gpu:
+                case.scipy("dijkstra", 3)
+    if "together" in groups:
+        Case(bench, RMat(22 if bench.gpu else 16, seed=SEED)).together()
+    if "negative" in groups:
+        case = Case(bench, RMat(22 if bench.gpu else 16, shift=1.0, seed=SEED))
+        case.search(min(roots, 16))
+        if args.slow_peers:
+            case.scipy("bellman_ford", 1)
+
+
+class Case:
+    """A graph on the device and in host memory, and vertices to begin at."""
+
+    def __init__(self, bench: Bench, made: SyntheticGraph):
+        self.bench, self.made = bench, made
+        self.host = csr(made)
+        indptr, indices, weights = (bench.xp.asarray(x) for x in self.host)
+        begin = time.perf_counter()
+        self.graph = search_graph(indptr, indices, weights, symmetric=made.symmetric)
+        bench.wait()
+        self.layout_seconds = time.perf_counter() - begin
+        degrees = np.diff(self.host[0])
+        # Each edge stands in two rows, a loop twice in one: the sum over what is reached counts all of them twice.
+        self.degrees = bench.xp.asarray(degrees)
+        self.arcs_per_edge = 1 if made.directed else 2
+        self.starts = np.random.default_rng(SEED).choice(np.flatnonzero(degrees), 64)
+
+    def search(self, roots: int) -> None:
+        def one(source: int) -> tuple[Any, Any]:
+            distances = shortest_distances(self.graph, [source])
+            return distances, shortest_path_tree(self.graph, distances, [source])
+
+        for source in self.starts[:CERTIFIED]:
+            distances, predecessors = (self._on_host(x) for x in one(source))
+            verify_paths(*self.host, distances, predecessors, [source])
+        seconds, edges = [], []
+        for source in self.starts[:roots]:
+            found: list[Any] = []
+            seconds.append(self.bench.seconds(lambda source=source, found=found: found.append(one(source))))  # type: ignore[misc]
+            reached = found[0][0] < self._unreachable()
+            edges.append(int(self.degrees[reached].sum()) // self.arcs_per_edge)
+        rates = [e / s for e, s in zip(edges, seconds, strict=True) if e]
+        self.bench.record(
+            f"{self.made}",
+            seconds,
+            verified=f"certificate of {CERTIFIED} roots",
+            rate_of=(statistics.harmonic_mean(rates), "edges"),
+            sizes={"n": self.made.n, "edges": self.made.ids, "arcs": self.graph.m},
+            layout_seconds=self.layout_seconds,
+        )
+
+    def together(self) -> None:
+        """32 sources in one call beside one at a time, distances only."""
+        sources = self.starts[:LANES]
+        rows = batched_shortest_distances(self.graph, sources)
+        alone = []
+        for row, source in zip(rows, sources, strict=True):
+            found: list[Any] = []
+            alone.append(
+                self.bench.seconds(
+                    lambda source=source, found=found: found.append(shortest_distances(self.graph, [source]))  # type: ignore[misc]
+                )
+            )
+            assert bool((found[0] == row).all()), "a search among others differs from the same alone"
+        facts = {
+            "verified": "each row equals the search alone",
+            "sizes": {"n": self.made.n, "arcs": self.graph.m},
+        }
+        self.bench.record(
+            f"{LANES} sources, one by one, {self.made}", [sum(alone)], rate_of=(LANES / sum(alone), "searches"), **facts
+        )
+        seconds = [self.bench.seconds(lambda: batched_shortest_distances(self.graph, sources)) for _ in range(5)]
+        rate = LANES / statistics.median(seconds), "searches"
+        self.bench.record(f"{LANES} sources together, {self.made}", seconds, rate_of=rate, **facts)
+
+    def scipy(self, name: str, roots: int) -> None:
+        """The peer on one core, on the arcs that are left when loops and parallel arcs are gone."""
+        import scipy.sparse.csgraph
+        from scipy.sparse import csr_array
+
+        graph = self.graph
+        matrix = csr_array(
+            tuple(self._on_host(x) for x in (graph.weights, graph.indices, graph.indptr)), shape=(graph.n, graph.n)
+        )
+        solve: Callable[..., Any] = getattr(scipy.sparse.csgraph, name)
+        internal = self._on_host(graph.rank)[self.starts[:roots]]
+        seconds = []
+        for source, vertex in zip(self.starts[:roots], internal, strict=True):
+            begin = time.perf_counter()
+            theirs, _ = solve(matrix, indices=vertex, return_predecessors=True)
+            seconds.append(time.perf_counter() - begin)
+            ours = self._on_host(shortest_distances(graph, [source]))[self._on_host(graph.order)]
+            both = np.isfinite(theirs) & (ours < self._unreachable())
+            assert np.allclose(theirs[both], ours[both], rtol=1e-4, atol=1e-4), f"SciPy's {name} differs"
+        self.bench.record(
+            f"SciPy {name}, {self.made}",
+            seconds,
+            verified="equals ours within rounding",
+            rate_of=(1 / statistics.median(seconds), "searches"),
+            peer="SciPy",
+        )
+
+    def _on_host(self, x: Any) -> np.ndarray:
+        return x if isinstance(x, np.ndarray) else x.get()
+
+    def _unreachable(self) -> Any:
+        return np.inf if self.graph.dtype.kind == "f" else np.iinfo(self.graph.dtype).max
