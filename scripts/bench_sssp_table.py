@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 import numpy as np
-from benchmarking import Bench
+from benchmarking import Bench, draw_roots
 from edge_sweeps import CPU_VARIANTS, VARIANTS, csr_of, rmat_edges, shortest_by_sweeps, sorted_by_segments
 
 from gpuops import search_graph, shortest_distances
@@ -61,8 +61,7 @@ def _time_all(bench: Bench, made: RMat, variants: Any, args: argparse.Namespace)
     rows = csr_of(xp, edges)
     graph = search_graph(*rows, symmetric=True)
     arcs = 2 * len(edges.starts)
-    degrees = np.diff(rows[0] if xp is np else rows[0].get())
-    sources = np.random.default_rng(SEED).choice(np.flatnonzero(degrees), args.sources)
+    sources = draw_roots(graph, args.sources, SEED)
 
     ways = {
         variant.name: functools.partial(_sweeps, xp, layouts[variant.segment_sort], variant) for variant in variants

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.numbers import infinity
+from gpuops import SearchGraph, shortest_distances
+from gpuops.numbers import infinity, outside_infinity
 from pipelines.progress import duration, with_prefix
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -102,6 +103,14 @@ class Bench:
             json.dumps({**_facts(self.xp), "convention": convention, "records": self.records}, indent=1) + "\n"
         )
         print(f"\n{path}")
+
+
+def draw_roots(graph: SearchGraph, count: int, seed: int) -> np.ndarray:
+    """Vertices to begin at, drawn from what the vertex with most arcs reaches: elsewhere a search ends at once."""
+    distances = shortest_distances(graph, [int(graph.order[0])])
+    reached = distances < outside_infinity(graph.dtype)
+    vertices = np.flatnonzero(reached if isinstance(reached, np.ndarray) else reached.get())
+    return np.random.default_rng(seed).choice(vertices, count)
 
 
 def check_closed(xp: Any, weights: Any, matrix: Any, *, exact: bool = False) -> None:
