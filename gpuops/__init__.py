@@ -7,6 +7,15 @@ from gpuops.minplus import minplus_update as minplus_update
 from gpuops.reduction import butterfly_reduction as butterfly_reduction
 from gpuops.search_graph import SearchGraph as SearchGraph
 from gpuops.search_graph import search_graph as search_graph
+from gpuops.som import best_matching_units as best_matching_units
+from gpuops.som import quantization_error as quantization_error
+from gpuops.som import topographic_error as topographic_error
+from gpuops.som_grid import Grid as Grid
+from gpuops.som_update import fixed_point as fixed_point
+from gpuops.som_update import from_fixed_point as from_fixed_point
+from gpuops.som_update import smooth as smooth
+from gpuops.som_update import train_online as train_online
+from gpuops.som_update import unit_sums as unit_sums
 from gpuops.sssp import batched_shortest_distances as batched_shortest_distances
 from gpuops.sssp import improve_distances as improve_distances
 from gpuops.sssp import shortest_distances as shortest_distances

@@ -6,6 +6,7 @@
     scripts/bench.py sssp        shortest paths from single sources, many at once, with negative weights
     scripts/bench.py sssp-table  sweeps of Bellman-Ford in four variants, as published, beside ours and SciPy
     scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each
+    scripts/bench.py som         best matching units and epochs of self-organizing maps
     scripts/bench.py limits      what this GPU can do at its present clock: relaxations per second, bandwidth
 
 scripts/bench.py SUITE --help shows the options of a suite. The records go to benchmarks/SUITE-DEVICE.json.
@@ -22,6 +23,7 @@ import bench_apsp
 import bench_fw_table
 import bench_limits
 import bench_reduction
+import bench_som
 import bench_sssp
 import bench_sssp_table
 import numpy as np
@@ -34,6 +36,7 @@ SUITES = {
     "sssp": bench_sssp,
     "sssp-table": bench_sssp_table,
     "reduction": bench_reduction,
+    "som": bench_som,
 }
 
 

@@ -16,7 +16,12 @@ from gpuops._cuda import Program
 from gpuops.numbers import DISTANCE_DTYPES, infinity
 
 # Searches are tested in test_sssp_on_host.py, reductions and Dijkstra's algorithm in test_reduction_on_host.py.
-ELSEWHERE = {"sssp.cu", "sssp_batch.cu", "sssp_tree.cu", "reduction.cu", "dijkstra.cu"}
+ELSEWHERE = {"sssp.cu", "sssp_batch.cu", "sssp_tree.cu", "reduction.cu", "dijkstra.cu"} | {
+    "som.cu",
+    "som_screen.cu",
+    "som_tensor.cu",
+    "som_update.cu",
+}
 PROGRAMS = [program for program in _cuda.PROGRAMS if program.file not in ELSEWHERE]
 
 # Entries with instructions that only a GPU has, of tensor cores.

@@ -13,7 +13,7 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))  # as when a script of that folder runs
 
 bench_limits, generations = import_module("bench_limits"), import_module("generations")
-bench_reduction, edge_sweeps = import_module("bench_reduction"), import_module("edge_sweeps")
+bench_reduction, bench_som, edge_sweeps = map(import_module, ("bench_reduction", "bench_som", "edge_sweeps"))
 check_closed = import_module("benchmarking").check_closed
 ring_of_vertices = import_module("bench_fw_table").ring_of_vertices
 
@@ -22,6 +22,8 @@ PROGRAMS = [
     *bench_limits.PROGRAMS.values(),
     *edge_sweeps.PROGRAMS.values(),
     bench_reduction.PROGRAM,
+    bench_som.NODE_BY_NODE,
+    bench_som.PARTIAL_MINIMA,
 ]
 
 
@@ -56,7 +58,7 @@ def test_every_kernel_file_is_declared():
 
 
 def test_every_suite_explains_itself():
-    for suite in [], ["apsp"], ["fw-table"], ["limits"], ["sssp"], ["sssp-table"], ["reduction"]:
+    for suite in [], ["apsp"], ["fw-table"], ["limits"], ["sssp"], ["sssp-table"], ["reduction"], ["som"]:
         command = [sys.executable, SCRIPTS / "bench.py", *suite, "--help"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr

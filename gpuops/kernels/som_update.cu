@@ -1,0 +1,71 @@
+// Learning of self-organizing maps: sums of the samples of every unit in fixed point, and sums over neighbourhoods.
+//
+// Integer additions are exact in any order, so that thousands of threads may race and the bits are the same. `mix` adds
+// products, each rounded by itself, one after the other as the CPU half does.
+//
+// Macros: FLOAT, the type of the samples.
+
+constexpr int ROWS = 4;
+constexpr unsigned long long NO_FAULT = 1ull << 62;
+
+// Launch: a thread for every dimension of every strip of samples. sums (M, d), counts (M, d) if missing, else (M).
+// fault: NO_FAULT - row of the first row with a value that has no place in fixed point, or 0.
+extern "C" __global__ void accumulate(unsigned long long* sums, unsigned long long* counts, unsigned long long* fault,
+                                      const FLOAT* samples, const int* units, const FLOAT* weights,
+                                      long long row_stride, long long column_stride, long long unit_stride,
+                                      long long weight_stride, long long n, long long m, int d, int strip, int weighted,
+                                      int missing, double unit, double count_unit, double largest,
+                                      double largest_weight) {
+    const long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    const long long first = thread / d * strip, last = min(first + strip, n);
+    const int k = (int)(thread % d);
+    const bool counting = missing || k == 0;
+    long long sum = 0, number = 0, known = -1;  // of the unit `known`, not yet added to those in memory
+    const auto flush = [&] {
+        if (known < 0) return;
+        if (sum) atomicAdd(sums + known * d + k, (unsigned long long)sum);
+        if (counting && number) atomicAdd(counts + (missing ? known * d + k : known), (unsigned long long)number);
+    };
+    for (long long i = first; i < last; ++i) {
+        const long long u = units[i * unit_stride];
+        const double x = samples[i * row_stride + k * column_stride];
+        const double weight = weighted ? (double)weights[i * weight_stride] : 1.0;
+        const bool absent = missing && x != x;
+        if (u < 0 || u >= m || !(weight >= 0 && weight <= largest_weight) || !(absent || fabs(x) <= largest)) {
+            atomicMax(fault, NO_FAULT - i);
+            continue;
+        }
+        if (u != known) {
+            flush();
+            known = u;
+            sum = number = 0;
+        }
+        if (absent) continue;
+        sum += __double2ll_rn(x * weight * unit);
+        number += weighted ? __double2ll_rn(weight * count_unit) : 1;
+    }
+    flush();
+}
+
+// result (batch, rows, width) += h (rows, depth) values (batch, depth, width), over depth in order.
+// Launch: grid (width / threads, rows / ROWS, batch), each rounded up.
+extern "C" __global__ void mix(double* result, const double* h, const double* values, int rows, int depth, int width) {
+    const int c = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * ROWS;
+    if (c >= width) return;
+    result += ((long long)blockIdx.z * rows + row) * width + c;
+    values += (long long)blockIdx.z * depth * width + c;
+    double sums[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) sums[r] = row + r < rows ? result[(long long)r * width] : 0;
+    for (int j = 0; j < depth; ++j) {
+        const double value = values[(long long)j * width];
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            if (row + r < rows) sums[r] = __dadd_rn(sums[r], __dmul_rn(h[(long long)(row + r) * depth + j], value));
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        if (row + r < rows) result[(long long)r * width] = sums[r];
+    }
+}

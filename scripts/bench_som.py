@@ -1,0 +1,157 @@
+"""The suite `som`: best matching units and whole epochs of a self-organizing map, beside how they were first found.
+
+The workload of the article is 10,000 samples of 12 dimensions against 200 x 200 units. Its two GPU variants take one
+sample at a time, so that some samples are enough to time them. The peer is a matrix product and an argmin, which holds
+all scores and does not promise the right unit.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+from benchmarking import Bench
+from edge_sweeps import KERNELS
+
+from gpuops import Grid, best_matching_units, fixed_point, from_fixed_point, smooth, unit_sums
+from gpuops._cuda import Program
+
+CONVENTION = (
+    "samples x units x dimensions (x epochs) per second; wall seconds with launches, device synchronized, samples and "
+    "codebook resident; training counts its last pass, which labels the samples, too"
+)
+ARTICLE = (10_000, 40_000, 12)
+THREADS = 256  # as in som_partial_minima.cu
+ONE_BY_ONE = 100  # samples for the article's variants
+CHECKED = 100  # samples whose units are found again in float64
+SEED = 1
+
+NODE_BY_NODE = Program("som_node_by_node.cu", ("node_distances", "least_distance"), folder=KERNELS)
+PARTIAL_MINIMA = Program("som_partial_minima.cu", ("partial_minima", "least_minimum"), folder=KERNELS)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
+
+
+def run(bench: Bench, args: argparse.Namespace) -> None:
+    n, m, d = ARTICLE
+    for metric in ("euclidean", "taxicab", "cosine"):
+        time_search(bench, "article", n, m, d, metric)
+    time_product(bench, n, m, d)
+    if bench.gpu:
+        time_one_by_one(bench, m, d)
+    for dimensions in (12, 34, 60, 128):
+        time_search(bench, "rate", 200_000 if bench.gpu else 2_000, m, dimensions, "euclidean")
+    for samples, dimensions, side in [(480_000, 34, 30), (5_000_000, 60, 200)] if bench.gpu else [(20_000, 34, 30)]:
+        time_training(bench, samples, dimensions, side)
+
+
+def time_search(bench: Bench, title: str, n: int, m: int, d: int, metric: str) -> None:
+    samples, codebook = _random(bench, n, d, 0), _random(bench, m, d, 1)
+    units, _ = best_matching_units(samples, codebook, metric)
+    _check(bench, samples[:CHECKED], codebook, units[:CHECKED], metric)
+    seconds = [bench.seconds(lambda: best_matching_units(samples, codebook, metric)) for _ in range(bench.repeats)]
+    _record(bench, f"{title}, {metric}, {n} x {d}, {m} units", seconds, n * m * d)
+
+
+def time_product(bench: Bench, n: int, m: int, d: int) -> None:
+    samples, codebook, xp = _random(bench, n, d, 0), _random(bench, m, d, 1), bench.xp
+
+    def nearest() -> Any:
+        scores = samples @ (-2 * codebook.T)
+        scores += (codebook * codebook).sum(axis=1)
+        return xp.argmin(scores, axis=1)
+
+    right = float((nearest() == best_matching_units(samples, codebook)[0]).mean())
+    seconds = [bench.seconds(nearest) for _ in range(bench.repeats)]
+    _record(
+        bench, f"matrix product and argmin, {n} x {d}, {m} units", seconds, n * m * d, f"{right:.4%} of the units equal"
+    )
+
+
+def time_one_by_one(bench: Bench, m: int, d: int) -> None:
+    """The two variants of the article, in float64."""
+    xp, blocks = bench.xp, -(-ARTICLE[1] // THREADS)
+    samples, codebook = (
+        _random(bench, *shape, seed).astype("float64") for shape, seed in (((ONE_BY_ONE, d), 0), ((m, d), 1))
+    )
+    expected, _ = best_matching_units(samples, codebook)
+    units, distances, minima = xp.empty(ONE_BY_ONE, "int32"), xp.empty(m), xp.empty(blocks)
+    nearest = xp.empty(blocks, "int32")
+    sizes = np.int32(m), np.int32(d)
+
+    def node_by_node() -> None:
+        for i in range(ONE_BY_ONE):
+            NODE_BY_NODE.function("node_distances")((blocks,), (THREADS,), (distances, samples[i], codebook, *sizes))
+            NODE_BY_NODE.function("least_distance")((1,), (1,), (units[i:], distances, sizes[0]))
+
+    def partial_minima() -> None:
+        for i in range(ONE_BY_ONE):
+            arguments = (minima, nearest, samples[i], codebook, *sizes)
+            PARTIAL_MINIMA.function("partial_minima")((blocks,), (THREADS,), arguments)
+            PARTIAL_MINIMA.function("least_minimum")((1,), (1,), (units[i:], minima, nearest, np.int32(blocks)))
+
+    for title, variant in (("node by node", node_by_node), ("partial minima", partial_minima)):
+        variant()
+        assert bool((units == expected).all()), f"{title} is wrong"
+        seconds = [bench.seconds(variant) for _ in range(bench.repeats)]
+        _record(bench, f"{title}, {ONE_BY_ONE} x {d}, {m} units", seconds, ONE_BY_ONE * m * d)
+
+
+def time_training(bench: Bench, n: int, d: int, side: int, epochs: int = 10) -> None:
+    """Batch training on one device, from the first samples as the codebook; then the units of all samples."""
+    samples, grid, scale = _random(bench, n, d, 0), Grid(side, side), fixed_point(n, 1.0)
+    codebook = samples[: side * side].copy()
+
+    def train() -> Any:
+        weights = codebook
+        for sigma in np.geomspace(side / 2, 0.5, epochs):
+            units, _ = best_matching_units(samples, weights)
+            sums, counts = from_fixed_point(*unit_sums(samples, units, side * side, scale=scale), scale)
+            weights = smooth(sums, counts, weights, grid, sigma)
+        return weights, best_matching_units(samples, weights)[0]
+
+    weights, units = train()
+    _check(bench, samples[:CHECKED], weights, units[:CHECKED], "euclidean")
+    seconds = [bench.seconds(train) for _ in range(3)]
+    _record(
+        bench, f"training, {n} x {d}, {side} x {side} units, {epochs} epochs", seconds, n * side**2 * d * (epochs + 1)
+    )
+
+
+def _random(bench: Bench, n: int, d: int, seed: int) -> Any:
+    rng = bench.xp.random.default_rng(SEED + seed)
+    return rng.random((n, d), dtype="float32")
+
+
+def _check(bench: Bench, samples: Any, codebook: Any, units: Any, metric: str) -> None:
+    """The units are those of the least distances in float64, added up in the order of the dimensions."""
+    xp = bench.xp
+    x, w = samples.astype("float64"), codebook.astype("float64")
+    totals = [xp.zeros((len(x), len(w))) for _ in range(3)]
+    for k in range(x.shape[1]):
+        a, b = x[:, k, None], w[None, :, k]
+        difference = a - b
+        terms = (
+            (a * b, a * a + 0 * b, b * b + 0 * a)
+            if metric == "cosine"
+            else (difference**2 if metric == "euclidean" else abs(difference),)
+        )
+        for total, term in zip(totals, terms, strict=False):
+            total += term
+    distances = totals[0]
+    if metric == "cosine":
+        distances = xp.maximum(1 - totals[0] / (xp.sqrt(totals[1]) * xp.sqrt(totals[2])), 0)
+    assert bool((distances.argmin(axis=1) == units).all()), f"best matching units ({metric}) are wrong"
+
+
+def _record(bench: Bench, case: str, seconds: list[float], work: int, verified: str | None = None) -> None:
+    median = sorted(seconds)[len(seconds) // 2]
+    bench.record(
+        case,
+        seconds,
+        verified=verified or f"{CHECKED} samples equal float64",
+        rate_of=(work / median, "sample-unit-dimensions"),
+    )
