@@ -1,3 +1,9 @@
+import importlib.util
+import itertools
+import os
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -5,6 +11,9 @@ from hypothesis import settings
 # Speed is not what tests are for: the first example of many compiles something.
 settings.register_profile("tilepath", deadline=None)
 settings.load_profile("tilepath")
+
+SHIM = Path(__file__).parent / "gpuops" / "host_shim" / "cupy.py"
+DEVICES = itertools.count(1000, 1000)
 
 
 @pytest.fixture(params=["numpy", pytest.param("cupy", marks=pytest.mark.gpu)])
@@ -16,3 +25,21 @@ def xp(request):
     if not cupy.cuda.is_available():
         pytest.skip("no GPU")
     return cupy
+
+
+@pytest.fixture(scope="module")
+def host_shim(tmp_path_factory):
+    """host_shim/cupy.py in CuPy's place, with devices of which gpuops remembers nothing."""
+    spec = importlib.util.spec_from_file_location("cupy", SHIM)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "cupy", module)
+        spec.loader.exec_module(module)
+        if not module.COMPILER:
+            pytest.skip("no C++ compiler: install g++")
+        folder = tmp_path_factory.getbasetemp()
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            folder = folder.parent  # the processes of a test run share what they compile
+        module.RawModule.build = folder / "host_shim"
+        module.start(device=next(DEVICES))
+        yield module

@@ -4,10 +4,7 @@ Results are compared bit for bit with the CPU half, which test_som.py compares w
 add exactly; so what tests here is where operands and results lie, not how far real ones are off.
 """
 
-import importlib.util
 import re
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,18 +20,9 @@ dtypes = pytest.mark.parametrize("dtype", ["float32", "float64"])
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cupy(tmp_path_factory):
-    """host_shim/cupy.py in CuPy's place."""
-    spec = importlib.util.spec_from_file_location("cupy", Path(__file__).parent / "host_shim" / "cupy.py")
-    module = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "cupy", module)
-        spec.loader.exec_module(module)
-        if not module.COMPILER:
-            pytest.skip("no C++ compiler: install g++")
-        module.RawModule.build = tmp_path_factory.mktemp("som_on_host")
-        module.start()
-        yield module
+def cupy(host_shim):
+    host_shim.start()
+    return host_shim
 
 
 @pytest.fixture(params=["euclidean", "euclidean, tensor cores", "taxicab", "cosine, tensor cores"])

@@ -3,11 +3,8 @@
 Distances are compared bit for bit with a Bellman-Ford in NumPy, over a layout of the graph written down here.
 """
 
-import importlib.util
 import re
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,18 +27,10 @@ SMALL = {"THREADS": 64, "PIECE": 32, "THIN": 256}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cupy(tmp_path_factory):
-    """host_shim/cupy.py in CuPy's place."""
-    spec = importlib.util.spec_from_file_location("cupy", Path(__file__).parent / "host_shim" / "cupy.py")
-    module = importlib.util.module_from_spec(spec)
+def cupy(host_shim):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "cupy", module)
-        spec.loader.exec_module(module)
-        if not module.COMPILER:
-            pytest.skip("no C++ compiler: install g++")
-        module.RawModule.build = tmp_path_factory.mktemp("sssp_on_host")
         # There are fifteen programs, and little for each to do.
-        patch.setattr(module, "FLAGS", ("-O0", *module.FLAGS[1:]))
+        patch.setattr(host_shim, "FLAGS", ("-O0", *host_shim.FLAGS[1:]))
         for key, program in _sssp_cuda._PROGRAMS.items():
             macros = dict(macro.split("=") for macro in program.macros) | SMALL
             if "search_batch" in program.entries:
@@ -54,8 +43,8 @@ def cupy(tmp_path_factory):
         patch.setattr(_sssp_cuda, "_PIECE", SMALL["PIECE"])
         patch.setattr(_sssp_cuda, "_LEAST_PILE", 8)
         patch.setattr(_sssp_cuda, "_HUB", 3)
-        module.start(0, 2)
-        yield module
+        host_shim.start(0, 2)
+        yield host_shim
 
 
 # --- Graphs ---------------------------------------------------------------------------------------------------------

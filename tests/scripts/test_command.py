@@ -5,26 +5,42 @@ import sys
 
 import pytest
 
+from pipelines.cli import main
+
 ROME = "scripts/data/rome99.gr"
 SQUARE = "p sp 4 5\na 1 2 5\na 2 3 5\na 3 4 5\na 4 1 5\na 1 3 7\n"
 
 
 @pytest.fixture
-def tilepath(tmp_path):
-    def call(*arguments, code=0):
-        run = [sys.executable, "-c", "from pipelines.cli import main; main()", *map(str, arguments)]
-        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-        assert done.returncode == code, done.stderr
-        assert "Traceback" not in done.stderr
-        return done.stdout if code == 0 else done.stderr
+def tilepath(tmp_path, monkeypatch, capfd):
+    """Run the command in this process, which saves its imports, or in one of its own; what it prints, or the error."""
+
+    def call(*arguments, code=0, process=False):
+        if process:
+            run = [sys.executable, "-c", "from pipelines.cli import main; main()", *map(str, arguments)]
+            done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+            status, out, err = done.returncode, done.stdout, done.stderr
+        else:
+            monkeypatch.chdir(tmp_path)
+            monkeypatch.setattr(sys, "argv", ["tilepath", *map(str, arguments)])
+            capfd.readouterr()
+            status = 0
+            try:
+                main()
+            except SystemExit as stop:
+                status = stop.code
+            out, err = capfd.readouterr()
+        assert status == code, err
+        assert "Traceback" not in err
+        return out if code == 0 else err
 
     (tmp_path / "square.gr").write_text(SQUARE)
     return call
 
 
 def test_from_a_file_to_a_route(tilepath, tmp_path):
-    assert "4 vertices, 5 arcs" in tilepath("import", "square.gr", "g.zarr", "--unit", "km")
-    out = tilepath("apsp", "g.zarr", "d.zarr", "--device", "cpu", "--verify")
+    assert "4 vertices, 5 arcs" in tilepath("import", "square.gr", "g.zarr", "--unit", "km", process=True)
+    out = tilepath("apsp", "g.zarr", "d.zarr", "--device", "cpu", "--verify", process=True)
     assert "4 x 4 int32 distances" in out
     assert "verified" in out
     assert tilepath("path", "d.zarr", "1", "4").splitlines() == ["1 -> 4: 12 km over 2 arcs", "1 -> 3 -> 4"]
@@ -50,6 +66,6 @@ def test_mistakes_are_one_line_with_the_cure(tilepath, tmp_path):
     assert "no vertex '9'" in tilepath("apsp", "g.zarr", "d.zarr", "--source", "9", code=1)
     (tmp_path / "cycle.gr").write_text("p sp 2 2\na 1 2 5\na 2 1 -6\n")
     tilepath("import", "cycle.gr", "c.zarr")
-    assert "1 -> 2 -> 1 weighs -1" in tilepath("apsp", "c.zarr", "d.zarr", "--device", "cpu", code=1)
+    assert "1 -> 2 -> 1 weighs -1" in tilepath("apsp", "c.zarr", "d.zarr", "--device", "cpu", code=1, process=True)
     assert not (tmp_path / "d.zarr").exists()
     assert "distances/1" in tilepath("path", "g.zarr", "1", "2", code=1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -42,9 +43,10 @@ _state = SimpleNamespace(device=1000, seed=0, multiprocessors=1)
 launched: set[tuple[str, tuple[str, ...], str]] = set()  # since `start`: code, options, entry
 
 
-def start(seed=0, multiprocessors=1):
+def start(seed=0, multiprocessors=1, device=None):
     """From here on it is another device, of which gpuops remembers nothing, and threads take turns by this seed."""
-    _state.device, _state.seed, _state.multiprocessors = _state.device + 1, seed, multiprocessors
+    _state.device = _state.device + 1 if device is None else device
+    _state.seed, _state.multiprocessors = seed, multiprocessors
     launched.clear()
 
 
@@ -149,7 +151,7 @@ class RawModule:
         entries = re.findall(r'extern "C" __global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(', code)
         text = f'#include "{HEADER}"\nnamespace {{\n{on_host(code)}\n}}\n'
         text += "".join(f"HOST_ENTRY({entry})\n" for entry in entries)
-        key = hashlib.sha256("\0".join((text, *options)).encode()).hexdigest()
+        key = hashlib.sha256("\0".join((text, HEADER.read_text(), *FLAGS, *options)).encode()).hexdigest()
         if key not in _libraries:
             _libraries[key] = ctypes.CDLL(_compile(text, options, self.build / key))
         self.library = _libraries[key]
@@ -187,12 +189,20 @@ class RawKernel:
 
 
 def _compile(text, options, path):
-    path.with_suffix(".cc").write_text(text)
-    command = [COMPILER, *FLAGS, *options, "-o", path.with_suffix(".so"), path.with_suffix(".cc")]
+    library = path.with_suffix(".so")
+    if library.exists():
+        return library
+    path.parent.mkdir(exist_ok=True)
+    # Another process may be compiling the same.
+    mine = path.with_name(f"{path.name}.{os.getpid()}")
+    source, compiled = mine.with_suffix(".cc"), mine.with_suffix(".so")
+    source.write_text(text)
+    command = [COMPILER, *FLAGS, *options, "-o", compiled, source]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"the compiler refuses a kernel; what of CUDA it misses belongs into cuda.h\n{done.stderr}")
-    return path.with_suffix(".so")
+    os.replace(compiled, library)
+    return library
 
 
 # --- What the C++ compiler cannot take as it is ---------------------------------------------------------------------
