@@ -14,8 +14,8 @@ _ROWS = 4  # of a product that a thread of `mix` computes
 _ENOUGH_THREADS = 1 << 18
 
 _SUMS = {
-    "float32": Program("som_update.cu", ("accumulate",), ("FLOAT=float",)),
-    "float64": Program("som_update.cu", ("accumulate", "mix"), ("FLOAT=double",)),
+    "float32": Program("som_update.cu", ("accumulate", "means"), ("FLOAT=float",)),
+    "float64": Program("som_update.cu", ("accumulate", "mix", "means"), ("FLOAT=double",)),
 }
 
 
@@ -42,16 +42,32 @@ def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool
     return sums, counts if missing else counts[:, 0], 2**62 - first if first else None
 
 
-def mix(h: np.ndarray, values: Any, start: Any) -> Any:
-    """start[b, i, :] + sum over j, in order, of h[i, j] values[b, j, :]; all float64, (b, i or j, c); h in NumPy."""
+def mix(h: np.ndarray, values: Any, start: Any = None) -> Any:
+    """start[b, i, :] (or 0) + sum over j, in order, of h[i, j] values[b, j, :]; float64, (b, i or j, c); h in NumPy."""
     import cupy
 
     with values.device:
-        result, values = start.copy(order="C"), cupy.ascontiguousarray(values)
+        values = cupy.ascontiguousarray(values)
+        batch, depth, width = values.shape
+        rows = len(h)
+        result = cupy.empty((batch, rows, width), np.float64) if start is None else start.copy(order="C")
         if result.size:
-            batch, rows, width = result.shape
             grid = (math.ceil(width / _THREADS), math.ceil(rows / _ROWS), batch)
             factors = cupy.asarray(np.ascontiguousarray(h, np.float64))
-            sizes = map(np.int32, (rows, h.shape[1], width))
+            sizes = map(np.int32, (rows, depth, width, start is not None))
             _SUMS["float64"].function("mix")(grid, (_THREADS,), (result, factors, values, *sizes))
+    return result
+
+
+def means(mixed: Any, codebook: Any, least: float) -> Any:
+    """The first d columns of `mixed` (M, d + 1 or 2 d) by the others, or `codebook` where these are `least` or less."""
+    import cupy
+
+    with codebook.device:
+        result, known = cupy.empty(codebook.shape, codebook.dtype), cupy.ascontiguousarray(codebook)
+        if result.size:
+            d = codebook.shape[1]
+            sizes = np.int64(result.size), np.int32(d), np.int32(mixed.shape[1]), np.float64(least)
+            function = _SUMS[codebook.dtype.name].function("means")
+            function((math.ceil(result.size / _THREADS),), (_THREADS,), (result, mixed, known, *sizes))
     return result

@@ -72,11 +72,14 @@ def _accumulate(
     return -1
 
 
-def mix(h: np.ndarray, values: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """start[b, i, :] + sum over j, in order, of h[i, j] values[b, j, :]; all float64, (b, i or j, c)."""
-    result = np.array(start, np.float64, order="C")
+def mix(h: np.ndarray, values: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+    """start[b, i, :] (or 0) + sum over j, in order, of h[i, j] values[b, j, :]; all float64, (b, i or j, c)."""
     values = np.ascontiguousarray(values)
     h = np.ascontiguousarray(h, np.float64)
+    if start is None:
+        result = np.zeros((values.shape[0], h.shape[0], values.shape[2]))
+    else:
+        result = np.array(start, np.float64, order="C")
     pieces = [
         (b, i, c)
         for b in range(result.shape[0])
@@ -126,6 +129,15 @@ def _mix(h, values, result, pieces):
                 out1[c] = (((out1[c] + b0 * x0) + b1 * x1) + b2 * x2) + b3 * x3
                 out2[c] = (((out2[c] + c0 * x0) + c1 * x1) + c2 * x2) + c3 * x3
                 out3[c] = (((out3[c] + d0 * x0) + d1 * x1) + d2 * x2) + d3 * x3
+
+
+def means(mixed: np.ndarray, codebook: np.ndarray, least: float) -> np.ndarray:
+    """The first d columns of `mixed` (M, d + 1 or 2 d) by the others, or `codebook` where these are `least` or less."""
+    d = codebook.shape[1]
+    numerators, denominators = mixed[:, :d], mixed[:, d:]
+    reached = denominators > least
+    quotients = numerators / np.where(reached, denominators, 1.0)
+    return np.where(reached, quotients, codebook).astype(codebook.dtype)
 
 
 def learn(

@@ -120,7 +120,7 @@ def unit_sums(
 
 def from_fixed_point(sums: Any, counts: Any, scale: FixedPoint) -> tuple[Any, Any]:
     """Sums and counts in float64, from `unit_sums` with a scale."""
-    return sums.astype(np.float64) / scale.sums, counts.astype(np.float64) / scale.counts
+    return sums * (1 / scale.sums), counts * (1 / scale.counts)  # powers of two: exact
 
 
 def _scale_for(samples: Any, weights: Any) -> FixedPoint:
@@ -159,42 +159,40 @@ def smooth(sums: Any, counts: Any, codebook: Any, grid: Grid, sigma: float, kern
         )
     if counts.shape not in (sums.shape, sums.shape[:1]):
         raise ValueError(f"counts has shape {counts.shape}; with sums {sums.shape} pass that, or one for each unit")
-    numerators = spread(sums, grid, sigma, kernel)
-    denominators = spread(counts.reshape(len(counts), -1), grid, sigma, kernel)
-    reached = denominators > _LEAST_DENOMINATOR
-    means = numerators / _choose(reached, denominators, 1.0)
-    return _choose(reached, means, codebook).astype(codebook.dtype)
+    both = _library(sums).concatenate([sums, counts.reshape(len(counts), -1)], axis=1)
+    half = _som_update_cuda if is_cupy(sums) else _som_update_numba
+    return half.means(spread(both, grid, sigma, kernel), codebook, _LEAST_DENOMINATOR)
 
 
 def spread(values: Any, grid: Grid, sigma: float, kernel: str) -> Any:
     """sum over j of h_ij values_j, (M, c) float64: every sum in the same order of j, whatever the device."""
     mix = _som_update_cuda.mix if is_cupy(values) else _som_update_numba.mix
-    by_row = values.astype(np.float64).reshape(grid.rows, grid.columns, -1)
+    by_row = values.astype(np.float64, copy=False).reshape(grid.rows, grid.columns, -1)
     if grid.hexagonal and kernel in ("bubble", "linear"):
         result = _spread_by_row_distance(mix, by_row, grid, sigma, kernel)
-    else:
+    elif grid.hexagonal and grid.rows > 1:
         result = _zeros_like(by_row)
         for f, g in separable(kernel, sigma):
-            _add_separable(mix, by_row, grid, f, g, result)
+            _add_hexagonal(mix, by_row, grid, f, g, result)
+    else:
+        result = None
+        for f, g in separable(kernel, sigma):
+            along = mix(f(grid.column_offsets(0) / 2), by_row)
+            result = mix(g(grid.row_offsets() * grid.row_height), along.reshape(1, grid.rows, -1), result)
     return result.reshape(grid.units, -1)
 
 
-def _add_separable(mix: Any, values: Any, grid: Grid, f: Any, g: Any, result: Any) -> None:
-    """result += sum over j of f(x) g(y) values_j: along rows, then across.
-
-    In a hexagonal grid what a row gives to even rows differs from what odd rows get.
-    """
-    parities = (0, 1) if grid.hexagonal and grid.rows > 1 else (0,)
-    step = len(parities)
+def _add_hexagonal(mix: Any, values: Any, grid: Grid, f: Any, g: Any, result: Any) -> None:
+    """result += sum over j of f(x) g(y) values_j: along rows, then across; even and odd rows get different sums."""
     down = g(grid.row_offsets() * grid.row_height)
-    for parity in parities:
+    for parity in 0, 1:
         along = _zeros_like(values)
-        for other in parities:
+        for other in 0, 1:
             x = grid.column_offsets(parity - other) / 2
-            along[other::step] = mix(f(x), values[other::step], along[other::step])
-        target = result[parity::step].reshape(1, -1, along[0].size)
-        mixed = mix(down[parity::step], along.reshape(1, grid.rows, -1), target)
-        result[parity::step] = mixed.reshape(result[parity::step].shape)
+            along[other::2] = mix(f(x), values[other::2])
+        target = result[parity::2].reshape(1, -1, along[0].size)
+        mixed = mix(down[parity::2], along.reshape(1, grid.rows, -1), target)
+        result[parity::2] = mixed.reshape(result[parity::2].shape)
 
 
 def _spread_by_row_distance(mix: Any, values: Any, grid: Grid, sigma: float, kernel: str) -> Any:
@@ -273,24 +271,20 @@ def train_online(
     )
 
 
-def _beside(values: Any, indices: np.ndarray) -> Any:
-    """Indices on the device of the values."""
+def _library(values: Any) -> Any:
     if is_cupy(values):
         import cupy
 
-        return cupy.asarray(indices)
-    return indices
+        return cupy
+    return np
+
+
+def _beside(values: Any, indices: np.ndarray) -> Any:
+    """Indices on the device of the values."""
+    return _library(values).asarray(indices)
 
 
 def _zeros_like(values: Any) -> Any:
     zeros = values.copy()
     zeros[...] = 0
     return zeros
-
-
-def _choose(condition: Any, x: Any, y: Any) -> Any:
-    if is_cupy(condition):
-        import cupy
-
-        return cupy.where(condition, x, y)
-    return np.where(condition, x, y)

@@ -142,16 +142,11 @@ extern "C" __global__ void pack_samples(float* features, double* norms, double* 
     const bool inside = i < n;
     double factor = scale_of(state), square = 0, norm = 0;
     bool finite = true, empty = true;
-    for (int k = 0; k < d; ++k) {
-        const double x = inside ? (double)row[k * column_stride] : 0;
-        if (missing && x != x) continue;
-        empty = false;
-        finite = finite && usable(x);
-        if (METRIC == COSINE) square = __dadd_rn(square, __dmul_rn(x, x));
-    }
-    if (!finite) report(state->faults, first + i, NOT_FINITE);
-    if (finite && empty) report(state->faults, first + i, NOTHING_PRESENT);
     if (METRIC == COSINE) {
+        for (int k = 0; k < d; ++k) {
+            const double x = inside ? (double)row[k * column_stride] : 0;
+            if (!missing || x == x) square = __dadd_rn(square, __dmul_rn(x, x));
+        }
         const double length = sqrt(square);
         lengths[i] = length;
         factor = length > 0 ? factor / length : 0;
@@ -161,6 +156,8 @@ extern "C" __global__ void pack_samples(float* features, double* norms, double* 
     for (int k = 0; k < d; ++k) {
         double x = inside ? (double)row[k * column_stride] : 0;
         const bool there = !missing || x == x;
+        empty = empty && !there;
+        finite = finite && (!there || usable(x));
         x = there && inside ? (x - centre[k]) * factor : 0;
         norm += DOTS ? x * x : fabs(x);
         screened = screened && fabs(x) <= LARGEST_SAMPLE;
@@ -170,6 +167,8 @@ extern "C" __global__ void pack_samples(float* features, double* norms, double* 
     for (int k = missing && METRIC == EUCLIDEAN ? 2 * d : d; k < depth; ++k) features[k * PANEL] = 0;
     for (int k = depth + d; k < rows; ++k) features[k * PANEL] = 0;
     norms[i] = !screened ? infinite() : DOTS ? sqrt(norm) : norm;
+    if (!finite) report(state->faults, first + i, NOT_FINITE);
+    if (finite && empty) report(state->faults, first + i, NOTHING_PRESENT);
 }
 
 // A unit and its distance (euclidean: the square of it).
@@ -210,9 +209,12 @@ extern "C" __global__ void decide(int* units, FLOAT* distances, const float* lea
                                   long long column_stride, long long first, long long n, const FLOAT* exact,
                                   const double* unit_lengths, const double* tile_norms, long long m, int tiles, int d,
                                   int top, int missing, double kappa, double rounding, double split, double tiny) {
+    // A warp's sample, 32 dimensions at a time: as double, for what is slow is to make one of a float.
+    __shared__ double staged[WARPS][32];
     const int lane = threadIdx.x % 32;
     const long long i = (long long)blockIdx.x * WARPS + threadIdx.x / 32;
     if (i >= n) return;
+    double* mine = staged[threadIdx.x / 32];
     const FLOAT* row = samples + (first + i) * row_stride;
     least += i * tiles;
     const double norm = sample_norms[i];
@@ -245,16 +247,22 @@ extern "C" __global__ void decide(int* units, FLOAT* distances, const float* lea
             const int t = base + __ffs((int)left) - 1;
             const FLOAT* column = exact + (long long)t * d * TILE + lane;
             double value[2] = {0, 0}, square[2] = {0, 0};
+            for (int from = 0; from < d; from += 32) {
+                const int count = min(32, d - from);
+                __syncwarp();
+                if (lane < count) mine[lane] = row[(from + lane) * column_stride];
+                __syncwarp();
 #pragma unroll 4
-            for (int k = 0; k < d; ++k) {
-                const double x = row[k * column_stride];
-                if (missing && x != x) continue;
-                for (int s = 0; s < 2; ++s) {
-                    const double w = column[k * TILE + s * 32];
-                    if (METRIC == EUCLIDEAN) value[s] = __dadd_rn(value[s], __dmul_rn(x - w, x - w));
-                    if (METRIC == TAXICAB) value[s] = __dadd_rn(value[s], fabs(x - w));
-                    if (METRIC == COSINE) value[s] = __dadd_rn(value[s], __dmul_rn(x, w));
-                    if (METRIC == COSINE && missing) square[s] = __dadd_rn(square[s], __dmul_rn(w, w));
+                for (int k = 0; k < count; ++k) {
+                    const double x = mine[k];
+                    if (missing && x != x) continue;
+                    for (int s = 0; s < 2; ++s) {
+                        const double w = column[(from + k) * TILE + s * 32];
+                        if (METRIC == EUCLIDEAN) value[s] = __dadd_rn(value[s], __dmul_rn(x - w, x - w));
+                        if (METRIC == TAXICAB) value[s] = __dadd_rn(value[s], fabs(x - w));
+                        if (METRIC == COSINE) value[s] = __dadd_rn(value[s], __dmul_rn(x, w));
+                        if (METRIC == COSINE && missing) square[s] = __dadd_rn(square[s], __dmul_rn(w, w));
+                    }
                 }
             }
             for (int s = 0; s < 2; ++s) {

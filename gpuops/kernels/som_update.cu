@@ -47,16 +47,17 @@ extern "C" __global__ void accumulate(unsigned long long* sums, unsigned long lo
     flush();
 }
 
-// result (batch, rows, width) += h (rows, depth) values (batch, depth, width), over depth in order.
+// result (batch, rows, width) (+)= h (rows, depth) values (batch, depth, width), over depth in order; += if `add`.
 // Launch: grid (width / threads, rows / ROWS, batch), each rounded up.
-extern "C" __global__ void mix(double* result, const double* h, const double* values, int rows, int depth, int width) {
+extern "C" __global__ void mix(double* result, const double* h, const double* values, int rows, int depth, int width,
+                               int add) {
     const int c = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * ROWS;
     if (c >= width) return;
     result += ((long long)blockIdx.z * rows + row) * width + c;
     values += (long long)blockIdx.z * depth * width + c;
     double sums[ROWS];
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) sums[r] = row + r < rows ? result[(long long)r * width] : 0;
+    for (int r = 0; r < ROWS; ++r) sums[r] = add && row + r < rows ? result[(long long)r * width] : 0;
     for (int j = 0; j < depth; ++j) {
         const double value = values[(long long)j * width];
 #pragma unroll
@@ -68,4 +69,16 @@ extern "C" __global__ void mix(double* result, const double* h, const double* va
     for (int r = 0; r < ROWS; ++r) {
         if (row + r < rows) result[(long long)r * width] = sums[r];
     }
+}
+
+// result (size / d, d): numerators over denominators, or the codebook where these do not exceed `least`.
+// mixed (size / d, width): d numerators, then one denominator for all or d. Launch: a thread per entry.
+extern "C" __global__ void means(FLOAT* result, const double* mixed, const FLOAT* codebook, long long size, int d,
+                                 int width, double least) {
+    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= size) return;
+    const int k = (int)(i % d);
+    const double* row = mixed + i / d * width;
+    const double denominator = row[width == 2 * d ? d + k : d];
+    result[i] = denominator > least ? (FLOAT)(row[k] / denominator) : codebook[i];
 }

@@ -122,6 +122,10 @@ def arange(stop, dtype):
     return asarray(np.arange(stop, dtype=dtype))
 
 
+def concatenate(arrays, axis=0):
+    return asarray(np.concatenate(arrays, axis))
+
+
 def where(condition, x, y):
     return asarray(np.where(condition, x, y))
 
