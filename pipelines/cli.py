@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from pipelines.cli_som import som_commands
+
 CLUSTER_OPTIONS = (
     click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", help="Where to compute."),
     click.option("--workers", type=click.IntRange(min=1), help="Workers to start, or to wait for."),
@@ -47,7 +49,7 @@ def main() -> None:
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="tilepath")
 def tilepath() -> None:
-    """Shortest paths over Zarr, on a laptop or on many GPUs."""
+    """Shortest paths and self-organizing maps over Zarr, on a laptop or on many GPUs."""
 
 
 @tilepath.command("import")
@@ -74,6 +76,7 @@ def import_file(file: str, store: str, **options: Any) -> None:
     file may be larger than memory.
     """
     from pipelines.formats import import_graph
+    from pipelines.store_info import describe_graph
 
     options["format"] = options.pop("file_format")
     options["directed"] = False if options.pop("undirected") else None
@@ -82,7 +85,7 @@ def import_file(file: str, store: str, **options: Any) -> None:
     if options["memory"] is not None:
         options["memory"] <<= 20
     given = {name: value for name, value in options.items() if value is not None}
-    click.echo(_describe_graph(import_graph(file, store, **given)))
+    click.echo(describe_graph(import_graph(file, store, **given)))
 
 
 @tilepath.command("generate")
@@ -125,6 +128,7 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
     be larger than memory.
     """
     from pipelines.generators import generate, synthetic_graph
+    from pipelines.store_info import describe_graph
 
     stored: dict[str, Any] = {name: options.pop(name) for name in ("simplify", "overwrite", "memory")}
     if stored["memory"] is not None:
@@ -134,7 +138,7 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
     options["scrambled"] = False if options.pop("unscrambled") else None
     del options["quadrants"]
     given = {name: value for name, value in options.items() if value is not None}
-    click.echo(_describe_graph(generate(synthetic_graph(kind, **given), store, progress=True, **stored)))
+    click.echo(describe_graph(generate(synthetic_graph(kind, **given), store, progress=True, **stored)))
 
 
 @tilepath.command()
@@ -192,6 +196,7 @@ def sssp(
     Vertices go by label or index. Weights may be negative.
     """
     from pipelines.sssp import single_source_shortest_paths
+    from pipelines.store_info import describe_paths
     from pipelines.stores import open_graph, store_bytes
 
     cluster = {name: options.pop(name) for name in _CLUSTER_NAMES}
@@ -201,7 +206,7 @@ def sssp(
     with _client(cluster) as client:
         paths = single_source_shortest_paths(client, opened, out, chosen, targets=wanted, progress=True, **options)
     checked = ", verified" if options["verify"] else ""
-    click.echo(f"{_describe_paths(paths)}, {_size(store_bytes(out))}{checked}")
+    click.echo(f"{describe_paths(paths)}, {_size(store_bytes(out))}{checked}")
 
 
 @tilepath.command()
@@ -261,34 +266,10 @@ def stats(store: str, out: str | None) -> None:
 @click.option("--verify", is_flag=True, help="Reread everything and compare with what was recorded.")
 def info(store: str, verify: bool) -> None:
     """Print what STORE is, its size and its progress."""
-    from pipelines.stores import open_distances, open_graph, open_paths, store_bytes, store_schema
-    from pipelines.stores.distances import progress
-    from pipelines.stores.paths import progress_of_paths
+    from pipelines.store_info import store_info
 
-    schema = store_schema(store)
-    opened: Any = None
-    if schema == "graph/1":
-        opened = open_graph(store)
-        click.echo(_describe_graph(opened))
-    elif schema == "paths/1":
-        done, total = progress_of_paths(store)
-        if done == total:
-            opened = open_paths(store)
-            click.echo(f"{_describe_paths(opened)} of {opened.graph_path}")
-        else:
-            click.echo(f"{store}: unfinished paths, {done:,} of {total:,} rows are done; go on with --resume")
-    else:
-        done, total = progress(store)
-        if done == total:
-            opened = open_distances(store)
-            rows, columns = opened.shape
-            click.echo(f"{store}: {rows:,} x {columns:,} {opened.dtype} distances of {opened.graph_path}")
-        else:
-            click.echo(f"{store}: unfinished distances, committed at stage {done} of {total}; go on with --resume")
-    click.echo(f"{_size(store_bytes(store))} on disk, schema {schema}")
-    if verify and opened is not None:
-        opened.verify()
-        click.echo("verified: every chunk is there and matches what was recorded")
+    for line in store_info(store, verify):
+        click.echo(line)
 
 
 @tilepath.command()
@@ -333,37 +314,6 @@ def _client(options: dict[str, Any]) -> Iterator[Any]:
         yield client
 
 
-def _describe_graph(graph: Any) -> str:
-    kind = "directed" if graph.directed else "undirected"
-    unit = f" {graph.weight_unit}" if graph.weight_unit else ""
-    closed = int((~graph.through()).sum())
-    parts = [
-        f"{graph.path}: {kind} graph, {graph.n:,} vertices, {graph.m:,} arcs",
-        f"weights {graph.weight_dtype} from {_number(graph.weight_min)} to {_number(graph.weight_max)}{unit}",
-    ]
-    if closed:
-        parts.append(f"{closed:,} vertices closed to through traffic")
-    extras = sorted(graph.optional - {"through"})
-    if extras:
-        parts.append(f"with {' and '.join(extras)}")
-    if graph.source:
-        parts.append(f"from {graph.source}")
-    return "; ".join(parts)
-
-
-def _describe_paths(paths: Any) -> str:
-    rows, columns = paths.shape
-    kept = " distances and predecessors" if paths.has_predecessors else " distances"
-    parts = [f"{paths.path}: {rows:,} x {columns:,} {paths.dtype}{kept}"]
-    if paths.together:
-        parts.append(f"from the nearest of {len(paths.sources):,} sources")
-    if paths.cutoff is not None:
-        parts.append(f"up to a distance of {_number(paths.cutoff)}")
-    if paths.targets is not None:
-        parts.append(f"as far as {len(paths.targets):,} target{'s' if len(paths.targets) > 1 else ''}")
-    return ", ".join(parts)
-
-
 def _echo_tree_path(store: str, source: str | None, target: str | None, graph: str | None) -> None:
     from pipelines.stores import open_paths
     from pipelines.tree_paths import tree_path
@@ -380,30 +330,33 @@ def _echo_tree_path(store: str, source: str | None, target: str | None, graph: s
 
 
 def _echo_path(graph: Any, vertices: tuple[int, ...], distance: float) -> None:
+    from pipelines.store_info import number
+
     labels = [graph.label(v) for v in vertices]
     unit = f" {graph.weight_unit}" if graph.weight_unit else ""
-    click.echo(f"{labels[0]} -> {labels[-1]}: {_number(distance)}{unit} over {len(labels) - 1} arcs")
+    click.echo(f"{labels[0]} -> {labels[-1]}: {number(distance)}{unit} over {len(labels) - 1} arcs")
     click.echo(" -> ".join(labels))
 
 
 def _echo_measures(found: Any, distances: Any) -> None:
+    from pipelines.store_info import number
+
     graph = distances.graph()
     unit = f" {graph.weight_unit}" if graph.weight_unit else ""
     lines = {
-        "diameter": f"{_number(found.diameter)}{unit}",
-        "radius": f"{_number(found.radius)}{unit}",
-        "mean distance": f"{_number(found.mean_distance)}{unit}",
+        "diameter": f"{number(found.diameter)}{unit}",
+        "radius": f"{number(found.radius)}{unit}",
+        "mean distance": f"{number(found.mean_distance)}{unit}",
         "unreachable pairs": f"{found.unreachable_pairs:,}",
     }
     for name, value in lines.items():
         click.echo(f"{name:18} {value}")
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
-
-
 def _size(count: int) -> str:
     from pipelines.progress import size
 
     return size(count)
+
+
+tilepath.add_command(som_commands(CLUSTER_OPTIONS, _client))

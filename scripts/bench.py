@@ -7,6 +7,7 @@
     scripts/bench.py sssp-table  sweeps of Bellman-Ford in four variants, as published, beside ours and SciPy
     scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each
     scripts/bench.py som         best matching units and epochs of self-organizing maps
+    scripts/bench.py som-training  epochs of the pipeline: one worker and all, resident and streamed
     scripts/bench.py limits      what this GPU can do at its present clock: relaxations per second, bandwidth
 
 scripts/bench.py SUITE --help shows the options of a suite. The records go to benchmarks/SUITE-DEVICE.json.
@@ -24,6 +25,7 @@ import bench_fw_table
 import bench_limits
 import bench_reduction
 import bench_som
+import bench_som_training
 import bench_sssp
 import bench_sssp_table
 import numpy as np
@@ -37,6 +39,7 @@ SUITES = {
     "sssp-table": bench_sssp_table,
     "reduction": bench_reduction,
     "som": bench_som,
+    "som-training": bench_som_training,
 }
 
 

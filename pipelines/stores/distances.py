@@ -193,7 +193,7 @@ class Run:
         with disk_errors(self.path):
             group = self._taken_over()
             done = stage == self.stages
-            group.attrs.update({"committed": {"slot": self.other_slot, "stage": stage}, "complete": done})
+            group.update_attributes({"committed": {"slot": self.other_slot, "stage": stage}, "complete": done})
             if done and self.slot is not None:
                 del group[self.slot]
             if done:
@@ -227,7 +227,7 @@ def create_distances(
         if sources is not None:
             array = group.create_array("sources", shape=(len(sources),), dtype="int64")
             array[:] = np.asarray(sources, dtype=np.int64)
-        group.attrs.update(
+        group.update_attributes(
             {
                 "schema": SCHEMA,
                 "n": graph.n,

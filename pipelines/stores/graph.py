@@ -292,7 +292,7 @@ class GraphWriter:
         if self._through is not None:
             digest.add("through", np.asarray(self._through, dtype=bool))
         empty = self.m == 0
-        self._group.attrs.update(
+        self._group.update_attributes(
             {
                 **self._attrs,
                 "weight_min": 0.0 if empty else self._weight_min,

@@ -170,7 +170,7 @@ class PathsRun:
                 raise StoreError(f"{self.path}: another run took this store over; stop one of the two")
             if done.all():
                 remove_leftovers(self.path)
-            group.attrs.update({"done": row_ranges(done), "complete": bool(done.all())})
+            group.update_attributes({"done": row_ranges(done), "complete": bool(done.all())})
 
     def discard(self) -> None:
         """Remove the store if no row of it is whole."""
@@ -218,7 +218,7 @@ def create_paths(
                 compressors=result_codecs(kind),
                 config={"write_empty_chunks": True},
             )
-        group.attrs.update(
+        group.update_attributes(
             {
                 "schema": SCHEMA,
                 "n": n,

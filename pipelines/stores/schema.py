@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import zarr
 import zarr.errors
+from zarr.buffer.cpu import NDBuffer
 from zarr.codecs import BloscCodec, Crc32cCodec
 
 CHUNK_BYTES = 4 << 20
@@ -94,6 +95,14 @@ def open_array(path: str, name: str, mode: str = "r") -> zarr.Array[Any]:
     Zarr does not keep `write_empty_chunks` with an array; without it, a chunk that equals the fill value is left out.
     """
     return zarr.open_array(os.path.join(path, name), mode=mode).with_config({"write_empty_chunks": True})
+
+
+def read_rows(array: zarr.Array[Any], start: int, stop: int, out: np.ndarray | None = None) -> np.ndarray:
+    """The rows from `start` to `stop` (excluded); into `out`, such as page-locked memory, without another copy."""
+    if out is None:
+        return np.asarray(array[start:stop])
+    array.get_basic_selection(slice(start, stop), out=NDBuffer.from_numpy_array(out))
+    return out
 
 
 @contextmanager

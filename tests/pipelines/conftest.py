@@ -1,10 +1,37 @@
-"""Small graphs and their distances, written as the pipeline writes them."""
+"""Clusters, and small graphs and their distances, written as the pipeline writes them."""
 
 import numpy as np
 import pytest
 
+from clusters import start
 from gpuops.numbers import outside_infinity
 from pipelines.stores import create_distances, open_distances, write_graph
+
+
+@pytest.fixture(scope="module")
+def client():
+    """One worker with all cores, in this process."""
+    with start(device="cpu") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def two():
+    with start(device="cpu", workers=2, processes=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def three():
+    with start(device="cpu", workers=3, processes=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def two_processes():
+    """Workers that a test may kill: they come back."""
+    with start(device="cpu", workers=2, processes=True) as client:
+        yield client
 
 
 @pytest.fixture
@@ -28,8 +55,8 @@ def solve(tmp_path_factory):
             folder / "distances", graph, dtype=dtype, chunk=chunk, stages=1, plan={}, sources=sources
         )
         run.make_slot(result=True)
-        for start in range(0, len(result), chunk):
-            run.write_rows(start, result[start : start + chunk])
+        for first in range(0, len(result), chunk):
+            run.write_rows(first, result[first : first + chunk])
         run.commit(1)
         return open_distances(folder / "distances"), graph
 

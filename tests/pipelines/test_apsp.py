@@ -23,18 +23,6 @@ from pipelines.stores import StoreError, open_distances, write_graph
 from pipelines.stores.distances import progress
 
 
-@pytest.fixture(scope="module")
-def client():
-    with start(device="cpu") as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def three():
-    with start(device="cpu", workers=3, processes=False) as client:
-        yield client
-
-
 def random_arcs(n, m, *, low=0, high=50, seed=0, undirected=False):
     """Random arcs as (tails, heads, weights), parallel arcs and loops among them."""
     rng = np.random.default_rng(seed)

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
-from clusters import start
 from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from pipelines import all_pairs_shortest_paths, cli, single_source_shortest_paths
@@ -33,30 +32,6 @@ from pipelines.stores.paths import progress_of_paths
 from pipelines.vertex_ranges import equal_ranges
 
 ROME = Path(__file__).parents[2] / "scripts" / "data" / "rome99.gr"
-
-
-@pytest.fixture(scope="module")
-def client():
-    with start(device="cpu") as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def two():
-    with start(device="cpu", workers=2, processes=False) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def three():
-    with start(device="cpu", workers=3, processes=False) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def two_processes():
-    with start(device="cpu", workers=2, processes=True) as client:
-        yield client
 
 
 # Cluster and options of the ways a search can be spread.

@@ -1,0 +1,228 @@
+"""Self-organizing maps from a samples store to a codebook store (T. Kohonen, 1990; learning in batches 1993).
+
+1. Deal the samples: every worker has a range of rows, resident if they fit, else read anew in each epoch.
+2. Make a first codebook (`pipelines.som_start`), or go on from one.
+3. Epoch: every worker gets the codebook, finds the best matching units of its samples and sums up the samples of each
+   unit; one of them adds the sums of all, and smooths them into the next codebook (`pipelines.som_epoch`).
+4. That worker writes the codebook, the driver records it: the commit. The next epoch is under way meanwhile.
+5. After the last epoch, hits and the quantization and topographic error of the result.
+
+Sums are of integers, so the codebook does not depend on how samples are cut and spread, to the last bit. A worker that
+is lost takes its sums with it; all begin again at the last commit, and end with the same codebook.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any
+
+import numpy as np
+from distributed import Client
+
+from gpuops.som import METRICS
+from gpuops.som_grid import Grid, check_neighbourhood
+from pipelines.plan import WorkerFacts, measure_workers
+from pipelines.progress import Progress
+from pipelines.resident import ResidentState, run_epochs, workers_of
+from pipelines.som_epoch import MapJob
+from pipelines.som_plan import OnlineSteps, SomPlan, first_sigma, make_som_plan, refuse_disk_of_map, sigma_schedule
+from pipelines.som_start import random_rows
+from pipelines.som_training import Recipe, Training
+from pipelines.stores.codebook import Codebook, create_codebook, open_codebook, resume_codebook
+from pipelines.stores.samples import Samples, open_samples
+from pipelines.stores.schema import StoreError
+
+STARTS = ("pca", "random")
+
+
+def train_som(
+    client: Client,
+    samples: Samples | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    rows: int,
+    columns: int,
+    *,
+    hexagonal: bool = False,
+    toroidal: bool = False,
+    metric: str = "euclidean",
+    kernel: str = "gaussian",
+    epochs: int = 20,
+    sigma: float | None = None,
+    sigma_end: float = 1.0,
+    schedule: str = "linear",
+    initial: str | np.ndarray | Codebook | os.PathLike[str] = "pca",
+    seed: int = 0,
+    tolerance: float | None = None,
+    online: bool = False,
+    rate: float = 0.5,
+    rate_end: float = 0.01,
+    resident: bool | None = None,
+    piece_rows: int | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    progress: bool | None = None,
+) -> Codebook:
+    """Train a map of `rows` x `columns` units with `samples`, and write it to the store `out`.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of any cluster; one task at a time per worker. Workers with the Dask resource ``GPU`` compute on their GPU.
+    samples : Samples or path of a samples store
+        (N, d), with their weights if they have any. There may be fewer than units.
+    out : path of the new codebook store
+    rows, columns : int
+    hexagonal, toroidal : bool
+        The grid, see `gpuops.Grid`; by default rectangular and planar.
+    metric : {"euclidean", "taxicab", "cosine"}
+        By which best matching units are found. The codebook is made of means with any.
+    kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
+        The neighbourhood.
+    epochs : int
+    sigma, sigma_end : float
+        Its reach in the first and in the last epoch, in units of the grid; the first is half of the longer side by
+        default.
+    schedule : {"linear", "exponential"}
+        From one to the other.
+    initial : {"pca", "random"}, or (M, d) array, or Codebook, or path of a codebook store
+        What to begin with: the plane of the two principal components, as many samples, or a codebook, such as one
+        that is to be trained further. Values are scaled as those of the samples.
+    seed : int
+        Draws the samples to begin with, and the order of online training.
+    tolerance : float, optional
+        Stop when the quantization error falls by less than this part of itself in an epoch. It falls with `sigma` as
+        long as that falls; without a tolerance all epochs are done.
+    online : bool
+        Learn from one sample after another instead of from all at once (Kohonen's first rule), each once an epoch in an
+        order drawn anew. It is a chain of steps, each of which moves the whole map: the first worker does them, on its
+        CPU. For small maps.
+    rate, rate_end : float
+        The rate of online learning at first and in the end; between them it falls like `sigma`.
+    resident : bool, optional
+        Whether the samples stay in the memory of the workers; by default if they fit.
+    piece_rows : int, optional
+        Samples that a worker reads and searches at a time.
+    overwrite : bool
+        Replace a store that stands at `out`.
+    resume : bool
+        Go on with an unfinished `out`; begin if there is none; return a finished one as it is.
+    progress : bool, optional
+        Show progress on standard error; by default where that is a terminal.
+
+    Returns
+    -------
+    Codebook
+        The finished store, opened. The same bits for any number of workers and any pieces.
+
+    Raises
+    ------
+    pipelines.plan.DoesNotFitError
+        Memory or disk is too small; nothing is written.
+    pipelines.stores.StoreError
+        A store is missing, foreign or damaged, `out` exists, or the disk is full.
+    ValueError
+        An option does not go with the samples or with another.
+    """
+    samples = samples if isinstance(samples, Samples) else open_samples(samples)
+    grid = Grid(rows, columns, hexagonal, toroidal)
+    _check_options(metric, kernel, tolerance, piece_rows, rate, rate_end)
+    if online and samples.largest_weight is not None:
+        raise ValueError(f"{samples.path} has weights, which online training has no use for; train in batches")
+    sigma = first_sigma(rows, columns, sigma_end) if sigma is None else float(sigma)
+    sigmas = sigma_schedule(epochs, sigma, float(sigma_end), schedule)
+    given, beginning = _first_codebook(initial, samples, grid, seed)
+    options = {
+        "grid": vars(grid),
+        "metric": metric,
+        "kernel": kernel,
+        "epochs": epochs,
+        "sigma": [sigma, float(sigma_end)],
+        "schedule": schedule,
+        "initial": beginning,
+        "tolerance": tolerance,
+        "online": [rate, rate_end, seed] if online else None,
+    }
+    steps = OnlineSteps(samples.n, epochs, (sigma, float(sigma_end)), (rate, rate_end), schedule, seed)
+    recipe = Recipe(sigmas, beginning, given, tolerance, steps if online else None)
+    run = None
+    if os.path.lexists(out):
+        if resume:
+            run = resume_codebook(out, samples, options)
+            if run is None:
+                return open_codebook(out)
+        elif not overwrite:
+            raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
+
+    client.register_plugin(ResidentState())
+    disk = (epochs + 1) * grid.units * samples.d * samples.dtype.itemsize
+
+    def dealt(facts: list[WorkerFacts]) -> SomPlan:
+        return make_som_plan(
+            samples, grid.units, facts, disk_bytes=disk, resident=resident, piece_rows=piece_rows, alone=online
+        )
+
+    facts = measure_workers(client, workers_of(client), None)
+    plan = dealt(facts)
+    refuse_disk_of_map(plan, out)
+    if run is None:
+        run = create_codebook(out, samples, grid, metric=metric, sigmas=sigmas, options=options, overwrite=overwrite)
+    job = MapJob(grid, metric, kernel, samples.n, samples.d, samples.largest, samples.largest_weight, samples.missing)
+    with Progress(epochs * samples.n, "samples", progress) as shown:
+        shown.note(plan.describe(samples, grid.units, facts))
+
+        def begin(members: list[str], before: Training | None) -> Training:
+            # After a loss there may be fewer workers, or more.
+            now = plan if len(members) == len(facts) else dealt(measure_workers(client, members, None))
+            return Training(client, members, before, samples, now, job, recipe, run, shown)
+
+        run_epochs(client, [fact.address for fact in facts], begin, shown)
+    return open_codebook(out)
+
+
+def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tuple[np.ndarray | None, dict[str, Any]]:
+    """The codebook to begin with if it is given, and what is recorded of the beginning."""
+    if isinstance(initial, str) and initial in STARTS:
+        if initial == "pca":
+            return None, {"kind": "pca"}
+        random_rows(samples.n, grid.units, seed)  # refuses more units than samples
+        return None, {"kind": "random", "seed": seed}
+    if isinstance(initial, str | os.PathLike):
+        if isinstance(initial, str) and not os.path.lexists(initial):
+            starts = ", ".join(map(repr, STARTS))
+            raise ValueError(f"initial is {initial!r}, no codebook store; pass {starts}, an array or a codebook store")
+        initial = open_codebook(initial)
+    if isinstance(initial, Codebook):
+        if initial.scaling != samples.scaling:
+            raise ValueError(
+                f"{initial.path} was trained with samples that were scaled in another way than {samples.path}; "
+                "import these with the same scaling"
+            )
+        if (initial.grid.rows, initial.grid.columns) != (grid.rows, grid.columns):
+            raise ValueError(
+                f"{initial.path} is a map of {initial.grid.rows} x {initial.grid.columns} units, not of "
+                f"{grid.rows} x {grid.columns}; give both the same sides"
+            )
+        initial = initial.units()
+    codebook = np.ascontiguousarray(initial, samples.dtype)
+    if codebook.shape != (grid.units, samples.d) or not np.isfinite(codebook).all():
+        raise ValueError(
+            f"the codebook to begin with has the shape {codebook.shape}, or values that are not finite; this map has "
+            f"{grid.units:,} units of {samples.d} finite values"
+        )
+    return codebook, {"kind": "given", "digest": hashlib.blake2b(codebook.data, digest_size=16).hexdigest()}
+
+
+def _check_options(
+    metric: str, kernel: str, tolerance: float | None, piece_rows: int | None, rate: float, rate_end: float
+) -> None:
+    if metric not in METRICS:
+        raise ValueError(f"metric is {metric!r}; pass one of {', '.join(map(repr, METRICS))}")
+    check_neighbourhood(kernel, 1.0)
+    if tolerance is not None and not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance is {tolerance}; give a part of the quantization error, such as 0.001")
+    if piece_rows is not None and piece_rows < 1:
+        raise ValueError(f"piece_rows is {piece_rows}; give one at least")
+    for name, value in (("rate", rate), ("rate_end", rate_end)):
+        if not 0 < value <= 1:
+            raise ValueError(f"{name} is {value}; give a part of the way to a sample, above 0 and up to 1")

@@ -1,0 +1,153 @@
+"""What an epoch of a self-organizing map does on one device, with any part of the samples.
+
+1. Every part finds the best matching units of its samples and sums up the samples of each unit      `accumulate`
+2. The sums of all parts are added, and smoothing them gives the next codebook                       `learn`
+3. When training is over, every part counts hits and neighbours, to judge the last codebook          `survey`
+
+All sums are of integers: a value times a power of two, rounded. They are exact, so parts may be cut and added in any
+way and the same bits come out; so do the quantization errors, whose distances are summed like that too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuops import best_matching_units, fixed_point, from_fixed_point, smooth, unit_sums
+from gpuops.som_grid import Grid
+from gpuops.som_update import FixedPoint
+from pipelines.device_arrays import to_host
+from pipelines.som_shard import Piece
+
+
+@dataclass(frozen=True)
+class MapJob:
+    """What the work on a map needs to know, of all samples together.
+
+    Attributes
+    ----------
+    n, d : how many samples, and their dimensions
+    largest : no magnitude of a value exceeds it
+    largest_weight : no weight exceeds it; None where samples have no weights
+    """
+
+    grid: Grid
+    metric: str
+    kernel: str
+    n: int
+    d: int
+    largest: float
+    largest_weight: float | None
+    missing: bool
+
+    @cached_property
+    def scale(self) -> FixedPoint:
+        """Units of the integer sums of samples and of weights."""
+        return fixed_point(self.n, self.largest, self.largest_weight)
+
+    def distance_unit(self, codebook: Any) -> float:
+        """The same for distances to units of `codebook`."""
+        reach = self.largest + float(abs(codebook).max())
+        bound = {"euclidean": math.sqrt(self.d) * reach, "taxicab": self.d * reach, "cosine": 2.0}[self.metric]
+        return fixed_point(self.n, 1.001 * bound, self.largest_weight).sums  # 1.001: distances are rounded
+
+
+class Judgement(NamedTuple):
+    """Integer sums over samples: of weight times distance, of weight, and of weight where best units are apart."""
+
+    distance: int
+    weight: int
+    apart: int = 0
+
+    def plus(self, other: Judgement) -> Judgement:
+        return Judgement(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def quantization_error(self, job: MapJob, codebook: Any) -> float:
+        return self.distance / job.distance_unit(codebook) / (self.weight / job.scale.counts)
+
+    def topographic_error(self) -> float:
+        return self.apart / self.weight
+
+
+class Sums(NamedTuple):
+    """Of the samples of every unit, on the host, in the units of `MapJob.scale`."""
+
+    sums: np.ndarray  # int64 (M, d)
+    counts: np.ndarray  # int64 (M), or (M, d) where values are missing
+    judged: Judgement
+
+    def plus(self, other: Sums) -> Sums:
+        return Sums(self.sums + other.sums, self.counts + other.counts, self.judged.plus(other.judged))
+
+
+class Survey(NamedTuple):
+    hits: np.ndarray  # int64 (M): samples whose best matching unit it is, whatever their weights
+    judged: Judgement
+
+
+def accumulate(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Sums:
+    """Search and sum up; `codebook` (M, d) lies where the pieces do."""
+    sums = counts = None
+    judged = Judgement(0, 0)
+    unit = job.distance_unit(codebook)
+    for piece in pieces:
+        units, distances = best_matching_units(piece.values, codebook, job.metric, missing=job.missing)
+        found = unit_sums(piece.values, units, job.grid.units, piece.weights, job.missing, job.scale)
+        sums, counts = found if sums is None else (sums + found[0], counts + found[1])
+        judged = judged.plus(_judge(distances, None, piece.weights, unit, job))
+    if sums is None:  # a worker without samples
+        shape = (job.grid.units, job.d)
+        zeros = np.zeros(shape, np.int64)
+        return Sums(zeros, np.zeros(shape if job.missing else shape[:1], np.int64), judged)
+    return Sums(to_host(sums), to_host(counts), judged)
+
+
+def add_up(parts: Iterable[Sums]) -> Sums:
+    """The sums of all parts."""
+    first, *others = parts
+    for part in others:
+        first = first.plus(part)
+    return first
+
+
+def learn(total: Sums, codebook: Any, job: MapJob, sigma: float, xp: Any) -> np.ndarray:
+    """The next codebook (M, d), on the host, from the sums of all samples."""
+    sums, counts = from_fixed_point(xp.asarray(total.sums), xp.asarray(total.counts), job.scale)
+    return to_host(smooth(sums, counts, xp.asarray(codebook), job.grid, sigma, job.kernel))
+
+
+def survey(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Survey:
+    """Hits, quantization and topographic error of a part."""
+    hits = np.zeros(job.grid.units, np.int64)
+    judged = Judgement(0, 0)
+    unit = job.distance_unit(codebook)
+    top = min(2, job.grid.units)
+    for piece in pieces:
+        units, distances = best_matching_units(piece.values, codebook, job.metric, top, job.missing)
+        apart = None if top == 1 else ~job.grid.adjacent(units[:, 0], units[:, 1])
+        nearest, distances = (units, distances) if top == 1 else (units[:, 0], distances[:, 0])
+        hits += np.bincount(to_host(nearest), minlength=job.grid.units)
+        judged = judged.plus(_judge(distances, apart, piece.weights, unit, job))
+    return Survey(hits, judged)
+
+
+def _judge(distances: Any, apart: Any, weights: Any, unit: float, job: MapJob) -> Judgement:
+    distances = distances.astype(np.float64)
+    if weights is None:
+        counted = None if apart is None else int(apart.sum())
+        return Judgement(_whole_sum(distances * unit), len(distances), counted or 0)
+    weights = weights.astype(np.float64)
+    counts = weights * job.scale.counts
+    return Judgement(
+        _whole_sum(distances * weights * unit), _whole_sum(counts), 0 if apart is None else _whole_sum(counts * apart)
+    )
+
+
+def _whole_sum(values: Any) -> int:
+    """The sum of rounded values, below 2^63."""
+    return int(values.round().astype(np.int64).sum())

@@ -1,0 +1,391 @@
+"""A self-organizing map of samples in memory, as an estimator of scikit-learn.
+
+What `pipelines.som.train_som` does with stores and workers, done with an array on one device. The steps are the same
+functions, so the same samples and options end with the same codebook, bit by bit:
+
+1. Extremes and means of the columns; with them the units of the integer sums   `stores.scaling.Moments`, `MapJob`
+2. The codebook to begin with                                                   `pipelines.som_start`
+3. Epochs: search, sums, smoothing                                              `accumulate`, `learn`
+4. Quantization and topographic error of the last codebook                      `survey`
+
+Scikit-learn is not needed for anything else: ``pip install 'tilepath[sklearn]'``.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuops import best_matching_units
+from gpuops.som import METRICS
+from gpuops.som_grid import Grid, check_neighbourhood
+from pipelines.device_arrays import to_host
+from pipelines.som_epoch import MapJob, accumulate, learn, survey
+from pipelines.som_plan import PIECE_BYTES, first_sigma, sigma_schedule
+from pipelines.som_shard import Piece
+from pipelines.som_start import pick, principal_plane, products_of, random_rows, steps_for
+from pipelines.stores.scaling import Moments
+
+try:
+    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+except ImportError as error:
+    raise ImportError("the estimator needs scikit-learn 1.6 or newer: pip install 'tilepath[sklearn]'") from error
+
+DEVICES = ("auto", "cpu", "gpu")
+LARGEST = 2.0**500  # what searches for best matching units take
+# Distances that `transform` evaluates at a time: what a processor's cache holds, or what keeps a GPU busy.
+CPU_BLOCK, GPU_BLOCK = 1 << 16, 1 << 24
+
+
+class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A self-organizing map by batch learning, of samples in memory.
+
+    It is no clusterer in the sense of scikit-learn, whose labels leave out no number: there may be units that no
+    sample belongs to. `fit_predict` is there all the same.
+
+    Parameters
+    ----------
+    rows, columns : int
+    hexagonal, toroidal : bool
+        The grid, see `gpuops.som_grid.Grid`; by default rectangular and planar.
+    metric : {"euclidean", "taxicab", "cosine"}
+        By which best matching units are found. The codebook is made of means with any.
+    kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
+        The neighbourhood.
+    epochs : int
+    sigma, sigma_end : float
+        Its reach in the first and in the last epoch, in units of the grid; the first is half of the longer side by
+        default.
+    schedule : {"linear", "exponential"}
+        From one to the other.
+    initial : {"pca", "random"} or (M, d) array
+        What to begin with: the plane of the two principal components, as many samples, or a codebook.
+    tolerance : float, optional
+        `fit` stops when the quantization error falls by less than this part of itself in an epoch. It falls with
+        `sigma` as long as that falls; without a tolerance all epochs are done.
+    missing : bool
+        Declares that NaN stands for a missing value, which is left out of distances and of means.
+    device : {"auto", "cpu", "gpu"}
+        "auto" takes the GPU where there is one and CuPy can use it. The device changes no bit of the map.
+    random_state : int, RandomState or None
+        Draws the samples that `initial="random"` begins with; an int is the `seed` of `train_som`.
+
+    Attributes
+    ----------
+    codebook_ : (M, d) array, in the dtype of the samples it was fitted to
+        The units; unit u stands in row u // columns and column u % columns of the grid.
+    grid_ : gpuops.som_grid.Grid
+    n_iter_ : int
+        Epochs that were done, in `partial_fit` too.
+    quantization_errors_ : list of float
+        The error of every codebook an epoch began with, on the samples of that epoch; after `fit` also that of the
+        last codebook.
+    topographic_error_ : float or None
+        Of the last codebook; None for a map of one unit. After `fit` only.
+    labels_ : (N,) int32 array
+        The unit of every sample. After `fit` only.
+    n_features_in_ : int
+    feature_names_in_ : (d,) array of str
+        Where the samples had such names.
+
+    Notes
+    -----
+    Samples are converted to the dtype of the map, float32 or float64; others than these become float64. They are
+    matrices of NumPy, or what NumPy converts; results are of NumPy on any device. With a GPU the samples have to fit
+    into its memory: `train_som` streams.
+    """
+
+    def __init__(
+        self,
+        rows: int = 10,
+        columns: int = 10,
+        *,
+        hexagonal: bool = False,
+        toroidal: bool = False,
+        metric: str = "euclidean",
+        kernel: str = "gaussian",
+        epochs: int = 20,
+        sigma: float | None = None,
+        sigma_end: float = 1.0,
+        schedule: str = "linear",
+        initial: Any = "pca",
+        tolerance: float | None = None,
+        missing: bool = False,
+        device: str = "auto",
+        random_state: Any = None,
+    ):
+        self.rows = rows
+        self.columns = columns
+        self.hexagonal = hexagonal
+        self.toroidal = toroidal
+        self.metric = metric
+        self.kernel = kernel
+        self.epochs = epochs
+        self.sigma = sigma
+        self.sigma_end = sigma_end
+        self.schedule = schedule
+        self.initial = initial
+        self.tolerance = tolerance
+        self.missing = missing
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SelfOrganizingMap:
+        """Train a map, from the beginning.
+
+        Parameters
+        ----------
+        X : (N, d) array of finite numbers, or with `missing` NaN too
+            There may be fewer samples than units.
+        y : ignored
+        sample_weight : (N,) array, optional
+            How much each sample counts, 0 or more.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            An option does not go with the samples or with another; samples or weights cannot be used.
+        """
+        grid, sigmas = self._plan()
+        samples = self._take(X, sample_weight, grid, reset=True)
+        codebook, errors = self._first_codebook(samples), []
+        for sigma in sigmas:
+            codebook, error = samples.epoch(codebook, sigma)
+            errors.append(error)
+            if self.tolerance is not None and len(errors) > 1 and errors[-2] - error < self.tolerance * errors[-2]:
+                break
+        judged = samples.survey(codebook).judged
+        self.codebook_, self.grid_, self.n_iter_ = codebook, grid, len(errors)
+        self.quantization_errors_ = [*errors, judged.quantization_error(samples.job, codebook)]
+        self.topographic_error_ = judged.topographic_error() if grid.units > 1 else None
+        self.labels_ = samples.units(codebook)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SelfOrganizingMap:
+        """One epoch of batch learning, in which the last codebook learns from the given samples alone.
+
+        The neighbourhood reaches as far as the schedule says after `n_iter_` epochs, and from `epochs` of them on as
+        `sigma_end` says: so many calls with the same samples do what `fit` does. The first call makes the codebook to
+        begin with out of its samples, which should tell of those to come. `tolerance` is not regarded.
+
+        Parameters and errors are those of `fit`.
+        """
+        grid, sigmas = self._plan()
+        begun = hasattr(self, "codebook_")
+        if begun and grid != self.grid_:
+            raise ValueError(f"this is a map on {self.grid_}, not on {grid}; fit a new one, or set its grid back")
+        samples = self._take(X, sample_weight, grid, reset=not begun)
+        done = self.n_iter_ if begun else 0
+        codebook = self.codebook_ if begun else self._first_codebook(samples)
+        sigma = sigmas[done] if done < len(sigmas) else float(self.sigma_end)
+        self.codebook_, error = samples.epoch(codebook, sigma)
+        self.grid_, self.n_iter_ = grid, done + 1
+        self.quantization_errors_ = [*(self.quantization_errors_[:done] if begun else ()), error]
+        for of_fit in ("labels_", "topographic_error_"):
+            if hasattr(self, of_fit):
+                delattr(self, of_fit)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Train a map and return the units of its samples, `labels_`."""
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The best matching unit of every sample, (N,) int32; of several the lowest."""
+        check_is_fitted(self)
+        return self._take(X, None, self.grid_).units(self.codebook_)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The distances of every sample to all units, (N, M) in the dtype of the map.
+
+        Nothing else here makes a matrix of that size. Distances are evaluated as `gpuops.som` says, in float64 and one
+        dimension after the other, so the least of a row is what a search reports.
+        """
+        check_is_fitted(self)
+        samples = self._take(X, None, self.grid_)
+        distances = np.empty((samples.job.n, len(self.codebook_)), self.codebook_.dtype)
+        codebook = samples.xp.asarray(self.codebook_)
+        step = max(1, (CPU_BLOCK if samples.xp is np else GPU_BLOCK) // len(codebook))
+        for piece in samples.pieces:
+            for start in range(0, len(piece.values), step):
+                block = _distances(piece.values[start : start + step], codebook, self.metric, samples.xp)
+                first = piece.first + start
+                distances[first : first + len(block)] = to_host(block.astype(distances.dtype))
+        return distances
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the quantization error, the mean distance of the samples to their best matching units."""
+        check_is_fitted(self)
+        samples = self._take(X, sample_weight, self.grid_)
+        return -samples.survey(self.codebook_).judged.quantization_error(samples.job, self.codebook_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = bool(self.missing)
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        """How many names `get_feature_names_out` makes."""
+        return len(self.codebook_)
+
+    def _plan(self) -> tuple[Grid, list[float]]:
+        """The grid, and the reach of the neighbourhood in every epoch; refuses options that are none."""
+        for name in ("rows", "columns", "epochs"):
+            if not isinstance(getattr(self, name), Integral):
+                raise TypeError(f"{name} is {getattr(self, name)!r}; give an integer")
+        check_neighbourhood(self.kernel, 1.0)
+        if self.tolerance is not None and not 0 <= self.tolerance < 1:
+            raise ValueError(
+                f"tolerance is {self.tolerance}; give a part of the quantization error, such as 0.001, or None"
+            )
+        rows, columns, last = int(self.rows), int(self.columns), float(self.sigma_end)
+        sigma = first_sigma(rows, columns, last) if self.sigma is None else float(self.sigma)
+        grid = Grid(rows, columns, bool(self.hexagonal), bool(self.toroidal))
+        return grid, sigma_schedule(int(self.epochs), sigma, last, self.schedule)
+
+    def _take(self, X: Any, sample_weight: Any, grid: Grid, reset: bool = False) -> _Samples:
+        """Checked samples and weights on the device; `reset` at the beginning of a map, whose dtype is then theirs."""
+        xp = _array_library(self.device)
+        if self.metric not in METRICS:
+            raise ValueError(f"metric is {self.metric!r}; pass one of {', '.join(map(repr, METRICS))}")
+        values = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32] if reset else self.codebook_.dtype,
+            order="C",
+            ensure_all_finite="allow-nan" if self.missing else True,
+        )
+        largest = float(max(np.fmax.reduce(values, axis=None), -np.fmin.reduce(values, axis=None)))
+        if largest > LARGEST:
+            raise ValueError(f"X has a value of magnitude {largest:.3g}; those of a map go up to {LARGEST:.3g}")
+        if self.missing and (empty := np.isnan(values).all(axis=1)).any():
+            raise ValueError(f"row {empty.argmax()} of X has no value at all; leave it out")
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, values, dtype=values.dtype, ensure_non_negative=True)
+            if not weights.any():
+                raise ValueError("all weights are zero; there has to be a sample that counts")
+        heaviest = None if weights is None else float(weights.max())
+        n, d = values.shape
+        job = MapJob(grid, self.metric, self.kernel, n, d, largest, heaviest, bool(self.missing))
+        step = max(1, PIECE_BYTES // (d * values.itemsize))
+        pieces = [
+            Piece(i, xp.asarray(values[i : i + step]), None if weights is None else xp.asarray(weights[i : i + step]))
+            for i in range(0, n, step)
+        ]
+        return _Samples(values, pieces, job, xp)
+
+    def _first_codebook(self, samples: _Samples) -> np.ndarray:
+        """The codebook (M, d) to begin with."""
+        job, pieces, dtype = samples.job, samples.pieces, samples.values.dtype
+        moments = Moments(job.d)
+        moments.add(samples.values)
+        moments.finish()
+        if not moments.counts.all():
+            raise ValueError(f"column {moments.counts.argmin()} of X has no value at all; leave it out")
+        if not isinstance(self.initial, str):
+            codebook = np.array(self.initial, dtype, order="C")
+            if codebook.shape != (job.grid.units, job.d) or not np.isfinite(codebook).all():
+                raise ValueError(
+                    f"initial has the shape {codebook.shape}, or values that are not finite; this map has "
+                    f"{job.grid.units:,} units of {job.d} finite values"
+                )
+            return codebook
+        if self.initial == "pca":
+            steps = steps_for(job.n, moments.means, moments.minima, moments.maxima, job.largest_weight)
+            return principal_plane(products_of(pieces, steps), steps, job.grid, dtype)
+        if self.initial == "random":
+            codebook = np.empty((job.grid.units, job.d), dtype)
+            at, values = pick(pieces, random_rows(job.n, job.grid.units, self._seed()), moments.means)
+            codebook[at] = values
+            return codebook
+        raise ValueError(f"initial is {self.initial!r}; pass 'pca', 'random' or an array")
+
+    def _seed(self) -> int:
+        if not isinstance(self.random_state, Integral):
+            return int(check_random_state(self.random_state).randint(2**31))
+        seed = int(self.random_state)
+        if not 0 <= seed < 2**64:
+            raise ValueError(f"random_state is {seed}; give an integer from 0 to 2^64 - 1")
+        return seed
+
+
+class _Samples(NamedTuple):
+    """Samples on a device, and what is done with them."""
+
+    values: np.ndarray  # all of them, on the host
+    pieces: list[Piece]
+    job: MapJob
+    xp: Any
+
+    def epoch(self, codebook: np.ndarray, sigma: float) -> tuple[np.ndarray, float]:
+        """The codebook after an epoch, and the quantization error of the one before."""
+        total = accumulate(self.pieces, self.xp.asarray(codebook), self.job)
+        error = total.judged.quantization_error(self.job, codebook)
+        return learn(total, codebook, self.job, sigma, self.xp), error
+
+    def survey(self, codebook: np.ndarray) -> Any:
+        return survey(self.pieces, self.xp.asarray(codebook), self.job)
+
+    def units(self, codebook: np.ndarray) -> np.ndarray:
+        """Best matching units (N)."""
+        on_device, job = self.xp.asarray(codebook), self.job
+        found = (best_matching_units(piece.values, on_device, job.metric, missing=job.missing) for piece in self.pieces)
+        return np.concatenate([to_host(units) for units, _ in found])
+
+
+def _distances(samples: Any, codebook: Any, metric: str, xp: Any) -> Any:
+    """(k, M) float64: all distances, by the formulas of `gpuops.som` and in their order of operations."""
+    samples, codebook = samples.astype(np.float64), codebook.astype(np.float64)
+    absent = xp.isnan(samples)
+    some_absent = bool(absent.any())
+    samples[absent] = 0
+    total, of_units = (xp.zeros((len(samples), len(codebook))) for _ in range(2))
+    of_samples = xp.zeros((len(samples), 1))
+    for x, w, there in zip(samples.T[..., None], codebook.T, ~absent.T[..., None], strict=True):
+        if metric == "cosine":
+            total += x * w
+            of_samples += x * x
+            of_units += there * (w * w)
+            continue
+        apart = x - w
+        if some_absent:
+            apart *= there
+        total += apart * apart if metric == "euclidean" else abs(apart)
+    if metric == "cosine":
+        lengths = xp.sqrt(of_samples) * xp.sqrt(of_units)
+        whole = lengths > 0
+        return xp.where(whole, xp.maximum(1 - total / xp.where(whole, lengths, 1), 0), 1.0)
+    return xp.sqrt(total) if metric == "euclidean" else total
+
+
+def _array_library(device: str) -> Any:
+    """NumPy or CuPy."""
+    if device not in DEVICES:
+        raise ValueError(f"device is {device!r}; pass one of {', '.join(map(repr, DEVICES))}")
+    if device == "cpu":
+        return np
+    try:
+        import cupy
+    except ImportError as error:
+        if device == "gpu":
+            raise ImportError(
+                "device is 'gpu', which needs CuPy: pip install 'tilepath[cuda13]' (or cuda12); or take 'cpu'"
+            ) from error
+        return np
+    if cupy.cuda.is_available():
+        return cupy
+    if device == "gpu":
+        raise RuntimeError("device is 'gpu', and CuPy finds none; take 'cpu' or 'auto'")
+    return np

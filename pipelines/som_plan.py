@@ -1,0 +1,147 @@
+"""What training a self-organizing map takes: how samples are dealt, whether they stay on the workers, and the reach
+of the neighbourhood from epoch to epoch."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipelines.plan import MEMORY_SHARE, WorkerFacts, memory_by_place, refuse_disk, refuse_memory
+from pipelines.progress import size
+from pipelines.som_shard import AHEAD
+from pipelines.stores.samples import Samples
+
+PIECE_BYTES = 256 << 20
+SCHEDULES = ("linear", "exponential")
+
+
+@dataclass(frozen=True)
+class SomPlan:
+    """How samples are spread: worker w has the rows from `bounds[w]` to `bounds[w + 1]`, `piece_rows` at a time.
+
+    Memory in bytes per worker, disk in bytes.
+    """
+
+    bounds: tuple[int, ...]
+    piece_rows: int
+    resident: bool
+    worker_bytes: tuple[int, ...]
+    disk_bytes: int
+
+    def describe(self, samples: Samples, units: int, facts: list[WorkerFacts]) -> str:
+        """One line for people: what runs where and what it takes."""
+        devices = ", ".join(sorted({f.device for f in facts}))
+        where = "samples stay in memory" if self.resident else "samples are read anew in each epoch"
+        return (
+            f"{samples.n:,} x {samples.d} {samples.dtype} samples, {units:,} units, {len(facts)} "
+            f"worker{'s' if len(facts) > 1 else ''} on {devices}: {where}; memory {size(sum(self.worker_bytes))}, "
+            f"disk {size(self.disk_bytes)}"
+        )
+
+
+def make_som_plan(
+    samples: Samples,
+    units: int,
+    facts: list[WorkerFacts],
+    *,
+    disk_bytes: int,
+    resident: bool | None = None,
+    piece_rows: int | None = None,
+    alone: bool = False,
+) -> SomPlan:
+    """Deal the samples, and keep them on the workers if they fit (`resident` None).
+
+    With `alone` the first worker keeps them all, as one piece.
+
+    Raises
+    ------
+    DoesNotFitError
+        Memory is too small for the way asked for, or for any.
+    """
+    bounds = equal_rows(samples.n, len(facts))
+    if alone:
+        bounds, piece_rows, resident = (0, *[samples.n] * len(facts)), samples.n, True
+    rows = piece_rows or max(1, PIECE_BYTES // samples.row_bytes)
+    # The codebook, sums and counts: in int64, in float64, and of two workers to be added.
+    itemsize = samples.dtype.itemsize
+    of_units = units * (samples.d * (2 * itemsize + 4 * 8) + 5 * 8 * (samples.d if samples.missing else 1))
+
+    def worker_bytes(kept: bool) -> tuple[int, ...]:
+        counts = []
+        for first, last in pairwise(bounds):
+            piece = min(rows, last - first)
+            # Beside a piece there are its units and distances and, for a GPU, the samples as the search lays them out.
+            held = (last - first) * samples.row_bytes if kept else (AHEAD + 1) * piece * samples.row_bytes
+            counts.append(held + piece * (16 + 2 * itemsize * 2) + of_units)
+        return tuple(counts)
+
+    if resident is None:
+        places = memory_by_place(worker_bytes(True), facts).values()
+        resident = all(needed <= MEMORY_SHARE * free for needed, free in places)
+    plan = SomPlan(bounds, rows, resident, worker_bytes(resident), disk_bytes)
+    cure = "Use a smaller map, or smaller pieces (--piece-rows)"
+    if alone:
+        cure = "Train in batches: leave out online (--online)"
+    elif resident:
+        cure = "Let them be streamed (--streamed)"
+    refuse_memory(f"{samples.n:,} samples and {units:,} units", plan.worker_bytes, facts, lambda free: cure)
+    return plan
+
+
+def refuse_disk_of_map(plan: SomPlan, out: str | os.PathLike[str]) -> None:
+    """Raise DoesNotFitError if the disk of `out` is too small."""
+    refuse_disk(plan.disk_bytes, out, "train for fewer epochs at a time, each from the map of the last (--from)")
+
+
+def equal_rows(n: int, parts: int) -> tuple[int, ...]:
+    """Where the parts of n rows begin, and n."""
+    return tuple(n * part // parts for part in range(parts + 1))
+
+
+class OnlineSteps(NamedTuple):
+    """Reach and rate of every step of online training, which takes each of n samples once an epoch.
+
+    `seed` draws the order of the samples; both fall as `schedule` says from the first step to the last.
+    """
+
+    n: int
+    epochs: int
+    sigma: tuple[float, float]
+    rate: tuple[float, float]
+    schedule: str
+    seed: int
+
+    def of_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Reaches and rates of its n steps; the first epoch is 0."""
+        parts = np.arange(epoch * self.n, (epoch + 1) * self.n) / max(self.epochs * self.n - 1, 1)
+        return fall(parts, *self.sigma, self.schedule), fall(parts, *self.rate, self.schedule)
+
+
+def sigma_schedule(epochs: int, first: float, last: float, schedule: str = "linear") -> list[float]:
+    """The reach of the neighbourhood in every epoch, in units of the grid.
+
+    "linear" takes equal steps from `first` to `last`, "exponential" equal ratios. A single epoch has the first.
+    """
+    if schedule not in SCHEDULES:
+        raise ValueError(f"schedule is {schedule!r}; pass one of {', '.join(map(repr, SCHEDULES))}")
+    if epochs < 1:
+        raise ValueError(f"epochs is {epochs}; a map is trained for one at least")
+    for name, value in (("sigma", first), ("sigma_end", last)):
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name} is {value}; give a positive number of grid units")
+    return [float(fall(e / max(epochs - 1, 1), first, last, schedule)) for e in range(epochs)]
+
+
+def fall(part: Any, first: float, last: float, schedule: str) -> Any:
+    """The value after a part, 0 to 1, of the way from `first` to `last`."""
+    return first + (last - first) * part if schedule == "linear" else first * (last / first) ** part
+
+
+def first_sigma(rows: int, columns: int, last: float) -> float:
+    """The reach to begin with where none is given: half of the longer side, or the last where that is more."""
+    return max(max(rows, columns) / 2, last)

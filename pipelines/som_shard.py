@@ -1,0 +1,90 @@
+"""A worker's share of the samples: resident on its device, or streamed from the store in pieces, read ahead."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipelines.device_arrays import synchronize
+from pipelines.stores.samples import Samples
+
+AHEAD = 2  # pieces that are read while one is worked on
+
+
+class Piece(NamedTuple):
+    """Some samples on a device."""
+
+    first: int  # number of the first row among all samples
+    values: Any  # (k, d)
+    weights: Any  # (k), or None where all count the same
+
+
+class Shard:
+    """The rows from `start` to `stop` (excluded) of `samples`, in pieces of at most `piece_rows`.
+
+    Parameters
+    ----------
+    resident : keep them, read once; else every pass over `pieces` reads them again
+    xp : NumPy or CuPy
+    """
+
+    def __init__(self, samples: Samples, start: int, stop: int, piece_rows: int, resident: bool, xp: Any):
+        self._samples, self._stop, self._xp = samples, stop, xp
+        self._starts, self._piece_rows = range(start, stop, piece_rows), piece_rows
+        self._stream: Any = None if xp is np else xp.cuda.Stream(non_blocking=True)
+        self._kept: list[Piece] | None = None
+        if resident:
+            self._kept = list(self._read_all())
+
+    def pieces(self) -> Iterator[Piece]:
+        """All pieces in order. On a GPU the work on one ends before the next is asked for."""
+        for piece in self._read_all() if self._kept is None else self._kept:
+            yield piece
+            # A streamed piece is given back to the memory of another stream; nothing may read it any more.
+            synchronize(piece.values)
+
+    def _read_all(self) -> Iterator[Piece]:
+        return read_ahead(self._read, self._starts)
+
+    def _read(self, start: int) -> Piece:
+        stop = min(start + self._piece_rows, self._stop)
+        weights = self._samples.weights(start, stop)
+        if self._stream is None:
+            return Piece(start, self._samples.values(start, stop), weights)
+        return Piece(
+            start,
+            self._to_device(lambda out: self._samples.values(start, stop, out), (stop - start, self._samples.d)),
+            None if weights is None else self._to_device(lambda out: np.copyto(out, weights), weights.shape),
+        )
+
+    def _to_device(self, fill: Callable[[np.ndarray], Any], shape: tuple[int, ...]) -> Any:
+        """Through page-locked memory, which `fill` fills, and beside the work that goes on."""
+        import cupyx
+
+        pinned = cupyx.empty_pinned(shape, self._samples.dtype)
+        fill(pinned)
+        with self._stream:
+            device = self._xp.empty(shape, pinned.dtype)
+            device.set(pinned, stream=self._stream)
+        self._stream.synchronize()
+        return device
+
+
+def read_ahead(read: Any, items: Iterable[Any]) -> Iterator[Any]:
+    """`read` of every item in turn, by `AHEAD` threads, each an item ahead of who takes them."""
+    waiting: deque[Any] = deque()
+    with ThreadPoolExecutor(AHEAD, thread_name_prefix="samples") as reader:
+        try:
+            for item in items:
+                waiting.append(reader.submit(read, item))
+                if len(waiting) > AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -1,0 +1,131 @@
+"""First codebooks of self-organizing maps: a plane through the samples, or some of the samples.
+
+The plane is spanned by the two principal components, the greater along the longer side of the grid; units reach from
+one standard deviation below the mean to one above. The covariance is summed up over parts of the samples. For that a
+value is rounded to one of 2^(b + 1) steps around the mean of its column: products and their sums over a block of rows
+are integers below 2^53, which float64 holds exactly, whatever library multiplies the matrices in whatever order, and
+the sums of blocks are added as int64. So the plane does not depend on how samples are spread, to the last bit; what
+rounding costs, 2^-b of the range of a column (b = 20 up to 4 million samples, 16 for a billion), a first codebook does
+not miss. A value that is missing counts as the mean of its column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuops.adjacency import like
+from gpuops.som_grid import Grid
+from pipelines.device_arrays import to_host
+from pipelines.generators.counter_random import scramble_all, scrambler
+from pipelines.som_shard import Piece
+
+MOST_BITS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """How values are rounded to integers: the number of steps from the centre of a column to its farthest value."""
+
+    bits: int
+    centres: np.ndarray
+    spans: np.ndarray
+    largest_weight: float | None
+
+    def rounded(self, piece: Piece) -> tuple[Any, Any, Any]:
+        """Integers in float64: values (k, d), the same times weight, weights (k)."""
+        steps = 2.0**self.bits
+        centres, factors = (like(piece.values, x) for x in (self.centres, steps / self.spans))
+        values = ((piece.values - centres) * factors).round()
+        values[values != values] = 0
+        if piece.weights is None:
+            return values, values, np.full(len(values), steps)
+        shares = piece.weights.astype(np.float64) / self.largest_weight
+        return values, (values * shares[:, None]).round(), (shares * steps).round()
+
+
+class Products(NamedTuple):
+    """Integer sums over samples, int64: of products (d, d), of values (d), of weights."""
+
+    products: np.ndarray
+    values: np.ndarray
+    weights: int
+
+    def plus(self, other: Products) -> Products:
+        return Products(self.products + other.products, self.values + other.values, self.weights + other.weights)
+
+
+def steps_for(n: int, means: Any, minima: Any, maxima: Any, largest_weight: float | None) -> Steps:
+    """The finest steps with which no sum over n samples overflows."""
+    centres = np.asarray(means, np.float64)
+    spans = np.maximum(np.asarray(maxima) - centres, centres - np.asarray(minima))
+    bits = min(MOST_BITS, (62 - int(n).bit_length()) // 2)
+    return Steps(bits, centres, np.where(spans > 0, spans, 1.0), largest_weight)
+
+
+def products_of(pieces: Iterable[Piece], steps: Steps) -> Products:
+    """Sum up a part of the samples."""
+    d = len(steps.centres)
+    total = Products(np.zeros((d, d), np.int64), np.zeros(d, np.int64), 0)
+    rows = 1 << (52 - 2 * steps.bits)  # a value of the centre's far side may round to one step more
+    for piece in pieces:
+        for start in range(0, len(piece.values), rows):
+            block = Piece(0, piece.values[start : start + rows], None)
+            if piece.weights is not None:
+                block = block._replace(weights=piece.weights[start : start + rows])
+            values, weighted, weights = steps.rounded(block)
+            total = total.plus(
+                Products(
+                    to_host(values.T @ weighted).astype(np.int64),
+                    to_host(weighted.sum(axis=0)).astype(np.int64),
+                    int(weights.sum()),
+                )
+            )
+    return total
+
+
+def principal_plane(total: Products, steps: Steps, grid: Grid, dtype: Any) -> np.ndarray:
+    """The codebook (M, d) on the plane of the two principal components."""
+    one = 2.0**steps.bits
+    weight = total.weights / one
+    mean = total.values / weight
+    covariance = (total.products + total.products.T) / 2 / weight - np.outer(mean, mean)
+    covariance *= np.outer(steps.spans, steps.spans) / one**2
+    variances, components = np.linalg.eigh(covariance)
+    along = grid.positions()
+    extents = np.ptp(along, axis=0)
+    along = np.where(extents > 0, 2 * (along - along.min(axis=0)) / np.where(extents > 0, extents, 1) - 1, 0)
+    units = np.tile(steps.centres + mean * steps.spans / one, (grid.units, 1))
+    for axis, which in zip(np.argsort(-extents, kind="stable"), (-1, -2), strict=True):
+        if -which > len(variances):
+            break
+        component = components[:, which]
+        component = component * np.sign(component[np.argmax(abs(component))])
+        units += np.outer(along[:, axis], component * np.sqrt(max(variances[which], 0.0)))
+    return units.astype(dtype)
+
+
+def random_rows(n: int, units: int, seed: int) -> np.ndarray:
+    """Distinct rows of n samples, int64 (M), a function of the seed."""
+    if units > n:
+        raise ValueError(
+            f"a map of {units:,} units cannot begin with {n:,} samples, a different one for each unit; "
+            "take fewer units, or begin with the plane of the principal components (pca)"
+        )
+    rows = np.arange(units, dtype=np.int64)
+    scramble_all(rows, scrambler(seed, n))
+    return rows
+
+
+def pick(pieces: Iterable[Piece], rows: np.ndarray, means: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Which of `rows` are among the pieces, as positions in `rows`, and their values; missing ones as in `means`."""
+    at, found = [np.empty(0, np.int64)], [np.empty((0, len(means)))]
+    for piece in pieces:
+        inside = np.flatnonzero((rows >= piece.first) & (rows < piece.first + len(piece.values)))
+        values = to_host(piece.values[rows[inside] - piece.first]).astype(np.float64)
+        at.append(inside)
+        found.append(np.where(np.isnan(values), np.asarray(means), values))
+    return np.concatenate(at), np.concatenate(found)

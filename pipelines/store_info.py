@@ -1,0 +1,136 @@
+"""What a store is, told to people: one line about its contents, whatever its schema, and how far an unfinished one is.
+
+Everything that is known about a kind of store for this stands in one entry of `KINDS`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from pipelines.progress import size
+from pipelines.stores import Distances, Graph, Paths, StoreError, open_distances, open_graph, open_paths
+from pipelines.stores.codebook import Codebook, open_codebook, progress_of_codebook
+from pipelines.stores.distances import progress
+from pipelines.stores.mapping import Mapping, open_mapping, progress_of_mapping
+from pipelines.stores.paths import progress_of_paths
+from pipelines.stores.samples import Samples, open_samples
+from pipelines.stores.schema import store_bytes, store_schema
+
+
+def store_info(path: str | os.PathLike[str], verify: bool = False) -> Iterator[str]:
+    """Lines about the store at `path`; with `verify` everything is reread first, and StoreError names what is wrong."""
+    schema = store_schema(path)
+    if schema not in KINDS:
+        raise StoreError(f"{path}: a store of schema {schema}, which this version of tilepath does not know")
+    kind = KINDS[schema]
+    done, total = kind.progress(path)
+    opened = None
+    if done < total:
+        yield f"{path}: unfinished {kind.name}, {max(done, 0):,} of {total:,} {kind.unit} are done; go on with --resume"
+    else:
+        opened = kind.open(path)
+        yield kind.describe(opened)
+    yield f"{size(store_bytes(path))} on disk, schema {schema}"
+    if verify and opened is not None:
+        opened.verify()
+        yield "verified: every chunk is there and matches what was recorded"
+
+
+def describe_graph(graph: Graph) -> str:
+    kind = "directed" if graph.directed else "undirected"
+    unit = f" {graph.weight_unit}" if graph.weight_unit else ""
+    closed = int((~graph.through()).sum())
+    parts = [
+        f"{graph.path}: {kind} graph, {graph.n:,} vertices, {graph.m:,} arcs",
+        f"weights {graph.weight_dtype} from {number(graph.weight_min)} to {number(graph.weight_max)}{unit}",
+    ]
+    if closed:
+        parts.append(f"{closed:,} vertices closed to through traffic")
+    extras = sorted(graph.optional - {"through"})
+    if extras:
+        parts.append(f"with {' and '.join(extras)}")
+    if graph.source:
+        parts.append(f"from {graph.source}")
+    return "; ".join(parts)
+
+
+def describe_distances(distances: Distances) -> str:
+    rows, columns = distances.shape
+    return f"{distances.path}: {rows:,} x {columns:,} {distances.dtype} distances of {distances.graph_path}"
+
+
+def describe_paths(paths: Paths) -> str:
+    rows, columns = paths.shape
+    kept = " distances and predecessors" if paths.has_predecessors else " distances"
+    parts = [f"{paths.path}: {rows:,} x {columns:,} {paths.dtype}{kept} of {paths.graph_path}"]
+    if paths.together:
+        parts.append(f"from the nearest of {len(paths.sources):,} sources")
+    if paths.cutoff is not None:
+        parts.append(f"up to a distance of {number(paths.cutoff)}")
+    if paths.targets is not None:
+        parts.append(f"as far as {len(paths.targets):,} target{'s' if len(paths.targets) > 1 else ''}")
+    return ", ".join(parts)
+
+
+def describe_samples(samples: Samples) -> str:
+    parts = [f"{samples.path}: {samples.n:,} x {samples.d} {samples.dtype} samples"]
+    if samples.scaling.kind != "none":
+        parts.append(f"scaled by {samples.scaling.kind}")
+    if samples.missing:
+        parts.append("values may be missing")
+    extras = [name for name, there in (("labels", samples.labelled), ("weights", samples.largest_weight)) if there]
+    if extras:
+        parts.append(f"with {' and '.join(extras)}")
+    if samples.source:
+        parts.append(f"from {samples.source}")
+    return "; ".join(parts)
+
+
+def describe_codebook(codebook: Codebook) -> str:
+    grid = codebook.grid
+    kind = f"{'toroidal ' if grid.toroidal else ''}{'hexagonal' if grid.hexagonal else 'rectangular'}"
+    parts = [
+        f"{codebook.path}: {grid.rows:,} x {grid.columns:,} {kind} map of {codebook.d} columns",
+        f"{codebook.epochs} epochs",
+        f"quantization error {codebook.quantization_errors[-1]:.6g}",
+    ]
+    if codebook.topographic_error is not None:
+        parts.append(f"topographic error {codebook.topographic_error:.4g}")
+    return ", ".join(parts)
+
+
+def describe_mapping(mapping: Mapping) -> str:
+    parts = [
+        f"{mapping.path}: units of {mapping.n:,} samples",
+        f"quantization error {mapping.quantization_error():.6g}",
+    ]
+    if mapping.top > 1:
+        parts.append(f"topographic error {mapping.topographic_error():.4g}")
+    return ", ".join(parts)
+
+
+def number(value: float) -> str:
+    """Digits in groups, six of them unless it is a whole number."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
+
+
+class Kind(NamedTuple):
+    """`progress` gives how many of how many `unit` are done."""
+
+    name: str
+    open: Callable[[Any], Any]
+    describe: Callable[[Any], str]
+    progress: Callable[[Any], tuple[int, int]] = lambda path: (1, 1)
+    unit: str = ""
+
+
+KINDS = {
+    "graph/1": Kind("graph", open_graph, describe_graph),
+    "distances/1": Kind("distances", open_distances, describe_distances, progress, "stages"),
+    "paths/1": Kind("paths", open_paths, describe_paths, progress_of_paths, "rows"),
+    "samples/1": Kind("samples", open_samples, describe_samples),
+    "codebook/1": Kind("map", open_codebook, describe_codebook, progress_of_codebook, "epochs"),
+    "mapping/1": Kind("mapping", open_mapping, describe_mapping, progress_of_mapping, "samples"),
+}

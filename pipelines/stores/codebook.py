@@ -1,0 +1,290 @@
+"""The codebook store (schema `codebook/1`): a self-organizing map, and how it came about.
+
+========= ================== ==================================================================================
+array     dtype, shape       meaning
+========= ================== ==================================================================================
+codebooks float (E+1, M, d)  the units before the first epoch and after each; unit u stands in row
+                             u // columns and column u % columns of the grid
+hits      int64 (M)          once complete: how many samples have the unit as their best matching one
+========= ================== ==================================================================================
+
+Attributes: what the map is (`grid`, `metric`, `missing`, names and scaling of the columns), how it was trained
+(`options`, `sigmas`), `errors`, the quantization error of each codebook, and the `topographic_error` of the last.
+`committed` says how many epochs are whole, -1 before there is a first codebook; it is written after them, and what
+kills a run, it goes on from there.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuops.som_grid import Grid
+from pipelines.stores.origin import origin_path
+from pipelines.stores.samples import DTYPES, Samples, open_samples
+from pipelines.stores.scaling import Scaling, scaling_from
+from pipelines.stores.schema import (
+    CHUNK_BYTES,
+    StoreError,
+    attribute,
+    check_array,
+    damage,
+    disk_errors,
+    new_store,
+    open_array,
+    open_store,
+    remove_leftovers,
+    result_codecs,
+    verify_chunks,
+)
+
+SCHEMA = "codebook/1"
+
+
+@dataclass(frozen=True, eq=False)
+class Codebook:
+    """A finished codebook store, opened by `open_codebook`. It pickles as its path.
+
+    `quantization_errors` has one more entry than there were epochs, `sigmas` as many; `topographic_error` is None for
+    a map of one unit.
+    """
+
+    path: str
+    grid: Grid
+    metric: str
+    dtype: np.dtype
+    missing: bool
+    columns: tuple[str, ...]
+    scaling: Scaling
+    epochs: int
+    sigmas: tuple[float, ...]
+    quantization_errors: tuple[float, ...]
+    topographic_error: float | None
+    options: dict[str, Any]
+    samples_path: str
+    samples_digest: str
+
+    @property
+    def d(self) -> int:
+        return len(self.columns)
+
+    def units(self, epoch: int = -1) -> np.ndarray:
+        """(M, d): the units after so many epochs; 0 is the map training began with, -1 the last one."""
+        if not -self.epochs - 1 <= epoch <= self.epochs:
+            raise ValueError(f"{self.path}: there is no epoch {epoch}; it has 0 to {self.epochs}")
+        with damage(self.path):
+            return np.asarray(open_array(self.path, "codebooks")[epoch])
+
+    def hits(self) -> np.ndarray:
+        """(M) int64: how many samples have the unit as their best matching one."""
+        with damage(self.path):
+            return np.asarray(open_array(self.path, "hits")[:])
+
+    def samples(self, path: str | os.PathLike[str] | None = None) -> Samples:
+        """The samples the map was trained with; `path` says where they are now, if they were moved."""
+        if path is None and not os.path.isdir(self.samples_path):
+            raise StoreError(f"{self.path}: its samples are no longer at {self.samples_path}; say where they are")
+        samples = open_samples(self.samples_path if path is None else path)
+        if samples.digest != self.samples_digest:
+            raise StoreError(f"{self.path} was trained with other samples than {samples.path}; name the right ones")
+        return samples
+
+    def verify(self) -> None:
+        """Reread every chunk (its checksum is tested), make sure none is missing and every value is possible."""
+        for name in ("codebooks", "hits"):
+            verify_chunks(self.path, open_array(self.path, name))
+        if (self.hits() < 0).any():
+            raise StoreError(f"{self.path}: there are units with less than no hits; train the map anew")
+        for epoch in range(self.epochs + 1):
+            if not np.isfinite(self.units(epoch)).all():
+                raise StoreError(f"{self.path}: epoch {epoch} holds values that are not finite; train the map anew")
+
+
+@dataclass(frozen=True, eq=False)
+class CodebookRun:
+    """A codebook store in the making: what the driver records and the workers write. Picklable."""
+
+    path: str
+    run_id: str
+    epochs: int
+
+    def write(self, epoch: int, codebook: np.ndarray) -> None:
+        """Write the units (M, d) after so many epochs."""
+        with disk_errors(self.path):
+            open_array(self.path, "codebooks", "r+")[epoch] = codebook
+
+    def read(self, epoch: int) -> np.ndarray:
+        with damage(self.path):
+            return np.asarray(open_array(self.path, "codebooks")[epoch])
+
+    def committed(self) -> int:
+        """How many epochs are whole; -1: there is no codebook yet."""
+        return int(attribute(self.path, open_store(self.path, SCHEMA), "committed"))
+
+    def errors(self) -> list[float]:
+        """The quantization errors known, of the codebooks from the first on."""
+        return list(attribute(self.path, open_store(self.path, SCHEMA), "errors"))
+
+    def commit(self, epochs: int, errors: list[float]) -> None:
+        """Record that the codebook after so many epochs is written, and the errors of those before it."""
+        self._record({"committed": epochs, "errors": errors})
+
+    def finish(self, epochs: int, errors: list[float], topographic_error: float | None, hits: np.ndarray) -> None:
+        """Record that training is over, perhaps sooner than was planned."""
+        with disk_errors(self.path):
+            open_array(self.path, "hits", "r+")[:] = hits
+            codebooks = open_array(self.path, "codebooks", "r+")
+            codebooks.resize((epochs + 1, *codebooks.shape[1:]))
+            remove_leftovers(self.path)
+        final = {"committed": epochs, "errors": errors, "topographic_error": topographic_error, "complete": True}
+        self._record(final)
+
+    def _record(self, attributes: dict[str, Any]) -> None:
+        with disk_errors(self.path):
+            group = open_store(self.path, SCHEMA, "r+")
+            if group.attrs.get("run_id") != self.run_id:
+                raise StoreError(f"{self.path}: another run took this store over; stop one of the two")
+            group.update_attributes(attributes)
+
+
+def create_codebook(
+    path: str | os.PathLike[str],
+    samples: Samples,
+    grid: Grid,
+    *,
+    metric: str,
+    sigmas: list[float],
+    options: dict[str, Any],
+    overwrite: bool = False,
+) -> CodebookRun:
+    """Begin a codebook store for a map of `samples`, an epoch for each of `sigmas`; nothing is committed yet.
+
+    `options` is JSON, and what a run must agree with to go on with this store.
+    """
+    itemsize = samples.dtype.itemsize
+    with new_store(path, overwrite) as group:
+        group.create_array(
+            "codebooks",
+            shape=(len(sigmas) + 1, grid.units, samples.d),
+            chunks=(1, max(1, min(grid.units, CHUNK_BYTES // (samples.d * itemsize))), samples.d),
+            dtype=samples.dtype,
+            compressors=result_codecs(samples.dtype),
+            config={"write_empty_chunks": True},
+        )
+        group.create_array(
+            "hits",
+            shape=(grid.units,),
+            dtype="int64",
+            compressors=result_codecs(np.dtype(np.int64)),
+            config={"write_empty_chunks": True},
+        )
+        group.update_attributes(
+            {
+                "schema": SCHEMA,
+                "grid": vars(grid),
+                "metric": metric,
+                "dtype": str(samples.dtype),
+                "missing": samples.missing,
+                "columns": list(samples.columns),
+                "scaling": samples.scaling.recorded(),
+                "sigmas": sigmas,
+                "options": options,
+                "samples": {
+                    "path": samples.path,
+                    "relative": os.path.relpath(samples.path, os.path.abspath(path)),
+                    "digest": samples.digest,
+                },
+                "committed": -1,
+                "errors": [],
+                "topographic_error": None,
+                "complete": False,
+                "run_id": (run_id := uuid.uuid4().hex),
+            }
+        )
+    return CodebookRun(os.path.abspath(path), run_id, len(sigmas))
+
+
+def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dict[str, Any]) -> CodebookRun | None:
+    """Take over an unfinished store to go on with it; None if it is finished.
+
+    Raises
+    ------
+    StoreError
+        It was begun with other samples or other options.
+    """
+    group = open_store(path, SCHEMA, "r+")
+    recorded: Any = attribute(path, group, "samples")
+    if recorded["digest"] != samples.digest:
+        raise StoreError(f"{path}: was begun with other samples than {samples.path}; name the right ones")
+    begun: Any = attribute(path, group, "options")
+    for name in sorted({*options, *begun}):
+        if begun.get(name) != options.get(name):
+            raise StoreError(
+                f"{path}: was begun with {name} {begun.get(name)}, not {options.get(name)}; use that or start afresh"
+            )
+    if attribute(path, group, "complete"):
+        return None
+    run_id = uuid.uuid4().hex
+    group.attrs["run_id"] = run_id
+    remove_leftovers(path)
+    # A run that stopped early may have been killed between cutting the array and recording that it was over.
+    epochs = len(attribute(path, group, "sigmas"))
+    codebooks = open_array(os.fspath(path), "codebooks", "r+")
+    codebooks.resize((epochs + 1, *codebooks.shape[1:]))
+    return CodebookRun(os.path.abspath(path), run_id, epochs)
+
+
+def open_codebook(path: str | os.PathLike[str]) -> Codebook:
+    """Open a finished codebook store and check its schema, shapes and dtypes.
+
+    Raises
+    ------
+    StoreError
+        It is missing, foreign, damaged or unfinished; the message says how to go on.
+    """
+    group = open_store(path, SCHEMA)
+    recorded: Any = attribute(path, group, "samples")
+    if not attribute(path, group, "complete"):
+        done, total = progress_of_codebook(path)
+        raise StoreError(
+            f"{path}: unfinished, {max(done, 0)} of {total} epochs are done; go on with --resume and the command "
+            f"`tilepath som train {recorded['path']} {path}` it was begun with"
+        )
+    attrs: dict[str, Any] = dict(group.attrs)
+    try:
+        epochs, columns = int(attrs["committed"]), tuple(map(str, attrs["columns"]))
+        if len(attrs["errors"]) != epochs + 1 or len(attrs["sigmas"]) < epochs:
+            raise ValueError(f"{len(attrs['errors'])} errors of {epochs} epochs")
+        facts = Codebook(
+            path=os.path.abspath(path),
+            grid=Grid(**attrs["grid"]),
+            metric=str(attrs["metric"]),
+            dtype=DTYPES[DTYPES.index(np.dtype(str(attrs["dtype"])))],
+            missing=bool(attrs["missing"]),
+            columns=columns,
+            scaling=scaling_from(attrs["scaling"], len(columns)),
+            epochs=epochs,
+            sigmas=tuple(attrs["sigmas"])[:epochs],
+            quantization_errors=tuple(attrs["errors"]),
+            topographic_error=attrs["topographic_error"],
+            options=attrs["options"],
+            samples_path=origin_path(path, recorded),
+            samples_digest=str(recorded["digest"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{path}: the attributes of the codebook are damaged ({error!r}); train it anew") from error
+    shape = (epochs + 1, facts.grid.units, len(columns))
+    check_array(path, group, "codebooks", shape, (facts.dtype,))
+    check_array(path, group, "hits", (facts.grid.units,), ("int64",))
+    return facts
+
+
+def progress_of_codebook(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Epochs done, -1 before there is a codebook, and epochs in all."""
+    group = open_store(path, SCHEMA)
+    done = int(attribute(path, group, "committed"))
+    return done, done if attribute(path, group, "complete") else len(attribute(path, group, "sigmas"))

@@ -1,0 +1,253 @@
+"""The samples store (schema `samples/1`): the rows a self-organizing map learns from.
+
+=========== =============== =====================================================================================
+array       dtype, shape    meaning
+=========== =============== =====================================================================================
+values      float (N, d)    float32 or float64, whole rows in a chunk; scaled as the attribute `scaling` says;
+                            NaN is a missing value, only where the attribute `missing` declares that there are some
+weights     as values (N)   optional: how much a sample counts, 0 or more
+labels      int32 (N)       optional: position in `label_names`, -1 for none
+label_names str (L)         optional
+=========== =============== =====================================================================================
+
+Attributes: names of the columns; least, greatest and mean value of each as stored. The `digest` covers what a map
+depends on: shape, dtype, values and weights.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipelines.stores.samples_writer import SCHEMA, Digest, SamplesWriter
+from pipelines.stores.scaling import SCALINGS, Scaling, scaling_from
+from pipelines.stores.schema import (
+    StoreError,
+    check_array,
+    damage,
+    new_store,
+    open_array,
+    open_store,
+    read_rows,
+    verify_chunks,
+)
+
+DTYPES = tuple(map(np.dtype, ("float32", "float64")))
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """A samples store, opened by `open_samples`: facts at hand, rows read on demand. It pickles as its path."""
+
+    path: str
+    n: int
+    d: int
+    dtype: np.dtype
+    missing: bool
+    columns: tuple[str, ...]
+    scaling: Scaling
+    minima: tuple[float, ...]
+    maxima: tuple[float, ...]
+    means: tuple[float, ...]
+    largest_weight: float | None  # None: no weights
+    labelled: bool
+    source: str
+    digest: str
+
+    @property
+    def largest(self) -> float:
+        """The greatest magnitude of a stored value."""
+        return max(max(map(abs, self.minima)), max(map(abs, self.maxima)))
+
+    @property
+    def row_bytes(self) -> int:
+        """What a sample takes in memory, with its weight."""
+        return (self.d + (self.largest_weight is not None)) * self.dtype.itemsize
+
+    def values(self, start: int = 0, stop: int | None = None, out: np.ndarray | None = None) -> np.ndarray:
+        """The rows from `start` to `stop` (excluded), if asked for into `out`."""
+        with damage(self.path):
+            return read_rows(open_array(self.path, "values"), start, self.n if stop is None else stop, out)
+
+    def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray | None:
+        """Their weights, or None where all count the same."""
+        if self.largest_weight is None:
+            return None
+        with damage(self.path):
+            return np.asarray(open_array(self.path, "weights")[start : self.n if stop is None else stop])
+
+    def labels(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """Their labels as positions in `label_names`, -1 for none; StoreError where there are no labels."""
+        self._need_labels()
+        with damage(self.path):
+            return np.asarray(open_array(self.path, "labels")[start : self.n if stop is None else stop])
+
+    def label_names(self) -> list[str]:
+        """What the labels are called."""
+        self._need_labels()
+        with damage(self.path):
+            return [str(name) for name in open_array(self.path, "label_names")[:]]
+
+    def verify(self) -> None:
+        """Reread everything and compare with the recorded digest; StoreError names what differs."""
+        arrays = ["values"] + ["weights"] * (self.largest_weight is not None) + ["labels"] * self.labelled
+        for name in arrays:
+            verify_chunks(self.path, open_array(self.path, name))
+        digest = Digest(self.d, self.dtype, self.missing)
+        names = len(self.label_names()) if self.labelled else 0
+        step = open_array(self.path, "values").chunks[0]
+        for start in range(0, self.n, step):
+            digest.values.update(self.values(start, start + step).data)
+            weights = self.weights(start, start + step)
+            if weights is not None:
+                digest.weights.update(weights.data)
+            if self.labelled:
+                labels = self.labels(start, start + step)
+                if not -1 <= labels.min() <= labels.max() < names:
+                    raise StoreError(f"{self.path}: rows from {start} have labels without a name; import them anew")
+        if digest.value(self.n) != self.digest:
+            raise StoreError(f"{self.path}: contents do not match the recorded digest; import the samples anew")
+
+    def _need_labels(self) -> None:
+        if not self.labelled:
+            raise StoreError(f"{self.path}: the samples have no labels; import them with their labels (--label)")
+
+
+def open_samples(path: str | os.PathLike[str]) -> Samples:
+    """Open a samples store and check its schema, shapes and dtypes.
+
+    Raises
+    ------
+    StoreError
+        Naming the store, what is wrong with it and the cure.
+    """
+    group = open_store(path, SCHEMA)
+    attrs: dict[str, Any] = dict(group.attrs)
+    try:
+        columns = tuple(map(str, attrs["columns"]))
+        minima, maxima, means = (tuple(map(float, attrs[name])) for name in ("minima", "maxima", "means"))
+        if not len(columns) == len(minima) == len(maxima) == len(means):
+            raise ValueError("columns and their extremes do not match")
+        facts = Samples(
+            path=os.path.abspath(path),
+            n=int(attrs["n"]),
+            d=len(columns),
+            dtype=DTYPES[DTYPES.index(np.dtype(str(attrs["dtype"])))],
+            missing=bool(attrs["missing"]),
+            columns=columns,
+            scaling=scaling_from(attrs["scaling"], len(columns)),
+            minima=minima,
+            maxima=maxima,
+            means=means,
+            largest_weight=attrs["largest_weight"],
+            labelled="labels" in group,
+            source=str(attrs["source"]),
+            digest=str(attrs["digest"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{path}: the attributes of the samples are damaged ({error!r}); import them anew") from error
+    check_array(path, group, "values", (facts.n, facts.d), (facts.dtype,))
+    if facts.largest_weight is not None:
+        check_array(path, group, "weights", (facts.n,), (facts.dtype,))
+    if facts.labelled:
+        check_array(path, group, "labels", (facts.n,), ("int32",))
+        if "label_names" not in group:
+            raise StoreError(f"{path}: the array `label_names` is missing; the store is damaged, make it anew")
+    return facts
+
+
+@contextmanager
+def new_samples(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str],
+    dtype: Any = "float32",
+    missing: bool = False,
+    scaling: str = "none",
+    cofactor: float = 5.0,
+    weighted: bool = False,
+    labelled: bool = False,
+    source: str = "",
+    chunk_rows: int | None = None,
+    overwrite: bool = False,
+) -> Iterator[SamplesWriter]:
+    """Write a samples store from pieces of rows; it appears when the block ends without an error.
+
+    Parameters
+    ----------
+    path : path of the new store
+    columns : a name of its own for each of the d columns
+    dtype : {"float32", "float64"}
+    missing : declares that NaN stands for a missing value
+    scaling : of `pipelines.stores.scaling.SCALINGS`; while a store is written, the disk then holds float64 values too
+    cofactor : what values are divided by before arcsinh
+    weighted, labelled : does every piece come with weights, with labels?
+    source : text for messages and for people
+    chunk_rows : rows of a chunk; by default those of 4 MiB
+    overwrite : replace a store of ours that stands at `path`
+
+    Raises
+    ------
+    StoreError
+        The path exists, or the disk is full.
+    ValueError
+        A value cannot be used, or a column is empty or, where it is to be scaled by its spread, constant; the message
+        names the row or the columns.
+    """
+    if scaling not in SCALINGS:
+        raise ValueError(f"scaling is {scaling!r}; pass one of {', '.join(map(repr, SCALINGS))}")
+    if np.dtype(dtype) not in DTYPES:
+        raise ValueError(f"samples are stored as float32 or float64, not {np.dtype(dtype)}; choose one of them")
+    columns = list(map(str, columns))
+    if not columns:
+        raise ValueError(f"{source or path}: there is no column; samples have one value at least")
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise ValueError(f"{source or path}: two columns are called {twice!r}; give each a name of its own")
+    if not 1e-100 <= cofactor <= 1e100:
+        raise ValueError(f"the cofactor is {cofactor}; give a positive number, such as 5 or 150")
+    if chunk_rows is not None and chunk_rows < 1:
+        raise ValueError(f"chunk_rows is {chunk_rows}; give one at least")
+    with new_store(path, overwrite) as group:
+        writer = SamplesWriter(
+            group,
+            columns,
+            np.dtype(dtype),
+            missing,
+            source or os.fspath(path),
+            scaling=scaling,
+            cofactor=cofactor,
+            weighted=weighted,
+            labelled=labelled,
+            chunk_rows=chunk_rows,
+        )
+        yield writer
+        group.update_attributes(writer.finish())
+
+
+def write_samples(
+    path: str | os.PathLike[str],
+    values: np.ndarray,
+    *,
+    weights: np.ndarray | None = None,
+    labels: Sequence[str | None] | np.ndarray | None = None,
+    columns: Sequence[str] | None = None,
+    **facts: Any,
+) -> Samples:
+    """Write samples that are in memory, (N, d); `facts` are the keywords of `new_samples`. Returns the store opened.
+
+    Columns are called 0 to d - 1 by default, and the dtype is that of the values where it is float64, else float32.
+    """
+    values = np.asarray(values)
+    if values.ndim != 2:
+        raise ValueError(f"samples have the shape {values.shape}; give a matrix with a row for each")
+    facts.setdefault("dtype", "float64" if values.dtype == np.float64 else "float32")
+    names = list(map(str, range(values.shape[1]))) if columns is None else list(columns)
+    with new_samples(path, columns=names, weighted=weights is not None, labelled=labels is not None, **facts) as writer:
+        writer.append(values, weights, None if labels is None else list(labels))
+    return open_samples(path)

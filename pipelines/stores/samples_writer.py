@@ -1,0 +1,241 @@
+"""Writes the arrays of a samples store, from pieces of rows of any size.
+
+What has been appended goes to disk in whole chunks, so rows may be more than memory holds. Scaling needs to know all
+rows before it can store one: until then values lie in the array `raw`, in float64, so that nothing is rounded twice,
+and the disk has to hold both. Pieces leave no trace: digest, moments and chunks come out the same for any cutting.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import zarr
+
+from pipelines.stores.scaling import Moments, Scaling
+from pipelines.stores.schema import CHUNK_BYTES, result_codecs
+
+SCHEMA = "samples/1"
+LARGEST = 2.0**500  # what searches for best matching units take
+
+
+class SamplesWriter:
+    """Takes the rows of a new samples store; made by `pipelines.stores.samples.new_samples`, which has the arguments.
+
+    A piece that is refused leaves nothing behind.
+    """
+
+    def __init__(
+        self,
+        group: zarr.Group,
+        columns: list[str],
+        dtype: np.dtype,
+        missing: bool,
+        source: str,
+        *,
+        scaling: str,
+        cofactor: float,
+        weighted: bool,
+        labelled: bool,
+        chunk_rows: int | None,
+    ):
+        self.group, self.columns, self.dtype, self.missing, self.source = group, columns, dtype, missing, source
+        d = len(columns)
+        self.chunk_rows = chunk_rows or max(1, CHUNK_BYTES // (d * dtype.itemsize))
+        self.n = 0
+        self._kind, self._cofactor = scaling, cofactor
+        scalar = (self.chunk_rows,)
+        self._values = _Rows(group, "values", (self.chunk_rows, d), dtype)
+        self._weights = _Rows(group, "weights", scalar, dtype) if weighted else None
+        self._labels = _Rows(group, "labels", scalar, np.dtype(np.int32)) if labelled else None
+        self._names: dict[str, int] = {}
+        self._largest_weight = 0.0
+        self._moments = Moments(d)
+        self._digest = Digest(d, dtype, missing)
+        if scaling != "none":
+            self._raw = _Rows(group, "raw", (self.chunk_rows, d), np.dtype(np.float64))
+            self._raw_moments = Moments(d)
+
+    def append(
+        self, values: np.ndarray, weights: np.ndarray | None = None, labels: Sequence[str | None] | None = None
+    ) -> None:
+        """Append (k, d) values in units of the source, with (k) weights and (k) labels where they were announced."""
+        values, d = np.asarray(values), len(self.columns)
+        if values.dtype.kind not in "fiub":
+            raise ValueError(f"{self.source}: values are {values.dtype}; samples are real numbers, convert them")
+        if values.ndim != 2 or values.shape[1] != d:
+            raise ValueError(f"{self.source}: rows have the shape {values.shape}, expected {d} values in each")
+        for name, given, wanted in (("weights", weights, self._weights), ("labels", labels, self._labels)):
+            if (given is None) != (wanted is None) or (given is not None and len(given) != len(values)):
+                raise ValueError(f"{self.source}: {name} come with every row of the samples, or with none")
+        self._check(values)
+        if weights is not None and self._weights is not None:
+            kept = self._checked(weights)
+            self._largest_weight = max(self._largest_weight, float(kept.max(initial=0)))
+            self._digest.weights.update(kept.data)
+            self._weights.append(kept)
+        if labels is not None and self._labels is not None:
+            names = self._names
+            codes = [-1 if label is None else names.setdefault(str(label), len(names)) for label in labels]
+            self._labels.append(np.array(codes, np.int32))
+        if self._kind == "none":
+            self._store(values)
+        else:
+            self._raw_moments.add(values)
+            self._raw.append(values.astype(np.float64))
+        self.n += len(values)
+
+    def finish(self) -> dict[str, Any]:
+        """Write what is left. Returns the attributes of the store; without them it is none."""
+        if self.n == 0:
+            raise ValueError(f"{self.source}: there are no rows; a map needs one at least")
+        if self._weights is not None and self._largest_weight == 0:
+            raise ValueError(f"{self.source}: all weights are 0; a map needs one sample that counts")
+        d = len(self.columns)
+        scaling = Scaling("none", (0.0,) * d, (1.0,) * d)
+        if self._kind != "none":
+            self._raw.finish()
+            scaling = self._scaling(self._raw_moments.finish())
+            for start in range(0, self.n, self.chunk_rows):
+                self._store(scaling.apply(np.asarray(self._raw.array[start : start + self.chunk_rows])))
+            del self.group["raw"]
+        for rows in (self._values, self._weights, self._labels):
+            if rows is not None:
+                rows.finish()
+        self._refuse("is empty", self._moments.finish().counts == 0)
+        if self._labels is not None:
+            names = np.array([*self._names], dtype=object)
+            self.group.create_array("label_names", shape=names.shape, dtype=str)[:] = names
+        return {
+            "schema": SCHEMA,
+            "n": self.n,
+            "dtype": str(self.dtype),
+            "missing": self.missing,
+            "columns": self.columns,
+            "scaling": scaling.recorded(),
+            "minima": self._moments.minima.tolist(),
+            "maxima": self._moments.maxima.tolist(),
+            "means": self._moments.means.tolist(),
+            "largest_weight": None if self._weights is None else self._largest_weight,
+            "source": self.source,
+            "digest": self._digest.value(self.n),
+        }
+
+    def _check(self, values: np.ndarray) -> None:
+        """Refuse what is infinite or too large, missing without a declaration, or nothing but missing."""
+        # Scaled values are small, whatever they were before.
+        limit = np.float64(LARGEST if self._kind != "none" else min(LARGEST, float(np.finfo(self.dtype).max)))
+        if len(values) and -limit <= values.min() and values.max() <= limit:
+            return  # nor is any NaN, of which neither is true
+        absent = np.isnan(values)
+        wrong = ~absent & ~((-limit <= values) & (values <= limit))
+        if not self.missing:
+            wrong |= absent
+        if wrong.any():
+            row, column = (int(i[0]) for i in np.nonzero(wrong))
+            cure = (
+                "declare that values are missing (missing=True, --missing), or leave the row out"
+                if absent[row, column]
+                else f"{self.dtype} samples are finite and at most {limit:.3g}; correct it, or leave the row out"
+            )
+            at = f"row {self.n + row} (from 0), column {self.columns[column]!r}"
+            raise ValueError(f"{self.source}: {at} is {values[row, column]}; {cure}")
+        empty = absent.all(axis=1)
+        if empty.any():
+            row = self.n + int(np.flatnonzero(empty)[0])
+            raise ValueError(f"{self.source}: row {row} (from 0) has no value at all; leave it out")
+
+    def _checked(self, weights: np.ndarray) -> np.ndarray:
+        """Weights as they are stored: (k), finite, not negative."""
+        given = np.asarray(weights, np.float64)
+        if given.ndim != 1:
+            raise ValueError(f"{self.source}: weights have the shape {given.shape}; give one for each row")
+        # Compared before the cast, in which a number that is too large would become infinite with a warning.
+        wrong = ~((given >= 0) & (given <= float(np.finfo(self.dtype).max)))
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"{self.source}: the weight of row {self.n + row} (from 0) is {given[row]}; give 0 or more, finite"
+            )
+        return given.astype(self.dtype)
+
+    def _store(self, values: np.ndarray) -> None:
+        kept = np.ascontiguousarray(values, self.dtype)
+        self._moments.add(kept)
+        self._digest.values.update(kept.data)
+        self._values.append(kept)
+
+    def _scaling(self, raw: Moments) -> Scaling:
+        d = len(self.columns)
+        self._refuse("is empty", raw.counts == 0)
+        if self._kind == "arcsinh":
+            return Scaling(self._kind, (0.0,) * d, (float(self._cofactor),) * d)
+        # Squares of tiny differences may vanish, and those of huge ones overflow.
+        deviations = raw.deviations
+        constant = (raw.minima == raw.maxima) | ((deviations == 0) if self._kind == "zscore" else False)
+        self._refuse("is constant, so it has no spread to be scaled by", constant)
+        if self._kind == "zscore":
+            self._refuse("has a spread that exceeds all numbers", ~np.isfinite(deviations))
+            return Scaling(self._kind, tuple(raw.means.tolist()), tuple(deviations.tolist()))
+        return Scaling(self._kind, tuple(raw.minima.tolist()), tuple((raw.maxima - raw.minima).tolist()))
+
+    def _refuse(self, fault: str, at: np.ndarray) -> None:
+        if at.any():
+            names = [self.columns[i] for i in np.flatnonzero(at)]
+            shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            raise ValueError(f"{self.source}: column {shown} {fault}; leave it out (--columns names those to keep)")
+
+
+class _Rows:
+    """An array that grows by whole chunks of rows, so that no chunk is ever read back or written twice."""
+
+    def __init__(self, group: zarr.Group, name: str, chunks: tuple[int, ...], dtype: np.dtype):
+        self.array = group.create_array(
+            name,
+            shape=(0, *chunks[1:]),
+            chunks=chunks,
+            dtype=dtype,
+            compressors=result_codecs(dtype),
+            config={"write_empty_chunks": True},
+        )
+        self._chunk = np.empty(chunks, dtype)  # the one that is begun; a copy, as callers use their arrays again
+        self._held = 0
+
+    def append(self, values: np.ndarray) -> None:
+        size = len(self._chunk)
+        if self._held:
+            begun = min(len(values), size - self._held)
+            self._chunk[self._held : self._held + begun] = values[:begun]
+            self._held, values = self._held + begun, values[begun:]
+            if self._held < size:
+                return
+            self.finish()
+        whole = len(values) // size * size
+        self._write(values[:whole])
+        self._held = len(values) - whole
+        self._chunk[: self._held] = values[whole:]
+
+    def finish(self) -> None:
+        self._write(self._chunk[: self._held])
+        self._held = 0
+
+    def _write(self, values: np.ndarray) -> None:
+        if len(values):
+            start = self.array.shape[0]
+            self.array.resize((start + len(values), *values.shape[1:]))
+            self.array[start:] = values
+
+
+class Digest:
+    """blake2b over what a map depends on, fed in pieces of any size."""
+
+    def __init__(self, d: int, dtype: np.dtype, missing: bool):
+        self._d, self._dtype, self._missing = d, dtype, missing
+        self.values, self.weights = hashlib.blake2b(digest_size=16), hashlib.blake2b(digest_size=16)
+
+    def value(self, n: int) -> str:
+        head = f"{SCHEMA} n={n} d={self._d} {self._dtype} missing={self._missing}"
+        parts = f" values={self.values.hexdigest()} weights={self.weights.hexdigest()}"
+        return hashlib.blake2b((head + parts).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,115 @@
+"""How columns of samples were brought to one scale, and the way back for display.
+
+========= ============================ =====================================================
+kind      stored value                 offset, factor of a column
+========= ============================ =====================================================
+none      x                            0, 1
+zscore    (x - offset) / factor        mean, standard deviation (of the population)
+minmax    (x - offset) / factor        least value, greatest less least
+arcsinh   arcsinh(x / factor)          0, the cofactor
+========= ============================ =====================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+SCALINGS = ("none", "zscore", "minmax", "arcsinh")
+BLOCK_VALUES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A kind of `SCALINGS`, with an offset and a factor for each column."""
+
+    kind: str
+    offsets: tuple[float, ...]
+    factors: tuple[float, ...]
+
+    def apply(self, values: np.ndarray) -> np.ndarray:
+        """Values of the source (k, d) as they are stored, float64."""
+        values = np.asarray(values, np.float64)
+        if self.kind == "none":
+            return values
+        values = (values - np.array(self.offsets)) / np.array(self.factors)
+        return np.arcsinh(values) if self.kind == "arcsinh" else values
+
+    def undo(self, values: np.ndarray) -> np.ndarray:
+        """Stored values (..., d), such as a codebook, in units of the source, float64."""
+        values = np.asarray(values, np.float64)
+        if self.kind == "none":
+            return values
+        if self.kind == "arcsinh":
+            values = np.sinh(values)
+        return values * np.array(self.factors) + np.array(self.offsets)
+
+    def recorded(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"kind": self.kind, "offsets": list(self.offsets), "factors": list(self.factors)}
+
+
+def scaling_from(recorded: dict[str, Any], columns: int) -> Scaling:
+    """Undo `Scaling.recorded`, of so many columns."""
+    offsets, factors = (tuple(map(float, recorded[name])) for name in ("offsets", "factors"))
+    if recorded["kind"] not in SCALINGS or not len(offsets) == len(factors) == columns:
+        raise ValueError(f"a scaling {recorded['kind']} of {len(factors)} columns, expected {columns}")
+    return Scaling(recorded["kind"], offsets, factors)
+
+
+class Moments:
+    """Extremes, means and variances of columns, of the values that are present: the same for any cutting into pieces.
+
+    What is added is set aside until a block is full, so that every sum is rounded the same way. Blocks are merged as
+    T. F. Chan, G. H. Golub and R. J. LeVeque do (Technical Report STAN-CS-79-773, 1979).
+    """
+
+    def __init__(self, columns: int):
+        rows = max(1, min(4096, BLOCK_VALUES // columns))
+        self.counts = np.zeros(columns, np.int64)
+        self.means, self._squares = np.zeros(columns), np.zeros(columns)
+        self.minima, self.maxima = np.full(columns, np.inf), np.full(columns, -np.inf)
+        self._block, self._held = np.empty((rows, columns)), 0
+
+    def add(self, values: np.ndarray) -> None:
+        """Take (k, d) values."""
+        while len(values):
+            count = min(len(values), len(self._block) - self._held)
+            self._block[self._held : self._held + count] = values[:count]
+            self._held, values = self._held + count, values[count:]
+            if self._held == len(self._block):
+                self._merge()
+
+    def finish(self) -> Moments:
+        """Nothing more will come."""
+        if self._held:
+            self._merge()
+        return self
+
+    @property
+    def deviations(self) -> np.ndarray:
+        """Standard deviations (d)."""
+        return np.sqrt(self._squares / np.maximum(self.counts, 1))
+
+    def _merge(self) -> None:
+        block, self._held = self._block[: self._held], 0
+        minima, maxima = block.min(axis=0), block.max(axis=0)
+        if (minima == minima).all():  # NaN would have come through
+            counts = np.full(block.shape[1], len(block))
+            means = block.sum(axis=0) / counts
+            squares = np.square(block - means).sum(axis=0)
+        else:
+            present = ~np.isnan(block)
+            counts = present.sum(axis=0)
+            means = np.where(present, block, 0).sum(axis=0) / np.maximum(counts, 1)
+            squares = np.square(np.where(present, block - means, 0)).sum(axis=0)
+            minima = np.where(present, block, np.inf).min(axis=0)
+            maxima = np.where(present, block, -np.inf).max(axis=0)
+        total = np.maximum(self.counts + counts, 1)
+        step = np.where(counts > 0, means - self.means, 0)
+        self._squares += squares + step * step * (self.counts * counts / total)
+        self.means += step * (counts / total)
+        self.counts += counts
+        self.minima, self.maxima = np.minimum(self.minima, minima), np.maximum(self.maxima, maxima)

@@ -1,0 +1,298 @@
+import os
+import pickle
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import zarr
+
+from gpuops.som_grid import Grid
+from pipelines.stores import StoreError
+from pipelines.stores.codebook import create_codebook, open_codebook, progress_of_codebook, resume_codebook
+from pipelines.stores.mapping import create_mapping, open_mapping, resume_mapping
+from pipelines.stores.samples import write_samples
+
+GRID = Grid(2, 3, hexagonal=True)
+ROWS = np.array([[1.0, 2.0], [3.0, 5.0], [4.0, 1.0], [0.0, 0.0]])
+OPTIONS = {"metric": "taxicab", "epochs": 3, "sigma": [2.0, 1.0]}
+
+
+@pytest.fixture
+def samples(tmp_path):
+    return write_samples(tmp_path / "s.zarr", ROWS, scaling="zscore", columns=["a", "b"])
+
+
+def begin(path, samples, grid=GRID, **options):
+    facts = {"metric": "taxicab", "sigmas": [2.0, 1.5, 1.0], "options": OPTIONS}
+    return create_codebook(path, samples, grid, **(facts | options))
+
+
+def codebook_of(samples, path, grid=GRID, epochs=3):
+    run = begin(path, samples, grid)
+    for epoch in range(epochs + 1):
+        run.write(epoch, np.full((grid.units, samples.d), float(epoch)))
+        run.commit(epoch, [1.0 / (e + 1) for e in range(epoch)])
+    errors = [1.0 / (e + 1) for e in range(epochs + 1)]
+    run.finish(epochs, errors, None if grid.units == 1 else 0.25, np.arange(grid.units))
+    return open_codebook(path)
+
+
+def damage(path, array, chunk):
+    file = path / array / "c" / chunk
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+@contextmanager
+def changed(path, attribute, value):
+    """A store whose attribute is another for a while, or missing."""
+    group = zarr.open_group(path)
+    kept = group.attrs[attribute]
+    if value is None:
+        del group.attrs[attribute]
+    else:
+        group.attrs[attribute] = value
+    yield
+    group.attrs[attribute] = kept
+
+
+def test_a_codebook_comes_back_with_its_history(tmp_path, samples):
+    found = codebook_of(samples, tmp_path / "m")
+    assert (found.grid, found.metric, found.columns, found.d) == (GRID, "taxicab", ("a", "b"), 2)
+    assert (found.epochs, found.sigmas, found.options) == (3, (2.0, 1.5, 1.0), OPTIONS)
+    assert found.quantization_errors == (1.0, 1 / 2, 1 / 3, 1 / 4)
+    assert (found.topographic_error, found.scaling, found.dtype) == (0.25, samples.scaling, samples.dtype)
+    assert [found.units(epoch)[0, 0] for epoch in (0, 1, 3, -1, -4)] == [0, 1, 3, 3, 0]
+    assert found.units().shape == (6, 2)
+    assert found.hits().tolist() == [0, 1, 2, 3, 4, 5]
+    assert pickle.loads(pickle.dumps(found)).units().tolist() == found.units().tolist()
+    for epoch in (4, -5):
+        with pytest.raises(ValueError, match=f"no epoch {epoch}; it has 0 to 3"):
+            found.units(epoch)
+    found.verify()
+
+
+def test_an_unfinished_codebook_goes_on_where_it_was(tmp_path, samples):
+    run = begin(tmp_path / "m", samples)
+    assert (run.committed(), progress_of_codebook(tmp_path / "m")) == (-1, (-1, 3))
+    run.write(0, np.ones((6, 2)))
+    run.commit(0, [])
+    run.write(1, np.full((6, 2), 2.0))
+    run.commit(1, [0.5])
+    with pytest.raises(StoreError, match=r"1 of 3 epochs are done; go on with --resume .*som train .*s\.zarr"):
+        open_codebook(tmp_path / "m")
+    (tmp_path / "m" / "codebooks" / "c" / "left.partial").touch()
+    again = resume_codebook(tmp_path / "m", samples, OPTIONS)
+    assert not (tmp_path / "m" / "codebooks" / "c" / "left.partial").exists()
+    assert (again.committed(), again.errors(), again.read(1)[0, 0]) == (1, [0.5], 2.0)
+    with pytest.raises(StoreError, match="another run took this store over"):
+        run.commit(2, [0.5, 0.4])
+    assert again.committed() == 1
+
+
+def test_a_run_is_resumed_with_what_it_was_begun_with(tmp_path, samples):
+    begin(tmp_path / "m", samples)
+    with pytest.raises(StoreError, match="begun with metric taxicab, not cosine; use that or start afresh"):
+        resume_codebook(tmp_path / "m", samples, OPTIONS | {"metric": "cosine"})
+    with pytest.raises(StoreError, match="begun with kernel None, not bubble"):
+        resume_codebook(tmp_path / "m", samples, OPTIONS | {"kernel": "bubble"})
+    other = write_samples(tmp_path / "t", ROWS)
+    with pytest.raises(StoreError, match="other samples"):
+        resume_codebook(tmp_path / "m", other, OPTIONS)
+    with pytest.raises(StoreError, match="codebook/1, found samples/1"):
+        resume_codebook(tmp_path / "t", samples, OPTIONS)
+    codebook_of(samples, tmp_path / "done")
+    assert resume_codebook(tmp_path / "done", samples, OPTIONS) is None
+
+
+def test_training_that_stopped_early(tmp_path, samples):
+    found = codebook_of(samples, tmp_path / "m", epochs=1)
+    assert (found.epochs, found.sigmas, found.units().tolist()) == (1, (2.0,), found.units(1).tolist())
+    assert progress_of_codebook(tmp_path / "m") == (1, 1)
+    found.verify()
+    # Killed between cutting the array and recording it: later epochs have their place again.
+    group = zarr.open_group(tmp_path / "m")
+    group.attrs["complete"] = False
+    run = resume_codebook(tmp_path / "m", samples, OPTIONS)
+    assert (run.committed(), run.epochs) == (1, 3)
+    run.write(2, np.full((6, 2), 9.0))
+    assert run.read(1)[0, 0] == 1
+    assert run.read(2)[0, 0] == 9
+
+
+def test_a_codebook_finds_its_samples(tmp_path, samples):
+    (tmp_path / "a").mkdir()
+    found = codebook_of(samples, tmp_path / "a" / "m")
+    assert found.samples().digest == samples.digest
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a").rename(tmp_path / "b" / "a")
+    (tmp_path / "s.zarr").rename(tmp_path / "b" / "s.zarr")
+    moved = open_codebook(tmp_path / "b" / "a" / "m")
+    assert moved.samples().path == str(tmp_path / "b" / "s.zarr")
+    (tmp_path / "b" / "s.zarr").rename(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="no longer at"):
+        moved.samples()
+    assert moved.samples(tmp_path / "elsewhere").n == 4
+    other = write_samples(tmp_path / "other", ROWS)
+    with pytest.raises(StoreError, match="trained with other samples"):
+        moved.samples(other.path)
+
+
+def test_a_damaged_codebook_is_refused(tmp_path, samples):
+    codebook_of(samples, tmp_path / "m")
+    for attribute, value in (
+        ("grid", {"rows": 2, "columns": 2}),
+        ("grid", {"rows": 0, "columns": 2}),
+        ("committed", 2),
+        ("errors", [1.0]),
+        ("sigmas", [1.0]),
+        ("columns", ["a"]),
+        ("dtype", "float32"),
+        ("dtype", "int8"),
+        ("scaling", {"kind": "none"}),
+        ("options", None),
+        ("complete", None),
+        ("samples", None),
+    ):
+        with changed(tmp_path / "m", attribute, value), pytest.raises(StoreError, match=f"{tmp_path / 'm'}.* anew"):
+            open_codebook(tmp_path / "m")
+    open_codebook(tmp_path / "m")
+
+
+def test_a_damaged_chunk_of_a_codebook_is_found(tmp_path, samples):
+    found = codebook_of(samples, tmp_path / "m")
+    for array, chunk in (("codebooks", "1/0/0"), ("hits", "0")):
+        damage(tmp_path / "m", array, chunk)
+        with pytest.raises(StoreError, match="damaged"):
+            found.verify()
+        damage(tmp_path / "m", array, chunk)
+        found.verify()
+    zarr.open_group(tmp_path / "m")["codebooks"][2, 1, 1] = np.nan
+    with pytest.raises(StoreError, match="epoch 2 holds values that are not finite"):
+        found.verify()
+    (tmp_path / "m" / "codebooks" / "c" / "1" / "0" / "0").unlink()
+    with pytest.raises(StoreError, match="1 of 4 chunks are missing"):
+        found.verify()
+
+
+# Where samples lie
+
+UNITS = np.array([[0, 1], [0, 3], [5, 0], [2, 1]], np.int32)
+DISTANCES = np.array([[0.5, 1.0], [0.0, 0.25], [2.0, 2.0], [1.5, 7.0]])
+
+
+def place(run, units=UNITS, distances=DISTANCES):
+    for start in range(0, 4, run.chunk):
+        run.write(start, units[start : start + run.chunk], distances[start : start + run.chunk])
+    run.record(np.ones(4, bool))
+
+
+@pytest.fixture
+def in_twos(monkeypatch):
+    """Chunks of two rows."""
+    monkeypatch.setattr("pipelines.stores.mapping.CHUNK_BYTES", 32)
+
+
+@pytest.mark.usefixtures("in_twos")
+def test_a_mapping_comes_back(tmp_path, samples):
+    codebook = codebook_of(samples, tmp_path / "m")
+    run = create_mapping(tmp_path / "p", samples, codebook)
+    assert run.chunk == 2
+    place(run)
+    found = open_mapping(tmp_path / "p")
+    assert (found.n, found.top, found.dtype, found.grid) == (4, 2, np.float64, GRID)
+    assert (found.samples_path, found.samples_digest) == (samples.path, samples.digest)
+    assert found.codebook_path == codebook.path
+    np.testing.assert_array_equal(found.units(), UNITS)
+    np.testing.assert_array_equal(found.distances(1, 3), DISTANCES[1:3])
+    assert list(found.ranges()) == [(0, 2), (2, 4)]
+    assert found.hits().tolist() == [2, 0, 1, 0, 0, 1]
+    assert found.quantization_error() == 1.0
+    # Units 0 and 1 are neighbours, 0 and 3 in the row below as well; 5 and 0 are not, 2 and 1 are.
+    assert found.topographic_error() == 0.25
+    assert pickle.loads(pickle.dumps(found)).hits().tolist() == found.hits().tolist()
+    found.verify()
+    with pytest.raises(StoreError, match="--overwrite"):
+        create_mapping(tmp_path / "p", samples, codebook)
+
+
+def test_a_mapping_to_a_single_unit(tmp_path, samples):
+    codebook = codebook_of(samples, tmp_path / "m", Grid(1, 1))
+    assert codebook.topographic_error is None
+    run = create_mapping(tmp_path / "p", samples, codebook)
+    place(run, np.zeros((4, 1), np.int32), DISTANCES[:, :1])
+    found = open_mapping(tmp_path / "p")
+    assert (found.top, found.hits().tolist()) == (1, [4])
+    with pytest.raises(StoreError, match="the map has one unit"):
+        found.topographic_error()
+
+
+@pytest.mark.usefixtures("in_twos")
+def test_an_unfinished_mapping_goes_on_where_it_was(tmp_path, samples):
+    codebook = codebook_of(samples, tmp_path / "m")
+    run = create_mapping(tmp_path / "p", samples, codebook)
+    run.write(2, UNITS[2:], DISTANCES[2:])
+    run.record(np.array([False, False, True, True]))
+    with pytest.raises(StoreError, match=r"unfinished; .*som map .*m .*s\.zarr .*p --resume"):
+        open_mapping(tmp_path / "p")
+    again = resume_mapping(tmp_path / "p", samples, codebook)
+    assert again.rows_done().tolist() == [False, False, True, True]
+    with pytest.raises(StoreError, match="another run took this store over"):
+        run.record(np.ones(4, bool))
+    place(again)
+    open_mapping(tmp_path / "p").verify()
+    assert resume_mapping(tmp_path / "p", samples, codebook) is None
+
+
+def test_a_mapping_is_resumed_with_what_it_was_begun_with(tmp_path, samples):
+    codebook = codebook_of(samples, tmp_path / "m")
+    create_mapping(tmp_path / "p", samples, codebook)
+    others = write_samples(tmp_path / "t", ROWS + 1)
+    with pytest.raises(StoreError, match="other samples or another map"):
+        resume_mapping(tmp_path / "p", others, codebook)
+    with pytest.raises(StoreError, match="another map"):
+        resume_mapping(tmp_path / "p", samples, codebook_of(samples, tmp_path / "m2", epochs=1))
+    # At the same place and trained in the same way, but with other samples.
+    os.rename(tmp_path / "m", tmp_path / "kept")
+    with pytest.raises(StoreError, match="another map"):
+        resume_mapping(tmp_path / "p", samples, codebook_of(others, tmp_path / "m"))
+    assert resume_mapping(tmp_path / "p", samples, open_codebook(tmp_path / "kept")) is not None
+
+
+def test_a_mapping_finds_its_samples(tmp_path, samples):
+    (tmp_path / "a").mkdir()
+    run = create_mapping(tmp_path / "a" / "p", samples, codebook_of(samples, tmp_path / "m"))
+    place(run)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a").rename(tmp_path / "b" / "a")
+    (tmp_path / "s.zarr").rename(tmp_path / "b" / "s.zarr")
+    assert open_mapping(tmp_path / "b" / "a" / "p").samples_path == str(tmp_path / "b" / "s.zarr")
+
+
+def test_a_damaged_mapping_is_found(tmp_path, samples):
+    place(create_mapping(tmp_path / "p", samples, codebook_of(samples, tmp_path / "m")))
+    found = open_mapping(tmp_path / "p")
+    for attribute, value in (("n", 3), ("dtype", "float32"), ("grid", {"rows": 0, "columns": 1}), ("top", "two")):
+        with changed(tmp_path / "p", attribute, value), pytest.raises(StoreError, match=f"{tmp_path / 'p'}.* anew"):
+            open_mapping(tmp_path / "p")
+    group = zarr.open_group(tmp_path / "p")
+    for array, value in (
+        ("units", 6),
+        ("units", -1),
+        ("distances", -0.5),
+        ("distances", np.nan),
+        ("distances", np.inf),
+    ):
+        kept = group[array][:]
+        group[array][2, 1] = value
+        with pytest.raises(StoreError, match="row 2 is on no unit of the map"):
+            found.verify()
+        group[array][:] = kept
+        found.verify()
+    damage(tmp_path / "p", "distances", "0/0")
+    with pytest.raises(StoreError, match="damaged"):
+        found.verify()
+    (tmp_path / "p" / "units" / "c" / "0" / "0").unlink()
+    with pytest.raises(StoreError, match="1 of 1 chunks are missing"):
+        found.verify()

@@ -1,0 +1,358 @@
+"""The estimator against scikit-learn's own checks, against `train_som` bit by bit, and against formulas written out."""
+
+import importlib
+import pickle
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import clusters
+import gpuops
+import pipelines
+from gpuops import best_matching_units
+from gpuops.som_grid import Grid
+from pipelines.som import train_som
+from pipelines.som_estimator import SelfOrganizingMap
+from pipelines.stores.samples import write_samples
+
+
+def cloud(n, d=4, seed=0, missing=0.0):
+    """Samples in some clusters; a part of the values is missing."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(5, d))[rng.integers(0, 5, n)] * 3 + rng.normal(size=(n, d))
+    absent = rng.random((n, d)) < missing
+    absent[:, 0] = False
+    return np.where(absent, np.nan, values)
+
+
+# The checks fit some hundred maps; small ones and few epochs find the same faults.
+@parametrize_with_checks(
+    [
+        SelfOrganizingMap(),
+        SelfOrganizingMap(4, 3, epochs=3, missing=True, hexagonal=True, metric="taxicab", kernel="linear"),
+        SelfOrganizingMap(2, 3, epochs=3, toroidal=True, metric="cosine", schedule="exponential", tolerance=0.01),
+    ]
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+CASES = {
+    "plain": {},
+    "hexagonal bubble": {"hexagonal": True, "kernel": "bubble", "initial": "random", "seed": 3},
+    "torus, taxicab": {"toroidal": True, "metric": "taxicab", "kernel": "linear", "schedule": "exponential"},
+    "hexagonal torus": {"hexagonal": True, "toroidal": True, "sigma": 2.5, "sigma_end": 0.7},
+    "missing": {"missing": 0.2},
+    "missing, random": {"missing": 0.2, "initial": "random", "seed": 2**40 + 1},
+    "weights, cosine, hat": {"weighted": True, "metric": "cosine", "kernel": "mexican_hat"},
+    "tolerance": {"sigma": 1.0, "epochs": 60, "tolerance": 1e-2},
+    "given": {"initial": np.random.default_rng(1).normal(size=(42, 4))},
+}
+
+
+def both(client, folder, kind, dtype):
+    """What `train_som` makes of a case, and the estimator, samples and weights for the same."""
+    options = {"epochs": 3, **CASES[kind]}
+    values = cloud(700, missing=options.pop("missing", 0.0)).astype(dtype)
+    weights = np.random.default_rng(5).random(700) if options.pop("weighted", False) else None
+    absent = bool(np.isnan(values).any())
+    samples = write_samples(folder / "s", values, weights=weights, missing=absent)
+    want = train_som(client, samples, folder / "m", 6, 7, piece_rows=101, **options)
+    options["random_state"] = options.pop("seed", None)
+    return want, SelfOrganizingMap(6, 7, missing=absent, **options), values, weights
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        *((kind, "float32") for kind in CASES),
+        *((kind, "float64") for kind in ("plain", "missing", "weights, cosine, hat", "given")),
+    ],
+)
+def test_the_same_bits_as_the_pipeline(client, tmp_path, kind, dtype):
+    want, estimator, values, weights = both(client, tmp_path, kind, dtype)
+    got = estimator.fit(values, sample_weight=weights)
+    assert got.codebook_.dtype == dtype
+    np.testing.assert_array_equal(got.codebook_, want.units())
+    assert got.grid_ == want.grid
+    assert got.n_iter_ == want.epochs
+    assert (kind == "tolerance") == (got.n_iter_ < got.epochs)
+    assert tuple(got.quantization_errors_) == want.quantization_errors
+    assert got.topographic_error_ == want.topographic_error
+    np.testing.assert_array_equal(np.bincount(got.labels_, minlength=42), want.hits())
+    np.testing.assert_array_equal(got.predict(values), got.labels_)
+    assert got.score(values, sample_weight=weights) == -want.quantization_errors[-1]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", CASES)
+def test_a_gpu_changes_no_bit(client, tmp_path, kind):
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available():
+        pytest.skip("no GPU")
+    want, estimator, values, weights = both(client, tmp_path, kind, "float32")
+    got = estimator.set_params(device="gpu").fit(values, sample_weight=weights)
+    np.testing.assert_array_equal(got.codebook_, want.units())
+    assert tuple(got.quantization_errors_) == want.quantization_errors
+    on_cpu = pickle.loads(pickle.dumps(got)).set_params(device="cpu")
+    np.testing.assert_array_equal(got.predict(values), on_cpu.predict(values))
+    np.testing.assert_array_equal(got.transform(values), on_cpu.transform(values))
+
+
+def test_as_many_calls_of_partial_fit_are_a_fit(client):
+    values, weights = cloud(300), np.random.default_rng(0).random(300)
+    whole = SelfOrganizingMap(5, 4, epochs=4).fit(values, sample_weight=weights)
+    parts = SelfOrganizingMap(5, 4, epochs=4)
+    for done in range(1, 5):
+        parts.partial_fit(values, sample_weight=weights)
+        assert parts.n_iter_ == done == len(parts.quantization_errors_)
+    np.testing.assert_array_equal(parts.codebook_, whole.codebook_)
+    assert parts.quantization_errors_ == whole.quantization_errors_[:-1]
+    assert not hasattr(parts, "labels_")
+    # From then on with the reach of the last epoch, whichever way it came that far.
+    further = SelfOrganizingMap(5, 4, epochs=1, sigma=1.0, initial=whole.codebook_).fit(cloud(100, seed=1))
+    for one in parts, whole:
+        one.partial_fit(cloud(100, seed=1))
+        np.testing.assert_array_equal(one.codebook_, further.codebook_)
+        assert one.quantization_errors_[-1] == further.quantization_errors_[0]
+        assert not hasattr(one, "labels_")
+        assert not hasattr(one, "topographic_error_")
+        assert one.n_iter_ == 5
+
+
+def test_a_single_epoch_has_the_first_reach_and_later_ones_the_last():
+    values = cloud(200)
+    one = SelfOrganizingMap(5, 4, epochs=1, sigma=3.0, sigma_end=0.5).partial_fit(values)
+    np.testing.assert_array_equal(
+        one.codebook_, SelfOrganizingMap(5, 4, epochs=1, sigma=3.0, sigma_end=0.5).fit(values).codebook_
+    )
+    then = SelfOrganizingMap(5, 4, epochs=1, sigma=0.5, sigma_end=0.5, initial=one.codebook_).fit(values)
+    np.testing.assert_array_equal(one.partial_fit(values).codebook_, then.codebook_)
+
+
+def test_fit_forgets_what_was_learnt_before():
+    values = cloud(200)
+    again = SelfOrganizingMap(3, 3, epochs=3).partial_fit(cloud(50, d=2)).fit(values)
+    fresh = SelfOrganizingMap(3, 3, epochs=3).fit(values)
+    np.testing.assert_array_equal(again.codebook_, fresh.codebook_)
+    assert again.quantization_errors_ == fresh.quantization_errors_
+    assert again.n_features_in_ == 4
+
+
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+def test_a_weight_is_a_repetition(learn):
+    values = cloud(200)
+    times = np.random.default_rng(2).integers(0, 4, 200)
+    first = values[:25]
+    repeated, weighted = (SelfOrganizingMap(5, 5, epochs=5, initial=first) for _ in range(2))
+    getattr(repeated, learn)(np.repeat(values, times, axis=0))
+    getattr(weighted, learn)(values, sample_weight=times)
+    np.testing.assert_allclose(weighted.codebook_, repeated.codebook_, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(weighted.quantization_errors_, repeated.quantization_errors_, rtol=1e-11)
+    score = repeated.score(np.repeat(values, times, axis=0))
+    assert weighted.score(values, sample_weight=times) == pytest.approx(score, rel=1e-11)
+    assert weighted.score(values) != pytest.approx(score, rel=1e-3)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("metric", ["euclidean", "taxicab", "cosine"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_transform_gives_all_distances(monkeypatch, metric, missing, dtype):
+    values = cloud(300, d=7, missing=0.3 * missing).astype(dtype)
+    found = SelfOrganizingMap(4, 5, epochs=2, metric=metric, missing=missing).fit(values)
+    values = np.concatenate([values, np.zeros((1, 7), dtype)])  # a direction it has not
+    got = found.transform(values)
+    assert got.shape == (301, 20)
+    assert got.dtype == dtype
+    x, w = values[:, None].astype("float64"), found.codebook_[None].astype("float64")
+    present = ~np.isnan(x)
+    x, w = np.where(present, x, 0), w * present
+    if metric == "euclidean":
+        want = np.linalg.norm(x - w, axis=2)
+    elif metric == "taxicab":
+        want = abs(x - w).sum(axis=2)
+    else:
+        lengths = np.linalg.norm(x, axis=2) * np.linalg.norm(w, axis=2)
+        want = np.where(lengths > 0, 1 - (x * w).sum(axis=2) / np.maximum(lengths, 1e-300), 1)
+    np.testing.assert_allclose(got, want, rtol=1e-6 if dtype == "float32" else 1e-11, atol=1e-12)
+    # What a search finds is in the matrix, to the last bit.
+    units, distances = best_matching_units(values, found.codebook_, metric, missing=missing)
+    np.testing.assert_array_equal(got[np.arange(301), units], distances)
+    np.testing.assert_array_equal(got.min(axis=1), distances)
+    np.testing.assert_array_equal(found.predict(values), units)
+    monkeypatch.setattr("pipelines.som_estimator.CPU_BLOCK", 33)
+    monkeypatch.setattr("pipelines.som_estimator.PIECE_BYTES", 1000)
+    np.testing.assert_array_equal(found.transform(values), got)
+    np.testing.assert_array_equal(found.predict(values), units)
+
+
+def test_pieces_change_no_bit(monkeypatch):
+    values = cloud(500, missing=0.1)
+    weights = np.random.default_rng(3).random(500)
+    one, many = (SelfOrganizingMap(6, 6, epochs=4, missing=True) for _ in range(2))
+    one.fit(values, sample_weight=weights)
+    monkeypatch.setattr("pipelines.som_estimator.PIECE_BYTES", 1000)
+    many.fit(values, sample_weight=weights)
+    np.testing.assert_array_equal(many.codebook_, one.codebook_)
+    np.testing.assert_array_equal(many.labels_, one.labels_)
+    assert many.quantization_errors_ == one.quantization_errors_
+
+
+def test_missing_values_are_left_out():
+    """Of two columns that tell the same, either may be missing."""
+    side = np.random.default_rng(3).integers(0, 2, 400)
+    values = np.stack([side * 10.0, side * 10.0], axis=1)
+    values[:150, 0] = np.nan
+    values[150:300, 1] = np.nan
+    found = SelfOrganizingMap(1, 2, epochs=5, sigma_end=0.1, missing=True).fit(values)
+    np.testing.assert_allclose(np.sort(found.codebook_[:, 0]), [0, 10], atol=1e-9)
+    assert len(np.unique(found.labels_[side == 0])) == len(np.unique(found.labels_[side == 1])) == 1
+    with pytest.raises(ValueError, match="NaN"):
+        SelfOrganizingMap(1, 2).fit(values)
+
+
+@pytest.mark.parametrize("hexagonal", [False, True])
+def test_a_torus_has_no_border(hexagonal):
+    """On a ring of samples a closed map has units of equal standing, an open one has ends."""
+    turn = np.linspace(0, 2 * np.pi, 400, endpoint=False)
+    ring = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    rows = 2 if hexagonal else 1
+    options = {"hexagonal": hexagonal, "epochs": 30, "sigma": 2.0, "sigma_end": 1.0}
+    angles = np.arange(12) / 12 * 2 * np.pi
+    first = np.tile(np.stack([np.cos(angles), np.sin(angles)], axis=1), (rows, 1))
+    hits = [
+        np.bincount(found.labels_, minlength=12 * rows).reshape(rows, 12).sum(axis=0)
+        for toroidal in (True, False)
+        for found in [SelfOrganizingMap(rows, 12, toroidal=toroidal, initial=first, **options).fit(ring)]
+    ]
+    assert np.ptp(hits[0]) <= 4 * rows < np.ptp(hits[1])
+    assert SelfOrganizingMap(2, 3, hexagonal=True, toroidal=True).fit(ring).grid_ == Grid(2, 3, True, True)
+
+
+def test_it_pickles_and_clones():
+    values = cloud(100)
+    found = SelfOrganizingMap(4, 4, epochs=3, hexagonal=True, initial=values[:16]).fit(values)
+    again = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(again.predict(values), found.labels_)
+    np.testing.assert_array_equal(
+        again.partial_fit(values).codebook_, pickle.loads(pickle.dumps(found)).partial_fit(values).codebook_
+    )
+    fresh = clone(found)
+    assert not hasattr(fresh, "codebook_")
+    np.testing.assert_array_equal(fresh.fit(values).codebook_, found.codebook_)
+
+
+def test_it_takes_part_in_a_pipeline_and_a_search():
+    values = cloud(150) * [1, 10, 100, 1000]
+    chain = make_pipeline(StandardScaler(), SelfOrganizingMap(3, 4, epochs=3)).fit(values)
+    assert chain.transform(values).shape == (150, 12)
+    np.testing.assert_array_equal(chain.predict(values), chain.transform(values).argmin(axis=1))
+    assert chain.get_feature_names_out()[[0, 11]].tolist() == ["selforganizingmap0", "selforganizingmap11"]
+    search = GridSearchCV(chain, {"selforganizingmap__rows": [1, 4], "selforganizingmap__sigma_end": [0.3, 3.0]}, cv=3)
+    search.fit(values)
+    assert search.best_params_ == {"selforganizingmap__rows": 4, "selforganizingmap__sigma_end": 0.3}
+
+
+def test_random_state_draws_the_samples_to_begin_with():
+    values = cloud(100)
+
+    def first(state):
+        # A neighbourhood so short that a unit moves to the mean of its own samples.
+        found = SelfOrganizingMap(3, 3, epochs=1, sigma=0.1, initial="random", random_state=state)
+        return found.fit(values).codebook_.tolist()
+
+    assert first(7) == first(7) != first(8)
+    assert first(np.random.RandomState(7)) == first(np.random.RandomState(7)) != first(np.random.RandomState(8))
+    assert first(None) != first(None)
+
+
+def test_a_map_keeps_its_dtype():
+    values = cloud(80)
+    found = SelfOrganizingMap(3, 3, epochs=2).fit(values.astype("float32"))
+    assert found.transform(values).dtype == "float32"
+    assert found.partial_fit(values).codebook_.dtype == "float32"
+    assert SelfOrganizingMap(3, 3, epochs=2).fit(np.rint(values).astype(int)).codebook_.dtype == "float64"
+
+
+def test_a_single_unit_and_a_single_sample():
+    found = SelfOrganizingMap(1, 1, epochs=2).fit([[1.0, 2.0], [3.0, 6.0]])
+    np.testing.assert_allclose(found.codebook_, [[2.0, 4.0]])
+    assert found.topographic_error_ is None
+    assert found.labels_.tolist() == [0, 0]
+    alone = SelfOrganizingMap(2, 2, epochs=2).fit([[1.0, 2.0]])
+    np.testing.assert_allclose(alone.codebook_, np.tile([1.0, 2.0], (4, 1)))
+    assert alone.score([[1.0, 3.0]]) == pytest.approx(-1)
+
+
+def test_errors_name_the_cure():
+    values = cloud(20)
+
+    def refused(match, error=ValueError, X=values, rows=5, learn="fit", weights=None, **options):
+        with pytest.raises(error, match=match):
+            getattr(SelfOrganizingMap(rows, 5, **options), learn)(X, sample_weight=weights)
+
+    for learn in "fit", "partial_fit":
+        refused("25 units cannot begin with 20 samples", initial="random", learn=learn)
+        refused("initial is 'somewhere'; pass 'pca', 'random' or an array", initial="somewhere", learn=learn)
+        refused(r"initial has the shape \(3, 4\)", initial=np.zeros((3, 4)), learn=learn)
+        refused("metric is 'chebyshev'; pass one of 'euclidean'", metric="chebyshev", learn=learn)
+        refused("neighbourhood is 'box'", kernel="box", learn=learn)
+        refused("even number of rows", hexagonal=True, toroidal=True, learn=learn)
+        refused("has no units", rows=0, learn=learn)
+        refused("rows is 2.5; give an integer", TypeError, rows=2.5, learn=learn)
+        refused("epochs is '3'; give an integer", TypeError, epochs="3", learn=learn)
+        refused("epochs is 0", epochs=0, learn=learn)
+        refused("sigma is -1", sigma=-1, learn=learn)
+        refused("sigma_end is 0", sigma_end=0, learn=learn)
+        refused("schedule is 'cosine'", schedule="cosine", learn=learn)
+        refused("tolerance is 2; give a part", tolerance=2, learn=learn)
+        refused("random_state is -1", initial="random", random_state=-1, learn=learn)
+        refused("device is 'tpu'; pass one of 'auto', 'cpu', 'gpu'", device="tpu", learn=learn)
+        refused("weight.*zero", weights=np.zeros(20), learn=learn)
+        refused("[Nn]egative", weights=np.full(20, -1), learn=learn)
+    holes = values.copy()
+    holes[3] = np.nan
+    refused("row 3 of X has no value at all; leave it out", X=holes, missing=True)
+    holes = values.copy()
+    holes[:, 2] = np.nan
+    refused("column 2 of X has no value at all; leave it out", X=holes, missing=True)
+    refused("infinity", X=np.full((3, 2), np.inf), missing=True)
+    refused("magnitude 1e[+]200", X=np.full((3, 2), -1e200))
+    found = SelfOrganizingMap(3, 3, epochs=1).fit(values)
+    with pytest.raises(ValueError, match="map on Grid.*fit a new one"):
+        found.set_params(rows=4).partial_fit(values)
+
+
+def test_a_gpu_that_is_not_there_is_an_error(monkeypatch):
+    class Cuda:
+        is_available = staticmethod(lambda: False)
+
+    class NoGpu:
+        cuda = Cuda
+
+    monkeypatch.setitem(sys.modules, "cupy", NoGpu)
+    with pytest.raises(RuntimeError, match="take 'cpu' or 'auto'"):
+        SelfOrganizingMap(device="gpu").fit(cloud(20))
+    SelfOrganizingMap(2, 2, device="auto").fit(cloud(20))
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(ImportError, match=r"tilepath\[cuda13\]"):
+        SelfOrganizingMap(device="gpu").fit(cloud(20))
+    SelfOrganizingMap(2, 2, device="auto").fit(cloud(20))
+
+
+def test_without_scikit_learn_only_the_estimator_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.base", None)
+    monkeypatch.delitem(sys.modules, "pipelines.som_estimator")
+    with pytest.raises(ImportError, match=r"pip install 'tilepath\[sklearn\]'"):
+        importlib.import_module("pipelines.som_estimator")
+    sources = (path for package in (pipelines, gpuops, clusters) for path in Path(package.__path__[0]).rglob("*.py"))
+    importers = {path.name for path in sources if re.search(r"^\s*(from|import) sklearn", path.read_text(), re.M)}
+    assert importers == {"som_estimator.py"}

@@ -1,0 +1,83 @@
+"""Maps trained on GPUs are those of the CPU, to the last bit."""
+
+import numpy as np
+import pytest
+
+from clusters import start
+from pipelines.som import train_som
+from pipelines.som_map import map_samples
+from pipelines.stores.samples import write_samples
+
+
+@pytest.fixture(scope="module")
+def gpu_client():
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available():
+        pytest.skip("no GPU")
+    with start(device="gpu", workers=1) as client:
+        yield client
+
+
+def cloud(n, d, missing=0.0):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(5, d))[rng.integers(0, 5, n)] * 3 + rng.normal(size=(n, d))
+    absent = rng.random((n, d)) < missing
+    absent[:, 0] = False
+    return np.where(absent, np.nan, values)
+
+
+def assert_same_map(got, want):
+    for epoch in range(want.epochs + 1):
+        np.testing.assert_array_equal(got.units(epoch), want.units(epoch))
+    np.testing.assert_array_equal(got.hits(), want.hits())
+    assert got.quantization_errors == want.quantization_errors
+    assert got.topographic_error == want.topographic_error
+
+
+KINDS = {
+    "plain": {},
+    "float64": {"dtype": "float64"},
+    "missing": {"missing": 0.2},
+    "weights": {"weighted": True},
+    "hexagonal torus, taxicab": {"hexagonal": True, "toroidal": True, "metric": "taxicab"},
+    "cosine, hat": {"metric": "cosine", "kernel": "mexican_hat"},
+    "hexagonal bubble": {"hexagonal": True, "kernel": "bubble", "initial": "random"},
+    "online": {"online": True},
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_map_equals_the_cpus(gpu_client, client, tmp_path, kind):
+    options = dict(KINDS[kind])
+    values = cloud(3000, 9, options.pop("missing", 0.0))
+    weights = np.random.default_rng(1).random(3000) if options.pop("weighted", False) else None
+    dtype = options.pop("dtype", "float32")
+    samples = write_samples(
+        tmp_path / "s", values, weights=weights, missing=bool(np.isnan(values).any()), dtype=dtype, chunk_rows=311
+    )
+    want = train_som(client, samples, tmp_path / "cpu", 12, 10, epochs=4, **options)
+    assert_same_map(train_som(gpu_client, samples, tmp_path / "gpu", 12, 10, epochs=4, **options), want)
+    if not options.get("online"):
+        streamed = {"resident": False, "piece_rows": 700}
+        assert_same_map(train_som(gpu_client, samples, tmp_path / "str", 12, 10, epochs=4, **streamed, **options), want)
+    placed, known = (
+        map_samples(clients, want, samples, tmp_path / name) for clients, name in ((gpu_client, "a"), (client, "b"))
+    )
+    np.testing.assert_array_equal(placed.units(), known.units())
+    np.testing.assert_array_equal(placed.distances(), known.distances())
+
+
+@pytest.mark.multigpu
+def test_two_gpus_train_the_map_of_one(client, tmp_path):
+    cupy = pytest.importorskip("cupy")
+    if cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("needs two GPUs")
+    samples = write_samples(tmp_path / "s", cloud(5000, 9))
+    want = train_som(client, samples, tmp_path / "cpu", 12, 10, epochs=4)
+    with start(device="gpu", workers=2) as two_gpus:
+        for resident in True, False:
+            got = train_som(two_gpus, samples, tmp_path / f"{resident}", 12, 10, epochs=4, resident=resident)
+            assert_same_map(got, want)
+        placed = map_samples(two_gpus, want, samples, tmp_path / "placed")
+    np.testing.assert_array_equal(placed.hits(), want.hits())

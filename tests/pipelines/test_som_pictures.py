@@ -1,0 +1,235 @@
+"""Pictures of maps: numbers against formulas written out, and pixels where they belong."""
+
+import sys
+from itertools import product
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.image import imread
+from minisom import MiniSom
+
+from gpuops.som_grid import Grid
+from pipelines.som_pictures import EMPTY, KINDS, MOST_LABELS, _majority, cell_corners, draw_cells, picture_map, u_matrix
+from pipelines.stores import StoreError
+from pipelines.stores.codebook import create_codebook, open_codebook
+from pipelines.stores.mapping import create_mapping, open_mapping
+from pipelines.stores.samples import write_samples
+
+GRIDS = {
+    "squares": Grid(5, 7),
+    "torus": Grid(4, 6, toroidal=True),
+    "hexagons": Grid(5, 6, hexagonal=True),
+    "hexagonal torus": Grid(6, 5, hexagonal=True, toroidal=True),
+    "strip": Grid(1, 30),
+    "pole": Grid(30, 1, hexagonal=True),
+    "one": Grid(1, 1),
+}
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """Few pixels, for speed."""
+    monkeypatch.setitem(matplotlib.rcParams, "savefig.dpi", 70)
+
+
+@pytest.fixture
+def made(tmp_path):
+    """``made(grid, ...)``: a codebook with these units and hits, its samples, and where they are placed."""
+
+    def make(grid, units=None, hits=None, placed=None, labels=None, **facts):
+        rng = np.random.default_rng(3)
+        placed = rng.integers(0, grid.units, 40) if placed is None else np.asarray(placed)
+        labels = [f"kind {i % 3}" for i in range(len(placed))] if labels is None else labels
+        values = rng.normal(size=(len(placed), 3))
+        samples = write_samples(tmp_path / "s", values, labels=labels, overwrite=True, **facts)
+        options = {"metric": "euclidean", "sigmas": [2.0, 1.0], "options": {}}
+        run = create_codebook(tmp_path / "map", samples, grid, overwrite=True, **options)
+        for epoch in range(3):
+            run.write(epoch, rng.normal(size=(grid.units, 3)) if units is None else units)
+        run.finish(2, [3.0, 2.0, 1.5], None, rng.integers(0, 3, grid.units) if hits is None else hits)
+        codebook = open_codebook(tmp_path / "map")
+        mapping = create_mapping(tmp_path / "p", samples, codebook, overwrite=True)
+        mapping.write(0, np.stack([placed] * min(2, grid.units), axis=1), np.ones((len(placed), min(2, grid.units))))
+        mapping.record(np.ones(len(placed), bool))
+        return codebook, samples, open_mapping(tmp_path / "p")
+
+    return make
+
+
+def draw(path, codebook, kind, **options):
+    """The pixels of a picture, (height, width, 3) from 0 to 1."""
+    picture_map(codebook, path, kind, **options)
+    return imread(path)[..., :3]
+
+
+def where(image, colour):
+    """Mean place of the pixels of a colour, down and across from 0 to 1, and how many there are."""
+    there = np.argwhere((abs(image - to_rgb(colour)) < 0.02).all(axis=2))
+    return (*there.mean(axis=0) / image.shape[:2], len(there))
+
+
+# Numbers
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_cells_fill_the_plane(name):
+    grid = GRIDS[name]
+    corners = cell_corners(grid)
+    x, y = corners[..., 0], corners[..., 1]
+    areas = (x * np.roll(y, -1, axis=1) - y * np.roll(x, -1, axis=1)).sum(axis=1) / 2
+    np.testing.assert_allclose(areas, grid.row_height)  # that of the plane for a unit
+    np.testing.assert_allclose(corners.mean(axis=1), grid.positions(), atol=1e-12)
+    planar = Grid(grid.rows, grid.columns, grid.hexagonal)
+    sides = [{tuple(np.rint(corner * 1e6)) for corner in cell} for cell in corners]
+    for a, b in product(range(grid.units), repeat=2):
+        if a != b:
+            beside = planar.distances(a, b) < 1.01
+            assert (len(sides[a] & sides[b]) == 2) == beside  # neighbours share a side
+
+
+@pytest.mark.parametrize("name", GRIDS)
+@pytest.mark.parametrize("metric", ["euclidean", "taxicab", "cosine"])
+def test_the_u_matrix_is_the_mean_distance_to_the_neighbours(name, metric):
+    grid = GRIDS[name]
+    units = np.random.default_rng(0).normal(size=(grid.units, 4))
+    distance = {
+        "euclidean": lambda a, b: np.sqrt(((a - b) ** 2).sum()),
+        "taxicab": lambda a, b: abs(a - b).sum(),
+        "cosine": lambda a, b: 1 - a @ b / np.sqrt((a @ a) * (b @ b)),
+    }[metric]
+    want = np.zeros(grid.units)
+    for a in range(grid.units):
+        near = [b for b in range(grid.units) if b != a and grid.adjacent(a, b)]
+        want[a] = np.mean([distance(units[a], units[b]) for b in near]) if near else 0
+    np.testing.assert_allclose(u_matrix(units, grid, metric), want, rtol=1e-12, atol=1e-14)
+
+
+def test_the_u_matrix_is_that_of_minisom():
+    units = np.random.default_rng(0).normal(size=(5, 7, 4))
+    other = MiniSom(5, 7, 4)
+    other._weights = units
+    found = u_matrix(units.reshape(35, 4), Grid(5, 7))
+    np.testing.assert_allclose((found / found.max()).reshape(5, 7), other.distance_map(scaling="mean"), rtol=1e-12)
+
+
+def test_cosine_of_a_unit_at_the_origin():
+    assert u_matrix(np.array([[0.0, 0.0], [1.0, 0.0]]), Grid(1, 2), "cosine").tolist() == [1, 1]
+
+
+def test_the_label_of_a_unit_is_that_of_most_of_its_samples(made, monkeypatch):
+    monkeypatch.setattr("pipelines.stores.mapping.CHUNK_BYTES", 64)
+    rng = np.random.default_rng(1)
+    grid, placed = Grid(4, 5), rng.integers(0, 18, 300)
+    labels = [None if i % 5 == 0 else f"kind {rng.integers(0, 4)}" for i in range(300)]
+    _, samples, mapping = made(grid, placed=placed, labels=labels)
+    assert len(list(mapping.ranges())) > 50
+    winners, names = _majority(grid, mapping, samples)
+    for unit in range(20):
+        mine = [names.index(label) for label, at in zip(labels, placed, strict=True) if at == unit and label]
+        counts = np.bincount(mine, minlength=4)
+        assert winners[unit] == (counts.argmax() if mine else -1)  # the first of equals
+    assert (winners[18:] == -1).all()
+
+
+# Pixels
+
+
+@pytest.mark.parametrize("name", ["squares", "hexagonal torus", "strip"])
+def test_every_kind_is_drawn_on_every_grid(tmp_path, made, name):
+    codebook, samples, mapping = made(GRIDS[name])
+    for kind in KINDS:
+        options = {"mapping": mapping, "samples": samples} if kind in ("hits", "labels") else {}
+        image = draw(tmp_path / "x.png", codebook, kind, **options)
+        assert image.std() > 0.01
+        assert (image[[0, -1]] == 1).all()  # nothing is cut off at the margins
+        assert (image[:, [0, -1]] == 1).all()
+
+
+def test_a_map_of_one_unit_is_drawn(tmp_path, made):
+    assert draw(tmp_path / "x.png", made(GRIDS["one"])[0], "umatrix").std() > 0.01
+
+
+@pytest.mark.parametrize("hexagonal", [False, True])
+def test_row_0_is_on_top_and_units_without_samples_are_grey(tmp_path, made, hexagonal):
+    """One unit with samples wanders over the map."""
+    grid, colour = Grid(4, 6, hexagonal), matplotlib.colormaps["viridis"](0.0)[:3]
+    places = []
+    for unit in (0, 15):
+        codebook, _, _ = made(grid, hits=np.where(np.arange(24) == unit, 1, 0))
+        image = draw(tmp_path / "x.png", codebook, "hits")
+        map_only = image[:, : int(image.shape[1] * 0.88)]  # without the colour bar
+        down, across, count = where(map_only, colour)
+        places.append((down, across))
+        assert where(map_only, (float(EMPTY),) * 3)[2] / count == pytest.approx(23, rel=0.2)
+    assert places[0][0] < 0.35 < 0.5 < places[1][0] < 0.75  # the second is in row 2 of 4, column 3 of 6
+    assert places[0][1] < 0.2 < 0.5 < places[1][1] < 0.75
+
+
+@pytest.mark.parametrize("hexagonal", [False, True])
+def test_no_gap_between_cells(tmp_path, made, monkeypatch, hexagonal):
+    monkeypatch.setitem(matplotlib.rcParams, "savefig.dpi", 150)
+    codebook, _, _ = made(Grid(12, 12, hexagonal), units=np.ones((144, 3)))
+    image = draw(tmp_path / "x.png", codebook, "planes", columns=["0"])
+    height, width, _ = image.shape
+    middle = image[int(height * 0.3) : int(height * 0.7), int(width * 0.2) : int(width * 0.6)]
+    assert np.ptp(middle, axis=(0, 1)).max() < 0.02
+
+
+def test_planes_are_in_units_of_the_source(tmp_path, made, monkeypatch):
+    shown = []
+
+    def note(axes, grid, values, *rest, **options):
+        shown.append(values)
+        return draw_cells(axes, grid, values, *rest, **options)
+
+    monkeypatch.setattr("pipelines.som_pictures.draw_cells", note)
+    codebook, _, _ = made(Grid(2, 3), scaling="zscore")
+    picture_map(codebook, tmp_path / "x.png", "planes", columns=["2", "0"])
+    units = codebook.units() * codebook.scaling.factors + codebook.scaling.offsets
+    np.testing.assert_allclose(shown, units.T[[2, 0]])
+
+
+def test_labels_beyond_the_colours_are_one(tmp_path, made):
+    grid = Grid(6, 6)
+    codebook, samples, mapping = made(grid, placed=np.arange(36), labels=[f"kind {i}" for i in range(36)])
+    image = draw(tmp_path / "x.png", codebook, "labels", mapping=mapping, samples=samples)
+    assert where(image, "0.5")[2] > 14 * where(image, matplotlib.colormaps["tab20"](0))[2]
+    assert MOST_LABELS == 20
+    codebook, samples, mapping = made(grid, labels=[None] * 40)
+    draw(tmp_path / "x.png", codebook, "labels", mapping=mapping, samples=samples)
+
+
+@pytest.mark.parametrize("suffix", ["pdf", "svg"])
+def test_other_formats(tmp_path, made, suffix):
+    codebook, _, _ = made(Grid(3, 3))
+    picture_map(codebook, tmp_path / f"x.{suffix}")
+    assert (tmp_path / f"x.{suffix}").read_bytes()[:5] in (b"%PDF-", b"<?xml")
+
+
+def test_faults_are_named(tmp_path, made, monkeypatch):
+    codebook, samples, mapping = made(Grid(3, 4))
+
+    def refused(match, kind="umatrix", error=ValueError, path="x.png", **options):
+        with pytest.raises(error, match=match):
+            picture_map(codebook, tmp_path / path, kind, **options)
+        assert not list(tmp_path.glob("x*"))
+
+    refused("no picture 'heat'; choose umatrix, hits", "heat")
+    refused("columns are for planes, not for hits", "hits", columns=["0"])
+    refused("no column 'weight'; it has 0, 1, 2", "planes", columns=["weight"])
+    refused("--mapping", "labels")
+    refused("--mapping", "labels", samples=samples)
+    refused("pictures end in one of .*\\.png", path="x")
+    refused("pictures end in one of .*\\.svg", path="x.doc")
+    others = write_samples(tmp_path / "others", np.ones((40, 3)), labels=["a"] * 40)
+    refused("is no mapping of .*others", "labels", StoreError, mapping=mapping, samples=others)
+    monkeypatch.setattr("pipelines.som_pictures.MOST_PLANES", 2)
+    refused(r"has 3 columns; name up to 2 of them \(--column\)", "planes")
+    monkeypatch.undo()
+    codebook, _, _ = made(Grid(4, 4))
+    refused("mapping to another map", "hits", StoreError, mapping=mapping)
+    refused("mapping to another map", "labels", StoreError, mapping=mapping, samples=samples)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    refused(r"pip install 'tilepath\[plot\]'", error=ImportError)
