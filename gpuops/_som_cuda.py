@@ -2,7 +2,7 @@
 
 Two kernels screen, one on tensor cores, one in float32 with scores in registers. Both write the least score of every
 tile of 64 units, N x M / 64 numbers, for a chunk of samples at a time; parts of the map go to different blocks where
-samples are few, and need no merging. Nothing waits for the device but the look at faults at the end.
+samples are few, and need no merging. Nothing waits for the device but the look at faults at the end, if asked for.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Screen(NamedTuple):
     tiny: float
 
 
-def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool) -> Any:
+def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, validate: bool) -> Any:
     """Units (N, top) int32 and distances (N, top) of checked arguments; the fault found first, or None.
 
     A fault is (argument, row, NOT_FINITE or NOTHING_PRESENT).
@@ -126,8 +126,8 @@ def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool) ->
                 screen.program.function("screen")((blocks, math.ceil(tiles / share)), (screen.threads,), arguments)
             arguments = (units, distances, least, norms, lengths, samples, *where, *last)
             program.function("decide")((math.ceil(count / _WARPS),), (32 * _WARPS,), arguments)
-        _, *faults = state.get().tolist()
-    for argument, fault in zip(("codebook", "samples"), reversed(faults), strict=True):
+        faults = state.get().tolist()[1:] if validate else ()
+    for argument, fault in zip(("codebook", "samples"), reversed(faults), strict=validate):
         if fault:
             return units, distances, (argument, *divmod(_NO_FAULT - fault, 4))
     return units, distances, None

@@ -40,8 +40,10 @@ _LARGEST = np.float64(2.0**500)  # squares of what is larger would not fit
 _FARTHEST = np.float64(2.0**60)  # scaled features beyond it are not screened
 
 
-def search(samples, codebook, metric, top, missing):
+def search(samples, codebook, metric, top, missing, validate):
     """Units (N, top) int32 and distances (N, top) of checked arguments; the fault found first, or None.
+
+    Faults are found on the way, whether to `validate` is asked for or not.
 
     A fault is (argument, row, NOT_FINITE or NOTHING_PRESENT).
     """

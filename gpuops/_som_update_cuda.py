@@ -19,7 +19,7 @@ _SUMS = {
 }
 
 
-def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool, scale: Any) -> Any:
+def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool, scale: Any, validate: bool) -> Any:
     """Sums (M, d) and counts (M,) or (M, d) in fixed point, int64, and the first row at fault, or None."""
     import cupy
 
@@ -38,7 +38,7 @@ def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool
             blocks = math.ceil(math.ceil(n / strip) * d / _THREADS)
             arguments = (sums, counts, fault, samples, units, weights, *sizes, *map(np.float64, scale))
             _SUMS[samples.dtype.name].function("accumulate")((blocks,), (_THREADS,), arguments)
-        first = int(fault.get()[0])
+        first = int(fault.get()[0]) if validate else 0
     return sums, counts if missing else counts[:, 0], 2**62 - first if first else None
 
 

@@ -18,8 +18,11 @@ _ROWS = 4
 _GAUSSIAN, _BUBBLE, _MEXICAN_HAT, _LINEAR = range(4)
 
 
-def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool, scale: Any) -> Any:
-    """Sums (M, d) and counts (M,) or (M, d) in fixed point, int64, and the first row at fault, or None."""
+def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool, scale: Any, validate: bool) -> Any:
+    """Sums (M, d) and counts (M,) or (M, d) in fixed point, int64, and the first row at fault, or None.
+
+    Faults are found on the way, whether to `validate` is asked for or not.
+    """
     d = samples.shape[1]
     sums, counts = np.zeros((count, d), np.int64), np.zeros((count, d if missing else 1), np.int64)
     weighted = weights is not None

@@ -44,7 +44,12 @@ METRICS = {"euclidean": _som_numba.EUCLIDEAN, "taxicab": _som_numba.TAXICAB, "co
 
 
 def best_matching_units(
-    samples: Any, codebook: Any, metric: str = "euclidean", top: int = 1, missing: bool = False
+    samples: Any,
+    codebook: Any,
+    metric: str = "euclidean",
+    top: int = 1,
+    missing: bool = False,
+    validate: bool = True,
 ) -> tuple[Any, Any]:
     """Nearest units of the codebook and their distances.
 
@@ -59,6 +64,9 @@ def best_matching_units(
     missing : bool
         Whether NaN in a sample means that the dimension is left out of its distances (for "cosine" also of the
         lengths). On "cosine" this skips the screen and is slow.
+    validate : bool
+        Look for values that are not finite and for samples without any. False, for samples known to have none, saves
+        waiting for a GPU, where a sample that has some all the same gets any unit, or -1. The CPU finds them anyway.
 
     Returns
     -------
@@ -81,7 +89,7 @@ def best_matching_units(
     if top > len(codebook):
         raise ValueError("top is 2 and the codebook has a single unit; there is no second best")
     half = _som_cuda if is_cupy(samples) else _som_numba
-    units, distances, fault = half.search(samples, codebook, METRICS[metric], top, bool(missing))
+    units, distances, fault = half.search(samples, codebook, METRICS[metric], top, bool(missing), validate)
     if fault:
         raise ValueError(_explain(fault, bool(missing)))
     return (units[:, 0], distances[:, 0]) if top == 1 else (units, distances)

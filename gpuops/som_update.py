@@ -70,6 +70,7 @@ def unit_sums(
     weights: Any = None,
     missing: bool = False,
     scale: FixedPoint | None = None,
+    validate: bool = True,
 ) -> tuple[Any, Any]:
     """Sums and numbers of the samples of every unit, the same bits for every order of the samples.
 
@@ -87,6 +88,9 @@ def unit_sums(
     scale : FixedPoint, optional
         None: the result is in float64. Else it is in these units, and results of several chunks may be added; divide
         by `scale.sums` and `scale.counts` at the end (`from_fixed_point`).
+    validate : bool
+        Report what has no place in the sums. False, for samples, units and weights known to have one, saves waiting
+        for a GPU, where what has none all the same is left out. The CPU finds it anyway.
 
     Returns
     -------
@@ -109,7 +113,7 @@ def unit_sums(
             raise TypeError(f"samples and {name} are arrays of NumPy and of CuPy; move one of them")
     units_of_sums = scale or _scale_for(samples, weights)
     half = _som_update_cuda if is_cupy(samples) else _som_update_numba
-    sums, counts, fault = half.accumulate(samples, units, count, weights, bool(missing), units_of_sums)
+    sums, counts, fault = half.accumulate(samples, units, count, weights, bool(missing), units_of_sums, validate)
     if fault is not None:
         raise ValueError(
             f"row {fault}: a value or its weight is not finite, negative (weights), or beyond the bounds of the scale "

@@ -97,8 +97,7 @@ def write_sorted(
     StoreError
         `path` exists, or the disk is full.
     """
-    if not overwrite:
-        refuse_existing(path, overwrite)
+    refuse_existing(path, overwrite)
     limit = max(1, (default_memory() if memory is None else memory) // ARC_BYTES)
     with disk_errors(path), _Spool(Path(path).parent, limit) as spool:
         for piece in arcs.pieces:

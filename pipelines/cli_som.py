@@ -46,12 +46,14 @@ def _with_client(call: Any, names: list[Any], client: Callable[[dict[str, Any]],
 @click.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.argument("store", type=click.Path())
-@click.option("--format", type=click.Choice(["csv", "parquet", "npy", "npz"]))
+@click.option("--format", type=click.Choice(["csv", "parquet", "npy", "npz", "fcs"]))
 @click.option("--columns", metavar="NAME,...", help="Columns to keep, by name or number from 0; by default all others.")
 @click.option("--label", metavar="COLUMN", help="Column of labels; in .npz an array.")
 @click.option("--weight", metavar="COLUMN", help="Column that says how much a sample counts; in .npz an array.")
 @click.option("--delimiter", help="Between the fields of a line; by default a comma, in .tsv a tabulator.")
-@click.option("--header/--no-header", default=None, help="Does the text begin with the names of its columns?")
+@click.option(
+    "--header/--no-header", default=None, help="Does the text begin with names? Default: if no value of it is a number."
+)
 @click.option("--missing", is_flag=True, help="Empty fields and NaN are missing values; without this they are errors.")
 @click.option(
     "--scaling",
@@ -66,7 +68,8 @@ def _with_client(call: Any, names: list[Any], client: Callable[[dict[str, Any]],
 def import_file(file: str, store: str, columns: str | None, **options: Any) -> None:
     """Read samples from FILE into the samples store STORE.
 
-    CSV (perhaps gzip'd), Parquet and NumPy's .npy and .npz are read in pieces: the file may be larger than memory.
+    CSV (perhaps gzip'd), Parquet and NumPy's .npy and .npz are read in pieces: the file may be larger than memory. FCS
+    files of cytometers are read whole.
     """
     from pipelines.formats.samples import import_samples
     from pipelines.store_info import describe_samples

@@ -60,12 +60,16 @@ class MapJob:
 class Judgement(NamedTuple):
     """Integer sums over samples: of weight times distance, of weight, and of weight where best units are apart."""
 
-    distance: int
-    weight: int
-    apart: int = 0
+    distance: Any
+    weight: Any
+    apart: Any = 0
 
     def plus(self, other: Judgement) -> Judgement:
         return Judgement(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def on_host(self) -> Judgement:
+        """As whole numbers of Python."""
+        return Judgement(*map(int, self))
 
     def quantization_error(self, job: MapJob, codebook: Any) -> float:
         return self.distance / job.distance_unit(codebook) / (self.weight / job.scale.counts)
@@ -91,20 +95,21 @@ class Survey(NamedTuple):
 
 
 def accumulate(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Sums:
-    """Search and sum up; `codebook` (M, d) lies where the pieces do."""
-    sums = counts = None
+    """Search and sum up; `codebook` (M, d) lies where the pieces do.
+
+    The store or the estimator has looked at the values, so that nothing waits for the device before the end.
+    """
+    shape = (job.grid.units, job.d)
+    sums: Any = np.zeros(shape, np.int64)
+    counts: Any = np.zeros(shape if job.missing else shape[:1], np.int64)
     judged = Judgement(0, 0)
     unit = job.distance_unit(codebook)
-    for piece in pieces:
-        units, distances = best_matching_units(piece.values, codebook, job.metric, missing=job.missing)
-        found = unit_sums(piece.values, units, job.grid.units, piece.weights, job.missing, job.scale)
-        sums, counts = found if sums is None else (sums + found[0], counts + found[1])
+    for number, piece in enumerate(pieces):
+        units, distances = best_matching_units(piece.values, codebook, job.metric, missing=job.missing, validate=False)
+        found = unit_sums(piece.values, units, job.grid.units, piece.weights, job.missing, job.scale, validate=False)
+        sums, counts = (sums + found[0], counts + found[1]) if number else found
         judged = judged.plus(_judge(distances, None, piece.weights, unit, job))
-    if sums is None:  # a worker without samples
-        shape = (job.grid.units, job.d)
-        zeros = np.zeros(shape, np.int64)
-        return Sums(zeros, np.zeros(shape if job.missing else shape[:1], np.int64), judged)
-    return Sums(to_host(sums), to_host(counts), judged)
+    return Sums(to_host(sums), to_host(counts), judged.on_host())
 
 
 def add_up(parts: Iterable[Sums]) -> Sums:
@@ -133,14 +138,14 @@ def survey(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Survey:
         nearest, distances = (units, distances) if top == 1 else (units[:, 0], distances[:, 0])
         hits += np.bincount(to_host(nearest), minlength=job.grid.units)
         judged = judged.plus(_judge(distances, apart, piece.weights, unit, job))
-    return Survey(hits, judged)
+    return Survey(hits, judged.on_host())
 
 
 def _judge(distances: Any, apart: Any, weights: Any, unit: float, job: MapJob) -> Judgement:
+    """The sums of a piece, numbers or arrays of none dimensions where the piece lies."""
     distances = distances.astype(np.float64)
     if weights is None:
-        counted = None if apart is None else int(apart.sum())
-        return Judgement(_whole_sum(distances * unit), len(distances), counted or 0)
+        return Judgement(_whole_sum(distances * unit), len(distances), 0 if apart is None else apart.sum())
     weights = weights.astype(np.float64)
     counts = weights * job.scale.counts
     return Judgement(
@@ -148,6 +153,6 @@ def _judge(distances: Any, apart: Any, weights: Any, unit: float, job: MapJob) -
     )
 
 
-def _whole_sum(values: Any) -> int:
+def _whole_sum(values: Any) -> Any:
     """The sum of rounded values, below 2^63."""
-    return int(values.round().astype(np.int64).sum())
+    return values.round().astype(np.int64).sum()

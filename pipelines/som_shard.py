@@ -41,10 +41,13 @@ class Shard:
             self._kept = list(self._read_all())
 
     def pieces(self) -> Iterator[Piece]:
-        """All pieces in order. On a GPU the work on one ends before the next is asked for."""
-        for piece in self._read_all() if self._kept is None else self._kept:
+        """All pieces in order. On a GPU the work on a streamed one ends before the next is asked for."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        for piece in self._read_all():
             yield piece
-            # A streamed piece is given back to the memory of another stream; nothing may read it any more.
+            # It is given back to the memory of another stream; nothing may read it any more.
             synchronize(piece.values)
 
     def _read_all(self) -> Iterator[Piece]:

@@ -100,6 +100,8 @@ class Training(Epoch):
         """All epochs to come, committed one by one; the last codebook, on worker 0."""
         workers = range(len(self.members))
         codebook = self.submit(_read, 0, self.out, self.committed)
+        if self._settled():  # a run that was killed before it could say so
+            return codebook
         learnt: deque[tuple[int, Future, Future]] = deque()
         ahead = IN_HAND if self.recipe.tolerance is None else 1  # else it may turn out that there is no next epoch
         epoch = self.committed

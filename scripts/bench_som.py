@@ -101,15 +101,19 @@ def time_one_by_one(bench: Bench, m: int, d: int) -> None:
 
 
 def time_training(bench: Bench, n: int, d: int, side: int, epochs: int = 10) -> None:
-    """Batch training on one device, from the first samples as the codebook; then the units of all samples."""
+    """Batch training on one device, from the first samples as the codebook; then the units of all samples.
+
+    Values are looked at in the last search, as the pipeline does when it stores them.
+    """
     samples, grid, scale = _random(bench, n, d, 0), Grid(side, side), fixed_point(n, 1.0)
     codebook = samples[: side * side].copy()
 
     def train() -> Any:
         weights = codebook
         for sigma in np.geomspace(side / 2, 0.5, epochs):
-            units, _ = best_matching_units(samples, weights)
-            sums, counts = from_fixed_point(*unit_sums(samples, units, side * side, scale=scale), scale)
+            units, _ = best_matching_units(samples, weights, validate=False)
+            found = unit_sums(samples, units, side * side, scale=scale, validate=False)
+            sums, counts = from_fixed_point(*found, scale)
             weights = smooth(sums, counts, weights, grid, sigma)
         return weights, best_matching_units(samples, weights)[0]
 

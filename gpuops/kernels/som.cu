@@ -174,25 +174,22 @@ extern "C" __global__ void pack_samples(float* features, double* norms, double* 
 // A unit and its distance (euclidean: the square of it).
 struct Found {
     double value;
-    long long unit;  // -1: none
+    int unit;
 };
+constexpr int NONE = -1;
 
-__device__ inline bool nearer(Found a, Found b) {
-    if (a.unit < 0 || b.unit < 0) return b.unit < 0 && a.unit >= 0;
-    return a.value < b.value || (a.value == b.value && a.unit < b.unit);
+// The least key of a warp's lanes.
+__device__ inline unsigned long long least_of_warp(unsigned long long key) {
+    const unsigned high = __reduce_min_sync(0xffffffff, (unsigned)(key >> 32));
+    const unsigned low = __reduce_min_sync(0xffffffff, key >> 32 == high ? (unsigned)key : 0xffffffff);
+    return (unsigned long long)high << 32 | low;
 }
 
-__device__ inline void insert(Found& best, Found& second, Found found) {
-    if (nearer(found, best)) {
-        second = best;
-        best = found;
-    } else if (nearer(found, second)) {
-        second = found;
-    }
-}
-
-__device__ inline Found from_lane_across(Found found, int lanes) {
-    return {__shfl_xor_sync(0xffffffff, found.value, lanes), __shfl_xor_sync(0xffffffff, found.unit, lanes)};
+// The nearest of a warp's lanes, of equal ones the lowest unit. Distances are not negative: their bits compare as they.
+__device__ inline Found nearest_of_warp(Found found) {
+    const unsigned long long key = (unsigned long long)__double_as_longlong(found.value), least = least_of_warp(key);
+    const unsigned unit = __reduce_min_sync(0xffffffff, key == least ? (unsigned)found.unit : (unsigned)NONE);
+    return {__longlong_as_double((long long)least), (int)unit};
 }
 
 // How far a score of a tile may be off.
@@ -220,7 +217,7 @@ extern "C" __global__ void decide(int* units, FLOAT* distances, const float* lea
     const double norm = sample_norms[i];
     const auto epsilon = [&](int tile) { return error_bound(norm, tile_norms[tile], kappa, rounding, split, tiny); };
 
-    // What the best two units score at most; a comparison with NaN is false, so that NaN excludes nothing.
+    // What the best unit, or the best two, score at most; a comparison with NaN is false, so that NaN excludes nothing.
     double enough = infinite(), enough_of_two = infinite();
     const auto add_bound = [&](double bound) {
         if (bound < enough) {
@@ -233,13 +230,17 @@ extern "C" __global__ void decide(int* units, FLOAT* distances, const float* lea
     for (int tile = lane; tile < tiles; tile += 32) add_bound(least[tile] + epsilon(tile));
     for (int lanes = 16; lanes; lanes /= 2) {
         const double other = __shfl_xor_sync(0xffffffff, enough, lanes);
-        const double other_of_two = __shfl_xor_sync(0xffffffff, enough_of_two, lanes);
-        add_bound(other);
-        add_bound(other_of_two);
+        if (top == 2) {
+            const double other_of_two = __shfl_xor_sync(0xffffffff, enough_of_two, lanes);
+            add_bound(other);
+            add_bound(other_of_two);
+        } else if (other < enough) {
+            enough = other;
+        }
     }
     if (top == 2) enough = enough_of_two;
 
-    Found best = {infinite(), -1}, second = best;
+    Found best = {infinite(), NONE}, second = best;  // of this lane
     for (int base = 0; base < tiles; base += 32) {
         const int tile = base + lane;
         const bool candidate = tile < tiles && !(least[tile] - epsilon(tile) > enough);
@@ -266,23 +267,26 @@ extern "C" __global__ void decide(int* units, FLOAT* distances, const float* lea
                 }
             }
             for (int s = 0; s < 2; ++s) {
-                const long long unit = (long long)t * TILE + s * 32 + lane;
+                const int unit = t * TILE + s * 32 + lane;  // greater than those before
                 if (METRIC == COSINE) {
                     const double product = sample_lengths[i] * (missing ? sqrt(square[s]) : unit_lengths[unit]);
                     value[s] = product > 0 ? fmax(1 - value[s] / product, 0) : 1;
                 }
-                if (unit < m) insert(best, second, {value[s], unit});
+                if (unit < m && value[s] < best.value) {
+                    second = best;
+                    best = {value[s], unit};
+                } else if (unit < m && value[s] < second.value) {
+                    second = {value[s], unit};
+                }
             }
         }
     }
-    for (int lanes = 16; lanes; lanes /= 2) {
-        const Found other = from_lane_across(best, lanes), other_second = from_lane_across(second, lanes);
-        insert(best, second, other);
-        insert(best, second, other_second);
-    }
-    if (lane < top) {
-        const Found found = lane ? second : best;
-        units[(first + i) * top + lane] = (int)found.unit;
-        distances[(first + i) * top + lane] = (FLOAT)(METRIC == EUCLIDEAN ? sqrt(found.value) : found.value);
+    for (int place = 0; place < top; ++place) {
+        const Found found = nearest_of_warp(best);
+        if (lane == 0) {
+            units[(first + i) * top + place] = found.unit;
+            distances[(first + i) * top + place] = (FLOAT)(METRIC == EUCLIDEAN ? sqrt(found.value) : found.value);
+        }
+        if (best.unit == found.unit) best = second;
     }
 }

@@ -21,6 +21,7 @@ from pipelines.arc_sort import FormatError
 from pipelines.formats.samples_columns import PIECE_BYTES, Chosen, Rows, Wanted, choose_columns, distinct
 from pipelines.formats.text_file import TextFile
 
+TEXT_BYTES = 8 << 20  # a block; pyarrow reads ahead, and holds some forty times as much
 ABSENT = frozenset(pa.csv.ConvertOptions().null_values)  # "", NA, NaN, null and the like
 _NO_UTF8 = frozenset("\0\ufffd")
 _RECODE = "is not text encoded in UTF-8; convert the file, or name its format (--format)"
@@ -65,7 +66,7 @@ def read_csv(
         try:
             table = pa.csv.open_csv(
                 stream,
-                read_options=pa.csv.ReadOptions(block_size=PIECE_BYTES, column_names=names, skip_rows=begin),
+                read_options=pa.csv.ReadOptions(block_size=TEXT_BYTES, column_names=names, skip_rows=begin),
                 parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 convert_options=pa.csv.ConvertOptions(column_types=types, include_columns=list(types)),
             )

@@ -115,8 +115,7 @@ def generate(
     StoreError
         `path` exists, or memory or disk do not suffice.
     """
-    if not overwrite:
-        refuse_existing(path, overwrite)
+    refuse_existing(path, overwrite)
     _refuse_what_cannot_fit(graph, path, memory)
     with Progress(graph.ids, "edges", progress) as shown:
         stream = ArcStream(

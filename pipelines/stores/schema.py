@@ -62,6 +62,9 @@ def _cure(schema: str) -> str:
         "graph/1": "tilepath import FILE STORE",
         "distances/1": "tilepath apsp GRAPH STORE",
         "paths/1": "tilepath sssp GRAPH STORE --source VERTEX",
+        "samples/1": "tilepath som import FILE STORE",
+        "codebook/1": "tilepath som train SAMPLES STORE",
+        "mapping/1": "tilepath som map CODEBOOK SAMPLES STORE",
     }.get(schema)
     return f"; make one with `{made_by}`" if made_by else ""
 
@@ -142,20 +145,18 @@ def row_mask(ranges: list[list[int]], rows: int) -> np.ndarray:
 
 
 def refuse_existing(path: str | os.PathLike[str], overwrite: bool) -> None:
-    """Make room at `path`: refuse what stands there, or with `overwrite` remove it if it is a store of ours."""
+    """Refuse what stands at `path`; with `overwrite` what is no store of ours, which nothing may delete."""
     if not os.path.lexists(path):
         return
     if not overwrite:
         raise StoreError(f"{path} exists already; choose another name or pass overwrite (--overwrite)")
-    store_schema(path)  # refuses to delete anything that is not ours
-    shutil.rmtree(path)
+    store_schema(path)
 
 
 @contextmanager
 def new_store(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[zarr.Group]:
     """A group to fill that appears at `path` only when the block ends without an error."""
-    if os.path.lexists(path) and not overwrite:
-        refuse_existing(path, overwrite)
+    refuse_existing(path, overwrite)
     place = Path(path)
     partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
     try:
@@ -163,6 +164,8 @@ def new_store(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator
             partial.parent.mkdir(parents=True, exist_ok=True)
             yield zarr.open_group(os.fspath(partial), mode="w")
             refuse_existing(path, overwrite)
+            if os.path.lexists(path):
+                shutil.rmtree(path)
             os.rename(partial, place)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)

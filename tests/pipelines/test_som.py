@@ -22,7 +22,7 @@ from pipelines.som_plan import make_som_plan, sigma_schedule
 from pipelines.som_shard import Piece, read_ahead
 from pipelines.som_start import products_of, random_rows, steps_for
 from pipelines.stores import StoreError
-from pipelines.stores.codebook import open_codebook, progress_of_codebook
+from pipelines.stores.codebook import CodebookRun, open_codebook, progress_of_codebook
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.samples import write_samples
 
@@ -190,6 +190,24 @@ def test_training_stops_when_nothing_is_gained(client, tmp_path):
     assert (gains[: found.epochs - 2] >= 1e-3).all()
     assert gains[found.epochs - 2] < 1e-3
     found.verify()
+
+
+def test_what_has_settled_is_not_trained_on_after_a_kill(client, tmp_path, monkeypatch):
+    """The end of a run that was killed between its last commit and the record of the end."""
+    samples = write_samples(tmp_path / "s", cloud(300))
+    options = {"sigma": 1.0, "sigma_end": 1.0, "epochs": 60, "tolerance": 1e-3}
+    want = train_som(client, samples, tmp_path / "calm", 5, 6, **options)
+
+    def pull_the_plug(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CodebookRun, "finish", pull_the_plug)
+        with pytest.raises(KeyboardInterrupt):
+            train_som(client, samples, tmp_path / "m", 5, 6, **options)
+    got = train_som(client, samples, tmp_path / "m", 5, 6, resume=True, **options)
+    assert got.quantization_errors == want.quantization_errors
+    np.testing.assert_array_equal(got.units(), want.units())
 
 
 def test_online_training_takes_one_sample_after_another(client, three, tmp_path):

@@ -598,15 +598,21 @@ inline int __all_sync(unsigned mask, int predicate) {
     return __ballot_sync(mask, !predicate) == 0;
 }
 
-inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
-    unsigned all = 0;
+template <class F>
+unsigned host_reduce(unsigned mask, unsigned value, unsigned result, F combine) {
     host::exchange(mask, value, [&] {
         const unsigned first = host::current - host::lane();
         for (unsigned i = 0; i < warpSize && first + i < host::threads; ++i) {
-            if (mask >> i & 1) all |= (unsigned)host::fibers[first + i].exchanged;
+            if (mask >> i & 1) result = combine(result, (unsigned)host::fibers[first + i].exchanged);
         }
     });
-    return all;
+    return result;
+}
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
+    return host_reduce(mask, value, 0, [](unsigned a, unsigned b) { return a | b; });
+}
+inline unsigned __reduce_min_sync(unsigned mask, unsigned value) {
+    return host_reduce(mask, value, ~0u, [](unsigned a, unsigned b) { return a < b ? a : b; });
 }
 
 // --- PTX: asm("op.type %0, %1;" : ...) comes here as ptx_op_type(operand 0, operand 1) ------------------------------

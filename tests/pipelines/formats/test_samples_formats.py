@@ -170,7 +170,7 @@ def test_faults_in_text_are_named(read, tmp_path, text, options, fault):
 
 
 def test_a_text_file_is_read_in_pieces(read, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.formats.samples_tables.PIECE_BYTES", 1 << 12)
+    monkeypatch.setattr("pipelines.formats.samples_tables.TEXT_BYTES", 1 << 12)
     values = np.random.default_rng(0).normal(size=(5000, 3))
     lines = [f'{a!r},{b!r},{c!r},"kind\n{i % 7}"' for i, (a, b, c) in enumerate(values.tolist())]
     sizes, original = [], SamplesWriter.append
