@@ -2,9 +2,9 @@
 
 1. Deal the samples: every worker has a range of rows, resident if they fit, else read anew in each epoch.
 2. Make a first codebook (`pipelines.som_start`), or go on from one.
-3. Epoch: every worker gets the codebook, finds the best matching units of its samples and sums up the samples of each
-   unit; one of them adds the sums of all, and smooths them into the next codebook (`pipelines.som_epoch`).
-4. That worker writes the codebook, the driver records it: the commit. The next epoch is under way meanwhile.
+3. Epoch: every worker finds the best matching units of its samples and sums up the samples of each unit; every worker
+   gets the sums of all, adds them, and smooths them into the next codebook (`pipelines.som_epoch`).
+4. The first worker writes the codebook, the driver records it: the commit. The next epoch is under way meanwhile.
 5. After the last epoch, hits and the quantization and topographic error of the result.
 
 Sums are of integers, so the codebook does not depend on how samples are cut and spread, to the last bit. A worker that

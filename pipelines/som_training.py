@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed import Client, Future
+from distributed import Client, Future, secede
 
 from gpuops import train_online
 from pipelines.device_arrays import array_library
@@ -96,24 +96,29 @@ class Training(Epoch):
             first = first.plus(part)
         return principal_plane(first, steps, self.job.grid, samples.dtype)
 
-    def _epochs(self) -> Future:
-        """All epochs to come, committed one by one; the last codebook, on worker 0."""
+    def _epochs(self) -> list[Future]:
+        """All epochs to come, committed one by one; the last codebook, on every worker.
+
+        Every worker gets the sums of all and learns the next codebook from them, the same one: that is sooner done
+        than sent.
+        """
         workers = range(len(self.members))
-        codebook = self.submit(_read, 0, self.out, self.committed)
+        codebooks = [self.submit(_read, worker, self.out, self.committed) for worker in workers]
         if self._settled():  # a run that was killed before it could say so
-            return codebook
-        learnt: deque[tuple[int, Future, Future]] = deque()
+            return codebooks
+        learnt: deque[tuple[int, list[Future], Future]] = deque()
         ahead = IN_HAND if self.recipe.tolerance is None else 1  # else it may turn out that there is no next epoch
         epoch = self.committed
         while epoch < len(self.recipe.sigmas) or learnt:
             while epoch < len(self.recipe.sigmas) and len(learnt) < ahead:
                 if self.recipe.online is not None:
-                    codebook = self.submit(_learn_online, 0, codebook, epoch)
+                    codebooks = [self.submit(_learn_online, 0, codebooks[0], epoch)] * len(workers)
                 else:
-                    parts = [self.submit(_accumulate, worker, codebook) for worker in workers]
-                    codebook = self.submit(_learn, 0, codebook, parts, self.recipe.sigmas[epoch])
+                    parts = [self.submit(_accumulate, worker, codebooks[worker]) for worker in workers]
+                    sigma = self.recipe.sigmas[epoch]
+                    codebooks = [self.submit(_learn, worker, codebooks[worker], parts, sigma) for worker in workers]
                 epoch += 1
-                learnt.append((epoch, codebook, self.submit(_write, 0, self.out, epoch, codebook)))
+                learnt.append((epoch, codebooks, self.submit(_write, 0, self.out, epoch, codebooks[0])))
             number, last, written = learnt.popleft()
             (error,) = self.results([written])
             self.errors = [*self.errors[: number - 1], error]
@@ -123,7 +128,7 @@ class Training(Epoch):
             self.drop_done()
             if self._settled():
                 return last
-        return codebook
+        return codebooks
 
     def _settled(self) -> bool:
         """Has the quantization error ceased to fall?"""
@@ -132,11 +137,11 @@ class Training(Epoch):
         before, now = self.errors[-2:]
         return before - now < self.recipe.tolerance * before
 
-    def _judge(self, codebook: Future) -> None:
+    def _judge(self, codebooks: list[Future]) -> None:
         """Hits and errors of the last codebook, and the end."""
         self.shown.stage("judging")
         workers = range(len(self.members))
-        found: list[Survey] = self.results([self.submit(_survey, worker, codebook) for worker in workers])
+        found: list[Survey] = self.results([self.submit(_survey, worker, codebooks[worker]) for worker in workers])
         judged = Judgement(0, 0)
         for part in found:
             judged = judged.plus(part.judged)
@@ -206,8 +211,9 @@ def _learn_online(epoch: str, last: _Learnt, number: int) -> _Learnt:
 
 
 def _write(epoch: str, out: CodebookRun, number: int, learnt: _Learnt) -> float:
-    """Write a codebook; the error of the one before is the token."""
+    """Write a codebook, while the worker goes on; the error of the one before is the token."""
     held(epoch)
+    secede()
     out.write(number, learnt.codebook)
     return learnt.error
 

@@ -347,7 +347,7 @@ from clusters import start
 from pipelines.som import train_som
 if __name__ == "__main__":
     with start(device="cpu") as client:
-        train_som(client, sys.argv[1], sys.argv[2], 12, 12, epochs=80)
+        train_som(client, sys.argv[1], sys.argv[2], 12, 12, epochs=40)
 """
 
 
@@ -356,24 +356,24 @@ def test_a_killed_run_resumes_where_it_was(client, three, tmp_path):
     samples = write_samples(tmp_path / "s", cloud(5000, d=6))
     out = tmp_path / "killed"
     run = subprocess.Popen([sys.executable, "-c", RUN, samples.path, out])
-    while not out.exists() or progress_of_codebook(out)[0] < 20:
+    while not out.exists() or progress_of_codebook(out)[0] < 10:
         assert run.poll() is None
         time.sleep(0.02)
     run.kill()
     run.wait()
     done, total = progress_of_codebook(out)
-    assert 20 <= done < total == 80
-    with pytest.raises(StoreError, match=f"{done} of 80 epochs are done; go on with --resume"):
+    assert 10 <= done < total == 40
+    with pytest.raises(StoreError, match=f"{done} of 40 epochs are done; go on with --resume"):
         open_codebook(out)
     written = (out / "codebooks" / "c" / str(done) / "0" / "0").stat().st_mtime_ns
-    got = train_som(three, samples, out, 12, 12, epochs=80, resume=True)
+    got = train_som(three, samples, out, 12, 12, epochs=40, resume=True)
     assert (out / "codebooks" / "c" / str(done) / "0" / "0").stat().st_mtime_ns == written  # not done again
-    want = train_som(client, samples, tmp_path / "calm", 12, 12, epochs=80)
+    want = train_som(client, samples, tmp_path / "calm", 12, 12, epochs=40)
     np.testing.assert_array_equal(got.units(), want.units())
     assert got.quantization_errors == want.quantization_errors
-    assert train_som(client, samples, out, 12, 12, epochs=80, resume=True).epochs == 80
+    assert train_som(client, samples, out, 12, 12, epochs=40, resume=True).epochs == 40
     with pytest.raises(StoreError, match="begun with metric euclidean, not taxicab"):
-        train_som(client, samples, out, 12, 12, epochs=80, metric="taxicab", resume=True)
+        train_som(client, samples, out, 12, 12, epochs=40, metric="taxicab", resume=True)
     with pytest.raises(StoreError, match="--overwrite"):
         train_som(client, samples, out, 12, 12)
 
