@@ -1,6 +1,6 @@
 """Best matching units on the CPU: the Numba half of `gpuops.som`, which says what the steps are and why they suffice.
 
-Units come in panels as wide as two vectors and in tiles of PANELS panels, samples in panels of ROWS. The innermost
+Units come in panels as wide as two vectors and in tiles of 1, 2 or 4 panels, samples in panels of ROWS. The innermost
 loop is written in LLVM IR with explicit vectors, for the reasons given in `_minplus_numba`: scores of ROWS samples and
 one panel of units stay in registers while the features pass by.
 """
@@ -29,8 +29,7 @@ _VECTORS = 2
 
 ROWS = 8 if _FEATURES.get("avx512f") or _FEATURES.get("neon") else 4
 COLUMNS = _VECTORS * _LANES  # units in a panel
-PANELS = 4
-TILE = PANELS * COLUMNS  # units that share one least score
+MOST_PANELS = 4  # of a tile, whose units share one least score
 BLOCK = 128  # samples of a task; their features meet a tile of units in the second-level cache
 
 EUCLIDEAN, TAXICAB, COSINE = range(3)
@@ -53,13 +52,15 @@ def search(samples, codebook, metric, top, missing, validate):
     if faulty.any():
         return units, distances, ("codebook", int(faulty.argmax()), NOT_FINITE)
     centre, scale = _centre_and_scale(codebook, metric)
-    tiles = math.ceil(m / TILE)
     dots = metric != TAXICAB
     depth = 2 * d if missing and dots else d
-    features = np.zeros((tiles * PANELS, depth, COLUMNS), np.float32)
-    bias = np.full((tiles * PANELS, COLUMNS), np.inf, np.float32)
-    exact = np.zeros((tiles, d, TILE), samples.dtype)
-    unit_norms, tile_norms = np.zeros(tiles * TILE), np.zeros(tiles)
+    panels = _panels_of_tile(m, d)
+    tile = panels * COLUMNS
+    tiles = math.ceil(m / tile)
+    features = np.zeros((tiles * panels, depth, COLUMNS), np.float32)
+    bias = np.full((tiles * panels, COLUMNS), np.inf, np.float32)
+    exact = np.zeros((tiles, d, tile), samples.dtype)
+    unit_norms, tile_norms = np.zeros(tiles * tile), np.zeros(tiles)
     pack, search_block = compile_for(samples.dtype)
     whole = (centre, scale, metric, missing)
 
@@ -82,6 +83,16 @@ def search(samples, codebook, metric, top, missing, validate):
         row, kind = divmod(min(faults), 4)
         return units, distances, ("samples", row, kind)
     return units, distances, None
+
+
+def _panels_of_tile(m: int, d: int) -> int:
+    """How many panels make a tile: the fewer there are, the more least scores to look at, and the less to evaluate.
+
+    A least score takes as long as evaluating 7 dimensions of a unit, about; a sample has m / tile of the first and a
+    tile of the second.
+    """
+    panels = math.sqrt(7 * m / d) / COLUMNS
+    return 1 if panels < 1.5 else 2 if panels < 3 else MOST_PANELS
 
 
 def error_bound(depth: int, d: int, u: float) -> tuple[float, float]:
@@ -123,9 +134,10 @@ def compile_for(dtype: np.dtype) -> tuple[Any, Any]:
 def _pack_tile(codebook, centre, scale, metric, missing, features, bias, exact, unit_norms, tile_norms, tile):
     """Features, biases and exact values of the units of one tile; units that do not exist have bias +inf."""
     m, d = codebook.shape
+    size = exact.shape[2]
     greatest = 0.0
-    for s in range(min(TILE, m - tile * TILE)):
-        unit = tile * TILE + s
+    for s in range(min(size, m - tile * size)):
+        unit = tile * size + s
         panel, column = unit // COLUMNS, unit % COLUMNS
         factor = scale
         if metric == COSINE:
@@ -156,7 +168,8 @@ def _search_block(
     n, d = samples.shape
     count = min(BLOCK, n - first)
     groups = (count + ROWS - 1) // ROWS
-    depth, tiles, top = features.shape[1], exact.shape[0], units.shape[1]
+    depth, tiles, tile, top = features.shape[1], exact.shape[0], exact.shape[2], units.shape[1]
+    panels = tile // COLUMNS
     dots = metric != TAXICAB
     panel = np.zeros((groups, depth if dots or not missing else 2 * d, ROWS), np.float32)
     norms = np.zeros(count)
@@ -200,7 +213,7 @@ def _search_block(
 
     least = np.empty((tiles, groups * ROWS), np.float32)
     for t in range(tiles):
-        w, b = features[t * PANELS : (t + 1) * PANELS], bias[t * PANELS : (t + 1) * PANELS]
+        w, b = features[t * panels : (t + 1) * panels], bias[t * panels : (t + 1) * panels]
         for g in range(groups):
             out = least[t, g * ROWS : (g + 1) * ROWS]
             if dots:
@@ -211,7 +224,7 @@ def _search_block(
                 least_differences(out, panel[g], w, b)
 
     epsilon = np.empty(tiles)
-    value, other, length = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    value, other, length = np.empty(tile), np.empty(tile), np.empty(tile)
     for i in range(count):
         # What the best (top = 2: second best) unit scores at most.
         enough, enough_of_two = np.inf, np.inf
@@ -236,36 +249,36 @@ def _search_block(
             value[:] = 0.0
             if metric == COSINE:
                 other[:] = 0.0
-                for s in range(TILE):
-                    length[s] = unit_norms[t * TILE + s]
+                for s in range(tile):
+                    length[s] = unit_norms[t * tile + s]
             for k in range(d):
                 x = np.float64(samples[first + i, k])
                 if missing and x != x:
                     continue
                 row = exact[t, k]
                 if metric == EUCLIDEAN:
-                    for s in range(TILE):
+                    for s in range(tile):
                         difference = x - np.float64(row[s])
                         value[s] += difference * difference
                 elif metric == TAXICAB:
-                    for s in range(TILE):
+                    for s in range(tile):
                         value[s] += abs(x - np.float64(row[s]))
                 else:
-                    for s in range(TILE):
+                    for s in range(tile):
                         value[s] += x * np.float64(row[s])
                     if missing:
-                        for s in range(TILE):
+                        for s in range(tile):
                             other[s] += np.float64(row[s]) * np.float64(row[s])
-            for s in range(min(TILE, m - t * TILE)):
+            for s in range(min(tile, m - t * tile)):
                 v = value[s]
                 if metric == COSINE:
                     product_ = lengths[i] * (math.sqrt(other[s]) if missing else length[s])
                     v = max(1.0 - v / product_, 0.0) if product_ > 0 else 1.0
                 if v < best or unit < 0:
                     best, second = v, best
-                    unit, second_unit = t * TILE + s, unit
+                    unit, second_unit = t * tile + s, unit
                 elif v < second or second_unit < 0:
-                    second, second_unit = v, t * TILE + s
+                    second, second_unit = v, t * tile + s
         units[first + i, 0] = unit
         distances[first + i, 0] = math.sqrt(best) if metric == EUCLIDEAN else best
         if top == 2:
