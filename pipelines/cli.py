@@ -160,7 +160,7 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
 @click.pass_context
 def apsp(ctx: click.Context, graph: str, out: str, sources: tuple[str, ...], **options: Any) -> None:
     """Write all shortest distances of the graph store GRAPH to the store OUT."""
-    from pipelines.apsp import all_pairs_shortest_paths
+    from pipelines.apsp.solve import all_pairs_shortest_paths
     from pipelines.stores import open_graph, store_bytes
 
     cluster = {name: options.pop(name) for name in _CLUSTER_NAMES}
@@ -195,7 +195,7 @@ def sssp(
 
     Vertices go by label or index. Weights may be negative.
     """
-    from pipelines.sssp import single_source_shortest_paths
+    from pipelines.sssp.solve import single_source_shortest_paths
     from pipelines.store_info import describe_paths
     from pipelines.stores import open_graph, store_bytes
 

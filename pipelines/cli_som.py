@@ -140,7 +140,7 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 def train(samples: str, out: str, open_client: Callable[[], Any], given: str | None, **options: Any) -> None:
     """Train a map with the samples store SAMPLES and write it to the codebook store OUT."""
-    from pipelines.som import train_som
+    from pipelines.som.train import train_som
     from pipelines.store_info import describe_codebook
     from pipelines.stores.codebook import open_codebook
     from pipelines.stores.samples import open_samples
@@ -161,7 +161,7 @@ def train(samples: str, out: str, open_client: Callable[[], Any], given: str | N
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 def place(codebook: str, samples: str, out: str, open_client: Callable[[], Any], **options: Any) -> None:
     """Find the best and second best unit of each of SAMPLES on the map CODEBOOK, and write them to the store OUT."""
-    from pipelines.som_map import map_samples
+    from pipelines.som.place import map_samples
     from pipelines.store_info import describe_mapping
     from pipelines.stores.codebook import open_codebook
     from pipelines.stores.samples import open_samples
@@ -187,7 +187,7 @@ def place(codebook: str, samples: str, out: str, open_client: Callable[[], Any],
 @click.option("--samples", type=click.Path(), help="Its samples store, if it was moved.")
 def plot(codebook: str, image: str, mapping: str | None, samples: str | None, **options: Any) -> None:
     """Draw the map CODEBOOK to IMAGE (.png, .pdf or .svg)."""
-    from pipelines.som_pictures import picture_map
+    from pipelines.som.pictures import picture_map
     from pipelines.stores.codebook import open_codebook
     from pipelines.stores.mapping import open_mapping
     from pipelines.stores.samples import open_samples

@@ -15,9 +15,9 @@ import numpy as np
 from benchmarking import Bench
 
 from clusters import start
-from pipelines.som import train_som
-from pipelines.som_plan import PIECE_BYTES
-from pipelines.som_shard import Shard
+from pipelines import train_som
+from pipelines.som.plan import PIECE_BYTES
+from pipelines.som.shard import Shard
 from pipelines.stores.codebook import open_codebook
 from pipelines.stores.samples import Samples, new_samples, open_samples
 

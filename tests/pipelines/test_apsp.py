@@ -18,7 +18,7 @@ from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from pipelines import all_pairs_shortest_paths
 from pipelines.bounds import WeightRangeError
-from pipelines.plan import DoesNotFitError
+from pipelines.capacity import DoesNotFitError
 from pipelines.stores import StoreError, open_distances, write_graph
 from pipelines.stores.distances import progress
 
@@ -237,11 +237,11 @@ def test_fractions_are_refused_for_integer_distances(client, tmp_path):
 
 def test_what_does_not_fit_is_refused_before_anything_is_written(client, tmp_path, monkeypatch):
     graph = store(tmp_path / "g", 100, *random_arcs(100, 300), "int32")
-    monkeypatch.setattr("pipelines.plan.available_memory", lambda: 10_000)
+    monkeypatch.setattr("pipelines.capacity.available_memory", lambda: 10_000)
     with pytest.raises(DoesNotFitError, match="100 vertices need .* has 9.8 KiB free"):
         all_pairs_shortest_paths(client, graph, tmp_path / "d")
     monkeypatch.undo()
-    monkeypatch.setattr("pipelines.plan.shutil.disk_usage", lambda folder: _Usage(1000))
+    monkeypatch.setattr("pipelines.capacity.shutil.disk_usage", lambda folder: _Usage(1000))
     with pytest.raises(DoesNotFitError, match="the disk has 1000 B free"):
         all_pairs_shortest_paths(client, graph, tmp_path / "d")
     assert not (tmp_path / "d").exists()
@@ -250,7 +250,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(client, tmp_pat
 def test_the_disk_is_credited_with_what_is_written_over(client, tmp_path, monkeypatch):
     graph = store(tmp_path / "g", 100, *random_arcs(100, 300), "int32")
     all_pairs_shortest_paths(client, graph, tmp_path / "d")
-    monkeypatch.setattr("pipelines.plan.shutil.disk_usage", lambda folder: _Usage(100 * 100 * 4 - 1))
+    monkeypatch.setattr("pipelines.capacity.shutil.disk_usage", lambda folder: _Usage(100 * 100 * 4 - 1))
     with pytest.raises(DoesNotFitError):
         all_pairs_shortest_paths(client, graph, tmp_path / "e")
     all_pairs_shortest_paths(client, graph, tmp_path / "d", overwrite=True)
@@ -293,7 +293,7 @@ def float_graph(tmp_path, n=1200):
 
 def test_a_killed_worker_costs_nothing_but_time(client, tmp_path, monkeypatch):
     """kill -9 of one of two worker processes, twice: the bits of an undisturbed run come out."""
-    monkeypatch.setattr("pipelines.apsp.COMMIT_SHARE", float("inf"))  # commit at every stage
+    monkeypatch.setattr("pipelines.apsp.run.COMMIT_SHARE", float("inf"))  # commit at every stage
     graph = float_graph(tmp_path)
     want = all_pairs_shortest_paths(client, graph, tmp_path / "calm.zarr", block=32)[:]
     out = tmp_path / "killed.zarr"
@@ -318,10 +318,10 @@ def test_a_killed_worker_costs_nothing_but_time(client, tmp_path, monkeypatch):
 
 RUN = """
 import sys
-import pipelines.apsp
+import pipelines.apsp.run
 from clusters import start
 from pipelines import all_pairs_shortest_paths
-pipelines.apsp.COMMIT_SHARE = float("inf")  # commit at every stage
+pipelines.apsp.run.COMMIT_SHARE = float("inf")  # commit at every stage
 if __name__ == "__main__":
     with start(device="cpu") as client:
         all_pairs_shortest_paths(client, sys.argv[1], sys.argv[2], block=16, commit_seconds=0)

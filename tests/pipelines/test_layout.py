@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pipelines.layout
+import pipelines.apsp.layout
 import pipelines.progress
-from pipelines.layout import make_layout
+from pipelines.apsp.layout import make_layout
 
 
 @given(st.integers(0, 600), st.integers(1, 9), st.sampled_from([2, 4, 8]), st.none() | st.integers(3, 700))
@@ -26,6 +26,6 @@ def test_the_block_and_so_the_bits_do_not_depend_on_the_workers(n, one, other):
     assert make_layout(n, one, 4).block == make_layout(n, other, 4).block
 
 
-@pytest.mark.parametrize("module", [pipelines.layout, pipelines.progress])
+@pytest.mark.parametrize("module", [pipelines.apsp.layout, pipelines.progress])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0

@@ -13,14 +13,12 @@ from click.testing import CliRunner
 
 from gpuops import quantization_error, topographic_error
 from gpuops.som_grid import Grid
-from pipelines import cli
+from pipelines import cli, map_samples, train_som
+from pipelines.capacity import DoesNotFitError, WorkerFacts
 from pipelines.generators.point_clouds import PointCloud, write_cloud
-from pipelines.plan import DoesNotFitError, WorkerFacts
-from pipelines.som import train_som
-from pipelines.som_map import map_samples
-from pipelines.som_plan import make_som_plan, sigma_schedule
-from pipelines.som_shard import Piece, read_ahead
-from pipelines.som_start import products_of, random_rows, steps_for
+from pipelines.som.plan import make_som_plan, sigma_schedule
+from pipelines.som.shard import Piece, read_ahead
+from pipelines.som.start import products_of, random_rows, steps_for
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import CodebookRun, open_codebook, progress_of_codebook
 from pipelines.stores.mapping import open_mapping
@@ -344,7 +342,7 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
 RUN = """
 import sys
 from clusters import start
-from pipelines.som import train_som
+from pipelines import train_som
 if __name__ == "__main__":
     with start(device="cpu") as client:
         train_som(client, sys.argv[1], sys.argv[2], 12, 12, epochs=40)

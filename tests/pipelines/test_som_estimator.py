@@ -19,8 +19,8 @@ import gpuops
 import pipelines
 from gpuops import best_matching_units
 from gpuops.som_grid import Grid
-from pipelines.som import train_som
-from pipelines.som_estimator import SelfOrganizingMap
+from pipelines import train_som
+from pipelines.som.estimator import SelfOrganizingMap
 from pipelines.stores.samples import write_samples
 
 
@@ -188,8 +188,8 @@ def test_transform_gives_all_distances(monkeypatch, metric, missing, dtype):
     np.testing.assert_array_equal(got[np.arange(301), units], distances)
     np.testing.assert_array_equal(got.min(axis=1), distances)
     np.testing.assert_array_equal(found.predict(values), units)
-    monkeypatch.setattr("pipelines.som_estimator.CPU_BLOCK", 33)
-    monkeypatch.setattr("pipelines.som_estimator.PIECE_BYTES", 1000)
+    monkeypatch.setattr("pipelines.som.estimator.CPU_BLOCK", 33)
+    monkeypatch.setattr("pipelines.som.estimator.PIECE_BYTES", 1000)
     np.testing.assert_array_equal(found.transform(values), got)
     np.testing.assert_array_equal(found.predict(values), units)
 
@@ -199,7 +199,7 @@ def test_pieces_change_no_bit(monkeypatch):
     weights = np.random.default_rng(3).random(500)
     one, many = (SelfOrganizingMap(6, 6, epochs=4, missing=True) for _ in range(2))
     one.fit(values, sample_weight=weights)
-    monkeypatch.setattr("pipelines.som_estimator.PIECE_BYTES", 1000)
+    monkeypatch.setattr("pipelines.som.estimator.PIECE_BYTES", 1000)
     many.fit(values, sample_weight=weights)
     np.testing.assert_array_equal(many.codebook_, one.codebook_)
     np.testing.assert_array_equal(many.labels_, one.labels_)
@@ -350,9 +350,9 @@ def test_a_gpu_that_is_not_there_is_an_error(monkeypatch):
 
 def test_without_scikit_learn_only_the_estimator_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
-    monkeypatch.delitem(sys.modules, "pipelines.som_estimator")
+    monkeypatch.delitem(sys.modules, "pipelines.som.estimator")
     with pytest.raises(ImportError, match=r"pip install 'tilepath\[sklearn\]'"):
-        importlib.import_module("pipelines.som_estimator")
+        importlib.import_module("pipelines.som.estimator")
     sources = (path for package in (pipelines, gpuops, clusters) for path in Path(package.__path__[0]).rglob("*.py"))
     importers = {path.name for path in sources if re.search(r"^\s*(from|import) sklearn", path.read_text(), re.M)}
     assert importers == {"som_estimator.py"}

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from clusters import start
-from pipelines.som import train_som
-from pipelines.som_map import map_samples
+from pipelines import map_samples, train_som
 from pipelines.stores.samples import write_samples
 
 

@@ -11,7 +11,7 @@ from matplotlib.image import imread
 from minisom import MiniSom
 
 from gpuops.som_grid import Grid
-from pipelines.som_pictures import EMPTY, KINDS, MOST_LABELS, _majority, cell_corners, draw_cells, picture_map, u_matrix
+from pipelines.som.pictures import EMPTY, KINDS, MOST_LABELS, _majority, cell_corners, draw_cells, picture_map, u_matrix
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import create_codebook, open_codebook
 from pipelines.stores.mapping import create_mapping, open_mapping
@@ -184,7 +184,7 @@ def test_planes_are_in_units_of_the_source(tmp_path, made, monkeypatch):
         shown.append(values)
         return draw_cells(axes, grid, values, *rest, **options)
 
-    monkeypatch.setattr("pipelines.som_pictures.draw_cells", note)
+    monkeypatch.setattr("pipelines.som.pictures.draw_cells", note)
     codebook, _, _ = made(Grid(2, 3), scaling="zscore")
     picture_map(codebook, tmp_path / "x.png", "planes", columns=["2", "0"])
     units = codebook.units() * codebook.scaling.factors + codebook.scaling.offsets
@@ -225,7 +225,7 @@ def test_faults_are_named(tmp_path, made, monkeypatch):
     refused("pictures end in one of .*\\.svg", path="x.doc")
     others = write_samples(tmp_path / "others", np.ones((40, 3)), labels=["a"] * 40)
     refused("is no mapping of .*others", "labels", StoreError, mapping=mapping, samples=others)
-    monkeypatch.setattr("pipelines.som_pictures.MOST_PLANES", 2)
+    monkeypatch.setattr("pipelines.som.pictures.MOST_PLANES", 2)
     refused(r"has 3 columns; name up to 2 of them \(--column\)", "planes")
     monkeypatch.undo()
     codebook, _, _ = made(Grid(4, 4))

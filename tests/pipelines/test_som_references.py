@@ -12,11 +12,10 @@ from minisom import MiniSom
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.preprocessing import StandardScaler
 
+from pipelines import map_samples, train_som
 from pipelines.generators.point_clouds import PointCloud
-from pipelines.som import train_som
-from pipelines.som_estimator import SelfOrganizingMap
-from pipelines.som_map import map_samples
-from pipelines.som_plan import sigma_schedule
+from pipelines.som.estimator import SelfOrganizingMap
+from pipelines.som.plan import sigma_schedule
 from pipelines.stores.samples import write_samples
 
 # What MiniSom calls our neighbourhoods and metrics.

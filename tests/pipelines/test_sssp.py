@@ -21,15 +21,16 @@ from scipy.sparse.csgraph import shortest_path
 from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from pipelines import all_pairs_shortest_paths, cli, single_source_shortest_paths
-from pipelines.batched import choose_method
+from pipelines.apsp.batched import choose_method
+from pipelines.apsp.layout import make_layout
+from pipelines.apsp.plan import make_plan
 from pipelines.bounds import WeightRangeError
+from pipelines.capacity import DoesNotFitError, WorkerFacts
 from pipelines.formats import import_graph
-from pipelines.layout import make_layout
-from pipelines.plan import DoesNotFitError, WorkerFacts, make_plan
-from pipelines.search_plan import make_search_plan
+from pipelines.sssp.plan import make_search_plan
+from pipelines.sssp.vertex_ranges import equal_ranges
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
 from pipelines.stores.paths import progress_of_paths
-from pipelines.vertex_ranges import equal_ranges
 
 ROME = Path(__file__).parents[2] / "scripts" / "data" / "rome99.gr"
 
@@ -250,7 +251,7 @@ def negative_cycle_graph(path, *, way_in):
 
 @pytest.mark.parametrize("way", ["one by sources", "three in pieces"])
 def test_a_negative_cycle_in_reach_is_named(request, tmp_path, monkeypatch, way):
-    monkeypatch.setattr("pipelines.vertex_rounds.FIRST_CHECK", 2)
+    monkeypatch.setattr("pipelines.sssp.vertex_rounds.FIRST_CHECK", 2)
     users, options = WAYS[way]
     options = options | ({"piece_arcs": 3} if "piece_arcs" in options else {})
     graph = negative_cycle_graph(tmp_path / "g", way_in=True)
@@ -404,11 +405,11 @@ def test_options_that_cannot_be_are_refused(client, tmp_path):
 
 def test_what_does_not_fit_is_refused_before_anything_is_written(client, tmp_path, monkeypatch):
     graph = store(tmp_path / "g", 2000, *random_arcs(2000, 6000), "int32")
-    monkeypatch.setattr("pipelines.plan.available_memory", lambda: 10_000)
+    monkeypatch.setattr("pipelines.capacity.available_memory", lambda: 10_000)
     with pytest.raises(DoesNotFitError, match="the distances of 2,000 vertices need .* has 9.8 KiB free"):
         single_source_shortest_paths(client, graph, tmp_path / "p", [0])
     monkeypatch.undo()
-    monkeypatch.setattr("pipelines.plan.shutil.disk_usage", lambda folder: _Usage(1000))
+    monkeypatch.setattr("pipelines.capacity.shutil.disk_usage", lambda folder: _Usage(1000))
     with pytest.raises(DoesNotFitError, match="the disk has 1000 B free"):
         single_source_shortest_paths(client, graph, tmp_path / "p", [0])
     assert not (tmp_path / "p").exists()
@@ -476,13 +477,13 @@ def test_an_existing_output_is_not_touched_unasked(client, tmp_path):
 @pytest.mark.parametrize("spread", ["sources", "vertices"])
 def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, spread):
     """kill -9 of one of two worker processes: the bits of an undisturbed run come out."""
-    monkeypatch.setattr("pipelines.searches.RECORD_SECONDS", 0.0)
+    monkeypatch.setattr("pipelines.sssp.searches.RECORD_SECONDS", 0.0)
     n, rows = 3000, 60 if spread == "sources" else 4
     tails, heads, _ = random_arcs(n, 15_000)
     graph = store(tmp_path / "g", n, tails, heads, np.random.default_rng(8).random(15_000), "float64")
     want = single_source_shortest_paths(client, graph, tmp_path / "calm", range(rows)).distances()
-    monkeypatch.setattr("pipelines.search_plan.CHUNK_BYTES", n * 4)
-    monkeypatch.setattr("pipelines.search_plan.LANES", 1)  # chunks of one row: many tasks
+    monkeypatch.setattr("pipelines.sssp.plan.CHUNK_BYTES", n * 4)
+    monkeypatch.setattr("pipelines.sssp.plan.LANES", 1)  # chunks of one row: many tasks
     out, killed = tmp_path / "killed", []
 
     def murder():
@@ -503,11 +504,11 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
 
 RUN = """
 import sys
-import pipelines.search_plan, pipelines.searches
+import pipelines.sssp.plan, pipelines.sssp.searches
 from clusters import start
 from pipelines import single_source_shortest_paths
-pipelines.searches.RECORD_SECONDS = 0.0
-pipelines.search_plan.CHUNK_BYTES = pipelines.search_plan.LANES = 1
+pipelines.sssp.searches.RECORD_SECONDS = 0.0
+pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
 if __name__ == "__main__":
     with start(device="cpu") as client:
         single_source_shortest_paths(client, sys.argv[1], sys.argv[2], range(150))
@@ -557,9 +558,9 @@ def test_all_pairs_by_searches_are_those_of_floyd_warshall(client, three, tmp_pa
 
 def test_all_pairs_by_searches_resume_by_rows(client, tmp_path, monkeypatch):
     graph = store(tmp_path / "g", 300, *random_arcs(300, 1200), "int32")
-    monkeypatch.setattr("pipelines.searches.RECORD_SECONDS", 0.0)
+    monkeypatch.setattr("pipelines.sssp.searches.RECORD_SECONDS", 0.0)
     write = "pipelines.stores.distances.Run.write_rows"
-    monkeypatch.setattr("pipelines.batched.EDGE", 64)
+    monkeypatch.setattr("pipelines.apsp.batched.EDGE", 64)
 
     def fail(run, start, values):
         if start >= 128:

@@ -29,7 +29,7 @@ from pipelines.device_arrays import array_library, to_host
 from pipelines.negative_cycle import nonnegative_weights
 from pipelines.progress import Progress
 from pipelines.resident import Epoch, clear, held, keep, wait_any
-from pipelines.search_plan import LANES
+from pipelines.sssp.plan import LANES
 from pipelines.stores import Graph
 
 IN_HAND = 2  # tasks a worker has at a time, so that it never waits for the next

@@ -1,4 +1,4 @@
-"""What an all-pairs run will take, stated before it starts; one that cannot fit is refused, naming what would fit."""
+"""What workers have, measured before a run starts; what cannot fit is refused, naming what would."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ import numpy as np
 from distributed import Client
 
 from gpuops import minplus_update
-from pipelines.layout import Layout
-from pipelines.progress import duration, size, with_prefix
+from pipelines.progress import size
 from pipelines.stores import store_bytes
 
-PANELS = 4  # panels a worker may hold at once: the window of stages in flight, one of them being packed
-WRITE_RATE = 0.4e9  # bytes/s of compressed chunks one process was seen to write, low rather than high
 MEMORY_SHARE = 0.9  # of the free memory, the rest is the allocator's and the system's
 
 
@@ -39,28 +36,6 @@ class WorkerFacts:
     free_memory: int  # bytes, of the GPU where there is one
     rate: float  # relaxations/s of `minplus_update`
     threads: int = 1  # of the CPU that operations use; 1 for a GPU
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The size of a run: memory in bytes per worker, disk in bytes, an estimate of the time in seconds."""
-
-    layout: Layout
-    dtype: np.dtype
-    worker_bytes: tuple[int, ...]
-    disk_bytes: int
-    seconds: float
-    relaxations: int
-
-    def describe(self, facts: list[WorkerFacts]) -> str:
-        """One line for people: what runs where and what it takes."""
-        devices = sorted({f.device for f in facts})
-        rate = sum(f.rate for f in facts)
-        return (
-            f"n = {self.layout.n:,} {self.dtype}, {len(facts)} worker{'s' if len(facts) > 1 else ''} on "
-            f"{', '.join(devices)} ({with_prefix(rate)} relaxations/s): memory {size(sum(self.worker_bytes))}, "
-            f"disk {size(self.disk_bytes)}, about {duration(self.seconds)}"
-        )
 
 
 def measure_workers(client: Client, members: list[str], dtype: str | None) -> list[WorkerFacts]:
@@ -124,48 +99,6 @@ def available_memory() -> int:
         except (OSError, ValueError):
             continue
     return max(free, 0)
-
-
-def make_plan(layout: Layout, dtype: Any, pivots: int, rows_out: int, facts: list[WorkerFacts], done: int = 0) -> Plan:
-    """Add up what a run takes.
-
-    Parameters
-    ----------
-    pivots : vertices that may lie inside a path; the others are no pivots
-    rows_out : rows of the result
-    done : relaxations already behind (a resumed run)
-    """
-    dtype = np.dtype(dtype)
-    n, itemsize = layout.n, dtype.itemsize
-    panel = layout.block * n * itemsize
-    worker_bytes = tuple(
-        layout.rows(w) * (n + layout.block) * itemsize + PANELS * panel + layout.band * n * itemsize
-        for w in range(layout.workers)
-    )
-    relaxations = n * n * pivots
-    slowest = max((layout.rows(w) / max(f.rate, 1.0) for w, f in enumerate(facts)), default=0.0)
-    compute = (relaxations - done) / max(n, 1) * slowest
-    result = rows_out * n * itemsize
-    # Two slots where the run is long enough to commit on the way; the result is assumed not to compress.
-    checkpoints = n * n * itemsize if compute > 60 else 0
-    seconds = compute + result / WRITE_RATE / len({f.address for f in facts} or {""})
-    return Plan(layout, dtype, worker_bytes, result + 2 * checkpoints, seconds, relaxations)
-
-
-def refuse_what_cannot_fit(plan: Plan, facts: list[WorkerFacts], out: str | os.PathLike[str]) -> None:
-    """Raise DoesNotFitError if memory or disk is too small."""
-
-    def cure(free: int) -> str:
-        workers = -(-(plan.layout.n**2) * plan.dtype.itemsize // max(1, int(MEMORY_SHARE * free / 1.5)))
-        smaller = {8: "float32", 4: "int16 (integer weights, short distances)"}.get(plan.dtype.itemsize)
-        return (
-            f"Run on about {max(workers, 2)} such machines or GPUs"
-            + (f", or use --dtype {smaller}" if smaller else "")
-            + ", or free memory"
-        )
-
-    refuse_memory(f"{plan.layout.n:,} vertices", plan.worker_bytes, facts, cure)
-    refuse_disk(plan.disk_bytes, out, "keep the rows of some sources only (--source)")
 
 
 def memory_by_place(worker_bytes: Sequence[int], facts: list[WorkerFacts]) -> dict[str, tuple[int, int]]:

@@ -21,7 +21,7 @@ from gpuops.adjacency import like
 from gpuops.som_grid import Grid
 from pipelines.device_arrays import to_host
 from pipelines.generators.counter_random import scramble_all, scrambler
-from pipelines.som_shard import Piece
+from pipelines.som.shard import Piece
 
 MOST_BITS = 20
 

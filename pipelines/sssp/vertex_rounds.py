@@ -1,6 +1,6 @@
 """Searches spread by vertices: all workers on one search at a time, each with the arcs that leave a range of vertices.
 
-1. Load: the ranges are cut so that as many arcs leave each (`pipelines.vertex_ranges` says what a worker does).
+1. Load: the ranges are cut so that as many arcs leave each (`pipelines.sssp.vertex_ranges` says what a worker does).
 2. Rounds: every worker settles its own arcs, then the distances that improved and belong to another worker travel
    there, only those, straight from worker to worker. The search is over when nobody has anything to send, or left.
 3. Final distances travel once, predecessors are found the same way: by rounds, of which there is one but for ties.
@@ -23,8 +23,8 @@ from pipelines.device_arrays import array_library
 from pipelines.negative_cycle import find_negative_cycle
 from pipelines.progress import Progress
 from pipelines.resident import clear, held, keep
-from pipelines.searches import RowsEpoch, RowsInTheMaking, RowWriter, SearchJob
-from pipelines.vertex_ranges import Packet, Seeds, VertexRange, equal_ranges, seeds_of
+from pipelines.sssp.searches import RowsEpoch, RowsInTheMaking, RowWriter, SearchJob
+from pipelines.sssp.vertex_ranges import Packet, Seeds, VertexRange, equal_ranges, seeds_of
 
 Posts = tuple[list[Future], list[Future]]  # packets that a worker receives, and those it sends
 

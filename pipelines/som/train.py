@@ -1,15 +1,4 @@
-"""Self-organizing maps from a samples store to a codebook store (T. Kohonen, 1990; learning in batches 1993).
-
-1. Deal the samples: every worker has a range of rows, resident if they fit, else read anew in each epoch.
-2. Make a first codebook (`pipelines.som_start`), or go on from one.
-3. Epoch: every worker finds the best matching units of its samples and sums up the samples of each unit; every worker
-   gets the sums of all, adds them, and smooths them into the next codebook (`pipelines.som_epoch`).
-4. The first worker writes the codebook, the driver records it: the commit. The next epoch is under way meanwhile.
-5. After the last epoch, hits and the quantization and topographic error of the result.
-
-Sums are of integers, so the codebook does not depend on how samples are cut and spread, to the last bit. A worker that
-is lost takes its sums with it; all begin again at the last commit, and end with the same codebook.
-"""
+"""The call `train_som`: options, plan, and the way to the result (see `pipelines.som`)."""
 
 from __future__ import annotations
 
@@ -22,13 +11,13 @@ from distributed import Client
 
 from gpuops.som import METRICS
 from gpuops.som_grid import Grid, check_neighbourhood
-from pipelines.plan import WorkerFacts, measure_workers
+from pipelines.capacity import WorkerFacts, measure_workers
 from pipelines.progress import Progress
 from pipelines.resident import ResidentState, run_epochs, workers_of
-from pipelines.som_epoch import MapJob
-from pipelines.som_plan import OnlineSteps, SomPlan, first_sigma, make_som_plan, refuse_disk_of_map, sigma_schedule
-from pipelines.som_start import random_rows
-from pipelines.som_training import Recipe, Training
+from pipelines.som.epoch import MapJob
+from pipelines.som.plan import OnlineSteps, SomPlan, first_sigma, make_som_plan, refuse_disk_of_map, sigma_schedule
+from pipelines.som.run import Recipe, Training
+from pipelines.som.start import random_rows
 from pipelines.stores.codebook import Codebook, create_codebook, open_codebook, resume_codebook
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.stores.schema import StoreError
@@ -117,7 +106,7 @@ def train_som(
 
     Raises
     ------
-    pipelines.plan.DoesNotFitError
+    pipelines.capacity.DoesNotFitError
         Memory or disk is too small; nothing is written.
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.

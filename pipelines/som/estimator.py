@@ -1,10 +1,10 @@
 """A self-organizing map of samples in memory, as an estimator of scikit-learn.
 
-What `pipelines.som.train_som` does with stores and workers, done with an array on one device. The steps are the same
+What `pipelines.train_som` does with stores and workers, done with an array on one device. The steps are the same
 functions, so the same samples and options end with the same codebook, bit by bit:
 
 1. Extremes and means of the columns; with them the units of the integer sums   `stores.scaling.Moments`, `MapJob`
-2. The codebook to begin with                                                   `pipelines.som_start`
+2. The codebook to begin with                                                   `pipelines.som.start`
 3. Epochs: search, sums, smoothing                                              `accumulate`, `learn`
 4. Quantization and topographic error of the last codebook                      `survey`
 
@@ -22,10 +22,10 @@ from gpuops import best_matching_units
 from gpuops.som import METRICS
 from gpuops.som_grid import Grid, check_neighbourhood
 from pipelines.device_arrays import to_host
-from pipelines.som_epoch import MapJob, accumulate, learn, survey
-from pipelines.som_plan import PIECE_BYTES, first_sigma, sigma_schedule
-from pipelines.som_shard import Piece
-from pipelines.som_start import pick, principal_plane, products_of, random_rows, steps_for
+from pipelines.som.epoch import MapJob, accumulate, learn, survey
+from pipelines.som.plan import PIECE_BYTES, first_sigma, sigma_schedule
+from pipelines.som.shard import Piece
+from pipelines.som.start import pick, principal_plane, products_of, random_rows, steps_for
 from pipelines.stores.scaling import Moments
 
 try:

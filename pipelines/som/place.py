@@ -16,8 +16,8 @@ from gpuops import best_matching_units
 from pipelines.device_arrays import array_library, to_host
 from pipelines.progress import Progress
 from pipelines.resident import Epoch, ResidentState, clear, held, keep, run_epochs, wait_any, workers_of
-from pipelines.som_plan import PIECE_BYTES
-from pipelines.som_shard import Shard
+from pipelines.som.plan import PIECE_BYTES
+from pipelines.som.shard import Shard
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import Mapping, MappingRun, create_mapping, open_mapping, resume_mapping
 from pipelines.stores.samples import Samples, open_samples
@@ -46,7 +46,7 @@ def map_samples(
     samples : Samples or path of a samples store
         Those the map was trained with, or others of the same columns, dtype and scaling.
     out : path of the new mapping store
-    overwrite, resume, progress : as for `pipelines.som.train_som`
+    overwrite, resume, progress : as for `pipelines.train_som`
 
     Returns
     -------

@@ -20,15 +20,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from pipelines.plan import (
-    MEMORY_SHARE,
-    WRITE_RATE,
-    DoesNotFitError,
-    WorkerFacts,
-    memory_by_place,
-    refuse_disk,
-    refuse_memory,
-)
+from pipelines.apsp.plan import WRITE_RATE
+from pipelines.capacity import MEMORY_SHARE, DoesNotFitError, WorkerFacts, memory_by_place, refuse_disk, refuse_memory
 from pipelines.progress import duration, size
 from pipelines.stores import Graph
 from pipelines.stores.schema import CHUNK_BYTES

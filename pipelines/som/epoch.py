@@ -22,7 +22,7 @@ from gpuops import best_matching_units, fixed_point, from_fixed_point, smooth, u
 from gpuops.som_grid import Grid
 from gpuops.som_update import FixedPoint
 from pipelines.device_arrays import to_host
-from pipelines.som_shard import Piece
+from pipelines.som.shard import Piece
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,9 @@ from gpuops.adjacency import like
 from gpuops.numbers import outside_infinity
 from gpuops.search_graph import SearchGraph, search_graph
 from gpuops.sssp import improve_distances, shortest_path_tree
+from pipelines.capacity import available_memory
 from pipelines.device_arrays import to_host
-from pipelines.plan import available_memory
-from pipelines.searches import SearchJob
+from pipelines.sssp.searches import SearchJob
 
 Packet = tuple[np.ndarray, np.ndarray]  # vertices, and the distances or the predecessors that are offered to them
 

@@ -1,62 +1,34 @@
-"""All-pairs shortest paths: blocked Floyd-Warshall over the workers, from a graph store to a distances store.
-
-Vertices are cut into pivot blocks, rows of the matrix D into bands dealt cyclically to the workers
-(`pipelines.layout`). Stage K lets paths pass through the vertices T of block K; (x) is the min-plus product::
-
-    independent         C = closure of D[T, T]            on the worker that owns rows T
-    singly dependent    P = C (x) D[T, :]                 there too; P replaces rows T and goes to every worker
-    doubly dependent    D = min(D, D[:, T] (x) P)         on every worker, for its own rows
-
-P[:, T] is C, so the third line also does the textbook's column panel. The owner of block K + 1 does those rows first,
-so that the next pivot overlaps the rest (look-ahead). A vertex that may not lie inside a path is left out of T.
-
-Negative weights are made non-negative by potentials first, and distances shifted back when they are written [3]_. So
-a negative cycle is found in the sparse graph, long before n^3 work would find it, the rounding of zero cycles cannot
-look like one, and the kernels take their fast path.
-
-The matrix stays on the workers (`pipelines.resident`); a task per worker and stage returns a token. Every so often the
-state is committed to the store; if a worker dies, all workers reload the last commit and go on: same bits.
-
-.. [1] G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", ACM Journal of
-   Experimental Algorithmics 8 (2003).
-.. [2] B. Lund, J. W. Smith, "A Multi-Stage CUDA Kernel for Floyd-Warshall" (2010).
-.. [3] D. B. Johnson, "Efficient algorithms for shortest paths in sparse networks", Journal of the ACM 24 (1977).
-"""
+"""The stages of blocked Floyd-Warshall on rows that stay on the workers: epochs, commits, and the tasks."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from dask.system import CPU_COUNT
 from distributed import Client, Future
 
-from gpuops import NegativeCycleError, floyd_warshall, minplus_update
+from gpuops import floyd_warshall, minplus_update
 from gpuops.adjacency import like, weight_rows
 from gpuops.numbers import infinity, to_outside
-from pipelines.bounds import arc_pieces, distance_dtype, distances_fit, refuse_overflow
+from pipelines.apsp.layout import Layout, make_layout
+from pipelines.bounds import arc_pieces, refuse_overflow
+from pipelines.capacity import WorkerFacts
 from pipelines.device_arrays import array_library, synchronize, to_host
-from pipelines.layout import Layout, make_layout
-from pipelines.negative_cycle import find_potentials, named_cycle, nonnegative_weights
-from pipelines.plan import WorkerFacts, make_plan, measure_workers, refuse_what_cannot_fit
+from pipelines.negative_cycle import nonnegative_weights
 from pipelines.progress import Progress
 from pipelines.resident import (
     Epoch,
-    ResidentState,
     clear,
     held,
     keep,
     run_epochs,
-    workers_of,
 )
-from pipelines.stores import Distances, Graph, StoreError, create_distances, open_distances, open_graph
-from pipelines.stores.distances import Run, resume_distances
-from pipelines.verify import verify_distances
+from pipelines.stores import Graph
+from pipelines.stores.distances import Run
 
 COMMIT_SECONDS = 60.0  # at least this long between two commits,
 COMMIT_SHARE = 0.05  # and at most this share of the time spent in them
@@ -64,134 +36,8 @@ SAVERS = min(8, CPU_COUNT)  # chunks a worker writes at a time; each is held in 
 WINDOW = 3  # stages in flight: enough to hide the scheduler, few enough to bound the panels in memory
 
 
-def all_pairs_shortest_paths(
-    client: Client,
-    graph: Graph | str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    *,
-    dtype: Any = None,
-    sources: Sequence[int] | None = None,
-    method: Literal["floyd-warshall", "batched", "auto"] | None = None,
-    block: int | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    verify: bool = False,
-    progress: bool | None = None,
-    commit_seconds: float = COMMIT_SECONDS,
-) -> Distances:
-    """Write the shortest distance between every two vertices of `graph` to the store `out`.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Of any cluster; one task at a time per worker. Workers with the Dask resource ``GPU`` compute on their GPU.
-    graph : Graph or path of a graph store
-        n vertices. Weights may be negative; a cycle of negative weight may not be.
-    out : path of the new distances store
-    dtype : {"float32", "float64", "int32", "int16"}, optional
-        Of the distances; float32 for float weights and int32 for integer weights by default.
-    sources : sequence of int, optional
-        Keep the rows of these vertices only. (Floyd-Warshall computes all of them.)
-    method : {"floyd-warshall", "batched", "auto"}, optional
-        "batched" searches from every source, many at a time (`pipelines.batched`), which pays where the graph is
-        sparse; "auto" compares what either would take, and says so. By default Floyd-Warshall, or what `out` was begun
-        with.
-    block : int, optional
-        Width of a pivot block. It decides how float sums are bracketed.
-    resume : bool
-        Go on from the last commit of an unfinished `out`; begin if there is none; return a finished one as it is.
-    overwrite : bool
-        Replace a store that stands at `out`.
-    verify : bool
-        Check the result by certificates on sampled rows (`pipelines.verify`).
-    progress : bool, optional
-        Show progress on standard error; by default where that is a terminal.
-    commit_seconds : float
-        Least time between two commits of the state.
-
-    Returns
-    -------
-    Distances
-        The finished store, opened.
-
-    Raises
-    ------
-    gpuops.NegativeCycleError
-        With the vertices of one such cycle; `out` is not created.
-    pipelines.plan.DoesNotFitError
-        Memory or disk is too small; nothing is written.
-    pipelines.bounds.WeightRangeError
-        The distances do not fit `dtype`.
-    pipelines.stores.StoreError
-        A store is missing, foreign or damaged, `out` exists, or the disk is full.
-
-    Notes
-    -----
-    O(n^3) work, n / block stages of one task a worker; 1.5 x the matrix in memory over all workers.
-    """
-    graph = graph if isinstance(graph, Graph) else open_graph(graph)
-    run = _unfinished(out, graph, dtype, sources, block, method) if resume and os.path.lexists(out) else None
-    if run is not None and run.stage == run.stages:
-        return _checked(open_distances(out), graph, verify)
-    if run is None and os.path.lexists(out) and not overwrite:
-        raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
-
-    distances = distance_dtype(graph, dtype) if run is None else run.dtype
-    job = _Job(
-        graph=graph,
-        dtype=distances,
-        through=graph.through(),
-        potentials=_potentials(graph),
-        fits=distances_fit(graph, distances),
-    )
-    rows_out = graph.n if sources is None else len(_check_sources(graph, sources))
-    if run is not None:
-        method = run.plan.get("method", "floyd-warshall")
-
-    client.register_plugin(ResidentState())
-    members = workers_of(client)
-    facts = measure_workers(client, members, str(distances))
-    width = block if run is None else run.plan["block"]
-    layout = make_layout(graph.n, len(members), distances.itemsize, width)
-    pivots = int(job.through.sum())
-    plan = make_plan(layout, distances, pivots, rows_out, facts, _done(layout, job, run))
-    reason = None
-    if method not in (None, "floyd-warshall"):
-        from pipelines.batched import choose_method, search_from_all
-        from pipelines.searches import SearchJob
-
-        reason, searches = choose_method(method, graph, plan, rows_out, facts, run, block)
-        if searches is not None:
-            rows = SearchJob(graph, distances, predecessors=False, potentials=job.potentials)
-            with Progress(rows_out, "rows", progress) as shown:
-                shown.note(reason)
-                search_from_all(client, facts, rows, out, searches, run, sources, overwrite, shown)
-                shown.stage("verifying")
-                return _checked(open_distances(out), graph, verify)
-
-    refuse_what_cannot_fit(plan, facts, out)
-    if run is None:
-        run = create_distances(
-            out,
-            graph,
-            dtype=distances,
-            chunk=layout.band,
-            stages=len(_stages(layout, job)) + 1,
-            plan={"method": "floyd-warshall", "block": layout.block},
-            sources=sources,
-            overwrite=overwrite,
-        )
-    with Progress(plan.relaxations, "relaxations", progress) as shown:
-        if reason is not None:
-            shown.note(reason)
-        shown.note(plan.describe(facts))
-        _run_epochs(client, job, run, shown, facts, commit_seconds)
-        shown.stage("verifying")
-        return _checked(open_distances(out), graph, verify)
-
-
 @dataclass(frozen=True)
-class _Job:
+class Job:
     """What the tasks need to know of the problem; pickles small but for the mask."""
 
     graph: Graph
@@ -201,88 +47,37 @@ class _Job:
     fits: bool  # is it proven that the distances fit the dtype?
 
 
-def _unfinished(
-    out: Any, graph: Graph, dtype: Any, sources: Sequence[int] | None, block: int | None, method: str | None
-) -> Run:
-    """The store to go on with, which must have been begun with the same options."""
-    run = resume_distances(out, graph)
-    asked = {
-        "dtype": dtype and str(np.dtype(dtype)),
-        "block": block,
-        "sources": sources and list(map(int, sources)),
-        "method": None if method == "auto" else method,
-    }
-    begun = {
-        "dtype": str(run.dtype),
-        "block": run.plan["block"],
-        "sources": run.sources and list(run.sources),
-        "method": run.plan.get("method", "floyd-warshall"),
-    }
-    for name, value in asked.items():
-        if value is not None and value != begun[name]:
-            raise StoreError(f"{out} was begun with {name} {begun[name]}, not {value}; drop the option or start afresh")
-    return run
-
-
-def _check_sources(graph: Graph, sources: Sequence[int]) -> Sequence[int]:
-    for source in sources:
-        if not 0 <= source < graph.n:
-            raise ValueError(f"source {source} is no vertex of {graph.path}, which has 0 to {graph.n - 1}")
-    if len(sources) == 0:
-        raise ValueError("sources is empty; leave it out to keep all rows")
-    return sources
-
-
-def _potentials(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
-    """What makes the weights non-negative, or NegativeCycleError naming the vertices of the cycle that forbids it."""
-    if graph.weight_min >= 0:
-        return None
-    try:
-        return find_potentials(*graph.rows(), graph.through())
-    except NegativeCycleError as error:
-        raise named_cycle(graph, error) from None
-
-
-def _stages(layout: Layout, job: _Job) -> list[tuple[int, int]]:
+def stages_of(layout: Layout, job: Job) -> list[tuple[int, int]]:
     """The pivot blocks that hold a vertex which may lie inside a path."""
     return [(start, stop) for start, stop in layout.blocks() if job.through[start:stop].any()]
 
 
-def _done(layout: Layout, job: _Job, run: Run | None) -> int:
+def relaxations_done(layout: Layout, job: Job, run: Run | None) -> int:
     """Relaxations that the commits of `run` have behind them."""
     if run is None:
         return 0
-    return sum(layout.n**2 * int(job.through[a:b].sum()) for a, b in _stages(layout, job)[: run.stage])
+    return sum(layout.n**2 * int(job.through[a:b].sum()) for a, b in stages_of(layout, job)[: run.stage])
 
 
-def _checked(distances: Distances, graph: Graph, verify: bool) -> Distances:
-    if verify:
-        verify_distances(distances, graph)
-    return distances
-
-
-# The driver: epochs, and the stages within one.
-
-
-def _run_epochs(
-    client: Client, job: _Job, run: Run, shown: Progress, facts: list[WorkerFacts], commit_seconds: float
+def run_stages(
+    client: Client, job: Job, run: Run, shown: Progress, facts: list[WorkerFacts], commit_seconds: float
 ) -> None:
     """Run epochs until the result is committed; a new one begins whenever the workers change."""
 
-    def begin(members: list[str], before: _Epoch | None) -> _Epoch:
+    def begin(members: list[str], before: Stages | None) -> Stages:
         number = 0 if before is None else before.number + 1
-        return _Epoch(client, job, run if before is None else before.committed, shown, members, number, commit_seconds)
+        return Stages(client, job, run if before is None else before.committed, shown, members, number, commit_seconds)
 
     run_epochs(client, [fact.address for fact in facts], begin, shown)
 
 
-class _Epoch(Epoch):
+class Stages(Epoch):
     """One life of the resident state: load, stages, commits. Its futures die with it."""
 
     def __init__(
         self,
         client: Client,
-        job: _Job,
+        job: Job,
         run: Run,
         shown: Progress,
         members: list[str],
@@ -294,7 +89,7 @@ class _Epoch(Epoch):
         self.layout = make_layout(run.n, len(members), run.dtype.itemsize, run.plan["block"])
         # The bands of a resumed run follow the chunks of its store, whatever the number of workers then was.
         self.layout = Layout(run.n, self.layout.block, run.chunk, len(members))
-        self.stages = _stages(self.layout, job)
+        self.stages = stages_of(self.layout, job)
         self.commit_seconds = commit_seconds
 
     def done(self) -> int:
@@ -311,7 +106,7 @@ class _Epoch(Epoch):
         workers = range(len(self.members))
         tokens = [self.submit(_load, w, self.committed, self.layout, w, self.job) for w in workers]
         self.wait(tokens)
-        self.shown.start(_done(self.layout, self.job, self.committed))
+        self.shown.start(relaxations_done(self.layout, self.job, self.committed))
 
         last_commit, commit_cost = time.monotonic(), 0.0
         panel: Future | None = None  # of the stage to come, if its pivot ran ahead
@@ -398,7 +193,7 @@ class _Epoch(Epoch):
 class _Slab:
     """The rows one worker holds."""
 
-    job: _Job
+    job: Job
     layout: Layout
     worker: int
     matrix: Any  # (rows, n), NumPy or CuPy
@@ -418,7 +213,7 @@ class _Slab:
         return rows[:, pivots].copy() if isinstance(pivots, slice) else rows[:, pivots]
 
 
-def _load(epoch: str, run: Run, layout: Layout, worker: int, job: _Job) -> None:
+def _load(epoch: str, run: Run, layout: Layout, worker: int, job: Job) -> None:
     """Set up this worker's rows: of the committed checkpoint, or of the weights."""
     clear()
     matrix = array_library().empty((layout.rows(worker), layout.n), dtype=job.dtype)
@@ -516,7 +311,7 @@ def _token(epoch: str) -> None:
     """A token that depends on nothing."""
 
 
-def _finish(job: _Job, rows: Any, vertices: np.ndarray) -> None:
+def _finish(job: Job, rows: Any, vertices: np.ndarray) -> None:
     """Turn the rows of some vertices, as they are inside operations, into rows as they stand in stores, in place."""
     if not job.fits:
         refuse_overflow(rows, job.dtype)

@@ -1,19 +1,4 @@
-"""Shortest paths from given sources, from a graph store to a paths store: distances and predecessors.
-
-Weights may be negative (then by Bellman and Ford's relaxation, and a negative cycle that is reachable is an error that
-names it); vertices may be closed to through traffic; several sources may count as one (the nearest facility).
-
-Two ways to spread the work, `pipelines.search_plan` chooses and says why:
-
-* by sources (`pipelines.searches`): every worker holds the graph, and takes some sources at a time;
-* by vertices (`pipelines.vertex_rounds`): every worker holds, or streams, the arcs that leave a range of vertices, and
-  all work on one search.
-
-Either gives the same distances, bit for bit, with any number of workers: the distance of v is the least, over all paths
-to v, of their lengths summed and rounded arc by arc from the source on. Rounded sums are monotone, so whoever relaxes
-arcs until none improves anything arrives there, in whatever order. Predecessors are then read off the distances; where
-several paths are shortest, which one they make up may differ.
-"""
+"""The call `single_source_shortest_paths`: options, plan, and the way to the result (see `pipelines.sssp`)."""
 
 from __future__ import annotations
 
@@ -27,15 +12,15 @@ from distributed import Client
 from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from pipelines.bounds import WeightRangeError, distance_dtype, distances_fit
+from pipelines.capacity import measure_workers
 from pipelines.negative_cycle import named_cycle
-from pipelines.plan import measure_workers
 from pipelines.progress import Progress
 from pipelines.resident import ResidentState, run_epochs, workers_of
-from pipelines.search_plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
-from pipelines.searches import BySources, RowsEpoch, RowsInTheMaking, SearchJob, negative_loops
+from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
+from pipelines.sssp.searches import BySources, RowsEpoch, RowsInTheMaking, SearchJob, negative_loops
+from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, StoreError, create_paths, open_graph, open_paths
 from pipelines.stores.paths import PATH_DTYPES, PathsRun, resume_paths
-from pipelines.vertex_rounds import ByVertices
 
 VERIFIED_ROWS = 16  # of a result, the first and the last among them
 
@@ -103,7 +88,7 @@ def single_source_shortest_paths(
     ------
     gpuops.NegativeCycleError
         With the vertices and the weight of a negative cycle that can be reached from a source.
-    pipelines.plan.DoesNotFitError
+    pipelines.capacity.DoesNotFitError
         Memory or disk is too small; nothing is written.
     pipelines.bounds.WeightRangeError
         The distances do not fit `dtype`.

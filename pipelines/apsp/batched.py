@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
-from pipelines.plan import MEMORY_SHARE, DoesNotFitError, Plan, WorkerFacts, memory_by_place
+from pipelines.apsp.plan import Plan
+from pipelines.capacity import MEMORY_SHARE, DoesNotFitError, WorkerFacts, memory_by_place
 from pipelines.progress import Progress, duration
-from pipelines.search_plan import LANES, SearchPlan, make_search_plan, refuse_disk_of
-from pipelines.searches import SearchJob
-from pipelines.sssp import run_searches
+from pipelines.sssp.plan import LANES, SearchPlan, make_search_plan, refuse_disk_of
+from pipelines.sssp.searches import SearchJob
+from pipelines.sssp.solve import run_searches
 from pipelines.stores import Graph, create_distances
 from pipelines.stores.distances import Run
 from pipelines.stores.paths import PATH_DTYPES

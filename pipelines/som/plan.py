@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipelines.plan import MEMORY_SHARE, WorkerFacts, memory_by_place, refuse_disk, refuse_memory
+from pipelines.capacity import MEMORY_SHARE, WorkerFacts, memory_by_place, refuse_disk, refuse_memory
 from pipelines.progress import size
-from pipelines.som_shard import AHEAD
+from pipelines.som.shard import AHEAD
 from pipelines.stores.samples import Samples
 
 PIECE_BYTES = 256 << 20

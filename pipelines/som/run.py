@@ -1,4 +1,4 @@
-"""The run of a training, for `pipelines.som`: epochs of tasks on the workers, each committed, and the tasks."""
+"""The run of a training, for `pipelines.som.train`: epochs of tasks on the workers, each committed, and the tasks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gpuops import train_online
 from pipelines.device_arrays import array_library
 from pipelines.progress import Progress
 from pipelines.resident import Epoch, clear, held, keep
-from pipelines.som_epoch import Judgement, MapJob, Sums, Survey, accumulate, add_up, learn, survey
-from pipelines.som_plan import OnlineSteps, SomPlan
-from pipelines.som_shard import Shard
-from pipelines.som_start import Products, Steps, pick, principal_plane, products_of, random_rows, steps_for
+from pipelines.som.epoch import Judgement, MapJob, Sums, Survey, accumulate, add_up, learn, survey
+from pipelines.som.plan import OnlineSteps, SomPlan
+from pipelines.som.shard import Shard
+from pipelines.som.start import Products, Steps, pick, principal_plane, products_of, random_rows, steps_for
 from pipelines.stores.codebook import CodebookRun
 from pipelines.stores.samples import Samples
 
