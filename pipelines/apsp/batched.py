@@ -3,7 +3,7 @@ Floyd-Warshall.
 
 Floyd-Warshall takes n^2 p / r seconds, p of the n vertices being open to through traffic, at r relaxations/s, which are
 measured on the workers at hand. It does not matter how many arcs there are, or how many rows are kept. S searches take
-S (a + b n + c m) seconds, a, b and c measured once for each kind of device (`search_plan.BATCHING`), and what it takes
+S (a + b n + c m) seconds, a, b and c measured once for each kind of device (`sssp.plan.BATCHING`), and what it takes
 to lay the graph out. Both write the same store, in about the same time. Whichever is less is the choice of "auto".
 
 Integer distances are the same. Floats are summed in another order: by searches, arc by arc from the source on.
