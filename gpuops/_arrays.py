@@ -45,3 +45,15 @@ def same_view(x: Any, y: Any) -> bool:
 
 def _address(array: Any) -> int:
     return int(array.data.ptr if is_cupy(array) else array.ctypes.data)
+
+
+def check_vectors(arrays: dict[str, Any]) -> None:
+    """Refuse arrays, by name, that are not of one dimension, or not all of NumPy or all of CuPy."""
+    first, *_ = arrays
+    for name, array in arrays.items():
+        if not (isinstance(array, np.ndarray) or is_cupy(array)):
+            raise TypeError(f"{name} is a {type(array).__name__}; pass a NumPy or a CuPy array")
+        if is_cupy(array) != is_cupy(arrays[first]):
+            raise TypeError(f"{first} and {name} are arrays of NumPy and of CuPy; move one to where the other is")
+        if array.ndim != 1:
+            raise ValueError(f"{name} has {array.ndim} dimensions; pass an array of one")

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from gpuops import _dijkstra_cuda, _dijkstra_numba
-from gpuops._arrays import is_cupy
+from gpuops._arrays import check_vectors, is_cupy
 
 METHODS = ("heap", "rounds")
 DIJKSTRA_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
@@ -78,13 +78,9 @@ def dijkstra(indptr: Any, indices: Any, weights: Any, source: int, *, method: st
 
 
 def _check_graph(indptr: Any, indices: Any, weights: Any) -> None:
-    for name, array in {"indptr": indptr, "indices": indices, "weights": weights}.items():
-        if not (isinstance(array, np.ndarray) or is_cupy(array)):
-            raise TypeError(f"{name} is a {type(array).__name__}; pass a NumPy or a CuPy array")
-        if is_cupy(array) != is_cupy(indptr):
-            raise TypeError(f"indptr and {name} are arrays of NumPy and of CuPy; move one to where the other is")
-        if array.ndim != 1:
-            raise ValueError(f"{name} has {array.ndim} dimensions; pass an array of one")
+    arrays = {"indptr": indptr, "indices": indices, "weights": weights}
+    check_vectors(arrays)
+    for name, array in arrays.items():
         if not array.flags.c_contiguous:
             raise ValueError(f"{name} is not contiguous; pass a copy that is")
         if name != "weights" and array.dtype.kind not in "iu":

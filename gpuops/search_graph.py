@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._arrays import is_cupy
+from gpuops._arrays import check_vectors, is_cupy
 from gpuops._rows_numba import first_of_each_head, sorted_rows
 from gpuops.errors import NegativeCycleError
 
@@ -155,13 +155,7 @@ def _check_arrays(indptr: Any, indices: Any, weights: Any, through: Any) -> None
     arrays = {"indptr": indptr, "indices": indices, "weights": weights}
     if through is not None:
         arrays["through"] = through
-    for name, array in arrays.items():
-        if not (isinstance(array, np.ndarray) or is_cupy(array)):
-            raise TypeError(f"{name} is a {type(array).__name__}; pass a NumPy or a CuPy array")
-        if is_cupy(array) != is_cupy(indptr):
-            raise TypeError(f"indptr and {name} are arrays of NumPy and of CuPy; move one to where the other is")
-        if array.ndim != 1:
-            raise ValueError(f"{name} has {array.ndim} dimensions; pass an array of one")
+    check_vectors(arrays)
     for name, array in (("indptr", indptr), ("indices", indices)):
         if array.dtype.kind not in "iu":
             raise TypeError(f"{name} is {array.dtype}; it must be of integers")

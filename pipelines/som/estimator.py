@@ -26,6 +26,7 @@ from pipelines.som.epoch import MapJob, accumulate, learn, survey
 from pipelines.som.plan import PIECE_BYTES, first_sigma, sigma_schedule
 from pipelines.som.shard import Piece
 from pipelines.som.start import pick, principal_plane, products_of, random_rows, steps_for
+from pipelines.stores.samples_writer import LARGEST
 from pipelines.stores.scaling import Moments
 
 try:
@@ -36,7 +37,6 @@ except ImportError as error:
     raise ImportError("the estimator needs scikit-learn 1.6 or newer: pip install 'tilepath[sklearn]'") from error
 
 DEVICES = ("auto", "cpu", "gpu")
-LARGEST = 2.0**500  # what searches for best matching units take
 # Distances that `transform` evaluates at a time: what a processor's cache holds, or what keeps a GPU busy.
 CPU_BLOCK, GPU_BLOCK = 1 << 16, 1 << 24
 

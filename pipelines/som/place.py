@@ -7,24 +7,21 @@ of the sample and the codebook alone, so what a lost worker had in hand is searc
 from __future__ import annotations
 
 import os
-import time
 
 import numpy as np
-from distributed import Client, Future
+from distributed import Client
 
 from gpuops import best_matching_units
 from pipelines.device_arrays import array_library, to_host
 from pipelines.progress import Progress
-from pipelines.resident import Epoch, ResidentState, clear, held, keep, run_epochs, wait_any, workers_of
+from pipelines.resident import ResidentState, clear, held, keep, run_epochs, workers_of
+from pipelines.row_chunks import RowsEpoch
 from pipelines.som.plan import PIECE_BYTES
 from pipelines.som.shard import Shard
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import Mapping, MappingRun, create_mapping, open_mapping, resume_mapping
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.stores.schema import StoreError
-
-IN_HAND = 2  # tasks a worker has at a time, so that it never waits for the next
-RECORD_SECONDS = 1.0  # at least this long between two records of what is done
 
 
 def map_samples(
@@ -88,8 +85,10 @@ def map_samples(
     return open_mapping(out)
 
 
-class Placing(Epoch):
+class Placing(RowsEpoch):
     """An epoch of searches, for `pipelines.resident.run_epochs`."""
+
+    unit = "samples"
 
     def __init__(
         self,
@@ -101,49 +100,14 @@ class Placing(Epoch):
         out: MappingRun,
         shown: Progress,
     ):
-        self.number: int = 0 if before is None else before.number + 1
-        super().__init__(client, members, "som-map", f"{out.run_id[:8]}-{self.number}")
-        self.codebook, self.samples, self.out, self.shown = codebook, samples, out, shown
-        self.whole = out.rows_done()
-        self._last = time.monotonic()
-
-    def done(self) -> int:
-        return int(self.whole.sum())
-
-    def where(self) -> str:
-        return f"{self.done():,} of {self.out.n:,} samples"
+        super().__init__(client, members, "som-map", before, out, shown)
+        self.codebook, self.samples = codebook, samples
 
     def run(self) -> None:
-        todo = [start for start in range(0, self.out.n, self.out.chunk) if not self.whole[start]]
-        workers = range(min(len(self.members), len(todo)))
-        self.wait([self.submit(_load, worker, self.codebook) for worker in workers])
-        self.shown.start(self.done())
-        self.shown.stage("searching")
-        left = iter(todo)
-        flying: dict[Future, tuple[int, int]] = {}
-
-        def deal(worker: int) -> None:
-            start = next(left, None)
-            if start is not None:
-                flying[self.submit(_place, worker, self.samples, self.out, start)] = worker, start
-
-        for _ in range(IN_HAND):
-            for worker in workers:
-                deal(worker)
-        try:
-            while flying:
-                landed, _ = wait_any(self.client, set(flying), self.members)
-                for future in landed:
-                    worker, start = flying.pop(future)
-                    self.futures.remove(future)
-                    self.whole[start : start + self.out.chunk] = True
-                    self.shown.advance(min(self.out.chunk, self.out.n - start))
-                    deal(worker)
-                if time.monotonic() - self._last > RECORD_SECONDS:
-                    self.out.record(self.whole)
-                    self._last = time.monotonic()
-        finally:
-            self.out.record(self.whole)
+        self.deal(
+            lambda worker: self.submit(_load, worker, self.codebook),
+            lambda worker, start: self.submit(_place, worker, self.samples, self.out, start),
+        )
 
 
 def _load(epoch: str, codebook: Codebook) -> None:
@@ -155,7 +119,7 @@ def _place(epoch: str, samples: Samples, out: MappingRun, start: int) -> None:
     """Search for the units of a chunk of samples, by pieces that fit into memory, and write them."""
     facts, units = held(epoch)
     top = min(2, len(units))
-    stop = min(start + out.chunk, out.n)
+    stop = min(start + out.chunk, out.rows)
     found: list[tuple[np.ndarray, np.ndarray]] = []
     for piece in Shard(samples, start, stop, max(1, PIECE_BYTES // samples.row_bytes), False, array_library()).pieces():
         nearest, distances = best_matching_units(piece.values, units, facts.metric, top, samples.missing)

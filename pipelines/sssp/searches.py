@@ -11,13 +11,12 @@ in which they are found. So what a lost worker had in hand is searched for again
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from distributed import Client, Future
+from distributed import Client
 
 from gpuops import NegativeCycleError
 from gpuops.adjacency import like
@@ -28,12 +27,10 @@ from pipelines.bounds import arc_pieces
 from pipelines.device_arrays import array_library, to_host
 from pipelines.negative_cycle import nonnegative_weights
 from pipelines.progress import Progress
-from pipelines.resident import Epoch, clear, held, keep, wait_any
+from pipelines.resident import clear, held, keep
+from pipelines.row_chunks import RowsEpoch, RowsRun
 from pipelines.sssp.plan import LANES
 from pipelines.stores import Graph
-
-IN_HAND = 2  # tasks a worker has at a time, so that it never waits for the next
-RECORD_SECONDS = 1.0  # at least this long between two records of what is done
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,29 +119,18 @@ class RowWriter(Protocol):
     def write_rows(self, start: int, distances: np.ndarray, predecessors: np.ndarray | None) -> None: ...
 
 
-class RowsInTheMaking(Protocol):
+class SearchRun(RowsRun, Protocol):
     """A store that grows by whole chunks of rows: of paths, or of distances."""
-
-    @property
-    def rows(self) -> int: ...
-
-    @property
-    def chunk(self) -> int: ...
-
-    @property
-    def run_id(self) -> str: ...
 
     def row_sources(self, row: int) -> tuple[int, ...]: ...
 
     def writer(self) -> RowWriter: ...
 
-    def rows_done(self) -> np.ndarray: ...
 
-    def record(self, done: np.ndarray) -> None: ...
+class SearchEpoch(RowsEpoch):
+    """What the ways to spread searches have in common."""
 
-
-class RowsEpoch(Epoch):
-    """What the ways to spread searches have in common: which chunks of the result are done, and their record."""
+    out: SearchRun
 
     def __init__(
         self,
@@ -153,81 +139,26 @@ class RowsEpoch(Epoch):
         kind: str,
         before: RowsEpoch | None,
         job: SearchJob,
-        out: RowsInTheMaking,
+        out: SearchRun,
         shown: Progress,
     ):
-        self.number: int = 0 if before is None else before.number + 1
-        super().__init__(client, members, kind, f"{out.run_id[:8]}-{self.number}")
-        self.job, self.out, self.shown = job, out, shown
-        self.whole = out.rows_done()
-        self._recorded, self._last = int(self.whole.sum()), time.monotonic()
-
-    def run(self) -> None:
-        """Search for all rows that are not done."""
-        raise NotImplementedError
-
-    def done(self) -> int:
-        return int(self.whole.sum())
-
-    def where(self) -> str:
-        return f"{self.done():,} of {self.out.rows:,} rows"
-
-    def chunks_to_do(self) -> list[int]:
-        """The first rows of the chunks that are not done."""
-        return [start for start in range(0, self.out.rows, self.out.chunk) if not self.whole[start]]
+        super().__init__(client, members, kind, before, out, shown)
+        self.job = job
 
     def sources_of(self, start: int) -> list[tuple[int, ...]]:
         """The sources of the rows of the chunk from row `start`."""
         return [self.out.row_sources(row) for row in range(start, min(start + self.out.chunk, self.out.rows))]
 
-    def land(self, start: int) -> None:
-        """The chunk from row `start` is written."""
-        rows = self.whole[start : start + self.out.chunk]
-        rows[:] = True
-        self.shown.advance(len(rows))
-        if time.monotonic() - self._last > RECORD_SECONDS:
-            self.record()
 
-    def record(self) -> None:
-        """Record what is done, if that has changed."""
-        if self.done() > self._recorded:
-            self.out.record(self.whole)
-            self._recorded, self._last = self.done(), time.monotonic()
-
-
-class BySources(RowsEpoch):
+class BySources(SearchEpoch):
     """An epoch of searches spread by sources, for `pipelines.resident.run_epochs`."""
 
     def run(self) -> None:
-        todo = self.chunks_to_do()
-        if not todo:
-            return
-        self.shown.stage("loading")
-        workers = range(min(len(self.members), len(todo)))
-        self.wait([self.submit(_load, worker, self.job) for worker in workers])
-        self.shown.start(self.done())
-        self.shown.stage("searching")
-        left, writer = iter(todo), self.out.writer()
-        flying: dict[Future, tuple[int, int]] = {}
-
-        def deal(worker: int) -> None:
-            start = next(left, None)
-            if start is not None:
-                flying[self.submit(_search, worker, writer, start, self.sources_of(start))] = worker, start
-
-        for _ in range(IN_HAND):
-            for worker in workers:
-                deal(worker)
-        try:
-            while flying:
-                landed, _ = wait_any(self.client, set(flying), self.members)
-                for future in landed:
-                    worker, start = flying.pop(future)
-                    self.futures.remove(future)
-                    self.land(start)
-                    deal(worker)
-        finally:
-            self.record()
+        writer = self.out.writer()
+        self.deal(
+            lambda worker: self.submit(_load, worker, self.job),
+            lambda worker, start: self.submit(_search, worker, writer, start, self.sources_of(start)),
+        )
 
 
 # The tasks, and the searches they make.

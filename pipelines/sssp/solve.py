@@ -17,7 +17,7 @@ from pipelines.negative_cycle import named_cycle
 from pipelines.progress import Progress
 from pipelines.resident import ResidentState, run_epochs, workers_of
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
-from pipelines.sssp.searches import BySources, RowsEpoch, RowsInTheMaking, SearchJob, negative_loops
+from pipelines.sssp.searches import BySources, SearchEpoch, SearchJob, SearchRun, negative_loops
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, StoreError, create_paths, open_graph, open_paths
 from pipelines.stores.paths import PATH_DTYPES, PathsRun, resume_paths
@@ -153,7 +153,7 @@ def single_source_shortest_paths(
 
 
 def run_searches(
-    client: Client, members: list[str], plan: SearchPlan, job: SearchJob, out: RowsInTheMaking, shown: Progress
+    client: Client, members: list[str], plan: SearchPlan, job: SearchJob, out: SearchRun, shown: Progress
 ) -> None:
     """Search for all rows of `out` that are not done, the way `plan` says, through the loss of workers.
 
@@ -165,7 +165,7 @@ def run_searches(
         A distance does not fit the dtype.
     """
 
-    def begin(members: list[str], before: RowsEpoch | None) -> RowsEpoch:
+    def begin(members: list[str], before: SearchEpoch | None) -> SearchEpoch:
         if plan.spread == "sources":
             return BySources(client, members, "sssp", before, job, out, shown)
         return ByVertices(client, members, before, job, out, shown, plan.pieces)

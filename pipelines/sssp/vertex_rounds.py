@@ -23,7 +23,7 @@ from pipelines.device_arrays import array_library
 from pipelines.negative_cycle import find_negative_cycle
 from pipelines.progress import Progress
 from pipelines.resident import clear, held, keep
-from pipelines.sssp.searches import RowsEpoch, RowsInTheMaking, RowWriter, SearchJob
+from pipelines.sssp.searches import RowWriter, SearchEpoch, SearchJob, SearchRun
 from pipelines.sssp.vertex_ranges import Packet, Seeds, VertexRange, equal_ranges, seeds_of
 
 Posts = tuple[list[Future], list[Future]]  # packets that a worker receives, and those it sends
@@ -31,16 +31,16 @@ Posts = tuple[list[Future], list[Future]]  # packets that a worker receives, and
 FIRST_CHECK = 16  # rounds before negative cycles are looked for; doubles each time
 
 
-class ByVertices(RowsEpoch):
+class ByVertices(SearchEpoch):
     """An epoch of searches spread by vertices, for `pipelines.resident.run_epochs`."""
 
     def __init__(
         self,
         client: Client,
         members: list[str],
-        before: RowsEpoch | None,
+        before: SearchEpoch | None,
         job: SearchJob,
-        out: RowsInTheMaking,
+        out: SearchRun,
         shown: Progress,
         pieces: int,
     ):

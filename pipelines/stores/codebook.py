@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from gpuops.som_grid import Grid
-from pipelines.stores.origin import origin_path
+from pipelines.stores.origin import origin_of, origin_path
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.scaling import Scaling, scaling_from
 from pipelines.stores.schema import (
@@ -37,8 +37,10 @@ from pipelines.stores.schema import (
     new_store,
     open_array,
     open_store,
+    owned,
     remove_leftovers,
     result_codecs,
+    take_over,
     verify_chunks,
 )
 
@@ -145,10 +147,7 @@ class CodebookRun:
 
     def _record(self, attributes: dict[str, Any]) -> None:
         with disk_errors(self.path):
-            group = open_store(self.path, SCHEMA, "r+")
-            if group.attrs.get("run_id") != self.run_id:
-                raise StoreError(f"{self.path}: another run took this store over; stop one of the two")
-            group.update_attributes(attributes)
+            owned(self.path, SCHEMA, self.run_id).update_attributes(attributes)
 
 
 def create_codebook(
@@ -193,11 +192,7 @@ def create_codebook(
                 "scaling": samples.scaling.recorded(),
                 "sigmas": sigmas,
                 "options": options,
-                "samples": {
-                    "path": samples.path,
-                    "relative": os.path.relpath(samples.path, os.path.abspath(path)),
-                    "digest": samples.digest,
-                },
+                "samples": origin_of(path, samples),
                 "committed": -1,
                 "errors": [],
                 "topographic_error": None,
@@ -228,9 +223,7 @@ def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dic
             )
     if attribute(path, group, "complete"):
         return None
-    run_id = uuid.uuid4().hex
-    group.attrs["run_id"] = run_id
-    remove_leftovers(path)
+    run_id = take_over(path, group)
     # A run that stopped early may have been killed between cutting the array and recording that it was over.
     epochs = len(attribute(path, group, "sigmas"))
     codebooks = open_array(os.fspath(path), "codebooks", "r+")

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import zarr
 
 from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
 from pipelines.stores.graph import Graph
@@ -39,10 +38,12 @@ from pipelines.stores.schema import (
     new_store,
     open_array,
     open_store,
+    owned,
     remove_leftovers,
     result_codecs,
     row_mask,
     row_ranges,
+    take_over,
     verify_chunks,
 )
 
@@ -179,19 +180,12 @@ class Run:
     def record(self, done: np.ndarray) -> None:
         """Record which rows, bool (S), of the slot in the making are whole."""
         with disk_errors(self.path):
-            self._taken_over().attrs["done"] = row_ranges(done)
-
-    def _taken_over(self) -> zarr.Group:
-        """The group to change; StoreError if another run has it."""
-        group = open_store(self.path, SCHEMA, "r+")
-        if group.attrs.get("run_id") != self.run_id:
-            raise StoreError(f"{self.path}: another run took this store over; stop one of the two")
-        return group
+            owned(self.path, SCHEMA, self.run_id).update_attributes({"done": row_ranges(done)})
 
     def commit(self, stage: int) -> Run:
         """Make the slot just written the committed one; at the last stage also drop the other. Returns the new run."""
         with disk_errors(self.path):
-            group = self._taken_over()
+            group = owned(self.path, SCHEMA, self.run_id)
             done = stage == self.stages
             group.update_attributes({"committed": {"slot": self.other_slot, "stage": stage}, "complete": done})
             if done and self.slot is not None:
@@ -251,11 +245,7 @@ def resume_distances(path: str | os.PathLike[str], graph: Graph) -> Run:
     """
     group = open_store(path, SCHEMA, "r+")
     check_origin(path, attribute(path, group, "graph"), graph)
-    run_id = uuid.uuid4().hex
-    if not group.attrs.get("complete"):
-        group.attrs["run_id"] = run_id
-        remove_leftovers(path)
-    return _run(path, run_id)
+    return _run(path, "" if group.attrs.get("complete") else take_over(path, group))
 
 
 def open_distances(path: str | os.PathLike[str]) -> Distances:

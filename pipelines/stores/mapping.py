@@ -23,7 +23,7 @@ import numpy as np
 
 from gpuops.som_grid import Grid
 from pipelines.stores.codebook import Codebook
-from pipelines.stores.origin import origin_path
+from pipelines.stores.origin import origin_of, origin_path
 from pipelines.stores.samples import DTYPES, Samples
 from pipelines.stores.schema import (
     CHUNK_BYTES,
@@ -35,10 +35,11 @@ from pipelines.stores.schema import (
     new_store,
     open_array,
     open_store,
-    remove_leftovers,
+    owned,
+    record_rows,
     result_codecs,
     row_mask,
-    row_ranges,
+    take_over,
     verify_chunks,
 )
 
@@ -114,7 +115,7 @@ class MappingRun:
 
     path: str
     run_id: str
-    n: int
+    rows: int
     chunk: int
 
     def write(self, start: int, units: np.ndarray, distances: np.ndarray) -> None:
@@ -125,17 +126,12 @@ class MappingRun:
 
     def rows_done(self) -> np.ndarray:
         """bool (N): which rows are recorded as whole."""
-        return row_mask(attribute(self.path, open_store(self.path, SCHEMA), "done"), self.n)
+        return row_mask(attribute(self.path, open_store(self.path, SCHEMA), "done"), self.rows)
 
     def record(self, done: np.ndarray) -> None:
         """Record which rows, bool (N), are whole; once all are, the store is complete."""
         with disk_errors(self.path):
-            group = open_store(self.path, SCHEMA, "r+")
-            if group.attrs.get("run_id") != self.run_id:
-                raise StoreError(f"{self.path}: another run took this store over; stop one of the two")
-            if done.all():
-                remove_leftovers(self.path)
-            group.update_attributes({"done": row_ranges(done), "complete": bool(done.all())})
+            record_rows(self.path, owned(self.path, SCHEMA, self.run_id), done)
 
 
 def create_mapping(
@@ -162,11 +158,7 @@ def create_mapping(
                 "top": top,
                 "dtype": str(codebook.dtype),
                 "grid": vars(codebook.grid),
-                "samples": {
-                    "path": samples.path,
-                    "relative": os.path.relpath(samples.path, os.path.abspath(path)),
-                    "digest": samples.digest,
-                },
+                "samples": origin_of(path, samples),
                 "codebook": {"path": codebook.path, **_codebook_facts(codebook)},
                 "done": [],
                 "complete": False,
@@ -185,9 +177,7 @@ def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Cod
         raise StoreError(f"{path}: was begun with other samples or another map; name the right ones or start afresh")
     if attribute(path, group, "complete"):
         return None
-    run_id = uuid.uuid4().hex
-    group.attrs["run_id"] = run_id
-    remove_leftovers(path)
+    run_id = take_over(path, group)
     array = check_array(path, group, "units", (samples.n, min(2, codebook.grid.units)), ("int32",))
     return MappingRun(os.path.abspath(path), run_id, samples.n, array.chunks[0])
 

@@ -1,4 +1,4 @@
-"""The graph that a result was computed from: recorded in the result's store, found again when both were moved."""
+"""The store that a result was computed from: recorded in the result's store, found again when both were moved."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import os
 from typing import Any
 
 from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.samples import Samples
 from pipelines.stores.schema import StoreError
 
 
-def origin_of(path: str | os.PathLike[str], graph: Graph) -> dict[str, str]:
-    """What the store at `path` records of `graph`."""
+def origin_of(path: str | os.PathLike[str], source: Graph | Samples) -> dict[str, str]:
+    """What the store at `path` records of its graph or its samples."""
     return {
-        "path": graph.path,
-        "relative": os.path.relpath(graph.path, os.path.abspath(path)),
-        "digest": graph.digest,
+        "path": source.path,
+        "relative": os.path.relpath(source.path, os.path.abspath(path)),
+        "digest": source.digest,
     }
 
 
 def origin_path(path: str | os.PathLike[str], recorded: dict[str, str]) -> str:
-    """The graph relative to the store at `path` where it is still there (both were moved), else where it was."""
+    """The source relative to the store at `path` where it is still there (both were moved), else where it was."""
     beside = os.path.normpath(os.path.join(os.path.abspath(path), recorded["relative"]))
     return beside if os.path.isdir(beside) else recorded["path"]
 

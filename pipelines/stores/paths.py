@@ -42,10 +42,11 @@ from pipelines.stores.schema import (
     new_store,
     open_array,
     open_store,
-    remove_leftovers,
+    owned,
+    record_rows,
     result_codecs,
     row_mask,
-    row_ranges,
+    take_over,
     verify_chunks,
 )
 
@@ -165,12 +166,7 @@ class PathsRun:
     def record(self, done: np.ndarray) -> None:
         """Record which rows, bool (S), are whole; once all are, the store is complete."""
         with disk_errors(self.path):
-            group = open_store(self.path, SCHEMA, "r+")
-            if group.attrs.get("run_id") != self.run_id:
-                raise StoreError(f"{self.path}: another run took this store over; stop one of the two")
-            if done.all():
-                remove_leftovers(self.path)
-            group.update_attributes({"done": row_ranges(done), "complete": bool(done.all())})
+            record_rows(self.path, owned(self.path, SCHEMA, self.run_id), done)
 
     def discard(self) -> None:
         """Remove the store if no row of it is whole."""
@@ -244,11 +240,7 @@ def resume_paths(path: str | os.PathLike[str], graph: Graph) -> PathsRun:
     """
     group = open_store(path, SCHEMA, "r+")
     check_origin(path, attribute(path, group, "graph"), graph)
-    run_id = uuid.uuid4().hex
-    if not group.attrs.get("complete"):
-        group.attrs["run_id"] = run_id
-        remove_leftovers(path)
-    return _run(path, run_id)
+    return _run(path, "" if group.attrs.get("complete") else take_over(path, group))
 
 
 def open_paths(path: str | os.PathLike[str]) -> Paths:

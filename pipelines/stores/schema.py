@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -142,6 +143,29 @@ def row_mask(ranges: list[list[int]], rows: int) -> np.ndarray:
     for start, stop in ranges:
         done[start:stop] = True
     return done
+
+
+def take_over(path: str | os.PathLike[str], group: zarr.Group) -> str:
+    """Make an unfinished store another run's: its name. Who had it before may no longer change it (`owned`)."""
+    run_id = uuid.uuid4().hex
+    group.update_attributes({"run_id": run_id})
+    remove_leftovers(path)
+    return run_id
+
+
+def owned(path: str, schema: str, run_id: str) -> zarr.Group:
+    """The group of an unfinished store, to be changed by the run that has it; StoreError if that is another."""
+    group = open_store(path, schema, "r+")
+    if group.attrs.get("run_id") != run_id:
+        raise StoreError(f"{path}: another run took this store over; stop one of the two")
+    return group
+
+
+def record_rows(path: str, group: zarr.Group, done: np.ndarray) -> None:
+    """Record which rows, bool, of a store that is made row by row are whole; once all are, it is complete."""
+    if done.all():
+        remove_leftovers(path)
+    group.update_attributes({"done": row_ranges(done), "complete": bool(done.all())})
 
 
 def refuse_existing(path: str | os.PathLike[str], overwrite: bool) -> None:

@@ -34,6 +34,15 @@ def two_processes():
         yield client
 
 
+@pytest.fixture(scope="module")
+def gpu_client():
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available():
+        pytest.skip("no GPU")
+    with start(device="gpu", workers=1) as client:
+        yield client
+
+
 @pytest.fixture
 def solve(tmp_path_factory):
     """``solve(n, arcs, dtype)``: the distances and graph stores of arcs (tails, heads, weights), solved in `dtype`.

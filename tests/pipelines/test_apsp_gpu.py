@@ -16,28 +16,13 @@ def random_graph(path, n, dtype, seed=0, **facts):
     return write_graph(path, indptr, indices, rng.integers(0, 60, indptr[-1]).astype(dtype), **facts)
 
 
-@pytest.fixture(scope="module")
-def gpu_client():
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
-    with start(device="gpu", workers=1) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def cpu_client():
-    with start(device="cpu") as client:
-        yield client
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int16"])
 @pytest.mark.parametrize("closed", [0, 100])
-def test_equals_the_cpu(gpu_client, cpu_client, tmp_path, dtype, closed):
+def test_equals_the_cpu(gpu_client, client, tmp_path, dtype, closed):
     through = np.arange(900) >= closed
     graph = random_graph(tmp_path / "g.zarr", 900, "float32" if dtype.startswith("f") else "int32", through=through)
-    want = all_pairs_shortest_paths(cpu_client, graph, tmp_path / "cpu.zarr", dtype=dtype)[:]
+    want = all_pairs_shortest_paths(client, graph, tmp_path / "cpu.zarr", dtype=dtype)[:]
     for block in (None, 100):
         got = all_pairs_shortest_paths(
             gpu_client, graph, tmp_path / "gpu.zarr", dtype=dtype, block=block, verify=True, overwrite=True
@@ -46,7 +31,7 @@ def test_equals_the_cpu(gpu_client, cpu_client, tmp_path, dtype, closed):
 
 
 @pytest.mark.gpu
-def test_signed_weights_sources_and_commits(gpu_client, cpu_client, tmp_path, monkeypatch):
+def test_signed_weights_sources_and_commits(gpu_client, client, tmp_path, monkeypatch):
     monkeypatch.setattr("pipelines.apsp.run.COMMIT_SHARE", float("inf"))
     graph = random_graph(tmp_path / "base.zarr", 700, "int32")
     indptr, indices, weights = graph.rows()
@@ -54,7 +39,7 @@ def test_signed_weights_sources_and_commits(gpu_client, cpu_client, tmp_path, mo
     tails = np.repeat(np.arange(700), np.diff(indptr))
     signed = weights + potential[tails] - potential[indices]
     graph = write_graph(tmp_path / "g.zarr", indptr, indices, signed.astype("float32"))
-    want = all_pairs_shortest_paths(cpu_client, graph, tmp_path / "cpu.zarr")
+    want = all_pairs_shortest_paths(client, graph, tmp_path / "cpu.zarr")
     got = all_pairs_shortest_paths(gpu_client, graph, tmp_path / "gpu.zarr", block=64, commit_seconds=0, verify=True)
     np.testing.assert_array_equal(got[:], want[:])
     few = all_pairs_shortest_paths(gpu_client, graph, tmp_path / "few.zarr", sources=[5, 3, 699])

@@ -8,15 +8,6 @@ from pipelines import map_samples, train_som
 from pipelines.stores.samples import write_samples
 
 
-@pytest.fixture(scope="module")
-def gpu_client():
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
-    with start(device="gpu", workers=1) as client:
-        yield client
-
-
 def cloud(n, d, missing=0.0):
     rng = np.random.default_rng(0)
     values = rng.normal(size=(5, d))[rng.integers(0, 5, n)] * 3 + rng.normal(size=(n, d))

@@ -477,7 +477,7 @@ def test_an_existing_output_is_not_touched_unasked(client, tmp_path):
 @pytest.mark.parametrize("spread", ["sources", "vertices"])
 def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, spread):
     """kill -9 of one of two worker processes: the bits of an undisturbed run come out."""
-    monkeypatch.setattr("pipelines.sssp.searches.RECORD_SECONDS", 0.0)
+    monkeypatch.setattr("pipelines.row_chunks.RECORD_SECONDS", 0.0)
     n, rows = 3000, 60 if spread == "sources" else 4
     tails, heads, _ = random_arcs(n, 15_000)
     graph = store(tmp_path / "g", n, tails, heads, np.random.default_rng(8).random(15_000), "float64")
@@ -507,7 +507,7 @@ import sys
 import pipelines.sssp.plan, pipelines.sssp.searches
 from clusters import start
 from pipelines import single_source_shortest_paths
-pipelines.sssp.searches.RECORD_SECONDS = 0.0
+pipelines.row_chunks.RECORD_SECONDS = 0.0
 pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
 if __name__ == "__main__":
     with start(device="cpu") as client:
@@ -558,7 +558,7 @@ def test_all_pairs_by_searches_are_those_of_floyd_warshall(client, three, tmp_pa
 
 def test_all_pairs_by_searches_resume_by_rows(client, tmp_path, monkeypatch):
     graph = store(tmp_path / "g", 300, *random_arcs(300, 1200), "int32")
-    monkeypatch.setattr("pipelines.sssp.searches.RECORD_SECONDS", 0.0)
+    monkeypatch.setattr("pipelines.row_chunks.RECORD_SECONDS", 0.0)
     write = "pipelines.stores.distances.Run.write_rows"
     monkeypatch.setattr("pipelines.apsp.batched.EDGE", 64)
 

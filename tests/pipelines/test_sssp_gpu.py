@@ -20,36 +20,21 @@ def random_graph(path, n, dtype, *, signed=False, **facts):
     return write_graph(path, indptr, indices, weights.astype(dtype), **facts)
 
 
-@pytest.fixture(scope="module")
-def gpu_client():
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
-    with start(device="gpu", workers=1) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def cpu_client():
-    with start(device="cpu") as client:
-        yield client
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("options", [{}, {"spread": "vertices"}, {"spread": "vertices", "piece_arcs": 3000}])
 @pytest.mark.parametrize("kind", ["float32", "float64", "int32", "signed", "closed"])
-def test_equals_the_cpu(gpu_client, cpu_client, tmp_path, kind, options):
+def test_equals_the_cpu(gpu_client, client, tmp_path, kind, options):
     dtype = kind if kind.startswith(("f", "i")) else "int32"
     facts = {"through": np.arange(2000) % 5 != 3} if kind == "closed" else {}
     graph = random_graph(tmp_path / "g", 2000, dtype, signed=kind == "signed", **facts)
     sources = [3, 77, 1999]
-    want = single_source_shortest_paths(cpu_client, graph, tmp_path / "cpu", sources)
+    want = single_source_shortest_paths(client, graph, tmp_path / "cpu", sources)
     got = single_source_shortest_paths(gpu_client, graph, tmp_path / "gpu", sources, verify=True, **options)
     np.testing.assert_array_equal(got.distances(), want.distances())
 
 
 @pytest.mark.gpu
-def test_together_cutoff_targets_and_all_pairs(gpu_client, cpu_client, tmp_path):
+def test_together_cutoff_targets_and_all_pairs(gpu_client, client, tmp_path):
     graph = random_graph(tmp_path / "g", 1500, "int32")
     for name, options in {
         "together": {"together": True},
@@ -58,7 +43,7 @@ def test_together_cutoff_targets_and_all_pairs(gpu_client, cpu_client, tmp_path)
         "many": {"sources": list(range(70))},
     }.items():
         options = {"sources": [0, 9, 1400], "verify": True} | options
-        want = single_source_shortest_paths(cpu_client, graph, tmp_path / f"{name}-cpu", **options)
+        want = single_source_shortest_paths(client, graph, tmp_path / f"{name}-cpu", **options)
         got = single_source_shortest_paths(gpu_client, graph, tmp_path / f"{name}-gpu", **options)
         np.testing.assert_array_equal(got.distances(), want.distances())
     want = all_pairs_shortest_paths(gpu_client, graph, tmp_path / "fw", method="floyd-warshall")
