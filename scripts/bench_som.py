@@ -1,8 +1,8 @@
 """The suite `som`: best matching units and whole epochs of a self-organizing map, beside how they were first found.
 
-The workload of the article is 10,000 samples of 12 dimensions against 200 x 200 units. Its two GPU variants take one
-sample at a time, so that some samples are enough to time them. The peer is a matrix product and an argmin, which holds
-all scores and does not promise the right unit.
+The workload of the article is 10,000 samples of 12 dimensions against 200 x 200 units. Two variants in its manner
+take one sample at a time, so that some samples are enough to time them. The peer is a matrix product and an argmin,
+which holds all scores and does not promise the right unit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CONVENTION = (
 )
 ARTICLE = (10_000, 40_000, 12)
 THREADS = 256  # as in som_partial_minima.cu
-ONE_BY_ONE = 100  # samples for the article's variants
+ONE_BY_ONE = 100  # samples for the searches one by one
 CHECKED = 100  # samples whose units are found again in float64
 SEED = 1
 
@@ -72,7 +72,7 @@ def time_product(bench: Bench, n: int, m: int, d: int) -> None:
 
 
 def time_one_by_one(bench: Bench, m: int, d: int) -> None:
-    """The two variants of the article, in float64."""
+    """Two searches of one sample at a time, in the manner of the article (not the kernels it describes), in float64."""
     xp, blocks = bench.xp, -(-ARTICLE[1] // THREADS)
     samples, codebook = (
         _random(bench, *shape, seed).astype("float64") for shape, seed in (((ONE_BY_ONE, d), 0), ((m, d), 1))

@@ -3,7 +3,8 @@
 Undirected R-MAT of average degree 32, weights from (0, 1], 2^14 vertices and more; 32 sources, the same for every
 column. Beside the sweeps stand gpuops' shortest_distances on the same graph, and SciPy's Dijkstra on one core of the
 host where that is feasible. Distances of each search are compared with shortest_distances, bit for bit; SciPy's within
-rounding. edge_sweeps.py explains the variants.
+rounding. edge_sweeps.py explains the variants. A segment holds 2^20 distances by default, so that up to 2^20 vertices
+the order by segments is the plain one.
 """
 
 from __future__ import annotations

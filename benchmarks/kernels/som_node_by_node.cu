@@ -1,10 +1,11 @@
-// The best matching unit of one sample, node by node, as in 2013: one launch per sample, one thread per unit, which
-// finishes its sum of squares by itself; then one thread looks through all sums.
+// The best matching unit of one sample, unit by unit: one launch per sample, one thread per unit, which finishes its
+// sum of squares by itself; then one thread looks through all sums. In the manner of the article below, which has a
+// thread for every component of the map instead: not its kernel.
 //
 //     node_distances   squares of distances (M) of one sample to all units
 //     least_distance   the unit of the least one
 //
-// codebook (M, d) doubles, rows one after the other. That variant "proved to be the best" of those tried.
+// codebook (M, d) doubles, rows one after the other.
 //
 // fierval, "Computing Self-Organizing Maps in a Massively Parallel Way with CUDA. Part 2: Algorithms", 25 September
 // 2013.

@@ -1,5 +1,6 @@
 // The best matching unit of one sample with parallel partial minima: every block finds the least distance among its
-// units by halving in shared memory, and the host, or one thread, looks through one number per block.
+// units by halving in shared memory, and the host, or one thread, looks through one number per block. In the manner of
+// the article below, not its kernel: there 21 threads sum a unit each, and an atomic minimum follows.
 //
 //     partial_minima   the least distance of each block's units, and the unit
 //     least_minimum    the least of those
