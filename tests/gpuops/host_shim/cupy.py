@@ -198,7 +198,7 @@ def _compile(text, options, path):
         return library
     path.parent.mkdir(exist_ok=True)
     # Another process may be compiling the same.
-    mine = path.with_name(f"{path.name}.{os.getpid()}")
+    mine = path.with_name(f"{path.name}-{os.getpid()}")
     source, compiled = mine.with_suffix(".cc"), mine.with_suffix(".so")
     source.write_text(text)
     command = [COMPILER, *FLAGS, *options, "-o", compiled, source]
