@@ -1,4 +1,4 @@
-"""CUDA C++ kernels: from a file in kernels/ to a function that can be launched. The only place that compiles.
+"""CUDA C++ kernels: from a file to a function that can be launched. The only place that compiles.
 
 A `Program` is declared beside the operation that launches it, and declaring costs nothing: it is compiled at first
 use on a device, and CuPy keeps the binary on disk. `PROGRAMS` lists those of the operations, so that the tests compile
@@ -13,22 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-KERNELS = Path(__file__).parent / "kernels"
+GPUOPS = Path(__file__).parent
 
 PROGRAMS: list[Program] = []
 
 
 @dataclass(frozen=True)
 class Program:
-    """One file of kernels/, or of another folder, compiled with one set of macros."""
+    """One file, by its path in gpuops or in another folder, compiled with one set of macros."""
 
     file: str
     entries: tuple[str, ...]
     macros: tuple[str, ...] = ()
-    folder: Path = KERNELS
+    folder: Path = GPUOPS
 
     def __post_init__(self) -> None:
-        if self.folder == KERNELS:
+        if self.folder == GPUOPS:
             PROGRAMS.append(self)
 
     @property

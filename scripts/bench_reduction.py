@@ -18,8 +18,9 @@ from benchmarking import Bench
 from edge_sweeps import KERNELS
 from numba import njit
 
-from gpuops import _dijkstra_cuda, _dijkstra_numba, butterfly_reduction
+from gpuops import butterfly_reduction
 from gpuops._cuda import Program
+from gpuops.dijkstra import dijkstra_cuda, dijkstra_numba
 from pipelines.generators import RMat, csr
 
 CONVENTION = (
@@ -92,7 +93,7 @@ def _time_dijkstra(bench: Bench, scale: int, textbook: bool) -> None:
     made = RMat(scale, seed=SEED)
     graph = csr(made)
     source = int(np.argmax(np.diff(graph[0])))
-    expected, _, settled = _dijkstra_numba.heap(*graph, source)
+    expected, _, settled = dijkstra_numba.heap(*graph, source)
     on_device = [bench.xp.asarray(x) for x in graph]
 
     def case(title: str, run: Callable[[], Any], **facts: Any) -> None:
@@ -103,8 +104,8 @@ def _time_dijkstra(bench: Bench, scale: int, textbook: bool) -> None:
         sizes = {"n": made.n, "arcs": len(graph[1])}
         bench.record(f"{title}, {made}", seconds, rate_of=rate, verified="equals the heap", sizes=sizes, **facts)
 
-    case("gpuops.dijkstra by heap, one core", lambda: _dijkstra_numba.heap(*graph, source)[0], settled=settled)
-    half = _dijkstra_cuda if bench.gpu else _dijkstra_numba
+    case("gpuops.dijkstra by heap, one core", lambda: dijkstra_numba.heap(*graph, source)[0], settled=settled)
+    half = dijkstra_cuda if bench.gpu else dijkstra_numba
     rounds = half.rounds(*on_device, source)[2]
     case("gpuops.dijkstra by rounds", lambda: half.rounds(*on_device, source)[0], rounds=rounds)
     if textbook:

@@ -9,7 +9,7 @@
 // distances (n): 0 at the source, +inf elsewhere, as integers in the order of the numbers; settled (n): 0.
 // Launch: one block of THREADS threads; minimum_serial: one thread.
 
-#include "../../gpuops/kernels/butterfly.cuh"
+#include "../../gpuops/device/butterfly.cuh"
 
 constexpr int THREADS = 1024, WARPS = THREADS / 32;
 constexpr int UNREACHABLE = 0x7f800000;

@@ -12,7 +12,7 @@ from dask.system import CPU_COUNT
 from distributed import Client, Future
 
 from gpuops import floyd_warshall, minplus_update
-from gpuops.adjacency import like, weight_rows
+from gpuops.minplus.adjacency import like, weight_rows
 from gpuops.numbers import infinity, to_outside
 from pipelines.apsp.layout import Layout, make_layout
 from pipelines.bounds import arc_pieces, refuse_overflow

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops import best_matching_units, fixed_point, from_fixed_point, smooth, unit_sums
-from gpuops.som_grid import Grid
-from gpuops.som_update import FixedPoint
+from gpuops.som.grid import Grid
+from gpuops.som.update import FixedPoint
 from pipelines.device_arrays import to_host
 from pipelines.som.shard import Piece
 

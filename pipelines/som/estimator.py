@@ -20,7 +20,7 @@ import numpy as np
 
 from gpuops import best_matching_units
 from gpuops.som import METRICS
-from gpuops.som_grid import Grid, check_neighbourhood
+from gpuops.som.grid import Grid, check_neighbourhood
 from pipelines.device_arrays import to_host
 from pipelines.som.epoch import MapJob, accumulate, learn, survey
 from pipelines.som.plan import PIECE_BYTES, first_sigma, sigma_schedule
@@ -51,7 +51,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     ----------
     rows, columns : int
     hexagonal, toroidal : bool
-        The grid, see `gpuops.som_grid.Grid`; by default rectangular and planar.
+        The grid, see `gpuops.som.grid.Grid`; by default rectangular and planar.
     metric : {"euclidean", "taxicab", "cosine"}
         By which best matching units are found. The codebook is made of means with any.
     kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
@@ -78,7 +78,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     ----------
     codebook_ : (M, d) array, in the dtype of the samples it was fitted to
         The units; unit u stands in row u // columns and column u % columns of the grid.
-    grid_ : gpuops.som_grid.Grid
+    grid_ : gpuops.som.grid.Grid
     n_iter_ : int
         Epochs that were done, in `partial_fit` too.
     quantization_errors_ : list of float

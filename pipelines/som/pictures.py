@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.som_grid import Grid
+from gpuops.som.grid import Grid
 from pipelines.stores.codebook import Codebook
 from pipelines.stores.mapping import Mapping
 from pipelines.stores.samples import Samples

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops.adjacency import like
-from gpuops.som_grid import Grid
+from gpuops.minplus.adjacency import like
+from gpuops.som.grid import Grid
 from pipelines.device_arrays import to_host
 from pipelines.generators.counter_random import scramble_all, scrambler
 from pipelines.som.shard import Piece

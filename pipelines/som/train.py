@@ -10,7 +10,7 @@ import numpy as np
 from distributed import Client
 
 from gpuops.som import METRICS
-from gpuops.som_grid import Grid, check_neighbourhood
+from gpuops.som.grid import Grid, check_neighbourhood
 from pipelines.capacity import WorkerFacts, measure_workers
 from pipelines.progress import Progress
 from pipelines.resident import ResidentState, run_epochs, workers_of

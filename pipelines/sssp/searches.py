@@ -19,10 +19,10 @@ import numpy as np
 from distributed import Client
 
 from gpuops import NegativeCycleError
-from gpuops.adjacency import like
+from gpuops.minplus.adjacency import like
 from gpuops.numbers import outside_infinity
-from gpuops.search_graph import SearchGraph, search_graph
 from gpuops.sssp import batched_shortest_distances, shortest_distances, shortest_path_tree
+from gpuops.sssp.graph_layout import SearchGraph, search_graph
 from pipelines.bounds import arc_pieces
 from pipelines.device_arrays import array_library, to_host
 from pipelines.negative_cycle import nonnegative_weights

@@ -31,10 +31,10 @@ from typing import Any
 import numpy as np
 
 from gpuops import NegativeCycleError
-from gpuops.adjacency import like
+from gpuops.minplus.adjacency import like
 from gpuops.numbers import outside_infinity
-from gpuops.search_graph import SearchGraph, search_graph
 from gpuops.sssp import improve_distances, shortest_path_tree
+from gpuops.sssp.graph_layout import SearchGraph, search_graph
 from pipelines.capacity import available_memory
 from pipelines.device_arrays import to_host
 from pipelines.sssp.searches import SearchJob

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.som_grid import Grid
+from gpuops.som.grid import Grid
 from pipelines.stores.origin import origin_of, origin_path
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.scaling import Scaling, scaling_from

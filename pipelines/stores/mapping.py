@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.som_grid import Grid
+from gpuops.som.grid import Grid
 from pipelines.stores.codebook import Codebook
 from pipelines.stores.origin import origin_of, origin_path
 from pipelines.stores.samples import DTYPES, Samples

@@ -52,14 +52,14 @@ def test_compiles_without_spilling_registers(program, architecture):
 
 
 def test_every_kernel_file_is_declared():
-    kernels = {path.name for path in (gpuops._cuda.KERNELS).glob("*.cu")}
+    kernels = {str(path.relative_to(gpuops._cuda.GPUOPS)) for path in gpuops._cuda.GPUOPS.rglob("*.cu")}
     assert kernels == {program.file for program in PROGRAMS}
 
 
 def test_messages_point_into_the_file_at_fault():
-    program = next(program for program in PROGRAMS if program.file == "minplus.cu")
+    program = next(program for program in PROGRAMS if program.file == "minplus/product.cu")
     lines = program.source().splitlines()
-    text = (gpuops._cuda.KERNELS / "minplus.cu").read_text().splitlines()
+    text = (gpuops._cuda.GPUOPS / "minplus/product.cu").read_text().splitlines()
     mark = max(i for i, line in enumerate(lines) if line.startswith("#line"))
     number = int(lines[mark].split()[1])
     assert lines[mark + 1 :] == text[number - 1 :]

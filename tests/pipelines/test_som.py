@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpuops import quantization_error, topographic_error
-from gpuops.som_grid import Grid
+from gpuops.som.grid import Grid
 from pipelines import cli, map_samples, train_som
 from pipelines.capacity import DoesNotFitError, WorkerFacts
 from pipelines.generators.point_clouds import PointCloud, write_cloud

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gpuops import best_matching_units
-from gpuops.som_grid import Grid
+from gpuops.som.grid import Grid
 from pipelines import train_som
 from pipelines.som.estimator import SelfOrganizingMap
 from pipelines.stores.samples import write_samples

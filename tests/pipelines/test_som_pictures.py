@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 from minisom import MiniSom
 
-from gpuops.som_grid import Grid
+from gpuops.som.grid import Grid
 from pipelines.som.pictures import EMPTY, KINDS, MOST_LABELS, _majority, cell_corners, draw_cells, picture_map, u_matrix
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import create_codebook, open_codebook

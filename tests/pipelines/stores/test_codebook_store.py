@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import zarr
 
-from gpuops.som_grid import Grid
+from gpuops.som.grid import Grid
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import create_codebook, open_codebook, progress_of_codebook, resume_codebook
 from pipelines.stores.mapping import create_mapping, open_mapping, resume_mapping

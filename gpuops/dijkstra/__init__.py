@@ -1,0 +1,102 @@
+"""Dijkstra's algorithm for graphs of moderate size, with a minimum that is found in parallel.
+
+Of the vertices that are reached and not settled, the *open* ones, Dijkstra settles the nearest. Finding it is the step
+that takes long, and a minimum by butterfly (`gpuops.reduction`) is what parallelizes it. More than the nearest may be
+settled at once: whatever path is still to come leaves an open vertex. In a round
+
+1. find the least distance M of an open vertex, and the least length L of an open vertex's distance and its lightest
+   arc out, both by butterfly;
+2. settle every open vertex v with d(v) <= L (OUT), or with d(v) <= M plus the lightest arc into v (IN): every path
+   that is still to come is as long;
+3. relax the arcs of what has been settled.
+
+Sums are rounded, which is monotone, and weights are not negative: so the criteria hold for the rounded lengths too,
+distances have the bits of `shortest_distances`, and every arc is relaxed once. A random graph of n vertices with
+uniform weights takes some n^(1/3) rounds, a road network many more.
+
+A. Crauser, K. Mehlhorn, U. Meyer, P. Sanders, "A parallelization of Dijkstra's shortest path algorithm", MFCS 1998.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuops.arrays import check_vectors, is_cupy
+from gpuops.dijkstra import dijkstra_cuda, dijkstra_numba
+
+METHODS = ("heap", "rounds")
+DIJKSTRA_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
+
+
+def dijkstra(indptr: Any, indices: Any, weights: Any, source: int, *, method: str | None = None) -> tuple[Any, Any]:
+    """Shortest paths from one vertex.
+
+    Parameters
+    ----------
+    indptr, indices, weights : (n + 1,), (m,), (m,) arrays
+        The graph in compressed sparse rows, NumPy or CuPy. Heads may stand in any order; loops and parallel arcs may be
+        among them. Weights are float32, float64 or int32, the dtype of the distances, and not negative. An arc of
+        weight +inf is none.
+    source : int
+    method : {"heap", "rounds"}, optional
+        "heap" settles one vertex at a time, the nearest, which a heap gives; only on NumPy, and the default there.
+        "rounds" settles all vertices that are provably final at once; the default on CuPy.
+
+    Returns
+    -------
+    distances : (n,) array
+        Of the library and dtype of `weights`; unreachable is +inf, or 2^31 - 1 for int32.
+    predecessors : (n,) array of int32
+        -1 at the source and where unreachable; a tree also where weights are zero. By rounds it is the vertex of the
+        lowest number from which a shortest path arrives, of those that were settled in an earlier round.
+
+    Raises
+    ------
+    OverflowError
+        An int32 distance would reach 2^31 - 1.
+    TypeError, ValueError
+        The arrays do not make up a graph, a weight is negative or NaN, the source is no vertex, or CuPy and "heap".
+    """
+    _check_graph(indptr, indices, weights)
+    n = len(indptr) - 1
+    if not 0 <= source < n:
+        raise ValueError(f"source {source} is no vertex; they are 0 to {n - 1}")
+    on_gpu = is_cupy(weights)
+    if method is None:
+        method = "rounds" if on_gpu else "heap"
+    if method not in METHODS:
+        raise ValueError(f"there is no method {method!r}; choose {' or '.join(METHODS)}")
+    if on_gpu and method == "heap":
+        raise ValueError("a heap is for one thread of a CPU; pass NumPy arrays, or method='rounds'")
+
+    half: Any = dijkstra_cuda if on_gpu else dijkstra_numba
+    indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
+    distances, predecessors, _ = getattr(half, method)(indptr, indices, weights, int(source))
+    return distances, predecessors
+
+
+def _check_graph(indptr: Any, indices: Any, weights: Any) -> None:
+    arrays = {"indptr": indptr, "indices": indices, "weights": weights}
+    check_vectors(arrays)
+    for name, array in arrays.items():
+        if not array.flags.c_contiguous:
+            raise ValueError(f"{name} is not contiguous; pass a copy that is")
+        if name != "weights" and array.dtype.kind not in "iu":
+            raise TypeError(f"{name} is {array.dtype}; it must be of integers")
+    n, m = len(indptr) - 1, len(indices)
+    if weights.dtype not in DIJKSTRA_DTYPES:
+        raise TypeError(f"weights are {weights.dtype}; convert them to {', '.join(map(str, DIJKSTRA_DTYPES))}")
+    if n < 0 or int(indptr[0]) != 0 or int(indptr[-1]) != m or bool((indptr[1:] < indptr[:-1]).any()):
+        raise ValueError(f"indptr must rise from 0 to the number of arcs, {m}")
+    if n >= 2**31:
+        raise ValueError(f"there are {n} vertices; they are numbered up to 2^31 - 1 here")
+    if len(weights) != m:
+        raise ValueError(f"there are {m} indices and {len(weights)} weights; give one weight for each")
+    if m and (int(indices.min()) < 0 or int(indices.max()) >= n):
+        raise ValueError(
+            f"indices must be vertices, 0 to {n - 1}; there are {int(indices.min())} and {int(indices.max())}"
+        )
+    if not bool((weights >= 0).all()):
+        raise ValueError("a weight is negative or NaN, which Dijkstra's algorithm cannot have; see shortest_distances")

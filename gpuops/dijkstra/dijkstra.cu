@@ -1,0 +1,267 @@
+// Dijkstra's algorithm from one source, settling in a round all vertices that are provably final (gpuops/dijkstra/__init__.py).
+//
+// The fringe is what is reached and not settled. A round is three steps, after each of which all blocks wait:
+//
+//   minimum   over the fringe, the least distance, and the least distance plus lightest arc out. A block finds its own
+//             by butterfly, atomics find those of the grid from these.
+//   settle    what is no farther than the one, or than the other plus its lightest arc in; the rest stays.
+//   relax     the arcs of what was settled. What they reach for the first time joins the fringe.
+//
+// Before the first round the lightest arcs are looked for. After the last each vertex gets a predecessor: the tail of
+// lowest number among those settled in earlier rounds from which its distance comes. Rows of up to LONG arcs are read
+// by GROUP lanes, longer ones by a block.
+//
+// Launch: cooperative, BLOCKS blocks of THREADS threads, a power of two, for every multiprocessor.
+// Macros: DISTANCE, Float32, Float64 or Int32; BLOCKS, THREADS, LONG.
+//
+// A. Crauser, K. Mehlhorn, U. Meyer, P. Sanders, "A parallelization of Dijkstra's shortest path algorithm", MFCS 1998.
+
+#include "../device/butterfly.cuh"
+
+constexpr int WARPS = THREADS / 32, GROUP = 8;
+constexpr int NEVER_SETTLED = 0x7fffffff;
+constexpr long long FAR = 0x7fffffffffffffff;
+
+// --- Distances: integers in the order of the numbers, which are not negative --------------------------------------
+
+struct Float32 {
+    using Value = float;
+    using Word = int;
+    static constexpr Word UNREACHABLE = 0x7f800000;
+    static constexpr bool SUMS_FIT = true;
+    __device__ static Value value(Word x) { return __int_as_float(x); }
+    __device__ static Word longer(Word x, Value by) { return __float_as_int(__int_as_float(x) + by); }
+};
+
+struct Float64 {
+    using Value = double;
+    using Word = long long;
+    static constexpr Word UNREACHABLE = 0x7ff0000000000000;
+    static constexpr bool SUMS_FIT = true;
+    __device__ static Value value(Word x) { return __longlong_as_double(x); }
+    __device__ static Word longer(Word x, Value by) { return __double_as_longlong(__longlong_as_double(x) + by); }
+};
+
+struct Int32 {
+    using Value = int;
+    using Word = int;
+    static constexpr Word UNREACHABLE = 0x7fffffff;
+    static constexpr bool SUMS_FIT = false;
+    __device__ static Value value(Word x) { return x; }
+    __device__ static Word longer(Word x, Value by) { return (Word)min((long long)x + by, (long long)UNREACHABLE); }
+};
+
+using Value = DISTANCE::Value;
+using Word = DISTANCE::Word;
+constexpr Word UNREACHABLE = DISTANCE::UNREACHABLE;
+
+struct Least {
+    using State = Word;
+    __device__ static Word combine(Word a, Word b) { return min(a, b); }
+};
+
+// --- The grid ------------------------------------------------------------------------------------------------------
+
+struct Round {
+    long long nearest;          // the least distance in the fringe
+    long long soonest;          // the least distance plus lightest arc out
+    int fringe;                 // number of vertices
+    int short_rows, long_rows;  // of the vertices settled in it
+    int unused;
+};
+
+struct Progress {
+    Round rounds[2];  // by turns: one goes on, the other is filled
+    long long count, unfit;
+    int long_rows;  // of the graph
+    unsigned arrived;
+};
+
+__device__ inline void clear(Round& round) {
+    __stcg(&round.nearest, FAR);
+    __stcg(&round.soonest, FAR);
+    __stcg(&round.fringe, 0);
+    __stcg(&round.short_rows, 0);
+    __stcg(&round.long_rows, 0);
+}
+
+// What blocks stored before is seen by all after it, if they read past the first-level cache.
+__device__ inline void wait_for_all(unsigned* arrived, unsigned& expected) {
+    __syncthreads();
+    expected += gridDim.x;
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1u);
+        unsigned now;
+        do {
+            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(arrived) : "memory");
+        } while ((int)(now - expected) < 0);
+    }
+    __syncthreads();
+}
+
+// Calls step(i, i < size) with every i below `size`, each in one thread of the grid; whole warps call.
+template <class Step>
+__device__ inline void for_each(int size, Step step) {
+    const long long threads = (long long)gridDim.x * THREADS, lane = threadIdx.x % 32;
+    for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i - lane < size; i += threads) {
+        step((int)i, i < size);
+    }
+}
+
+// All lanes of a warp call. `down`: the list grows downwards.
+__device__ inline void append(int* list, int* size, bool wanted, int vertex, bool down = false) {
+    const unsigned votes = __ballot_sync(WHOLE_WARP, wanted);
+    if (!votes) return;
+    const int lane = threadIdx.x % 32, leader = __ffs(votes) - 1;
+    int place = 0;
+    if (lane == leader) place = atomicAdd(size, __popc(votes));
+    place = __shfl_sync(WHOLE_WARP, place, leader) + __popc(votes & ((1u << lane) - 1));
+    if (wanted) __stcg(down ? list - place : list + place, vertex);
+}
+
+// Calls visit(tail, arc, live) with the arcs of rows of up to LONG of them, row_of(0), ..., row_of(count - 1); all
+// lanes of a warp call.
+template <class RowOf, class Visit>
+__device__ inline void for_short_rows(const long long* indptr, int count, RowOf row_of, Visit visit) {
+    const int lane = threadIdx.x % 32, rows = 32 / GROUP;
+    const long long step = (long long)gridDim.x * WARPS * rows;
+    // Neighbours are in different blocks, so that few rows are spread over all multiprocessors.
+    for (long long first = ((long long)(threadIdx.x / 32) * gridDim.x + blockIdx.x) * rows; first < count;
+         first += step) {
+        const long long i = first + lane / GROUP;
+        int tail = 0;
+        long long arc = 0, end = 0;
+        if (i < count) {
+            tail = row_of((int)i);
+            end = indptr[tail + 1];
+            arc = indptr[tail];
+            arc = end - arc > LONG ? end : arc + lane % GROUP;
+        }
+        for (; __any_sync(WHOLE_WARP, arc < end); arc += GROUP) visit(tail, arc, arc < end);
+    }
+}
+
+// The same for longer rows.
+template <class RowOf, class Visit>
+__device__ inline void for_long_rows(const long long* indptr, int count, RowOf row_of, Visit visit) {
+    for (int i = blockIdx.x; i < count; i += gridDim.x) {
+        const int tail = row_of(i);
+        const long long end = indptr[tail + 1];
+        for (long long arc = indptr[tail] + threadIdx.x; arc - threadIdx.x % 32 < end; arc += THREADS) {
+            visit(tail, arc, arc < end);
+        }
+    }
+}
+
+// fringes: twice n; settled: in which round; due: what was settled, short rows from the front, long ones from the back;
+// long_rows: all vertices that have one.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    dijkstra(const long long* __restrict__ indptr, const int* __restrict__ indices, const Value* __restrict__ weights,
+             int n, int source, Word* distances, int* predecessors, Word* leaving, Word* entering, int* settled,
+             int* fringes, int* due, int* long_rows, Progress* progress) {
+    __shared__ Word partners[2][THREADS];
+    unsigned expected = 0;
+    const auto barrier = [&] { wait_for_all(&progress->arrived, expected); };
+    const bool first_thread = blockIdx.x == 0 && threadIdx.x == 0;
+
+    for_each(n, [&](int v, bool live) {
+        append(long_rows, &progress->long_rows, live && indptr[v + 1] - indptr[v] > LONG, v);
+        if (!live) return;
+        __stcg(distances + v, v == source ? (Word)0 : UNREACHABLE);
+        __stcg(leaving + v, UNREACHABLE);
+        __stcg(entering + v, UNREACHABLE);
+        __stcg(settled + v, NEVER_SETTLED);
+        __stcg(predecessors + v, -1);
+    });
+    if (first_thread) {
+        clear(progress->rounds[0]);
+        __stcg(fringes, source);
+        __stcg(&progress->rounds[0].fringe, 1);
+    }
+    barrier();
+
+    const int long_count = __ldcg(&progress->long_rows);
+    const auto any = [](int v) { return v; };
+    const auto long_row = [&](int i) { return __ldcg(long_rows + i); };
+    const auto lightest = [&](int tail, long long arc, bool live) {
+        if (!live) return;
+        const int head = indices[arc];
+        const Word length = DISTANCE::longer(0, weights[arc]);  // 0 for -0.0
+        if (length < __ldcg(leaving + tail)) atomicMin(leaving + tail, length);
+        if (length < __ldcg(entering + head)) atomicMin(entering + head, length);
+    };
+    for_short_rows(indptr, n, any, lightest);
+    for_long_rows(indptr, long_count, long_row, lightest);
+    // The fringe of the first round is the source, which is settled whatever these are: no barrier yet.
+
+    int count = 0;
+    for (;; ++count) {
+        Round &round = progress->rounds[count % 2], &next = progress->rounds[(count + 1) % 2];
+        const int* const fringe = fringes + (count % 2 ? (long long)n : 0);
+        int* const next_fringe = fringes + (count % 2 ? 0 : (long long)n);
+        const int size = __ldcg(&round.fringe);
+        if (size == 0) break;
+        if (first_thread) clear(next);
+
+        Word nearest = UNREACHABLE, soonest = UNREACHABLE;
+        for_each(size, [&](int i, bool live) {
+            if (!live) return;
+            const int vertex = __ldcg(fringe + i);
+            const Word distance = __ldcg(distances + vertex);
+            nearest = min(nearest, distance);
+            soonest = min(soonest, DISTANCE::longer(distance, DISTANCE::value(__ldcg(leaving + vertex))));
+        });
+        nearest = in_every_thread<Least, WARPS>(nearest, partners[0]);
+        soonest = in_every_thread<Least, WARPS>(soonest, partners[1]);
+        if (threadIdx.x == 0 && nearest < UNREACHABLE) {
+            atomicMin(&round.nearest, (long long)nearest);
+            atomicMin(&round.soonest, (long long)soonest);
+        }
+        barrier();
+
+        const Word least = (Word)__ldcg(&round.nearest), final_to = (Word)__ldcg(&round.soonest);
+        for_each(size, [&](int i, bool live) {
+            const int vertex = live ? __ldcg(fringe + i) : 0;
+            const Word distance = __ldcg(distances + vertex);
+            const Word entered = DISTANCE::longer(least, DISTANCE::value(__ldcg(entering + vertex)));
+            const bool settles = live && (distance <= final_to || distance <= entered);
+            const bool is_long = indptr[vertex + 1] - indptr[vertex] > LONG;
+            if (settles) __stcg(settled + vertex, count);
+            append(due, &round.short_rows, settles && !is_long, vertex);
+            append(due + n - 1, &round.long_rows, settles && is_long, vertex, true);
+            append(next_fringe, &next.fringe, live && !settles, vertex);
+        });
+        barrier();
+
+        const auto relax = [&](int tail, long long arc, bool live) {
+            int head = 0;
+            bool reached = false;
+            if (live) {
+                head = indices[arc];
+                const Word candidate = DISTANCE::longer(__ldcg(distances + tail), weights[arc]);
+                reached = candidate < __ldcg(distances + head) && atomicMin(distances + head, candidate) == UNREACHABLE;
+            }
+            append(next_fringe, &next.fringe, reached, head);
+        };
+        for_short_rows(indptr, __ldcg(&round.short_rows), [&](int i) { return __ldcg(due + i); }, relax);
+        for_long_rows(indptr, __ldcg(&round.long_rows), [&](int i) { return __ldcg(due + n - 1 - i); }, relax);
+        barrier();
+    }
+
+    bool unfit = false;
+    const auto precede = [&](int tail, long long arc, bool live) {
+        const Word distance = __ldcg(distances + tail);
+        if (!live || distance == UNREACHABLE) return;
+        const int head = indices[arc];
+        const Word known = __ldcg(distances + head);
+        unfit |= known == UNREACHABLE;
+        if (known == UNREACHABLE || DISTANCE::longer(distance, weights[arc]) != known) return;
+        if (__ldcg(settled + tail) >= __ldcg(settled + head)) return;
+        atomicMin((unsigned*)predecessors + head, (unsigned)tail);
+    };
+    for_short_rows(indptr, n, any, precede);
+    for_long_rows(indptr, long_count, long_row, precede);
+    if (unfit && !DISTANCE::SUMS_FIT) progress->unfit = 1;
+    if (first_thread) progress->count = count;
+}

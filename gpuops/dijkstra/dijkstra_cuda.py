@@ -1,0 +1,61 @@
+"""Dijkstra's algorithm on a GPU: the CUDA half of `gpuops.dijkstra`, one cooperative launch of dijkstra.cu."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from gpuops._cuda import Program
+
+_DTYPES = ("float32", "float64", "int32")
+_THREADS = 512  # a power of two, for the butterfly
+_BLOCKS = 2  # for every multiprocessor
+_LONG = 512  # arcs; longer rows are read by a whole block
+
+_TUNING = (f"THREADS={_THREADS}", f"BLOCKS={_BLOCKS}", f"LONG={_LONG}")
+
+_PROGRAMS = {
+    name: Program("dijkstra/dijkstra.cu", ("dijkstra",), (f"DISTANCE={name.capitalize()}", *_TUNING))
+    for name in _DTYPES
+}
+
+
+def rounds(indptr: Any, indices: Any, weights: Any, source: int) -> tuple[Any, Any, int]:
+    """Distances and predecessors from `source`, and the number of rounds."""
+    import cupy
+
+    n = len(indptr) - 1
+    program = _PROGRAMS[weights.dtype.name]
+    with weights.device:
+        distances = cupy.empty((n,), weights.dtype)
+        predecessors = cupy.empty((n,), np.int32)
+        leaving, entering = cupy.empty((2, n), weights.dtype)
+        settled, due, long_rows = cupy.empty((3, n), np.int32)
+        fringes = cupy.empty((2, n), np.int32)
+        progress = cupy.empty((11,), np.int64)  # struct Progress
+        progress[...] = 0
+        arguments = (
+            *(indptr, indices, weights, np.int32(n), np.int32(source), distances, predecessors),
+            *(leaving, entering, settled, fringes, due, long_rows, progress),
+        )
+        blocks = _BLOCKS * _multiprocessors(weights.device.id)
+        # Blocks wait for each other, so that all of them have to be on the device: a cooperative launch sees to it.
+        kernel = program.function("dijkstra").kernel
+        kernel((blocks,), (_threads(program),), arguments, enable_cooperative_groups=True)
+        count, unfit = progress[8:10].tolist()
+    if unfit:
+        raise OverflowError("distances exceed int32; use float64")
+    return distances, predecessors, count
+
+
+def _threads(program: Program) -> int:
+    return next(int(macro.partition("=")[2]) for macro in program.macros if macro.startswith("THREADS="))
+
+
+@functools.cache
+def _multiprocessors(device: int) -> int:
+    import cupy
+
+    return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])

@@ -1,0 +1,174 @@
+"""Min-plus (tropical) products of dense matrices, the inner step of blocked Floyd-Warshall.
+
+    (A (x) B)[i, j] = min over p of  A[i, p] + B[p, j]        C := min(C, A (x) B)
+
+Both halves go the same way:
+
+1. Copy A, transposed, and B into panels as wide as a tile of C, the last one filled up. From here on nothing
+   overlaps C, loads are contiguous and no index is tested.
+2. For every tile of C: hold it in registers, let p run, one addition and one minimum per relaxation.
+
+A candidate is a single addition and min is exact, so the order of relaxations does not show, and the NumPy and the
+CUDA half agree bit for bit. One exception: CuPy compiles with -ftz=true, so subnormal numbers are zero on a GPU.
+-0.0 counts as +0.0, in operands and in results. NaN is not looked for, and its results are undefined.
+
+B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from gpuops._cuda import Program
+from gpuops._threads import for_all
+from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, same_view
+from gpuops.minplus.product_numba import ROWS, TASK_A_PANELS, TASK_B_PANELS, compile_for, tile_columns
+
+
+def minplus_update(c: Any, a: Any, b: Any, *, out: Any = None, nonnegative: bool | None = None) -> Any:
+    """Return ``min(c, a (x) b)``.
+
+    Parameters
+    ----------
+    c : (m, n) array
+    a : (m, p) array
+    b : (p, n) array
+        All NumPy or all CuPy, all float32, float64, int32 or int16. Unreachable is +inf, or for integers the
+        inside infinity of `gpuops.numbers`, whose bound on distances applies: then no sum overflows, and no
+        result exceeds infinity where `c` does not.
+    out : (m, n) array, optional
+        Receives the result. It may be `c`, and it may overlap any argument.
+    nonnegative : bool, optional
+        Only float32 and int16 on a GPU take notice: where no value is negative, other instructions do more
+        relaxations per second. None looks, which costs a pass over the arguments and a wait for the device;
+        True is the caller's word for it; False takes the general path.
+
+    Raises
+    ------
+    TypeError
+        Arrays of different libraries or dtypes, or of another dtype.
+    ValueError
+        Shapes that do not fit, or arrays on different devices.
+    """
+    matrices = {"c": c, "a": a, "b": b} | ({} if out is None else {"out": out})
+    check_matrices(**matrices)
+    (m, n), p = c.shape, a.shape[1]
+    expected = {"c": (m, n), "a": (m, p), "b": (p, n), "out": (m, n)}
+    for name, matrix in matrices.items():
+        if matrix.shape != expected[name]:
+            raise ValueError(
+                f"{name} has shape {matrix.shape}; with c {c.shape} and a {a.shape} it must be {expected[name]}"
+            )
+
+    in_place = out is not None and same_view(c, out) and has_contiguous_rows(out)
+    result = out if in_place else c.copy(order="C")
+    relax(result, a, b, nonnegative)
+    if out is None or in_place:
+        return result
+    out[...] = result
+    return out
+
+
+def relax(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
+    """c = min(c, a (x) b) in place, for arguments already checked; c has contiguous rows and may overlap a and b."""
+    if 0 in c.shape:
+        return
+    if is_cupy(c):
+        _relax_cuda(c, a, b, nonnegative)
+    else:
+        _relax_numpy(c, a, b)
+
+
+# --- CPU: panels in cache, tiles in registers ---------------------------------------------------------------
+
+
+def _relax_numpy(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    (m, n), p = c.shape, a.shape[1]
+    pack, relax_tiles = compile_for(c.dtype)
+    columns = tile_columns(c.itemsize)
+    a_panels = _aligned_empty((math.ceil(m / ROWS), p, ROWS), c.dtype)
+    b_panels = _aligned_empty((math.ceil(n / columns), p, columns), c.dtype)
+    work = m * n * p
+    for panels, x in (a_panels, a.T), (b_panels, b):
+        for_all(functools.partial(pack, panels, x), range(0, len(panels), TASK_B_PANELS), work)
+    corners = product(range(0, len(a_panels), TASK_A_PANELS), range(0, len(b_panels), TASK_B_PANELS))
+    for_all(lambda corner: relax_tiles(c, a_panels, b_panels, *corner), corners, work)
+
+
+def _aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array that starts on a cache line; vector loads across two lines run at half speed."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+# --- CUDA: product.cu ---------------------------------------------------------------------------------
+
+_SIDE = 16  # a tile of C is shared by 16 x 16 threads
+_SLAB = 16  # p comes in multiples of it
+_PACK = 32  # the packing kernels go by squares of 32 x 32, with 32 x 8 threads
+
+_ARITHMETICS = ("Float32", "NonnegativeFloat32", "Float64", "Int32", "Int16", "NonnegativeInt16")
+
+# A thread's share of a tile: 8 x 8 words are fastest, 4 x 4 make four times as many tiles of a small matrix. Doubles
+# come in 4 x 4 only: 8 x 8 of them would fill the registers.
+_PROGRAMS = {
+    (arithmetic, thread_tile): Program(
+        "minplus/product.cu",
+        ("pack_a", "pack_b", "relax"),
+        (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}"),
+    )
+    for arithmetic in _ARITHMETICS
+    for thread_tile in (8, 4)
+    if (arithmetic, thread_tile) != ("Float64", 8)
+}
+
+
+def _relax_cuda(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
+    import cupy
+
+    (m, n), p = c.shape, a.shape[1]
+    with c.device:
+        arithmetic = c.dtype.name.capitalize()
+        if f"Nonnegative{arithmetic}" in _ARITHMETICS:
+            if nonnegative is None:
+                nonnegative = all(bool(x.min() >= 0) for x in (c, a, b) if x.size)
+            if nonnegative:
+                arithmetic = f"Nonnegative{arithmetic}"
+        lanes = 2 if c.dtype.itemsize == 2 else 1
+
+        def tiles(thread_tile: int) -> tuple[int, int]:
+            return math.ceil(m / (_SIDE * thread_tile)), math.ceil(n / (_SIDE * thread_tile * lanes))
+
+        large = (arithmetic, 8) in _PROGRAMS and math.prod(tiles(8)) >= _multiprocessors(c.device.id)
+        thread_tile = 8 if large else 4
+        program = _PROGRAMS[arithmetic, thread_tile]
+        down, across = tiles(thread_tile)
+        tile = _SIDE * thread_tile
+        depth = math.ceil(p / _SLAB) * _SLAB
+
+        word = np.dtype(c.dtype if lanes == 1 else np.uint32)
+        a_panels = cupy.empty((down, depth, tile), word)
+        b_panels = cupy.empty((across, depth, tile), word)
+        for entry, panels, x, length in ("pack_a", a_panels, a, m), ("pack_b", b_panels, b, n):
+            if depth:
+                grid = (len(panels) * tile // _PACK, math.ceil(depth / _PACK))
+                strides = (stride // x.itemsize for stride in x.strides)
+                sizes = map(np.int64, (*strides, length, p, depth))
+                program.function(entry)(grid, (_PACK, 8), (panels, x, *sizes))
+        sizes = map(np.int64, (c.strides[0] // c.itemsize, m, n))
+        arguments = (c, *sizes, a_panels, b_panels, np.int64(depth))
+        program.function("relax")((down * across,), (_SIDE * _SIDE,), arguments)
+
+
+@functools.cache
+def _multiprocessors(device: int) -> int:
+    import cupy
+
+    return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])

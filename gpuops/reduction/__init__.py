@@ -1,0 +1,86 @@
+"""Reductions of arrays by butterfly: sums, extremes and their places, bitwise operations.
+
+In step b, for b = n / 2, ..., 2, 1, element i is combined with element i xor b. Both partners do it, so after log2 n
+steps each of n threads has the result. An array of any length goes through the same tree on every device:
+
+1. A row is cut into tiles of 4,096 elements, a tile into 16 lines of 256. What a last tile lacks counts as nothing.
+2. In each of the 256 columns of a tile, elements are combined line after line.
+3. The columns are combined by butterfly: column i with column i xor b, b = 128, 64, ..., 1.
+4. The results of the tiles of a row are a row again; go on there until one is left.
+
+The tree depends on the length alone, so a sum of floats has the same bits on NumPy and CuPy, for any number of threads
+or blocks, and alone or as a row of a matrix. Its error grows with 15 + 8 additions a level, not with the length.
+One exception: CuPy compiles with -ftz=true, so float32 sums smaller than 1.2e-38 are zero on a GPU.
+
+E. W. Dijkstra's algorithm is where the minimum is needed (`gpuops.dijkstra`); M. Harris, "Optimizing parallel reduction
+in CUDA", NVIDIA 2007, is where thread i and its partner come from on a GPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuops.arrays import is_cupy
+from gpuops.reduction import reduction_cuda, reduction_numba
+
+OPERATORS = ("sum", "minimum", "maximum", "argmin", "argmax", "bitwise_and", "bitwise_or", "bitwise_xor")
+REDUCTION_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32", "int64")))
+
+_OF_NOTHING = {"sum": 0, "bitwise_and": -1, "bitwise_or": 0, "bitwise_xor": 0}
+
+
+def butterfly_reduction(x: Any, operator: str) -> Any:
+    """Combine the elements of an array along its last axis.
+
+    Parameters
+    ----------
+    x : (n,) or (m, n) array
+        NumPy or CuPy, float32, float64, int32 or int64.
+    operator : {"sum", "minimum", "maximum", "argmin", "argmax", "bitwise_and", "bitwise_or", "bitwise_xor"}
+        Bitwise ones are for integers.
+
+    Returns
+    -------
+    () or (m,) array
+        Of the dtype of `x`; but sums of integers are int64, which wraps around, and places int64. A sum of floats is
+        taken in their own dtype. A place is the lowest of those that have the extreme. -0.0 and +0.0 are equal, and an
+        extreme of them is +0.0. NaN is the extreme wherever there is one: then the result is NaN, or the place of the
+        first.
+
+    Raises
+    ------
+    TypeError
+        Another kind of array, another dtype, or a bitwise operator and floats.
+    ValueError
+        No such operator, three dimensions or none, or the extreme of nothing.
+    """
+    if not (isinstance(x, np.ndarray) or is_cupy(x)):
+        raise TypeError(f"x is a {type(x).__name__}; pass a NumPy or a CuPy array")
+    if operator not in OPERATORS:
+        raise ValueError(f"there is no operator {operator!r}; choose {', '.join(OPERATORS)}")
+    if x.dtype not in REDUCTION_DTYPES:
+        raise TypeError(f"x is {x.dtype}; reductions take {', '.join(map(str, REDUCTION_DTYPES))}; convert it first")
+    if operator.startswith("bitwise") and x.dtype.kind == "f":
+        raise TypeError(f"x is {x.dtype}, and {operator} is for integers; pass a view of its bits")
+    if x.ndim not in (1, 2):
+        raise ValueError(f"x has {x.ndim} dimensions; pass a vector, or a matrix whose rows are reduced")
+    if x.shape[-1] == 0 and operator not in _OF_NOTHING:
+        raise ValueError(f"x has the shape {x.shape}: nothing has no {operator}")
+
+    half: Any = reduction_cuda if is_cupy(x) else reduction_numba
+    rows = x.reshape(1, -1) if x.ndim == 1 else x
+    result = half.empty(x, len(rows), result_dtype(operator, x.dtype))
+    if x.shape[-1] == 0:
+        result[...] = _OF_NOTHING[operator]
+    elif len(rows):
+        half.reduce(rows if rows.flags.c_contiguous else rows.copy(order="C"), operator, result)
+    return result.reshape(x.shape[:-1])
+
+
+def result_dtype(operator: str, dtype: Any) -> np.dtype:
+    """The dtype of a reduction of numbers of `dtype`."""
+    dtype = np.dtype(dtype)
+    wide = operator.startswith("arg") or (operator == "sum" and dtype.kind == "i")
+    return np.dtype(np.int64) if wide else dtype

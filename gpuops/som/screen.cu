@@ -1,0 +1,137 @@
+// Best matching units, the screen in float32: the least score of every tile of units, for every sample.
+//
+//     least[i][t] = min over the units j of tile t of  bias_j + sum over k of step(x[k][i], w[k][j])
+//
+// step is a product or, TAXICAB, |x - w|, or, MASKED, that times a mask. Features come from bmu.cu: x [panels][rows]
+// [PANEL], w [tiles][depth][TILE]. A block takes one panel of samples and some tiles, one after the other, whose slabs
+// come through shared memory, the next on their way while one is used; a thread keeps 8 x 8 scores in registers.
+//
+// Macros: STEP, PRODUCT, DIFFERENCE or MASKED_DIFFERENCE; SLAB, a multiple of 4; SINGLE, 1 where depth is SLAB.
+
+constexpr int PRODUCT = 0, DIFFERENCE = 1, MASKED_DIFFERENCE = 2;
+constexpr bool MASKED = STEP == MASKED_DIFFERENCE;
+
+constexpr int TILE = 64, PANEL = 128, THREADS = 128, OWN = 8;
+constexpr int STAGES = 2;
+
+__device__ inline void copy_16_bytes(void* shared, const void* global) {
+    const unsigned address = (unsigned)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global) : "memory");
+}
+
+__device__ inline void commit_copies() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int PENDING>
+__device__ inline void wait_for_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+// All threads together: SLAB rows, contiguous in both memories.
+template <int WIDTH>
+__device__ inline void copy_slab(float (*shared)[WIDTH], const float* global) {
+    for (int word = threadIdx.x * 4; word < SLAB * WIDTH; word += THREADS * 4) {
+        copy_16_bytes(&shared[0][0] + word, global + word);
+    }
+}
+
+struct alignas(16) Four {
+    float values[4];
+};
+
+// A thread's share of a row: four neighbours, and four more half a row further.
+template <int WIDTH>
+__device__ inline void load_own(float (&own)[OWN], const float (&row)[WIDTH], int first) {
+    const Four low = *(const Four*)(row + first), high = *(const Four*)(row + WIDTH / 2 + first);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        own[e] = low.values[e];
+        own[4 + e] = high.values[e];
+    }
+}
+
+// Launch: grid (panels, parts of the map), THREADS threads; a part is `share` tiles.
+extern "C" __global__ void __launch_bounds__(THREADS, SINGLE ? 4 : 3)
+    screen(float* least, const float* x, const float* w, const float* bias, long long n, int tiles, int depth,
+           int share) {
+    __shared__ alignas(16) float x_slabs[SINGLE ? 1 : STAGES][SLAB][PANEL];
+    __shared__ alignas(16) float masks[SINGLE ? 1 : STAGES][MASKED ? SLAB : 1][PANEL];
+    __shared__ alignas(16) float w_slabs[STAGES][SLAB][TILE];
+
+    // A warp owns 4 x 8 groups of samples x units.
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int unit = lane % 8, group = warp * 4 + lane / 8;
+    const int first_tile = blockIdx.y * share, last_tile = min(first_tile + share, tiles);
+    const int slabs = SINGLE ? 1 : depth / SLAB;
+    const int steps = (last_tile - first_tile) * slabs;
+    x += (long long)blockIdx.x * (MASKED ? 2 : 1) * depth * PANEL;
+    w += (long long)first_tile * depth * TILE;
+
+    const auto fetch = [&](int step) {
+        if (step < steps) {
+            if (!SINGLE || step == 0) {
+                const int stage = SINGLE ? 0 : step % STAGES;
+                const float* slab = x + step % slabs * SLAB * PANEL;
+                copy_slab(x_slabs[stage], slab);
+                if (MASKED) copy_slab(masks[stage], slab + depth * PANEL);
+            }
+            copy_slab(w_slabs[step % STAGES], w + (long long)step * SLAB * TILE);
+        }
+        commit_copies();
+    };
+    fetch(0);
+    int step = 0;
+    for (int tile = first_tile; tile < last_tile; ++tile) {
+        float scores[OWN][OWN];
+#pragma unroll
+        for (int u = 0; u < OWN; ++u) {
+            const float start = bias[tile * TILE + u / 4 * (TILE / 2) + unit * 4 + u % 4];
+#pragma unroll
+            for (int s = 0; s < OWN; ++s) scores[s][u] = start;
+        }
+        for (int slab = 0; slab < slabs; ++slab, ++step) {
+            wait_for_copies<0>();
+            __syncthreads();  // this slab is here for all threads, and nobody reads the one before any more
+            fetch(step + 1);
+            const int stage = SINGLE ? 0 : step % STAGES;
+#pragma unroll
+            for (int k = 0; k < SLAB; ++k) {
+                float a[OWN], b[OWN], present[OWN];
+                load_own(a, x_slabs[stage][k], group * 4);
+                load_own(b, w_slabs[step % STAGES][k], unit * 4);
+                if (MASKED) load_own(present, masks[stage][MASKED ? k : 0], group * 4);
+#pragma unroll
+                for (int s = 0; s < OWN; ++s) {
+#pragma unroll
+                    for (int u = 0; u < OWN; ++u) {
+                        float& score = scores[s][u];
+                        if (STEP == PRODUCT) score += a[s] * b[u];
+                        if (STEP == DIFFERENCE) score += fabsf(a[s] - b[u]);
+                        if (MASKED) score += fabsf(a[s] - b[u]) * present[s];
+                    }
+                }
+            }
+        }
+        float best[OWN];
+#pragma unroll
+        for (int s = 0; s < OWN; ++s) {
+            best[s] = scores[s][0];
+#pragma unroll
+            for (int u = 1; u < OWN; ++u) best[s] = fminf(best[s], scores[s][u]);
+        }
+        // Eight lanes have eight samples in common. Each time half of them go to the lane across, and in the end lane
+        // `unit` holds one: sample `unit` of them.
+#pragma unroll
+        for (int half = OWN / 2; half; half /= 2) {
+            const bool upper = unit & half;
+#pragma unroll
+            for (int s = 0; s < half; ++s) {
+                const float given = upper ? best[s] : best[s + half], kept = upper ? best[s + half] : best[s];
+                best[s] = fminf(kept, __shfl_xor_sync(0xffffffff, given, half));
+            }
+        }
+        const long long i = (long long)blockIdx.x * PANEL + unit / 4 * (PANEL / 2) + group * 4 + unit % 4;
+        if (i < n) least[i * tiles + tile] = best[0];
+    }
+}

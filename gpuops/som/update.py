@@ -1,0 +1,293 @@
+"""How a codebook learns: from the samples of its units (batch), or from one sample after the other (online).
+
+Batch, one epoch (T. Kohonen; J. Vesanto et al., "SOM Toolbox for Matlab 5", 2000, equation 9):
+
+    S_j = sum of the samples whose best matching unit is j,   n_j = how many they are          `unit_sums`
+    w_i = sum over j of h_ij S_j  /  sum over j of h_ij n_j                                    `smooth`
+
+h is the neighbourhood. S and n are sums of many numbers, in an order that chunks and workers decide; so they are sums
+of integers: a sample times a power of two, rounded. Such sums are exact, and equal for every order. What is rounded is
+less than 2^-62 of the greatest possible sum. Smoothing adds in one order too, row by row of the grid: the same bits
+everywhere, on a GPU as well. It is separable where the neighbourhood is: rows x columns x (rows + columns) steps.
+
+Online: w_i += rate h_i,u(x) (x - w_i) for one sample x at a time; every step waits for the one before.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuops.arrays import is_cupy
+from gpuops.som import METRICS, update_cuda, update_numba
+from gpuops.som.grid import NEIGHBOURHOODS, Grid, check_neighbourhood, neighbourhood, separable
+
+# A denominator below this is a sum of numbers near the least that exist, of which little is left but rounding.
+_LEAST_DENOMINATOR = 2.0**-960
+
+
+class FixedPoint(NamedTuple):
+    """Units of the integer sums: powers of two, for sums and for weighted counts, and the bounds they rest on."""
+
+    sums: float
+    counts: float
+    largest: float
+    largest_weight: float
+
+
+def fixed_point(total: float, largest: float, largest_weight: float | None = None) -> FixedPoint:
+    """The finest units in which no sum overflows.
+
+    Parameters
+    ----------
+    total : float
+        Number of samples, of all chunks whose sums will be added.
+    largest : float
+        No |value| of a sample exceeds it.
+    largest_weight : float, optional
+        No weight exceeds it; None where samples have no weights.
+    """
+    bounds = {"total": total, "largest": largest, "largest_weight": 1 if largest_weight is None else largest_weight}
+    for name, bound in bounds.items():
+        if not (math.isfinite(bound) and bound >= 0):
+            raise ValueError(f"{name} is {bound}; pass a finite bound that is not negative")
+    weight = float(bounds["largest_weight"])
+
+    def unit(bound: float) -> float:
+        return 2.0 ** min(62 - math.frexp(total * bound)[1], 1000) if total * bound > 0 else 1.0
+
+    counts = 1.0 if largest_weight is None else unit(weight)
+    return FixedPoint(unit(largest * weight), counts, float(largest), weight)
+
+
+def unit_sums(
+    samples: Any,
+    units: Any,
+    count: int,
+    weights: Any = None,
+    missing: bool = False,
+    scale: FixedPoint | None = None,
+    validate: bool = True,
+) -> tuple[Any, Any]:
+    """Sums and numbers of the samples of every unit, the same bits for every order of the samples.
+
+    Parameters
+    ----------
+    samples : (N, d) float32 or float64 array
+    units : (N,) int32 array
+        Of the same library, from `best_matching_units`.
+    count : int
+        M, the number of units.
+    weights : (N,) array of the dtype of the samples, optional
+        Not negative.
+    missing : bool
+        Whether NaN in a sample means that the dimension has no value there.
+    scale : FixedPoint, optional
+        None: the result is in float64. Else it is in these units, and results of several chunks may be added; divide
+        by `scale.sums` and `scale.counts` at the end (`from_fixed_point`).
+    validate : bool
+        Report what has no place in the sums. False, for samples, units and weights known to have one, saves waiting
+        for a GPU, where what has none all the same is left out. The CPU finds it anyway.
+
+    Returns
+    -------
+    sums : (M, d) float64, or int64 with `scale`
+    counts : (M,), or (M, d) with `missing`, of the same dtype; int64 in units of 1 without weights
+
+    Raises
+    ------
+    ValueError
+        A value that is not finite or beyond the bound of `scale`, a negative weight, a unit that does not exist.
+    """
+    if samples.ndim != 2 or samples.dtype not in (np.float32, np.float64):
+        raise TypeError(f"samples is {samples.dtype} in {samples.ndim} dimensions; pass a matrix of float32 or float64")
+    if units.shape != samples.shape[:1] or units.dtype != np.int32:
+        raise TypeError(f"units is {units.dtype} {units.shape}; pass int32 {samples.shape[:1]}, one for each sample")
+    if weights is not None and (weights.shape != units.shape or weights.dtype != samples.dtype):
+        raise TypeError(f"weights is {weights.dtype} {weights.shape}; pass {samples.dtype} {units.shape}")
+    for name, array in ("units", units), ("weights", weights):
+        if array is not None and is_cupy(array) != is_cupy(samples):
+            raise TypeError(f"samples and {name} are arrays of NumPy and of CuPy; move one of them")
+    units_of_sums = scale or _scale_for(samples, weights)
+    half = update_cuda if is_cupy(samples) else update_numba
+    sums, counts, fault = half.accumulate(samples, units, count, weights, bool(missing), units_of_sums, validate)
+    if fault is not None:
+        raise ValueError(
+            f"row {fault}: a value or its weight is not finite, negative (weights), or beyond the bounds of the scale "
+            f"({units_of_sums.largest}, weights {units_of_sums.largest_weight}), or its unit is none of {count}"
+        )
+    return (sums, counts) if scale else from_fixed_point(sums, counts, units_of_sums)
+
+
+def from_fixed_point(sums: Any, counts: Any, scale: FixedPoint) -> tuple[Any, Any]:
+    """Sums and counts in float64, from `unit_sums` with a scale."""
+    return sums * (1 / scale.sums), counts * (1 / scale.counts)  # powers of two: exact
+
+
+def _scale_for(samples: Any, weights: Any) -> FixedPoint:
+    def greatest(x: Any) -> float:
+        magnitudes = abs(x)
+        finite = magnitudes[magnitudes <= np.finfo(x.dtype).max]  # the others are faults, and found where they are
+        return float(finite.max()) if finite.size else 0.0
+
+    return fixed_point(max(len(samples), 1), greatest(samples), None if weights is None else greatest(weights))
+
+
+def smooth(sums: Any, counts: Any, codebook: Any, grid: Grid, sigma: float, kernel: str = "gaussian") -> Any:
+    """The codebook after one epoch of batch learning.
+
+    Parameters
+    ----------
+    sums : (M, d) float64 array
+    counts : (M,) or (M, d) float64 array
+        From `unit_sums`.
+    codebook : (M, d) array
+        Units that nothing reaches, where sum of h n is not positive, keep these weights; so does a single dimension.
+    grid : Grid
+    sigma : float
+        Reach of the neighbourhood, in units of the grid.
+    kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
+        See `gpuops.som.grid.neighbourhood`.
+
+    Returns
+    -------
+    (M, d) array in the dtype of `codebook`
+    """
+    check_neighbourhood(kernel, sigma)
+    if sums.shape != codebook.shape or len(codebook) != grid.units:
+        raise ValueError(
+            f"sums has shape {sums.shape} and codebook {codebook.shape}; the grid has {grid.units} units, one row each"
+        )
+    if counts.shape not in (sums.shape, sums.shape[:1]):
+        raise ValueError(f"counts has shape {counts.shape}; with sums {sums.shape} pass that, or one for each unit")
+    both = _library(sums).concatenate([sums, counts.reshape(len(counts), -1)], axis=1)
+    half = update_cuda if is_cupy(sums) else update_numba
+    return half.means(spread(both, grid, sigma, kernel), codebook, _LEAST_DENOMINATOR)
+
+
+def spread(values: Any, grid: Grid, sigma: float, kernel: str) -> Any:
+    """sum over j of h_ij values_j, (M, c) float64: every sum in the same order of j, whatever the device."""
+    mix = update_cuda.mix if is_cupy(values) else update_numba.mix
+    by_row = values.astype(np.float64, copy=False).reshape(grid.rows, grid.columns, -1)
+    if grid.hexagonal and kernel in ("bubble", "linear"):
+        result = _spread_by_row_distance(mix, by_row, grid, sigma, kernel)
+    elif grid.hexagonal and grid.rows > 1:
+        result = _zeros_like(by_row)
+        for f, g in separable(kernel, sigma):
+            _add_hexagonal(mix, by_row, grid, f, g, result)
+    else:
+        result = None
+        for f, g in separable(kernel, sigma):
+            along = mix(f(grid.column_offsets(0) / 2), by_row)
+            result = mix(g(grid.row_offsets() * grid.row_height), along.reshape(1, grid.rows, -1), result)
+    return result.reshape(grid.units, -1)
+
+
+def _add_hexagonal(mix: Any, values: Any, grid: Grid, f: Any, g: Any, result: Any) -> None:
+    """result += sum over j of f(x) g(y) values_j: along rows, then across; even and odd rows get different sums."""
+    down = g(grid.row_offsets() * grid.row_height)
+    for parity in 0, 1:
+        along = _zeros_like(values)
+        for other in 0, 1:
+            x = grid.column_offsets(parity - other) / 2
+            along[other::2] = mix(f(x), values[other::2])
+        target = result[parity::2].reshape(1, -1, along[0].size)
+        mixed = mix(down[parity::2], along.reshape(1, grid.rows, -1), target)
+        result[parity::2] = mixed.reshape(result[parity::2].shape)
+
+
+def _spread_by_row_distance(mix: Any, values: Any, grid: Grid, sigma: float, kernel: str) -> Any:
+    """All rows that lie equally far from each other at a time; rows beyond the reach are left out."""
+    result = _zeros_like(values)
+    offsets = grid.row_offsets()
+    for offset in np.unique(offsets).tolist():
+        y = offset * grid.row_height
+        if abs(y) >= sigma:
+            continue
+        for parity in 0, 1:
+            to_rows, from_rows = np.nonzero(offsets == offset)
+            chosen = to_rows % 2 == parity
+            to_rows, from_rows = to_rows[chosen], from_rows[chosen]
+            if not len(to_rows):
+                continue
+            x = grid.column_offsets(int(parity - from_rows[0] % 2)) / 2
+            to_rows, from_rows = _beside(values, to_rows), _beside(values, from_rows)
+            h = neighbourhood(kernel, x, y, sigma, hexagonal=True)
+            result[to_rows] = mix(h, values[from_rows], result[to_rows])
+    return result
+
+
+def train_online(
+    codebook: np.ndarray,
+    samples: np.ndarray,
+    order: Any,
+    grid: Grid,
+    sigmas: Any,
+    rates: Any,
+    kernel: str = "gaussian",
+    metric: str = "euclidean",
+    missing: bool = False,
+) -> np.ndarray:
+    """The codebook after one step of learning for each entry of `order`.
+
+    Parameters
+    ----------
+    codebook : (M, d) NumPy array
+    samples : (N, d) NumPy array
+        Every step waits for the one before, and has M x d differences to do: a processor's work, not a GPU's.
+    order : (T,) integers
+        Rows of `samples`.
+    grid : Grid
+    sigmas, rates : (T,) floats, or a float
+        Reach of the neighbourhood and rate of learning at each step.
+    kernel, metric, missing
+        As for `smooth` and `best_matching_units`.
+
+    Returns
+    -------
+    (M, d) array in the dtype of `codebook`; the work is done in float64.
+    """
+    for name, array in ("codebook", codebook), ("samples", samples):
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"{name} is not a NumPy array; online training runs on the CPU: use cupy.asnumpy")
+    if codebook.ndim != 2 or len(codebook) != grid.units or samples.ndim != 2 or samples.shape[1] != codebook.shape[1]:
+        raise ValueError(
+            f"codebook has shape {codebook.shape} and samples {samples.shape}; the grid has {grid.units} units, "
+            "one row each, and samples have the dimensions of units"
+        )
+    order = np.asarray(order, np.int64)
+    sigmas, rates = (np.broadcast_to(np.asarray(x, np.float64), order.shape) for x in (sigmas, rates))
+    if order.size and not (order.min() >= 0 and order.max() < len(samples)):
+        raise ValueError(f"order names rows that samples, with {len(samples)}, do not have")
+    for sigma in (sigmas.min(), sigmas.max()) if sigmas.size else ():
+        check_neighbourhood(kernel, float(sigma))
+    if metric not in METRICS:
+        raise ValueError(f"metric is {metric!r}; pass one of {', '.join(map(repr, METRICS))}")
+    if not (missing or np.isfinite(samples).all()):
+        raise ValueError(
+            "samples have values that are not finite; pass missing=True where NaN stands for a missing one"
+        )
+    return update_numba.learn(
+        codebook, samples, order, grid, sigmas, rates, NEIGHBOURHOODS.index(kernel), METRICS[metric]
+    )
+
+
+def _library(values: Any) -> Any:
+    if is_cupy(values):
+        import cupy
+
+        return cupy
+    return np
+
+
+def _beside(values: Any, indices: np.ndarray) -> Any:
+    """Indices on the device of the values."""
+    return _library(values).asarray(indices)
+
+
+def _zeros_like(values: Any) -> Any:
+    zeros = values.copy()
+    zeros[...] = 0
+    return zeros

@@ -1,0 +1,338 @@
+"""Shortest paths from given sources, over a graph that `search_graph` laid out.
+
+    graph = search_graph(indptr, indices, weights)
+    distances = shortest_distances(graph, [source])
+    predecessors = shortest_path_tree(graph, distances, [source])
+
+The distance of v is the least, over all paths to v, of their lengths summed and rounded arc by arc from the source on.
+Rounded sums are monotone, so relaxing arcs in any order until none improves anything arrives there: NumPy and CuPy
+return the same bits, and so does a graph cut into pieces (`improve_distances`).
+
+Paths may begin at a vertex that is closed (``through`` False), but none leads through it. So a closed source passes on
+the distance at which paths begin there, also where it is itself nearer from another source.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gpuops.arrays import is_cupy
+from gpuops.errors import NegativeCycleError
+from gpuops.minplus.adjacency import like
+from gpuops.numbers import outside_infinity
+from gpuops.sssp import sssp_cuda, sssp_numba
+from gpuops.sssp.graph_layout import SearchGraph
+
+
+def shortest_distances(graph: SearchGraph, sources: Any, *, starts: Any = None, cutoff: float | None = None) -> Any:
+    """Shortest distances from the nearest of some sources.
+
+    Parameters
+    ----------
+    graph : SearchGraph
+        n vertices; NumPy or CuPy.
+    sources : sequence of int
+        One vertex or several that count as one. They may be closed.
+    starts : number or sequence of numbers, optional
+        The distance at which paths begin at each source; 0 if not given.
+    cutoff : float, optional
+        Vertices farther than this are unreachable. Weights must not be negative.
+
+    Returns
+    -------
+    (n,) array
+        Of the library and dtype of `graph`, in the numbering of the graph that was laid out; unreachable is +inf, or
+        2^31 - 1 for int32.
+
+    Raises
+    ------
+    NegativeCycleError
+        A negative cycle can be reached from the sources; with its vertices in travel order, and its weight.
+    OverflowError
+        An int32 distance would reach 2^31 - 1.
+    ValueError
+        A source is no vertex, a start is not finite, or there is a cutoff and a negative weight.
+    """
+    vertices = _vertices(graph, sources)
+    begins = _starts(graph, vertices, starts)
+    limit = _limit(graph, cutoff)
+    internal = graph.rank[like(graph.rank, vertices)]
+    distances = _unreached(graph, (graph.n,))
+    distances[internal] = like(distances, begins)
+    _improve(graph, distances, None, limit)
+    distances = distances[graph.rank]
+    if graph.negative:
+        _refuse_cycles_through_closed(graph, distances, vertices, begins)
+    if limit is not None:
+        distances[distances > limit] = outside_infinity(graph.dtype)
+    return distances
+
+
+def improve_distances(graph: SearchGraph, distances: Any, pending: Any = None) -> int:
+    """Relax arcs until none out of an open vertex improves its head: the core of a search, in place.
+
+    Everything here is in the *internal* numbering, ``x[graph.order]`` of an array x in the original one.
+
+    Parameters
+    ----------
+    graph : SearchGraph
+    distances : (n,) array
+        Upper bounds, of the graph's dtype and contiguous; unreachable is +inf, or 2^31 - 1 for int32. Changed in place.
+    pending : (n,) array of bool, optional
+        The vertices whose arcs are to be relaxed, for where all others are known to improve nothing; None: all. A
+        closed vertex never passes anything on here: for paths that begin there, offer its heads their distances.
+
+    Returns
+    -------
+    int
+        Number of rounds.
+
+    Raises
+    ------
+    NegativeCycleError
+        With vertices in the original numbering.
+    OverflowError
+        An int32 distance would reach 2^31 - 1.
+    """
+    _check_row(graph, "distances", distances, graph.dtype)
+    if not distances.flags.c_contiguous:
+        raise ValueError("distances are changed in place and must be contiguous; pass a copy that is")
+    if pending is not None:
+        _check_row(graph, "pending", pending, np.dtype(bool))
+    if graph.through is not None:
+        reached = distances != outside_infinity(graph.dtype)
+        pending = graph.through & (reached if pending is None else pending)
+    return _improve(graph, distances, pending, None)
+
+
+def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, starts: Any = None) -> Any:
+    """A predecessor for each vertex, on a shortest path from the sources.
+
+    An arc (u, v) is tight if d(u) and its weight, added in the dtype, make d(v), to the bit. Tight arcs from nearer
+    vertices cannot form cycles, and one of them is found in a single pass. Where there is none, since weights are zero
+    or too small to show in a sum, or where weights are negative and nearer proves nothing, a search by rounds over
+    tight arcs takes vertices in the order in which they can be reached.
+
+    Parameters
+    ----------
+    graph : SearchGraph
+    distances : (n,) array
+        As `shortest_distances` or `batched_shortest_distances` returns them, perhaps cut.
+    sources : sequence of int
+        None of them need be reached.
+    starts : number or sequence of numbers, optional
+        As for the distances. A source that is nearer than that has a predecessor. If not given, no source has one:
+        paths begin there at the distances they have.
+
+    Returns
+    -------
+    (n,) array of int32
+        In the original numbering; -1 at sources and where nothing leads. Always a forest whose roots are sources; only
+        a closed source with a predecessor (see `starts`) may precede others and not be the beginning of their forest.
+    """
+    vertices = _vertices(graph, sources)
+    _check_row(graph, "distances", distances, graph.dtype)
+    sources = like(graph.rank, vertices)
+    if starts is None:
+        begins = distances[sources]
+    else:
+        begins = like(distances, _starts(graph, vertices, starts))
+    internal, places = distances[graph.order], graph.rank[sources]
+    roots = _falses(graph)
+    roots[places[internal[places] == begins]] = True
+    roots &= internal != outside_infinity(graph.dtype)
+    if not graph.negative and bool((internal < 0).any()):
+        graph = replace(graph, negative=True)  # distances of either sign: nearer proves nothing to a half
+    first = [(head, tail) for head, tail in _first_arcs(graph, internal, places, begins) if not bool(roots[head])]
+    for head, _ in first:
+        roots[head] |= graph.through[head]
+    predecessors = _half(graph).tree(graph, internal, roots)
+    for head, tail in first:
+        if int(predecessors[head]) < 0:
+            predecessors[head] = tail
+    original = graph.order[predecessors]  # of -1 too, which is put right
+    original[predecessors < 0] = -1
+    return original[graph.rank]
+
+
+def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
+    """Shortest distances from each of many sources, searches that share the reads of arcs.
+
+    Parameters
+    ----------
+    graph : SearchGraph
+        n vertices. With negative weights the searches run one after the other.
+    sources : sequence of S int
+
+    Returns
+    -------
+    (S, n) array
+        As `shortest_distances` would return them, a row for each source.
+
+    Raises
+    ------
+    NegativeCycleError, OverflowError, ValueError
+        As `shortest_distances`.
+    """
+    vertices = _vertices(graph, sources)
+    result = _unreached(graph, (len(vertices), graph.n))
+    if graph.negative:
+        for row, source in zip(result, vertices.tolist(), strict=True):
+            row[...] = shortest_distances(graph, [source])
+        return result
+    columns = _unreached(graph, (graph.n, len(vertices)))
+    lanes = like(graph.rank, np.arange(len(vertices)))
+    columns[graph.rank[like(graph.rank, vertices)], lanes] = 0
+    _half(graph).batched(graph, columns)
+    step = graph.n if is_cupy(columns) else 1024  # so that a CPU turns rows into columns within its caches
+    for start in range(0, graph.n, max(step, 1)):
+        tile = slice(start, start + step)
+        result[:, tile] = columns[graph.rank[tile]].T
+    return result
+
+
+# --- Arguments --------------------------------------------------------------------------------------------------------
+
+
+def _vertices(graph: SearchGraph, sources: Any) -> np.ndarray:
+    vertices = np.asarray(sources.get() if is_cupy(sources) else sources)
+    if vertices.size == 0:
+        vertices = vertices.astype(np.int64)
+    vertices = np.atleast_1d(vertices)
+    if vertices.ndim != 1 or vertices.dtype.kind not in "iu":
+        raise ValueError(f"sources are {vertices.dtype} of shape {vertices.shape}; pass a sequence of vertices")
+    wrong = vertices[(vertices < 0) | (vertices >= graph.n)]
+    if wrong.size:
+        raise ValueError(f"source {wrong[0]} is no vertex; they are 0 to {graph.n - 1}")
+    return vertices.astype(np.int64)
+
+
+def _starts(graph: SearchGraph, vertices: np.ndarray, starts: Any) -> np.ndarray:
+    """The distance at which paths begin at each source, the least where one is named twice."""
+    values = np.asarray(0 if starts is None else starts.get() if is_cupy(starts) else starts)
+    if values.ndim and values.shape != vertices.shape:
+        raise ValueError(f"there are {len(vertices)} sources and starts of shape {values.shape}; give each one")
+    values = np.broadcast_to(values, vertices.shape)
+    if values.size and not (np.isfinite(values).all() and np.abs(values).max() < np.float64(_largest(graph.dtype))):
+        raise ValueError(f"starts must be finite {graph.dtype} numbers")
+    begins = values.astype(graph.dtype) + graph.dtype.type(0)  # +0.0 for -0.0
+    if graph.dtype.kind != "f" and not np.array_equal(begins, values):
+        raise ValueError("starts have fractions, which int32 distances cannot have")
+    order = np.argsort(begins, kind="stable")
+    _, first, same = np.unique(vertices[order], return_index=True, return_inverse=True)
+    least = np.empty_like(begins)
+    least[order] = begins[order][first][same]
+    return least
+
+
+def _largest(dtype: np.dtype) -> float:
+    return float(np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max)
+
+
+def _limit(graph: SearchGraph, cutoff: float | None) -> Any:
+    """The farthest distance that counts, in the dtype of the distances."""
+    if cutoff is None:
+        return None
+    if graph.negative:
+        raise ValueError("with negative weights a path may leave the cutoff and come back; search without one")
+    if math.isnan(cutoff):
+        raise ValueError("the cutoff is NaN; give a distance")
+    if graph.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return graph.dtype.type(cutoff)
+    limits = np.iinfo(graph.dtype)
+    return graph.dtype.type(math.floor(min(max(cutoff, limits.min), limits.max - 1)))
+
+
+def _check_row(graph: SearchGraph, name: str, row: Any, dtype: np.dtype) -> None:
+    if type(row) is not type(graph.weights):
+        raise TypeError(f"{name} are a {type(row).__name__}, the graph's arrays {type(graph.weights).__name__}")
+    if row.dtype != dtype or row.shape != (graph.n,):
+        raise ValueError(f"{name} are {row.dtype} of shape {row.shape}; the graph asks for {dtype} of ({graph.n},)")
+
+
+def _unreached(graph: SearchGraph, shape: tuple[int, ...]) -> Any:
+    result = _empty(graph, shape, graph.dtype)
+    result[...] = outside_infinity(graph.dtype)
+    return result
+
+
+def _falses(graph: SearchGraph) -> Any:
+    result = _empty(graph, (graph.n,), np.dtype(bool))
+    result[...] = False
+    return result
+
+
+def _empty(graph: SearchGraph, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    if not is_cupy(graph.weights):
+        return np.empty(shape, dtype)
+    import cupy
+
+    with graph.weights.device:
+        return cupy.empty(shape, dtype)
+
+
+# --- Searches ---------------------------------------------------------------------------------------------------------
+
+
+def _half(graph: SearchGraph) -> Any:
+    return sssp_cuda if is_cupy(graph.weights) else sssp_numba
+
+
+def _improve(graph: SearchGraph, distances: Any, pending: Any, limit: Any) -> int:
+    half = _half(graph)
+    signed = graph.negative or bool((distances < 0).any())
+    try:
+        if signed:
+            return half.bellman_ford(graph, distances, pending)
+        if limit is not None and half is sssp_numba:
+            return half.improve(graph, distances, pending, limit)  # need not go on beyond it
+        return half.improve(graph, distances, pending)
+    except NegativeCycleError as error:
+        vertices = [int(graph.order[v]) for v in error.vertices]
+        raise NegativeCycleError(str(error), vertices, error.weight) from None
+
+
+def _first_arcs(graph: SearchGraph, distances: Any, places: Any, begins: Any) -> list[tuple[int, int]]:
+    """Tight arcs (head, tail) that only the start of a closed source makes tight, not its distance; internal numbers.
+
+    There are none unless a closed source is nearer than paths begin there.
+    """
+    if graph.through is None:
+        return []
+    found: dict[int, int] = {}
+    displaced = ~graph.through[places] & (distances[places] < begins)
+    wide = np.int64 if graph.dtype.kind == "i" else graph.dtype
+    for place, start in zip(places[displaced].tolist(), begins[displaced], strict=True):
+        row = slice(int(graph.indptr[place]), int(graph.indptr[place + 1]))
+        heads = graph.indices[row]
+        tight = graph.weights[row].astype(wide) + start == distances[heads]
+        for head in heads[tight & (distances[heads] != outside_infinity(graph.dtype))].tolist():
+            found.setdefault(head, place)
+    return list(found.items())
+
+
+def _refuse_cycles_through_closed(graph: SearchGraph, distances: Any, sources: np.ndarray, begins: np.ndarray) -> None:
+    """Raise NegativeCycleError if a path from a closed source comes back to it at less than its start.
+
+    No path goes around twice, but the way around is a negative cycle all the same.
+    """
+    if graph.through is None:
+        return
+    on_device = like(graph.rank, sources)
+    displaced = (distances[on_device] < like(distances, begins)) & ~graph.through[graph.rank[on_device]]
+    if not bool(displaced.any()):
+        return
+    predecessors = shortest_path_tree(graph, distances, sources, starts=begins)
+    for source in sources[displaced.get() if is_cupy(displaced) else displaced].tolist():
+        way, seen = [source], {source}
+        while (before := int(predecessors[way[-1]])) >= 0 and before not in seen:
+            way.append(before)
+            seen.add(before)
+        if before == source:
+            weight = distances[source].item() - begins[sources == source][0].item()
+            raise NegativeCycleError(f"negative cycle of {len(way)} vertices and weight {weight:g}", way[::-1], weight)

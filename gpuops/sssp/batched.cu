@@ -1,0 +1,476 @@
+// Up to 32 separate shortest path searches at once, in place: a lane of a warp for each. An arc is read once for all of
+// them, and the distances of its head are neighbours in memory.
+//
+// Searches share an arc only if they come by it at about the same time, but one that begins far from the thick of the
+// graph is late everywhere. So each search has a clock of its own: it shows 0 at the distance at which the search
+// reaches the hub, the vertex of most arcs (where there is no hub, at the start). By that clock it goes as search.cu
+// does:
+//
+//   open     the queue: vertices that came nearer in some search, or hold back arcs, and are due before `high`.
+//   relax    for each of the queue the arcs that are due before `high` in one of the searches that wait for them, in
+//   all
+//            of these searches; the rest is held back. A vertex far before the hub holds back nothing.
+//   pull     where that reads fewer arcs than are held back: every vertex takes the minimum over its arcs as far as
+//            their weights, beyond the least distance of the search at which a vertex waits, can improve it in some
+//            search. Then only what the pull itself improved has arcs to relax.
+//
+// Clocks, windows and pulls say what is done first. Whatever they say, the end is the same: no vertex has arcs to
+// relax.
+//
+// A launch is cooperative, of BLOCKS blocks of THREADS threads for every multiprocessor. Macros: as search.cu; MARGIN,
+// what is far before the hub, in widths of the first window.
+
+#include "search.cuh"
+
+using Key = decltype(Value(0) + 0.0f);  // a time by the clock of a search
+
+constexpr int IN_FLIGHT = 8;                  // heads or tails whose distances a warp waits for at a time
+constexpr int SIP = PIECE < 64 ? PIECE : 64;  // arcs of a long row that are pulled before the rest is cut into pieces
+constexpr int WORTHWHILE = 16;                // a pull is thought of when one in so many arcs is held back
+
+struct Batch {
+    const long long* __restrict__ indptr;
+    const int* __restrict__ indices;
+    const Value* __restrict__ weights;
+    const long long* __restrict__ in_indptr;
+    const int* __restrict__ in_indices;
+    const Value* __restrict__ in_weights;
+    const bool* __restrict__ through;
+    bool has_through;
+    int active, lanes;
+    long long stride;
+    Word* distances;
+    unsigned* fresh;  // searches in which the vertex came nearer since its arcs were last relaxed
+    unsigned* held;   // searches for which it holds back the arcs from the cursor on
+    int* cursor;      // of a closed vertex: the searches that begin there
+    Key* next;        // when the arc at the cursor is due
+    int* queued;      // step in which the vertex was last queued
+    Control* control;
+
+    __device__ bool passes(int vertex) const { return !has_through || through[vertex]; }
+    __device__ Word* row(int vertex) const { return distances + vertex * stride + threadIdx.x % 32; }
+    __device__ Word known(int vertex, bool wanted = true) const {
+        return wanted && threadIdx.x % 32 < lanes ? __ldcg(row(vertex)) : UNREACHABLE;
+    }
+};
+
+__device__ inline Key forever() {
+    return (Key)__int_as_float(0x7f800000);
+}
+
+__device__ inline Key least_of_warp(Key key) {
+    for (int lanes = 16; lanes; lanes /= 2) key = min(key, __shfl_xor_sync(ALL_LANES, key, lanes));
+    return key;
+}
+
+// Keys as integers in the same order; the way back is the same.
+__device__ inline long long ordered(long long bits) {
+    return bits ^ (bits >> 63 & 0x7fffffffffffffff);
+}
+
+// Calls visit(v, distances of first + v) for the bits v of `which`, in all lanes.
+template <class Visit>
+__device__ inline void for_rows(const Batch& batch, int first, unsigned which, Visit visit) {
+    constexpr int AT_A_TIME = 4;
+    while (which) {
+        int v[AT_A_TIME];
+        Word distance[AT_A_TIME];
+#pragma unroll
+        for (int r = 0; r < AT_A_TIME; ++r) {
+            v[r] = __ffs(which) - 1;
+            distance[r] = v[r] < 0 ? UNREACHABLE : batch.known(first + v[r]);
+            which &= which - 1;
+        }
+#pragma unroll
+        for (int r = 0; r < AT_A_TIME; ++r) {
+            if (v[r] >= 0) visit(v[r], distance[r]);
+        }
+    }
+}
+
+// The least word that any warp has for a lane; all threads of the block call.
+__device__ inline void lower(Word* all, Word (&shared)[32], Word mine) {
+    const int lane = threadIdx.x % 32;
+    if (threadIdx.x < 32) shared[lane] = UNREACHABLE;
+    __syncthreads();
+    atomicMin(&shared[lane], mine);
+    __syncthreads();
+    if (threadIdx.x < 32 && shared[lane] < UNREACHABLE) atomicMin(all + lane, shared[lane]);
+}
+
+// Relaxes the arcs from `first` on, of a vertex at `distance`, that are due before `high`: a weight after `earliest`.
+// Returns how many; they are the first ones. With `collects`, the heads that came nearer before `high` are queued.
+__device__ inline int push(const Batch& batch, Grid& grid, Stage& queue, Word distance, Key earliest, Key hub, Key high,
+                           bool collects, long long first, int length) {
+    const int lane = threadIdx.x % 32;
+    const bool reached = distance < UNREACHABLE;
+    int done = 0, count = 32;
+    for (; count == 32 && done < length; done += count) {
+        const bool there = done + lane < length;
+        const int head = there ? batch.indices[first + done + lane] : 0;
+        const Value weight = there ? batch.weights[first + done + lane] : Value(0);
+        count = __popc(__ballot_sync(ALL_LANES, there && earliest + (Key)weight < high));
+        unsigned nearer = 0;
+        bool soon = false;
+        for (int arc = 0; arc < count; arc += IN_FLIGHT) {
+            Word known[IN_FLIGHT], candidate[IN_FLIGHT];
+            Word* at[IN_FLIGHT];
+#pragma unroll
+            for (int a = 0; a < IN_FLIGHT; ++a) {
+                const bool live = reached && arc + a < count;
+                at[a] = batch.row(__shfl_sync(ALL_LANES, head, arc + a));
+                const Value w = __shfl_sync(ALL_LANES, weight, arc + a);
+                if (live && !DISTANCE::fits(value(distance), w)) note_overflow(batch.control, 1);
+                candidate[a] = live ? word(sum(value(distance), w)) : UNREACHABLE;
+                known[a] = live ? __ldcg(at[a]) : LOWEST;
+            }
+#pragma unroll
+            for (int a = 0; a < IN_FLIGHT; ++a) {
+                const bool improves = candidate[a] < known[a] && candidate[a] < atomicMin(at[a], candidate[a]);
+                const unsigned improved = __ballot_sync(ALL_LANES, improves);
+                if (improved) {
+                    const bool in_time = __any_sync(ALL_LANES, improves && (Key)value(candidate[a]) - hub < high);
+                    if (lane == arc + a) {
+                        nearer = improved;
+                        soon = in_time;
+                    }
+                }
+            }
+        }
+        bool queues = false;
+        if (nearer && head < batch.active && batch.passes(head)) {
+            atomicOr(batch.fresh + head, nearer);
+            queues = collects && soon && atomicExch(batch.queued + head, grid.step) != grid.step;
+        }
+        queue.append(queues, head);
+    }
+    return done;
+}
+
+// Relaxes the arcs of a vertex that are due before `high`. Of `sources`, which are closed, all; they collect nothing.
+__device__ inline void relax(const Batch& batch, Grid& grid, Stage& queue, Piece* pieces, int vertex, Key hub, Key high,
+                             Key margin, bool sources, long long& touched) {
+    const int lane = threadIdx.x % 32;
+    // What came nearer is read before the distances, and stored after them.
+    unsigned fresh = 0;
+    if (lane == 0) fresh = atomicExch(batch.fresh + vertex, 0u);
+    fresh = __shfl_sync(ALL_LANES, fresh, 0);
+    const unsigned waiting = fresh | __ldcg(batch.held + vertex);
+    if (!waiting) return;
+    const long long begin = batch.indptr[vertex];
+    const int degree = (int)(batch.indptr[vertex + 1] - begin);
+    const Word distance = batch.known(vertex, waiting >> lane & 1);
+    Key earliest = least_of_warp(distance < UNREACHABLE ? (Key)value(distance) - hub : forever());
+    if (sources || earliest < -margin) earliest = -forever();
+    int place = fresh ? 0 : __ldcg(batch.cursor + vertex);
+    const int whole = sources ? degree : min(degree - place, PIECE);
+    const int done = push(batch, grid, queue, distance, earliest, hub, high, !sources, begin + place, whole);
+    if (lane == 0) touched += done;
+    place += done;
+    if (done == whole && place < degree) {
+        int end = degree;
+        for (int low = place; low < end;) {
+            const int middle = low + (end - low) / 2;
+            if (earliest + (Key)batch.weights[begin + middle] < high) {
+                low = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        if (lane == 0 && end > place) cut(grid, pieces, vertex, (Word)waiting, place, end - place);
+        place = end;
+    }
+    if (lane == 0 && !sources) {
+        __stcg(batch.held + vertex, place < degree ? waiting : 0u);
+        __stcg(batch.cursor + vertex, place);
+        __stcg(batch.next + vertex, place < degree ? earliest + (Key)batch.weights[begin + place] : forever());
+    }
+}
+
+// Takes the minimum over the arcs of `vertex` from `place` on that can improve `distance`, which it returns.
+__device__ inline Word pull(const Batch& batch, Word distance, Word floor, long long first, int length,
+                            long long& touched) {
+    const int lane = threadIdx.x % 32;
+    for (int base = 0; base < length; base += 32) {
+        const int count = min(32, length - base);
+        const bool there = lane < count;
+        const int tail = there ? batch.in_indices[first + base + lane] : 0;
+        const Value weight = there ? batch.in_weights[first + base + lane] : Value(0);
+        const unsigned pushing = __ballot_sync(ALL_LANES, there && batch.passes(tail));
+        for (int arc = 0; arc < count; arc += IN_FLIGHT) {
+            // The lightest of these arcs can improve less than any other.
+            const Value least = __shfl_sync(ALL_LANES, weight, arc);
+            const bool waits = floor < UNREACHABLE;
+            if (waits && !DISTANCE::fits(value(floor), least)) note_overflow(batch.control, 1);
+            if (!__any_sync(ALL_LANES, waits && word(sum(value(floor), least)) < distance)) return distance;
+            if (lane == 0) touched += min(IN_FLIGHT, count - arc);
+            Word known[IN_FLIGHT];
+#pragma unroll
+            for (int a = 0; a < IN_FLIGHT; ++a) {
+                known[a] = batch.known(__shfl_sync(ALL_LANES, tail, arc + a), pushing >> (arc + a) & 1);
+            }
+#pragma unroll
+            for (int a = 0; a < IN_FLIGHT; ++a) {
+                const Value w = __shfl_sync(ALL_LANES, weight, arc + a);
+                const bool reached = known[a] < UNREACHABLE;
+                if (reached && !DISTANCE::fits(value(known[a]), w)) note_overflow(batch.control, 1);
+                if (reached) distance = min(distance, word(sum(value(known[a]), w)));
+            }
+        }
+    }
+    return distance;
+}
+
+// distances (n, stride), of which the first `lanes` columns from the pointer on are 1 to 32 separate searches; fresh,
+// held, cursor, queued, next (n); queues (2, n), pieces (2, piece_capacity); lows (2, 32), UNREACHABLE. hub_distances
+// (n), if there are any, from the vertices to the hub. has_in: may pull.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    search_batch(const long long* __restrict__ indptr, const int* __restrict__ indices,
+                 const Value* __restrict__ weights, const long long* __restrict__ in_indptr,
+                 const int* __restrict__ in_indices, const Value* __restrict__ in_weights,
+                 const bool* __restrict__ through, const Word* __restrict__ hub_distances, int has_in, int has_through,
+                 int has_hub, int n, int active, int entered, Word* distances, long long stride, int lanes,
+                 unsigned* fresh, unsigned* held, int* cursor, int* queued, Key* next, int* queues, Piece* pieces,
+                 long long piece_capacity, Word* lows, Control* control, double width) {
+    __shared__ int staged[WARPS][64];
+    __shared__ Word block_lows[32];
+    __shared__ Tally tallies[2];
+    const Batch batch{indptr,           indices, weights, in_indptr, in_indices, in_weights, through,
+                      has_through != 0, active,  lanes,   stride,    distances,  fresh,      held,
+                      cursor,           next,    queued,  control};
+    Grid grid{control, tallies[0], tallies[1]};
+    const int lane = threadIdx.x % 32, stride_of_grid = Grid::warps() * 32;
+    Word* const floors = lows + 32;
+    const auto queue_of = [&](int step) { return queues + (step % 2 ? (long long)n : 0); };
+    const auto pieces_of = [&](int step) { return pieces + (step % 2 ? piece_capacity : 0); };
+    const auto stage = [&] { return Stage{staged[threadIdx.x / 32], queue_of(grid.step), &grid.tally().queued, n}; };
+    const auto after = [&](Key time) {  // a window later
+        Key end = time + (Key)width;
+        for (; time < forever() && !(end > time); end = time + (Key)width) width *= 2;
+        return end;
+    };
+    const Key margin = (Key)(width * MARGIN);
+    long long rounds = 0, windows = 0, pulls = 0, touched = 0, total = 0;
+    const auto barrier = [&] {
+        Grid::count(grid.local.touched, touched);
+        touched = 0;
+        grid.barrier();
+        total += grid.last.touched;
+    };
+    grid.start();
+
+    // Closed sources are queued.
+    {
+        Stage queue = stage();
+        Word earliest = UNREACHABLE;
+        for (long long first = (long long)Grid::warp() * 32; first < active; first += stride_of_grid) {
+            const int size = (int)min(32ll, active - first), vertex = (int)first + lane;
+            unsigned begins = 0;
+            for_rows(batch, (int)first, ALL_LANES >> (32 - size), [&](int v, Word distance) {
+                const unsigned reached = __ballot_sync(ALL_LANES, distance < UNREACHABLE);
+                if (lane == v) begins = reached;
+                if (has_hub && distance < UNREACHABLE) {
+                    earliest = min(earliest, word(sum(value(distance), value(hub_distances[first + v]))));
+                }
+            });
+            bool closed_source = false;
+            if (lane < size) {
+                closed_source = begins && !batch.passes(vertex);
+                __stcg(fresh + vertex, begins);
+                __stcg(held + vertex, 0u);
+                __stcg(cursor + vertex, (int)begins);
+                __stcg(next + vertex, forever());
+                __stcg(queued + vertex, 0);
+            }
+            queue.append(closed_source, vertex);
+        }
+        queue.flush();
+        lower(lows, block_lows, earliest);
+    }
+    barrier();
+    const Word clock = __ldcg(lows + lane);
+    const Key hub = clock < UNREACHABLE ? (Key)value(clock) : Key(0);
+    if (grid.last.queued) {
+        const int* list = queue_of(grid.step - 1);
+        Stage queue = stage();
+        grid.share(grid.last.queued, 1, &grid.tally().taken, [&](long long i) {
+            relax(batch, grid, queue, nullptr, __ldcg(list + i), hub, forever(), margin, true, touched);
+        });
+        barrier();
+        ++rounds;
+    }
+
+    Key high = -forever();
+    while (true) {
+        {
+            Stage queue = stage();
+            if (blockIdx.x == 0 && threadIdx.x < 32) __stcg(floors + lane, UNREACHABLE);
+            long long due = NEVER, held_back = 0;
+            for (long long first = (long long)Grid::warp() * 32; first < active; first += stride_of_grid) {
+                const int vertex = (int)first + lane;
+                const bool there = vertex < active;
+                const unsigned nearer = there ? __ldcg(fresh + vertex) : 0u;
+                Key from = there ? __ldcg(next + vertex) : forever();
+                if (from < forever() || nearer) {
+                    held_back += indptr[vertex + 1] - indptr[vertex] - (nearer ? 0 : __ldcg(cursor + vertex));
+                }
+                for_rows(batch, (int)first, __ballot_sync(ALL_LANES, nearer != 0), [&](int v, Word distance) {
+                    const bool mine = __shfl_sync(ALL_LANES, nearer, v) >> lane & 1;
+                    const Key time = least_of_warp(mine ? (Key)value(distance) - hub : forever());
+                    if (lane == v) from = min(from, time);
+                });
+                if (from >= high && from < forever()) due = min(due, ordered(__double_as_longlong((double)from)));
+                queue.append(from < high, vertex);
+            }
+            queue.flush();
+            Grid::earliest(grid.local.due, due);
+            Grid::count(grid.local.held, held_back);
+        }
+        barrier();
+        const int* list = queue_of(grid.step - 1);
+        int size = grid.last.queued, piece_count = 0;
+        if (!size) {
+            if (grid.last.due == NEVER) break;
+            // What comes before the hub is little: one window.
+            high = max(after((Key)__longlong_as_double(ordered(grid.last.due))), Key(0));
+            continue;
+        }
+        const long long held_back = grid.last.held, arcs = indptr[n];
+        if (has_in && windows && held_back * WORTHWHILE > arcs) {
+            // Two steps and no queue in between: the list of the queue stays as it is.
+            Word least = UNREACHABLE;
+            for (long long first = (long long)Grid::warp() * 32; first < active; first += stride_of_grid) {
+                const int vertex = (int)first + lane;
+                const unsigned waiting = vertex < active ? __ldcg(fresh + vertex) | __ldcg(held + vertex) : 0u;
+                for_rows(batch, (int)first, __ballot_sync(ALL_LANES, waiting != 0), [&](int v, Word distance) {
+                    if (__shfl_sync(ALL_LANES, waiting, v) >> lane & 1) least = min(least, distance);
+                });
+            }
+            lower(floors, block_lows, least);
+            barrier();
+            const Word floor = lane < lanes ? __ldcg(floors + lane) : UNREACHABLE;
+            long long price = 0;
+            for (long long first = (long long)Grid::warp() * 32; first < entered; first += stride_of_grid) {
+                const int there = (int)min(32ll, entered - first), vertex = (int)first + lane;
+                Key most = 0;
+                for_rows(batch, (int)first, ALL_LANES >> (32 - there), [&](int v, Word distance) {
+                    Key reach = floor >= distance         ? Key(0)
+                                : distance == UNREACHABLE ? forever()
+                                                          : (Key)value(distance) - (Key)value(floor);
+                    reach = -least_of_warp(-reach);
+                    if (lane == v) most = reach;
+                });
+                if (lane < there) {
+                    long long low = in_indptr[vertex], end = in_indptr[vertex + 1], begin = low;
+                    if (end > low && (Key)in_weights[end - 1] < most) low = end;
+                    while (low < end) {
+                        const long long middle = low + (end - low) / 2;
+                        if ((Key)in_weights[middle] < most) {
+                            low = middle + 1;
+                        } else {
+                            end = middle;
+                        }
+                    }
+                    price += end - begin;
+                }
+            }
+            Grid::count(grid.local.open, price);
+            barrier();
+            if ((double)grid.last.open * PULL < (double)held_back) {
+                grid.share(entered, 8, &grid.tally().taken, [&](long long first) {
+                    const int there = (int)min(8ll, entered - first), vertex = (int)first + lane;
+                    const long long begin = lane < there ? in_indptr[vertex] : 0;
+                    const int degree = lane < there ? (int)(in_indptr[vertex + 1] - begin) : 0;
+                    unsigned nearer = 0;
+                    for (int v = 0; v < there; ++v) {
+                        const Word known = lane < lanes ? batch.known((int)first + v) : LOWEST;
+                        const int length = __shfl_sync(ALL_LANES, degree, v), sip = length > PIECE ? SIP : length;
+                        const Word distance = pull(batch, known, floor, __shfl_sync(ALL_LANES, begin, v), sip, touched);
+                        const bool improves = distance < known;
+                        if (improves) __stcg(batch.row((int)first + v), distance);
+                        const unsigned improved = __ballot_sync(ALL_LANES, improves);
+                        if (lane == v) {
+                            nearer = improved;
+                            if (sip < length) cut(grid, pieces_of(grid.step), vertex, 0, sip, length - sip);
+                        }
+                    }
+                    if (lane < there && vertex < active) {
+                        __stcg(fresh + vertex, batch.passes(vertex) ? nearer : 0u);
+                        __stcg(held + vertex, 0u);
+                        __stcg(next + vertex, forever());
+                    }
+                });
+                barrier();
+                if (grid.last.pieces) {
+                    const Piece* cut_off = pieces_of(grid.step - 1);
+                    grid.share(grid.last.pieces, 1, &grid.tally().taken_pieces, [&](long long i) {
+                        const Piece piece = piece_at(cut_off, i);
+                        const Word known = lane < lanes ? batch.known(piece.vertex) : LOWEST;
+                        const Word distance =
+                            pull(batch, known, floor, in_indptr[piece.vertex] + piece.place, piece.length, touched);
+                        const bool improves =
+                            distance < known && distance < atomicMin(batch.row(piece.vertex), distance);
+                        const unsigned improved = __ballot_sync(ALL_LANES, improves);
+                        if (lane == 0 && improved && piece.vertex < active && batch.passes(piece.vertex)) {
+                            atomicOr(fresh + piece.vertex, improved);
+                        }
+                    });
+                    barrier();
+                }
+                ++pulls;
+                continue;
+            }
+        }
+        const long long rounds_before = rounds, before = total;
+        ++windows;
+        while (size || piece_count) {
+            const Piece* cut_off = pieces_of(grid.step - 1);
+            Stage queue = stage();
+            grid.share(piece_count, 1, &grid.tally().taken_pieces, [&](long long i) {
+                const Piece piece = piece_at(cut_off, i);
+                const Word distance = batch.known(piece.vertex, (unsigned)piece.key >> lane & 1);
+                push(batch, grid, queue, distance, -forever(), hub, high, true, indptr[piece.vertex] + piece.place,
+                     piece.length);
+                if (lane == 0) touched += piece.length;
+            });
+            grid.share(size, 1, &grid.tally().taken, [&](long long i) {
+                relax(batch, grid, queue, pieces_of(grid.step), __ldcg(list + i), hub, high, margin, false, touched);
+            });
+            queue.flush();
+            barrier();
+            ++rounds;
+            list = queue_of(grid.step - 1);
+            size = grid.last.queued;
+            piece_count = grid.last.pieces;
+        }
+        // Windows cost barriers where they are narrow, and arcs relaxed in vain where they are wide.
+        const long long read = total - before;
+        if (read < max(arcs / WIDEN, (rounds - rounds_before) * THIN)) {
+            width *= 2;
+        } else if (read > arcs) {
+            width /= 2;
+        }
+        high = after(high);
+    }
+
+    if (__ldcg(&control->overflow)) {
+        grid.share(active, 1, &grid.tally().taken, [&](long long vertex) {
+            const bool pushes = batch.passes((int)vertex) || __ldcg(cursor + vertex) >> lane & 1;
+            const Word distance = batch.known((int)vertex, pushes);
+            for (long long arc = indptr[vertex]; arc < indptr[vertex + 1] && distance < UNREACHABLE; ++arc) {
+                if (!DISTANCE::fits(value(distance), weights[arc]) && batch.known(indices[arc]) == UNREACHABLE) {
+                    note_overflow(control, 2);
+                }
+            }
+        });
+    }
+    grid.barrier();
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        control->rounds += rounds;
+        control->windows += windows;
+        control->pulls += pulls;
+        control->touched += total;
+        control->steps += grid.step;
+        control->finished = 1;
+    }
+}

@@ -1,0 +1,161 @@
+"""Many separate searches that share the reads of arcs, on a CPU: a lane for each, neighbours in memory.
+
+Each search opens windows by itself, a search to a thread, until it takes less to pull; where nothing is pulled, on
+grids and roads, that is all. Pulls are what takes time elsewhere, since every row that is not settled has to be
+fetched. So then all searches pull together: a row is read once, and what its arcs lead to is a row of distances, of
+which a few vector instructions take the minimum. The few vertices that still change in the end relax their arcs for
+all searches too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpuops._threads import for_all
+from gpuops.numbers import outside_infinity
+from gpuops.sssp.search_numba import Search, pull
+from gpuops.sssp.sources_numba import Begins, refuse_overflow
+
+_TILE = 1024  # vertices
+
+
+def batched(graph: Any, distances: np.ndarray) -> int:
+    """Improve many separate searches.
+
+    Parameters
+    ----------
+    graph : SearchGraph
+        In NumPy arrays, without negative weights.
+    distances : (n, k) array
+        A column for every search, the rows contiguous; changed in place. Each vertex that a search has reached relaxes
+        its arcs.
+
+    Returns
+    -------
+    int
+        Number of rounds.
+
+    Raises
+    ------
+    OverflowError
+        int32 distances that would reach 2^31 - 1.
+    """
+    k, infinity = distances.shape[1], outside_infinity(graph.dtype)
+    columns = np.empty((k, graph.n), graph.dtype)
+    transpose(distances, columns)
+    floors, lasts = np.full((2, k), infinity, graph.dtype)
+    rounds: list[int] = [0] * k
+    begins: list[Begins] = [(np.empty(0, np.int64), floors[:0])] * k
+
+    def begin(lane: int) -> None:
+        search = Search(graph, columns[lane])
+        pulls = search.push()
+        floors[lane] = search.floor
+        lasts[lane] = search.last if pulls else infinity  # all of it is final
+        rounds[lane], begins[lane] = search.rounds, search.begins
+
+    for_all(begin, range(k), 2**40)
+    transpose(columns, distances)
+    total = sum(rounds)
+    if (lasts < infinity).any():
+        changed, passes = pull(graph, _pull_rows, distances, floors, lasts)
+        if graph.through is not None:
+            changed &= graph.through
+        total += passes + _push(graph.indptr, graph.indices, graph.weights, distances, changed, graph.through, infinity)
+    for column, starts in zip(distances.T, begins, strict=True):
+        refuse_overflow(graph, column, starts)
+    return total
+
+
+def transpose(source: np.ndarray, target: np.ndarray) -> None:
+    """target = source.T, in tiles that stay in the caches."""
+    lanes_first = source.shape[0] < source.shape[1]
+    for start in range(0, max(source.shape), _TILE):
+        tile = slice(start, start + _TILE)
+        if lanes_first:
+            target[tile] = source[:, tile].T
+        else:
+            target[:, tile] = source[tile].T
+
+
+@njit(nogil=True, cache=True)
+def _pull_rows(
+    in_indptr, in_indices, in_weights, in_lightest, through, distances, changed, floors, lasts, infinity,
+    first_vertex, last_vertex,
+):  # fmt: skip
+    """`gpuops.sssp.search_numba.pull_rows` for rows of distances."""
+    unsettled, nearer, lanes = 0, 0, distances.shape[1]
+    best, bars = np.empty_like(floors), np.empty_like(floors)
+    for head in range(first_vertex, last_vertex):
+        known = distances[head]
+        changed[head] = False
+        lightest = in_lightest[head]
+        settled, hopeless = 0, 0
+        for lane in range(lanes):
+            best[lane] = known[lane]
+            settled += known[lane] <= lasts[lane]
+            # Sums that do not fall below its bar cannot improve a lane; where it is settled, none can.
+            bars[lane] = floors[lane] if known[lane] <= lasts[lane] else known[lane]
+            hopeless += floors[lane] + lightest >= bars[lane]
+        if settled == lanes:
+            continue
+        unsettled += 1
+        if hopeless == lanes:
+            continue
+        for arc in range(in_indptr[head], in_indptr[head + 1]):
+            weight = in_weights[arc]
+            hopeless = 0
+            for lane in range(lanes):
+                hopeless += floors[lane] + weight >= bars[lane]
+            if hopeless == lanes:
+                break
+            tail = in_indices[arc]
+            if not through[tail]:
+                continue
+            row = distances[tail]
+            for lane in range(lanes):
+                distance = row[lane] + weight
+                best[lane] = distance if distance < best[lane] else best[lane]
+                bars[lane] = best[lane] if best[lane] < bars[lane] else bars[lane]
+        improved = 0
+        for lane in range(lanes):
+            improved += best[lane] < known[lane]
+            known[lane] = best[lane]
+        if improved:
+            changed[head] = True
+            nearer += 1
+    return unsettled, nearer
+
+
+@njit(nogil=True, cache=True)
+def _push(indptr, indices, weights, distances, changed, through, infinity):
+    """Relax the arcs of vertices that changed, by rounds, until nothing does."""
+    n, lanes = distances.shape
+    queue, following = np.flatnonzero(changed).astype(np.int32), np.empty(n, np.int32)
+    rounds = 0
+    while queue.size:
+        changed[queue] = False
+        size = 0
+        for tail in queue:
+            row = distances[tail]
+            for arc in range(indptr[tail], indptr[tail + 1]):
+                weight, head = weights[arc], indices[arc]
+                known = distances[head]
+                nearer = 0
+                for lane in range(lanes):
+                    nearer += row[lane] + weight < known[lane]
+                if not nearer:
+                    continue
+                for lane in range(lanes):
+                    distance = row[lane] + weight
+                    known[lane] = distance if distance < known[lane] else known[lane]
+                if not changed[head] and (through is None or through[head]):
+                    changed[head] = True
+                    following[size] = head
+                    size += 1
+        queue = following[:size].copy()
+        rounds += 1
+    return rounds

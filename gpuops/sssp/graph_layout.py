@@ -1,0 +1,241 @@
+"""A graph laid out for searches: rows of arcs sorted by rising weight, vertices with many arcs first.
+
+1. Loops are dropped, and of parallel arcs all but the lightest: no shortest path needs them.
+2. Vertices are numbered by falling out-degree. Most arcs lead to hubs, so the distances that are looked at most are
+   neighbours in memory, and vertices without arcs come last.
+3. The arcs of a row are sorted by weight: a search relaxes the first few of a row now, and goes on where it stopped
+   once longer paths are due.
+4. The transpose is laid out the same way, for searches that look back along arcs.
+
+U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003
+(light arcs first); P. Faldu, J. Diamond, B. Grot, "A closer look at lightweight graph reordering", IISWC 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuops.arrays import check_vectors, is_cupy
+from gpuops.errors import NegativeCycleError
+from gpuops.sssp.graph_layout_numba import first_of_each_head, sorted_rows
+
+SEARCH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
+
+
+@dataclass(frozen=True, eq=False)
+class SearchGraph:
+    """A graph as `search_graph` lays it out; NumPy or CuPy arrays, on one device.
+
+    Attributes
+    ----------
+    indptr : (n + 1,) int64
+    indices : (m,) int32
+        Heads, in the graph's own, *internal* numbering. A row is sorted by rising weight, ties by head.
+    weights : (m,) float32, float64 or int32
+        The dtype of the distances.
+    in_indptr, in_indices, in_weights : arrays or None
+        The transpose: `in_indices` are tails. The very same arrays where the graph is symmetric, None where it was not
+        asked for.
+    through : (n,) bool or None
+        May the vertex lie inside a path? None: all may.
+    order : (n,) int32
+        The original vertex of each internal one: ``x[order]`` brings x to the internal numbering,
+    rank : (n,) int32
+        the internal number of each original vertex, and ``x[rank]`` back.
+    negative : bool
+        Is there a weight below 0?
+    """
+
+    indptr: Any
+    indices: Any
+    weights: Any
+    in_indptr: Any
+    in_indices: Any
+    in_weights: Any
+    through: Any
+    order: Any
+    rank: Any
+    negative: bool
+
+    @property
+    def n(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def m(self) -> int:
+        return len(self.indices)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.weights.dtype
+
+    @property
+    def symmetric(self) -> bool:
+        return self.in_indices is self.indices
+
+
+def search_graph(
+    indptr: Any,
+    indices: Any,
+    weights: Any,
+    *,
+    dtype: Any = None,
+    through: Any = None,
+    symmetric: bool = False,
+    reverse: bool = True,
+) -> SearchGraph:
+    """Lay out a graph for searches.
+
+    Parameters
+    ----------
+    indptr, indices, weights : (n + 1,), (m,), (m,) arrays
+        The graph in compressed sparse rows, NumPy or CuPy. Heads may stand in any order, loops and parallel arcs may be
+        among them. An arc of weight +inf is none.
+    dtype : {"float32", "float64", "int32"}, optional
+        Of the distances, to which weights are converted; by default int32 for integer weights, else that of `weights`.
+    through : (n,) array of bool, optional
+        May the vertex lie inside a path? None: all may. Paths may begin and end at any.
+    symmetric : bool
+        The caller's word that for every arc there is the opposite one of the same weight. Saves the transpose.
+    reverse : bool
+        Lay out the transpose too. Without it searches cannot look back along arcs, which many are faster for.
+
+    Returns
+    -------
+    SearchGraph
+
+    Raises
+    ------
+    NegativeCycleError
+        A loop has a weight below 0.
+    OverflowError
+        A weight does not fit int32.
+    TypeError, ValueError
+        The arrays do not make up a graph, or weights are NaN or -inf.
+    """
+    _check_arrays(indptr, indices, weights, through)
+    n = len(indptr) - 1
+    xp = _library(indptr)
+    weights = _convert(xp, weights, dtype)
+    heads = indices.astype(np.int32, copy=False)
+    tails, heads, weights = _simplify(xp, n, _tails(xp, indptr), heads, weights)
+
+    degrees = xp.bincount(tails, minlength=n)
+    order = xp.argsort((len(heads) - degrees) * n + xp.arange(n)).astype(np.int32)
+    rank = xp.empty(n, np.int32)
+    rank[order] = xp.arange(n, dtype=np.int32)
+    tails, heads = rank[tails], rank[heads]
+    if through is not None:
+        through = None if bool(through.all()) else through[order]
+
+    outgoing = _rows(xp, n, tails, heads, weights)
+    incoming: tuple[Any, Any, Any] = (None, None, None)
+    if symmetric:
+        _check_symmetry(xp, n, tails, heads)
+        incoming = outgoing
+    elif reverse:
+        incoming = _rows(xp, n, heads, tails, weights)
+    negative = bool((weights < 0).any())
+    return SearchGraph(*outgoing, *incoming, through, order, rank, negative)
+
+
+def _library(array: Any) -> Any:
+    if not is_cupy(array):
+        return np
+    import cupy
+
+    return cupy
+
+
+def _check_arrays(indptr: Any, indices: Any, weights: Any, through: Any) -> None:
+    arrays = {"indptr": indptr, "indices": indices, "weights": weights}
+    if through is not None:
+        arrays["through"] = through
+    check_vectors(arrays)
+    for name, array in (("indptr", indptr), ("indices", indices)):
+        if array.dtype.kind not in "iu":
+            raise TypeError(f"{name} is {array.dtype}; it must be of integers")
+    n, m = len(indptr) - 1, len(indices)
+    if n < 0 or int(indptr[0]) != 0 or int(indptr[-1]) != m or bool((indptr[1:] < indptr[:-1]).any()):
+        raise ValueError(f"indptr must rise from 0 to the number of arcs, {m}")
+    if n >= 2**31:
+        raise ValueError(f"there are {n} vertices; searches number up to 2^31 - 1 of them")
+    if len(weights) != m:
+        raise ValueError(f"there are {m} indices and {len(weights)} weights; give one weight for each")
+    least, largest = (int(indices.min()), int(indices.max())) if m else (0, -1)
+    if least < 0 or largest >= n:
+        raise ValueError(f"indices run from {least} to {largest}; they must be vertices, 0 to {n - 1}")
+    if through is not None and (through.dtype != bool or len(through) != n):
+        raise ValueError(f"through is {through.dtype} of length {len(through)}; give a bool for each of {n} vertices")
+
+
+def _convert(xp: Any, weights: Any, dtype: Any) -> Any:
+    """The weights in the dtype of the distances, +0.0 for -0.0."""
+    if dtype is None:
+        dtype = weights.dtype if weights.dtype.kind == "f" else np.int32
+    dtype = np.dtype(dtype)
+    if dtype not in SEARCH_DTYPES or weights.dtype.kind not in "fiub":
+        raise TypeError(f"searches have float32, float64 or int32 distances, not {dtype} from {weights.dtype} weights")
+    if weights.dtype.kind == "f" and len(weights) and not bool((weights > -math.inf).all()):
+        raise ValueError("weights contain NaN or -inf; weights below 0 must be finite")
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):  # what is too heavy for the dtype is +inf: no path uses it
+            return weights.astype(dtype) + dtype.type(0)
+    if weights.dtype.kind == "f" and not bool((weights == xp.floor(weights)).all()):
+        raise ValueError("weights have fractions, which int32 distances cannot have; use float64")
+    limits = np.iinfo(dtype)
+    if len(weights) and not (limits.min <= weights.min().item() and weights.max().item() <= limits.max):
+        raise OverflowError("weights exceed int32; use float64")
+    return weights.astype(dtype)
+
+
+def _simplify(xp: Any, n: int, tails: Any, heads: Any, weights: Any) -> tuple[Any, Any, Any]:
+    """The tails, heads and weights of the arcs, without loops and without all but the lightest of parallel arcs."""
+    loops = tails == heads
+    negative = xp.flatnonzero(loops & (weights < 0))
+    if len(negative):
+        vertex, weight = int(tails[negative[0]]), weights[negative[0]].item()
+        raise NegativeCycleError(f"a loop of weight {weight:g} at vertex {vertex}", (vertex,), weight)
+    kept = ~loops & (weights < math.inf)
+    if not bool(kept.all()):
+        tails, heads, weights = tails[kept], heads[kept], weights[kept]
+    indptr, heads, weights = _rows(xp, n, tails, heads, weights)
+    tails = _tails(xp, indptr)
+    if xp is np:
+        first = first_of_each_head(indptr, heads)
+    else:
+        pairs = tails.astype(np.int64) * n + heads
+        order = xp.argsort(pairs)  # stable: the lightest stays first
+        pairs = pairs[order]
+        first = xp.ones(len(pairs), bool)
+        first[order[1:]] = pairs[1:] != pairs[:-1]
+    return (tails, heads, weights) if bool(first.all()) else (tails[first], heads[first], weights[first])
+
+
+def _rows(xp: Any, n: int, tails: Any, heads: Any, weights: Any) -> tuple[Any, Any, Any]:
+    """Compressed sparse rows, sorted by weight, then by head."""
+    if xp is np:
+        return sorted_rows(n, tails, heads, weights)
+    order = xp.argsort(heads)  # stable, like all sorts of CuPy
+    order = order[xp.argsort(weights[order])]
+    order = order[xp.argsort(tails[order])]
+    indptr = xp.zeros(n + 1, np.int64)
+    xp.cumsum(xp.bincount(tails, minlength=n), out=indptr[1:])
+    return indptr, heads[order], weights[order]
+
+
+def _tails(xp: Any, indptr: Any) -> Any:
+    """The tail of every arc."""
+    if xp is np:
+        return np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
+    return xp.searchsorted(indptr[1:], xp.arange(int(indptr[-1])), side="right").astype(np.int32)
+
+
+def _check_symmetry(xp: Any, n: int, tails: Any, heads: Any) -> None:
+    differs = xp.flatnonzero(xp.bincount(tails, minlength=n) != xp.bincount(heads, minlength=n))
+    if len(differs):
+        raise ValueError("the graph is not symmetric: a vertex has more arcs out than in; pass symmetric=False")

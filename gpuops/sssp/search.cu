@@ -1,0 +1,468 @@
+// Shortest paths from a set of vertices, in place: distances (n) are improved until no arc improves any.
+//
+// A row of arcs is sorted by rising weight. The search goes by windows [low, high) of distances:
+//
+//   open     a vertex whose distance fell since its arcs were last relaxed is due at its distance, another one at the
+//            sum it holds back. All that are due below `high` make a queue.
+//   relax    for each of the queue the arcs whose sum is below `high`, the rest is held back; vertices whose distance
+//            fell make the next queue. Until the queue is empty: then all distances below `high` are final.
+//   pull     once the arcs held back outnumber those into vertices that are not settled, every one of these takes the
+//            minimum over its arcs from settled vertices, as far as their weights can still improve it. What settled
+//            vertices held back is done with.
+//
+// With negative weights nothing is ever settled, there is no pull, and a window only says what to do first: a vertex
+// that falls below `low` is relaxed at once, heavy arcs wait.
+//
+// A launch is cooperative, of BLOCKS blocks of THREADS threads for every multiprocessor.
+// Macros: those of search.cuh; THIN and WIDEN, windows are widened after one that read less than THIN arcs a round, or
+// less than one in WIDEN of all; PULL, the price of an arc to pull in arcs to push.
+//
+// U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003;
+// pull, and what is not relaxed at all: V. Chakaravarthy et al., "Scalable single source shortest path algorithms for
+// massively parallel systems", IPDPS 2014.
+
+#include "search.cuh"
+
+struct Search {
+    const long long* __restrict__ indptr;
+    const int* __restrict__ indices;
+    const Value* __restrict__ weights;
+    const long long* __restrict__ in_indptr;
+    const int* __restrict__ in_indices;
+    const Value* __restrict__ in_weights;
+    const bool* __restrict__ through;
+    bool has_through;
+    int n, active;  // vertices with arcs come first
+    Word* distances;
+    Word* pushed;  // the distance at which arcs were last relaxed
+    Word* next;    // the sum at the cursor: when to go on
+    int* cursor;   // the first arc that is held back
+    int* queued;   // step in which the vertex was last queued
+    int* piled;    // window in which it was last piled
+    int* parents;
+    Piece* pieces;
+
+    __device__ bool passes(int vertex) const { return !has_through || through[vertex]; }
+};
+
+// key: the distance of the tail, tag: the tail.
+struct Push {
+    const Search& search;
+    Control* control;
+    Stage& queue;
+    Word limit;
+    int step;
+    bool collects;
+
+    __device__ bool wants(const Rows& rows, int row, Value weight) const {
+        if (!DISTANCE::fits(value(rows.key[row]), weight)) note_overflow(control, weight < 0 ? 2 : 1);
+        return word(sum(value(rows.key[row]), weight)) < limit;
+    }
+    __device__ void refuse(const Rows& rows, int row, int place, Value weight) const {
+        const int tail = rows.tag[row];
+        __stcg(search.next + tail, word(sum(value(rows.key[row]), weight)));
+        __stcg(search.cursor + tail, place);
+    }
+    __device__ Word load(int head) const { return __ldcg(search.distances + head); }
+    __device__ void visit(const Rows& rows, int row, int, int head, Value weight, Word known, bool live) {
+        bool queues = false;
+        if (live) {
+            const Word candidate = word(sum(value(rows.key[row]), weight));
+            if (candidate < known && candidate < atomicMin(search.distances + head, candidate)) {
+                if (SIGNED) __stcg(search.parents + head, rows.tag[row]);
+                queues = collects && head < search.active && search.passes(head) &&
+                         atomicExch(search.queued + head, step) != step;
+            }
+        }
+        queue.append(queues, head);
+    }
+};
+
+// key: the distance of the head; settled tails are below `settled`, those not yet pulled from not below `low`.
+struct Pull {
+    const Search& search;
+    Control* control;
+    Word settled;
+    Value low;
+
+    __device__ bool wants(const Rows& rows, int row, Value weight) const {
+        if (!DISTANCE::fits(low, weight)) note_overflow(control, 1);
+        return word(sum(low, weight)) < rows.key[row];
+    }
+    __device__ void refuse(const Rows&, int, int, Value) const {}
+    __device__ Word load(int tail) const { return __ldcg(search.distances + tail); }
+    __device__ void visit(Rows& rows, int row, int, int tail, Value weight, Word known, bool live) const {
+        if (!live || known >= settled || !search.passes(tail)) return;
+        if (!DISTANCE::fits(value(known), weight)) note_overflow(control, 1);
+        const Word candidate = word(sum(value(known), weight));
+        if (candidate < rows.key[row]) atomicMin(&rows.key[row], candidate);
+    }
+};
+
+// Is there a vertex that only sums which do not fit would reach?
+struct Unfit {
+    const Search& search;
+    Control* control;
+
+    __device__ bool wants(const Rows&, int, Value) const { return true; }
+    __device__ void refuse(const Rows&, int, int, Value) const {}
+    __device__ Word load(int head) const { return __ldcg(search.distances + head); }
+    __device__ void visit(const Rows& rows, int row, int, int, Value weight, Word known, bool live) const {
+        if (live && known == UNREACHABLE && !DISTANCE::fits(value(rows.key[row]), weight)) note_overflow(control, 2);
+    }
+};
+
+// Relaxes the arcs of `size` vertices. Only `sources` may be closed: they push at the distance they started with, all
+// their arcs at once, and collect nothing.
+__device__ inline void relax(Search& search, Grid& grid, Rows& rows, Stage& queue, Stage& pile, const int* list,
+                             int size, Piece* pieces, Word limit, int window, bool sources) {
+    const int lane = threadIdx.x % 32, each = min(32, max(1, (size + Grid::warps() - 1) / Grid::warps()));
+    long long touched = 0;
+    Push push{search, grid.control, queue, limit, grid.step, !sources};
+    grid.share(size, each, &grid.tally().taken, [&](long long first) {
+        const bool mine = lane < each && first + lane < size;
+        int vertex = 0, place = 0, left = 0;
+        long long begin = 0;
+        Word distance = 0;
+        if (mine) {
+            vertex = __ldcg(list + first + lane);
+            const Word pushed = __ldcg(search.pushed + vertex);
+            distance = sources ? pushed : __ldcg(search.distances + vertex);
+            begin = search.indptr[vertex];
+            if (pushed == distance && !sources) place = __ldcg(search.cursor + vertex);
+            left = (int)(search.indptr[vertex + 1] - begin) - place;
+        }
+        bool holds = false;
+        for (int gulp = max(8, 64 / each); __any_sync(ALL_LANES, left > 0); gulp = min(8 * gulp, 1 << 20)) {
+            if (gulp >= PIECE && left > PIECE && !sources) {
+                int end = place + left;
+                const int degree = end;
+                for (int low = place; low < end;) {
+                    const int middle = low + (end - low) / 2;
+                    if (word(sum(value(distance), search.weights[begin + middle])) < limit) {
+                        low = middle + 1;
+                    } else {
+                        end = middle;
+                    }
+                }
+                if (end > place) cut(grid, pieces, vertex, distance, place, end - place);
+                holds = end < degree;
+                if (holds) {
+                    const Value weight = search.weights[begin + end];
+                    if (!DISTANCE::fits(value(distance), weight)) note_overflow(grid.control, 1);
+                    __stcg(search.next + vertex, word(sum(value(distance), weight)));
+                    __stcg(search.cursor + vertex, end);
+                }
+                left = 0;
+            }
+            const int length = min(left, gulp);
+            const int wanted = walk(rows, search.indices, search.weights, begin + place, place, length, distance,
+                                    vertex, touched, push);
+            holds |= wanted < length;
+            left = wanted < length ? 0 : left - length;
+            place += wanted;
+        }
+        if (mine && !sources) {
+            __stcg(search.pushed + vertex, distance);
+            if (!holds) {
+                // It may be queued already for the very distance that was pushed: then nothing is left to do.
+                __stcg(search.next + vertex, UNREACHABLE);
+                __stcg(search.cursor + vertex, (int)(search.indptr[vertex + 1] - begin));
+            }
+        }
+        const bool piles = mine && holds && !sources && __ldcg(search.piled + vertex) != window;
+        if (piles) __stcg(search.piled + vertex, window);
+        pile.append(piles, vertex);
+    });
+    Grid::count(grid.local.touched, touched);
+}
+
+// Relaxes pieces that the last step cut off.
+__device__ inline void relax_pieces(Search& search, Grid& grid, Rows& rows, Stage& queue, const Piece* pieces, int size,
+                                    Word limit) {
+    const int lane = threadIdx.x % 32;
+    long long touched = 0;
+    Push push{search, grid.control, queue, limit, grid.step, true};
+    grid.share(size, 1, &grid.tally().taken_pieces, [&](long long i) {
+        Piece piece = piece_at(pieces, i);
+        // A vertex whose distance fell in the meantime is in the queue, and starts again.
+        if (__ldcg(search.distances + piece.vertex) != piece.key) return;
+        const long long begin = search.indptr[piece.vertex] + piece.place;
+        walk(rows, search.indices, search.weights, begin, piece.place, lane ? 0 : piece.length, piece.key, piece.vertex,
+             touched, push);
+    });
+    Grid::count(grid.local.touched, touched);
+}
+
+// Every vertex that is not settled takes the minimum over its arcs from vertices that are.
+__device__ inline void pull(Search& search, Grid& grid, Rows& rows, Piece* pieces, int size, Word settled, Value low) {
+    const int lane = threadIdx.x % 32;
+    long long touched = 0;
+    Pull visitor{search, grid.control, settled, low};
+    grid.share(size, 32, &grid.tally().taken, [&](long long first) {
+        int vertex = (int)first + lane, place = 0, left = 0;
+        long long begin = 0;
+        Word distance = UNREACHABLE;
+        const bool mine = first + lane < size;
+        if (mine) {
+            distance = __ldcg(search.distances + vertex);
+            if (distance < settled) {
+                __stcg(search.next + vertex, UNREACHABLE);
+            } else {
+                begin = search.in_indptr[vertex];
+                left = (int)(search.in_indptr[vertex + 1] - begin);
+            }
+        }
+        const Word known = distance;
+        for (int gulp = 8; __any_sync(ALL_LANES, left > 0); gulp = min(8 * gulp, 1 << 20)) {
+            if (gulp >= PIECE && left > PIECE) {
+                cut(grid, pieces, vertex, distance, place, left);
+                left = 0;
+            }
+            const int length = min(left, gulp);
+            const int wanted = walk(rows, search.in_indices, search.in_weights, begin + place, place, length, distance,
+                                    vertex, touched, visitor);
+            left = wanted < length ? 0 : left - length;
+            place += wanted;
+        }
+        if (mine && distance < known) __stcg(search.distances + vertex, distance);
+    });
+    Grid::count(grid.local.touched, touched);
+}
+
+__device__ inline void pull_pieces(Search& search, Grid& grid, Rows& rows, const Piece* pieces, int size, Word settled,
+                                   Value low) {
+    const int lane = threadIdx.x % 32;
+    long long touched = 0;
+    Pull visitor{search, grid.control, settled, low};
+    grid.share(size, 1, &grid.tally().taken_pieces, [&](long long i) {
+        Piece piece = piece_at(pieces, i);
+        Word distance = __ldcg(search.distances + piece.vertex);
+        const Word known = distance;
+        const long long begin = search.in_indptr[piece.vertex] + piece.place;
+        walk(rows, search.in_indices, search.in_weights, begin, piece.place, lane ? 0 : piece.length, distance,
+             piece.vertex, touched, visitor);
+        if (lane == 0 && distance < known) atomicMin(search.distances + piece.vertex, distance);
+    });
+    Grid::count(grid.local.touched, touched);
+}
+
+// Opens a window up to `high`: of the vertices 0, 1, ... (list: null) or of those listed, what is due goes to the
+// queue, what is due later to the pile. With `counts`, how many arcs settled vertices hold back, and how many lead to
+// others.
+__device__ inline void open(Search& search, Grid& grid, Stage& queue, Stage& pile, const int* list, int size, Word low,
+                            Word high, bool counts) {
+    const int lane = threadIdx.x % 32, threads = gridDim.x * THREADS;
+    long long due = NEVER, held = 0, entering = 0;
+    for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < size; first += threads) {
+        bool ready = false, waits = false;
+        int vertex = 0;
+        if (first + lane < size) {
+            vertex = list ? __ldcg(list + first + lane) : (int)first + lane;
+            const Word distance = __ldcg(search.distances + vertex), pushed = __ldcg(search.pushed + vertex);
+            Word from = __ldcg(search.next + vertex);
+            if (distance != pushed) from = vertex < search.active && search.passes(vertex) ? distance : UNREACHABLE;
+            ready = from < high;
+            waits = !ready && from < UNREACHABLE;
+            if (waits) due = min(due, (long long)from);
+            if (counts) {
+                if (distance >= low) {
+                    entering += search.in_indptr[vertex + 1] - search.in_indptr[vertex];
+                } else if (distance == pushed && from < UNREACHABLE) {
+                    held += search.indptr[vertex + 1] - search.indptr[vertex] - __ldcg(search.cursor + vertex);
+                }
+            }
+        }
+        queue.append(ready, vertex);
+        pile.append(waits, vertex);
+    }
+    Grid::earliest(grid.local.due, due);
+    if (counts) {
+        Grid::count(grid.local.held, held);
+        Grid::count(grid.local.open, entering);
+    }
+}
+
+__device__ inline Word window_end(Word due, double width) {
+    return max(due + 1, DISTANCE::at((double)value(due) + width));
+}
+
+// distances, pushed, next (n) words, cursor, queued, piled (n); queues (2, n), piles (2, capacity), pieces (2,
+// piece_capacity). `resume` goes on where a launch stopped after `most_rounds`, for which it leaves finished = 0.
+// has_in: may pull. floor: no distance is below.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    search(const long long* __restrict__ indptr, const int* __restrict__ indices, const Value* __restrict__ weights,
+           const long long* __restrict__ in_indptr, const int* __restrict__ in_indices,
+           const Value* __restrict__ in_weights, const bool* __restrict__ through, const bool* __restrict__ pending,
+           int has_in, int has_through, int has_pending, int n, int active, int entered, Word* distances, Word* pushed,
+           Word* next, int* cursor, int* queued, int* piled, int* parents, int* queues, int* piles, int capacity,
+           Piece* pieces, long long piece_capacity, Control* control, double width, long long most_rounds, int resume) {
+    __shared__ Rows all_rows[WARPS];
+    __shared__ int staged[WARPS][2][64];
+    __shared__ Tally tallies[2];
+    Search search{indptr, indices,   weights, in_indptr, in_indices, in_weights, through, has_through != 0, n,
+                  active, distances, pushed,  next,      cursor,     queued,     piled,   parents,          pieces};
+    Grid grid{control, tallies[0], tallies[1]};
+    const int warp = threadIdx.x / 32, scanned = max(active, entered);
+    Rows& rows = all_rows[warp];
+    const auto stage = [&](int which, int* list, int* size, int most) {
+        return Stage{staged[warp][which], list, size, most};
+    };
+    const auto queue_of = [&](int step) { return queues + (step % 2 ? (long long)n : 0); };
+    const auto pieces_of = [&](int step) { return pieces + (step % 2 ? piece_capacity : 0); };
+    const auto pile_of = [&](int window) { return piles + (window % 2 ? (long long)capacity : 0); };
+    grid.start();
+
+    // Closed sources are queued.
+    {
+        Stage queue = stage(0, queue_of(grid.step), &grid.tally().queued, n);
+        const int lane = threadIdx.x % 32, threads = gridDim.x * THREADS;
+        for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < n; first += threads) {
+            const int vertex = (int)first + lane;
+            bool closed_source = false;
+            if (vertex < n) {
+                const Word distance = word(DISTANCE::Value(((const Value*)distances)[vertex] + Value(0)));
+                __stcg(distances + vertex, distance);
+                __stcg(queued + vertex, 0);
+                __stcg(piled + vertex, 0);
+                if (!resume) {
+                    const bool starts = distance < UNREACHABLE && (!has_pending || pending[vertex]);
+                    closed_source = starts && vertex < active && !search.passes(vertex);
+                    __stcg(pushed + vertex, starts && !closed_source ? UNREACHABLE : distance);
+                    __stcg(next + vertex, UNREACHABLE);
+                }
+            }
+            queue.append(closed_source, vertex);
+        }
+        queue.flush();
+    }
+    grid.barrier();
+
+    long long rounds = 0, windows = 0, pulls = 0, total = 0;
+    int window = 1;
+    if (grid.last.queued) {
+        const int size = grid.last.queued;
+        Stage queue = stage(0, queue_of(grid.step), &grid.tally().queued, n);
+        Stage pile = stage(1, pile_of(window), &control->piled[window % 3], capacity);
+        relax(search, grid, rows, queue, pile, queue_of(grid.step - 1), size, nullptr, UNREACHABLE, window, true);
+        grid.barrier();
+        total += grid.last.touched;
+        ++rounds;
+    }
+
+    Word low = LOWEST, high = LOWEST;  // settled below low; relaxed below high
+    Value pulled = 0;                  // what is settled below has been pulled from
+    bool scans = true, finished = false, knows_floor = false;
+    while (!finished) {
+        // The pile of the last window may be incomplete, or worth less than looking at all.
+        const int waiting = __ldcg(&control->piled[window % 3]);
+        const bool all = scans || waiting > capacity;
+        const int* list = pile_of(window);
+        ++window;
+        if (blockIdx.x == 0 && threadIdx.x == 0) __stcg(&control->piled[(window + 1) % 3], 0);
+        {
+            Stage queue = stage(0, queue_of(grid.step), &grid.tally().queued, n);
+            Stage pile = stage(1, pile_of(window), &control->piled[window % 3], capacity);
+            open(search, grid, queue, pile, all ? nullptr : list, all ? scanned : waiting, low, high,
+                 all && has_in && low > LOWEST);
+            queue.flush();
+            pile.flush();
+        }
+        grid.barrier();
+        scans = false;
+        const long long due = grid.last.due;
+        if (all && has_in && low > LOWEST && (double)grid.last.open * PULL < (double)grid.last.held) {
+            pull(search, grid, rows, pieces_of(grid.step), entered, low, pulled);
+            grid.barrier();
+            total += grid.last.touched;
+            if (grid.last.pieces) {
+                const int size = grid.last.pieces;
+                pull_pieces(search, grid, rows, pieces_of(grid.step - 1), size, low, pulled);
+                grid.barrier();
+                total += grid.last.touched;
+            }
+            pulled = value(low);
+            scans = true;
+            ++pulls;
+            continue;
+        }
+        if (!grid.last.queued) {
+            if (due == NEVER) {
+                finished = true;
+                break;
+            }
+            if (!knows_floor) pulled = value((Word)due);
+            knows_floor = true;
+            high = window_end((Word)due, width);
+            continue;
+        }
+        const long long before = rounds, touched_before = total;
+        ++windows;
+        int cut_off = 0;
+        while (grid.last.queued || grid.last.pieces) {
+            const int size = grid.last.queued, piece_count = grid.last.pieces;
+            if (rounds == most_rounds) {
+                cut_off = piece_count;
+                break;
+            }
+            Stage queue = stage(0, queue_of(grid.step), &grid.tally().queued, n);
+            Stage pile = stage(1, pile_of(window), &control->piled[window % 3], capacity);
+            if (piece_count) relax_pieces(search, grid, rows, queue, pieces_of(grid.step - 1), piece_count, high);
+            relax(search, grid, rows, queue, pile, queue_of(grid.step - 1), size, pieces_of(grid.step), high, window,
+                  false);
+            queue.flush();
+            pile.flush();
+            grid.barrier();
+            total += grid.last.touched;
+            ++rounds;
+        }
+        if (grid.last.queued || grid.last.pieces) {
+            // Arcs that were cut off count as relaxed: their vertices have to begin again.
+            const Piece* rest = pieces_of(grid.step - 1);
+            for (int i = blockIdx.x * THREADS + threadIdx.x; i < cut_off; i += gridDim.x * THREADS) {
+                __stcg(pushed + __ldcg(&rest[i].vertex), UNREACHABLE);
+            }
+            break;
+        }
+        // Windows cost barriers where they are narrow, and arcs relaxed in vain where they are wide.
+        const long long read = total - touched_before, arcs = indptr[n];
+        if (read < max(arcs / WIDEN, (rounds - before) * THIN)) {
+            width *= 2;
+        } else if (read > arcs) {
+            width /= 2;
+        }
+        low = high;
+        high = window_end(high - 1, width);
+    }
+
+    if (finished && __ldcg(&control->overflow) == 1) {
+        grid.barrier();
+        Unfit visitor{search, control};
+        long long touched = 0;
+        grid.share(active, 32, &grid.tally().taken, [&](long long first) {
+            int vertex = (int)first + threadIdx.x % 32, left = 0;
+            long long begin = 0;
+            Word distance = vertex < active ? __ldcg(distances + vertex) : UNREACHABLE;
+            if (distance < UNREACHABLE && search.passes(vertex)) {
+                begin = indptr[vertex];
+                left = (int)(indptr[vertex + 1] - begin);
+            }
+            walk(rows, indices, weights, begin, 0, min(left, 1 << 25), distance, vertex, touched, visitor);
+        });
+        grid.barrier();
+    }
+    grid.barrier();
+    if (SIGNED) {
+        for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < n; v += (long long)gridDim.x * THREADS) {
+            __stcg(distances + v, DISTANCE::ordered(__ldcg(distances + v)));
+        }
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        control->rounds += rounds;
+        control->windows += windows;
+        control->pulls += pulls;
+        control->touched += total;
+        control->steps += grid.step;
+        control->finished = finished;
+    }
+}

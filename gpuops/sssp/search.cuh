@@ -1,0 +1,337 @@
+// What search.cu, tree.cu and batched.cu stand on: distances as integers, a grid that runs as one machine, queues
+// of vertices, and rows of arcs that the lanes of a warp share.
+//
+// Macros: DISTANCE, Float32, Float64 or Int32; SIGNED, may there be distances below 0; THREADS of a block; BLOCKS, how
+// many of them a multiprocessor runs at a time; UNROLL, arcs that a lane has in flight; PIECE, arcs of a long
+// row that one warp reads.
+#pragma once
+
+constexpr unsigned ALL_LANES = 0xffffffffu;
+constexpr int WARPS = THREADS / 32;
+
+// --- Distances ---------------------------------------------------------------------------------------------------
+//
+// A distance in memory is a Word, an integer in the same order, so that an integer minimum is the minimum of the
+// distances. The bits of a float are in that order where its sign is positive; where it may be negative, the others
+// are turned over. Nothing reaches UNREACHABLE, and what is as far as that is not stored.
+
+struct Float32 {
+    using Value = float;
+    using Word = int;
+    static constexpr Word UNREACHABLE = 0x7f800000, LOWEST = -0x7fffffff - 1;
+    __device__ static Word ordered(Word bits) { return SIGNED ? bits ^ (bits >> 31 & 0x7fffffff) : bits; }
+    __device__ static Word word(Value x) { return ordered(__float_as_int(x)); }
+    __device__ static Value value(Word x) { return __int_as_float(ordered(x)); }
+    // A sum below 0 that is flushed to zero is -0.0, which would not be the same word as +0.0.
+    __device__ static Value sum(Value a, Value b) { return SIGNED ? a + b + 0.0f : a + b; }
+    __device__ static bool fits(Value, Value) { return true; }
+    __device__ static Word at(double x) { return word((Value)x); }
+};
+
+struct Float64 {
+    using Value = double;
+    using Word = long long;
+    static constexpr Word UNREACHABLE = 0x7ff0000000000000, LOWEST = -0x7fffffffffffffff - 1;
+    __device__ static Word ordered(Word bits) { return SIGNED ? bits ^ (bits >> 63 & 0x7fffffffffffffff) : bits; }
+    __device__ static Word word(Value x) { return ordered(__double_as_longlong(x)); }
+    __device__ static Value value(Word x) { return __longlong_as_double(ordered(x)); }
+    __device__ static Value sum(Value a, Value b) { return SIGNED ? a + b + 0.0 : a + b; }
+    __device__ static bool fits(Value, Value) { return true; }
+    __device__ static Word at(double x) { return word(x); }
+};
+
+struct Int32 {
+    using Value = int;
+    using Word = int;
+    static constexpr Word UNREACHABLE = 0x7fffffff, LOWEST = -0x7fffffff - 1;
+    __device__ static Word ordered(Word x) { return x; }
+    __device__ static Word word(Value x) { return x; }
+    __device__ static Value value(Word x) { return x; }
+    // Saturated on both sides; `fits` tells.
+    __device__ static Value sum(Value a, Value b) {
+        return (Value)max((long long)LOWEST, min((long long)a + b, (long long)UNREACHABLE));
+    }
+    __device__ static bool fits(Value a, Value b) {
+        return (long long)a + b < UNREACHABLE && (long long)a + b >= LOWEST;
+    }
+    __device__ static Word at(double x) { return x < UNREACHABLE ? (Word)x : UNREACHABLE; }
+};
+
+using Value = DISTANCE::Value;
+using Word = DISTANCE::Word;
+constexpr Word UNREACHABLE = DISTANCE::UNREACHABLE, LOWEST = DISTANCE::LOWEST;
+
+__device__ inline Word word(Value x) {
+    return DISTANCE::word(x);
+}
+__device__ inline Value value(Word x) {
+    return DISTANCE::value(x);
+}
+__device__ inline Value sum(Value a, Value b) {
+    return DISTANCE::sum(a, b);
+}
+
+// --- A grid that runs as one machine -------------------------------------------------------------------------------
+//
+// The grid is launched cooperatively: all its blocks are on the device at once, so they can wait for each other. Work
+// goes by steps with a barrier after each. What a step counts, all blocks read after its barrier and decide alike.
+
+struct Tally {
+    int queued;         // vertices appended to the queue of the next step
+    int pieces;         // pieces of long rows appended for the next step
+    int taken;          // batches of vertices given out, beyond the first of every warp
+    int taken_pieces;   // the same for pieces
+    long long touched;  // arcs read
+    long long held;     // arcs that settled vertices hold back
+    long long open;     // arcs into vertices that are not settled
+    long long due;      // smallest word at which a vertex outside of the queue has work
+};
+
+struct Control {
+    unsigned arrived;  // at barriers
+    int overflow;      // 1: a sum did not fit; 2: a vertex is reached by no sum that fits
+    int piled[3];      // vertices that wait for a later window, by window
+    int unused;
+    Tally tallies[3];                                            // by step: one is read, one is written, one is cleared
+    long long rounds, windows, pulls, steps, touched, finished;  // results
+};
+
+constexpr long long NEVER = 0x7fffffffffffffff;
+
+__device__ inline void note_overflow(Control* control, int kind) {
+    atomicMax(&control->overflow, kind);
+}
+
+struct Grid {
+    Control* control;
+    Tally& local;  // in shared memory: of this block in this step
+    Tally& last;   // in shared memory: of all blocks in the last step
+    int step = 1;
+    unsigned expected = 0;
+
+    __device__ Tally& tally() const { return control->tallies[step % 3]; }
+    __device__ static void clear(Tally& tally) {
+        tally.queued = tally.pieces = tally.taken = tally.taken_pieces = 0;
+        tally.touched = tally.held = tally.open = 0;
+        tally.due = NEVER;
+    }
+
+    __device__ void start() {
+        if (threadIdx.x == 0) clear(local);
+        __syncthreads();
+    }
+
+    // Ends the step. What blocks stored before is seen by all after it, if they read past the first-level cache.
+    __device__ void barrier() {
+        __syncthreads();
+        expected += gridDim.x;
+        if (threadIdx.x == 0) {
+            Tally& all = tally();
+            if (local.touched) atomicAdd((unsigned long long*)&all.touched, (unsigned long long)local.touched);
+            if (local.held) atomicAdd((unsigned long long*)&all.held, (unsigned long long)local.held);
+            if (local.open) atomicAdd((unsigned long long*)&all.open, (unsigned long long)local.open);
+            if (local.due != NEVER) atomicMin(&all.due, local.due);
+            clear(local);
+            // The tally of the step before last: every block has passed the barrier after which it was read.
+            if (blockIdx.x == 0) clear(control->tallies[(step + 1) % 3]);
+            __threadfence();
+            atomicAdd(&control->arrived, 1u);
+            unsigned arrived;
+            do {
+                asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(&control->arrived) : "memory");
+            } while ((int)(arrived - expected) < 0);
+            last.queued = __ldcg(&all.queued);
+            last.pieces = __ldcg(&all.pieces);
+            last.touched = __ldcg(&all.touched);
+            last.held = __ldcg(&all.held);
+            last.open = __ldcg(&all.open);
+            last.due = __ldcg(&all.due);
+        }
+        ++step;
+        __syncthreads();
+    }
+
+    // Sums over the threads that call it, which are whole warps.
+    __device__ static void count(long long& total, long long mine) {
+        for (int lanes = 16; lanes; lanes /= 2) mine += __shfl_xor_sync(ALL_LANES, mine, lanes);
+        if (threadIdx.x % 32 == 0 && mine) atomicAdd((unsigned long long*)&total, (unsigned long long)mine);
+    }
+    __device__ static void earliest(long long& due, long long mine) {
+        for (int lanes = 16; lanes; lanes /= 2) mine = min(mine, __shfl_xor_sync(ALL_LANES, mine, lanes));
+        if (threadIdx.x % 32 == 0 && mine != NEVER) atomicMin(&due, mine);
+    }
+
+    __device__ static int warps() { return gridDim.x * WARPS; }
+    // Neighbours are in different blocks, so that little work is spread over all multiprocessors.
+    __device__ static int warp() { return threadIdx.x / 32 * gridDim.x + blockIdx.x; }
+
+    // Calls batch(first) with every multiple of `each` below `size`, each time in one warp, whichever is free.
+    template <class Batch>
+    __device__ void share(long long size, int each, int* taken, Batch batch) const {
+        for (long long first = (long long)warp() * each; first < size;) {
+            batch(first);
+            if (size <= (long long)warps() * each) break;
+            int turn = 0;
+            if (threadIdx.x % 32 == 0) turn = atomicAdd(taken, 1);
+            first = ((long long)warps() + __shfl_sync(ALL_LANES, turn, 0)) * each;
+        }
+    }
+};
+
+// --- Queues --------------------------------------------------------------------------------------------------------
+
+// Vertices that a warp appends to a list of the grid: kept until there are 32 to be stored side by side.
+struct Stage {
+    int (&kept)[64];
+    int* list;
+    int* size;
+    int capacity;  // what would go beyond is counted only
+    int count = 0;
+
+    // All lanes call; `vertex` is appended where `wanted`.
+    __device__ void append(bool wanted, int vertex) {
+        const unsigned votes = __ballot_sync(ALL_LANES, wanted);
+        if (!votes) return;
+        const int lane = threadIdx.x % 32;
+        if (wanted) kept[count + __popc(votes & ((1u << lane) - 1))] = vertex;
+        count += __popc(votes);
+        __syncwarp();
+        if (count >= 32) store(32);
+    }
+    __device__ void flush() {
+        if (count) store(count);
+    }
+
+   private:
+    __device__ void store(int number) {
+        const int lane = threadIdx.x % 32;
+        int place = 0;
+        if (lane == 0) place = atomicAdd(size, number);
+        place = __shfl_sync(ALL_LANES, place, 0) + lane;
+        if (lane < number && place >= 0 && place < capacity) __stcg(list + place, kept[lane]);
+        count -= number;
+        const int moved = lane < count ? kept[32 + lane] : 0;
+        __syncwarp();
+        if (lane < count) kept[lane] = moved;
+        __syncwarp();
+    }
+};
+
+// --- Rows ----------------------------------------------------------------------------------------------------------
+
+// Rows that a warp reads together, in shared memory, those without an arc left out. Their arcs count through from 0.
+struct Rows {
+    long long begin[32];  // where the row starts in the graph, less the number of its first arc
+    Word key[32];
+    int tag[32];
+    int before[32];  // place of the first arc in the full row, less its number
+    int end[32];     // number of the first arc that is not wanted
+};
+
+// Long rows are read by many warps, in the step after the one that came upon them.
+struct Piece {  // of a long row
+    Word key;   // what its reader goes by
+    int vertex, place, length;
+};
+
+// Cuts `length` arcs from `place` on into pieces for the next step.
+__device__ inline void cut(Grid& grid, Piece* pieces, int vertex, Word key, int place, int length) {
+    int at = atomicAdd(&grid.tally().pieces, (length + PIECE - 1) / PIECE);
+    for (; length > 0; ++at, place += PIECE, length -= PIECE) {
+        Piece& piece = pieces[at];
+        __stcg(&piece.key, key);
+        __stcg(&piece.vertex, vertex);
+        __stcg(&piece.place, place);
+        __stcg(&piece.length, min(length, PIECE));
+    }
+}
+
+__device__ inline Piece piece_at(const Piece* pieces, long long i) {
+    const Piece& piece = pieces[i];
+    return {__ldcg(&piece.key), __ldcg(&piece.vertex), __ldcg(&piece.place), __ldcg(&piece.length)};
+}
+
+// Every lane has a row, or some of one, sorted by rising weight, and wants its arcs up to the first that the visitor
+// does not want. All lanes read arcs of all rows:
+//
+//   wants(rows, row, weight)                     once false, false for the rest of the row
+//   refuse(rows, row, place, weight)             the first arc that is not wanted; place counts in the full row
+//   load(head)                                   what is to be known of the head
+//   visit(rows, row, arc, head, weight, loaded, live)    all lanes call; those with an arc that is wanted are live
+//
+// `key` and `tag` belong to the row, and come back as the visitor left them in `rows`. Returns the number of wanted
+// arcs.
+template <class Visitor>
+__device__ inline int walk(Rows& rows, const int* __restrict__ indices, const Value* __restrict__ weights,
+                           long long begin, int place, int length, Word& key, int& tag, long long& touched,
+                           Visitor& visitor) {
+    const int lane = threadIdx.x % 32;
+    int end = length;
+    for (int lanes = 1; lanes < 32; lanes *= 2) {
+        const int others = __shfl_up_sync(ALL_LANES, end, lanes);
+        if (lane >= lanes) end += others;
+    }
+    const int total = __shfl_sync(ALL_LANES, end, 31), start = end - length;
+    const int mine = __popc(__ballot_sync(ALL_LANES, length > 0) & ((1u << lane) - 1));
+    if (length > 0) {
+        rows.begin[mine] = begin - start;
+        rows.key[mine] = key;
+        rows.tag[mine] = tag;
+        rows.before[mine] = place - start;
+        rows.end[mine] = end;
+    }
+    __syncwarp();
+    int begun = 0;  // rows that started so far
+    for (int base = 0; base < total; base += 32 * UNROLL) {
+        Value weight[UNROLL];
+        int head[UNROLL], row[UNROLL];
+        unsigned starts[UNROLL];
+        bool live[UNROLL];
+        Word loaded[UNROLL];
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) {
+            const int first = base + 32 * u, arc = first + lane;
+            const bool starts_here = length > 0 && start >= first && start < first + 32;
+            starts[u] = __reduce_or_sync(ALL_LANES, starts_here ? 1u << (start - first) : 0u);
+            row[u] = begun + __popc(starts[u] << (31 - lane)) - 1;
+            begun += __popc(starts[u]);
+            live[u] = arc < total && arc < rows.end[row[u]];
+            if (live[u]) {
+                weight[u] = weights[rows.begin[row[u]] + arc];
+                head[u] = indices[rows.begin[row[u]] + arc];
+                ++touched;
+            }
+        }
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) {
+            const int arc = base + 32 * u + lane;
+            const bool wanted = live[u] && visitor.wants(rows, row[u], weight[u]);
+            const unsigned refused = __ballot_sync(ALL_LANES, live[u] && !wanted);
+            const bool first =
+                refused >> lane & 1 && (lane == 0 || starts[u] >> lane & 1 || !(refused >> (lane - 1) & 1));
+            if (first && arc < rows.end[row[u]]) {
+                rows.end[row[u]] = arc;
+                visitor.refuse(rows, row[u], rows.before[row[u]] + arc, weight[u]);
+            }
+            live[u] = wanted;
+            __syncwarp();
+        }
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) {
+            if (live[u]) loaded[u] = visitor.load(head[u]);
+        }
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) {
+            visitor.visit(rows, row[u], base + 32 * u + lane, head[u], weight[u], loaded[u], live[u]);
+        }
+        __syncwarp();
+    }
+    int wanted = 0;
+    if (length > 0) {
+        key = rows.key[mine];
+        tag = rows.tag[mine];
+        wanted = rows.end[mine] - start;
+    }
+    __syncwarp();
+    return wanted;
+}

@@ -1,0 +1,48 @@
+"""Shortest paths from a set of vertices on a CPU: the Numba half of `gpuops.sssp`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuops.sssp.batched_numba import batched as batched
+from gpuops.sssp.bellman_ford_numba import bellman_ford as bellman_ford
+from gpuops.sssp.search_numba import Search, pull, pull_rows
+from gpuops.sssp.sources_numba import refuse_overflow
+from gpuops.sssp.tree_numba import tree as tree
+
+
+def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None, limit: Any = None) -> int:
+    """Relax arcs, of weights that are not negative, until none improves a distance (`gpuops.sssp.improve_distances`).
+
+    Parameters
+    ----------
+    graph : SearchGraph
+        In NumPy arrays.
+    distances : (n,) array
+        Upper bounds, not negative, in the graph's numbering and dtype, contiguous; changed in place.
+    pending : (n,) array of bool, optional
+        The vertices whose arcs are to be relaxed; None: all that are reached. A closed one among them relaxes its arcs
+        once, at the distance it has on entry.
+    limit : distance, optional
+        What is farther need not be final, and may be unreachable for want of range.
+
+    Returns
+    -------
+    int
+        Number of rounds: windows and pulls.
+
+    Raises
+    ------
+    OverflowError
+        int32 distances that would reach 2^31 - 1.
+    """
+    distances += distances.dtype.type(0)  # +0.0 for -0.0
+    search = Search(graph, distances, pending, limit)
+    if search.push():
+        search.go_on_from(*pull(graph, pull_rows, distances, search.floor, search.last))
+        search.push()
+    if limit is None:
+        refuse_overflow(graph, distances, search.begins)
+    return search.rounds

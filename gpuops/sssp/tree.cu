@@ -1,0 +1,296 @@
+// A predecessor for each vertex, on a shortest path from a root: always a forest.
+//
+// An arc is tight if the distance of its tail and its weight add up to the distance of its head, to the bit. The first
+// tight arc of a vertex's row gives its predecessor (without transposed rows: that of the smallest tail). Arcs from
+// smaller distances form no cycles, and no others are taken where weights are not negative. With negative weights
+// nearer proves nothing: any tight arc is taken, and what its predecessors, followed by pointer jumping, do not lead to
+// a root is given up again. What is left, on cycles of length 0 or after arcs that do not show in a sum, goes by
+// levels: a vertex gets its predecessor from one that had its own before, the smallest of them.
+//
+// A launch is cooperative, of BLOCKS blocks of THREADS threads for every multiprocessor. Macros: those of search.cuh.
+
+#include "search.cuh"
+
+constexpr int UNRESOLVED = 0x7fffffff;
+
+struct Tree {
+    const long long* __restrict__ indptr;
+    const Value* __restrict__ distances;
+    const bool* __restrict__ roots;
+    const bool* __restrict__ through;
+    bool has_through;
+    int active;
+    unsigned* predecessors;
+    int* levels;
+
+    __device__ Word distance(int vertex) const { return word(distances[vertex]); }
+    __device__ bool pushes(int vertex) const { return !has_through || through[vertex] || roots[vertex]; }
+};
+
+// key: the distance of the head, tag: the place of its first tight arc.
+struct FirstTight {
+    const Tree& tree;
+
+    __device__ bool wants(const Rows& rows, int row, Value weight) const {
+        return SIGNED || word(weight) <= rows.key[row];
+    }
+    __device__ void refuse(const Rows&, int, int, Value) const {}
+    __device__ Word load(int tail) const { return tree.distance(tail); }
+    __device__ void visit(Rows& rows, int row, int arc, int tail, Value weight, Word known, bool live) const {
+        if (!live || known == UNREACHABLE || (!SIGNED && known >= rows.key[row])) return;
+        if (word(sum(value(known), weight)) != rows.key[row] || !tree.pushes(tail)) return;
+        atomicMin(&rows.tag[row], rows.before[row] + arc);
+        atomicMin(&rows.end[row], arc);
+    }
+};
+
+// key: the distance of the tail, tag: the tail.
+struct SmallestTail {
+    const Tree& tree;
+
+    __device__ bool wants(const Rows& rows, int row, Value weight) const {
+        return word(sum(value(rows.key[row]), weight)) < UNREACHABLE;
+    }
+    __device__ void refuse(const Rows&, int, int, Value) const {}
+    __device__ Word load(int head) const { return tree.distance(head); }
+    __device__ void visit(const Rows& rows, int row, int, int head, Value weight, Word known, bool live) const {
+        if (!live || (!SIGNED && known <= rows.key[row])) return;
+        if (word(sum(value(rows.key[row]), weight)) != known) return;
+        if (!tree.roots[head]) atomicMin(tree.predecessors + head, (unsigned)rows.tag[row]);
+    }
+};
+
+// key: the distance of the tail, tag: the tail, which is of the level before `level`.
+struct NextLevel {
+    const Tree& tree;
+    Grid& grid;
+    Stage& queue;
+    Piece* pieces;
+    int level;
+
+    __device__ bool wants(const Rows& rows, int row, Value weight) const {
+        return SIGNED || word(sum(value(rows.key[row]), weight)) <= rows.key[row];
+    }
+    __device__ void refuse(const Rows&, int, int, Value) const {}
+    __device__ Word load(int head) const { return tree.distance(head); }
+    __device__ void visit(const Rows& rows, int row, int, int head, Value weight, Word known, bool live) {
+        bool queues = false;
+        if (live && known < UNREACHABLE && word(sum(value(rows.key[row]), weight)) == known) {
+            const int before = atomicMin(tree.levels + head, level);
+            if (before >= level) atomicMin(tree.predecessors + head, (unsigned)rows.tag[row]);
+            queues = before > level && head < tree.active && tree.pushes(head);
+        }
+        enqueue(queues, head);
+    }
+    __device__ void enqueue(bool queues, int vertex) {
+        if (queues) {
+            const long long degree = tree.indptr[vertex + 1] - tree.indptr[vertex];
+            if (degree > PIECE) {
+                cut(grid, pieces, vertex, 0, 0, (int)degree);
+                queues = false;
+            }
+        }
+        queue.append(queues, vertex);
+    }
+};
+
+// Reads `left` arcs of the row of every lane, as far as they are wanted; long rows are cut into pieces after a while.
+template <class Visitor>
+__device__ inline void read_rows(Grid& grid, Rows& rows, const int* indices, const Value* weights, long long begin,
+                                 int left, Word key, int& tag, Piece* pieces, int vertex, long long& touched,
+                                 Visitor& visitor) {
+    int place = 0;
+    for (int gulp = 8; __any_sync(ALL_LANES, left > 0); gulp = min(8 * gulp, 1 << 20)) {
+        if (gulp >= PIECE && left > PIECE && pieces) {
+            cut(grid, pieces, vertex, key, place, left);
+            left = 0;
+        }
+        const int length = min(left, gulp);
+        const int wanted = walk(rows, indices, weights, begin + place, place, length, key, tag, touched, visitor);
+        left = wanted < length ? 0 : left - length;
+        place += wanted;
+    }
+}
+
+// distances (n), as they are outside; roots (n); predecessors (n) come out, -1 where there is none; levels (n), queues
+// (2, n), pieces (2, piece_capacity) are scratch.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    tree(const long long* __restrict__ indptr, const int* __restrict__ indices, const Value* __restrict__ weights,
+         const long long* __restrict__ in_indptr, const int* __restrict__ in_indices,
+         const Value* __restrict__ in_weights, const bool* __restrict__ through, const bool* __restrict__ roots,
+         int has_in, int has_through, int n, int active, const Value* distances, unsigned* predecessors, int* levels,
+         int* queues, Piece* pieces, long long piece_capacity, Control* control) {
+    __shared__ Rows all_rows[WARPS];
+    __shared__ int staged[WARPS][64];
+    __shared__ Tally tallies[2];
+    const Tree tree{indptr, distances, roots, through, has_through != 0, active, predecessors, levels};
+    Grid grid{control, tallies[0], tallies[1]};
+    Rows& rows = all_rows[threadIdx.x / 32];
+    const int lane = threadIdx.x % 32;
+    const auto queue_of = [&](int step) { return queues + (step % 2 ? (long long)n : 0); };
+    const auto pieces_of = [&](int step) { return pieces + (step % 2 ? piece_capacity : 0); };
+    long long touched = 0, total = 0;
+    grid.start();
+
+    FirstTight first_tight{tree};
+    SmallestTail smallest_tail{tree};
+    if (!has_in) {
+        for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < n; v += (long long)gridDim.x * THREADS) {
+            __stcg(predecessors + v, ~0u);
+        }
+        grid.barrier();
+        grid.share(active, 32, &grid.tally().taken, [&](long long first) {
+            const int vertex = (int)first + lane;
+            const Word distance = vertex < active ? tree.distance(vertex) : UNREACHABLE;
+            const bool pushes = distance < UNREACHABLE && tree.pushes(vertex);
+            const long long begin = pushes ? indptr[vertex] : 0;
+            const int left = pushes ? (int)(indptr[vertex + 1] - begin) : 0;
+            int tag = vertex;
+            read_rows(grid, rows, indices, weights, begin, left, distance, tag, pieces_of(grid.step), vertex, touched,
+                      smallest_tail);
+        });
+        grid.barrier();
+        grid.share(grid.last.pieces, 1, &grid.tally().taken_pieces, [&](long long i) {
+            const Piece piece = piece_at(pieces_of(grid.step - 1), i);
+            int tag = piece.vertex;
+            read_rows(grid, rows, indices, weights, indptr[piece.vertex] + piece.place, lane ? 0 : piece.length,
+                      tree.distance(piece.vertex), tag, nullptr, 0, touched, smallest_tail);
+        });
+    } else {
+        grid.share(n, 32, &grid.tally().taken, [&](long long first) {
+            const int vertex = (int)first + lane;
+            const Word distance = vertex < n ? tree.distance(vertex) : UNREACHABLE;
+            const bool looks = distance < UNREACHABLE && !roots[vertex];
+            const long long begin = looks ? in_indptr[vertex] : 0;
+            const int left = looks ? (int)(in_indptr[vertex + 1] - begin) : 0;
+            int place = UNRESOLVED;
+            read_rows(grid, rows, in_indices, in_weights, begin, left, distance, place, pieces_of(grid.step), vertex,
+                      touched, first_tight);
+            if (vertex < n) {
+                __stcg(levels + vertex, UNRESOLVED);
+                __stcg(predecessors + vertex, place < UNRESOLVED ? (unsigned)in_indices[begin + place] : ~0u);
+            }
+        });
+        grid.barrier();
+        const int size = grid.last.pieces;
+        if (size) {
+            const Piece* cut_off = pieces_of(grid.step - 1);
+            grid.share(size, 1, &grid.tally().taken_pieces, [&](long long i) {
+                const Piece piece = piece_at(cut_off, i);
+                if (__ldcg(levels + piece.vertex) < piece.place) return;
+                Word distance = tree.distance(piece.vertex);
+                int place = UNRESOLVED;
+                walk(rows, in_indices, in_weights, in_indptr[piece.vertex] + piece.place, piece.place,
+                     lane ? 0 : piece.length, distance, place, touched, first_tight);
+                if (lane == 0 && place < UNRESOLVED) atomicMin(levels + piece.vertex, place);
+            });
+            grid.barrier();
+            for (int i = blockIdx.x * THREADS + threadIdx.x; i < size; i += gridDim.x * THREADS) {
+                const Piece piece = piece_at(cut_off, i);
+                const int place = __ldcg(levels + piece.vertex);
+                if (place >= piece.place && place < piece.place + piece.length) {
+                    __stcg(predecessors + piece.vertex, (unsigned)in_indices[in_indptr[piece.vertex] + place]);
+                }
+            }
+        }
+    }
+    grid.barrier();
+
+    int* const ancestors = queues;
+    if (SIGNED) {
+        for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < n; v += (long long)gridDim.x * THREADS) {
+            const unsigned before = __ldcg(predecessors + v);
+            __stcg(ancestors + v, before == ~0u ? (int)v : (int)before);
+        }
+        grid.barrier();
+        // After a round ancestors are twice as far. Threads that are ahead of others do no harm.
+        for (long long reach = 1; reach < n; reach *= 2) {
+            long long moved = 0;
+            for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < n;
+                 first += (long long)gridDim.x * THREADS) {
+                if (first + lane >= n) continue;
+                const int near = __ldcg(ancestors + first + lane), far = __ldcg(ancestors + near);
+                if (far != near) __stcg(ancestors + first + lane, far);
+                moved += far != near;
+            }
+            Grid::count(grid.local.open, moved);
+            grid.barrier();
+            if (!grid.last.open) break;
+        }
+    }
+
+    // What has a predecessor that counts, or needs none, is of level 0.
+    long long unresolved = 0;
+    for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < n;
+         first += (long long)gridDim.x * THREADS) {
+        const int vertex = (int)first + lane;
+        if (vertex < n) {
+            const bool reached = tree.distance(vertex) < UNREACHABLE;
+            bool resolved = reached && (roots[vertex] || __ldcg(predecessors + vertex) != ~0u);
+            if (SIGNED && resolved && !roots[__ldcg(ancestors + vertex)]) {
+                __stcg(predecessors + vertex, ~0u);
+                resolved = false;
+            }
+            __stcg(levels + vertex, resolved ? 0 : UNRESOLVED);
+            unresolved += reached && !resolved;
+        }
+    }
+    Grid::count(grid.local.open, unresolved);
+    grid.barrier();
+    int level = 0;
+    if (grid.last.open) {
+        const auto next_level = [&](Stage& queue) { return NextLevel{tree, grid, queue, pieces_of(grid.step), level}; };
+        const auto stage = [&] {
+            return Stage{staged[threadIdx.x / 32], queue_of(grid.step), &grid.tally().queued, n};
+        };
+        {
+            Stage queue = stage();
+            NextLevel visitor = next_level(queue);
+            for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < active;
+                 first += (long long)gridDim.x * THREADS) {
+                const int vertex = (int)first + lane;
+                bool begins = vertex < active && __ldcg(levels + vertex) == 0 && tree.pushes(vertex);
+                if (begins && !SIGNED) {
+                    const Word distance = tree.distance(vertex);
+                    begins = word(sum(value(distance), weights[indptr[vertex]])) == distance;
+                }
+                visitor.enqueue(begins, vertex);
+            }
+            queue.flush();
+        }
+        grid.barrier();
+        while (grid.last.queued || grid.last.pieces) {
+            ++level;
+            const int size = grid.last.queued, each = min(32, max(1, (size + Grid::warps() - 1) / Grid::warps()));
+            const int* list = queue_of(grid.step - 1);
+            const Piece* cut_off = pieces_of(grid.step - 1);
+            Stage queue = stage();
+            NextLevel visitor = next_level(queue);
+            grid.share(grid.last.pieces, 1, &grid.tally().taken_pieces, [&](long long i) {
+                const Piece piece = piece_at(cut_off, i);
+                int tag = piece.vertex;
+                read_rows(grid, rows, indices, weights, indptr[piece.vertex] + piece.place, lane ? 0 : piece.length,
+                          tree.distance(piece.vertex), tag, nullptr, 0, touched, visitor);
+            });
+            grid.share(size, each, &grid.tally().taken, [&](long long first) {
+                const bool mine = lane < each && first + lane < size;
+                int tail = mine ? __ldcg(list + first + lane) : 0;
+                const long long begin = mine ? indptr[tail] : 0;
+                const int left = mine ? (int)(indptr[tail + 1] - begin) : 0;
+                read_rows(grid, rows, indices, weights, begin, left, tree.distance(tail), tail, nullptr, 0, touched,
+                          visitor);
+            });
+            queue.flush();
+            grid.barrier();
+        }
+    }
+    Grid::count(grid.local.touched, touched);
+    grid.barrier();
+    total = grid.last.touched;
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        control->rounds += level;
+        control->touched += total;
+        control->steps += grid.step;
+        control->finished = 1;
+    }
+}

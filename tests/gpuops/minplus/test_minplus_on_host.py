@@ -1,0 +1,349 @@
+"""The kernels of gpuops on a machine without a GPU: same text, same launches, fibers for threads (host_shim/).
+
+Results are compared bit for bit with NumPy. That the shim sees a barrier that is missing is tested too.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+from gpuops import NegativeCycleError, _cuda, floyd_warshall, minplus_update
+from gpuops._cuda import Program
+from gpuops.numbers import DISTANCE_DTYPES, infinity
+
+# Searches are tested in test_sssp_on_host.py, reductions and Dijkstra's algorithm in test_reduction_on_host.py.
+ELSEWHERE = {"sssp/search.cu", "sssp/batched.cu", "sssp/tree.cu", "reduction/reduction.cu", "dijkstra/dijkstra.cu"} | {
+    "som/bmu.cu",
+    "som/screen.cu",
+    "som/screen_tensor.cu",
+    "som/update.cu",
+}
+PROGRAMS = [program for program in _cuda.PROGRAMS if program.file not in ELSEWHERE]
+
+# Entries with instructions that only a GPU has, of tensor cores.
+GPU_ONLY: set[str] = set()
+
+SHAPES = [(1, 1, 1), (3, 5, 0), (33, 65, 17), (65, 31, 129), (130, 257, 33), (128, 300, 50)]
+SIZES = [1, 2, 65, 130]
+SEEDS = [0, 1]  # threads and blocks in order, and shuffled
+TILES = {"large tiles": 1, "small tiles": 10**6}  # multiprocessors: few have enough to do with large tiles
+
+dtypes = pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
+signs = pytest.mark.parametrize("lowest", [0, -50], ids=["nonnegative", "signed"])
+tiles = pytest.mark.parametrize("multiprocessors", TILES.values(), ids=TILES)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cupy(host_shim):
+    host_shim.start()
+    return host_shim
+
+
+def assert_same_bits(result, expected):
+    assert result.dtype == expected.dtype
+    word = f"i{expected.itemsize}"
+    np.testing.assert_array_equal(result.get().view(word), expected.view(word))
+
+
+# --- Min-plus products --------------------------------------------------------------------------------------------
+
+
+def random_matrix(rng, shape, dtype, lowest):
+    """Lengths that round when they are added in floating point; infinite ones; negative zeros."""
+    values = rng.integers(lowest, 1000, shape).astype(dtype)
+    if values.dtype.kind == "f":
+        values *= values.dtype.type(0.37)
+        values[rng.random(shape) < 0.05] = -0.0
+    values[rng.random(shape) < 0.3] = infinity(dtype)
+    return values
+
+
+def random_operands(seed, m, n, p, dtype, lowest=0):
+    rng = np.random.default_rng(seed)
+    return [random_matrix(rng, shape, dtype, lowest) for shape in ((m, n), (m, p), (p, n))]
+
+
+def minplus_in_numpy(c, a, b):
+    c, a, b = (x + x.dtype.type(0) for x in (c, a, b))
+    for p in range(a.shape[1]):
+        np.minimum(c, a[:, p, None] + b[p], out=c)
+    return c
+
+
+def check_minplus(cupy, *shape, dtype, lowest=0):
+    operands = random_operands(sum(shape), *shape, dtype, lowest)
+    assert_same_bits(minplus_update(*map(cupy.asarray, operands)), minplus_in_numpy(*operands))
+
+
+@dtypes
+@signs
+@tiles
+def test_minplus(cupy, dtype, lowest, multiprocessors):
+    for seed in SEEDS:
+        cupy.start(seed, multiprocessors)
+        for shape in SHAPES:
+            check_minplus(cupy, *shape, dtype=dtype, lowest=lowest)
+
+
+@dtypes
+@tiles
+def test_minplus_in_windows_and_any_strides(cupy, dtype, multiprocessors):
+    m, n, p = 70, 141, 40
+    c, a, b = random_operands(0, m, n, p, dtype)
+    for offset in 0, 1, 3:
+        cupy.start(offset, multiprocessors)
+        # An odd row length: in int16 every second row starts in the middle of a 32-bit word.
+        around = random_matrix(np.random.default_rng(9), (m + 2, 151), dtype, 0)
+        spread, on_device = cupy.empty((2 * p, 3 * n), dtype), cupy.asarray(around)
+        window = on_device[1 : m + 1, offset : offset + n]
+        window[...], spread[::2, ::3] = c, b
+        transposed = cupy.asarray(np.ascontiguousarray(a[::-1].T)).T[::-1]
+        minplus_update(window, transposed, spread[::2, ::3], out=window)
+        around[1 : m + 1, offset : offset + n] = minplus_in_numpy(c, a, b)
+        assert_same_bits(on_device, around)
+
+
+@dtypes
+def test_minplus_of_a_matrix_with_itself(cupy, dtype):
+    cupy.start(seed=2)
+    d = random_operands(4, 150, 150, 0, dtype)[0]
+    x = cupy.asarray(d)
+    minplus_update(x, x, x, out=x)
+    assert_same_bits(x, minplus_in_numpy(d, d, d))
+
+
+# --- Floyd-Warshall -----------------------------------------------------------------------------------------------
+
+
+def random_lengths(seed, n, dtype, negative=False):
+    """Small integers, exact in every dtype; negative ones without a negative cycle."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 100, (n, n))
+    if negative:
+        potential = rng.integers(0, 60, n)
+        lengths += potential[:, None] - potential
+    lengths = lengths.astype(dtype)
+    lengths[rng.random((n, n)) < 1 - 4 / max(n, 5)] = infinity(dtype)
+    return lengths
+
+
+def floyd_warshall_in_numpy(d):
+    d = d.copy()
+    np.fill_diagonal(d, np.minimum(d.diagonal(), 0))
+    for k in range(len(d)):
+        np.minimum(d, d[:, k, None] + d[k], out=d)
+    return d
+
+
+def check_floyd_warshall(cupy, n, dtype, negative=False):
+    d = random_lengths(n, n, dtype, negative)
+    result, expected = floyd_warshall(cupy.asarray(d)), floyd_warshall_in_numpy(d)
+    if negative:  # how far below infinity an unreachable entry ends depends on the order of relaxations
+        for x in result, expected:
+            x[x >= infinity(dtype) / 2] = infinity(dtype)
+    assert_same_bits(result, expected)
+
+
+@dtypes
+@pytest.mark.parametrize("negative", [False, True], ids=["nonnegative", "signed"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_floyd_warshall(cupy, dtype, negative, seed):
+    cupy.start(seed)
+    for n in SIZES:
+        check_floyd_warshall(cupy, n, dtype, negative)
+
+
+def test_floyd_warshall_by_several_blocks(cupy):
+    cupy.start(seed=1)
+    check_floyd_warshall(cupy, 530, "float32")
+
+
+@dtypes
+def test_negative_cycle_is_an_error(cupy, dtype):
+    cupy.start(seed=1)
+    d = np.full((70, 70), infinity(dtype))
+    i = np.arange(70)
+    d[i, (i + 1) % 70] = 1
+    d[69, 0] = -70
+    with pytest.raises(NegativeCycleError):
+        floyd_warshall(cupy.asarray(d))
+    d[69, 0] = -69
+    assert (floyd_warshall(cupy.asarray(d)).diagonal() == 0).all()
+
+
+def test_tolerance_takes_a_rounded_zero_cycle_for_zero(cupy):
+    cupy.start(seed=1)
+    d = np.array([[np.inf, 1], [-1 - 1e-6, np.inf]], "float32")
+    with pytest.raises(NegativeCycleError):
+        floyd_warshall(cupy.asarray(d))
+    assert (floyd_warshall(cupy.asarray(d), tolerance=1e-4).diagonal() == 0).all()
+
+
+# --- All of them --------------------------------------------------------------------------------------------------
+
+
+def test_every_kernel_runs_here(cupy):
+    launched = set()
+    for multiprocessors in TILES.values():
+        cupy.start(0, multiprocessors)
+        for dtype in DISTANCE_DTYPES:
+            for lowest in 0, -50:
+                check_minplus(cupy, 9, 9, 9, dtype=dtype, lowest=lowest)
+            check_floyd_warshall(cupy, 9, dtype)
+        launched |= cupy.launched
+    declared = {(p.source(), p.options, entry) for p in PROGRAMS for entry in p.entries if entry not in GPU_ONLY}
+    missing = [(options, entry) for source, options, entry in declared - launched]
+    assert not missing, f"run these here, or name them in GPU_ONLY: {missing}"
+
+
+# --- Broken on purpose --------------------------------------------------------------------------------------------
+
+BARRIERS = [  # and what breaks them
+    (r"__sync(threads|warp)\(\);", "", "removed"),
+    (r"wait_for_copies<(.*)>\(\);", "", "removed"),
+    (r"wait_for_copies<(.*)>\(\);", r"wait_for_copies<\1 + 1>();", "waits for one group too few"),
+]
+
+
+def places(source):
+    """Where every line of a program's text was written, such as minplus.cu:43, and which line of the text it is."""
+    found = {}
+    for index, line in enumerate(source.splitlines()):
+        mark = re.fullmatch(r'#line (\d+) "(.+)"', line)
+        if mark:
+            number, file = int(mark[1]), mark[2]
+        else:
+            found[f"{file}:{number}"] = index
+            number += 1
+    return found
+
+
+LINES = {place: p.source().splitlines()[index] for p in PROGRAMS for place, index in places(p.source()).items()}
+MUTANTS = [
+    pytest.param(place, pattern, replacement, id=f"{place}-{what}")
+    for place, line in LINES.items()
+    for pattern, replacement, what in BARRIERS
+    if re.search(pattern, line)
+]
+
+
+def edit_line(monkeypatch, place, pattern, replacement):
+    """Let gpuops launch kernels of which one line is different."""
+    source = Program.source
+
+    def edited(program):
+        text = source(program)
+        lines, index = text.splitlines(), places(text).get(place)
+        if index is not None:
+            lines[index], count = re.subn(pattern, replacement, lines[index])
+            assert count == 1
+        return "\n".join(lines) + "\n"
+
+    monkeypatch.setattr(Program, "source", edited)
+
+
+def run_where_barriers_matter(cupy):
+    for seed in 0, 1, 2:
+        for multiprocessors in TILES.values():
+            cupy.start(seed, multiprocessors)
+            check_minplus(cupy, 65, 70, 100, dtype="int32")
+        check_floyd_warshall(cupy, 130, "int32")
+
+
+@pytest.mark.parametrize(("place", "pattern", "replacement"), MUTANTS)
+def test_a_broken_barrier_is_caught(cupy, monkeypatch, place, pattern, replacement):
+    edit_line(monkeypatch, place, pattern, replacement)
+    with pytest.raises(AssertionError, match="Arrays are not equal"):
+        run_where_barriers_matter(cupy)
+
+
+def test_without_a_mutation_nothing_is_caught(cupy):
+    run_where_barriers_matter(cupy)
+
+
+@pytest.mark.parametrize("condition", ["threadIdx.x < 64", "threadIdx.x % 2"])
+def test_a_divergent_barrier_is_named(cupy, monkeypatch, condition):
+    place = next(place for place, line in LINES.items() if "__syncthreads" in line and "floyd_warshall" in place)
+    edit_line(monkeypatch, place, "__syncthreads", f"if ({condition}) __syncthreads")
+    cupy.start()
+    with pytest.raises(cupy.KernelError, match=f"divergent barrier: .* waits at {re.escape(place)}"):
+        check_floyd_warshall(cupy, 65, "int32")
+
+
+# --- The shim itself ----------------------------------------------------------------------------------------------
+
+WARPS = """
+// Sum, minimum and maximum of x, and how many are odd.
+extern "C" __global__ void statistics(int* result, const int* x, int n) {
+    extern __shared__ alignas(16) int sums[];
+    const int i = blockIdx.x * blockDim.x + threadIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int sum = i < n ? x[i] : 0, greatest = i < n ? x[i] : -1000;
+    for (int lanes = 16; lanes; lanes /= 2) sum += __shfl_xor_sync(0xffffffff, sum, lanes);
+    for (int lanes = 16; lanes; lanes /= 2) greatest = max(greatest, __shfl_down_sync(0xffffffff, greatest, lanes));
+    const unsigned odd = __ballot_sync(0xffffffff, i < n && x[i] % 2 != 0);
+    if (lane == 0) {
+        sums[warp] = sum;
+        atomicMax(result + 2, greatest);
+        atomicAdd(result + 3, __popc(odd));
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int w = 1; w < blockDim.x / 32; ++w) sums[0] += sums[w];
+        atomicAdd(result, sums[0]);
+    }
+    if (i < n) atomicMin(result + 1, x[i]);
+}
+
+extern "C" __global__ void half_a_warp() {
+    if (threadIdx.x < 16) __syncwarp();
+}
+"""
+
+PTX = """
+extern "C" __global__ void ptx(int* result, int a, int b, int c) {
+    int least;
+    asm("{\\n\\t.reg .s32 sum;\\n\\t"
+        "add.s32 sum, %1, %2;\\n\\t"
+        "min.s32 %0, sum, %3;\\n\\t}"
+        : "=r"(least) : "r"(a), "r"(min(b, (b + 1))), "r"(c));
+    asm volatile("min.s32 %0, %0, 77;" : "+r"(least));
+    result[threadIdx.x] = least;
+}
+"""
+
+
+def test_warps_atomics_and_dynamic_shared_memory(cupy):
+    x = np.random.default_rng(0).integers(-99, 99, 300, dtype=np.int32)
+    kernel = cupy.RawModule(code=WARPS, options=()).get_function("statistics")
+    for seed in SEEDS:
+        cupy.start(seed)
+        result = cupy.asarray(np.array([0, 1000, -1000, 0], np.int32))
+        kernel((4,), (96,), (result, cupy.asarray(x), np.int32(300)), shared_mem=12)
+        assert result.tolist() == [x.sum(), x.min(), x.max(), (x % 2 != 0).sum()]
+
+
+def test_inline_ptx(cupy):
+    kernel = cupy.RawModule(code=PTX, options=()).get_function("ptx")
+    result = cupy.empty((3,), np.int32)
+    for a, b, c in (1, 2, 4), (1, 2, 2), (-1, -2, 0), (50, 50, 1000):
+        kernel((1,), (3,), (result, *map(np.int32, (a, b, c))))
+        assert result.tolist() == [min(a + b, c, 77)] * 3
+
+
+def test_misuse_is_an_error(cupy):
+    one, result = np.int32(1), cupy.empty((3,), np.int32)
+    ptx = cupy.RawModule(code=PTX, options=()).get_function("ptx")
+    with pytest.raises(cupy.KernelError, match="ptx takes p8i4i4i4 and was given p8i4i4i8"):
+        ptx((1,), (3,), (result, one, one, np.int64(1)))
+    with pytest.raises(cupy.KernelError, match="49152 bytes of shared memory"):
+        ptx((1,), (3,), (result, one, one, one), shared_mem=50_000)
+    with pytest.raises(cupy.KernelError, match="1 to 1024 threads"):
+        ptx((1,), (1025,), (result, one, one, one))
+    with pytest.raises(cupy.KernelError, match="ptx stored beyond the ends of an array"):
+        ptx((1,), (4,), (result, one, one, one))
+    half_a_warp = cupy.RawModule(code=WARPS, options=()).get_function("half_a_warp")
+    with pytest.raises(cupy.KernelError, match="thread 0 waits at __syncwarp, thread 16 has ended"):
+        half_a_warp((1,), (32,), ())
+    with pytest.raises(RuntimeError, match="ptx_no_such_instruction"):
+        cupy.RawModule(code='extern "C" __global__ void f() { asm("no.such.instruction;"); }', options=())

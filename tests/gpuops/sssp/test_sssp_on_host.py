@@ -1,0 +1,553 @@
+"""The kernels of kernels/sssp*.cu on a machine without a GPU: all blocks at once, threads as fibers (host_shim/).
+
+Distances are compared bit for bit with a Bellman-Ford in NumPy, over a layout of the graph written down here.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpuops import NegativeCycleError
+from gpuops._cuda import GPUOPS, Program
+from gpuops.sssp import sssp_cuda
+
+# Of threads and blocks. 0: in order; else shuffled, and taking turns at atomics. It is the seed of graphs, too.
+SEEDS = [0, 1, 2]
+DTYPES = ["float32", "float64", "int32"]
+KINDS = ["undirected", "directed", "directed, no transpose"]
+
+dtypes = pytest.mark.parametrize("dtype", DTYPES)
+seeds = pytest.mark.parametrize("seed", SEEDS)
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+# Blocks so small that the grid is a crowd of them, rows cut into pieces, piles that overflow.
+SMALL = {"THREADS": 64, "PIECE": 32, "THIN": 256}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cupy(host_shim):
+    with pytest.MonkeyPatch.context() as patch:
+        # There are fifteen programs, and little for each to do.
+        patch.setattr(host_shim, "FLAGS", ("-O0", *host_shim.FLAGS[1:]))
+        for key, program in sssp_cuda._PROGRAMS.items():
+            macros = dict(macro.split("=") for macro in program.macros) | SMALL
+            if "search_batch" in program.entries:
+                macros["PULL"] = "0.5"  # so small a graph would not be pulled over often
+            # Another spelling of the folder keeps it off the list of programs that gpuops runs.
+            small = Program(
+                program.file, program.entries, tuple(f"{k}={v}" for k, v in macros.items()), GPUOPS / "." / ""
+            )
+            patch.setitem(sssp_cuda._PROGRAMS, key, small)
+        patch.setattr(sssp_cuda, "_PIECE", SMALL["PIECE"])
+        patch.setattr(sssp_cuda, "_LEAST_PILE", 8)
+        patch.setattr(sssp_cuda, "_HUB", 3)
+        host_shim.start(0, 2)
+        yield host_shim
+
+
+# --- Graphs ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The fields of a SearchGraph, on the shim, and the arcs in NumPy."""
+
+    n: int
+    m: int
+    dtype: np.dtype
+    negative: bool
+    symmetric: bool
+    indptr: Any
+    indices: Any
+    weights: Any
+    in_indptr: Any
+    in_indices: Any
+    in_weights: Any
+    through: Any
+    tails: np.ndarray
+    heads: np.ndarray
+    lengths: np.ndarray
+
+
+def rows(n, tails, heads, weights):
+    order = np.lexsort((heads, weights, tails))
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(tails, minlength=n)))).astype(np.int64)
+    return indptr, heads[order].astype(np.int32), weights[order]
+
+
+def lay_out(cupy, n, tails, heads, weights, *, through=None, symmetric=False, reverse=True):
+    """Without loops and parallel arcs, vertices by falling out-degree."""
+    weights = np.asarray(weights)
+    order = np.lexsort((weights, heads, tails))
+    tails, heads, weights = (np.asarray(x)[order] for x in (tails, heads, weights))
+    keep = np.ones(len(tails), bool)
+    keep[1:] = (tails[1:] != tails[:-1]) | (heads[1:] != heads[:-1])
+    keep &= tails != heads
+    rank = np.empty(n, np.int64)
+    by_degree = np.argsort(-np.bincount(tails[keep], minlength=n), kind="stable")
+    rank[by_degree] = np.arange(n)
+    tails, heads, weights = rank[tails[keep]], rank[heads[keep]], weights[keep]
+    out = [cupy.asarray(x) for x in rows(n, tails, heads, weights)]
+    into = out if symmetric else [cupy.asarray(x) for x in rows(n, heads, tails, weights)]
+    if not symmetric and not reverse:
+        into = [None] * 3
+    if through is not None:
+        through = cupy.asarray(np.asarray(through)[by_degree])
+    negative = bool((weights < 0).any())
+    fields = (n, len(tails), weights.dtype, negative, symmetric, *out, *into, through, tails, heads, weights)
+    return Layout(*fields), rank
+
+
+def both_ways(tails, heads, weights):
+    low, high = np.minimum(tails, heads), np.maximum(tails, heads)
+    _, first = np.unique(low * (high.max() + 1) + high, return_index=True)
+    low, high, weights = low[first], high[first], weights[first]
+    return np.concatenate((low, high)), np.concatenate((high, low)), np.concatenate((weights, weights))
+
+
+def random_weights(rng, size, dtype):
+    return rng.integers(1, 256, size, dtype="int32") if dtype == "int32" else (1 - rng.random(size)).astype(dtype)
+
+
+def skewed(cupy, seed, dtype, kind, n=150, m=1200, **options):
+    """Few vertices with many arcs, many with few; some with none."""
+    rng = np.random.default_rng(seed)
+    tails, heads = (n * rng.random((2, m)) ** 3).astype(np.int64)
+    arcs = tails, heads, random_weights(rng, m, dtype)
+    if kind == "undirected":
+        return lay_out(cupy, n, *both_ways(*arcs), symmetric=True, **options)[0]
+    return lay_out(cupy, n, *arcs, reverse=kind == "directed", **options)[0]
+
+
+def grid(cupy, side, weights, dtype):
+    vertices = np.arange(side * side).reshape(side, side)
+    tails = np.concatenate((vertices[:, :-1].ravel(), vertices[:-1].ravel()))
+    heads = np.concatenate((vertices[:, 1:].ravel(), vertices[1:].ravel()))
+    return lay_out(cupy, side * side, *both_ways(tails, heads, weights(len(tails)).astype(dtype)), symmetric=True)
+
+
+# --- References -----------------------------------------------------------------------------------------------------
+
+
+def unreachable(dtype):
+    return np.inf if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
+
+
+def start_from(graph, sources, starts=0):
+    distances = np.full(graph.n, unreachable(graph.dtype), graph.dtype)
+    distances[sources] = starts
+    return distances
+
+
+def bellman_ford_in_numpy(graph, starts):
+    """Sums of the dtype; int32 in 64 bits. Closed vertices push what they started with."""
+    wide = graph.dtype if graph.dtype.kind == "f" else np.int64
+    infinity = unreachable(graph.dtype)
+    through = np.ones(graph.n, bool) if graph.through is None else graph.through.get()
+    distances, pushing, may_push = starts.astype(wide), starts.astype(wide), np.ones(graph.n, bool)
+    for _ in range(graph.n + 2):
+        arcs = (pushing < infinity)[graph.tails] & may_push[graph.tails]
+        before = distances.copy()
+        np.minimum.at(distances, graph.heads[arcs], pushing[graph.tails[arcs]] + graph.lengths[arcs])
+        if (before == distances).all() and pushing is not starts and may_push is through:
+            return distances.astype(graph.dtype)
+        pushing, may_push = distances, through
+    raise AssertionError("a negative cycle")
+
+
+def assert_same_bits(result, expected):
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result.get().view(f"i{expected.itemsize}"), expected.view(f"i{expected.itemsize}"))
+
+
+def solve(cupy, graph, starts, pending=None):
+    """Distances on the shim, and what the search did."""
+    distances = cupy.asarray(starts)
+    search = sssp_cuda._Search(graph, distances, graph.negative)
+    assert search.run(pending)
+    return distances, search.statistics
+
+
+def check(cupy, graph, starts):
+    distances, statistics = solve(cupy, graph, starts)
+    assert_same_bits(distances, bellman_ford_in_numpy(graph, starts))
+    check_tree(cupy, graph, distances, distances.get() == starts)
+    return statistics
+
+
+def check_tree(cupy, graph, distances, is_start):
+    d = distances.get()
+    reached = d < unreachable(graph.dtype)
+    roots = is_start & reached
+    predecessors = sssp_cuda.tree(graph, distances, cupy.asarray(roots))
+    assert predecessors.dtype == np.int32
+    p = predecessors.get()
+    np.testing.assert_array_equal(p >= 0, reached & ~roots)
+    weight_of = dict(zip(zip(graph.tails.tolist(), graph.heads.tolist(), strict=True), graph.lengths, strict=True))
+    children = np.flatnonzero(p >= 0)
+    for v in children:
+        assert d[p[v]] + weight_of[p[v], v] == d[v]
+        assert graph.through is None or graph.through[p[v]] or roots[p[v]]
+    ancestors = np.where(p >= 0, p, np.arange(graph.n))
+    for _ in range(graph.n.bit_length()):
+        ancestors = ancestors[ancestors]
+    assert roots[ancestors[children]].all(), "not a forest"
+    return p
+
+
+# --- Weights that are not negative ------------------------------------------------------------------------------------
+
+
+@dtypes
+@kinds
+def test_distances_and_tree(cupy, dtype, kind):
+    seed = 1 + DTYPES.index(dtype) + KINDS.index(kind)
+    cupy.start(seed, 3)
+    graph = skewed(cupy, seed, dtype, kind)
+    check(cupy, graph, start_from(graph, [30]))
+
+
+def test_pulls_and_pieces_take_place(cupy):
+    """Less is read than with arcs relaxed once each, and rows are cut."""
+    cupy.start(1, 2)
+    graph = skewed(cupy, 5, "float32", "undirected", n=300, m=4000)
+    assert np.diff(graph.indptr.get()).max() > 4 * SMALL["PIECE"]
+    statistics = check(cupy, graph, start_from(graph, [0]))
+    assert statistics.pulls > 0
+    assert statistics.touched < 1.2 * graph.m
+
+
+@seeds
+def test_grid(cupy, seed):
+    cupy.start(seed, 3)
+    rng = np.random.default_rng(seed)
+    graph, _ = grid(cupy, 12, lambda size: random_weights(rng, size, DTYPES[seed]), DTYPES[seed])
+    check(cupy, graph, start_from(graph, [17]))
+
+
+def test_several_sources_with_starts(cupy):
+    cupy.start(1, 3)
+    graph = skewed(cupy, 3, "float32", "directed")
+    check(cupy, graph, start_from(graph, [5, 60, 149], np.array([0.25, 0, 3], "float32")))
+
+
+def test_nothing_to_do(cupy):
+    none = np.empty(0, np.int64)
+    empty, _ = lay_out(cupy, 3, none, none, none.astype("float32"), symmetric=True)
+    assert check(cupy, empty, start_from(empty, [1])).rounds == 0
+    graph = skewed(cupy, 3, "float32", "undirected")
+    assert check(cupy, graph, start_from(graph, [])).rounds == 0
+
+
+@kinds
+def test_closed_vertices_push_only_where_they_are_sources(cupy, kind):
+    seed = KINDS.index(kind)
+    cupy.start(seed, 3)
+    through = np.random.default_rng(seed).random(150) < 0.6
+    graph = skewed(cupy, seed, "int32", kind, through=through)
+    closed, open_ = (np.flatnonzero(graph.through.get() == x)[:20] for x in (False, True))
+    for sources in closed[:1], np.concatenate((closed, open_)):
+        check(cupy, graph, start_from(graph, sources))
+
+
+def test_a_closed_source_pushes_its_start(cupy):
+    """0 -> 1 -> 2 with 1 closed: through 1 it would be 2, from the start of 1 it is 6."""
+    for seed in SEEDS:
+        cupy.start(seed, 3)
+        graph, rank = lay_out(cupy, 3, [0, 1], [1, 2], np.array([1, 1], "int32"), through=[True, False, True])
+        distances, _ = solve(cupy, graph, start_from(graph, rank[[0, 1]], [0, 5]))
+        assert distances.get()[rank].tolist() == [0, 1, 6]
+
+
+def test_only_pending_vertices_push(cupy):
+    cupy.start(1, 3)
+    graph = skewed(cupy, 3, "float64", "directed")
+    final = bellman_ford_in_numpy(graph, start_from(graph, [2]))
+    nobody = cupy.asarray(np.zeros(graph.n, bool))
+    rough = np.where(np.arange(graph.n) % 3, final + 1, final)
+    distances, statistics = solve(cupy, graph, rough, nobody)
+    assert_same_bits(distances, rough)
+    assert (statistics.rounds, statistics.touched) == (0, 0)
+    # A vertex came nearer: it alone is pending, as after news from another worker.
+    nearer = final.copy()
+    nearer[7] = final[7] / 2
+    pending = np.zeros(graph.n, bool)
+    pending[7] = True
+    distances, statistics = solve(cupy, graph, nearer, cupy.asarray(pending))
+    assert_same_bits(distances, bellman_ford_in_numpy(graph, nearer))
+    assert statistics.touched < graph.m
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [*zip(DTYPES, KINDS, strict=True)])
+def test_ties_make_a_forest(cupy, dtype, kind):
+    """Zero weights; and in floats, weights too small to show in a sum."""
+    seed = DTYPES.index(dtype)
+    cupy.start(seed, 3)
+    rng = np.random.default_rng(seed)
+    tails, heads = rng.integers(0, 120, (2, 600))
+    weights = np.where(rng.random(600) < 0.7, 0, rng.integers(1, 4, 600)).astype(dtype)
+    if weights.dtype.kind == "f":
+        weights[rng.random(600) < 0.3] = 1e-30
+    arcs = both_ways(tails, heads, weights) if kind == "undirected" else (tails, heads, weights)
+    graph, _ = lay_out(cupy, 120, *arcs, symmetric=kind == "undirected", reverse=kind == "directed")
+    check(cupy, graph, start_from(graph, [3, 70, 80]))
+
+
+@dtypes
+@pytest.mark.parametrize("reverse", [True, False])
+def test_ties_beside_negative_weights_make_a_forest(cupy, dtype, reverse):
+    """Many cycles of length 0: tight arcs that are taken as they come do not lead to the root."""
+    cupy.start(2, 3)
+    rng = np.random.default_rng(4)
+    tails, heads = (100 * rng.random((2, 300)) ** 2).astype(np.int64)
+    tails, heads = np.concatenate((tails, heads)), np.concatenate((heads, tails))
+    potential = rng.integers(0, 100, 100)
+    weights = np.tile(rng.integers(0, 2, 300), 2) + potential[tails] - potential[heads]
+    graph, _ = lay_out(cupy, 100, tails, heads, weights.astype(dtype), reverse=reverse)
+    assert graph.negative
+    check(cupy, graph, start_from(graph, [3]))
+
+
+def test_the_first_tight_arc_of_a_row_is_taken(cupy):
+    cupy.start(1, 3)
+    # The last vertex has 99 arcs from vertices at falling distances and of rising weights, all of them tight.
+    hub = 100
+    tails = np.concatenate((np.zeros(99, int), np.arange(1, 100)))
+    heads = np.concatenate((np.arange(1, 100), np.full(99, hub)))
+    weights = np.concatenate((np.arange(100, 1, -1), np.arange(2, 101))).astype("int32")
+    weights[99:] = 102 - weights[:99]
+    graph, rank = lay_out(cupy, 101, tails, heads, weights)
+    starts = start_from(graph, rank[[0]])
+    distances, _ = solve(cupy, graph, starts)
+    assert distances.get()[rank[hub]] == 102
+    p = check_tree(cupy, graph, distances, starts == 0)
+    assert p[rank[hub]] == rank[1]  # at 100, by the arc of weight 2
+
+
+# --- Overflow ---------------------------------------------------------------------------------------------------------
+
+
+def test_int32_sums_that_do_not_fit_are_an_error(cupy):
+    far = 2**30
+    path = np.array([0, 1, 2]), np.array([1, 2, 3]), np.full(3, far, "int32")
+    graph, rank = lay_out(cupy, 4, *path)
+    with pytest.raises(OverflowError, match="float64"):
+        sssp_cuda.improve(graph, cupy.asarray(start_from(graph, rank[[0]])))
+    with pytest.raises(OverflowError, match="float64"):
+        sssp_cuda.batched(graph, cupy.asarray(start_from(graph, rank[[0]])[:, None]))
+
+
+def test_int32_sums_that_do_not_matter_may_not_fit(cupy):
+    far = 2**30
+    arcs = np.array([0, 1, 0, 2]), np.array([1, 2, 2, 0]), np.array([far, far, 5, 2**31 - 2], "int32")
+    graph, rank = lay_out(cupy, 3, *arcs)
+    starts = start_from(graph, rank[[0]])
+    distances, _ = solve(cupy, graph, starts)
+    assert distances.get()[rank].tolist() == [0, far, 5]
+    columns = cupy.asarray(starts[:, None])
+    sssp_cuda.batched(graph, columns)
+    assert columns.get()[rank, 0].tolist() == [0, far, 5]
+
+
+# --- Negative weights -------------------------------------------------------------------------------------------------
+
+
+def shifted(cupy, seed, dtype, n=150, m=1200, **options):
+    """Weights shifted by potentials, exact in float32: no cycle becomes negative."""
+    rng = np.random.default_rng(seed)
+    tails, heads = (n * rng.random((2, m)) ** 2).astype(np.int64)
+    potential = rng.integers(0, 1000, n)
+    weights = rng.integers(1, 1000, m) + potential[tails] - potential[heads]
+    scale = 1 if dtype == "int32" else 2.0**-10
+    return lay_out(cupy, n, tails, heads, (weights * scale).astype(dtype), **options)
+
+
+@dtypes
+def test_negative_weights(cupy, dtype):
+    seed = DTYPES.index(dtype)
+    cupy.start(seed, 3)
+    for reverse in True, False:
+        graph, _ = shifted(cupy, seed, dtype, reverse=reverse)
+        assert graph.negative
+        assert check(cupy, graph, start_from(graph, [0])).windows > 1
+    through = np.random.default_rng(seed).random(150) < 0.7
+    graph, _ = shifted(cupy, seed, dtype, through=through)
+    check(cupy, graph, start_from(graph, [int(np.flatnonzero(~graph.through.get())[0])]))
+
+
+@dtypes
+def test_a_search_that_is_interrupted_goes_on(cupy, dtype, monkeypatch):
+    monkeypatch.setattr(sssp_cuda, "_FIRST_LOOK", 1)
+    seed = 1 + DTYPES.index(dtype)
+    cupy.start(seed, 3)
+    graph, _ = shifted(cupy, seed, dtype)
+    starts = start_from(graph, [0])
+    distances = cupy.asarray(starts)
+    assert sssp_cuda.bellman_ford(graph, distances) > 3
+    assert_same_bits(distances, bellman_ford_in_numpy(graph, starts))
+
+
+@dtypes
+@pytest.mark.parametrize("first_look", [1, 64])
+def test_a_negative_cycle_is_returned(cupy, dtype, first_look, monkeypatch):
+    seed = DTYPES.index(dtype)
+    monkeypatch.setattr(sssp_cuda, "_FIRST_LOOK", first_look)
+    cupy.start(seed, 3)
+    graph, rank = shifted(cupy, seed, dtype)
+    unit = 1 if dtype == "int32" else 2.0**-10
+    cycle = np.arange(10, 15)
+    # The five arcs of the cycle weigh -1 together; the arcs to it are there or, unreachable, are not.
+    extra = np.array([3, -7, 2, 4, -3]) * unit
+    others = ~np.isin(graph.heads, rank[cycle]) & ~np.isin(graph.tails, rank[cycle])
+    back = np.argsort(rank)
+    tails, heads, weights = back[graph.tails[others]], back[graph.heads[others]], graph.lengths[others]
+    tails, heads = np.concatenate((tails, cycle)), np.concatenate((heads, np.roll(cycle, -1)))
+    weights = np.concatenate((weights, extra.astype(dtype)))
+    apart, apart_rank = lay_out(cupy, 150, tails, heads, weights)
+    check(cupy, apart, start_from(apart, apart_rank[[0]]))
+    joined, joined_rank = lay_out(
+        cupy, 150, np.append(tails, 0), np.append(heads, 12), np.append(weights, np.array(5, dtype))
+    )
+    with pytest.raises(NegativeCycleError) as caught:
+        sssp_cuda.bellman_ford(joined, cupy.asarray(start_from(joined, joined_rank[[0]])))
+    found = [int(np.flatnonzero(joined_rank == v)[0]) for v in caught.value.vertices]
+    assert found == np.roll(cycle, -(found[0] - 10)).tolist()
+    assert caught.value.weight == -unit
+
+
+def test_a_cycle_that_falls_by_rounding_ends_with_an_error(cupy, monkeypatch):
+    """Its weights add up to 0, but beside 1023 the small ones, less than half of 2^-14, are lost."""
+    monkeypatch.setattr(sssp_cuda, "_FIRST_LOOK", 4)
+    cupy.start(1, 2)
+    small = 7 * 2.0**-18
+    weights = np.array([0, 1023, small, small, -1023, -2 * small], "float32")
+    graph, rank = lay_out(cupy, 6, [0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 1], weights)
+    with pytest.raises(NegativeCycleError, match="rounds to less than 0") as caught:
+        sssp_cuda.bellman_ford(graph, cupy.asarray(start_from(graph, rank[[0]])))
+    assert caught.value.vertices == ()
+
+
+# --- Many searches at once --------------------------------------------------------------------------------------------
+
+
+def check_batch(cupy, graph, columns):
+    distances = cupy.asarray(columns)
+    statistics = sssp_cuda._batched(graph, distances)
+    expected = np.stack([bellman_ford_in_numpy(graph, column) for column in columns.T], axis=1)
+    assert_same_bits(distances, expected)
+    return statistics
+
+
+def columns_from(graph, sources):
+    return np.stack([start_from(graph, [source]) for source in sources], axis=1)
+
+
+@pytest.mark.parametrize(("dtype", "searches"), [("float32", 37), ("float64", 5), ("int32", 32)])
+@kinds
+def test_many_searches_at_once(cupy, dtype, searches, kind):
+    seed = DTYPES.index(dtype) + KINDS.index(kind)
+    cupy.start(seed, 2)
+    graph = skewed(cupy, seed, dtype, kind, n=80, m=700)
+    assert graph.indptr[1] > 3 * graph.m / 80
+    assert graph.indptr[1] > SMALL["PIECE"]
+    sources = np.random.default_rng(seed).integers(0, graph.n, searches)
+    statistics = check_batch(cupy, graph, columns_from(graph, sources))
+    if kind == "directed, no transpose":
+        assert (statistics.pulls, statistics.windows) == (0, -(-searches // 32))
+    else:
+        assert statistics.pulls > 0
+
+
+def test_long_rows_are_pulled_to_their_end(cupy):
+    """From 0 to 120 vertices, from these to 10, and on to 10 others: any of the 120 may be on the way."""
+    cupy.start(1, 2)
+    rng = np.random.default_rng(1)
+    middle, last = np.arange(1, 121), np.arange(121, 131)
+    tails = np.concatenate((np.zeros(120, int), np.repeat(middle, 10), last))
+    heads = np.concatenate((middle, np.tile(last, 120), last + 10))
+    # The 120 are near: in the first window they hold back the other arcs.
+    weights = np.where(tails == 0, rng.integers(1, 10, len(tails)), rng.integers(100, 200, len(tails)))
+    graph, rank = lay_out(cupy, 141, tails, heads, weights.astype("int32"))
+    assert check_batch(cupy, graph, columns_from(graph, rank[[0, 0, 7, 130]])).pulls > 0
+
+
+@seeds
+def test_many_searches_on_a_grid(cupy, seed):
+    cupy.start(seed, 2)
+    rng = np.random.default_rng(seed)
+    graph, _ = grid(cupy, 9, lambda size: random_weights(rng, size, DTYPES[seed]), DTYPES[seed])
+    assert check_batch(cupy, graph, columns_from(graph, [0, 80, 40])).windows > 1
+
+
+@kinds
+def test_many_searches_from_closed_vertices(cupy, kind):
+    cupy.start(1, 2)
+    graph = skewed(cupy, 4, "float32", kind, n=100, m=900, through=np.arange(100) % 3 > 0)
+    statistics = check_batch(cupy, graph, columns_from(graph, range(20)))
+    assert statistics.pulls > 0 or kind != "undirected"
+
+
+def test_many_searches_from_many_vertices_each(cupy):
+    """Some from everywhere, one from nowhere; zero weights; vertices that others do not reach."""
+    cupy.start(2, 2)
+    rng = np.random.default_rng(3)
+    tails, heads = (90 * rng.random((2, 400)) ** 2).astype(np.int64)
+    weights = rng.integers(0, 5, 400).astype("int32")
+    graph, _ = lay_out(cupy, 100, *both_ways(tails, heads, weights), symmetric=True)
+    columns = columns_from(graph, range(7))
+    columns[rng.random(columns.shape) < 0.1] = 9
+    columns[:, 3] = unreachable("int32")
+    columns[:, 4] = np.arange(100)
+    check_batch(cupy, graph, columns)
+    weights[...] = 0
+    graph, _ = lay_out(cupy, 100, *both_ways(tails, heads, weights), symmetric=True)
+    check_batch(cupy, graph, columns)
+
+
+# --- All of them ------------------------------------------------------------------------------------------------------
+
+
+def test_every_kernel_runs_here(cupy):
+    cupy.start(0, 2)
+    for dtype in DTYPES:
+        for graph in skewed(cupy, 1, dtype, "directed", n=50, m=200), shifted(cupy, 1, dtype, n=50, m=200)[0]:
+            check(cupy, graph, start_from(graph, [0]))
+        graph = skewed(cupy, 1, dtype, "directed", n=50, m=200)
+        sssp_cuda.batched(graph, cupy.asarray(start_from(graph, [0])[:, None]))
+    programs = sssp_cuda._PROGRAMS.values()
+    assert {(p.source(), p.options, entry) for p in programs for entry in p.entries} <= cupy.launched
+
+
+# --- Broken on purpose ------------------------------------------------------------------------------------------------
+
+
+def run_where_barriers_matter(cupy):
+    for seed in 1, 2:
+        cupy.start(seed, 2)
+        graph = skewed(cupy, seed, "int32", "undirected")
+        check(cupy, graph, start_from(graph, [0]))
+
+
+def edit(monkeypatch, pattern, replacement):
+    """Let gpuops launch kernels of another text."""
+    source = Program.source
+
+    def edited(program):
+        text, count = re.subn(pattern, replacement, source(program), flags=re.S)
+        assert count == 1
+        return text
+
+    monkeypatch.setattr(Program, "source", edited)
+
+
+def test_a_grid_that_does_not_arrive_is_named(cupy, monkeypatch):
+    edit(monkeypatch, r"atomicAdd\(&control->arrived, 1u\);", "")
+    with pytest.raises(cupy.KernelError, match="all blocks wait for each other"):
+        run_where_barriers_matter(cupy)
+
+
+def test_without_a_mutation_nothing_is_caught(cupy):
+    run_where_barriers_matter(cupy)
