@@ -10,7 +10,7 @@
     scripts/bench.py som-training  epochs of the pipeline: one worker and all, resident and streamed
     scripts/bench.py limits      what this GPU can do at its present clock: relaxations per second, bandwidth
 
-scripts/bench.py SUITE --help shows the options of a suite. The records go to benchmarks/SUITE-DEVICE.json.
+scripts/bench.py SUITE --help shows the options of a suite. The records go to benchmarks/results/SUITE-DEVICE.json.
 """
 
 from __future__ import annotations
@@ -20,26 +20,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import bench_apsp
-import bench_fw_table
-import bench_limits
-import bench_reduction
-import bench_som
-import bench_som_training
-import bench_sssp
-import bench_sssp_table
 import numpy as np
-from benchmarking import Bench
+
+from benchmarks.harness import Bench
+from benchmarks.suites import apsp, fw_table, limits, reduction, som, som_training, sssp, sssp_table
 
 SUITES = {
-    "apsp": bench_apsp,
-    "fw-table": bench_fw_table,
-    "limits": bench_limits,
-    "sssp": bench_sssp,
-    "sssp-table": bench_sssp_table,
-    "reduction": bench_reduction,
-    "som": bench_som,
-    "som-training": bench_som_training,
+    "apsp": apsp,
+    "fw-table": fw_table,
+    "limits": limits,
+    "sssp": sssp,
+    "sssp-table": sssp_table,
+    "reduction": reduction,
+    "som": som,
+    "som-training": som_training,
 }
 
 
@@ -50,7 +44,7 @@ def main() -> None:
         options = parsers.add_parser(name, description=suite.__doc__)
         options.formatter_class = argparse.RawDescriptionHelpFormatter
         options.add_argument("--repeats", type=int, default=5)
-        options.add_argument("--out", type=Path, help=f"default: benchmarks/{name}-DEVICE.json")
+        options.add_argument("--out", type=Path, help=f"default: benchmarks/results/{name}-DEVICE.json")
         suite.add_arguments(options)
     args = parser.parse_args()
 

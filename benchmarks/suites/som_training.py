@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarking import Bench
 
+from benchmarks.harness import Bench
 from clusters import start
 from pipelines import train_som
 from pipelines.som.plan import PIECE_BYTES

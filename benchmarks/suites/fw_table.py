@@ -12,9 +12,10 @@ import math
 from typing import Any
 
 import numpy as np
-from bench_limits import measure_issue_rates
-from benchmarking import Bench, check_closed
-from generations import GENERATIONS, STAGED_LOAD, TILEPATH, Generation
+
+from benchmarks.harness import Bench, check_closed
+from benchmarks.kernels.generations import GENERATIONS, STAGED_LOAD, TILEPATH, Generation
+from benchmarks.suites.limits import measure_issue_rates
 
 CONVENTION = "n^3 relaxations, nothing skipped; wall seconds with all launches and copies on the device, synchronized"
 

@@ -11,9 +11,8 @@ import argparse
 from typing import Any
 
 import numpy as np
-from benchmarking import Bench
-from edge_sweeps import KERNELS
 
+from benchmarks.harness import KERNELS, Bench
 from gpuops import Grid, best_matching_units, fixed_point, from_fixed_point, smooth, unit_sums
 from gpuops._cuda import Program
 

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from benchmarking import ROOT, Bench
 
+from benchmarks.harness import KERNELS, Bench
 from gpuops._cuda import Program
 
 CONVENTION = "every relaxation counted; bytes read and bytes written both count; wall seconds, device synchronized"
 
-KERNELS = ROOT / "benchmarks" / "kernels"
 THREADS, BLOCKS_PER_SM = 1024, 2  # as in limits.cu
 STEPS = 512 * 2000  # a launch takes some 20 to 50 ms
 WARM_UP = 0.3  # seconds, until clocks have settled

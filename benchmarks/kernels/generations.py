@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from benchmarking import ROOT
 from numba import njit
 
+from benchmarks.harness import KERNELS
 from gpuops import floyd_warshall
 from gpuops._cuda import Program
 
-KERNELS = ROOT / "benchmarks" / "kernels"
 BLOCKED = ("independent", "singly_dependent", "doubly_dependent")
 PROGRAMS = {
     "harish_narayanan": Program("harish_narayanan.cu", ("relax_all",), folder=KERNELS),

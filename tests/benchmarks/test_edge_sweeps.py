@@ -1,20 +1,13 @@
 """Bellman-Ford by sweeps and the textbook's Dijkstra as benchmarks run them, on the CPU and with the host shim."""
 
-import sys
-from importlib import import_module
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from benchmarks.kernels import edge_sweeps as sweeps
+from benchmarks.suites import reduction
 from gpuops import dijkstra
 from gpuops._cuda import Program
 from pipelines.generators import RMat
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))  # as when a script of that folder runs
-
-sweeps, bench_reduction = import_module("edge_sweeps"), import_module("bench_reduction")
 
 GRAPH = RMat(8, seed=3, edge_factor=4)
 
@@ -95,13 +88,13 @@ SMALL_GRAPH = sweeps.csr_of(np, sweeps.rmat_edges(np, RMat(5, seed=4, edge_facto
 
 @pytest.mark.parametrize("entry", ["dijkstra_serial", "dijkstra_parallel"])
 def test_the_textbook_on_a_gpu(cupy, entry):
-    distances = bench_reduction.textbook_on_gpu(cupy, [cupy.asarray(x) for x in SMALL_GRAPH], 3, entry)
+    distances = reduction.textbook_on_gpu(cupy, [cupy.asarray(x) for x in SMALL_GRAPH], 3, entry)
     np.testing.assert_array_equal(np.asarray(distances), dijkstra(*SMALL_GRAPH, 3)[0])
 
 
 @pytest.mark.parametrize("by_butterfly", [False, True])
 def test_the_textbook_on_a_cpu(by_butterfly):
-    distances = bench_reduction.textbook_on_cpu(SMALL_GRAPH, 3, by_butterfly)
+    distances = reduction.textbook_on_cpu(SMALL_GRAPH, 3, by_butterfly)
     np.testing.assert_array_equal(distances, dijkstra(*SMALL_GRAPH, 3)[0])
 
 

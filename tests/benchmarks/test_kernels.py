@@ -1,30 +1,22 @@
 """What the benchmarks run on a GPU, as far as it can be tested without one."""
 
 import re
-import subprocess
-import sys
-from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
-sys.path.insert(0, str(SCRIPTS))  # as when a script of that folder runs
-
-bench_limits, generations = import_module("bench_limits"), import_module("generations")
-bench_reduction, bench_som, edge_sweeps = map(import_module, ("bench_reduction", "bench_som", "edge_sweeps"))
-bench = import_module("bench")
-check_closed = import_module("benchmarking").check_closed
-ring_of_vertices = import_module("bench_fw_table").ring_of_vertices
+from benchmarks.harness import KERNELS, check_closed
+from benchmarks.kernels import edge_sweeps, generations
+from benchmarks.suites import limits, reduction, som
+from benchmarks.suites.fw_table import ring_of_vertices
 
 PROGRAMS = [
     *generations.PROGRAMS.values(),
-    *bench_limits.PROGRAMS.values(),
+    *limits.PROGRAMS.values(),
     *edge_sweeps.PROGRAMS.values(),
-    bench_reduction.PROGRAM,
-    bench_som.NODE_BY_NODE,
-    bench_som.PARTIAL_MINIMA,
+    reduction.PROGRAM,
+    som.NODE_BY_NODE,
+    som.PARTIAL_MINIMA,
 ]
 
 
@@ -55,21 +47,7 @@ def test_compiles_without_spilling_registers(program):
 
 
 def test_every_kernel_file_is_declared():
-    assert {path.name for path in generations.KERNELS.glob("*.cu")} == {program.file for program in PROGRAMS}
-
-
-def test_every_suite_explains_itself(monkeypatch, capsys):
-    for suite in [], *([name] for name in bench.SUITES):
-        monkeypatch.setattr(sys, "argv", ["bench.py", *suite, "--help"])
-        with pytest.raises(SystemExit) as done:
-            bench.main()
-        assert done.value.code == 0
-        assert "usage: bench.py" in capsys.readouterr().out
-
-
-def test_the_script_starts():
-    done = subprocess.run([sys.executable, SCRIPTS / "bench.py", "--help"], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    assert {path.name for path in KERNELS.glob("*.cu")} == {program.file for program in PROGRAMS}
 
 
 def closed(weights):

@@ -14,10 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from benchmarking import Bench
-from edge_sweeps import KERNELS
 from numba import njit
 
+from benchmarks.harness import KERNELS, Bench
 from gpuops import butterfly_reduction
 from gpuops._cuda import Program
 from gpuops.dijkstra import dijkstra_cuda, dijkstra_numba

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from benchmarking import Bench, draw_roots
 
+from benchmarks.harness import Bench, draw_roots
 from gpuops import batched_shortest_distances, search_graph, shortest_distances, shortest_path_tree
 from pipelines.generators import Grid, RMat, SyntheticGraph, csr
 from pipelines.verify_paths import verify_paths

@@ -12,11 +12,11 @@ from typing import Any
 
 import numba
 import numpy as np
-from bench_limits import measure_issue_rates
-from benchmarking import ROOT, Bench, check_closed
 from distributed import get_task_stream
-from generations import STAGED_LOAD
 
+from benchmarks.harness import ROOT, Bench, check_closed
+from benchmarks.kernels.generations import STAGED_LOAD
+from benchmarks.suites.limits import measure_issue_rates
 from clusters import start
 from gpuops import floyd_warshall, minplus_update
 from gpuops.minplus.product_numba import ROWS, relax_register_tile, tile_columns

@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from benchmarking import ROOT
 from numba import njit
 
+from benchmarks.harness import KERNELS
 from gpuops._cuda import Program
 from pipelines.generators import RMat
 from pipelines.generators.counter_random import scrambler
 
-KERNELS = ROOT / "benchmarks" / "kernels"
 PROGRAMS = {
     "edge_sweep": Program("edge_sweep.cu", ("sweep", "sweep_read_only"), folder=KERNELS),
     "rmat": Program("rmat.cu", ("rmat_edges",), folder=KERNELS),

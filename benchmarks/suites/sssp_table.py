@@ -16,9 +16,16 @@ import time
 from typing import Any
 
 import numpy as np
-from benchmarking import Bench, draw_roots
-from edge_sweeps import CPU_VARIANTS, VARIANTS, csr_of, rmat_edges, shortest_by_sweeps, sorted_by_segments
 
+from benchmarks.harness import Bench, draw_roots
+from benchmarks.kernels.edge_sweeps import (
+    CPU_VARIANTS,
+    VARIANTS,
+    csr_of,
+    rmat_edges,
+    shortest_by_sweeps,
+    sorted_by_segments,
+)
 from gpuops import search_graph, shortest_distances
 from pipelines.generators import RMat
 

@@ -26,6 +26,7 @@ from gpuops.numbers import infinity, outside_infinity
 from pipelines.progress import duration, with_prefix
 
 ROOT = Path(__file__).resolve().parent.parent
+KERNELS = ROOT / "benchmarks" / "kernels"
 
 
 class Bench:
@@ -97,7 +98,7 @@ class Bench:
             self.xp.cuda.get_current_stream().synchronize()
 
     def write(self, path: Path | None, convention: str) -> None:
-        path = path or ROOT / "benchmarks" / f"{self.suite}-{_slug(self.device)}.json"
+        path = path or ROOT / "benchmarks" / "results" / f"{self.suite}-{_slug(self.device)}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(
             json.dumps({**_facts(self.xp), "convention": convention, "records": self.records}, indent=1) + "\n"

@@ -1,0 +1,1 @@
+"""Published methods as small kernels, and their host side."""

@@ -1,0 +1,1 @@
+"""A module for each suite: `add_arguments`, `run` and CONVENTION, what is counted."""

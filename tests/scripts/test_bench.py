@@ -1,0 +1,25 @@
+"""The command of the benchmarks, as far as it runs without one."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "bench.py"
+
+
+def test_every_suite_explains_itself(monkeypatch, capsys):
+    bench = runpy.run_path(str(SCRIPT))
+    for suite in [], *([name] for name in bench["SUITES"]):
+        monkeypatch.setattr(sys, "argv", ["bench.py", *suite, "--help"])
+        with pytest.raises(SystemExit) as done:
+            bench["main"]()
+        assert done.value.code == 0
+        assert "usage: bench.py" in capsys.readouterr().out
+
+
+def test_the_script_starts():
+    done = subprocess.run([sys.executable, SCRIPT, "--help"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
