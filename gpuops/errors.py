@@ -24,3 +24,26 @@ class NegativeCycleError(ValueError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class NotEulerianError(ValueError):
+    """There is no Euler circuit, or no Euler path; the message says at which vertices, and what there is instead.
+
+    Attributes
+    ----------
+    vertices : tuple of int
+        Some vertices whose degrees forbid it; empty where the arcs do not hang together.
+    arcs : tuple of int
+        Two arcs in different components, where one walk was asked for; else empty.
+    """
+
+    def __init__(self, message: str, vertices: Sequence[int] = (), arcs: Sequence[int] = ()):
+        super().__init__(message, tuple(vertices), tuple(arcs))
+        self.vertices, self.arcs = tuple(vertices), tuple(arcs)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class VerificationError(ValueError):
+    """A result is not what it claims to be; the message names the place."""

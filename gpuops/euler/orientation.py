@@ -1,0 +1,124 @@
+"""Undirected graphs: which two arcs are one edge, and a direction for every edge that leaves all vertices balanced.
+
+At each vertex the first arc of the row is paired with the second, the third with the fourth, and so on: who enters by
+one of a pair leaves by the other. That makes cycles of arcs, and beside each the cycle of the same edges the other way
+round; no cycle is its own mirror image. Of the two the one with the least arc is kept.
+
+M. Atallah, U. Vishkin, "Finding Euler tours in parallel", Journal of Computer and System Sciences 29 (1984).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuops.arrays import library_of
+from gpuops.errors import NotEulerianError
+from gpuops.euler.balance import _on_host, refuse_odd
+from gpuops.euler.stages import arc_dtype, cycle_labels
+
+
+class Orientation(NamedTuple):
+    """A directed graph with one arc for each edge.
+
+    Attributes
+    ----------
+    indptr, indices : the graph in CSR
+    arcs : (m / 2,) arc numbers of the undirected graph
+    mates : (m,) arc numbers, as `mates_of` returns them
+    """
+
+    indptr: Any
+    indices: Any
+    arcs: Any
+    mates: Any
+
+    def arc_of(self, arcs: tuple[int, int]) -> int:
+        """The place here of whichever of two arcs of the undirected graph is an arc here."""
+        xp = library_of(self.arcs)
+        places = xp.searchsorted(self.arcs, xp.asarray(arcs, dtype=self.arcs.dtype))
+        for arc, place in zip(arcs, places.tolist(), strict=True):
+            if place < len(self.arcs) and int(self.arcs[place]) == arc:
+                return int(place)
+        raise AssertionError("an edge has a direction")
+
+
+def orient(indptr: Any, indices: Any, path: bool = False) -> Orientation:
+    """Direct the edges of an undirected graph so that as many arcs enter each vertex as leave it.
+
+    Parameters
+    ----------
+    indptr, indices : (n + 1,) and (m,) integers
+        Every edge as two arcs.
+    path : bool
+        For messages: was a path asked for?
+
+    Raises
+    ------
+    NotEulerianError
+        A degree is odd, or an arc has no mate.
+    """
+    xp = library_of(indices)
+    m = len(indices)
+    odd = _on_host(xp.flatnonzero(xp.diff(indptr) % 2))
+    if len(odd):
+        cure = "; it has an Euler path: ask for one" if len(odd) == 2 and not path else ""
+        refuse_odd(indptr, odd, "an Euler circuit of an undirected graph needs even degrees", cure)
+    tails = _tails(indptr, m)
+    mates = mates_of(indptr, indices)
+    slots = xp.arange(m, dtype=mates.dtype)
+    firsts = indptr[tails].astype(mates.dtype)
+    labels = cycle_labels(mates[firsts + ((slots - firsts) ^ 1)])
+    kept = labels < labels[mates]
+    before = xp.zeros(m + 1, np.int64)
+    before[1:] = xp.cumsum(kept, dtype=np.int64)
+    arcs = xp.flatnonzero(kept).astype(mates.dtype)
+    return Orientation(before[indptr], indices[arcs], arcs, mates)
+
+
+def mates_of(indptr: Any, indices: Any) -> Any:
+    """The other arc of each edge: the k-th arc from u to v and the k-th from v to u; loops go by twos.
+
+    Parameters
+    ----------
+    indptr, indices : (n + 1,) and (m,) integers
+        An undirected graph in CSR, every edge as two arcs.
+
+    Returns
+    -------
+    (m,) arc numbers
+
+    Raises
+    ------
+    NotEulerianError
+        An arc has no mate: the graph is directed.
+    """
+    xp = library_of(indices)
+    m = len(indices)
+    arc = arc_dtype(m)
+    tails = _tails(indptr, m).astype(indices.dtype)
+    by_head = xp.argsort(indices, kind="stable").astype(arc)
+    by_tail = by_head[xp.argsort(tails[by_head], kind="stable")]
+    # The i-th arc by tail and head, and the i-th by head and tail.
+    one_sided = (tails[by_head] != indices[by_tail]) | (indices[by_head] != tails[by_tail])
+    loops = by_head[tails[by_head] == indices[by_head]]
+    if len(loops) % 2 == 0 and not bool(one_sided.any()):
+        mates = xp.empty(m, arc)
+        mates[by_tail] = by_head
+        mates[loops[0::2]], mates[loops[1::2]] = loops[1::2], loops[0::2]
+        if not len(loops) or bool((tails[loops[0::2]] == tails[loops[1::2]]).all()):
+            return mates
+    lonely = by_tail[one_sided] if bool(one_sided.any()) else loops
+    first = int(lonely[0])
+    raise NotEulerianError(
+        f"the arc {first} from {int(tails[first])} to {int(indices[first])} has no arc the other way; an undirected "
+        "graph has every edge twice, loops too: is this one directed?",
+        arcs=(first,),
+    )
+
+
+def _tails(indptr: Any, m: int) -> Any:
+    """The vertex that each arc leaves, int64 (m)."""
+    xp = library_of(indptr)
+    return xp.searchsorted(indptr, xp.arange(m), side="right") - 1

@@ -1,0 +1,15 @@
+// Is every arc paired with one that enters where it leaves?
+//
+// predecessors (m) is the stable argsort of heads (m), so heads are sorted in its order, and a row indptr[v] to
+// indptr[v + 1] is right if its first and last arc are. wrong is set to 1 if one is not. Launch: any number of threads.
+//
+// Macros: ARC, the type of arc numbers, and HEAD, that of heads: int or long long.
+
+extern "C" __global__ void check_pairing(int* wrong, const long long* indptr, const HEAD* heads,
+                                         const ARC* predecessors, long long n) {
+    const long long threads = (long long)gridDim.x * blockDim.x;
+    for (long long v = (long long)blockIdx.x * blockDim.x + threadIdx.x; v < n; v += threads) {
+        const long long first = indptr[v], last = indptr[v + 1] - 1;
+        if (first <= last && (heads[predecessors[first]] != v || heads[predecessors[last]] != v)) *wrong = 1;
+    }
+}
