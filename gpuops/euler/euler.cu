@@ -4,18 +4,19 @@
 // circuits. A label is the least arc of a circuit. A link is a slot s, an arc that is not the first of its row: it
 // links the circuits of s - 1 and s.
 //
-//   label_first, label_unite, label_flatten    least arcs of the cycles, by union-find
-//   mark_rows          first slots of the rows
-//   propose, accept    a round of Boruvka: the least link of every tree of circuits; those become links of the forest
-//   components         least arcs of what is joined, of every label and listed
-//   choose, number     splitters of the circuits: one arc in 64 by a hash, and the starts; their numbers in arc order
-//   measure            from each splitter back to the next one: which, and how far
-//   leap               pointer doubling over the splitters: how far to the end of the circuit
-//   write              the same walks again, each arc to its place
+//   choose_splitters, number_splitters     some arcs by a hash, and starts; their numbers in arc order
+//   survey, leap_around, label_ways        least arcs of circuits: ways between splitters, pointer doubling over them
+//   list_unlabelled, label_unite, label_flatten    least arcs of circuits without splitters: union-find
+//   mark_rows                              first slots of the rows
+//   propose_links, accept_links            a round of Boruvka: the least link of every tree of circuits is in the forest
+//   components                             least arcs of what is joined: of every label, and listed
+//   measure                                ways between splitters again: which is next, and how far
+//   leap                                   pointer doubling over them: how far to the end of the circuit
+//   measure_circuits, write_order          the same ways again, each arc to its place
 //
 // The roots of union-find trees are their least members, so what comes out does not depend on the order of threads.
-// Macro ARC: int or long long, the type of arc numbers. Launch: blocks of any size; `choose` and `number` take a thread
-// for each word of 32 arcs, the others any number of threads.
+// Macro ARC: int or long long, the type of arc numbers. Launch: blocks of any size; the splitters take a thread for
+// each word of 32 arcs, the others any number of threads.
 //
 // B. Awerbuch, A. Israeli, Y. Shiloach, "Finding Euler circuits in logarithmic parallel time", STOC 1984. D. R. Helman,
 // J. JaJa, "Designing practical efficient algorithms for symmetric multiprocessors", 1999 (splitters). J. Jaiganesh,
@@ -35,20 +36,98 @@ __device__ inline long long all_threads() {
     return (long long)gridDim.x * blockDim.x;
 }
 
-// --- Labels -------------------------------------------------------------------------------------------------------
+// --- Splitters ----------------------------------------------------------------------------------------------------
 
-extern "C" __global__ void label_first(ARC* labels, const ARC* predecessors, long long m) {
-    for (long long a = thread_number(); a < m; a += all_threads()) labels[a] = min((ARC)a, predecessors[a]);
+__device__ inline bool is_splitter(const Word* splitters, ARC a) {
+    return __ldg(splitters + (a >> 5)) >> (a & 31) & 1;
 }
 
-extern "C" __global__ void label_unite(ARC* labels, const ARC* predecessors, long long m) {
-    for (long long a = thread_number(); a < m; a += all_threads()) {
-        if (predecessors[a] > a) unite(labels, (ARC)a, predecessors[a]);
+__device__ inline int splitter_number(const Word* splitters, const int* before, ARC a) {
+    const Word word = splitters[a >> 5];
+    return before[a >> 5] + __popc(word & ((1u << (a & 31)) - 1));
+}
+
+// splitters: a bit for every arc; those of starts are set already, and one arc in 2^rarity joins them.
+extern "C" __global__ void choose_splitters(Word* splitters, int* counts, int rarity, long long m) {
+    const long long w = thread_number();
+    if (w * 32 >= m) return;
+    Word word = splitters[w];
+    for (int bit = 0; bit < 32; ++bit) {
+        const Word hash = (Word)(w * 32 + bit) * 2654435769u;
+        if (w * 32 + bit < m && hash >> (32 - rarity) == 0) word |= 1u << bit;
+    }
+    splitters[w] = word;
+    counts[w] = __popc(word);
+}
+
+extern "C" __global__ void set_starts(Word* splitters, const ARC* starts, long long count) {
+    for (long long i = thread_number(); i < count; i += all_threads()) {
+        atomicOr(splitters + (starts[i] >> 5), 1u << (starts[i] & 31));
     }
 }
 
-extern "C" __global__ void label_flatten(ARC* labels, long long m) {
-    for (long long a = thread_number(); a < m; a += all_threads()) flatten(labels, (ARC)a);
+// arcs: of the splitters, in order.
+extern "C" __global__ void number_splitters(ARC* arcs, const Word* splitters, const int* before, long long m) {
+    const long long w = thread_number();
+    if (w * 32 >= m) return;
+    int i = before[w];
+    for (Word word = splitters[w]; word; word &= word - 1) arcs[i++] = (ARC)(w * 32 + __ffs((int)word) - 1);
+}
+
+// --- Labels -------------------------------------------------------------------------------------------------------
+
+// From each splitter back to the next one: which, and the least arc on the way.
+extern "C" __global__ void survey(int* next, ARC* least, const ARC* arcs, const ARC* predecessors,
+                                  const Word* splitters, const int* before, long long count) {
+    for (long long i = thread_number(); i < count; i += all_threads()) {
+        ARC a = arcs[i], lowest = a;
+        while (!is_splitter(splitters, a = predecessors[a])) lowest = min(lowest, a);
+        least[i] = lowest;
+        next[i] = splitter_number(splitters, before, a);
+    }
+}
+
+// Once ways are as long as circuits, the least arcs are those of circuits.
+extern "C" __global__ void leap_around(int* next_after, ARC* least_after, const int* next, const ARC* least,
+                                       long long count) {
+    for (long long i = thread_number(); i < count; i += all_threads()) {
+        const int j = next[i];
+        next_after[i] = next[j];
+        least_after[i] = min(least[i], least[j]);
+    }
+}
+
+extern "C" __global__ void label_ways(ARC* labels, const ARC* least, const ARC* arcs, const ARC* predecessors,
+                                      const Word* splitters, long long count) {
+    for (long long i = thread_number(); i < count; i += all_threads()) {
+        const ARC label = least[i];
+        ARC a = arcs[i];
+        do {
+            labels[a] = label;
+            a = predecessors[a];
+        } while (!is_splitter(splitters, a));
+    }
+}
+
+// What has no label yet lies on circuits without splitters, short ones. They are left to union-find: its long trees
+// are what the splitters are for.
+extern "C" __global__ void list_unlabelled(ARC* rest, Word* count, ARC* labels, const ARC* predecessors, long long m) {
+    for (long long a = thread_number(); a < m; a += all_threads()) {
+        if (labels[a] >= 0) continue;
+        labels[a] = min((ARC)a, predecessors[a]);
+        rest[atomicAdd(count, 1u)] = (ARC)a;
+    }
+}
+
+extern "C" __global__ void label_unite(ARC* labels, const ARC* rest, const ARC* predecessors, long long count) {
+    for (long long i = thread_number(); i < count; i += all_threads()) {
+        const ARC a = rest[i];
+        if (predecessors[a] > a) unite(labels, a, predecessors[a]);
+    }
+}
+
+extern "C" __global__ void label_flatten(ARC* labels, const ARC* rest, long long count) {
+    for (long long i = thread_number(); i < count; i += all_threads()) flatten(labels, rest[i]);
 }
 
 // --- The spanning forest of links ---------------------------------------------------------------------------------
@@ -64,8 +143,8 @@ __device__ inline void lower(ARC* address, ARC value) {
 }
 
 // `slots` (count) are the links to choose from; where there are none, all slots that are not the first of a row.
-extern "C" __global__ void propose(int* found, ARC* best, ARC* trees, const ARC* labels, const unsigned char* first,
-                                   const ARC* slots, long long count, int listed) {
+extern "C" __global__ void propose_links(int* found, ARC* best, ARC* trees, const ARC* labels,
+                                         const unsigned char* first, const ARC* slots, long long count, int listed) {
     for (long long i = thread_number(); i < count; i += all_threads()) {
         if (!listed && first[i]) continue;
         const ARC s = listed ? slots[i] : (ARC)i;
@@ -80,8 +159,8 @@ extern "C" __global__ void propose(int* found, ARC* best, ARC* trees, const ARC*
 }
 
 // Both trees of a link may have chosen it: it is listed once.
-extern "C" __global__ void accept(ARC* best, ARC* trees, Word* accepted, ARC* links, Word* count, const ARC* labels,
-                                  long long m) {
+extern "C" __global__ void accept_links(ARC* best, ARC* trees, Word* accepted, ARC* links, Word* count,
+                                        const ARC* labels, long long m) {
     for (long long c = thread_number(); c < m; c += all_threads()) {
         const ARC s = best[c];
         if (s == NONE) continue;
@@ -95,49 +174,12 @@ extern "C" __global__ void accept(ARC* best, ARC* trees, Word* accepted, ARC* li
 extern "C" __global__ void components(ARC* starts, Word* count, ARC* trees, const ARC* labels, long long m) {
     for (long long c = thread_number(); c < m; c += all_threads()) {
         if (labels[c] != c) continue;
-        const ARC root = find(trees, (ARC)c);
-        trees[c] = root;
-        if (root == c) starts[atomicAdd(count, 1u)] = root;
+        flatten(trees, (ARC)c);
+        if (trees[c] == c) starts[atomicAdd(count, 1u)] = (ARC)c;
     }
 }
 
 // --- The walk -----------------------------------------------------------------------------------------------------
-
-__device__ inline bool is_splitter(const Word* splitters, ARC a) {
-    return __ldg(splitters + (a >> 5)) >> (a & 31) & 1;
-}
-
-__device__ inline int splitter_number(const Word* splitters, const int* before, ARC a) {
-    const Word word = splitters[a >> 5];
-    return before[a >> 5] + __popc(word & ((1u << (a & 31)) - 1));
-}
-
-// splitters: a bit for every arc. Those of starts are set already.
-extern "C" __global__ void choose(Word* splitters, int* counts, long long m) {
-    const long long w = thread_number();
-    if (w * 32 >= m) return;
-    Word word = splitters[w];
-    for (int bit = 0; bit < 32; ++bit) {
-        const Word hash = (Word)(w * 32 + bit) * 2654435769u;
-        if (w * 32 + bit < m && hash >> 26 == 0) word |= 1u << bit;
-    }
-    splitters[w] = word;
-    counts[w] = __popc(word);
-}
-
-extern "C" __global__ void set_starts(Word* splitters, const ARC* starts, long long count) {
-    for (long long i = thread_number(); i < count; i += all_threads()) {
-        atomicOr(splitters + (starts[i] >> 5), 1u << (starts[i] & 31));
-    }
-}
-
-// arcs: of the splitters, in order.
-extern "C" __global__ void number(ARC* arcs, const Word* splitters, const int* before, long long m) {
-    const long long w = thread_number();
-    if (w * 32 >= m) return;
-    int i = before[w];
-    for (Word word = splitters[w]; word; word &= word - 1) arcs[i++] = (ARC)(w * 32 + __ffs((int)word) - 1);
-}
 
 // Circuits end before their starts: `next` is then -1.
 extern "C" __global__ void measure(int* next, ARC* lengths, const ARC* arcs, const ARC* predecessors,
@@ -174,9 +216,9 @@ extern "C" __global__ void measure_circuits(long long* circuit_lengths, ARC* cir
 
 // order (m): circuit k from offsets[k] on. An arc that is r arcs before the end of its circuit, going back, stands at
 // r; the start, which is as far as the circuit is long, at 0.
-extern "C" __global__ void write(ARC* order, const long long* offsets, const ARC* circuits, const ARC* labels,
-                                 const ARC* arcs, const ARC* lengths, const ARC* predecessors, const Word* splitters,
-                                 const Word* ends, long long count) {
+extern "C" __global__ void write_order(ARC* order, const long long* offsets, const ARC* circuits, const ARC* labels,
+                                       const ARC* arcs, const ARC* lengths, const ARC* predecessors,
+                                       const Word* splitters, const Word* ends, long long count) {
     for (long long i = thread_number(); i < count; i += all_threads()) {
         ARC a = arcs[i];
         const long long base = offsets[circuits[labels[a]]];

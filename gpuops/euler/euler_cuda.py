@@ -14,23 +14,28 @@ from gpuops._cuda import Program
 
 _THREADS = 256
 _MOST_BLOCKS = 1 << 20  # the kernels stride
+_WAYS = 1 << 18  # between splitters, walked along at once: as many as a GPU has threads
+_RAREST = 6  # one arc in 2^6 is a splitter, at least: the longest way is some 15 times as long
 
 _TYPES = {"int32": "int", "int64": "long long"}
 _ENTRIES = (
-    "label_first",
+    "survey",
+    "leap_around",
+    "label_ways",
+    "list_unlabelled",
     "label_unite",
     "label_flatten",
     "mark_rows",
-    "propose",
-    "accept",
+    "propose_links",
+    "accept_links",
     "components",
     "set_starts",
-    "choose",
-    "number",
+    "choose_splitters",
+    "number_splitters",
     "measure",
     "leap",
     "measure_circuits",
-    "write",
+    "write_order",
 )
 _PROGRAMS = {arc: Program("euler/euler.cu", _ENTRIES, (f"ARC={name}",)) for arc, name in _TYPES.items()}
 _PAIRING = {
@@ -57,12 +62,25 @@ def pair(indptr: Any, indices: Any) -> Any:
 def label(predecessors: Any) -> Any:
     import cupy
 
-    m = len(predecessors)
+    m, arc = len(predecessors), predecessors.dtype
     with predecessors.device:
-        labels = cupy.empty((m,), predecessors.dtype)
-        _launch("label_first", m, (labels, predecessors), labels.dtype)
-        _launch("label_unite", m, (labels, predecessors), labels.dtype)
-        _launch("label_flatten", m, (labels,), labels.dtype)
+        labels = cupy.empty((m,), arc)
+        labels[...] = -1
+        if m == 0:
+            return labels
+        splitters = _Splitters(m, arc)
+        count, before = splitters.count, splitters.before
+        following, least = cupy.empty((count,), np.int32), cupy.empty((count,), arc)
+        _launch("survey", count, (following, least, splitters.arcs, predecessors, splitters.bits, before), arc)
+        for _ in range(count.bit_length()):
+            farther, lower = cupy.empty((count,), np.int32), cupy.empty((count,), arc)
+            _launch("leap_around", count, (farther, lower, following, least), arc)
+            following, least = farther, lower
+        _launch("label_ways", count, (labels, least, splitters.arcs, predecessors, splitters.bits), arc)
+        rest, left = cupy.empty((m,), arc), cupy.zeros((1,), np.uint32)
+        _launch("list_unlabelled", m, (rest, left, labels, predecessors), arc)
+        _launch("label_unite", number := int(left[0]), (labels, rest, predecessors), arc)
+        _launch("label_flatten", number, (labels, rest), arc)
     return labels
 
 
@@ -84,10 +102,10 @@ def span(indptr: Any, labels: Any, slots: Any) -> tuple[Any, Any, Any]:
             found = cupy.zeros((1,), np.int32)
             number = len(slots) if listed else m
             arguments = (found, best, trees, *candidates, np.int64(number), np.int32(listed))
-            _launch_sized("propose", number, arguments, arc)
+            _launch_sized("propose_links", number, arguments, arc)
             if not int(found[0]):
                 break
-            _launch("accept", m, (best, trees, accepted, links, counts, labels), arc)
+            _launch("accept_links", m, (best, trees, accepted, links, counts, labels), arc)
         _launch("components", m, (starts, counts[1:], trees, labels), arc)
         link_count, start_count = map(int, counts.get())
         return cupy.sort(links[:link_count]), cupy.sort(starts[:start_count]), trees
@@ -101,30 +119,55 @@ def walk(predecessors: Any, labels: Any, starts: Any) -> tuple[Any, np.ndarray]:
         order = cupy.empty((m,), arc)
         if m == 0:
             return order, np.zeros(1, np.int64)
-        words = -(-m // 32)
-        ends, counts = cupy.zeros((words,), np.uint32), cupy.empty((words,), np.int32)
-        _launch("set_starts", circuits, (ends, starts), arc)
-        splitters = ends.copy()
-        _launch_sized("choose", words, (splitters, counts, np.int64(m)), arc)
-        after = cupy.cumsum(counts, dtype=np.int32)
-        number, before = int(after[-1]), after - counts
-        arcs, lengths = cupy.empty((number,), arc), cupy.empty((number,), arc)
-        following = cupy.empty((number,), np.int32)
-        _launch_sized("number", words, (arcs, splitters, before, np.int64(m)), arc)
-        _launch("measure", number, (following, lengths, arcs, predecessors, splitters, ends, before), arc)
+        splitters = _Splitters(m, arc, starts)
+        arcs, bits, ends, before, number = (
+            splitters.arcs,
+            splitters.bits,
+            splitters.ends,
+            splitters.before,
+            splitters.count,
+        )
+        lengths, following = cupy.empty((number,), arc), cupy.empty((number,), np.int32)
+        _launch("measure", number, (following, lengths, arcs, predecessors, bits, ends, before), arc)
         sublists = lengths
-        for _ in range(max(number - 1, 0).bit_length()):
+        for _ in range(number.bit_length()):
             farther, longer = cupy.empty((number,), np.int32), cupy.empty((number,), arc)
             _launch("leap", number, (farther, longer, following, sublists), arc)
             following, sublists = farther, longer
         circuit_lengths, numbers = cupy.empty((circuits,), np.int64), cupy.empty((m,), arc)
-        starting = (circuit_lengths, numbers, starts, labels, sublists, splitters, before)
+        starting = (circuit_lengths, numbers, starts, labels, sublists, bits, before)
         _launch("measure_circuits", circuits, starting, arc)
         offsets = cupy.zeros((circuits + 1,), np.int64)
         offsets[1:] = cupy.cumsum(circuit_lengths, dtype=np.int64)
-        arguments = (order, offsets, numbers, labels, arcs, sublists, predecessors, splitters, ends)
-        _launch("write", number, arguments, arc)
+        arguments = (order, offsets, numbers, labels, arcs, sublists, predecessors, bits, ends)
+        _launch("write_order", number, arguments, arc)
         return order, offsets.get()
+
+
+class _Splitters:
+    """Some arcs of every circuit that is not short: by a hash of their numbers, so many that all threads have a way.
+
+    Attributes
+    ----------
+    arcs : (count,) their numbers, rising
+    bits, ends : a bit for each arc: is it a splitter, is it a start? All starts are splitters.
+    before : splitters in the words before each word of bits
+    """
+
+    def __init__(self, m: int, arc: np.dtype, starts: Any = None):
+        import cupy
+
+        words = -(-m // 32)
+        self.ends, counts = cupy.zeros((words,), np.uint32), cupy.empty((words,), np.int32)
+        if starts is not None:
+            _launch("set_starts", len(starts), (self.ends, starts), arc)
+        self.bits = self.ends.copy()
+        rarity = min(max((m // _WAYS).bit_length() - 1, 1), _RAREST)
+        _launch_sized("choose_splitters", words, (self.bits, counts, np.int32(rarity), np.int64(m)), arc)
+        after = cupy.cumsum(counts, dtype=np.int32)
+        self.count, self.before = int(after[-1]), after - counts
+        self.arcs = cupy.empty((self.count,), arc)
+        _launch_sized("number_splitters", words, (self.arcs, self.bits, self.before, np.int64(m)), arc)
 
 
 def _launch(entry: str, count: int, arguments: tuple[Any, ...], arc: np.dtype) -> None:

@@ -122,6 +122,18 @@ def arange(stop, dtype):
     return asarray(np.arange(stop, dtype=dtype))
 
 
+def argsort(x, kind=None):
+    return asarray(np.argsort(x, kind="stable"))
+
+
+def sort(x):
+    return asarray(np.sort(x))
+
+
+def cumsum(x, dtype=None):
+    return asarray(np.cumsum(x, dtype=dtype))
+
+
 def concatenate(arrays, axis=0):
     return asarray(np.concatenate(arrays, axis))
 
