@@ -115,9 +115,9 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
     default="gaussian",
     help="The neighbourhood.",
 )
-@click.option("--epochs", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option("--epochs", type=click.IntRange(min=1), default=20, show_default=True, help="Over which sigma falls.")
 @click.option("--sigma", type=float, help="Reach of the neighbourhood at first; by default half of the longer side.")
-@click.option("--sigma-end", type=float, default=1.0, show_default=True, help="Its reach in the last epoch.")
+@click.option("--sigma-end", type=float, default=1.0, show_default=True, help="Its reach in the last of them.")
 @click.option(
     "--schedule", type=click.Choice(["linear", "exponential"]), default="linear", help="From one to the other."
 )
@@ -130,7 +130,12 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
     show_default=True,
     help="Draws the samples of --initial random, and the order of --online.",
 )
-@click.option("--tolerance", type=float, help="Stop when the error falls by less than this part of itself.")
+@click.option(
+    "--tolerance",
+    type=float,
+    help="Train on with --sigma-end until the error falls by less than this part of itself, for as many epochs again "
+    "at most.",
+)
 @click.option("--online", is_flag=True, help="Learn from one sample after another, on the first worker's CPU.")
 @click.option("--rate", type=float, default=0.5, show_default=True, help="Rate of online learning at first.")
 @click.option("--rate-end", type=float, default=0.01, show_default=True, help="Its rate in the end.")

@@ -23,7 +23,7 @@ from gpuops.som import METRICS
 from gpuops.som_grid import Grid, check_neighbourhood
 from pipelines.device_arrays import to_host
 from pipelines.som.epoch import MapJob, accumulate, learn, survey
-from pipelines.som.plan import PIECE_BYTES, first_sigma, sigma_schedule
+from pipelines.som.plan import PIECE_BYTES, first_sigma, settled, sigma_schedule
 from pipelines.som.shard import Piece
 from pipelines.som.start import pick, principal_plane, products_of, random_rows, steps_for
 from pipelines.stores.samples_writer import LARGEST
@@ -57,16 +57,17 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
         The neighbourhood.
     epochs : int
+        Over which the reach of the neighbourhood falls.
     sigma, sigma_end : float
-        Its reach in the first and in the last epoch, in units of the grid; the first is half of the longer side by
+        Its reach in the first and in the last of them, in units of the grid; the first is half of the longer side by
         default.
     schedule : {"linear", "exponential"}
         From one to the other.
     initial : {"pca", "random"} or (M, d) array
         What to begin with: the plane of the two principal components, as many samples, or a codebook.
     tolerance : float, optional
-        `fit` stops when the quantization error falls by less than this part of itself in an epoch. It falls with
-        `sigma` as long as that falls; without a tolerance all epochs are done.
+        `fit` lets the map settle: it trains on with `sigma_end` until the quantization error falls by less than this
+        part of itself in an epoch, for as many epochs again at most.
     missing : bool
         Declares that NaN stands for a missing value, which is left out of distances and of means.
     device : {"auto", "cpu", "gpu"}
@@ -160,7 +161,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         for sigma in sigmas:
             codebook, error = samples.epoch(codebook, sigma)
             errors.append(error)
-            if self.tolerance is not None and len(errors) > 1 and errors[-2] - error < self.tolerance * errors[-2]:
+            if settled(errors, sigmas, self.tolerance):
                 break
         judged = samples.survey(codebook).judged
         self.codebook_, self.grid_, self.n_iter_ = codebook, grid, len(errors)
@@ -251,7 +252,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         rows, columns, last = int(self.rows), int(self.columns), float(self.sigma_end)
         sigma = first_sigma(rows, columns, last) if self.sigma is None else float(self.sigma)
         grid = Grid(rows, columns, bool(self.hexagonal), bool(self.toroidal))
-        return grid, sigma_schedule(int(self.epochs), sigma, last, self.schedule)
+        return grid, sigma_schedule(int(self.epochs), sigma, last, self.schedule, self.tolerance)
 
     def _take(self, X: Any, sample_weight: Any, grid: Grid, reset: bool = False) -> _Samples:
         """Checked samples and weights on the device; `reset` at the beginning of a map, whose dtype is then theirs."""

@@ -69,8 +69,9 @@ def train_som(
     kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
         The neighbourhood.
     epochs : int
+        Over which the reach of the neighbourhood falls.
     sigma, sigma_end : float
-        Its reach in the first and in the last epoch, in units of the grid; the first is half of the longer side by
+        Its reach in the first and in the last of them, in units of the grid; the first is half of the longer side by
         default.
     schedule : {"linear", "exponential"}
         From one to the other.
@@ -80,8 +81,8 @@ def train_som(
     seed : int
         Draws the samples to begin with, and the order of online training.
     tolerance : float, optional
-        Stop when the quantization error falls by less than this part of itself in an epoch. It falls with `sigma` as
-        long as that falls; without a tolerance all epochs are done.
+        Let the map settle: train on with `sigma_end` until the quantization error falls by less than this part of
+        itself in an epoch, for as many epochs again at most. What comes before is the training without a tolerance.
     online : bool
         Learn from one sample after another instead of from all at once (Kohonen's first rule), each once an epoch in an
         order drawn anew. It is a chain of steps, each of which moves the whole map: the first worker does them, on its
@@ -119,7 +120,7 @@ def train_som(
     if online and samples.largest_weight is not None:
         raise ValueError(f"{samples.path} has weights, which online training has no use for; train in batches")
     sigma = first_sigma(rows, columns, sigma_end) if sigma is None else float(sigma)
-    sigmas = sigma_schedule(epochs, sigma, float(sigma_end), schedule)
+    sigmas = sigma_schedule(epochs, sigma, float(sigma_end), schedule, tolerance)
     given, beginning = _first_codebook(initial, samples, grid, seed)
     options = {
         "grid": vars(grid),
@@ -133,7 +134,6 @@ def train_som(
         "online": [rate, rate_end, seed] if online else None,
     }
     steps = OnlineSteps(samples.n, epochs, (sigma, float(sigma_end)), (rate, rate_end), schedule, seed)
-    recipe = Recipe(sigmas, beginning, given, tolerance, steps if online else None)
     run = None
     if os.path.lexists(out):
         if resume:
@@ -144,7 +144,7 @@ def train_som(
             raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
 
     client.register_plugin(ResidentState())
-    disk = (epochs + 1) * grid.units * samples.d * samples.dtype.itemsize
+    disk = (len(sigmas) + 1) * grid.units * samples.d * samples.dtype.itemsize
 
     def dealt(facts: list[WorkerFacts]) -> SomPlan:
         return make_som_plan(
@@ -156,8 +156,10 @@ def train_som(
     refuse_disk_of_map(plan, out)
     if run is None:
         run = create_codebook(out, samples, grid, metric=metric, sigmas=sigmas, options=options, overwrite=overwrite)
+    sigmas = sigmas[: run.epochs]  # a store of an earlier version has no place for those that a tolerance adds
+    recipe = Recipe(sigmas, beginning, given, tolerance, steps if online else None)
     job = MapJob(grid, metric, kernel, samples.n, samples.d, samples.largest, samples.largest_weight, samples.missing)
-    with Progress(epochs * samples.n, "samples", progress) as shown:
+    with Progress(len(sigmas) * samples.n, "samples", progress) as shown:
         shown.note(plan.describe(samples, grid.units, facts))
 
         def begin(members: list[str], before: Training | None) -> Training:

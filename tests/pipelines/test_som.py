@@ -16,7 +16,7 @@ from gpuops.som_grid import Grid
 from pipelines import cli, map_samples, train_som
 from pipelines.capacity import DoesNotFitError, WorkerFacts
 from pipelines.generators.point_clouds import PointCloud, write_cloud
-from pipelines.som.plan import make_som_plan, sigma_schedule
+from pipelines.som.plan import make_som_plan, settled, sigma_schedule
 from pipelines.som.shard import Piece, read_ahead
 from pipelines.som.start import products_of, random_rows, steps_for
 from pipelines.stores import StoreError
@@ -188,6 +188,50 @@ def test_training_stops_when_nothing_is_gained(client, tmp_path):
     assert (gains[: found.epochs - 2] >= 1e-3).all()
     assert gains[found.epochs - 2] < 1e-3
     found.verify()
+
+
+def test_a10_a_tolerance_adds_epochs_in_which_the_map_settles(client, tmp_path):
+    """Up to the last reach the training is the one without a tolerance; then it goes on, online training too."""
+    values = cloud(300)
+    samples = write_samples(tmp_path / "s", values)
+    options = {"epochs": 6, "sigma_end": 0.3, "schedule": "linear"}
+    for online in False, True:
+        plain = train_som(client, samples, tmp_path / f"p{online}", 5, 6, online=online, **options)
+        found = train_som(client, samples, tmp_path / f"t{online}", 5, 6, online=online, tolerance=1e-3, **options)
+        assert 8 <= found.epochs <= 12
+        assert found.sigmas == (*plain.sigmas, *[0.3] * (found.epochs - 6))
+        for epoch in range(7):
+            np.testing.assert_array_equal(found.units(epoch), plain.units(epoch))
+        assert found.quantization_errors[-1] <= 1.01 * plain.quantization_errors[-1]
+        found.verify()
+
+
+def test_a10_the_first_codebook_is_not_judged(client, tmp_path):
+    """The plane lies closer to the samples than what the first smoothing makes of it."""
+    samples = write_samples(tmp_path / "s", cloud(300))
+    found = train_som(client, samples, tmp_path / "m", 5, 6, epochs=30, sigma=3.0, sigma_end=3.0, tolerance=0.01)
+    assert found.quantization_errors[1] > found.quantization_errors[0]
+    assert found.epochs > 2
+
+
+def test_a10_a_run_of_an_earlier_version_ends_where_it_was_planned_to(client, tmp_path, monkeypatch):
+    """Its store has places for the epochs in which sigma falls, and none for those that a tolerance adds."""
+    samples = write_samples(tmp_path / "s", cloud(300))
+
+    def pull_the_plug(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "pipelines.som.train.sigma_schedule",
+            lambda epochs, first, last, schedule, tolerance: sigma_schedule(epochs, first, last, schedule),
+        )
+        patch.setattr(CodebookRun, "finish", pull_the_plug)
+        with pytest.raises(KeyboardInterrupt):
+            train_som(client, samples, tmp_path / "m", 5, 6, epochs=5, tolerance=1e-3)
+    found = train_som(client, samples, tmp_path / "m", 5, 6, epochs=5, tolerance=1e-3, resume=True)
+    plain = train_som(client, samples, tmp_path / "plain", 5, 6, epochs=5)
+    np.testing.assert_array_equal(found.units(), plain.units())
 
 
 def test_what_has_settled_is_not_trained_on_after_a_kill(client, tmp_path, monkeypatch):
@@ -424,6 +468,14 @@ def test_schedules():
     assert sigma_schedule(3, 5.0, 1.0) == [5.0, 3.0, 1.0]
     np.testing.assert_allclose(sigma_schedule(3, 4.0, 1.0, "exponential"), [4.0, 2.0, 1.0])
     assert sigma_schedule(1, 5.0, 1.0) == [5.0]
+    assert sigma_schedule(3, 5.0, 1.0, tolerance=0) == [5.0, 3.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_a10_errors_are_judged_where_both_codebooks_were_made_with_the_last_sigma():
+    sigmas = sigma_schedule(3, 5.0, 0.3, tolerance=0.01)
+    errors = [0.5, 0.9, 0.9, 0.9, 0.9, 0.8, 0.8]  # of the first codebook, and of those with 5, 2.65, 0.3, 0.3, ...
+    assert [settled(errors[:known], sigmas, 0.01) for known in range(8)] == [False] * 5 + [True, False, True]
+    assert not settled(errors, sigmas, None)
 
 
 def test_reading_ahead_keeps_the_order_and_raises():
