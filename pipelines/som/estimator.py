@@ -24,6 +24,7 @@ from gpuops.som_grid import Grid, check_neighbourhood
 from pipelines.device_arrays import to_host
 from pipelines.som.epoch import MapJob, accumulate, learn, survey
 from pipelines.som.plan import PIECE_BYTES, first_sigma, settled, sigma_schedule
+from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.shard import Piece
 from pipelines.som.start import pick, principal_plane, products_of, random_rows, steps_for
 from pipelines.stores.samples_writer import LARGEST
@@ -156,7 +157,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             An option does not go with the samples or with another; samples or weights cannot be used.
         """
         grid, sigmas = self._plan()
-        samples = self._take(X, sample_weight, grid, reset=True)
+        samples = self._to_learn(X, sample_weight, grid, reset=True)
         codebook, errors = self._first_codebook(samples), []
         for sigma in sigmas:
             codebook, error = samples.epoch(codebook, sigma)
@@ -183,7 +184,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         begun = hasattr(self, "codebook_")
         if begun and grid != self.grid_:
             raise ValueError(f"this is a map on {self.grid_}, not on {grid}; fit a new one, or set its grid back")
-        samples = self._take(X, sample_weight, grid, reset=not begun)
+        samples = self._to_learn(X, sample_weight, grid, reset=not begun)
         done = self.n_iter_ if begun else 0
         codebook = self.codebook_ if begun else self._first_codebook(samples)
         sigma = sigmas[done] if done < len(sigmas) else float(self.sigma_end)
@@ -254,6 +255,17 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         grid = Grid(rows, columns, bool(self.hexagonal), bool(self.toroidal))
         return grid, sigma_schedule(int(self.epochs), sigma, last, self.schedule, self.tolerance)
 
+    def _to_learn(self, X: Any, sample_weight: Any, grid: Grid, reset: bool) -> _Samples:
+        """The same as `_take`, of samples whose sums are not beyond what they can hold."""
+        samples = self._take(X, sample_weight, grid, reset)
+        values, weights = samples.values, samples.weights
+
+        def read(start: int, stop: int) -> tuple[np.ndarray, np.ndarray | None]:
+            return values[start:stop], None if weights is None else weights[start:stop]
+
+        refuse_unresolved(samples.job, read, "X", getattr(self, "feature_names_in_", range(samples.job.d)))
+        return samples
+
     def _take(self, X: Any, sample_weight: Any, grid: Grid, reset: bool = False) -> _Samples:
         """Checked samples and weights on the device; `reset` at the beginning of a map, whose dtype is then theirs."""
         xp = _array_library(self.device)
@@ -267,9 +279,10 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             order="C",
             ensure_all_finite="allow-nan" if self.missing else True,
         )
-        largest = float(max(np.fmax.reduce(values, axis=None), -np.fmin.reduce(values, axis=None)))
-        if largest > LARGEST:
-            raise ValueError(f"X has a value of magnitude {largest:.3g}; those of a map go up to {LARGEST:.3g}")
+        greatest, least = (extreme.reduce(values, axis=0, initial=0) for extreme in (np.fmax, np.fmin))
+        largest = tuple(np.maximum(greatest, -least).tolist())
+        if max(largest) > LARGEST:
+            raise ValueError(f"X has a value of magnitude {max(largest):.3g}; those of a map go up to {LARGEST:.3g}")
         if self.missing and (empty := np.isnan(values).all(axis=1)).any():
             raise ValueError(f"row {empty.argmax()} of X has no value at all; leave it out")
         weights = None
@@ -285,7 +298,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             Piece(i, xp.asarray(values[i : i + step]), None if weights is None else xp.asarray(weights[i : i + step]))
             for i in range(0, n, step)
         ]
-        return _Samples(values, pieces, job, xp)
+        return _Samples(values, weights, pieces, job, xp)
 
     def _first_codebook(self, samples: _Samples) -> np.ndarray:
         """The codebook (M, d) to begin with."""
@@ -326,6 +339,7 @@ class _Samples(NamedTuple):
     """Samples on a device, and what is done with them."""
 
     values: np.ndarray  # all of them, on the host
+    weights: np.ndarray | None
     pieces: list[Piece]
     job: MapJob
     xp: Any

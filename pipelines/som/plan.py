@@ -146,9 +146,9 @@ def sigma_schedule(
 def settled(errors: Sequence[float], sigmas: Sequence[float], tolerance: float | None) -> bool:
     """Has the quantization error ceased to fall?
 
-    `errors` are those of the codebooks known so far, the first codebook's too; epoch e made codebook e + 1 with
-    `sigmas[e]`. The last two count, once both were made with the last reach. As long as the reach falls, the error falls
-    with it, and the first smoothing raises it: that of the first codebook says nothing.
+    `errors` are those of the codebooks known so far, the first one included; epoch e made codebook e + 1 with
+    `sigmas[e]`. The last two are compared once both were made with the last reach: as long as the reach falls, the
+    error falls with it, and the first smoothing raises it above that of the first codebook.
     """
     epoch = len(errors) - 3  # which made the last codebook but one
     if tolerance is None or epoch < 0 or not math.isclose(sigmas[epoch], sigmas[-1]):

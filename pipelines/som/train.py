@@ -16,6 +16,7 @@ from pipelines.progress import Progress
 from pipelines.resident import ResidentState, run_epochs, workers_of
 from pipelines.som.epoch import MapJob
 from pipelines.som.plan import OnlineSteps, SomPlan, first_sigma, make_som_plan, refuse_disk_of_map, sigma_schedule
+from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.run import Recipe, Training
 from pipelines.som.start import random_rows
 from pipelines.stores.codebook import Codebook, create_codebook, open_codebook, resume_codebook
@@ -112,7 +113,8 @@ def train_som(
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
-        An option does not go with the samples or with another.
+        An option does not go with the samples or with another; a value or a weight is so large that the sums cannot
+        hold the others.
     """
     samples = samples if isinstance(samples, Samples) else open_samples(samples)
     grid = Grid(rows, columns, hexagonal, toroidal)
@@ -134,6 +136,8 @@ def train_som(
         "online": [rate, rate_end, seed] if online else None,
     }
     steps = OnlineSteps(samples.n, epochs, (sigma, float(sigma_end)), (rate, rate_end), schedule, seed)
+    magnitudes, heaviest = samples.magnitudes, samples.largest_weight
+    job = MapJob(grid, metric, kernel, samples.n, samples.d, magnitudes, heaviest, samples.missing)
     run = None
     if os.path.lexists(out):
         if resume:
@@ -143,6 +147,7 @@ def train_som(
         elif not overwrite:
             raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
 
+    refuse_unresolved(job, lambda *rows: (samples.values(*rows), samples.weights(*rows)), samples.path, samples.columns)
     client.register_plugin(ResidentState())
     disk = (len(sigmas) + 1) * grid.units * samples.d * samples.dtype.itemsize
 
@@ -158,7 +163,6 @@ def train_som(
         run = create_codebook(out, samples, grid, metric=metric, sigmas=sigmas, options=options, overwrite=overwrite)
     sigmas = sigmas[: run.epochs]  # a store of an earlier version has no place for those that a tolerance adds
     recipe = Recipe(sigmas, beginning, given, tolerance, steps if online else None)
-    job = MapJob(grid, metric, kernel, samples.n, samples.d, samples.largest, samples.largest_weight, samples.missing)
     with Progress(len(sigmas) * samples.n, "samples", progress) as shown:
         shown.note(plan.describe(samples, grid.units, facts))
 

@@ -60,9 +60,9 @@ class Samples:
     digest: str
 
     @property
-    def largest(self) -> float:
-        """The greatest magnitude of a stored value."""
-        return max(max(map(abs, self.minima)), max(map(abs, self.maxima)))
+    def magnitudes(self) -> tuple[float, ...]:
+        """The greatest magnitude of a stored value of each column."""
+        return tuple(max(abs(least), abs(greatest)) for least, greatest in zip(self.minima, self.maxima, strict=True))
 
     @property
     def row_bytes(self) -> int:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from gpuops.som_grid import Grid
 from pipelines import cli, map_samples, train_som
 from pipelines.capacity import DoesNotFitError, WorkerFacts
 from pipelines.generators.point_clouds import PointCloud, write_cloud
+from pipelines.som.epoch import MapJob
 from pipelines.som.plan import make_som_plan, settled, sigma_schedule
+from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.shard import Piece, read_ahead
 from pipelines.som.start import products_of, random_rows, steps_for
 from pipelines.stores import StoreError
@@ -68,6 +71,7 @@ CASES = {
     "torus, taxicab": {"toroidal": True, "metric": "taxicab", "kernel": "linear", "schedule": "exponential"},
     "missing": {"missing": 0.2},
     "weights, cosine, hat": {"weighted": True, "metric": "cosine", "kernel": "mexican_hat"},
+    "columns of all magnitudes": {"magnitudes": [1e-17, 1, 360, 3e12], "scaling": "none"},
 }
 
 
@@ -75,9 +79,10 @@ CASES = {
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_workers_and_pieces_change_no_bit(client, three, tmp_path, kind, dtype):
     options = dict(CASES[kind])
-    values = cloud(700, missing=options.pop("missing", 0.0))
+    values = cloud(700, missing=options.pop("missing", 0.0)) * options.pop("magnitudes", 1)
     weights = np.random.default_rng(5).random(700) if options.pop("weighted", False) else None
-    facts = {"dtype": dtype, "missing": bool(np.isnan(values).any()), "weights": weights, "scaling": "zscore"}
+    facts = {"dtype": dtype, "missing": bool(np.isnan(values).any()), "weights": weights}
+    facts["scaling"] = options.pop("scaling", "zscore")
     samples = write_samples(tmp_path / "a", values, **facts)
     in_chunks = write_samples(tmp_path / "b", values, chunk_rows=83, **facts)
     assert samples.digest == in_chunks.digest
@@ -90,6 +95,70 @@ def test_workers_and_pieces_change_no_bit(client, three, tmp_path, kind, dtype):
         np.testing.assert_array_equal(want.units(epoch), got.units(epoch))
     assert want.quantization_errors[-1] < want.quantization_errors[1]
     want.verify()
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a11_a_small_column_beside_a_large_one(client, tmp_path, missing):
+    """Returns beside market values: every column of the next codebook is the mean, to rounding of its own."""
+    magnitudes = np.array([1e-17, 1e-3, 3e12])
+    values = cloud(1000, d=3) * magnitudes
+    first = np.random.default_rng(1).normal(size=(30, 3)) * magnitudes
+    samples = write_samples(tmp_path / "s", values, missing=missing)
+    found = train_som(client, samples, tmp_path / "m", 5, 6, epochs=1, sigma=2.0, initial=first)
+    expected = batch_step(values, first, 5, 6, 2.0)
+    np.testing.assert_allclose(found.units() / magnitudes, expected / magnitudes, rtol=1e-9, atol=1e-9)
+
+
+SPOILT = {
+    "a stand-in for a missing value": lambda x, w: (_with(x, 1, 17, -1e20), w),
+    "many of them": lambda x, w: (_with(x, 1, slice(17, 700), 1e36), w),
+    "one in a small column": lambda x, w: (_with(x * [1e9, 1e-3, 1], 1, 17, 1e20), w),
+    "an offset": lambda x, w: (_with(x, 1, slice(17, None), x[17:, 1] + 1e19), w),
+    "a constant": lambda x, w: (_with(x, 1, slice(None), 1e20), w),
+    "a weight": lambda x, w: (x, _with(w[:, None], 0, 17, 1e20)[:, 0]),
+}
+
+
+def _with(values, column, rows, new):
+    values = values.copy()
+    values[rows, column] = new
+    return values
+
+
+@pytest.mark.parametrize("kind", SPOILT)
+def test_a11_what_hides_the_others_is_named(client, tmp_path, kind):
+    values, weights = SPOILT[kind](cloud(1000, d=3), np.random.default_rng(2).random(1000))
+    samples = write_samples(tmp_path / "s", values, weights=weights, columns=["a", "b", "c"])
+    where = "the weight of row 17" if kind == "a weight" else f"row {0 if kind == 'a constant' else 17}.* column 'b' is"
+    if kind == "an offset":
+        where = r"row \d+ \(from 0\), column 'b' is 1e\+19"
+    with pytest.raises(ValueError, match=f"{samples.path}: {where}"):
+        train_som(client, samples, tmp_path / "m", 5, 6)
+    assert not (tmp_path / "m").exists()
+
+
+ORDINARY = {
+    "a stand-in that is no larger than that": lambda x: _with(x, 1, 17, -9999),
+    "probabilities": lambda x: np.exp(60 * x) / np.exp(60 * x).sum(axis=1, keepdims=True),
+    "mostly zero": lambda x: x * (np.random.default_rng(0).random(x.shape) < 0.01),
+    "heavy tails": lambda x: np.exp(4 * x),
+    "seconds since 1970": lambda x: x + np.array([0, 1.7e9, 0, 0, 0]),
+    "one of several": lambda x: (x == x.max(axis=1, keepdims=True)).astype(float),
+    "one sample": lambda x: x[:1],
+    "the same samples": lambda x: np.ones_like(x) * 1e100,
+    "tiny": lambda x: x * 1e-200,
+}
+
+
+@pytest.mark.parametrize("kind", ORDINARY)
+def test_a11_ordinary_samples_are_taken(kind):
+    """As if there were a million of them."""
+    values = ORDINARY[kind](np.random.default_rng(1).normal(size=(10_000, 5)))
+    n = len(values)
+    job = MapJob(Grid(5, 5), "euclidean", "gaussian", n, 5, tuple(abs(values).max(axis=0)), None, False)
+    if n > 1:
+        job = replace(job, n=10**6)
+    refuse_unresolved(job, lambda start, stop: (values[start % n : (stop - 1) % n + 1], None), "s", range(5))
 
 
 def test_more_workers_than_samples_and_a_single_unit(three, tmp_path):
