@@ -58,12 +58,17 @@ def _with_client(call: Any, names: list[Any], client: Callable[[dict[str, Any]],
 @click.option(
     "--scaling",
     type=click.Choice(["none", "zscore", "minmax", "arcsinh"]),
-    default="none",
-    show_default=True,
+    show_default="none",
     help="Bring columns to one scale; pictures undo it.",
 )
 @click.option("--cofactor", type=float, default=5.0, show_default=True, help="What arcsinh divides by before.")
-@click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
+@click.option("--dtype", type=click.Choice(["float32", "float64"]), show_default="float32")
+@click.option(
+    "--like",
+    type=click.Path(exists=True),
+    metavar="STORE",
+    help="Take columns, scaling and dtype from a store of samples or of a map, as for new samples of that map.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 def import_file(file: str, store: str, columns: str | None, **options: Any) -> None:
     """Read samples from FILE into the samples store STORE.
@@ -165,7 +170,10 @@ def train(samples: str, out: str, open_client: Callable[[], Any], given: str | N
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 def place(codebook: str, samples: str, out: str, open_client: Callable[[], Any], **options: Any) -> None:
-    """Find the best and second best unit of each of SAMPLES on the map CODEBOOK, and write them to the store OUT."""
+    """Find the best and second best unit of each of SAMPLES on the map CODEBOOK, and write them to the store OUT.
+
+    Samples that are not scaled, or otherwise than those of the map, are scaled by what the map has recorded.
+    """
     from pipelines.som.place import map_samples
     from pipelines.store_info import describe_mapping
     from pipelines.stores.codebook import open_codebook

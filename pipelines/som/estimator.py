@@ -27,8 +27,7 @@ from pipelines.som.plan import PIECE_BYTES, first_sigma, settled, sigma_schedule
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.shard import Piece
 from pipelines.som.start import pick, principal_plane, products_of, random_rows, steps_for
-from pipelines.stores.samples_writer import LARGEST
-from pipelines.stores.scaling import Moments
+from pipelines.stores.scaling import LARGEST, Moments
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin

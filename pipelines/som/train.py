@@ -191,7 +191,7 @@ def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tu
         if initial.scaling != samples.scaling:
             raise ValueError(
                 f"{initial.path} was trained with samples that were scaled in another way than {samples.path}; "
-                "import these with the same scaling"
+                f"import these like the others (--like {initial.path})"
             )
         if (initial.grid.rows, initial.grid.columns) != (grid.rows, grid.columns):
             raise ValueError(

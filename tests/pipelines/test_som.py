@@ -25,7 +25,7 @@ from pipelines.som.start import products_of, random_rows, steps_for
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import CodebookRun, open_codebook, progress_of_codebook
 from pipelines.stores.mapping import open_mapping
-from pipelines.stores.samples import write_samples
+from pipelines.stores.samples import open_samples, write_samples
 
 
 def cloud(n, d=4, seed=0, missing=0.0):
@@ -382,9 +382,89 @@ def test_a_mapping_holds_what_a_search_finds(client, three, tmp_path, monkeypatc
     with pytest.raises(StoreError, match="--overwrite"):
         map_samples(client, found, samples, tmp_path / "p")
     assert map_samples(client, found, samples, tmp_path / "p", resume=True).n == 900
-    other = write_samples(tmp_path / "other", values, scaling="minmax")
-    with pytest.raises(ValueError, match="scaling"):
-        map_samples(client, found, other, tmp_path / "q")
+    named = write_samples(tmp_path / "named", values, columns="abcd")
+    with pytest.raises(ValueError, match=r"named has columns .* \(--like .*m\)"):
+        map_samples(client, found, named, tmp_path / "q")
+    rounded = write_samples(tmp_path / "rounded", values, dtype="float32")
+    with pytest.raises(ValueError, match="rounded has dtype float32, the map float64"):
+        map_samples(client, found, rounded, tmp_path / "q")
+
+
+@pytest.mark.parametrize("scaling", ["none", "zscore", "minmax", "arcsinh"])
+def test_a12_new_samples_are_put_on_a_scaled_map(client, three, tmp_path, scaling):
+    """Scaled by the record of the map, whatever their own scaling: when they are imported, or when they are mapped."""
+    values = cloud(700) * [1, 100, 0.01, 1] + [0, 1e4, 0, 3]
+    train, test = values[:500], values[500:] * 0.7  # of another mean and spread
+    found = train_som(client, write_samples(tmp_path / "train", train, scaling=scaling), tmp_path / "m", 5, 6, epochs=5)
+    exact = write_samples(tmp_path / "like", test, scaling=found.scaling)
+    assert exact.scaling == found.scaling
+    np.testing.assert_array_equal(exact.values(), found.scaling.apply(test))
+    want = map_samples(client, found, exact, tmp_path / "want")
+    for own in "none", "zscore", "minmax", "arcsinh":
+        samples = write_samples(tmp_path / own, test, scaling=own, chunk_rows=37)
+        got = map_samples(three, found, samples, tmp_path / f"on {own}")
+        if own == "none":
+            np.testing.assert_array_equal(got.units(), want.units())
+            np.testing.assert_array_equal(got.distances(), want.distances())
+        np.testing.assert_allclose(got.distances(), want.distances(), rtol=1e-9, atol=1e-9)
+        assert got.samples_digest == samples.digest
+
+
+def test_a12_samples_beyond_the_scale_of_the_map_are_named(client, tmp_path):
+    values = cloud(100, d=2)
+    samples = write_samples(tmp_path / "s", values * [1, 1e-30], dtype="float32", scaling="minmax")
+    found = train_som(client, samples, tmp_path / "m", 2, 2, epochs=1)
+    values[70, 1] = 1e30
+    far = write_samples(tmp_path / "t", values, dtype="float32", chunk_rows=9)
+    with pytest.raises(ValueError, match=rf"{far.path}: a value of column '1' is .*e\+58 once it is scaled"):
+        map_samples(client, found, far, tmp_path / "p")
+    assert not (tmp_path / "p").exists()
+    with pytest.raises(ValueError, match=r"row 70 \(from 0\), column '1' is .*e\+58 once it is scaled"):
+        write_samples(tmp_path / "u", values, dtype="float32", scaling=found.scaling)
+    with pytest.raises(ValueError, match="a scaling of 2 columns, and there are 3"):
+        write_samples(tmp_path / "u", cloud(9, d=3), scaling=found.scaling)
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_a12_train_and_test_sets_by_command(tmp_path, monkeypatch, header):
+    """Columns are found by their names, in whatever order and beside whatever others they come."""
+    monkeypatch.chdir(tmp_path)
+
+    def som(*arguments, fault=None):
+        done = CliRunner().invoke(cli.tilepath, ["som", *arguments])
+        assert (done.exception is None) == (fault is None), done.output
+        assert fault is None or fault in str(done.exception)
+        return done.stdout
+
+    values = cloud(150, d=3).astype("float32").astype(float) * [1, 64, 4096]  # float32 holds them
+    train, test = values[:100], values[100:]
+    lines = [f"{a},{b},{c},kind {i % 3}" for i, (a, b, c) in enumerate(train.tolist())]
+    (tmp_path / "train.csv").write_text("\n".join(["height,width,depth,kind"] * header + lines))
+    (tmp_path / "raw.csv").write_text("\n".join(f"{a},{b},{c}" for a, b, c in test.tolist()))
+    if header:
+        rows = [f"{c},,{a},{b}" for a, b, c in test.tolist()]
+        (tmp_path / "test.csv").write_text("\n".join(["depth,note,height,width", *rows]))
+    else:
+        os.rename("raw.csv", "test.csv")
+    som("import", "train.csv", "train", "--label", "kind" if header else "3", "--scaling", "zscore")
+    som("train", "train", "map", "--rows", "4", "--columns", "5", "--epochs", "3", "--device", "cpu")
+    for store in "train", "map":
+        assert "scaled by zscore" in som("import", "test.csv", f"like-{store}", "--like", store)
+        assert open_samples(f"like-{store}").columns == open_samples("train").columns
+        assert "units of 50 samples" in som("map", "map", f"like-{store}", f"on-{store}", "--device", "cpu")
+    names = ["--columns", "height,width,depth"] if header else []
+    som("import", "test.csv", "raw", *names)
+    som("map", "map", "raw", "on-raw", "--device", "cpu")
+    for other in "on-train", "on-raw":
+        np.testing.assert_array_equal(open_mapping(other).units(), open_mapping("on-map").units())
+        np.testing.assert_array_equal(open_mapping(other).distances(), open_mapping("on-map").distances())
+    som("import", "test.csv", "x", "--like", "map", "--scaling", "zscore", fault="leave out scaling (--scaling)")
+    som("import", "test.csv", "x", "--like", "map", "--columns", "1", fault="leave out columns (--columns)")
+    som("import", "test.csv", "x", "--like", "on-map", fault="name the samples or the codebook store")
+    (tmp_path / "other.csv").write_text("height,width,length\n1,2,3\n")
+    fault = "no column 'depth'" if header else "not called as those of"
+    som("import", "other.csv", "x", "--like", "map", fault=fault)
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_mapping_resumes_by_chunks(client, tmp_path, monkeypatch):
