@@ -58,12 +58,17 @@ def _with_client(call: Any, names: list[Any], client: Callable[[dict[str, Any]],
 @click.option(
     "--scaling",
     type=click.Choice(["none", "zscore", "minmax", "arcsinh"]),
-    default="none",
-    show_default=True,
+    show_default="none",
     help="Bring columns to one scale; pictures undo it.",
 )
 @click.option("--cofactor", type=float, default=5.0, show_default=True, help="What arcsinh divides by before.")
-@click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
+@click.option("--dtype", type=click.Choice(["float32", "float64"]), show_default="float32")
+@click.option(
+    "--like",
+    type=click.Path(exists=True),
+    metavar="STORE",
+    help="Take columns, scaling and dtype from a store of samples or of a map, as for new samples of that map.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 def import_file(file: str, store: str, columns: str | None, **options: Any) -> None:
     """Read samples from FILE into the samples store STORE.
@@ -115,9 +120,9 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
     default="gaussian",
     help="The neighbourhood.",
 )
-@click.option("--epochs", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option("--epochs", type=click.IntRange(min=1), default=20, show_default=True, help="Over which sigma falls.")
 @click.option("--sigma", type=float, help="Reach of the neighbourhood at first; by default half of the longer side.")
-@click.option("--sigma-end", type=float, default=1.0, show_default=True, help="Its reach in the last epoch.")
+@click.option("--sigma-end", type=float, default=1.0, show_default=True, help="Its reach in the last of them.")
 @click.option(
     "--schedule", type=click.Choice(["linear", "exponential"]), default="linear", help="From one to the other."
 )
@@ -130,7 +135,12 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
     show_default=True,
     help="Draws the samples of --initial random, and the order of --online.",
 )
-@click.option("--tolerance", type=float, help="Stop when the error falls by less than this part of itself.")
+@click.option(
+    "--tolerance",
+    type=float,
+    help="Train on with --sigma-end until the error falls by less than this part of itself, for as many epochs again "
+    "at most.",
+)
 @click.option("--online", is_flag=True, help="Learn from one sample after another, on the first worker's CPU.")
 @click.option("--rate", type=float, default=0.5, show_default=True, help="Rate of online learning at first.")
 @click.option("--rate-end", type=float, default=0.01, show_default=True, help="Its rate in the end.")
@@ -160,7 +170,10 @@ def train(samples: str, out: str, open_client: Callable[[], Any], given: str | N
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 def place(codebook: str, samples: str, out: str, open_client: Callable[[], Any], **options: Any) -> None:
-    """Find the best and second best unit of each of SAMPLES on the map CODEBOOK, and write them to the store OUT."""
+    """Find the best and second best unit of each of SAMPLES on the map CODEBOOK, and write them to the store OUT.
+
+    Samples that are not scaled, or otherwise than those of the map, are scaled by what the map has recorded.
+    """
     from pipelines.som.place import map_samples
     from pipelines.store_info import describe_mapping
     from pipelines.stores.codebook import open_codebook

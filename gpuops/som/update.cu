@@ -9,17 +9,18 @@ constexpr int ROWS = 4;
 constexpr unsigned long long NO_FAULT = 1ull << 62;
 
 // Launch: a thread for every dimension of every strip of samples. sums (M, d), counts (M, d) if missing, else (M).
+// columns (2, d): the units of the sums, and the bounds of the values.
 // fault: NO_FAULT - row of the first row with a value that has no place in fixed point, or 0.
 extern "C" __global__ void accumulate(unsigned long long* sums, unsigned long long* counts, unsigned long long* fault,
                                       const FLOAT* samples, const int* units, const FLOAT* weights,
-                                      long long row_stride, long long column_stride, long long unit_stride,
-                                      long long weight_stride, long long n, long long m, int d, int strip, int weighted,
-                                      int missing, double unit, double count_unit, double largest,
-                                      double largest_weight) {
+                                      const double* columns, long long row_stride, long long column_stride,
+                                      long long unit_stride, long long weight_stride, long long n, long long m, int d,
+                                      int strip, int weighted, int missing, double count_unit, double largest_weight) {
     const long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     const long long first = thread / d * strip, last = min(first + strip, n);
     const int k = (int)(thread % d);
     const bool counting = missing || k == 0;
+    const double unit = columns[k], largest = columns[d + k];
     long long sum = 0, number = 0, known = -1;  // of the unit `known`, not yet added to those in memory
     const auto flush = [&] {
         if (known < 0) return;

@@ -7,15 +7,17 @@ Batch, one epoch (T. Kohonen; J. Vesanto et al., "SOM Toolbox for Matlab 5", 200
 
 h is the neighbourhood. S and n are sums of many numbers, in an order that chunks and workers decide; so they are sums
 of integers: a sample times a power of two, rounded. Such sums are exact, and equal for every order. What is rounded is
-less than 2^-62 of the greatest possible sum. Smoothing adds in one order too, row by row of the grid: the same bits
-everywhere, on a GPU as well. It is separable where the neighbourhood is: rows x columns x (rows + columns) steps.
+less than 2^-55 of the greatest possible sum of its column, whatever the magnitude of the others: every column has a
+power of its own, in steps of 2^8, so that columns of like magnitude have the same.
+
+Smoothing adds in one order too, row by row of the grid: the same bits everywhere, on a GPU as well. It is separable
+where the neighbourhood is: rows x columns x (rows + columns) steps.
 
 Online: w_i += rate h_i,u(x) (x - w_i) for one sample x at a time; every step waits for the one before.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,39 +29,64 @@ from gpuops.som.grid import NEIGHBOURHOODS, Grid, check_neighbourhood, neighbour
 # A denominator below this is a sum of numbers near the least that exist, of which little is left but rounding.
 _LEAST_DENOMINATOR = 2.0**-960
 
+UNIT_STEP = 8  # bits between the units of columns
+
 
 class FixedPoint(NamedTuple):
-    """Units of the integer sums: powers of two, for sums and for weighted counts, and the bounds they rest on."""
+    """Units of the integer sums: powers of two, for sums and for weighted counts, and the bounds they rest on.
 
-    sums: float
+    `sums` and `largest` are float64, (d) or of no dimensions where all columns have the same.
+    """
+
+    sums: np.ndarray
     counts: float
-    largest: float
+    largest: np.ndarray
     largest_weight: float
 
+    def columns(self, d: int) -> np.ndarray:
+        """Units of the sums and bounds of the values, (2, d) float64."""
+        if self.sums.shape not in ((), (d,)):
+            raise ValueError(f"the scale has units for {len(self.sums)} columns, and the samples have {d}")
+        result = np.empty((2, d))
+        result[0], result[1] = self.sums, self.largest
+        return result
 
-def fixed_point(total: float, largest: float, largest_weight: float | None = None) -> FixedPoint:
-    """The finest units in which no sum overflows.
+
+def fixed_point(total: float, largest: Any, largest_weight: float | None = None) -> FixedPoint:
+    """Units in which no sum overflows: the finest for the column of the greatest values, of others up to 2^7 coarser.
 
     Parameters
     ----------
     total : float
         Number of samples, of all chunks whose sums will be added.
-    largest : float
-        No |value| of a sample exceeds it.
+    largest : float or (d,) array
+        No |value| of a sample exceeds it, in any column or in its own.
     largest_weight : float, optional
         No weight exceeds it; None where samples have no weights.
     """
+    largest = np.asarray(largest, np.float64)
     bounds = {"total": total, "largest": largest, "largest_weight": 1 if largest_weight is None else largest_weight}
     for name, bound in bounds.items():
-        if not (math.isfinite(bound) and bound >= 0):
+        if not (np.isfinite(bound) & np.greater_equal(bound, 0)).all():
             raise ValueError(f"{name} is {bound}; pass a finite bound that is not negative")
     weight = float(bounds["largest_weight"])
 
-    def unit(bound: float) -> float:
-        return 2.0 ** min(62 - math.frexp(total * bound)[1], 1000) if total * bound > 0 else 1.0
+    def units(bound: Any) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            greatest = np.asarray(total * bound)
+        if not np.isfinite(greatest).all():
+            raise ValueError("total x largest x largest_weight exceeds all numbers; pass smaller values or weights")
+        positive = greatest > 0
+        if not positive.any():
+            return np.ones_like(greatest)
+        exponents = np.frexp(greatest)[1]
+        overall = exponents.max(where=positive, initial=exponents.min())
+        finer = np.where(positive, overall - exponents, 0) // UNIT_STEP * UNIT_STEP
+        return np.ldexp(1.0, np.minimum(62 - overall + finer, 1000))
 
-    counts = 1.0 if largest_weight is None else unit(weight)
-    return FixedPoint(unit(largest * weight), counts, float(largest), weight)
+    with np.errstate(over="ignore"):
+        heaviest = largest * weight
+    return FixedPoint(units(heaviest), 1.0 if largest_weight is None else float(units(weight)), largest, weight)
 
 
 def unit_sums(
@@ -85,8 +112,8 @@ def unit_sums(
     missing : bool
         Whether NaN in a sample means that the dimension has no value there.
     scale : FixedPoint, optional
-        None: the result is in float64. Else it is in these units, and results of several chunks may be added; divide
-        by `scale.sums` and `scale.counts` at the end (`from_fixed_point`).
+        None: the result is in float64. Else it is in these units, of each column its own, and results of several
+        chunks may be added; divide by `scale.sums` and `scale.counts` at the end (`from_fixed_point`).
     validate : bool
         Report what has no place in the sums. False, for samples, units and weights known to have one, saves waiting
         for a GPU, where what has none all the same is left out. The CPU finds it anyway.
@@ -115,24 +142,28 @@ def unit_sums(
     sums, counts, fault = half.accumulate(samples, units, count, weights, bool(missing), units_of_sums, validate)
     if fault is not None:
         raise ValueError(
-            f"row {fault}: a value or its weight is not finite, negative (weights), or beyond the bounds of the scale "
-            f"({units_of_sums.largest}, weights {units_of_sums.largest_weight}), or its unit is none of {count}"
+            f"row {fault}: a value or its weight is not finite, negative (weights), or beyond the bounds of the scale, "
+            f"or its unit is none of {count}"
         )
     return (sums, counts) if scale else from_fixed_point(sums, counts, units_of_sums)
 
 
 def from_fixed_point(sums: Any, counts: Any, scale: FixedPoint) -> tuple[Any, Any]:
     """Sums and counts in float64, from `unit_sums` with a scale."""
-    return sums * (1 / scale.sums), counts * (1 / scale.counts)  # powers of two: exact
+    return sums * _beside(sums, 1 / scale.sums), counts * (1 / scale.counts)  # powers of two: exact
 
 
 def _scale_for(samples: Any, weights: Any) -> FixedPoint:
-    def greatest(x: Any) -> float:
+    def greatest(x: Any) -> np.ndarray:
+        if not len(x):
+            return np.zeros(x.shape[1:])
         magnitudes = abs(x)
-        finite = magnitudes[magnitudes <= np.finfo(x.dtype).max]  # the others are faults, and found where they are
-        return float(finite.max()) if finite.size else 0.0
+        finite = magnitudes <= np.finfo(x.dtype).max  # the others are faults, and found where they are
+        found = _library(x).where(finite, magnitudes, 0).max(axis=0)
+        return found.get() if is_cupy(found) else found
 
-    return fixed_point(max(len(samples), 1), greatest(samples), None if weights is None else greatest(weights))
+    heaviest = None if weights is None else float(greatest(weights))
+    return fixed_point(max(len(samples), 1), greatest(samples), heaviest)
 
 
 def smooth(sums: Any, counts: Any, codebook: Any, grid: Grid, sigma: float, kernel: str = "gaussian") -> Any:
@@ -282,9 +313,9 @@ def _library(values: Any) -> Any:
     return np
 
 
-def _beside(values: Any, indices: np.ndarray) -> Any:
-    """Indices on the device of the values."""
-    return _library(values).asarray(indices)
+def _beside(values: Any, others: np.ndarray) -> Any:
+    """Other numbers on the device of the values."""
+    return _library(values).asarray(others)
 
 
 def _zeros_like(values: Any) -> Any:

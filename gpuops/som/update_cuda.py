@@ -36,7 +36,9 @@ def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool
             weight_stride = weights.strides[0] // weights.itemsize
             sizes = (*map(np.int64, (*strides, weight_stride, n, count)), *map(np.int32, (d, strip, weighted, missing)))
             blocks = math.ceil(math.ceil(n / strip) * d / _THREADS)
-            arguments = (sums, counts, fault, samples, units, weights, *sizes, *map(np.float64, scale))
+            columns = cupy.asarray(scale.columns(d))
+            bounds = map(np.float64, (scale.counts, scale.largest_weight))
+            arguments = (sums, counts, fault, samples, units, weights, columns, *sizes, *bounds)
             _SUMS[samples.dtype.name].function("accumulate")((blocks,), (_THREADS,), arguments)
         first = int(fault.get()[0]) if validate else 0
     return sums, counts if missing else counts[:, 0], 2**62 - first if first else None

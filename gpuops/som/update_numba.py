@@ -30,10 +30,11 @@ def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool
     tasks = min(_TASKS, max(count, 1))
     edges = [count * task // tasks for task in range(tasks + 1)]
     faults = []
+    bounds = *scale.columns(d), scale.counts, scale.largest_weight
 
     def add(task: int) -> None:
         fault = _accumulate(
-            samples, units, weights, weighted, missing, *scale, sums, counts, edges[task], edges[task + 1]
+            samples, units, weights, weighted, missing, *bounds, sums, counts, edges[task], edges[task + 1]
         )
         if fault >= 0:
             faults.append(fault)
@@ -47,7 +48,7 @@ def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool
 
 @njit(nogil=True, cache=True)
 def _accumulate(
-    samples, units, weights, weighted, missing, unit, count_unit, largest, largest_weight, sums, counts, first, last
+    samples, units, weights, weighted, missing, unit, largest, count_unit, largest_weight, sums, counts, first, last
 ):
     """Add up the samples of units first to last. Returns the first row at fault, or -1."""
     n, d = samples.shape
@@ -69,9 +70,9 @@ def _accumulate(
                 if x != x:
                     continue
                 counts[u, k] += number
-            if not abs(x) <= largest:
+            if not abs(x) <= largest[k]:
                 return i
-            sums[u, k] += np.int64(np.rint(x * weight * unit))
+            sums[u, k] += np.int64(np.rint(x * weight * unit[k]))
     return -1
 
 

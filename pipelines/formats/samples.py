@@ -21,7 +21,9 @@ from pipelines.formats.samples_arrays import read_npy, read_npz
 from pipelines.formats.samples_columns import Rows, Source, Wanted
 from pipelines.formats.samples_cytometry import read_fcs
 from pipelines.formats.samples_tables import read_csv, read_parquet
+from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.samples import Samples, new_samples, open_samples
+from pipelines.stores.schema import StoreError, store_schema
 
 FORMATS: dict[str, tuple[Callable[..., Source], tuple[str, ...]]] = {
     "csv": (read_csv, (".csv", ".tsv", ".txt")),
@@ -42,10 +44,11 @@ def import_samples(
     weight: str | int | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
-    dtype: Any = "float32",
+    dtype: Any = None,
     missing: bool = False,
-    scaling: str = "none",
+    scaling: str | None = None,
     cofactor: float = 5.0,
+    like: Samples | Codebook | str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> Samples:
     """Make a samples store from a file.
@@ -61,6 +64,8 @@ def import_samples(
     header : does a text file begin with the names of its columns? Default: it does if a column is asked for by its
         name, or if no field of a value is a number in its first line
     dtype, missing, scaling, cofactor, overwrite : as for `pipelines.stores.samples.new_samples`
+    like : a samples or a codebook store, or its path: columns, their scaling and dtype are what it has recorded, as for
+        new samples that are to be compared with others
 
     Returns
     -------
@@ -83,15 +88,24 @@ def import_samples(
     options = {"delimiter": delimiter, "header": header} if reader is read_csv else {}
     if reader is not read_csv and (delimiter is not None or header is not None):
         raise FormatError(f"{name}: delimiter and header are for text files; leave them out")
+    if like is not None:
+        for option, value in (("columns", columns), ("scaling", scaling), ("dtype", dtype)):
+            if value is not None:
+                raise ValueError(f"like says which {option} samples have; leave out {option} (--{option})")
+        like = like if isinstance(like, Samples | Codebook) else _open_record(like)
+        columns, dtype = like.columns, like.dtype
     with ExitStack() as stack:
         with _reading(name):
             names, tables = stack.enter_context(reader(name, Wanted(columns, label, weight), **options))
+        if like is not None and tuple(names) != like.columns:
+            shown = ", ".join(like.columns[:12]) + (", ..." if len(like.columns) > 12 else "")
+            raise FormatError(f"{name}: columns are not called as those of {like.path}; name them {shown}")
         with new_samples(
             path,
             columns=names,
-            dtype=dtype,
+            dtype=dtype or "float32",
             missing=missing,
-            scaling=scaling,
+            scaling=like.scaling if like is not None else scaling or "none",
             cofactor=cofactor,
             weighted=weight is not None,
             labelled=label is not None,
@@ -101,6 +115,14 @@ def import_samples(
             for table in _tables(name, tables):
                 writer.append(*table)
     return open_samples(path)
+
+
+def _open_record(path: str | os.PathLike[str]) -> Samples | Codebook:
+    """A store that has recorded how samples were scaled."""
+    schema = store_schema(path)
+    if schema not in ("samples/1", "codebook/1"):
+        raise StoreError(f"{path}: a store of schema {schema}; name the samples or the codebook store to scale like")
+    return open_samples(path) if schema == "samples/1" else open_codebook(path)
 
 
 def _reader(source: str, given: str | None) -> Callable[..., Source]:

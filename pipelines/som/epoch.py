@@ -32,7 +32,7 @@ class MapJob:
     Attributes
     ----------
     n, d : how many samples, and their dimensions
-    largest : no magnitude of a value exceeds it
+    largest : of each column; no magnitude of a value exceeds it
     largest_weight : no weight exceeds it; None where samples have no weights
     """
 
@@ -41,7 +41,7 @@ class MapJob:
     kernel: str
     n: int
     d: int
-    largest: float
+    largest: tuple[float, ...]
     largest_weight: float | None
     missing: bool
 
@@ -52,9 +52,9 @@ class MapJob:
 
     def distance_unit(self, codebook: Any) -> float:
         """The same for distances to units of `codebook`."""
-        reach = self.largest + float(abs(codebook).max())
+        reach = max(self.largest) + float(abs(codebook).max())
         bound = {"euclidean": math.sqrt(self.d) * reach, "taxicab": self.d * reach, "cosine": 2.0}[self.metric]
-        return fixed_point(self.n, 1.001 * bound, self.largest_weight).sums  # 1.001: distances are rounded
+        return float(fixed_point(self.n, 1.001 * bound, self.largest_weight).sums)  # 1.001: distances are rounded
 
 
 class Judgement(NamedTuple):

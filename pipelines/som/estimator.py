@@ -23,11 +23,11 @@ from gpuops.som import METRICS
 from gpuops.som.grid import Grid, check_neighbourhood
 from pipelines.device_arrays import to_host
 from pipelines.som.epoch import MapJob, accumulate, learn, survey
-from pipelines.som.plan import PIECE_BYTES, first_sigma, sigma_schedule
+from pipelines.som.plan import PIECE_BYTES, first_sigma, settled, sigma_schedule
+from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.shard import Piece
 from pipelines.som.start import pick, principal_plane, products_of, random_rows, steps_for
-from pipelines.stores.samples_writer import LARGEST
-from pipelines.stores.scaling import Moments
+from pipelines.stores.scaling import LARGEST, Moments
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -57,16 +57,17 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
         The neighbourhood.
     epochs : int
+        Over which the reach of the neighbourhood falls.
     sigma, sigma_end : float
-        Its reach in the first and in the last epoch, in units of the grid; the first is half of the longer side by
+        Its reach in the first and in the last of them, in units of the grid; the first is half of the longer side by
         default.
     schedule : {"linear", "exponential"}
         From one to the other.
     initial : {"pca", "random"} or (M, d) array
         What to begin with: the plane of the two principal components, as many samples, or a codebook.
     tolerance : float, optional
-        `fit` stops when the quantization error falls by less than this part of itself in an epoch. It falls with
-        `sigma` as long as that falls; without a tolerance all epochs are done.
+        `fit` lets the map settle: it trains on with `sigma_end` until the quantization error falls by less than this
+        part of itself in an epoch, for as many epochs again at most.
     missing : bool
         Declares that NaN stands for a missing value, which is left out of distances and of means.
     device : {"auto", "cpu", "gpu"}
@@ -155,12 +156,12 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             An option does not go with the samples or with another; samples or weights cannot be used.
         """
         grid, sigmas = self._plan()
-        samples = self._take(X, sample_weight, grid, reset=True)
+        samples = self._to_learn(X, sample_weight, grid, reset=True)
         codebook, errors = self._first_codebook(samples), []
         for sigma in sigmas:
             codebook, error = samples.epoch(codebook, sigma)
             errors.append(error)
-            if self.tolerance is not None and len(errors) > 1 and errors[-2] - error < self.tolerance * errors[-2]:
+            if settled(errors, sigmas, self.tolerance):
                 break
         judged = samples.survey(codebook).judged
         self.codebook_, self.grid_, self.n_iter_ = codebook, grid, len(errors)
@@ -182,7 +183,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         begun = hasattr(self, "codebook_")
         if begun and grid != self.grid_:
             raise ValueError(f"this is a map on {self.grid_}, not on {grid}; fit a new one, or set its grid back")
-        samples = self._take(X, sample_weight, grid, reset=not begun)
+        samples = self._to_learn(X, sample_weight, grid, reset=not begun)
         done = self.n_iter_ if begun else 0
         codebook = self.codebook_ if begun else self._first_codebook(samples)
         sigma = sigmas[done] if done < len(sigmas) else float(self.sigma_end)
@@ -251,7 +252,18 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         rows, columns, last = int(self.rows), int(self.columns), float(self.sigma_end)
         sigma = first_sigma(rows, columns, last) if self.sigma is None else float(self.sigma)
         grid = Grid(rows, columns, bool(self.hexagonal), bool(self.toroidal))
-        return grid, sigma_schedule(int(self.epochs), sigma, last, self.schedule)
+        return grid, sigma_schedule(int(self.epochs), sigma, last, self.schedule, self.tolerance)
+
+    def _to_learn(self, X: Any, sample_weight: Any, grid: Grid, reset: bool) -> _Samples:
+        """The same as `_take`, of samples whose sums are not beyond what they can hold."""
+        samples = self._take(X, sample_weight, grid, reset)
+        values, weights = samples.values, samples.weights
+
+        def read(start: int, stop: int) -> tuple[np.ndarray, np.ndarray | None]:
+            return values[start:stop], None if weights is None else weights[start:stop]
+
+        refuse_unresolved(samples.job, read, "X", getattr(self, "feature_names_in_", range(samples.job.d)))
+        return samples
 
     def _take(self, X: Any, sample_weight: Any, grid: Grid, reset: bool = False) -> _Samples:
         """Checked samples and weights on the device; `reset` at the beginning of a map, whose dtype is then theirs."""
@@ -266,9 +278,10 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             order="C",
             ensure_all_finite="allow-nan" if self.missing else True,
         )
-        largest = float(max(np.fmax.reduce(values, axis=None), -np.fmin.reduce(values, axis=None)))
-        if largest > LARGEST:
-            raise ValueError(f"X has a value of magnitude {largest:.3g}; those of a map go up to {LARGEST:.3g}")
+        greatest, least = (extreme.reduce(values, axis=0, initial=0) for extreme in (np.fmax, np.fmin))
+        largest = tuple(np.maximum(greatest, -least).tolist())
+        if max(largest) > LARGEST:
+            raise ValueError(f"X has a value of magnitude {max(largest):.3g}; those of a map go up to {LARGEST:.3g}")
         if self.missing and (empty := np.isnan(values).all(axis=1)).any():
             raise ValueError(f"row {empty.argmax()} of X has no value at all; leave it out")
         weights = None
@@ -284,7 +297,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             Piece(i, xp.asarray(values[i : i + step]), None if weights is None else xp.asarray(weights[i : i + step]))
             for i in range(0, n, step)
         ]
-        return _Samples(values, pieces, job, xp)
+        return _Samples(values, weights, pieces, job, xp)
 
     def _first_codebook(self, samples: _Samples) -> np.ndarray:
         """The codebook (M, d) to begin with."""
@@ -325,6 +338,7 @@ class _Samples(NamedTuple):
     """Samples on a device, and what is done with them."""
 
     values: np.ndarray  # all of them, on the host
+    weights: np.ndarray | None
     pieces: list[Piece]
     job: MapJob
     xp: Any

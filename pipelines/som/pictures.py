@@ -59,6 +59,8 @@ def picture_map(
     ------
     ImportError
         Matplotlib is missing; the message says how to install it.
+    pipelines.stores.StoreError
+        `mapping` is to another map, or of other samples.
     ValueError
         An option is missing or names something that is not there.
     """
@@ -73,6 +75,8 @@ def picture_map(
         raise ValueError(f"there is no picture {kind!r}; choose {', '.join(KINDS)}")
     if columns and kind != "planes":
         raise ValueError(f"columns are for planes, not for {kind}; leave them out")
+    if mapping is not None:
+        mapping.check_codebook(codebook)
     grid = codebook.grid
     figure = Figure(dpi=150)
     known = FigureCanvasAgg(figure).get_supported_filetypes()
@@ -92,7 +96,7 @@ def picture_map(
         if kind == "labels":
             _draw_labels(axes, grid, *_majority(grid, mapping, samples))
         elif kind == "hits":
-            hits = (codebook if mapping is None else _of(mapping, grid)).hits()
+            hits = (codebook if mapping is None else mapping).hits()
             cells = draw_cells(
                 axes, grid, np.where(hits > 0, hits, np.nan), "viridis", clim=(1, max(hits.max(), 2)), divided=True
             )
@@ -256,7 +260,7 @@ def _majority(grid: Grid, mapping: Mapping | None, samples: Samples | None) -> t
     names = samples.label_names()
     # Pairs of unit and label that occur, as there may be far more that do not.
     pairs, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-    for rows in _of(mapping, grid).ranges():
+    for rows in mapping.ranges():
         labels, units = samples.labels(*rows), mapping.units(*rows)[:, 0].astype(np.int64)
         found, times = np.unique(units[labels >= 0] * len(names) + labels[labels >= 0], return_counts=True)
         pairs, at = np.unique(np.concatenate([pairs, found]), return_inverse=True)
@@ -268,12 +272,6 @@ def _majority(grid: Grid, mapping: Mapping | None, samples: Samples | None) -> t
     for pair in pairs[order].tolist():
         winners[pair // len(names)] = pair % len(names)
     return winners, names
-
-
-def _of(mapping: Mapping, grid: Grid) -> Mapping:
-    if mapping.grid != grid:
-        raise StoreError(f"{mapping.path} is a mapping to another map than this one; name the right stores")
-    return mapping
 
 
 def _chosen(codebook: Codebook, columns: Sequence[str] | None) -> list[int]:

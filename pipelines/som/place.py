@@ -41,7 +41,8 @@ def map_samples(
     client : distributed.Client
     codebook : Codebook or path of a codebook store
     samples : Samples or path of a samples store
-        Those the map was trained with, or others of the same columns, dtype and scaling.
+        Those the map was trained with, or others of the same columns and dtype. Where these are scaled otherwise, or
+        not at all, that is undone and they are scaled by what the map has recorded.
     out : path of the new mapping store
     overwrite, resume, progress : as for `pipelines.train_som`
 
@@ -59,12 +60,13 @@ def map_samples(
     """
     codebook = codebook if isinstance(codebook, Codebook) else open_codebook(codebook)
     samples = samples if isinstance(samples, Samples) else open_samples(samples)
-    for name in ("d", "columns", "dtype", "scaling"):
+    for name in ("columns", "dtype"):
         of_map, of_samples = getattr(codebook, name), getattr(samples, name)
         if of_map != of_samples:
             what = f"{name} {of_samples}, the map {of_map}"
             what = what if len(what) < 120 else f"other {name} than the map"
-            raise ValueError(f"{samples.path} has {what}; import the samples as those the map was trained with")
+            raise ValueError(f"{samples.path} has {what}; import them like those of the map (--like {codebook.path})")
+    scaled = samples.in_scaling(codebook.scaling)
     run = None
     if os.path.lexists(out):
         if resume:
@@ -77,9 +79,11 @@ def map_samples(
         run = create_mapping(out, samples, codebook, overwrite=overwrite)
     client.register_plugin(ResidentState())
     with Progress(samples.n, "samples", progress) as shown:
+        if scaled is not samples:
+            shown.note(f"{samples.path}: scaling {samples.scaling.kind}, the map {codebook.scaling.kind}; as the map's")
 
         def begin(members: list[str], before: Placing | None) -> Placing:
-            return Placing(client, members, before, codebook, samples, run, shown)
+            return Placing(client, members, before, codebook, scaled, run, shown)
 
         run_epochs(client, workers_of(client), begin, shown)
     return open_mapping(out)

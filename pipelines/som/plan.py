@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -119,13 +120,17 @@ class OnlineSteps(NamedTuple):
     def of_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Reaches and rates of its n steps; the first epoch is 0."""
         parts = np.arange(epoch * self.n, (epoch + 1) * self.n) / max(self.epochs * self.n - 1, 1)
+        parts = np.minimum(parts, 1)  # the epochs that a tolerance adds
         return fall(parts, *self.sigma, self.schedule), fall(parts, *self.rate, self.schedule)
 
 
-def sigma_schedule(epochs: int, first: float, last: float, schedule: str = "linear") -> list[float]:
+def sigma_schedule(
+    epochs: int, first: float, last: float, schedule: str = "linear", tolerance: float | None = None
+) -> list[float]:
     """The reach of the neighbourhood in every epoch, in units of the grid.
 
-    "linear" takes equal steps from `first` to `last`, "exponential" equal ratios. A single epoch has the first.
+    "linear" takes equal steps from `first` to `last`, "exponential" equal ratios. A single epoch has the first. With a
+    tolerance as many epochs again follow with the last, in which the map may settle (`settled`).
     """
     if schedule not in SCHEDULES:
         raise ValueError(f"schedule is {schedule!r}; pass one of {', '.join(map(repr, SCHEDULES))}")
@@ -134,7 +139,22 @@ def sigma_schedule(epochs: int, first: float, last: float, schedule: str = "line
     for name, value in (("sigma", first), ("sigma_end", last)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name} is {value}; give a positive number of grid units")
-    return [float(fall(e / max(epochs - 1, 1), first, last, schedule)) for e in range(epochs)]
+    falling = [float(fall(e / max(epochs - 1, 1), first, last, schedule)) for e in range(epochs)]
+    return falling if tolerance is None else falling + [float(last)] * epochs
+
+
+def settled(errors: Sequence[float], sigmas: Sequence[float], tolerance: float | None) -> bool:
+    """Has the quantization error ceased to fall?
+
+    `errors` are those of the codebooks known so far, the first one included; epoch e made codebook e + 1 with
+    `sigmas[e]`. The last two are compared once both were made with the last reach: as long as the reach falls, the
+    error falls with it, and the first smoothing raises it above that of the first codebook.
+    """
+    epoch = len(errors) - 3  # which made the last codebook but one
+    if tolerance is None or epoch < 0 or not math.isclose(sigmas[epoch], sigmas[-1]):
+        return False
+    before, now = errors[-2:]
+    return before - now < tolerance * before
 
 
 def fall(part: Any, first: float, last: float, schedule: str) -> Any:

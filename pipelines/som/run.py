@@ -13,7 +13,7 @@ from pipelines.device_arrays import array_library
 from pipelines.progress import Progress
 from pipelines.resident import Epoch, clear, held, keep
 from pipelines.som.epoch import Judgement, MapJob, Sums, Survey, accumulate, add_up, learn, survey
-from pipelines.som.plan import OnlineSteps, SomPlan
+from pipelines.som.plan import OnlineSteps, SomPlan, settled
 from pipelines.som.shard import Shard
 from pipelines.som.start import Products, Steps, pick, principal_plane, products_of, random_rows, steps_for
 from pipelines.stores.codebook import CodebookRun
@@ -131,11 +131,7 @@ class Training(Epoch):
         return codebooks
 
     def _settled(self) -> bool:
-        """Has the quantization error ceased to fall?"""
-        if self.recipe.tolerance is None or len(self.errors) < 2:
-            return False
-        before, now = self.errors[-2:]
-        return before - now < self.recipe.tolerance * before
+        return settled(self.errors, self.recipe.sigmas, self.recipe.tolerance)
 
     def _judge(self, codebooks: list[Future]) -> None:
         """Hits and errors of the last codebook, and the end."""

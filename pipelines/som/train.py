@@ -16,6 +16,7 @@ from pipelines.progress import Progress
 from pipelines.resident import ResidentState, run_epochs, workers_of
 from pipelines.som.epoch import MapJob
 from pipelines.som.plan import OnlineSteps, SomPlan, first_sigma, make_som_plan, refuse_disk_of_map, sigma_schedule
+from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.run import Recipe, Training
 from pipelines.som.start import random_rows
 from pipelines.stores.codebook import Codebook, create_codebook, open_codebook, resume_codebook
@@ -69,8 +70,9 @@ def train_som(
     kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
         The neighbourhood.
     epochs : int
+        Over which the reach of the neighbourhood falls.
     sigma, sigma_end : float
-        Its reach in the first and in the last epoch, in units of the grid; the first is half of the longer side by
+        Its reach in the first and in the last of them, in units of the grid; the first is half of the longer side by
         default.
     schedule : {"linear", "exponential"}
         From one to the other.
@@ -80,8 +82,8 @@ def train_som(
     seed : int
         Draws the samples to begin with, and the order of online training.
     tolerance : float, optional
-        Stop when the quantization error falls by less than this part of itself in an epoch. It falls with `sigma` as
-        long as that falls; without a tolerance all epochs are done.
+        Let the map settle: train on with `sigma_end` until the quantization error falls by less than this part of
+        itself in an epoch, for as many epochs again at most. What comes before is the training without a tolerance.
     online : bool
         Learn from one sample after another instead of from all at once (Kohonen's first rule), each once an epoch in an
         order drawn anew. It is a chain of steps, each of which moves the whole map: the first worker does them, on its
@@ -111,7 +113,8 @@ def train_som(
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
-        An option does not go with the samples or with another.
+        An option does not go with the samples or with another; a value or a weight is so large that the sums cannot
+        hold the others.
     """
     samples = samples if isinstance(samples, Samples) else open_samples(samples)
     grid = Grid(rows, columns, hexagonal, toroidal)
@@ -119,7 +122,7 @@ def train_som(
     if online and samples.largest_weight is not None:
         raise ValueError(f"{samples.path} has weights, which online training has no use for; train in batches")
     sigma = first_sigma(rows, columns, sigma_end) if sigma is None else float(sigma)
-    sigmas = sigma_schedule(epochs, sigma, float(sigma_end), schedule)
+    sigmas = sigma_schedule(epochs, sigma, float(sigma_end), schedule, tolerance)
     given, beginning = _first_codebook(initial, samples, grid, seed)
     options = {
         "grid": vars(grid),
@@ -133,7 +136,8 @@ def train_som(
         "online": [rate, rate_end, seed] if online else None,
     }
     steps = OnlineSteps(samples.n, epochs, (sigma, float(sigma_end)), (rate, rate_end), schedule, seed)
-    recipe = Recipe(sigmas, beginning, given, tolerance, steps if online else None)
+    magnitudes, heaviest = samples.magnitudes, samples.largest_weight
+    job = MapJob(grid, metric, kernel, samples.n, samples.d, magnitudes, heaviest, samples.missing)
     run = None
     if os.path.lexists(out):
         if resume:
@@ -143,8 +147,9 @@ def train_som(
         elif not overwrite:
             raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
 
+    refuse_unresolved(job, lambda *rows: (samples.values(*rows), samples.weights(*rows)), samples.path, samples.columns)
     client.register_plugin(ResidentState())
-    disk = (epochs + 1) * grid.units * samples.d * samples.dtype.itemsize
+    disk = (len(sigmas) + 1) * grid.units * samples.d * samples.dtype.itemsize
 
     def dealt(facts: list[WorkerFacts]) -> SomPlan:
         return make_som_plan(
@@ -156,8 +161,9 @@ def train_som(
     refuse_disk_of_map(plan, out)
     if run is None:
         run = create_codebook(out, samples, grid, metric=metric, sigmas=sigmas, options=options, overwrite=overwrite)
-    job = MapJob(grid, metric, kernel, samples.n, samples.d, samples.largest, samples.largest_weight, samples.missing)
-    with Progress(epochs * samples.n, "samples", progress) as shown:
+    sigmas = sigmas[: run.epochs]  # a store of an earlier version has no place for those that a tolerance adds
+    recipe = Recipe(sigmas, beginning, given, tolerance, steps if online else None)
+    with Progress(len(sigmas) * samples.n, "samples", progress) as shown:
         shown.note(plan.describe(samples, grid.units, facts))
 
         def begin(members: list[str], before: Training | None) -> Training:
@@ -185,7 +191,7 @@ def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tu
         if initial.scaling != samples.scaling:
             raise ValueError(
                 f"{initial.path} was trained with samples that were scaled in another way than {samples.path}; "
-                "import these with the same scaling"
+                f"import these like the others (--like {initial.path})"
             )
         if (initial.grid.rows, initial.grid.columns) != (grid.rows, grid.columns):
             raise ValueError(

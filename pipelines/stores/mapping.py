@@ -58,7 +58,19 @@ class Mapping:
     grid: Grid
     samples_path: str
     samples_digest: str
-    codebook_path: str
+    codebook: dict[str, Any]  # what is recorded of the map
+
+    @property
+    def codebook_path(self) -> str:
+        return str(self.codebook["path"])
+
+    def check_codebook(self, codebook: Codebook) -> None:
+        """Refuse to be shown on another map than samples were mapped to."""
+        if self.grid != codebook.grid or not _is_recorded(self.codebook, codebook):
+            raise StoreError(
+                f"{self.path} is a mapping to another map than {codebook.path}; name the map it was made with, or map "
+                "the samples to this one (tilepath som map)"
+            )
 
     def units(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """int32 (k, t): the units of the rows from `start` to `stop` (excluded)."""
@@ -173,7 +185,7 @@ def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Cod
     group = open_store(path, SCHEMA, "r+")
     of: Any = attribute(path, group, "samples")
     by: Any = attribute(path, group, "codebook")
-    if of["digest"] != samples.digest or any(by.get(name) != fact for name, fact in _codebook_facts(codebook).items()):
+    if of["digest"] != samples.digest or not _is_recorded(by, codebook):
         raise StoreError(f"{path}: was begun with other samples or another map; name the right ones or start afresh")
     if attribute(path, group, "complete"):
         return None
@@ -183,8 +195,20 @@ def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Cod
 
 
 def _codebook_facts(codebook: Codebook) -> dict[str, Any]:
-    """What a codebook depends on: the same facts, the same bits."""
-    return {"options": codebook.options, "epochs": codebook.epochs, "trained_with": codebook.samples_digest}
+    """What a codebook and samples on its scale depend on: the same facts, the same bits."""
+    return {
+        "options": codebook.options,
+        "epochs": codebook.epochs,
+        "trained_with": codebook.samples_digest,
+        "scaling": codebook.scaling.recorded(),
+    }
+
+
+def _is_recorded(recorded: dict[str, Any], codebook: Codebook) -> bool:
+    """Is it the map that a mapping store has recorded? Stores of earlier versions have recorded no scaling."""
+    facts = _codebook_facts(codebook)
+    recorded = {"scaling": facts["scaling"], **recorded}
+    return all(recorded.get(name) == fact for name, fact in facts.items())
 
 
 def open_mapping(path: str | os.PathLike[str]) -> Mapping:
@@ -204,7 +228,7 @@ def open_mapping(path: str | os.PathLike[str]) -> Mapping:
             grid=Grid(**attrs["grid"]),
             samples_path=origin_path(path, of),
             samples_digest=str(of["digest"]),
-            codebook_path=str(by["path"]),
+            codebook={**by, "path": str(by["path"])},
         )
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path}: the attributes of the mapping are damaged ({error!r}); make it anew") from error

@@ -19,13 +19,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from pipelines.stores.samples_writer import SCHEMA, Digest, SamplesWriter
-from pipelines.stores.scaling import SCALINGS, Scaling, scaling_from
+from pipelines.stores.scaling import SCALINGS, Scaling, refuse_beyond, scaling_from
 from pipelines.stores.schema import (
     StoreError,
     check_array,
@@ -58,11 +58,12 @@ class Samples:
     labelled: bool
     source: str
     digest: str
+    seen_in: Scaling | None = None  # None: values as they are stored; see `in_scaling`
 
     @property
-    def largest(self) -> float:
-        """The greatest magnitude of a stored value."""
-        return max(max(map(abs, self.minima)), max(map(abs, self.maxima)))
+    def magnitudes(self) -> tuple[float, ...]:
+        """The greatest magnitude of a stored value of each column."""
+        return tuple(max(abs(least), abs(greatest)) for least, greatest in zip(self.minima, self.maxima, strict=True))
 
     @property
     def row_bytes(self) -> int:
@@ -72,7 +73,21 @@ class Samples:
     def values(self, start: int = 0, stop: int | None = None, out: np.ndarray | None = None) -> np.ndarray:
         """The rows from `start` to `stop` (excluded), if asked for into `out`."""
         with damage(self.path):
-            return read_rows(open_array(self.path, "values"), start, self.n if stop is None else stop, out)
+            values = read_rows(open_array(self.path, "values"), start, self.n if stop is None else stop, out)
+        if self.seen_in is not None:
+            values[...] = self.seen_in.apply(self.scaling.undo(values))
+        return values
+
+    def in_scaling(self, scaling: Scaling) -> Samples:
+        """The same samples, whose `values` are in another scaling: that of the store undone, then `scaling` applied.
+
+        All other facts remain those of what is stored. ValueError where a value would exceed the dtype.
+        """
+        if scaling == self.scaling:
+            return self
+        extremes = np.array([self.minima, self.maxima])
+        refuse_beyond(scaling.apply(self.scaling.undo(extremes)), self.dtype, self.path, self.columns)
+        return replace(self, seen_in=scaling)
 
     def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray | None:
         """Their weights, or None where all count the same."""
@@ -168,7 +183,7 @@ def new_samples(
     columns: Sequence[str],
     dtype: Any = "float32",
     missing: bool = False,
-    scaling: str = "none",
+    scaling: str | Scaling = "none",
     cofactor: float = 5.0,
     weighted: bool = False,
     labelled: bool = False,
@@ -184,7 +199,8 @@ def new_samples(
     columns : a name of its own for each of the d columns
     dtype : {"float32", "float64"}
     missing : declares that NaN stands for a missing value
-    scaling : of `pipelines.stores.scaling.SCALINGS`; while a store is written, the disk then holds float64 values too
+    scaling : of `pipelines.stores.scaling.SCALINGS`; while a store is written, the disk then holds float64 values too.
+        Or a `Scaling`, such as that of a map, by which values are scaled as they come
     cofactor : what values are divided by before arcsinh
     weighted, labelled : does every piece come with weights, with labels?
     source : text for messages and for people
@@ -199,13 +215,15 @@ def new_samples(
         A value cannot be used, or a column is empty or, where it is to be scaled by its spread, constant; the message
         names the row or the columns.
     """
-    if scaling not in SCALINGS:
+    if not isinstance(scaling, Scaling) and scaling not in SCALINGS:
         raise ValueError(f"scaling is {scaling!r}; pass one of {', '.join(map(repr, SCALINGS))}")
     if np.dtype(dtype) not in DTYPES:
         raise ValueError(f"samples are stored as float32 or float64, not {np.dtype(dtype)}; choose one of them")
     columns = list(map(str, columns))
     if not columns:
         raise ValueError(f"{source or path}: there is no column; samples have one value at least")
+    if isinstance(scaling, Scaling) and len(scaling.factors) != len(columns):
+        raise ValueError(f"{source or path}: a scaling of {len(scaling.factors)} columns, and there are {len(columns)}")
     if len(set(columns)) < len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
         raise ValueError(f"{source or path}: two columns are called {twice!r}; give each a name of its own")

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import zarr
 
-from pipelines.stores.scaling import Moments, Scaling
+from pipelines.stores.scaling import LARGEST, Moments, Scaling, refuse_beyond
 from pipelines.stores.schema import CHUNK_BYTES, result_codecs
 
 SCHEMA = "samples/1"
-LARGEST = 2.0**500  # what searches for best matching units take
 
 
 class SamplesWriter:
@@ -35,7 +34,7 @@ class SamplesWriter:
         missing: bool,
         source: str,
         *,
-        scaling: str,
+        scaling: str | Scaling,
         cofactor: float,
         weighted: bool,
         labelled: bool,
@@ -45,7 +44,8 @@ class SamplesWriter:
         d = len(columns)
         self.chunk_rows = chunk_rows or max(1, CHUNK_BYTES // (d * dtype.itemsize))
         self.n = 0
-        self._kind, self._cofactor = scaling, cofactor
+        self._given = scaling if isinstance(scaling, Scaling) else None
+        self._kind, self._cofactor = scaling.kind if isinstance(scaling, Scaling) else scaling, cofactor
         scalar = (self.chunk_rows,)
         self._values = _Rows(group, "values", (self.chunk_rows, d), dtype)
         self._weights = _Rows(group, "weights", scalar, dtype) if weighted else None
@@ -54,7 +54,7 @@ class SamplesWriter:
         self._largest_weight = 0.0
         self._moments = Moments(d)
         self._digest = Digest(d, dtype, missing)
-        if scaling != "none":
+        if self._kind != "none" and self._given is None:
             self._raw = _Rows(group, "raw", (self.chunk_rows, d), np.dtype(np.float64))
             self._raw_moments = Moments(d)
 
@@ -82,6 +82,10 @@ class SamplesWriter:
             self._labels.append(np.array(codes, np.int32))
         if self._kind == "none":
             self._store(values)
+        elif self._given is not None:
+            scaled = self._given.apply(values)
+            refuse_beyond(scaled, self.dtype, self.source, self.columns, self.n)
+            self._store(scaled)
         else:
             self._raw_moments.add(values)
             self._raw.append(values.astype(np.float64))
@@ -94,8 +98,8 @@ class SamplesWriter:
         if self._weights is not None and self._largest_weight == 0:
             raise ValueError(f"{self.source}: all weights are 0; a map needs one sample that counts")
         d = len(self.columns)
-        scaling = Scaling("none", (0.0,) * d, (1.0,) * d)
-        if self._kind != "none":
+        scaling = self._given or Scaling("none", (0.0,) * d, (1.0,) * d)
+        if self._kind != "none" and self._given is None:
             self._raw.finish()
             scaling = self._scaling(self._raw_moments.finish())
             for start in range(0, self.n, self.chunk_rows):

@@ -1,4 +1,4 @@
-"""How columns of samples were brought to one scale, and the way back for display.
+"""How columns of samples were brought to one scale, and the way back: for display, and to the scale of a map.
 
 ========= ============================ =====================================================
 kind      stored value                 offset, factor of a column
@@ -12,6 +12,7 @@ arcsinh   arcsinh(x / factor)          0, the cofactor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 
 SCALINGS = ("none", "zscore", "minmax", "arcsinh")
 BLOCK_VALUES = 1 << 20
+LARGEST = 2.0**500  # what searches for best matching units take
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class Scaling:
         values = np.asarray(values, np.float64)
         if self.kind == "none":
             return values
-        values = (values - np.array(self.offsets)) / np.array(self.factors)
+        with np.errstate(over="ignore"):
+            values = (values - np.array(self.offsets)) / np.array(self.factors)
         return np.arcsinh(values) if self.kind == "arcsinh" else values
 
     def undo(self, values: np.ndarray) -> np.ndarray:
@@ -49,6 +52,21 @@ class Scaling:
     def recorded(self) -> dict[str, Any]:
         """As JSON."""
         return {"kind": self.kind, "offsets": list(self.offsets), "factors": list(self.factors)}
+
+
+def refuse_beyond(
+    scaled: np.ndarray, dtype: np.dtype, source: str, columns: Sequence[str], first: int | None = None
+) -> None:
+    """Refuse values, rows from `first` on if that is known, that exceed `dtype` once scaled by another record."""
+    limit = min(LARGEST, float(np.finfo(dtype).max))
+    beyond = abs(scaled) > limit
+    if beyond.any():
+        row, column = (int(i[0]) for i in np.nonzero(beyond))
+        where = "a value of" if first is None else f"row {first + row} (from 0),"
+        raise ValueError(
+            f"{source}: {where} column {columns[column]!r} is {scaled[row, column]:.3g} once it is scaled like the "
+            f"other samples; {dtype} samples go up to {limit:.3g}; correct it, or leave the row out"
+        )
 
 
 def scaling_from(recorded: dict[str, Any], columns: int) -> Scaling:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,13 +17,15 @@ from gpuops.som.grid import Grid
 from pipelines import cli, map_samples, train_som
 from pipelines.capacity import DoesNotFitError, WorkerFacts
 from pipelines.generators.point_clouds import PointCloud, write_cloud
-from pipelines.som.plan import make_som_plan, sigma_schedule
+from pipelines.som.epoch import MapJob
+from pipelines.som.plan import make_som_plan, settled, sigma_schedule
+from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.shard import Piece, read_ahead
 from pipelines.som.start import products_of, random_rows, steps_for
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import CodebookRun, open_codebook, progress_of_codebook
 from pipelines.stores.mapping import open_mapping
-from pipelines.stores.samples import write_samples
+from pipelines.stores.samples import open_samples, write_samples
 
 
 def cloud(n, d=4, seed=0, missing=0.0):
@@ -68,6 +71,7 @@ CASES = {
     "torus, taxicab": {"toroidal": True, "metric": "taxicab", "kernel": "linear", "schedule": "exponential"},
     "missing": {"missing": 0.2},
     "weights, cosine, hat": {"weighted": True, "metric": "cosine", "kernel": "mexican_hat"},
+    "columns of all magnitudes": {"magnitudes": [1e-17, 1, 360, 3e12], "scaling": "none"},
 }
 
 
@@ -75,9 +79,10 @@ CASES = {
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_workers_and_pieces_change_no_bit(client, three, tmp_path, kind, dtype):
     options = dict(CASES[kind])
-    values = cloud(700, missing=options.pop("missing", 0.0))
+    values = cloud(700, missing=options.pop("missing", 0.0)) * options.pop("magnitudes", 1)
     weights = np.random.default_rng(5).random(700) if options.pop("weighted", False) else None
-    facts = {"dtype": dtype, "missing": bool(np.isnan(values).any()), "weights": weights, "scaling": "zscore"}
+    facts = {"dtype": dtype, "missing": bool(np.isnan(values).any()), "weights": weights}
+    facts["scaling"] = options.pop("scaling", "zscore")
     samples = write_samples(tmp_path / "a", values, **facts)
     in_chunks = write_samples(tmp_path / "b", values, chunk_rows=83, **facts)
     assert samples.digest == in_chunks.digest
@@ -90,6 +95,70 @@ def test_workers_and_pieces_change_no_bit(client, three, tmp_path, kind, dtype):
         np.testing.assert_array_equal(want.units(epoch), got.units(epoch))
     assert want.quantization_errors[-1] < want.quantization_errors[1]
     want.verify()
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a11_a_small_column_beside_a_large_one(client, tmp_path, missing):
+    """Returns beside market values: every column of the next codebook is the mean, to rounding of its own."""
+    magnitudes = np.array([1e-17, 1e-3, 3e12])
+    values = cloud(1000, d=3) * magnitudes
+    first = np.random.default_rng(1).normal(size=(30, 3)) * magnitudes
+    samples = write_samples(tmp_path / "s", values, missing=missing)
+    found = train_som(client, samples, tmp_path / "m", 5, 6, epochs=1, sigma=2.0, initial=first)
+    expected = batch_step(values, first, 5, 6, 2.0)
+    np.testing.assert_allclose(found.units() / magnitudes, expected / magnitudes, rtol=1e-9, atol=1e-9)
+
+
+SPOILT = {
+    "a stand-in for a missing value": lambda x, w: (_with(x, 1, 17, -1e20), w),
+    "many of them": lambda x, w: (_with(x, 1, slice(17, 700), 1e36), w),
+    "one in a small column": lambda x, w: (_with(x * [1e9, 1e-3, 1], 1, 17, 1e20), w),
+    "an offset": lambda x, w: (_with(x, 1, slice(17, None), x[17:, 1] + 1e19), w),
+    "a constant": lambda x, w: (_with(x, 1, slice(None), 1e20), w),
+    "a weight": lambda x, w: (x, _with(w[:, None], 0, 17, 1e20)[:, 0]),
+}
+
+
+def _with(values, column, rows, new):
+    values = values.copy()
+    values[rows, column] = new
+    return values
+
+
+@pytest.mark.parametrize("kind", SPOILT)
+def test_a11_what_hides_the_others_is_named(client, tmp_path, kind):
+    values, weights = SPOILT[kind](cloud(1000, d=3), np.random.default_rng(2).random(1000))
+    samples = write_samples(tmp_path / "s", values, weights=weights, columns=["a", "b", "c"])
+    where = "the weight of row 17" if kind == "a weight" else f"row {0 if kind == 'a constant' else 17}.* column 'b' is"
+    if kind == "an offset":
+        where = r"row \d+ \(from 0\), column 'b' is 1e\+19"
+    with pytest.raises(ValueError, match=f"{samples.path}: {where}"):
+        train_som(client, samples, tmp_path / "m", 5, 6)
+    assert not (tmp_path / "m").exists()
+
+
+ORDINARY = {
+    "a stand-in that is no larger than that": lambda x: _with(x, 1, 17, -9999),
+    "probabilities": lambda x: np.exp(60 * x) / np.exp(60 * x).sum(axis=1, keepdims=True),
+    "mostly zero": lambda x: x * (np.random.default_rng(0).random(x.shape) < 0.01),
+    "heavy tails": lambda x: np.exp(4 * x),
+    "seconds since 1970": lambda x: x + np.array([0, 1.7e9, 0, 0, 0]),
+    "one of several": lambda x: (x == x.max(axis=1, keepdims=True)).astype(float),
+    "one sample": lambda x: x[:1],
+    "the same samples": lambda x: np.ones_like(x) * 1e100,
+    "tiny": lambda x: x * 1e-200,
+}
+
+
+@pytest.mark.parametrize("kind", ORDINARY)
+def test_a11_ordinary_samples_are_taken(kind):
+    """As if there were a million of them."""
+    values = ORDINARY[kind](np.random.default_rng(1).normal(size=(10_000, 5)))
+    n = len(values)
+    job = MapJob(Grid(5, 5), "euclidean", "gaussian", n, 5, tuple(abs(values).max(axis=0)), None, False)
+    if n > 1:
+        job = replace(job, n=10**6)
+    refuse_unresolved(job, lambda start, stop: (values[start % n : (stop - 1) % n + 1], None), "s", range(5))
 
 
 def test_more_workers_than_samples_and_a_single_unit(three, tmp_path):
@@ -190,6 +259,50 @@ def test_training_stops_when_nothing_is_gained(client, tmp_path):
     found.verify()
 
 
+def test_a10_a_tolerance_adds_epochs_in_which_the_map_settles(client, tmp_path):
+    """Up to the last reach the training is the one without a tolerance; then it goes on, online training too."""
+    values = cloud(300)
+    samples = write_samples(tmp_path / "s", values)
+    options = {"epochs": 6, "sigma_end": 0.3, "schedule": "linear"}
+    for online in False, True:
+        plain = train_som(client, samples, tmp_path / f"p{online}", 5, 6, online=online, **options)
+        found = train_som(client, samples, tmp_path / f"t{online}", 5, 6, online=online, tolerance=1e-3, **options)
+        assert 8 <= found.epochs <= 12
+        assert found.sigmas == (*plain.sigmas, *[0.3] * (found.epochs - 6))
+        for epoch in range(7):
+            np.testing.assert_array_equal(found.units(epoch), plain.units(epoch))
+        assert found.quantization_errors[-1] <= 1.01 * plain.quantization_errors[-1]
+        found.verify()
+
+
+def test_a10_the_first_codebook_is_not_judged(client, tmp_path):
+    """The plane lies closer to the samples than what the first smoothing makes of it."""
+    samples = write_samples(tmp_path / "s", cloud(300))
+    found = train_som(client, samples, tmp_path / "m", 5, 6, epochs=30, sigma=3.0, sigma_end=3.0, tolerance=0.01)
+    assert found.quantization_errors[1] > found.quantization_errors[0]
+    assert found.epochs > 2
+
+
+def test_a10_a_run_of_an_earlier_version_ends_where_it_was_planned_to(client, tmp_path, monkeypatch):
+    """Its store has places for the epochs in which sigma falls, and none for those that a tolerance adds."""
+    samples = write_samples(tmp_path / "s", cloud(300))
+
+    def pull_the_plug(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "pipelines.som.train.sigma_schedule",
+            lambda epochs, first, last, schedule, tolerance: sigma_schedule(epochs, first, last, schedule),
+        )
+        patch.setattr(CodebookRun, "finish", pull_the_plug)
+        with pytest.raises(KeyboardInterrupt):
+            train_som(client, samples, tmp_path / "m", 5, 6, epochs=5, tolerance=1e-3)
+    found = train_som(client, samples, tmp_path / "m", 5, 6, epochs=5, tolerance=1e-3, resume=True)
+    plain = train_som(client, samples, tmp_path / "plain", 5, 6, epochs=5)
+    np.testing.assert_array_equal(found.units(), plain.units())
+
+
 def test_what_has_settled_is_not_trained_on_after_a_kill(client, tmp_path, monkeypatch):
     """The end of a run that was killed between its last commit and the record of the end."""
     samples = write_samples(tmp_path / "s", cloud(300))
@@ -269,9 +382,89 @@ def test_a_mapping_holds_what_a_search_finds(client, three, tmp_path, monkeypatc
     with pytest.raises(StoreError, match="--overwrite"):
         map_samples(client, found, samples, tmp_path / "p")
     assert map_samples(client, found, samples, tmp_path / "p", resume=True).n == 900
-    other = write_samples(tmp_path / "other", values, scaling="minmax")
-    with pytest.raises(ValueError, match="scaling"):
-        map_samples(client, found, other, tmp_path / "q")
+    named = write_samples(tmp_path / "named", values, columns="abcd")
+    with pytest.raises(ValueError, match=r"named has columns .* \(--like .*m\)"):
+        map_samples(client, found, named, tmp_path / "q")
+    rounded = write_samples(tmp_path / "rounded", values, dtype="float32")
+    with pytest.raises(ValueError, match="rounded has dtype float32, the map float64"):
+        map_samples(client, found, rounded, tmp_path / "q")
+
+
+@pytest.mark.parametrize("scaling", ["none", "zscore", "minmax", "arcsinh"])
+def test_a12_new_samples_are_put_on_a_scaled_map(client, three, tmp_path, scaling):
+    """Scaled by the record of the map, whatever their own scaling: when they are imported, or when they are mapped."""
+    values = cloud(700) * [1, 100, 0.01, 1] + [0, 1e4, 0, 3]
+    train, test = values[:500], values[500:] * 0.7  # of another mean and spread
+    found = train_som(client, write_samples(tmp_path / "train", train, scaling=scaling), tmp_path / "m", 5, 6, epochs=5)
+    exact = write_samples(tmp_path / "like", test, scaling=found.scaling)
+    assert exact.scaling == found.scaling
+    np.testing.assert_array_equal(exact.values(), found.scaling.apply(test))
+    want = map_samples(client, found, exact, tmp_path / "want")
+    for own in "none", "zscore", "minmax", "arcsinh":
+        samples = write_samples(tmp_path / own, test, scaling=own, chunk_rows=37)
+        got = map_samples(three, found, samples, tmp_path / f"on {own}")
+        if own == "none":
+            np.testing.assert_array_equal(got.units(), want.units())
+            np.testing.assert_array_equal(got.distances(), want.distances())
+        np.testing.assert_allclose(got.distances(), want.distances(), rtol=1e-9, atol=1e-9)
+        assert got.samples_digest == samples.digest
+
+
+def test_a12_samples_beyond_the_scale_of_the_map_are_named(client, tmp_path):
+    values = cloud(100, d=2)
+    samples = write_samples(tmp_path / "s", values * [1, 1e-30], dtype="float32", scaling="minmax")
+    found = train_som(client, samples, tmp_path / "m", 2, 2, epochs=1)
+    values[70, 1] = 1e30
+    far = write_samples(tmp_path / "t", values, dtype="float32", chunk_rows=9)
+    with pytest.raises(ValueError, match=rf"{far.path}: a value of column '1' is .*e\+58 once it is scaled"):
+        map_samples(client, found, far, tmp_path / "p")
+    assert not (tmp_path / "p").exists()
+    with pytest.raises(ValueError, match=r"row 70 \(from 0\), column '1' is .*e\+58 once it is scaled"):
+        write_samples(tmp_path / "u", values, dtype="float32", scaling=found.scaling)
+    with pytest.raises(ValueError, match="a scaling of 2 columns, and there are 3"):
+        write_samples(tmp_path / "u", cloud(9, d=3), scaling=found.scaling)
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_a12_train_and_test_sets_by_command(tmp_path, monkeypatch, header):
+    """Columns are found by their names, in whatever order and beside whatever others they come."""
+    monkeypatch.chdir(tmp_path)
+
+    def som(*arguments, fault=None):
+        done = CliRunner().invoke(cli.tilepath, ["som", *arguments])
+        assert (done.exception is None) == (fault is None), done.output
+        assert fault is None or fault in str(done.exception)
+        return done.stdout
+
+    values = cloud(150, d=3).astype("float32").astype(float) * [1, 64, 4096]  # float32 holds them
+    train, test = values[:100], values[100:]
+    lines = [f"{a},{b},{c},kind {i % 3}" for i, (a, b, c) in enumerate(train.tolist())]
+    (tmp_path / "train.csv").write_text("\n".join(["height,width,depth,kind"] * header + lines))
+    (tmp_path / "raw.csv").write_text("\n".join(f"{a},{b},{c}" for a, b, c in test.tolist()))
+    if header:
+        rows = [f"{c},,{a},{b}" for a, b, c in test.tolist()]
+        (tmp_path / "test.csv").write_text("\n".join(["depth,note,height,width", *rows]))
+    else:
+        os.rename("raw.csv", "test.csv")
+    som("import", "train.csv", "train", "--label", "kind" if header else "3", "--scaling", "zscore")
+    som("train", "train", "map", "--rows", "4", "--columns", "5", "--epochs", "3", "--device", "cpu")
+    for store in "train", "map":
+        assert "scaled by zscore" in som("import", "test.csv", f"like-{store}", "--like", store)
+        assert open_samples(f"like-{store}").columns == open_samples("train").columns
+        assert "units of 50 samples" in som("map", "map", f"like-{store}", f"on-{store}", "--device", "cpu")
+    names = ["--columns", "height,width,depth"] if header else []
+    som("import", "test.csv", "raw", *names)
+    som("map", "map", "raw", "on-raw", "--device", "cpu")
+    for other in "on-train", "on-raw":
+        np.testing.assert_array_equal(open_mapping(other).units(), open_mapping("on-map").units())
+        np.testing.assert_array_equal(open_mapping(other).distances(), open_mapping("on-map").distances())
+    som("import", "test.csv", "x", "--like", "map", "--scaling", "zscore", fault="leave out scaling (--scaling)")
+    som("import", "test.csv", "x", "--like", "map", "--columns", "1", fault="leave out columns (--columns)")
+    som("import", "test.csv", "x", "--like", "on-map", fault="name the samples or the codebook store")
+    (tmp_path / "other.csv").write_text("height,width,length\n1,2,3\n")
+    fault = "no column 'depth'" if header else "not called as those of"
+    som("import", "other.csv", "x", "--like", "map", fault=fault)
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_mapping_resumes_by_chunks(client, tmp_path, monkeypatch):
@@ -424,6 +617,14 @@ def test_schedules():
     assert sigma_schedule(3, 5.0, 1.0) == [5.0, 3.0, 1.0]
     np.testing.assert_allclose(sigma_schedule(3, 4.0, 1.0, "exponential"), [4.0, 2.0, 1.0])
     assert sigma_schedule(1, 5.0, 1.0) == [5.0]
+    assert sigma_schedule(3, 5.0, 1.0, tolerance=0) == [5.0, 3.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_a10_errors_are_judged_where_both_codebooks_were_made_with_the_last_sigma():
+    sigmas = sigma_schedule(3, 5.0, 0.3, tolerance=0.01)
+    errors = [0.5, 0.9, 0.9, 0.9, 0.9, 0.8, 0.8]  # of the first codebook, and of those with 5, 2.65, 0.3, 0.3, ...
+    assert [settled(errors[:known], sigmas, 0.01) for known in range(8)] == [False] * 5 + [True, False, True]
+    assert not settled(errors, sigmas, None)
 
 
 def test_reading_ahead_keeps_the_order_and_raises():

@@ -287,6 +287,17 @@ def test_a_single_unit_and_a_single_sample():
     assert alone.score([[1.0, 3.0]]) == pytest.approx(-1)
 
 
+def test_a11_what_hides_the_others_is_named():
+    values = cloud(300)
+    values[17, 2] = 1e20
+    for learn in "fit", "partial_fit":
+        with pytest.raises(ValueError, match=r"X: row 17 \(from 0\), column 2 is 1e\+20, while most samples differ by"):
+            getattr(SelfOrganizingMap(3, 3), learn)(values)
+    values[17, 2] = np.nan
+    found = SelfOrganizingMap(3, 3, missing=True).fit(values)
+    assert np.ptp(found.codebook_, axis=0).min() > 1
+
+
 def test_errors_name_the_cure():
     values = cloud(20)
 

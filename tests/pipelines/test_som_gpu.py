@@ -29,6 +29,7 @@ KINDS = {
     "float64": {"dtype": "float64"},
     "missing": {"missing": 0.2},
     "weights": {"weighted": True},
+    "columns of all magnitudes": {"magnitudes": 10.0 ** np.arange(-20, 25, 5)},
     "hexagonal torus, taxicab": {"hexagonal": True, "toroidal": True, "metric": "taxicab"},
     "cosine, hat": {"metric": "cosine", "kernel": "mexican_hat"},
     "hexagonal bubble": {"hexagonal": True, "kernel": "bubble", "initial": "random"},
@@ -40,7 +41,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_map_equals_the_cpus(gpu_client, client, tmp_path, kind):
     options = dict(KINDS[kind])
-    values = cloud(3000, 9, options.pop("missing", 0.0))
+    values = cloud(3000, 9, options.pop("missing", 0.0)) * options.pop("magnitudes", 1)
     weights = np.random.default_rng(1).random(3000) if options.pop("weighted", False) else None
     dtype = options.pop("dtype", "float32")
     samples = write_samples(

@@ -1,11 +1,13 @@
 """Pictures of maps: numbers against formulas written out, and pixels where they belong."""
 
+import shutil
 import sys
 from itertools import product
 
 import matplotlib
 import numpy as np
 import pytest
+import zarr
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 from minisom import MiniSom
@@ -14,7 +16,7 @@ from gpuops.som.grid import Grid
 from pipelines.som.pictures import EMPTY, KINDS, MOST_LABELS, _majority, cell_corners, draw_cells, picture_map, u_matrix
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import create_codebook, open_codebook
-from pipelines.stores.mapping import create_mapping, open_mapping
+from pipelines.stores.mapping import create_mapping, open_mapping, resume_mapping
 from pipelines.stores.samples import write_samples
 
 GRIDS = {
@@ -199,6 +201,43 @@ def test_labels_beyond_the_colours_are_one(tmp_path, made):
     assert MOST_LABELS == 20
     codebook, samples, mapping = made(grid, labels=[None] * 40)
     draw(tmp_path / "x.png", codebook, "labels", mapping=mapping, samples=samples)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"options": {"seed": 1}},
+        {"epochs": 1},
+        {"samples": {"path": "", "relative": "", "digest": "of others"}},
+        {"scaling": {"kind": "minmax", "offsets": [0.0, 1.0, 0.0], "factors": [1.0, 1.0, 1.0]}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a13_a_mapping_to_another_map_of_the_same_grid_is_refused(tmp_path, made, change):
+    """Another seed, fewer epochs, other samples, another scale: a picture of its hits would be of nothing."""
+    codebook, samples, mapping = made(Grid(3, 4))
+    placed = {"mapping": mapping, "samples": samples}
+    other = tmp_path / "other"
+    shutil.copytree(codebook.path, other)
+    group = zarr.open_group(other)
+    if "epochs" in change:
+        group["codebooks"].resize((2, 12, 3))
+        change = {"committed": 1, "errors": [3.0, 2.0]}
+    group.update_attributes(change)
+    for kind in "hits", "labels":
+        draw(tmp_path / "x.png", codebook, kind, **placed)
+        with pytest.raises(StoreError, match=f"{mapping.path} is a mapping to another map than {other}; name the map"):
+            draw(tmp_path / "y.png", open_codebook(other), kind, **placed)
+    assert not (tmp_path / "y.png").exists()
+
+
+def test_a13_a_mapping_of_an_earlier_version_is_still_drawn(tmp_path, made):
+    """It has not recorded the scaling of the map, which was that of its samples."""
+    codebook, samples, mapping = made(Grid(3, 4), scaling="zscore")
+    group = zarr.open_group(mapping.path)
+    group.attrs["codebook"] = {name: fact for name, fact in group.attrs["codebook"].items() if name != "scaling"}
+    draw(tmp_path / "x.png", codebook, "labels", mapping=open_mapping(mapping.path), samples=samples)
+    assert resume_mapping(mapping.path, samples, codebook) is None
 
 
 @pytest.mark.parametrize("suffix", ["pdf", "svg"])

@@ -9,7 +9,7 @@ the right.
 import numpy as np
 import pytest
 from minisom import MiniSom
-from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.preprocessing import StandardScaler
 
 from pipelines import map_samples, train_som
@@ -181,3 +181,14 @@ def test_maps_are_as_good_as_those_of_others(name, hexagonal):
     closest, farthest, apart = TABLE[name]
     assert closest < found.quantization_errors_[-1] < farthest
     assert found.topographic_error_ <= apart
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-2])
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_digits, load_breast_cancer])
+def test_a10_a_map_with_a_tolerance_is_as_good_as_one_without(load, tolerance):
+    values = standardized(load().data)
+    plain, found = (SelfOrganizingMap(10, 10, tolerance=given).fit(values) for given in (None, tolerance))
+    assert 20 < found.n_iter_ <= 40
+    assert found.quantization_errors_[:20] == plain.quantization_errors_[:20]
+    assert found.quantization_errors_[-1] <= plain.quantization_errors_[-1]
+    assert found.topographic_error_ <= plain.topographic_error_ + 0.01

@@ -362,6 +362,43 @@ def test_sums_have_the_same_bits_for_every_order_and_chunking(xp, missing):
     np.testing.assert_allclose(host(floats[0]), host(whole[0]) / scale.sums)
 
 
+@dtypes
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("missing", [False, True])
+def test_a11_a_column_is_summed_up_in_units_of_its_own(xp, dtype, weighted, missing):
+    """What is small beside another column is not lost; the integers are those of NumPy."""
+    rng = np.random.default_rng(10)
+    magnitudes = np.array([1e-17, 360, 3e12, 1e-30, 0, 1])
+    samples, units = (rng.normal(size=(5000, 6)) * magnitudes).astype(dtype), rng.integers(0, 9, 5000, dtype=np.int32)
+    weights = rng.random(5000).astype(dtype) if weighted else np.ones(5000, dtype)
+    if missing:
+        samples[rng.random(samples.shape) < 0.3] = np.nan
+    given = xp.asarray(samples), xp.asarray(units), 9, xp.asarray(weights) if weighted else None, missing
+    expected = np.zeros((9, 6))
+    np.add.at(expected, units, np.nan_to_num(samples).astype(np.float64) * weights[:, None].astype(np.float64))
+    np.testing.assert_allclose(host(unit_sums(*given)[0]) / magnitudes.clip(1e-99), expected / magnitudes.clip(1e-99),
+                               rtol=1e-9, atol=1e-9)  # fmt: skip
+    scale = fixed_point(5000, np.nanmax(abs(samples), axis=0), 1 if weighted else None)
+    integers = np.zeros((9, 6), np.int64)
+    products = np.nan_to_num(samples).astype(np.float64) * weights[:, None].astype(np.float64)
+    np.add.at(integers, units, np.rint(products * scale.sums).astype(np.int64))
+    sums, counts = unit_sums(*given, scale)
+    np.testing.assert_array_equal(host(sums), integers)
+    np.testing.assert_array_equal(host(from_fixed_point(sums, counts, scale)[0]), integers / scale.sums)
+
+
+@pytest.mark.parametrize("weight", [None, 0.3])
+def test_a11_columns_of_like_magnitude_share_the_unit_of_the_greatest(weight):
+    largest = np.array([700.0, 1000, 0, 520, 9, 1.9, 1e-6])
+    scale = fixed_point(1000, largest, weight)
+    shared = float(fixed_point(1000, 1000, weight).sums)
+    heaviest = 1000 * largest * (weight or 1)
+    assert scale.sums[:5].tolist() == [shared] * 5  # up to 2^8 below the greatest
+    assert scale.sums[5:].tolist() == [shared * 2**8, shared * 2**24]
+    assert (heaviest * scale.sums < 2**62).all()
+    assert (heaviest * scale.sums >= 2**53)[largest > 0].all()
+
+
 def test_weights_are_repetitions(xp):
     rng = np.random.default_rng(9)
     samples, units = rng.normal(size=(50, 4)).astype("float32"), rng.integers(0, 6, 50, dtype=np.int32)
@@ -411,6 +448,12 @@ def test_faulty_sums(xp):
         unit_sums(xp.asarray(samples), xp.asarray(units.astype("int64")), 5)
     with pytest.raises(ValueError, match="total is nan"):
         fixed_point(np.nan, 1)
+    with pytest.raises(ValueError, match="largest is"):
+        fixed_point(5, [1.0, np.inf])
+    with pytest.raises(ValueError, match="exceeds all numbers"):
+        fixed_point(5, 1e300, 1e300)
+    with pytest.raises(ValueError, match="units for 3 columns, and the samples have 2"):
+        unit_sums(xp.asarray(samples), xp.asarray(units), 5, scale=fixed_point(5, [1, 2, 3]))
 
 
 # --- Smoothing ------------------------------------------------------------------------------------------------------

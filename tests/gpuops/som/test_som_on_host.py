@@ -145,12 +145,14 @@ def test_faults_are_named(cupy):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums(cupy, monkeypatch, dtype, missing, weighted):
     rng = np.random.default_rng(6)
-    samples, units = rng.normal(size=(300, 5)).astype(dtype), np.sort(rng.integers(0, 9, 300, dtype=np.int32))
+    magnitudes = np.array([1, 1e-17, 3e12, 0, 2])
+    samples = (rng.normal(size=(300, 5)) * magnitudes).astype(dtype)
+    units = np.sort(rng.integers(0, 9, 300, dtype=np.int32))
     units[::7] = 3
     weights = rng.random(300).astype(dtype) if weighted else None
     if missing:
         samples[rng.random((300, 5)) < 0.3] = np.nan
-    scale = fixed_point(300, 8, 1)
+    scale = fixed_point(300, 8 * magnitudes, 1)
     expected = unit_sums(samples, units, 9, weights, missing, scale)
     for enough_threads in 1 << 18, 1500, 40:
         monkeypatch.setattr("gpuops.som.update_cuda._ENOUGH_THREADS", enough_threads)

@@ -1,0 +1,108 @@
+"""Can the sums of an epoch hold the samples?
+
+The sums of a column are integers in units of about 2^-62 of the greatest sum that could be: of N times the greatest
+magnitude. One value that is 10^20 times as large as the others, or an offset that is, leaves nothing of what tells
+samples apart. Longer sums would not mend it: the neighbourhood spreads such a value over the whole map. So samples are
+refused where a unit, of the sums of a column or of the sum of distances, exceeds 2^-8 of what samples differ by in that
+column, or altogether. Rounding then never moves a sample by more than a thousandth of that (root mean square).
+
+What samples differ by is told by some thousand rows from all over them, in such a way that a few values do not count,
+however large. Columns of which most is next to nothing, such as probabilities, are taken as they are: their greatest
+values are not far beyond the distances between samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pipelines.som.epoch import MapJob
+
+COARSEST = 2.0**-8  # unit, as a part of what samples differ by
+FAR = 2.0**10  # distances between samples, beyond which a value is out of the ordinary
+BLOCKS, BLOCK_ROWS, MOST_VALUES = 16, 256, 1 << 22
+SCANNED_VALUES = 1 << 22  # at a time, for the row of a value
+
+# Values (k, d) and weights (k), or None, of the rows from a first one to a last one (excluded).
+Read: TypeAlias = Callable[[int, int], tuple[np.ndarray, np.ndarray | None]]
+
+
+def refuse_unresolved(job: MapJob, read: Read, source: str, columns: Sequence[Any]) -> None:
+    """Raise ValueError if a value or a weight hides from the sums what tells the others apart.
+
+    Parameters
+    ----------
+    read : gives rows of the samples, on the host
+    source, columns : what samples and columns are called, for the message, which names column and row
+    """
+    values, weights = _some_rows(job, read)
+    apart = _distance(values)
+    if not apart:
+        return
+    spreads = np.array([_spread(column) for column in values.T])
+    largest, heaviest, weight = np.array(job.largest), 1.0, 1.0
+    if weights is not None and job.largest_weight is not None:
+        heaviest = job.largest_weight
+        weight = float(np.median(weights[weights > 0])) if weights.any() else heaviest
+    with np.errstate(divide="ignore", over="ignore", under="ignore"):
+        of_sums = np.where((spreads > 0) & (largest > FAR * apart), 1 / (job.scale.sums * spreads), 0)
+        of_distances = largest / apart * (2 * np.sqrt(job.d) * job.n * heaviest / 2.0**62)
+    units = np.maximum(of_sums, of_distances) / weight
+    k = int(units.argmax())
+    if units[k] <= COARSEST:
+        return
+    what, typical = ("samples", apart) if of_distances[k] >= of_sums[k] else ("values of the column", spreads[k])
+    if heaviest / weight > largest[k] / typical:
+        row, value = _first(source, job, lambda *rows: read(*rows)[1], heaviest)
+        raise ValueError(
+            f"{source}: the weight of row {row} (from 0) is {value:.6g}, and most are about {weight:.3g}; sums over "
+            f"{job.n:,} samples cannot hold both; bring weights to one scale"
+        )
+    row, value = _first(source, job, lambda *rows: read(*rows)[0][:, k], largest[k])
+    raise ValueError(
+        f"{source}: row {row} (from 0), column {columns[k]!r} is {value:.6g}, while most {what} differ by about "
+        f"{typical:.3g}; sums over {job.n:,} samples cannot hold both. If it stands for a missing value, leave it "
+        "empty and declare that (missing=True, --missing); else leave out the row or the column, or scale the columns "
+        "(--scaling)"
+    )
+
+
+def _some_rows(job: MapJob, read: Read) -> tuple[np.ndarray, np.ndarray | None]:
+    """Rows from all over the samples, or all: values in float64, and weights."""
+    count = max(1, min(BLOCK_ROWS, MOST_VALUES // (BLOCKS * job.d)))
+    if job.n <= BLOCKS * count:
+        blocks = [read(0, job.n)]
+    else:
+        starts = [(job.n - count) * block // (BLOCKS - 1) for block in range(BLOCKS)]
+        blocks = [read(start, start + count) for start in starts]
+    weights = [weights for _, weights in blocks if weights is not None]
+    values = np.concatenate([values for values, _ in blocks]).astype(np.float64)
+    return values, np.concatenate(weights).astype(np.float64) if weights else None
+
+
+def _distance(values: np.ndarray) -> float:
+    """Between samples: of each of the first half and one of the second, the first quartile of those that differ."""
+    half = len(values) // 2
+    squares = np.nansum((values[:half] - values[half : 2 * half]) ** 2, axis=1)
+    distances = np.sort(np.sqrt(squares[squares > 0]))
+    return float(distances[(len(distances) - 1) // 4]) if len(distances) else 0.0
+
+
+def _spread(column: np.ndarray) -> float:
+    """Width of the shortest interval that holds half of the different values; 0 if all are the same."""
+    different = np.unique(column[~np.isnan(column)])
+    half = len(different) // 2
+    return float((different[half:] - different[: len(different) - half]).min()) if half else 0.0
+
+
+def _first(source: str, job: MapJob, read: Callable[[int, int], Any], magnitude: Any) -> tuple[int, float]:
+    """The first row with a value of this magnitude, and the value."""
+    step = max(1, SCANNED_VALUES // job.d)
+    for start in range(0, job.n, step):
+        values = read(start, min(start + step, job.n))
+        found = np.flatnonzero(abs(values) >= magnitude)
+        if len(found):
+            return start + int(found[0]), float(values[found[0]])
+    raise ValueError(f"{source}: no value is as large as was recorded; import the samples anew")
