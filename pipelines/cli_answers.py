@@ -54,7 +54,7 @@ def path(
     if out is not None or overwrite:
         raise click.UsageError("--out and --overwrite are for the table of --pairs; name that too")
     opened, vertices, distance = _path(store, graph, source, target)
-    names = [opened.label(v) for v in vertices]
+    names = opened.names(vertices)
     if as_json:
         found = {"source": names[0], "target": names[-1], "distance": distance, "unit": opened.weight_unit}
         click.echo(json.dumps({**found, "arcs": len(names) - 1, "path": names}))
@@ -152,7 +152,7 @@ def _echo_measures(found: Any, graph: Any) -> None:
     first, last = map(graph.label, found.diameter_pair)
     unit = _unit(graph)
     if not found.all_sources:
-        click.echo(f"of the rows of {len(found.sources):,} of {found.n:,} vertices only:")
+        click.echo(f"from {len(found.sources):,} of {found.n:,} vertices only:")
     lines = {
         "diameter": f"{number(found.diameter)}{unit}, from {first} to {last}",
         "radius": "none, as no vertex reaches all others" if math.isnan(found.radius) else number(found.radius) + unit,

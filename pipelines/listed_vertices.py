@@ -85,4 +85,4 @@ def brief(graph: Graph, vertices: Any, none: str = "none") -> str:
     if vertices is None:
         return none
     left = len(vertices) - SHOWN
-    return ", ".join(graph.label(v) for v in vertices[:SHOWN]) + (f" and {left:,} more" if left > 0 else "")
+    return ", ".join(graph.names(vertices[:SHOWN])) + (f" and {left:,} more" if left > 0 else "")

@@ -48,7 +48,7 @@ class Walks:
 
 
 def read_pairs(pairs: PairsLike, graph: Graph, *, sources_optional: bool = False) -> Pairs:
-    """The vertices named by an array (P, 2) of indices, or by the columns `source` and `target` of a table or file.
+    """The vertices of an array (P, 2), of indices or names, or of the columns `source` and `target` of a table or file.
 
     Raises
     ------
@@ -60,7 +60,9 @@ def read_pairs(pairs: PairsLike, graph: Graph, *, sources_optional: bool = False
             raise ValueError(f"pairs are an array of shape (P, 2), not {pairs.shape}")
         if pairs.dtype.kind in "iu":
             return Pairs(_indices(pairs[:, 0], graph), _indices(pairs[:, 1], graph), "pairs")
-        pairs = pa.table({"source": pairs[:, 0], "target": pairs[:, 1]})
+        if pairs.dtype.kind not in "UT":
+            raise ValueError(f"pairs are an array of integers (indices) or of text (names), not of {pairs.dtype}")
+        pairs = pa.table({"source": pairs[:, 0].tolist(), "target": pairs[:, 1].tolist()})
     optional = ("source",) if sources_optional else ()
     columns = ("source", "target")
     name = "pairs" if isinstance(pairs, pa.Table) else os.fspath(pairs)

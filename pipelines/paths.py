@@ -134,9 +134,9 @@ def paths_of_pairs(
     Parameters
     ----------
     distances, graph : as for `PathFinder`
-    pairs : integer array (P, 2) of indices, or table or file (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) with columns
-        `source` and `target`. What stands in a table is text, whole numbers in columns of numbers too, and means what
-        it means on the command line (`pipelines.stores.vertex_names`)
+    pairs : array (P, 2), or table or file (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) with columns `source` and `target`.
+        Integers of an array are indices. What stands in a table is text, whole numbers in columns of numbers too, and
+        means what it means on the command line (`pipelines.stores.vertex_names`), as the text of an array does
     out : file to write, of one of these kinds
     overwrite : replace a file that stands at `out`
 

@@ -49,12 +49,12 @@ def picture_distances(
     )
     figure.colorbar(image, label=f"shortest distance{unit}")
     axes.set(xlabel="to vertex", ylabel="from vertex" if distances.sources is None else "from source")
-    names = graph.labels()
     for axis, vertices in ((axes.xaxis, np.arange(columns)), (axes.yaxis, distances.row_vertices())):
         ticks = _ticks(len(vertices))
-        named = [str(v) if names is None else str(names[v]) for v in vertices[ticks]]
-        axis.set_ticks(ticks + 0.5, [name if len(name) <= 12 else name[:11] + "\u2026" for name in named])
-    if names is not None:
+        names = graph.names(vertices[ticks])
+        shown = [name if len(name) <= 12 else name[:11] + "\u2026" for name in names]
+        axis.set_ticks(ticks + 0.5, shown, parse_math=False)
+    if "labels" in graph.optional:
         axes.tick_params(axis="x", rotation=45)
     axes.set_title(f"{Path(distances.path).name}: {rows:,} x {columns:,}", fontsize=10)
     figure.savefig(path)

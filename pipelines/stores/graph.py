@@ -112,6 +112,11 @@ class Graph:
             return str(vertex)
         return str(self._array("labels")[vertex])
 
+    def names(self, vertices: Sequence[int] | np.ndarray) -> list[str]:
+        """The labels of many vertices, or their indices as text; quicker than `label` for each."""
+        labels = self.labels()
+        return [str(v if labels is None else labels[v]) for v in vertices]
+
     def verify(self) -> None:
         """Reread everything and compare with the recorded digest; StoreError names what differs."""
         digest = _Digest(self.n, self.directed)

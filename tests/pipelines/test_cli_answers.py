@@ -12,6 +12,7 @@ from pipelines import cli
 from pipelines.stores import create_paths
 
 LABELS = np.array(["3", "0", "Ulm", "1"])
+MONEY = r"a$\b$"  # which matplotlib would take for a formula
 ARCS = [0, 1, 2], [1, 2, 3], [0.1, 0.2, 2.5e9]
 
 
@@ -101,7 +102,7 @@ def test_measures_are_written_by_label_and_not_over_a_file(tilepath, stores, tmp
 def test_measures_of_some_rows_say_so(tilepath, solve):
     some, _ = solve(4, ARCS, "float64", labels=LABELS, sources=[2, 1])
     told = tilepath("stats", some.path)
-    assert told.splitlines()[0] == "of the rows of 2 of 4 vertices only:"
+    assert told.splitlines()[0] == "from 2 of 4 vertices only:"
     assert "radius             none, as no vertex reaches all others" in told
     found = json.loads(tilepath("stats", some.path, "--json"))
     assert (found["rows"], found["vertices"], found["radius"]) == (2, 4, None)
@@ -122,6 +123,8 @@ def test_the_axes_of_a_picture_have_labels(tilepath, solve, stores, tmp_path):
         return (tmp_path / "d.svg").read_text()
 
     assert "<!-- Ulm -->" in texts(stores[0])
+    priced, _ = solve(2, ([0], [1], [1]), "int32", labels=np.array(["x", MONEY]))
+    assert f"<!-- {MONEY} -->" in texts(priced.path)
     n = 100
     ring = np.arange(n), (np.arange(n) + 1) % n, np.ones(n)
     some, _ = solve(n, ring, "int32", labels=np.array([f"label of {v}" for v in range(n)]), sources=[77, 5])

@@ -6,11 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+import zarr
 from click.testing import CliRunner
 
 from pipelines import all_pairs_shortest_paths, cli, single_source_shortest_paths
 from pipelines.listed_vertices import listed_vertices, vertices_in_file
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
+from pipelines.tight_arcs import VerificationError
 
 
 @pytest.fixture
@@ -108,6 +110,9 @@ def test_both_pipelines_take_labels_and_refuse_what_is_named_twice(client, graph
         with pytest.raises(ValueError, match="the sources are not a list"):
             call(client, graph, tmp_path / "no", sources="2")
     assert not (tmp_path / "no").exists()
+    zarr.open_array(tmp_path / "p" / "distances", mode="r+")[0, 2] = 0
+    with pytest.raises(VerificationError, match="vertex 4 is at the distance 2, but the arc 3 -> 4"):
+        sssp(client, graph, tmp_path / "p", ["2", 0], targets=["#3", "3"], resume=True, verify=True)
 
 
 def test_the_commands_take_files_of_sources_and_targets(graph, tmp_path, monkeypatch):

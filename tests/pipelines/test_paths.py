@@ -248,6 +248,9 @@ def test_bad_tables_are_named(towns, tmp_path, text, message):
 def test_bad_pairs_are_named(towns, solve, tmp_path):
     with pytest.raises(ValueError, match=r"pairs, row 2: .*no vertex 4;"):
         paths_of_pairs(*towns, np.array([[0, 1], [0, 4]]))
+    for kind in (float, object, bool):
+        with pytest.raises(ValueError, match=r"array of integers \(indices\) or of text \(names\), not of"):
+            paths_of_pairs(*towns, np.array([[0, 1]]).astype(kind))
     with pytest.raises(ValueError, match=r"shape \(P, 2\)"):
         paths_of_pairs(*towns, np.array([1, 2]))
     with pytest.raises(ValueError, match=r"out.txt: tables are .csv, .tsv"):

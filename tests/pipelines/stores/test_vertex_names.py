@@ -40,6 +40,13 @@ def test_labels_that_look_like_an_index_or_have_blanks(tmp_path):
     assert graph.find(names).tolist() == [0, 0, 3, 1, 2, 2, 3, UNKNOWN, 4, 6, 5, 6, 6, UNKNOWN]
 
 
+def test_every_name_given_out_is_understood(tmp_path):
+    for labels in (None, ["#2", " a", "a", "b ", "7", "", "x y"]):
+        graph = named(tmp_path / f"g{labels is None}", labels, 7)
+        assert graph.find(graph.names(range(7))).tolist() == list(range(7))
+        assert graph.names([4, 0]) == [graph.label(4), graph.label(0)]
+
+
 def test_labels_of_several_vertices(tmp_path):
     graph = named(tmp_path / "g", ["a", "b", "b", "b"], 4)
     assert graph.find(["b", "a", "b", "#2", " b"]).tolist() == [SEVERAL, 0, SEVERAL, 2, SEVERAL]
