@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from pipelines.cli_answers import VERTICES, path, picture, stats
 from pipelines.cli_som import som_commands
 
 CLUSTER_OPTIONS = (
@@ -21,6 +22,8 @@ CLUSTER_OPTIONS = (
     click.option("--scheduler-file", type=click.Path(), help="Join the cluster of a batch job by its file."),
     click.option("--scheduler", metavar="ADDRESS", help="Join a running cluster, such as tcp://host:8786."),
 )
+
+LISTED = "More of them, one on each line, or in the column {0} (or vertex) of a table."
 
 
 def main() -> None:
@@ -141,11 +144,12 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
     click.echo(describe_graph(generate(synthetic_graph(kind, **given), store, progress=True, **stored)))
 
 
-@tilepath.command()
+@tilepath.command(epilog=VERTICES)
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help="Dtype of the distances.")
-@click.option("--source", "sources", multiple=True, help="Keep the rows of these vertices only; repeatable.")
+@click.option("--source", "sources", multiple=True, help="Keep the row of this vertex only; repeatable, each once.")
+@click.option("--sources-file", type=click.Path(exists=True), help=LISTED.format("source"))
 @click.option(
     "--method",
     type=click.Choice(["auto", "floyd-warshall", "batched"]),
@@ -158,14 +162,16 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
 @click.pass_context
-def apsp(ctx: click.Context, graph: str, out: str, sources: tuple[str, ...], **options: Any) -> None:
+def apsp(
+    ctx: click.Context, graph: str, out: str, sources: tuple[str, ...], sources_file: str | None, **options: Any
+) -> None:
     """Write all shortest distances of the graph store GRAPH to the store OUT."""
     from pipelines.apsp.solve import all_pairs_shortest_paths
     from pipelines.stores import open_graph, store_bytes
 
     cluster = {name: options.pop(name) for name in _CLUSTER_NAMES}
     opened = open_graph(graph)
-    vertices = [opened.vertex(name) for name in sources] or None
+    vertices = _listed(opened, "source", sources, sources_file)
     with _client(cluster) as client:
         distances = all_pairs_shortest_paths(client, opened, out, sources=vertices, progress=True, **options)
     checked = ", verified" if options["verify"] else ""
@@ -173,13 +179,15 @@ def apsp(ctx: click.Context, graph: str, out: str, sources: tuple[str, ...], **o
     click.echo(f"{out}: {rows:,} x {columns:,} {distances.dtype} distances, {_size(store_bytes(out))}{checked}")
 
 
-@tilepath.command()
+@tilepath.command(epilog=VERTICES)
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--source", "sources", multiple=True, required=True, help="A vertex to start from; repeatable. Or: all.")
+@click.option("--source", "sources", multiple=True, help="A vertex to start from; repeatable, each once. Or: all.")
+@click.option("--sources-file", type=click.Path(exists=True), help=LISTED.format("source"))
 @click.option("--together", is_flag=True, help="All sources count as one: paths from the nearest of them.")
 @click.option("--cutoff", type=float, help="Vertices farther than this count as unreachable.")
 @click.option("--target", "targets", multiple=True, help="Keep what is as near as the farthest target; repeatable.")
+@click.option("--targets-file", type=click.Path(exists=True), help=LISTED.format("target"))
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32"]), help="Dtype of the distances.")
 @click.option("--predecessors/--no-predecessors", default=True, help="Are they to be kept? By default they are.")
 @click.option("--spread", type=click.Choice(["sources", "vertices"]), help="How to use many workers; chosen by size.")
@@ -189,76 +197,35 @@ def apsp(ctx: click.Context, graph: str, out: str, sources: tuple[str, ...], **o
 @click.option("--verify", is_flag=True, help="Check the result by certificates.")
 @click.pass_context
 def sssp(
-    ctx: click.Context, graph: str, out: str, sources: tuple[str, ...], targets: tuple[str, ...], **options: Any
+    ctx: click.Context,
+    graph: str,
+    out: str,
+    sources: tuple[str, ...],
+    sources_file: str | None,
+    targets: tuple[str, ...],
+    targets_file: str | None,
+    **options: Any,
 ) -> None:
     """Write shortest paths from some vertices of the graph store GRAPH to the store OUT.
 
-    Vertices go by label or index. Weights may be negative.
+    Weights may be negative.
     """
     from pipelines.sssp.solve import single_source_shortest_paths
     from pipelines.store_info import describe_paths
     from pipelines.stores import open_graph, store_bytes
+    from pipelines.stores.vertex_names import UNKNOWN
 
     cluster = {name: options.pop(name) for name in _CLUSTER_NAMES}
     opened = open_graph(graph)
-    chosen: Any = "all" if sources == ("all",) else [opened.vertex(name) for name in sources]
-    wanted = [opened.vertex(name) for name in targets] or None
+    every = sources == ("all",) and sources_file is None and opened.find(sources)[0] == UNKNOWN  # not a label
+    chosen: Any = "all" if every else _listed(opened, "source", sources, sources_file)
+    if chosen is None:
+        raise click.UsageError("name the vertices to start from, with --source or --sources-file")
+    wanted = _listed(opened, "target", targets, targets_file)
     with _client(cluster) as client:
         paths = single_source_shortest_paths(client, opened, out, chosen, targets=wanted, progress=True, **options)
     checked = ", verified" if options["verify"] else ""
     click.echo(f"{describe_paths(paths)}, {_size(store_bytes(out))}{checked}")
-
-
-@tilepath.command()
-@click.argument("store", type=click.Path())
-@click.argument("source", required=False)
-@click.argument("target", required=False)
-@click.option("--pairs", type=click.Path(exists=True), help="CSV or Parquet with columns source and target.")
-@click.option("--out", type=click.Path(), help="Where the table of --pairs goes (.csv or .parquet).")
-@click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
-def path(
-    store: str, source: str | None, target: str | None, pairs: str | None, out: str | None, graph: str | None
-) -> None:
-    """Print a shortest path of STORE, a store of distances or of paths, between vertices given by label or index.
-
-    In a store of paths from the nearest of several sources, TARGET alone will do.
-    """
-    from pipelines.paths import paths_of_pairs, shortest_path
-    from pipelines.stores import open_distances, store_schema
-
-    if store_schema(store) == "paths/1":
-        if pairs is not None or out is not None:
-            raise click.UsageError("--pairs reads a store of distances; a store of paths gives one path at a time")
-        _echo_tree_path(store, source, target, graph)
-        return
-    distances = open_distances(store)
-    opened = distances.graph(graph)
-    if pairs is not None:
-        if source is not None or out is None:
-            raise click.UsageError("--pairs takes the pairs from its file and needs --out; leave SOURCE and TARGET out")
-        table = paths_of_pairs(distances, opened, pairs, out)
-        click.echo(f"{out}: {table.num_rows:,} paths")
-        return
-    if source is None or target is None:
-        raise click.UsageError("name SOURCE and TARGET, or a table with --pairs")
-    found = shortest_path(distances, opened, opened.vertex(source), opened.vertex(target))
-    _echo_path(opened, found.vertices, found.distance)
-
-
-@tilepath.command()
-@click.argument("store", type=click.Path())
-@click.option("--out", type=click.Path(), help="Write eccentricity and closeness of every vertex (.csv or .parquet).")
-def stats(store: str, out: str | None) -> None:
-    """Print diameter, radius and other measures of the distances store STORE."""
-    from pipelines.measures import measures
-    from pipelines.stores import open_distances
-
-    distances = open_distances(store)
-    found = measures(distances)
-    _echo_measures(found, distances)
-    if out is not None:
-        found.write(out)
-        click.echo(f"{out}: eccentricity and closeness of {distances.shape[0]:,} vertices")
 
 
 @tilepath.command()
@@ -270,18 +237,6 @@ def info(store: str, verify: bool) -> None:
 
     for line in store_info(store, verify):
         click.echo(line)
-
-
-@tilepath.command()
-@click.argument("store", type=click.Path())
-@click.argument("image", type=click.Path())
-def picture(store: str, image: str) -> None:
-    """Draw the distances store STORE to IMAGE (.png, .pdf or .svg)."""
-    from pipelines.pictures import picture_distances
-    from pipelines.stores import open_distances
-
-    picture_distances(open_distances(store), image)
-    click.echo(image)
 
 
 def _add_options(command: click.Command, options: tuple[Callable[[Any], Any], ...]) -> None:
@@ -314,43 +269,13 @@ def _client(options: dict[str, Any]) -> Iterator[Any]:
         yield client
 
 
-def _echo_tree_path(store: str, source: str | None, target: str | None, graph: str | None) -> None:
-    from pipelines.stores import open_paths
-    from pipelines.tree_paths import tree_path
+def _listed(graph: Any, what: str, names: tuple[str, ...], file: str | None) -> tuple[int, ...] | None:
+    """The vertices of an option and of its file, None if neither was given."""
+    from pipelines.listed_vertices import listed_vertices, vertices_in_file
 
-    paths = open_paths(store)
-    opened = paths.graph(graph)
-    if target is None and paths.together:
-        source, target = None, source
-    if target is None or (source is None and not paths.together):
-        raise click.UsageError("name SOURCE and TARGET")
-    start = None if source is None else opened.vertex(source)
-    found = tree_path(paths, opened, start, opened.vertex(target))
-    _echo_path(opened, found.vertices, found.distance)
-
-
-def _echo_path(graph: Any, vertices: tuple[int, ...], distance: float) -> None:
-    from pipelines.store_info import number
-
-    labels = [graph.label(v) for v in vertices]
-    unit = f" {graph.weight_unit}" if graph.weight_unit else ""
-    click.echo(f"{labels[0]} -> {labels[-1]}: {number(distance)}{unit} over {len(labels) - 1} arcs")
-    click.echo(" -> ".join(labels))
-
-
-def _echo_measures(found: Any, distances: Any) -> None:
-    from pipelines.store_info import number
-
-    graph = distances.graph()
-    unit = f" {graph.weight_unit}" if graph.weight_unit else ""
-    lines = {
-        "diameter": f"{number(found.diameter)}{unit}",
-        "radius": f"{number(found.radius)}{unit}",
-        "mean distance": f"{number(found.mean_distance)}{unit}",
-        "unreachable pairs": f"{found.unreachable_pairs:,}",
-    }
-    for name, value in lines.items():
-        click.echo(f"{name:18} {value}")
+    if not names and file is None:
+        return None
+    return listed_vertices(graph, what, [*names, *(() if file is None else vertices_in_file(graph, what, file))])
 
 
 def _size(count: int) -> str:
@@ -360,3 +285,5 @@ def _size(count: int) -> str:
 
 
 tilepath.add_command(som_commands(CLUSTER_OPTIONS, _client))
+for command in (path, stats, picture):
+    tilepath.add_command(command)

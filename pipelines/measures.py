@@ -48,11 +48,18 @@ class Measures:
         """Are these the measures of the whole graph?"""
         return len(self.sources) == self.n
 
-    def write(self, out: str | os.PathLike[str], names: Any = None) -> None:
-        """Write columns vertex (its index, or entry of `names`), eccentricity, closeness, reached (.csv, .parquet)."""
-        vertex = self.sources if names is None else np.asarray(names, dtype=object)[self.sources]
+    def write(self, out: str | os.PathLike[str], names: Any = None, *, overwrite: bool = False) -> None:
+        """Write the columns vertex, eccentricity, closeness and reached to a table (`pipelines.tables`).
+
+        Parameters
+        ----------
+        out : the file, of a suffix that `pipelines.tables` knows
+        names : (n) what the vertices are called, such as `Graph.labels`; None: their indices
+        overwrite : replace a file that stands at `out`
+        """
+        vertex = self.sources if names is None else np.asarray(names, dtype=object)[self.sources].tolist()
         columns = {"eccentricity": self.eccentricity, "closeness": self.closeness, "reached": self.reached}
-        write_table(pa.table({"vertex": vertex, **columns}), out)
+        write_table(pa.table({"vertex": vertex, **columns}), out, overwrite)
 
 
 def measures(distances: Distances | str | os.PathLike[str]) -> Measures:

@@ -19,16 +19,17 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numba import njit
 
+from pipelines.pairs import PairsLike, read_pairs, rows_of, table_of_walks, walk_pairs
 from pipelines.stores import Distances, Graph
-from pipelines.tables import check_suffix, named_vertices, read_columns, select_columns, vertex_names, write_table
+from pipelines.tables import check_output, write_table
 from pipelines.tight_arcs import VerificationError, arcs_for, open_solution, stored_rows, tight_tree, tolerances
 
 UNREACHABLE, UNATTAINED = -1, -2
@@ -62,13 +63,13 @@ class PathFinder:
     ):
         self.distances, self.graph = open_solution(distances, graph)
         self._out_arcs = self.graph.rows()
-        arcs = arcs_for(*self._out_arcs, self.graph.through(), self.distances.dtype)
+        arcs = arcs_for(*self._out_arcs, self.graph.through(), self.distances.dtype, self.graph.label)
         # An undirected edge stands in both directions: the graph is its own transpose.
         self._in_arcs = arcs.reversed() if self.graph.directed else arcs
         self._row: tuple[int, np.ndarray] = (-1, np.empty(0))
 
     def path(self, source: int | str, target: int | str) -> Path:
-        """A shortest path between two vertices given by index or label.
+        """A shortest path between two vertices given by index (int) or name (str).
 
         Raises
         ------
@@ -81,7 +82,7 @@ class PathFinder:
         """
         s, t = self.graph.vertex(source), self.graph.vertex(target)
         if self._row[0] != s:
-            self._row = (s, self.distances.row(s))
+            self._row = (s, self.distances[int(rows_of(self.distances, np.array([s]), self.graph)[0])])
         row = self._row[1]
         hops, vertices = self.walk(s, row, np.array([t]))
         if hops[0] == UNREACHABLE:
@@ -99,8 +100,8 @@ class PathFinder:
         )
         for target in targets[hops == UNATTAINED][:1]:
             raise VerificationError(
-                f"no path from vertex {source} to vertex {target} is {row[target]} long: the distances are damaged "
-                "or not those of this graph"
+                f"no path from vertex {arcs.label(source)} to vertex {arcs.label(target)} is {row[target]} long: "
+                "the distances are damaged or not those of this graph"
             )
         return hops, vertices
 
@@ -123,17 +124,21 @@ def shortest_path(
 def paths_of_pairs(
     distances: Distances | str | os.PathLike[str],
     graph: Graph | str | os.PathLike[str] | None,
-    pairs: np.ndarray | pa.Table | str | os.PathLike[str],
+    pairs: PairsLike,
     out: str | os.PathLike[str] | None = None,
+    *,
+    overwrite: bool = False,
 ) -> pa.Table:
     """Distances and shortest paths of a table of pairs; each row of the matrix is read once.
 
     Parameters
     ----------
     distances, graph : as for `PathFinder`
-    pairs : array (P, 2), or table or file (.csv, .parquet) with columns `source` and `target`. Numbers are indices;
-        text, as is everything in a CSV file, is a label or, where no label matches, an index
-    out : file to write (.csv, .parquet)
+    pairs : array (P, 2), or table or file (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) with columns `source` and `target`.
+        Integers of an array are indices. What stands in a table is text, whole numbers in columns of numbers too, and
+        means what it means on the command line (`pipelines.stores.vertex_names`), as the text of an array does
+    out : file to write, of one of these kinds
+    overwrite : replace a file that stands at `out`
 
     Returns
     -------
@@ -146,40 +151,40 @@ def paths_of_pairs(
     ValueError
         A vertex does not exist or its row is not in the store (naming the row of the table, counted from 1 without
         the header), or a file is of another kind.
+    FileExistsError
+        Something stands at `out`.
     VerificationError
         The distances do not belong to the graph.
     """
     if out is not None:
-        check_suffix(out)
-    table, name = _read_pairs(pairs)
+        check_output(out, overwrite, pairs if isinstance(pairs, str | os.PathLike) else None)
     finder = PathFinder(distances, graph)
-    names = vertex_names(finder.graph)
-    sources = named_vertices(table["source"], finder.graph, names, name)
-    targets = named_vertices(table["target"], finder.graph, names, name)
-    rows = _rows_of(finder.distances, sources, name)
-    table = pa.table(
-        {
-            "source": names.take(pa.array(sources)),
-            "target": names.take(pa.array(targets)),
-            **_walk_pairs(finder, rows, sources, targets, names),
-        }
-    )
+    given = read_pairs(pairs, finder.graph)
+    sources, targets = given.sources, given.targets
+    assert sources is not None
+
+    def walk(row: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return row[targets[pairs]], *finder.walk(int(sources[pairs[0]]), row, targets[pairs])
+
+    rows = rows_of(finder.distances, sources, finder.graph, given.name)
+    walks = walk_pairs(rows, partial(stored_rows, finder.distances), walk, finder.distances.dtype)
+    table = table_of_walks(finder.graph, sources, targets, walks)
     if out is not None:
-        write_table(table, out)
+        write_table(table, out, overwrite)
     return table
 
 
 def predecessors(
     distances: Distances | str | os.PathLike[str],
     graph: Graph | str | os.PathLike[str] | None,
-    sources: Sequence[int] | np.ndarray,
+    sources: Sequence[int | str] | np.ndarray,
 ) -> np.ndarray:
     """The vertex before each vertex on a shortest path from each source; the paths of one source form a tree.
 
     Parameters
     ----------
     distances, graph : as for `PathFinder`
-    sources : (S) vertices
+    sources : (S) vertices by index (int) or name (str)
 
     Returns
     -------
@@ -191,8 +196,9 @@ def predecessors(
         As `PathFinder.path`.
     """
     distances, graph = open_solution(distances, graph)
-    arcs = arcs_for(*graph.rows(), graph.through(), distances.dtype)
-    rows, places = np.unique([distances.row_of(int(s)) for s in sources], return_inverse=True)
+    arcs = arcs_for(*graph.rows(), graph.through(), distances.dtype, graph.label)
+    wanted = np.array([graph.vertex(source) for source in sources], dtype=np.int64)
+    rows, places = np.unique(rows_of(distances, wanted, graph), return_inverse=True)
     vertices = distances.row_vertices()[rows]
     trees = np.empty((len(rows), distances.n), arcs.indices.dtype)
 
@@ -265,54 +271,3 @@ def _search(in_arcs, row, unreachable, source, target, relative, absolute, work)
             top += 1
             stack[top], cursor[top], visited[best] = best, -1, attempt
     return UNATTAINED
-
-
-def _read_pairs(pairs: np.ndarray | pa.Table | str | os.PathLike[str]) -> tuple[pa.Table, str]:
-    """The columns `source` and `target`, and what to call the table in messages."""
-    if isinstance(pairs, np.ndarray):
-        if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise ValueError(f"pairs are an array of shape (P, 2), not {pairs.shape}")
-        return pa.table({"source": pairs[:, 0], "target": pairs[:, 1]}), "pairs"
-    columns = ["source", "target"]
-    if isinstance(pairs, pa.Table):
-        return select_columns(pairs, columns, "pairs"), "pairs"
-    return read_columns(pairs, columns), os.fspath(pairs)
-
-
-def _rows_of(distances: Distances, sources: np.ndarray, name: str) -> np.ndarray:
-    """The row of the matrix for each source, int64."""
-    row_of_vertex = np.full(distances.n, -1, dtype=np.int64)
-    row_of_vertex[distances.row_vertices()] = np.arange(distances.shape[0])
-    rows = row_of_vertex[sources]
-    for i in np.flatnonzero(rows < 0)[:1]:
-        raise ValueError(f"{name}, row {i + 1}: {distances.path} does not hold the distances from vertex {sources[i]}")
-    return rows
-
-
-def _walk_pairs(
-    finder: PathFinder, rows: np.ndarray, sources: np.ndarray, targets: np.ndarray, names: pa.Array
-) -> dict[str, pa.Array]:
-    """The columns distance, hops and path; pairs that share a row are walked together."""
-    order = np.argsort(rows, kind="stable")
-    needed, starts = np.unique(rows[order], return_index=True)
-    groups = np.split(order, starts[1:])
-    distance, hops = np.empty(len(rows), finder.distances.dtype), np.empty(len(rows), np.int64)
-    paths = [np.empty(0, np.int64)]
-
-    def walk(row: np.ndarray, group: np.ndarray) -> np.ndarray:
-        distance[group] = row[targets[group]]
-        hops[group], vertices = finder.walk(int(sources[group[0]]), row, targets[group])
-        return vertices
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for start, block in stored_rows(finder.distances, needed):
-            paths += pool.map(walk, block, groups[start : start + len(block)])
-    none = hops < 0
-    offsets = np.concatenate([[0], np.cumsum(hops[order] + 1)])  # no path: hops + 1 is 0
-    walked = pa.LargeListArray.from_arrays(offsets, names.take(pa.array(np.concatenate(paths))))
-    path = walked.take(pa.array(np.argsort(order)))
-    return {
-        "distance": pa.array(distance, mask=none),
-        "hops": pa.array(hops, mask=none),
-        "path": pc.if_else(pa.array(none), pa.scalar(None, path.type), path),
-    }

@@ -8,15 +8,24 @@ from pathlib import Path
 import numpy as np
 
 from gpuops.numbers import outside_infinity
-from pipelines.stores import Distances
+from pipelines.stores import Distances, Graph
 
 PIXELS = 1000  # along an edge of the picture of a matrix
+TICKS = 8  # at most, along an edge
 
 
-def picture_distances(distances: Distances, path: str | os.PathLike[str]) -> None:
+def picture_distances(
+    distances: Distances, path: str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None
+) -> None:
     """Draw the distance matrix to the image file `path`; its suffix names the format (.png, .pdf, .svg).
 
-    A pixel shows the mean of the distances it covers; white means that none of its vertices is reachable.
+    A pixel shows the mean of the distances it covers; white means that none of its vertices is reachable. Some of the
+    vertices are named along the axes.
+
+    Parameters
+    ----------
+    distances, path : the store, and where the image goes
+    graph : the graph or its path; None: where the store says it is
 
     Raises
     ------
@@ -30,7 +39,7 @@ def picture_distances(distances: Distances, path: str | os.PathLike[str]) -> Non
         raise ImportError("pictures need matplotlib: pip install 'tilepath[plot]'") from error
 
     rows, columns = distances.shape
-    graph = distances.graph()
+    graph = distances.graph(graph.path if isinstance(graph, Graph) else graph)
     unit = f" [{graph.weight_unit}]" if graph.weight_unit else ""
     figure = Figure(figsize=(7.2, 6), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
@@ -40,8 +49,22 @@ def picture_distances(distances: Distances, path: str | os.PathLike[str]) -> Non
     )
     figure.colorbar(image, label=f"shortest distance{unit}")
     axes.set(xlabel="to vertex", ylabel="from vertex" if distances.sources is None else "from source")
+    for axis, vertices in ((axes.xaxis, np.arange(columns)), (axes.yaxis, distances.row_vertices())):
+        ticks = _ticks(len(vertices))
+        names = graph.names(vertices[ticks])
+        shown = [name if len(name) <= 12 else name[:11] + "\u2026" for name in names]
+        axis.set_ticks(ticks + 0.5, shown, parse_math=False)
+    if "labels" in graph.optional:
+        axes.tick_params(axis="x", rotation=45)
     axes.set_title(f"{Path(distances.path).name}: {rows:,} x {columns:,}", fontsize=10)
     figure.savefig(path)
+
+
+def _ticks(count: int) -> np.ndarray:
+    """The rows or columns, of `count`, that are named: every 1, 2, 5, 10, 20, ... of them."""
+    least = max(1, -(-count // TICKS))
+    power = 10 ** (len(str(least)) - 1)
+    return np.arange(0, count, power * min(step for step in (1, 2, 5, 10) if step * power >= least))
 
 
 def _shrink(distances: Distances) -> np.ndarray:

@@ -1,8 +1,15 @@
-"""Tables in CSV and Parquet files, told apart by suffix, and the vertices that a column of one names."""
+"""Tables in files: CSV and TSV, gzip'd or not, and Parquet, told apart by suffix; and columns that name vertices.
+
+A column that names vertices is read as text, whatever its format and type: integers as `str(int)` writes them, floats
+too where they are whole numbers, as integers become beside a missing value. What the text means is said in
+`pipelines.stores.vertex_names`.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,42 +20,107 @@ import pyarrow.parquet
 
 from pipelines.stores import Graph, StoreError
 
-
-def check_suffix(path: str | os.PathLike[str]) -> None:
-    """ValueError unless `path` is a CSV or Parquet file by its name."""
-    if Path(path).suffix not in (".csv", ".parquet"):
-        raise ValueError(f"{path}: tables are .csv or .parquet files")
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
+PARQUET = (".parquet", ".pq")
 
 
-def read_columns(path: str | os.PathLike[str], columns: list[str]) -> pa.Table:
-    """Some columns of a table; in CSV they are text, which keeps labels such as 007 as they are."""
+def check_suffix(path: str | os.PathLike[str]) -> str:
+    """The suffix that tells what kind of table `path` is, in lower case; ValueError if it is none."""
+    for suffix in (*DELIMITERS, *PARQUET):
+        if Path(path).name.lower().endswith(suffix):
+            return suffix
+    raise ValueError(f"{path}: tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet files; choose one of these suffixes")
+
+
+def check_output(
+    path: str | os.PathLike[str], overwrite: bool = False, read: str | os.PathLike[str] | None = None
+) -> None:
+    """Make sure that a table can go to `path`, before work is done for it.
+
+    Raises
+    ------
+    ValueError
+        It is not a table by its name, or it is the file `read` that the work begins with.
+    FileExistsError
+        Something stands there, and `overwrite` does not allow it to be replaced.
+    """
     check_suffix(path)
-    if Path(path).suffix == ".csv":
-        as_text = pa.csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()))
-        table = pa.csv.read_csv(path, convert_options=as_text)
-    else:
-        table = pa.parquet.read_table(path)
-    return select_columns(table, columns, os.fspath(path))
-
-
-def select_columns(table: pa.Table, columns: list[str], name: str) -> pa.Table:
-    """Some columns of `table`; ValueError, calling it `name`, if one is missing."""
-    for column in columns:
-        if column not in table.column_names:
-            raise ValueError(f"{name}: no column `{column}`, only {', '.join(table.column_names)}")
-    return table.select(columns)
-
-
-def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
-    """Write a table; CSV has no lists, so those of text are joined by spaces."""
-    check_suffix(path)
-    if Path(path).suffix == ".parquet":
-        pa.parquet.write_table(table, path)
+    if not os.path.lexists(path):
         return
-    for i, field in enumerate(table.schema):
-        if pa.types.is_large_list(field.type):
-            table = table.set_column(i, field.name, pc.binary_join(table[i], pa.scalar(" ", field.type.value_type)))
-    pa.csv.write_csv(table, path)
+    if read is not None and os.path.exists(path) and os.path.samefile(path, read):
+        raise ValueError(f"{path}: the table cannot go where its pairs are read from; choose another name")
+    if not overwrite:
+        raise FileExistsError(f"{path} exists already; choose another name or pass overwrite (--overwrite)")
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what is wrong with a file into a ValueError that names it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        cure = "correct the file, or its suffix if it is of another kind"
+        raise ValueError(f"{path}: cannot be read ({error}); {cure}") from error
+
+
+def open_text(path: str | os.PathLike[str]) -> pa.NativeFile:
+    """The bytes of a file of text, which may be gzip'd."""
+    return pa.input_stream(os.fspath(path), compression="gzip" if os.fspath(path).lower().endswith(".gz") else None)
+
+
+def read_columns(path: str | os.PathLike[str], columns: Sequence[str], optional: Sequence[str] = ()) -> pa.Table:
+    """As `select_columns`; in CSV and TSV the columns are text, which keeps labels such as 007 as they are."""
+    suffix = check_suffix(path)
+    with reading(path):
+        if suffix in PARQUET:
+            table = pa.parquet.read_table(path)
+        else:
+            with open_text(path) as stream:
+                table = pa.csv.read_csv(
+                    stream,
+                    parse_options=pa.csv.ParseOptions(delimiter=DELIMITERS[suffix], newlines_in_values=True),
+                    convert_options=pa.csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string())),
+                )
+    return select_columns(table, columns, os.fspath(path), optional)
+
+
+def select_columns(table: pa.Table, columns: Sequence[str], name: str, optional: Sequence[str] = ()) -> pa.Table:
+    """Some columns of `table`; ValueError, calling it `name`, unless each is there once, or is `optional`."""
+    there = [column for column in columns if column in table.column_names or column not in optional]
+    for column in there:
+        count = table.column_names.count(column)
+        if count != 1:
+            found = f"{count} columns `{column}`" if count else f"no column `{column}`"
+            raise ValueError(f"{name}: {found}, only {', '.join(table.column_names)}")
+    return table.select(there)
+
+
+def write_table(table: pa.Table, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+    """Write a table, whole or not at all; text has no lists, so in CSV and TSV those are joined by blanks.
+
+    Raises
+    ------
+    ValueError, FileExistsError
+        As `check_output`.
+    """
+    check_output(path, overwrite)
+    suffix, place = check_suffix(path), Path(path)
+    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+    try:
+        if suffix in PARQUET:
+            pa.parquet.write_table(table, partial)
+        else:
+            for i, field in enumerate(table.schema):
+                if pa.types.is_large_list(field.type):
+                    joined = pc.binary_join(table[i], pa.scalar(" ", field.type.value_type))
+                    table = table.set_column(i, field.name, joined)
+            with pa.output_stream(partial, compression="gzip" if suffix.endswith(".gz") else None) as stream:
+                pa.csv.write_csv(table, stream, pa.csv.WriteOptions(delimiter=DELIMITERS[suffix]))
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def vertex_names(graph: Graph) -> pa.Array:
@@ -57,31 +129,46 @@ def vertex_names(graph: Graph) -> pa.Array:
     return pa.array(np.arange(graph.n) if labels is None else labels.tolist()).cast(pa.large_string())
 
 
-def named_vertices(column: pa.ChunkedArray, graph: Graph, names: pa.Array, table: str) -> np.ndarray:
-    """The vertex that each entry of a column names, int64: numbers are indices, text is as in `Graph.vertex`.
+def column_vertices(column: pa.ChunkedArray, graph: Graph, table: str) -> np.ndarray:
+    """The vertex that each entry of a column names, int64.
 
     Raises
     ------
     ValueError
         An entry names none, or several; the message says in which row of `table`, counted from 1 without the header.
     """
-    if pa.types.is_integer(column.type):
-        vertices = _filled(column.cast(pa.int64()))
-        doubtful = (vertices < 0) | (vertices >= graph.n)
-    else:
-        column = column.cast(pa.large_string())
-        vertices = _filled(pc.index_in(column, value_set=names))
-        counts = names.value_counts()
-        several = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-        doubtful = (vertices < 0) | pc.is_in(column, value_set=several).to_numpy()
-    for row in np.flatnonzero(doubtful):
-        entry = column[row].as_py()
+    names = _as_text(column, table)
+    vertices = graph.find(names)
+    for row in np.flatnonzero(vertices < 0)[:1].tolist():
+        if not names[row].is_valid:
+            raise ValueError(f"{table}, row {row + 1}: a vertex is missing; fill it in or leave the row out")
         try:
-            vertices[row] = graph.vertex("" if entry is None else entry)
+            graph.vertex(names[row].as_py())
         except StoreError as error:
             raise ValueError(f"{table}, row {row + 1}: {error}") from None
     return vertices
 
 
-def _filled(column: pa.ChunkedArray) -> np.ndarray:
-    return np.array(pc.fill_null(column, -1), dtype=np.int64)
+def _as_text(column: pa.ChunkedArray, table: str) -> pa.Array:
+    """The entries as text, null where they are missing."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_floating(kind):
+        numbers = column.to_numpy().astype(np.float64)  # NaN where missing
+        missing = np.isnan(numbers)
+        largest = min(2.0**53, 2.0 ** (np.finfo(kind.to_pandas_dtype()).nmant + 1))  # up to it every integer is told
+        strange = ~missing & ~((np.floor(numbers) == numbers) & (np.abs(numbers) <= largest))
+        for row in np.flatnonzero(strange)[:1].tolist():
+            raise ValueError(
+                f"{table}, row {row + 1}: {numbers[row]} is not a vertex; give labels as text, or whole numbers "
+                f"that {kind} holds exactly"
+            )
+        column = pa.chunked_array([pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)])
+    elif not (pa.types.is_integer(kind) or pa.types.is_null(kind) or _is_text(kind)):
+        raise ValueError(f"{table}: a column that names vertices is {kind}; give text or whole numbers")
+    return column.cast(pa.large_string()).combine_chunks()
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)

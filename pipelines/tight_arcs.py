@@ -25,8 +25,8 @@ out too small: then h doubles, but not beyond four times the depth, as a wrong e
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,7 @@ class Arcs:
     through: np.ndarray  # bool (n)
     dtype: np.dtype  # of the distances
     shift: float  # range of the potentials that make the weights non-negative; 0 if they are, or exact
+    label: Callable[[int], str] = str  # what a vertex is called in messages
 
     @property
     def n(self) -> int:
@@ -78,7 +79,7 @@ class Arcs:
     def reversed(self) -> Arcs:
         """The transpose: the arcs by their heads, `indices` naming the tails."""
         indptr, indices, weights = _transpose(self.indptr, self.indices, self.weights)
-        return Arcs(indptr, indices, weights, self.through, self.dtype, self.shift)
+        return replace(self, indptr=indptr, indices=indices, weights=weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +94,16 @@ class TightTree:
 
 
 def arcs_for(
-    indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, through: np.ndarray | None, dtype: Any
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    weights: np.ndarray,
+    through: np.ndarray | None,
+    dtype: Any,
+    label: Callable[[int], str] = str,
 ) -> Arcs:
     """A graph in CSR as a computation of distances in `dtype` saw it; `through` None: every vertex is open.
+
+    `label` says what a vertex is called in messages.
 
     Raises
     ------
@@ -117,7 +125,7 @@ def arcs_for(
     if dtype.kind == "f" and (weights < 0).any():
         out, into = find_potentials(indptr, indices, weights, mask)
         shift = float(max(out.max(), into.max()) - min(out.min(), into.min()))
-    return Arcs(indptr, indices, seen, mask, dtype, shift)
+    return Arcs(indptr, indices, seen, mask, dtype, shift, label)
 
 
 def tight_tree(arcs: Arcs, row: np.ndarray, source: int) -> TightTree:
@@ -135,10 +143,12 @@ def tight_tree(arcs: Arcs, row: np.ndarray, source: int) -> TightTree:
     """
     row = arcs.lift(row)
     if row[source] != 0:
-        raise VerificationError(f"the distance from vertex {source} to itself is {row[source]}, not 0")
+        raise VerificationError(f"the distance from vertex {arcs.label(source)} to itself is {row[source]}, not 0")
     strange = np.flatnonzero(np.isnan(row) | (row == -np.inf))
     if strange.size:
-        raise VerificationError(f"the distance from vertex {source} to vertex {strange[0]} is {row[strange[0]]}")
+        raise VerificationError(
+            f"the distance from vertex {arcs.label(source)} to vertex {arcs.label(strange[0])} is {row[strange[0]]}"
+        )
     finite = int(np.count_nonzero(row != arcs.unreachable))
     hops, shrinking = max(1, arcs.n - 1), True
     while True:
@@ -217,13 +227,14 @@ def _unattained(arcs: Arcs, row: np.ndarray, source: int, levels: np.ndarray) ->
     into = np.flatnonzero(arcs.indices == v)
     tails = np.searchsorted(arcs.indptr, into, side="right") - 1
     usable = (tails != v) & (row[tails] != arcs.unreachable) & (arcs.through[tails] | (tails == source))
-    told = f"the distance from vertex {source} to vertex {v} is {row[v]}, but"
+    label = arcs.label
+    told = f"the distance from vertex {label(source)} to vertex {label(v)} is {row[v]}, but"
     if not usable.any():
         return f"{told} no arc from a reachable vertex leads there"
     into, tails = into[usable], tails[usable]
     lengths = row[tails] + arcs.weights[into]
     best = np.argmin(lengths)
-    return f"{told} no path has that length; the arc {tails[best]} -> {v} makes it {lengths[best]}"
+    return f"{told} no path has that length; the arc {label(tails[best])} -> {label(v)} makes it {lengths[best]}"
 
 
 @njit(nogil=True, cache=True)

@@ -67,7 +67,7 @@ def verify_distances(
         The graph is another one, or a store cannot be read.
     """
     distances, graph = open_solution(distances, graph)
-    arcs = arcs_for(*graph.rows(), graph.through(), distances.dtype)
+    arcs = arcs_for(*graph.rows(), graph.through(), distances.dtype, graph.label)
     chosen = _choose(distances.shape[0], rows, seed)
     sources = distances.row_vertices()[chosen]
     certificates: list[Certificate] = []
@@ -90,10 +90,11 @@ def verify_row(arcs: Arcs, row: np.ndarray, source: int) -> Certificate:
     tree = tight_tree(arcs, row, source)  # conditions 1 and 3
     u, arc, checked, slack = _triangles(arcs.arrays, row, arcs.unreachable, source, tree.relative, tree.absolute)
     if arc >= 0:
-        v = arcs.indices[arc]
+        v, label = arcs.indices[arc], arcs.label
         found = "unreachable" if row[v] == arcs.unreachable else row[v]
         raise VerificationError(
-            f"the distance from vertex {source} to vertex {v} is {found}, but the arc {u} -> {v} "
+            f"the distance from vertex {label(source)} to vertex {label(v)} is {found}, "
+            f"but the arc {label(u)} -> {label(v)} "
             f"of weight {arcs.weights[arc]} makes it at most {row[u]} + {arcs.weights[arc]}"
         )
     return Certificate(1, checked, tree.depth, tree.relative, tree.absolute, slack)

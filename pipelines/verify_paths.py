@@ -30,7 +30,7 @@ undirected graphs and non-negative weights.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,6 +61,7 @@ class _Claim:
     pushes: np.ndarray  # (n) push above, `unreachable` where there is none
     unreachable: Any
     limit: Any  # the cutoff, or None
+    label: Callable[[int], str]  # what a vertex is called in messages
     relative: float = 0.0
     absolute: float = 0.0
 
@@ -81,6 +82,7 @@ def verify_paths(
     through: np.ndarray | None = None,
     cutoff: float | None = None,
     exact: bool = True,
+    label: Callable[[int], str] = str,
 ) -> Certificate:
     """Prove one row of distances and predecessors right.
 
@@ -96,6 +98,7 @@ def verify_paths(
     through : bool (n), may the vertex lie inside a path? None: every vertex may
     cutoff : farthest distance asked for, rounded to the dtype of the distances; farther vertices are unreachable
     exact : False: grant the rounding of path sums, for results in other arithmetic than rounded sums arc by arc
+    label : what a vertex is called in messages, such as `Graph.label`; default: its number
 
     Returns
     -------
@@ -111,9 +114,9 @@ def verify_paths(
     NegativeCycleError
         With ``exact=False``: there are no shortest paths.
     """
-    claim = _claim(indptr, indices, weights, distances, predecessors, sources, starts, through, cutoff)
+    claim = _claim(indptr, indices, weights, distances, predecessors, sources, starts, through, cutoff, label)
     _check_entries(claim)
-    hops = _forest(claim.predecessors)
+    hops = _forest(claim)
     if not exact and claim.distances.dtype.kind == "f":
         claim = _grant(claim, through, hops)
     _check_roots(claim)
@@ -123,7 +126,7 @@ def verify_paths(
 
 def _claim(
     indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, distances: np.ndarray, predecessors: np.ndarray,
-    sources: Any, starts: Any, through: np.ndarray | None, cutoff: float | None,
+    sources: Any, starts: Any, through: np.ndarray | None, cutoff: float | None, label: Callable[[int], str],
 ) -> _Claim:  # fmt: skip
     """The arguments, checked and in one arithmetic."""
     n, dtype = len(indptr) - 1, check_dtype(distances.dtype)
@@ -151,7 +154,7 @@ def _claim(
             )
         limit = dtype.type(cutoff) if dtype.kind == "f" else int(np.floor(min(cutoff, int(unreachable) - 1)))
     predecessors = np.ascontiguousarray(predecessors)
-    return _Claim(indptr, indices, weights, distances, predecessors, roots, begins, pushes, unreachable, limit)
+    return _Claim(indptr, indices, weights, distances, predecessors, roots, begins, pushes, unreachable, limit, label)
 
 
 def _seen(weights: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -185,25 +188,31 @@ def _begins(n: int, dtype: np.dtype, sources: Any, starts: Any) -> tuple[np.ndar
 def _check_entries(claim: _Claim) -> None:
     """What can be told of each vertex alone."""
     distances, predecessors, reached = claim.distances, claim.predecessors, claim.reached
-    n = len(distances)
+    n, label = len(distances), claim.label
     if distances.dtype.kind == "f":
         for v in np.flatnonzero(np.isnan(distances) | (distances == -np.inf))[:1]:
-            raise VerificationError(f"the distance of vertex {v} is {distances[v]}")
+            raise VerificationError(f"the distance of vertex {label(v)} is {distances[v]}")
     for v in np.flatnonzero((predecessors < -1) | (predecessors >= n))[:1]:
-        raise VerificationError(f"the predecessor of vertex {v} is {predecessors[v]}; vertices are 0..{n - 1}")
+        raise VerificationError(f"the predecessor of vertex {label(v)} is {predecessors[v]}; vertices are 0..{n - 1}")
     for v in np.flatnonzero(~reached & (predecessors >= 0))[:1]:
-        raise VerificationError(f"vertex {v} is unreachable, but has the predecessor {predecessors[v]}")
+        before = label(predecessors[v])
+        raise VerificationError(f"vertex {label(v)} is unreachable, but has the predecessor {before}")
     if claim.limit is not None:
         for v in np.flatnonzero(reached & (distances > claim.limit))[:1]:
-            raise VerificationError(f"the distance of vertex {v} is {distances[v]}, beyond the cutoff {claim.limit}")
+            raise VerificationError(
+                f"the distance of vertex {label(v)} is {distances[v]}, beyond the cutoff {claim.limit}"
+            )
     root = reached & (predecessors < 0)
     root[claim.roots] = False
     for v in np.flatnonzero(root)[:1]:
-        raise VerificationError(f"vertex {v} is at the distance {distances[v]} without a predecessor, and no source")
+        raise VerificationError(
+            f"vertex {label(v)} is at the distance {distances[v]} without a predecessor, and is not a source"
+        )
 
 
-def _forest(predecessors: np.ndarray) -> int:
+def _forest(claim: _Claim) -> int:
     """Rule 4: the most arcs on a way back along the predecessors."""
+    predecessors = claim.predecessors
     hops, v = _longest_way(predecessors)
     if v < 0:
         return hops
@@ -211,8 +220,9 @@ def _forest(predecessors: np.ndarray) -> int:
     while u != v:
         cycle.append(u)
         u = int(predecessors[u])
-    shown = [str(u) for u in cycle[::-1]]
-    shown = shown if len(shown) <= 12 else [*shown[:6], f"({len(shown) - 7} more)", shown[-1]]
+    cycle.reverse()
+    told = [claim.label(u) for u in (cycle if len(cycle) <= 12 else [*cycle[:6], cycle[-1]])]
+    shown = told if len(cycle) <= 12 else [*told[:6], f"({len(cycle) - 7} more)", told[-1]]
     raise VerificationError(f"the predecessors form a cycle, {' -> '.join([*shown, shown[0]])}")
 
 
@@ -239,17 +249,17 @@ def _check_roots(claim: _Claim) -> None:
     if claim.limit is not None:
         lost = lost[claim.begins[lost] <= claim.limit]
     for s in lost[:1]:
-        raise VerificationError(f"source {s} is unreachable, but paths begin there at {claim.begins[s]}")
+        raise VerificationError(f"source {claim.label(s)} is unreachable, but paths begin there at {claim.begins[s]}")
     roots = roots[reached]
     wide = np.int64 if claim.distances.dtype.kind == "i" else claim.distances.dtype
     begins, found = claim.begins[roots].astype(wide), claim.distances[roots].astype(wide)
     for i in np.flatnonzero(found - begins > claim.relative * np.abs(found) + claim.absolute)[:1]:
         raise VerificationError(
-            f"source {roots[i]} is at the distance {found[i]}, but paths begin there at {begins[i]}"
+            f"source {claim.label(roots[i])} is at the distance {found[i]}, but paths begin there at {begins[i]}"
         )
     for i in np.flatnonzero((claim.predecessors[roots] < 0) & (found != begins))[:1]:
         raise VerificationError(
-            f"source {roots[i]} is at the distance {found[i]} without a predecessor, "
+            f"source {claim.label(roots[i])} is at the distance {found[i]} without a predecessor, "
             f"but paths begin there at {begins[i]}"
         )
 
@@ -275,7 +285,7 @@ def _check_arcs(claim: _Claim) -> tuple[int, float]:
         if arc >= 0:
             v = int(claim.indices[arc])
             told = "unreachable" if not claim.reached[v] else f"at the distance {claim.distances[v]}"
-            raise VerificationError(f"vertex {v} is {told}, but {_told(claim, u, arc)} at most")
+            raise VerificationError(f"vertex {claim.label(v)} is {told}, but {_told(claim, u, arc)} at most")
     for v in np.flatnonzero((claim.predecessors >= 0) & ~tight)[:1]:
         raise VerificationError(_not_tight(claim, int(v)))
     return sum(count for _, _, count, _ in found), max(slack for _, _, _, slack in found)
@@ -283,22 +293,23 @@ def _check_arcs(claim: _Claim) -> tuple[int, float]:
 
 def _not_tight(claim: _Claim, v: int) -> str:
     """Say why no arc from its predecessor gives vertex v its distance."""
-    u = int(claim.predecessors[v])
+    u, label = int(claim.predecessors[v]), claim.label
     arcs = np.arange(claim.indptr[u], claim.indptr[u + 1])
     arcs = arcs[claim.indices[arcs] == v]
-    told = f"vertex {v} is at the distance {claim.distances[v]} with the predecessor {u}, but"
+    told = f"vertex {label(v)} is at the distance {claim.distances[v]} with the predecessor {label(u)}, but"
     if arcs.size == 0:
-        return f"{told} there is no arc {u} -> {v}"
+        return f"{told} there is no arc {label(u)} -> {label(v)}"
     if claim.pushes[u] == claim.unreachable:
         why = "which is closed" if claim.reached[u] else "which is unreachable"
-        return f"{told} no path leads on from vertex {u}, {why}"
+        return f"{told} no path leads on from vertex {label(u)}, {why}"
     return f"{told} {_told(claim, u, int(arcs[np.argmin(claim.weights[arcs])]))}"
 
 
 def _told(claim: _Claim, u: int, arc: int) -> str:
     push, w = claim.pushes[u], claim.weights[arc]
     length = push + w if claim.distances.dtype.kind == "f" else int(push) + int(w)
-    return f"the arc {u} -> {claim.indices[arc]} of weight {w} makes it {push} + {w} = {length}"
+    head = claim.label(claim.indices[arc])
+    return f"the arc {claim.label(u)} -> {head} of weight {w} makes it {push} + {w} = {length}"
 
 
 @njit(nogil=True, cache=True)

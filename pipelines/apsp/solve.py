@@ -15,6 +15,7 @@ from pipelines.apsp.plan import make_plan, refuse_what_cannot_fit
 from pipelines.apsp.run import COMMIT_SECONDS, Job, relaxations_done, run_stages, stages_of
 from pipelines.bounds import distance_dtype, distances_fit
 from pipelines.capacity import measure_workers
+from pipelines.listed_vertices import brief, listed_vertices
 from pipelines.negative_cycle import find_potentials, named_cycle
 from pipelines.progress import Progress
 from pipelines.resident import (
@@ -32,7 +33,7 @@ def all_pairs_shortest_paths(
     out: str | os.PathLike[str],
     *,
     dtype: Any = None,
-    sources: Sequence[int] | None = None,
+    sources: Sequence[int | str] | None = None,
     method: Literal["floyd-warshall", "batched", "auto"] | None = None,
     block: int | None = None,
     resume: bool = False,
@@ -52,8 +53,9 @@ def all_pairs_shortest_paths(
     out : path of the new distances store
     dtype : {"float32", "float64", "int32", "int16"}, optional
         Of the distances; float32 for float weights and int32 for integer weights by default.
-    sources : sequence of int, optional
-        Keep the rows of these vertices only. (Floyd-Warshall computes all of them.)
+    sources : sequence of int or str, optional
+        Keep the rows of these vertices only, each named once: an int is an index, text a label or an index in the form
+        "#17" (`pipelines.stores.vertex_names`). (Floyd-Warshall computes all rows.)
     method : {"floyd-warshall", "batched", "auto"}, optional
         "batched" searches from every source, many at a time (`pipelines.apsp.batched`), which pays where the graph is
         sparse; "auto" compares what either would take, and says so. By default Floyd-Warshall, or what `out` was begun
@@ -92,7 +94,8 @@ def all_pairs_shortest_paths(
     O(n^3) work, n / block stages of one task a worker; 1.5 x the matrix in memory over all workers.
     """
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
-    run = _unfinished(out, graph, dtype, sources, block, method) if resume and os.path.lexists(out) else None
+    chosen = None if sources is None else listed_vertices(graph, "source", sources)
+    run = _unfinished(out, graph, dtype, chosen, block, method) if resume and os.path.lexists(out) else None
     if run is not None and run.stage == run.stages:
         return _checked(open_distances(out), graph, verify)
     if run is None and os.path.lexists(out) and not overwrite:
@@ -106,7 +109,7 @@ def all_pairs_shortest_paths(
         potentials=_potentials(graph),
         fits=distances_fit(graph, distances),
     )
-    rows_out = graph.n if sources is None else len(_check_sources(graph, sources))
+    rows_out = graph.n if chosen is None else len(chosen)
     if run is not None:
         method = run.plan.get("method", "floyd-warshall")
 
@@ -127,7 +130,7 @@ def all_pairs_shortest_paths(
             rows = SearchJob(graph, distances, predecessors=False, potentials=job.potentials)
             with Progress(rows_out, "rows", progress) as shown:
                 shown.note(reason)
-                search_from_all(client, facts, rows, out, searches, run, sources, overwrite, shown)
+                search_from_all(client, facts, rows, out, searches, run, chosen, overwrite, shown)
                 shown.stage("verifying")
                 return _checked(open_distances(out), graph, verify)
 
@@ -140,7 +143,7 @@ def all_pairs_shortest_paths(
             chunk=layout.band,
             stages=len(stages_of(layout, job)) + 1,
             plan={"method": "floyd-warshall", "block": layout.block},
-            sources=sources,
+            sources=chosen,
             overwrite=overwrite,
         )
     with Progress(plan.relaxations, "relaxations", progress) as shown:
@@ -153,35 +156,27 @@ def all_pairs_shortest_paths(
 
 
 def _unfinished(
-    out: Any, graph: Graph, dtype: Any, sources: Sequence[int] | None, block: int | None, method: str | None
+    out: Any, graph: Graph, dtype: Any, sources: tuple[int, ...] | None, block: int | None, method: str | None
 ) -> Run:
     """The store to go on with, which must have been begun with the same options."""
     run = resume_distances(out, graph)
     asked = {
         "dtype": dtype and str(np.dtype(dtype)),
         "block": block,
-        "sources": sources and list(map(int, sources)),
+        "sources": sources,
         "method": None if method == "auto" else method,
     }
     begun = {
         "dtype": str(run.dtype),
         "block": run.plan["block"],
-        "sources": run.sources and list(run.sources),
+        "sources": run.sources,
         "method": run.plan.get("method", "floyd-warshall"),
     }
     for name, value in asked.items():
         if value is not None and value != begun[name]:
-            raise StoreError(f"{out} was begun with {name} {begun[name]}, not {value}; drop the option or start afresh")
+            told = [brief(graph, given, "all") if name == "sources" else given for given in (begun[name], value)]
+            raise StoreError(f"{out} was begun with {name} {told[0]}, not {told[1]}; drop the option or start afresh")
     return run
-
-
-def _check_sources(graph: Graph, sources: Sequence[int]) -> Sequence[int]:
-    for source in sources:
-        if not 0 <= source < graph.n:
-            raise ValueError(f"source {source} is no vertex of {graph.path}, which has 0 to {graph.n - 1}")
-    if len(sources) == 0:
-        raise ValueError("sources is empty; leave it out to keep all rows")
-    return sources
 
 
 def _potentials(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:

@@ -13,6 +13,7 @@ from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from pipelines.bounds import WeightRangeError, distance_dtype, distances_fit
 from pipelines.capacity import measure_workers
+from pipelines.listed_vertices import brief, listed_vertices
 from pipelines.negative_cycle import named_cycle
 from pipelines.progress import Progress
 from pipelines.resident import ResidentState, run_epochs, workers_of
@@ -29,11 +30,11 @@ def single_source_shortest_paths(
     client: Client,
     graph: Graph | str | os.PathLike[str],
     out: str | os.PathLike[str],
-    sources: Sequence[int] | Literal["all"],
+    sources: Sequence[int | str] | Literal["all"],
     *,
     dtype: Any = None,
     cutoff: float | None = None,
-    targets: Sequence[int] | None = None,
+    targets: Sequence[int | str] | None = None,
     together: bool = False,
     predecessors: bool = True,
     spread: Spread | None = None,
@@ -52,15 +53,16 @@ def single_source_shortest_paths(
     graph : Graph or path of a graph store
         n vertices, m arcs. Weights may be negative.
     out : path of the new paths store
-    sources : sequence of int, or "all"
-        A row of the result for each. A source may be closed: paths begin there all the same.
+    sources : sequence of int or str, or "all"
+        A row of the result for each, named once: an int is an index, text a label or an index in the form "#17"
+        (`pipelines.stores.vertex_names`). A source may be closed: paths begin there all the same.
     dtype : {"float32", "float64", "int32"}, optional
         Of the distances; float32 for float weights and int32 for integer weights by default.
     cutoff : float, optional
         Vertices farther than this are marked as unreachable. Weights must not be negative.
-    targets : sequence of int, optional
-        Vertices farther than the farthest of these that is reached are marked as unreachable: enough to know the
-        paths to the targets, in a smaller store. Weights must not be negative.
+    targets : sequence of int or str, optional
+        Named as the sources are. Vertices farther than the farthest of these that is reached are marked as
+        unreachable: enough to know the paths to the targets, in a smaller store. Weights must not be negative.
     together : bool
         All sources count as one: a single row, of the paths from the nearest source. Following the predecessors tells
         which one that is.
@@ -99,9 +101,10 @@ def single_source_shortest_paths(
     """
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
     kind = _path_dtype(graph, dtype)
-    chosen = _check_vertices(graph, "source", range(graph.n) if isinstance(sources, str) else sources)
+    every = isinstance(sources, str) and sources == "all"
+    chosen = listed_vertices(graph, "source", np.arange(graph.n) if every else sources)
     cutoff = None if cutoff is None else float(cutoff)
-    wanted = None if targets is None else _check_vertices(graph, "target", targets)
+    wanted = None if targets is None else listed_vertices(graph, "target", targets)
     _check_options(graph, cutoff, wanted, verify, predecessors)
     options: dict[str, Any] = {
         "sources": chosen,
@@ -185,22 +188,6 @@ def _path_dtype(graph: Graph, dtype: Any) -> np.dtype:
     return kind
 
 
-def _check_vertices(graph: Graph, what: str, vertices: Sequence[int]) -> tuple[int, ...]:
-    """The vertices as a tuple of int, all of the graph and each once."""
-    numbers = np.asarray(vertices)
-    if numbers.size == 0:
-        raise ValueError(f"there is no {what}; name one at least (--{what})")
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        raise ValueError(f"the {what}s are {numbers.dtype} of shape {numbers.shape}; give a list of vertices")
-    wrong = numbers[(numbers < 0) | (numbers >= graph.n)]
-    if wrong.size:
-        raise ValueError(f"{what} {wrong[0]} is no vertex of {graph.path}, which has 0 to {graph.n - 1}")
-    different, counts = np.unique(numbers, return_counts=True)
-    if len(different) < len(numbers):
-        raise ValueError(f"{what} {different[counts > 1][0]} is named twice; name each {what} once")
-    return tuple(numbers.tolist())
-
-
 def _check_options(
     graph: Graph, cutoff: float | None, targets: tuple[int, ...] | None, verify: bool, predecessors: bool
 ) -> None:
@@ -222,13 +209,10 @@ def _unfinished(out: Any, graph: Graph, asked: dict[str, Any]) -> PathsRun:
     for name, value in asked.items():
         begun = run.has_predecessors if name == "predecessors" else getattr(run, name)
         if begun != value and (name, value) != ("dtype", None):
-            raise StoreError(f"{out} was begun with other {name} ({_brief(begun)}, not {_brief(value)}); start afresh")
+            if name in ("sources", "targets"):
+                begun, value = brief(graph, begun), brief(graph, value)
+            raise StoreError(f"{out} was begun with other {name} ({begun}, not {value}); start afresh")
     return run
-
-
-def _brief(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _checked(paths: Paths, graph: Graph, verify: bool) -> Paths:
@@ -248,5 +232,6 @@ def _checked(paths: Paths, graph: Graph, verify: bool) -> Paths:
                 paths.row_sources(row),
                 through=through,
                 cutoff=job.limit(distances),
+                label=graph.label,
             )
     return paths

@@ -19,13 +19,15 @@ the four arrays indptr, indices, weights and through.
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import zarr
 
 from pipelines.stores.schema import (
@@ -36,6 +38,7 @@ from pipelines.stores.schema import (
     open_store,
     result_codecs,
 )
+from pipelines.stores.vertex_names import UNKNOWN, find_vertices, why_no_vertex
 
 SCHEMA = "graph/1"
 
@@ -82,30 +85,37 @@ class Graph:
         mask = self._optional("through")
         return np.ones(self.n, dtype=bool) if mask is None else mask
 
+    def find(self, names: Sequence[str] | pa.Array) -> np.ndarray:
+        """The vertices that names mean (`pipelines.stores.vertex_names`), int64; negative where that is not one."""
+        return find_vertices(names, self.n, self.labels())
+
     def vertex(self, name: str | int) -> int:
-        """The index of a vertex given by label or, where no label matches, by index; StoreError if there is none."""
-        if isinstance(name, str) and "labels" in self.optional:
-            labels = self.labels()
-            assert labels is not None
-            found = np.flatnonzero(labels == name)
-            if found.size > 1:
-                raise StoreError(f"{self.path}: {found.size} vertices are labelled {name!r}; name one by index")
-            if found.size == 1:
-                return int(found[0])
-        try:
-            index = int(name)
-        except ValueError:
-            index = -1
-        if not 0 <= index < self.n:
-            labelled = "its labels and " if "labels" in self.optional else ""
-            raise StoreError(f"{self.path}: no vertex {name!r}; give one of {labelled}the indices 0 to {self.n - 1}")
-        return index
+        """The index of a vertex given by name (`pipelines.stores.vertex_names`) or by index, an int.
+
+        Raises
+        ------
+        StoreError
+            There is no such vertex, or several bear the label.
+        """
+        if isinstance(name, str):
+            vertex = int(self.find([name])[0])
+        else:
+            name = operator.index(name)
+            vertex = name if name < self.n else UNKNOWN
+        if vertex >= 0:
+            return vertex
+        raise StoreError(f"{self.path}: {why_no_vertex(name, self.n, self.labels())}")
 
     def label(self, vertex: int) -> str:
         """The label of a vertex, or its index as text."""
         if "labels" not in self.optional:
             return str(vertex)
         return str(self._array("labels")[vertex])
+
+    def names(self, vertices: Sequence[int] | np.ndarray) -> list[str]:
+        """The labels of many vertices, or their indices as text; quicker than `label` for each."""
+        labels = self.labels()
+        return [str(v if labels is None else labels[v]) for v in vertices]
 
     def verify(self) -> None:
         """Reread everything and compare with the recorded digest; StoreError names what differs."""

@@ -102,5 +102,5 @@ def test_tables(solve, tmp_path):
     assert pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pydict() == expected
     found.write(tmp_path / "out.csv", names=["a", "b", "c"])
     assert pyarrow.csv.read_csv(tmp_path / "out.csv").to_pydict() == {**expected, "vertex": ["b", "a"]}
-    with pytest.raises(ValueError, match=r"tables are .csv or .parquet"):
+    with pytest.raises(ValueError, match=r"out.xls: tables are .csv, .tsv"):
         found.write(tmp_path / "out.xls")

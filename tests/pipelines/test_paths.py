@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import dijkstra as scipy_dijkstra
 from gpuops.numbers import outside_infinity
 from pipelines.paths import NoPathError, PathFinder, paths_of_pairs, predecessors, shortest_path
 from pipelines.stores import StoreError
+from pipelines.tables import write_table
 from pipelines.tight_arcs import VerificationError
 
 
@@ -197,11 +198,11 @@ def towns(solve):
 
 
 def test_table_of_pairs(towns, tmp_path):
-    (tmp_path / "in.csv").write_text("name,target,source\nlorry,Bad Urach,Ulm\ncar,1,007\nvan,0,007\nbus,Ulm,Ulm\n")
+    (tmp_path / "in.csv").write_text("name,target,source\nlorry,Bad Urach,Ulm\ncar,1,007\nvan, #0 ,007\nbus,Ulm,Ulm\n")
     table = paths_of_pairs(*towns, tmp_path / "in.csv", tmp_path / "out.parquet")
     expected = {
         "source": ["Ulm", "007", "007", "Ulm"],
-        "target": ["Bad Urach", "1", "Ulm", "Ulm"],  # 1 is a label, 0 is none and so an index
+        "target": ["Bad Urach", "1", "Ulm", "Ulm"],
         "distance": [9, None, 4, 0],
         "hops": [2, None, 1, 0],
         "path": [["Ulm", "007", "Bad Urach"], None, ["007", "Ulm"], ["Ulm"]],
@@ -210,9 +211,7 @@ def test_table_of_pairs(towns, tmp_path):
     assert pa.parquet.read_table(tmp_path / "out.parquet").equals(table)
 
     array = np.array([[0, 2], [1, 3], [1, 0], [0, 0]])
-    numbers = pa.table({"source": array[:, 0], "target": array[:, 1]})
-    pa.parquet.write_table(numbers, tmp_path / "in.parquet")
-    for pairs in (array, numbers, tmp_path / "in.parquet", table, tmp_path / "out.parquet"):
+    for pairs in (array, array.astype(np.uint8), table, tmp_path / "out.parquet"):
         assert paths_of_pairs(*towns, pairs).equals(table)
 
     paths_of_pairs(*towns, array, tmp_path / "out.csv")
@@ -226,7 +225,7 @@ def test_table_of_pairs(towns, tmp_path):
 def test_an_empty_table_of_pairs(towns, tmp_path):
     (tmp_path / "in.csv").write_text("source,target\n")
     for pairs in (tmp_path / "in.csv", np.empty((0, 2), np.int64)):
-        table = paths_of_pairs(*towns, pairs, tmp_path / "out.csv")
+        table = paths_of_pairs(*towns, pairs, tmp_path / "out.csv", overwrite=True)
         assert table.num_rows == 0
         assert table.column_names == ["source", "target", "distance", "hops", "path"]
 
@@ -249,14 +248,17 @@ def test_bad_tables_are_named(towns, tmp_path, text, message):
 def test_bad_pairs_are_named(towns, solve, tmp_path):
     with pytest.raises(ValueError, match=r"pairs, row 2: .*no vertex 4;"):
         paths_of_pairs(*towns, np.array([[0, 1], [0, 4]]))
+    for kind in (float, object, bool):
+        with pytest.raises(ValueError, match=r"array of integers \(indices\) or of text \(names\), not of"):
+            paths_of_pairs(*towns, np.array([[0, 1]]).astype(kind))
     with pytest.raises(ValueError, match=r"shape \(P, 2\)"):
         paths_of_pairs(*towns, np.array([1, 2]))
-    with pytest.raises(ValueError, match=r"out.txt: tables are .csv or .parquet"):
+    with pytest.raises(ValueError, match=r"out.txt: tables are .csv, .tsv"):
         paths_of_pairs(*towns, np.array([[0, 1]]), tmp_path / "out.txt")
-    with pytest.raises(ValueError, match=r"row 1: .*no vertex ''"):
+    with pytest.raises(ValueError, match=r"pairs, row 1: a vertex is missing"):
         paths_of_pairs(*towns, pa.table({"source": pa.array([None], pa.string()), "target": ["Ulm"]}))
     some = solve(3, ([0], [1], [1]), "int32", sources=[1, 2])
-    with pytest.raises(ValueError, match=r"pairs, row 2: .* from vertex 0"):
+    with pytest.raises(ValueError, match=r"pairs, row 2: .* from 2 of 3 vertices only; vertex 0 is not"):
         paths_of_pairs(*some, np.array([[2, 0], [0, 1]]))
     twins = solve(3, ([0], [1], [1]), "int32", labels=np.array(["a", "a", "b"]))
     with pytest.raises(ValueError, match=r"row 1: .*2 vertices are labelled 'a'"):
@@ -271,3 +273,131 @@ def test_many_pairs_grow_the_buffer(solve):
     for s, t, path in zip(*(table[c].to_pylist() for c in ("source", "target", "path")), strict=True):
         s, t = int(s), int(t)
         assert path == [str((s + i) % n) for i in range((t - s) % n + 1)]
+
+
+@pytest.fixture
+def numbered(solve):
+    """A ring whose labels are the indices of others: the label of i is i + 1."""
+    n = 6
+    ring = np.arange(n), (np.arange(n) + 1) % n, np.ones(n, int)
+    return solve(n, ring, "int32", labels=np.array([str(i + 1) for i in range(n)]))
+
+
+def test_a_table_of_pairs_means_the_same_in_every_format_and_type(numbered, tmp_path):
+    rows = [("1", "3"), ("6", "2"), ("5", "5")]
+    expected = [["1", "2", "3"], ["6", "1", "2"], ["5"]]
+    integers = np.array(rows).astype(int)
+    text = pa.array([s for s, _ in rows]), pa.array([t for _, t in rows])
+    kinds = [pa.int8(), pa.uint64(), pa.int64(), pa.float16(), pa.float32(), pa.float64(), pa.large_string()]
+    columns = [[pa.array(column).cast(kind) for column in integers.T] for kind in kinds]
+    columns += [
+        text,
+        [column.dictionary_encode() for column in text],
+        [column.cast(pa.string_view()) for column in text],
+    ]
+    tables = [pa.table({"source": source, "target": target}) for source, target in columns]
+    for table in tables:
+        pa.parquet.write_table(table, tmp_path / "pairs.parquet")
+        for pairs in (table, tmp_path / "pairs.parquet"):
+            assert paths_of_pairs(*numbered, pairs)["path"].to_pylist() == expected
+    for name in ("p.csv", "p.CSV", "p.tsv", "p.csv.gz", "P.TSV.GZ", "p.pq", "p.Parquet"):
+        write_table(tables[0], tmp_path / name)
+        assert paths_of_pairs(*numbered, tmp_path / name)["path"].to_pylist() == expected
+    assert paths_of_pairs(*numbered, integers - 1)["path"].to_pylist() == expected  # NumPy integers are indices
+    assert paths_of_pairs(*numbered, np.array(rows))["path"].to_pylist() == expected
+
+
+def test_a_missing_value_makes_a_column_float_and_no_label_an_index(numbered, tmp_path):
+    for missing in (pa.array([1.0, None, 2.0]), pa.array([1.0, np.nan, 2.0]), pa.array([1, None, 2])):
+        pa.parquet.write_table(pa.table({"source": missing, "target": missing}), tmp_path / "p.parquet")
+        with pytest.raises(ValueError, match=r"p.parquet, row 2: a vertex is missing; fill it in"):
+            paths_of_pairs(*numbered, tmp_path / "p.parquet")
+    for wrong in (
+        pa.array([0]),
+        pa.array([0.0]),
+        pa.array(["0"]),
+        pa.array(["01"]),
+        pa.array(["+1"]),
+        pa.array(["1_0"]),
+    ):
+        with pytest.raises(ValueError, match=r"pairs, row 1: .*there is no vertex"):
+            paths_of_pairs(*numbered, pa.table({"source": wrong, "target": wrong}))
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array([1.0, 1.5]), r"pairs, row 2: 1.5 is not a vertex"),
+        (pa.array([1.0, np.inf]), r"pairs, row 2: inf is not a vertex"),
+        (pa.array([1.0, 2.0**60]), r"pairs, row 2: .* is not a vertex"),
+        (pa.array([1.0, 2.0**30], pa.float32()), r"pairs, row 2: .* whole numbers that float holds exactly"),
+        (pa.array([True, False]), r"is bool; give text or whole numbers"),
+        (pa.array([[1], [2]]), r"is list<item: int64>; give text or whole numbers"),
+        (pa.array([None, None]), r"pairs, row 1: a vertex is missing"),
+    ],
+)
+def test_columns_that_name_no_vertices(numbered, column, message):
+    with pytest.raises(ValueError, match=message):
+        paths_of_pairs(*numbered, pa.table({"source": column, "target": column}))
+
+
+def test_files_that_are_not_tables_are_named(numbered, tmp_path):
+    one = pa.array(["1"])
+    pa.parquet.write_table(pa.table([one, one, one], ["source", "target", "source"]), tmp_path / "twice.parquet")
+    (tmp_path / "twice.csv").write_text("source,target,source\n1,2,1\n")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "ragged.csv").write_text("source,target\n1,2\n1,2,3\n")
+    (tmp_path / "bytes.csv").write_bytes(b"source,target\n\xff,2\n")
+    (tmp_path / "plain.csv.gz").write_text("source,target\n1,2\n")
+    (tmp_path / "plain.parquet").write_text("source,target\n1,2\n")
+    for file in tmp_path.iterdir():
+        with pytest.raises(ValueError, match=file.name):
+            paths_of_pairs(*numbered, file)
+
+
+def test_a_table_is_replaced_only_if_asked_for(numbered, tmp_path):
+    pairs = np.array([[0, 1]])
+    for name in ("out.csv", "out.parquet"):
+        (tmp_path / name).write_text("precious")
+        with pytest.raises(FileExistsError, match=rf"{name} exists already; .*--overwrite"):
+            paths_of_pairs(*numbered, pairs, tmp_path / name)
+        assert (tmp_path / name).read_text() == "precious"
+        assert paths_of_pairs(*numbered, pairs, tmp_path / name, overwrite=True).num_rows == 1
+        assert b"precious" not in (tmp_path / name).read_bytes()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["out.csv", "out.parquet"]
+
+
+def test_the_table_of_pairs_is_never_replaced(numbered, tmp_path):
+    (tmp_path / "pairs.csv").write_text("source,target\n1,2\n")
+    (tmp_path / "same.csv").symlink_to(tmp_path / "pairs.csv")
+    for out in (tmp_path / "pairs.csv", tmp_path / "same.csv"):
+        with pytest.raises(ValueError, match="where its pairs are read from"):
+            paths_of_pairs(*numbered, tmp_path / "pairs.csv", out, overwrite=True)
+    assert (tmp_path / "pairs.csv").read_text() == "source,target\n1,2\n"
+
+
+def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    write_table(pa.table({"a": [1]}), tmp_path / "t.csv")
+    monkeypatch.setattr("pipelines.tables.pa.csv.write_csv", full)
+    with pytest.raises(OSError, match="No space"):
+        write_table(pa.table({"a": [2]}), tmp_path / "t.csv", overwrite=True)
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("t.csv", '"a"\n1\n')]
+
+
+def test_messages_name_vertices_by_label(solve):
+    arcs = [0, 1], [1, 2], [1, 1]
+    labels = np.array(["Ulm", "Bonn", "Jena"])
+    distances, graph = solve(3, arcs, "int32", labels=labels, sources=[0, 1])
+    for call in (shortest_path, lambda d, g, s, t: predecessors(d, g, [s])):
+        with pytest.raises(StoreError, match="from 2 of 3 vertices only; vertex Jena is not among them"):
+            call(distances, graph, "Jena", "Ulm")
+
+    def spoil(matrix):
+        matrix[0, 2] = 7
+
+    with pytest.raises(VerificationError, match="no path from vertex Ulm to vertex Jena is 7 long"):
+        shortest_path(*solve(3, arcs, "int32", labels=labels, spoil=spoil), 0, 2)
+    assert predecessors(distances, graph, ["Bonn", 0]).tolist() == [[-1, -1, 1], [-1, 0, 1]]

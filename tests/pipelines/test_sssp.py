@@ -391,11 +391,11 @@ def test_options_that_cannot_be_are_refused(client, tmp_path):
         assert not (tmp_path / "p").exists()
         return str(caught.value)
 
-    assert "source 9 is no vertex" in message(graph, sources=[0, 9])
-    assert "source -1 is no vertex" in message(graph, sources=[-1])
+    assert "there is no vertex 9" in message(graph, sources=[0, 9])
+    assert "there is no vertex -1" in message(graph, sources=[-1])
     assert "source 4 is named twice" in message(graph, sources=[4, 1, 4])
     assert "no source" in message(graph, sources=[])
-    assert "target 77 is no vertex" in message(graph, targets=[77])
+    assert "there is no vertex 77" in message(graph, targets=[77])
     assert "cutoff is -1" in message(graph, cutoff=-1)
     assert "not int16" in message(graph, dtype="int16")
     assert "without cutoff" in message(signed, cutoff=3)
@@ -625,7 +625,7 @@ def test_the_command_from_a_file_to_a_route(tmp_path, monkeypatch):
     assert "2 x 4 int32 distances and predecessors" in out
     assert "verified" in out
     assert tilepath("path", "p", "1", "4").splitlines() == ["1 -> 4: 12 km over 2 arcs", "1 -> 3 -> 4"]
-    tilepath("path", "p", "2", "4", fault="none of its 2 sources")
+    tilepath("path", "p", "2", "4", fault="from 2 of 4 vertices only; vertex 2 is not among them")
     assert "verified" in tilepath("info", "p", "--verify")
     tilepath("sssp", "g", "p", "--device", "cpu", "--source", "1", fault="--overwrite")
     near = ("sssp", "g", "near", "--device", "cpu", "--source", "2", "--source", "4", "--together", "--cutoff", "5")

@@ -198,6 +198,29 @@ def test_messages_name_the_arc_and_the_numbers():
         verify_row(arcs, np.array([3, 0, 3], np.int32), 1)
 
 
+def test_messages_name_vertices_by_label(solve):
+    labels, damage = np.array(["Ulm", "Bonn", "Jena"]), []
+    for wrong in ({(0, 2): 9}, {(0, 2): 5}, {(0, 2): 2**31 - 1}, {(0, 0): 1}, {(1, 0): 3}):
+
+        def spoil(matrix, wrong=wrong):
+            for place, value in wrong.items():
+                matrix[place] = value
+
+        with pytest.raises(VerificationError) as caught:
+            verify_distances(*solve(3, ([0, 1], [1, 2], [4, 3]), "int32", labels=labels, spoil=spoil))
+        damage.append(str(caught.value))
+    assert damage == [
+        "the distance from vertex Ulm to vertex Jena is 9, but no path has that length; "
+        "the arc Bonn -> Jena makes it 7",
+        "the distance from vertex Ulm to vertex Jena is 5, but no path has that length; "
+        "the arc Bonn -> Jena makes it 7",
+        "the distance from vertex Ulm to vertex Jena is unreachable, but the arc Bonn -> Jena of weight 3 "
+        "makes it at most 4 + 3",
+        "the distance from vertex Ulm to itself is 1, not 0",
+        "the distance from vertex Bonn to vertex Ulm is 3, but no arc from a reachable vertex leads there",
+    ]
+
+
 def test_fractional_weights_have_no_integer_distances(solve):
     with pytest.raises(ValueError, match="fractional"):
         verify_distances(*solve(2, ([0], [1], [1.5]), "int32"))

@@ -1,6 +1,7 @@
 """The certificate of paths: right results pass, and each rule catches the damage that is its own."""
 
 import heapq
+import re
 
 import numpy as np
 import pytest
@@ -92,9 +93,9 @@ DAMAGES = {
     "too near": ({3: 4}, {}, r"vertex 3 is at the distance 4.* predecessor 2, but the arc 2 -> 3 of weight 1.* = 5"),
     "an arc that is not tight": ({}, {2: 0}, r"vertex 2 .* predecessor 0, but the arc 0 -> 2 of weight 5.* = 5"),
     "no such arc": ({}, {3: 1}, "vertex 3 is at the distance 5.* predecessor 1, but there is no arc 1 -> 3"),
-    "an arc the wrong way": ({}, {1: 3, 2: -1}, "vertex 2 is at the distance 4.* without a predecessor, and no source"),
-    "a root that is no source": ({}, {3: -1}, "vertex 3 is at the distance 5.* without a predecessor, and no source"),
-    "reached from nowhere": ({7: 3}, {}, "vertex 7 is at the distance 3.* without a predecessor, and no source"),
+    "an arc the wrong way": ({}, {1: 3, 2: -1}, "vertex 2 is at the distance 4.* without a predecessor, and is not"),
+    "a root that is no source": ({}, {3: -1}, "vertex 3 is at the distance 5.* without a predecessor, and is not"),
+    "reached from nowhere": ({7: 3}, {}, "vertex 7 is at the distance 3.* without a predecessor, and is not"),
     "reached backwards": ({6: 1}, {6: 0}, "vertex 6 .* there is no arc 0 -> 6|vertex 0 .* the arc 6 -> 0"),
     "an unreachable predecessor": ({7: 3}, {7: 6}, "predecessor 6, but there is no arc 6 -> 7"),
     "a predecessor of the unreachable": ({}, {7: 6}, "vertex 7 is unreachable, but has the predecessor 6"),
@@ -118,6 +119,22 @@ def test_every_damage_is_found(damage, dtype, exact):
         predecessors[v] = u
     with pytest.raises(VerificationError, match=message):
         verify_paths(*DAMAGED, distances, predecessors, 0, exact=exact)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_every_message_names_vertices_by_label(damage):
+    distances, predecessors = row("float32")
+    for values, wrong in ((distances, DAMAGES[damage][0]), (predecessors, DAMAGES[damage][1])):
+        for v, value in wrong.items():
+            values[v] = np.inf if value is None else value
+    messages = []
+    for label in (str, "<{}>".format):
+        with pytest.raises(VerificationError) as caught:
+            verify_paths(*DAMAGED, distances, predecessors, 0, label=label)
+        messages.append(str(caught.value))
+    assert re.search("(vertex|source|cycle,) <", messages[1])
+    assert re.search(r"\d -> |(vertex|source|predecessor) \d", messages[1]) is None
+    assert re.sub(r"<(\d+)>", r"\1", messages[1]) == messages[0]
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf])

@@ -1,0 +1,137 @@
+"""The commands path, stats and picture, on stores with labels that are not indices."""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow.csv
+import pytest
+from click.testing import CliRunner
+
+from pipelines import cli
+from pipelines.stores import create_paths
+
+LABELS = np.array(["3", "0", "Ulm", "1"])
+MONEY = r"a$\b$"  # which matplotlib would take for a formula
+ARCS = [0, 1, 2], [1, 2, 3], [0.1, 0.2, 2.5e9]
+
+
+@pytest.fixture
+def tilepath(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments, fault=None):
+        done = CliRunner().invoke(cli.tilepath, list(map(str, arguments)))
+        assert (done.exception is None) == (fault is None), (done.output, done.exception)
+        assert fault is None or fault in str(done.exception) + done.stderr
+        return done.stdout
+
+    return call
+
+
+@pytest.fixture
+def stores(solve):
+    """Distances, and paths from 0 and 2, of a lane of four vertices."""
+    distances, graph = solve(4, ARCS, "float64", labels=LABELS, weight_unit="km")
+    place = distances.path.replace("distances", "paths")
+    run = create_paths(place, graph, dtype="float64", sources=[0, 2], chunk=2)
+    run.write_rows(0, distances[:][[0, 2]], np.array([[-1, 0, 1, 2], [-1, -1, -1, 2]], np.int32))
+    run.record(np.ones(2, bool))
+    return distances.path, place, graph.path
+
+
+def test_vertices_by_label_and_by_marked_index(tilepath, stores):
+    for store in stores[:2]:
+        assert tilepath("path", store, "3", "Ulm").splitlines()[1] == "3 -> 0 -> Ulm"
+        assert tilepath("path", store, " 3", "#3").splitlines()[1] == "3 -> 0 -> Ulm -> 1"
+        for wrong in ("2", "03", "+3", "3_"):
+            tilepath("path", store, wrong, "Ulm", fault=f"there is no vertex '{wrong}'; give a label")
+    tilepath("path", stores[0], "1", "Ulm", fault="no path leads from vertex 1 to vertex Ulm")
+    tilepath("path", stores[1], "0", "Ulm", fault="the paths from 2 of 4 vertices only; vertex 0 is not among them")
+
+
+def test_numbers_in_full(tilepath, stores):
+    for store in stores[:2]:
+        found = json.loads(tilepath("path", store, "3", "Ulm", "--json"))
+        assert found.pop("distance") == 0.1 + 0.2  # 0.30000000000000004
+        assert found == {"source": "3", "target": "Ulm", "unit": "km", "arcs": 2, "path": ["3", "0", "Ulm"]}
+    found = json.loads(tilepath("stats", stores[0], "--json", "--out", "m.csv"))
+    assert found == {
+        "vertices": 4,
+        "rows": 4,
+        "diameter": 0.1 + 0.2 + 2.5e9,
+        "diameter_from": "3",
+        "diameter_to": "1",
+        "radius": 0.1 + 0.2 + 2.5e9,
+        "mean_distance": pytest.approx((0.1 + 0.2 + 0.3 + 3 * 2.5e9 + 0.5) / 6, rel=1e-15),
+        "unreachable_pairs": 6,
+        "unit": "km",
+    }
+    assert "diameter           2.5e+09 km, from 3 to 1" in tilepath("stats", stores[0])
+
+
+def test_tables_of_pairs_of_either_store(tilepath, stores, tmp_path):
+    (tmp_path / "pairs.csv").write_text("source,target\n3, Ulm\n#2,1\n")
+    for store in stores[:2]:
+        assert (
+            tilepath("path", store, "--pairs", "pairs.csv", "--out", "out.tsv", "--overwrite") == "out.tsv: 2 paths\n"
+        )
+        rows = (tmp_path / "out.tsv").read_text().splitlines()
+        assert rows[1:] == ['"3"\t"Ulm"\t0.30000000000000004\t2\t"3 0 Ulm"', '"Ulm"\t"1"\t2500000000\t1\t"Ulm 1"']
+        tilepath("path", store, "--pairs", "pairs.csv", "--out", "out.tsv", fault="--overwrite")
+        tilepath("path", store, "--pairs", "pairs.csv", fault="needs --out")
+        tilepath("path", store, "--pairs", "pairs.csv", "--out", "x.csv", "--json", fault="leave out all else")
+        tilepath("path", store, "3", "Ulm", "--out", "x.csv", fault="--out and --overwrite are for the table")
+
+
+def test_measures_are_written_by_label_and_not_over_a_file(tilepath, stores, tmp_path):
+    tilepath("stats", stores[0], "--out", "m.csv")
+    assert (
+        pyarrow.csv.read_csv("m.csv", convert_options=pyarrow.csv.ConvertOptions(column_types={"vertex": "str"}))[
+            "vertex"
+        ].to_pylist()
+        == LABELS.tolist()
+    )
+    before = (tmp_path / "m.csv").read_bytes()
+    tilepath("stats", stores[0], "--out", "m.csv", fault="m.csv exists already")
+    assert (tmp_path / "m.csv").read_bytes() == before
+    tilepath("stats", stores[0], "--out", "m.csv", "--overwrite")
+    tilepath("stats", stores[0], "--out", "m.xls", fault="m.xls: tables are .csv")
+
+
+def test_measures_of_some_rows_say_so(tilepath, solve):
+    some, _ = solve(4, ARCS, "float64", labels=LABELS, sources=[2, 1])
+    told = tilepath("stats", some.path)
+    assert told.splitlines()[0] == "from 2 of 4 vertices only:"
+    assert "radius             none, as no vertex reaches all others" in told
+    found = json.loads(tilepath("stats", some.path, "--json"))
+    assert (found["rows"], found["vertices"], found["radius"]) == (2, 4, None)
+    whole, _ = solve(4, ARCS, "float64", labels=LABELS)
+    assert "only" not in tilepath("stats", whole.path)
+
+
+def test_a_graph_that_was_moved(tilepath, stores, tmp_path):
+    shutil.move(stores[2], tmp_path / "moved")
+    for arguments in (("stats", stores[0]), ("picture", stores[0], "d.png"), ("path", stores[0], "3", "Ulm")):
+        tilepath(*arguments, fault="say where it is (--graph)")
+        assert tilepath(*arguments, "--graph", "moved")
+
+
+def test_the_axes_of_a_picture_have_labels(tilepath, solve, stores, tmp_path):
+    def texts(store):
+        tilepath("picture", store, "d.svg")
+        return (tmp_path / "d.svg").read_text()
+
+    assert "<!-- Ulm -->" in texts(stores[0])
+    priced, _ = solve(2, ([0], [1], [1]), "int32", labels=np.array(["x", MONEY]))
+    assert f"<!-- {MONEY} -->" in texts(priced.path)
+    n = 100
+    ring = np.arange(n), (np.arange(n) + 1) % n, np.ones(n)
+    some, _ = solve(n, ring, "int32", labels=np.array([f"label of {v}" for v in range(n)]), sources=[77, 5])
+    drawn = texts(some.path)
+    for label in ("label of 77", "label of 5", "label of 0", "label of 20", "label of 80"):
+        assert f"<!-- {label} -->" in drawn
+    plain, _ = solve(n, ring, "int32", sources=[77, 5])
+    drawn = texts(plain.path)
+    assert "<!-- 77 -->" in drawn
+    assert "<!-- 80 -->" in drawn
