@@ -17,7 +17,7 @@ from clusters import start
 from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from pipelines import all_pairs_shortest_paths
-from pipelines.bounds import WeightRangeError
+from pipelines.bounds import WeightRangeError, distances_fit
 from pipelines.capacity import DoesNotFitError
 from pipelines.stores import StoreError, open_distances, write_graph
 from pipelines.stores.distances import progress
@@ -227,6 +227,36 @@ def test_integer_distances_are_checked_in_the_run_where_no_bound_proves_them(cli
         all_pairs_shortest_paths(client, chain, tmp_path / "e.zarr", dtype="int16")
     with pytest.raises(StoreError, match="unfinished"):
         open_distances(tmp_path / "e.zarr")
+
+
+@pytest.mark.parametrize("users", ["client", pytest.param("gpu_client", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(("dtype", "limit"), [("int16", 2**13), ("int32", 2**29)])
+@pytest.mark.parametrize("proven", [True, False])
+def test_integer_distances_are_right_up_to_the_limit(request, tmp_path, users, dtype, limit, proven):
+    """0 -> 1 -> 2, and where the fit is not to be proven beforehand, a heavy arc elsewhere."""
+    users, heads = request.getfixturevalue(users), np.array([1, 2] + [4] * (not proven))
+    indptr = np.array([0, 1, 2, 2, len(heads), len(heads)])
+    for pair in (0, limit - 1), (limit - 1, 0), (limit // 2, limit // 2 - 1), (1, limit - 3):
+        weights = np.array([*pair, *[limit - 1] * (not proven)])
+        graph = write_graph(tmp_path / "g", indptr, heads, weights, overwrite=True)
+        assert distances_fit(graph, np.dtype(dtype)) == proven
+        unreachable = [np.iinfo(dtype).max] * 2
+        for sources in None, [0]:
+            found = all_pairs_shortest_paths(
+                users, graph, tmp_path / "d", dtype=dtype, sources=sources, verify=True, overwrite=True
+            )
+            assert found[0].tolist() == [0, pair[0], sum(pair), *unreachable]
+
+
+@pytest.mark.parametrize("users", ["client", pytest.param("gpu_client", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(("dtype", "limit"), [("int16", 2**13), ("int32", 2**29)])
+def test_integer_distances_are_refused_from_the_limit_to_infinity(request, tmp_path, users, dtype, limit):
+    users, last = request.getfixturevalue(users), limit - 1
+    for pair in (1, last), (last, 1), (limit // 2, limit // 2), (2, last), (last - 1, last), (last, last):
+        graph = write_graph(tmp_path / "g", np.array([0, 1, 2, 2]), np.array([1, 2]), np.array(pair), overwrite=True)
+        for sources in None, [0]:
+            with pytest.raises(WeightRangeError, match=f"exceeds {last:,}, .* --dtype"):
+                all_pairs_shortest_paths(users, graph, tmp_path / "d", dtype=dtype, sources=sources, overwrite=True)
 
 
 def test_fractions_are_refused_for_integer_distances(client, tmp_path):
