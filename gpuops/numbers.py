@@ -3,9 +3,9 @@
 Floats use ``+inf`` everywhere. Integers have no infinity, and the dtype's maximum cannot stand for it inside a
 min-plus product, where adding to it would wrap. Inside, unreachable is therefore INF = 2^30 - 1 for int32 and
 2^14 - 1 for int16: INF + INF still fits. INF plus a negative weight is a little less than INF, so every value from
-INF / 2 upwards counts as unreachable. That is sound while distances stay below INF / 2 (`distance_limit`), or with
-negative weights, where an unreachable entry is INF plus a piece of path on either side of a gap, within +-INF / 4.
-Stores and answers use the dtype's maximum instead, which no reader can mistake for a distance.
+the limit (INF + 1) / 2 on counts as unreachable, 2^29 and 2^13 (`distance_limit`). That is sound while distances stay
+below it, or with negative weights, where an unreachable entry is INF plus a piece of path on either side of a gap,
+within +-INF / 4. Stores and answers use the dtype's maximum instead, which no reader can mistake for a distance.
 """
 
 from __future__ import annotations
@@ -44,15 +44,18 @@ def outside_infinity(dtype: Any) -> Any:
 
 
 def distance_limit(dtype: Any) -> float:
-    """Non-negative distances must stay below this: the largest float, or half of the inside infinity."""
+    """Non-negative distances must stay below this: the largest float, or half of the inside infinity, rounded up.
+
+    Inside operations, integers from here on stand for "unreachable".
+    """
     dtype = check_dtype(dtype)
-    return float(np.finfo(dtype).max) if dtype.kind == "f" else float(infinity(dtype)) / 2
+    return float(np.finfo(dtype).max) if dtype.kind == "f" else (int(infinity(dtype)) + 1) // 2
 
 
 def to_outside(distances: Any) -> Any:
     """Replace the inside infinity by the outside one, in place; `distances` is NumPy or CuPy, any shape."""
     if distances.dtype.kind != "f":
-        distances[distances >= infinity(distances.dtype) // 2] = outside_infinity(distances.dtype)
+        distances[distances >= distance_limit(distances.dtype)] = outside_infinity(distances.dtype)
     return distances
 
 

@@ -3,7 +3,7 @@
 A shortest path leaves each vertex at most once, so the sum over the vertices of the largest |weight| of an arc that
 leaves them bounds every distance. It needs one pass over the arcs and is far below (n - 1) max |w| where a few arcs
 are long. Where it does not prove the fit and no weight is negative, the run itself can: walking along a shortest
-path, distances grow by less than half the limit at a time, so one that exceeds the limit shows on the way.
+path, distances grow by less than the limit at a time, so the first that reaches the limit is still below infinity.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.numbers import check_dtype, distance_limit
+from gpuops.numbers import check_dtype, distance_limit, infinity
 from pipelines.stores import Graph
 
 PIECE = 1 << 22  # arcs looked at together
@@ -62,12 +62,15 @@ def distances_fit(graph: Graph, dtype: np.dtype, limit: float | None = None) -> 
 
 
 def refuse_overflow(block: Any, dtype: np.dtype) -> None:
-    """Refuse distances (inside form, NumPy or CuPy) that came too near to infinity to tell them apart."""
-    inside = distance_limit(dtype)
-    largest = block[block < 2 * int(inside)]
-    if largest.size and int(largest.max()) >= inside:
+    """Refuse integers (inside form, NumPy or CuPy, not negative) that came too near to infinity to tell them apart.
+
+    Distances below the limit add up to less than infinity, so the first that is not below it can be told.
+    """
+    limit = distance_limit(dtype)
+    reached = block[block < infinity(dtype)]
+    if reached.size and int(reached.max()) >= limit:
         larger = "int32" if dtype == np.int16 else "float64"
-        raise WeightRangeError(f"a distance exceeds {int(inside):,}, more than {dtype} holds; use --dtype {larger}")
+        raise WeightRangeError(f"a distance exceeds {limit - 1:,}, the most that {dtype} holds; use --dtype {larger}")
 
 
 def arc_pieces(

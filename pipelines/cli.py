@@ -155,9 +155,9 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
     type=click.Choice(["auto", "floyd-warshall", "batched"]),
     default="auto",
     show_default=True,
-    help="batched searches from each source: for sparse graphs.",
+    help="batched searches from every source, for sparse graphs; auto takes what is quicker.",
 )
-@click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block of Floyd-Warshall.")
+@click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block; for Floyd-Warshall only.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")

@@ -151,7 +151,9 @@ def bench_pipeline(bench: Bench, files: list[str]) -> None:
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
             def run(graph: Graph = graph, out: Path = out) -> Any:
-                return all_pairs_shortest_paths(client, graph, out, overwrite=True, progress=False)
+                return all_pairs_shortest_paths(
+                    client, graph, out, method="floyd-warshall", overwrite=True, progress=False
+                )
 
             certificate = verify_distances(run(), graph, rows=16)
             grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10

@@ -41,21 +41,20 @@ def choose_method(
 
     Parameters
     ----------
+    method : "auto" or "batched"
     plan : of Floyd-Warshall
     rows : of the result
     run : the store that was begun, None if it is to be created
     block : width of a pivot block, if that was asked for
     """
-    if method not in ("auto", "batched"):
-        raise ValueError(f"no method {method!r}; there are floyd-warshall, batched and auto")
     obstacle = None
     if block is not None:
-        obstacle = "a block width is one of Floyd-Warshall"
+        obstacle = f"block is {block}, but searches have no blocks"
     elif plan.dtype not in PATH_DTYPES:
         obstacle = f"searches have no {plan.dtype} distances"
     if obstacle is not None:
         if method == "batched":
-            raise ValueError(f"{obstacle}; drop that option, or use --method floyd-warshall")
+            raise ValueError(f"{obstacle}; leave that option out, or use --method floyd-warshall")
         return f"Floyd-Warshall: {obstacle}", None
     chunk = _chunk(rows, len(facts)) if run is None else run.chunk
     try:

@@ -13,7 +13,7 @@ from distributed import Client, Future
 
 from gpuops import floyd_warshall, minplus_update
 from gpuops.minplus.adjacency import like, weight_rows
-from gpuops.numbers import infinity, to_outside
+from gpuops.numbers import distance_limit, to_outside
 from pipelines.apsp.layout import Layout, make_layout
 from pipelines.bounds import arc_pieces, refuse_overflow
 from pipelines.capacity import WorkerFacts
@@ -317,7 +317,7 @@ def _finish(job: Job, rows: Any, vertices: np.ndarray) -> None:
         refuse_overflow(rows, job.dtype)
     if job.potentials is not None:
         out, into = (like(rows, potential) for potential in job.potentials)
-        limit, step = infinity(job.dtype) / 2, 64  # rows at a time, as the sums are in int64 or float64
+        limit, step = distance_limit(job.dtype), 64  # rows at a time, as the sums are in int64 or float64
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
             shift = into - out[like(rows, vertices[start : start + step])][:, None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,8 @@ from pipelines.stores import Distances, Graph, StoreError, create_distances, ope
 from pipelines.stores.distances import Run, resume_distances
 from pipelines.verify import verify_distances
 
+METHODS = ("auto", "floyd-warshall", "batched")
+
 
 def all_pairs_shortest_paths(
     client: Client,
@@ -34,7 +37,7 @@ def all_pairs_shortest_paths(
     *,
     dtype: Any = None,
     sources: Sequence[int | str] | None = None,
-    method: Literal["floyd-warshall", "batched", "auto"] | None = None,
+    method: Literal["auto", "floyd-warshall", "batched"] = "auto",
     block: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -56,12 +59,12 @@ def all_pairs_shortest_paths(
     sources : sequence of int or str, optional
         Keep the rows of these vertices only, each named once: an int is an index, text a label or an index in the form
         "#17" (`pipelines.stores.vertex_names`). (Floyd-Warshall computes all rows.)
-    method : {"floyd-warshall", "batched", "auto"}, optional
+    method : {"auto", "floyd-warshall", "batched"}
         "batched" searches from every source, many at a time (`pipelines.apsp.batched`), which pays where the graph is
-        sparse; "auto" compares what either would take, and says so. By default Floyd-Warshall, or what `out` was begun
-        with.
+        sparse; "auto" compares what either would take, and says so. A run that is resumed keeps the method `out` was
+        begun with. The last bits of float distances depend on the method.
     block : int, optional
-        Width of a pivot block. It decides how float sums are bracketed.
+        Width of a pivot block of Floyd-Warshall, 1 or more. It decides how float sums are bracketed.
     resume : bool
         Go on from the last commit of an unfinished `out`; begin if there is none; return a finished one as it is.
     overwrite : bool
@@ -88,11 +91,16 @@ def all_pairs_shortest_paths(
         The distances do not fit `dtype`.
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
+    ValueError
+        An option has no such value, or does not go with another.
 
     Notes
     -----
-    O(n^3) work, n / block stages of one task a worker; 1.5 x the matrix in memory over all workers.
+    Floyd-Warshall: O(n^3) work, n / block stages of one task a worker; 1.5 x the matrix in memory over all workers.
     """
+    if method not in METHODS:
+        raise ValueError(f"method is {method!r}; pass 'auto', 'floyd-warshall' or 'batched'")
+    block = _check_block(block)
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
     chosen = None if sources is None else listed_vertices(graph, "source", sources)
     run = _unfinished(out, graph, dtype, chosen, block, method) if resume and os.path.lexists(out) else None
@@ -121,7 +129,7 @@ def all_pairs_shortest_paths(
     pivots = int(job.through.sum())
     plan = make_plan(layout, distances, pivots, rows_out, facts, relaxations_done(layout, job, run))
     reason = None
-    if method not in (None, "floyd-warshall"):
+    if method != "floyd-warshall":
         from pipelines.apsp.batched import choose_method, search_from_all
         from pipelines.sssp.searches import SearchJob
 
@@ -156,7 +164,7 @@ def all_pairs_shortest_paths(
 
 
 def _unfinished(
-    out: Any, graph: Graph, dtype: Any, sources: tuple[int, ...] | None, block: int | None, method: str | None
+    out: Any, graph: Graph, dtype: Any, sources: tuple[int, ...] | None, block: int | None, method: str
 ) -> Run:
     """The store to go on with, which must have been begun with the same options."""
     run = resume_distances(out, graph)
@@ -177,6 +185,14 @@ def _unfinished(
             told = [brief(graph, given, "all") if name == "sources" else given for given in (begun[name], value)]
             raise StoreError(f"{out} was begun with {name} {told[0]}, not {told[1]}; drop the option or start afresh")
     return run
+
+
+def _check_block(block: Any) -> int | None:
+    if block is None:
+        return None
+    if isinstance(block, bool) or not isinstance(block, Integral) or block < 1:
+        raise ValueError(f"block is {block!r}; give a whole number of vertices, 1 or more")
+    return int(block)
 
 
 def _potentials(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:

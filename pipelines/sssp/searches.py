@@ -73,15 +73,14 @@ class SearchJob:
                 raise NegativeCycleError(f"a loop of weight {weight:g} at vertex {vertex}", (vertex,), weight)
 
     def limit(self, distances: Any) -> float | None:
-        """The farthest distance a row keeps: the cutoff, or that of the farthest target that is reached."""
-        limit = self.cutoff
-        if self.targets is not None:
-            reached = distances[like(distances, np.array(self.targets))]
-            reached = reached[reached != outside_infinity(self.dtype)]
-            if reached.size:
-                farthest = float(reached.max())
-                limit = farthest if limit is None else min(limit, farthest)
-        return limit
+        """The farthest distance a row keeps: that of the farthest target within the cutoff, or the cutoff."""
+        if self.targets is None:
+            return self.cutoff
+        reached = distances[like(distances, np.array(self.targets))]
+        reached = reached[reached != outside_infinity(self.dtype)]
+        if self.cutoff is not None:
+            reached = reached[reached <= self.cutoff]
+        return float(reached.max()) if reached.size else self.cutoff
 
     def cut(self, distances: Any) -> None:
         """Mark as unreachable what lies beyond the limit of a row, in place."""

@@ -62,7 +62,8 @@ def single_source_shortest_paths(
         Vertices farther than this are marked as unreachable. Weights must not be negative.
     targets : sequence of int or str, optional
         Named as the sources are. Vertices farther than the farthest of these that is reached are marked as
-        unreachable: enough to know the paths to the targets, in a smaller store. Weights must not be negative.
+        unreachable: enough to know the paths to the targets, in a smaller store. With a cutoff too, a target beyond it
+        counts as not reached, and where none is reached the cutoff alone decides. Weights must not be negative.
     together : bool
         All sources count as one: a single row, of the paths from the nearest source. Following the predecessors tells
         which one that is.
@@ -128,7 +129,7 @@ def single_source_shortest_paths(
     client.register_plugin(ResidentState())
     facts = measure_workers(client, workers_of(client), None)
     rows = 1 if together else len(chosen)
-    lanes = graph.weight_min >= 0 and cutoff is None and not together
+    lanes = graph.weight_min >= 0 and _reach(cutoff, kind) is None and not together
     plan = make_search_plan(
         graph,
         kind,
@@ -143,7 +144,7 @@ def single_source_shortest_paths(
     refuse_disk_of(plan, out)
     if run is None:
         run = create_paths(out, graph, dtype=kind, chunk=plan.chunk, overwrite=overwrite, **options)
-    job = SearchJob(graph, kind, lanes, predecessors, cutoff, wanted, loops=negative_loops(graph))
+    job = SearchJob(graph, kind, lanes, predecessors, _reach(cutoff, kind), wanted, loops=negative_loops(graph))
     with Progress(rows, "rows", progress) as shown:
         shown.note(plan.describe(graph, rows, facts))
         try:
@@ -203,6 +204,12 @@ def _check_options(
         raise ValueError("the certificate follows predecessors; keep them, or do not verify")
 
 
+def _reach(cutoff: float | None, kind: np.dtype) -> float | None:
+    """The cutoff where a distance of the dtype can be beyond it, else None."""
+    largest = float(np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max)
+    return cutoff if cutoff is not None and cutoff < largest else None
+
+
 def _unfinished(out: Any, graph: Graph, asked: dict[str, Any]) -> PathsRun:
     """The store to go on with, which must have been begun with the same options."""
     run = resume_paths(out, graph)
@@ -220,7 +227,7 @@ def _checked(paths: Paths, graph: Graph, verify: bool) -> Paths:
     if verify:
         from pipelines.verify_paths import verify_paths
 
-        job = SearchJob(graph, paths.dtype, cutoff=paths.cutoff, targets=paths.targets)
+        job = SearchJob(graph, paths.dtype, cutoff=_reach(paths.cutoff, paths.dtype), targets=paths.targets)
         arcs, through = graph.rows(), job.through()
         rows = np.unique(np.linspace(0, paths.shape[0] - 1, VERIFIED_ROWS).astype(np.int64))
         for row in rows.tolist():

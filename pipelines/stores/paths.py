@@ -11,7 +11,8 @@ sources      int64 (S)         the vertices of the rows, each once
 
 With the attribute `together` all sources count as one: there is one row, of the paths from the nearest of them, and
 following the predecessors tells which one that is. With the attribute `cutoff` vertices farther than that are marked as
-unreachable; with `targets`, those farther than the farthest of these vertices that is reached.
+unreachable; with `targets`, those farther than the farthest of these vertices that is reached, within the cutoff if
+there is one.
 
 Rows are written by whole chunks. The attribute `done` names the rows that are whole and is written after them; what
 kills a run, it goes on with the others. Every chunk is stored, also one that equals the fill value: a missing chunk is

@@ -1,6 +1,8 @@
-"""The pipeline against SciPy and against a Dijkstra that honours closed vertices; workers killed on the way."""
+"""Floyd-Warshall against SciPy and against a Dijkstra that honours closed vertices; workers killed on the way."""
 
+import functools
 import heapq
+import json
 import os
 import signal
 import subprocess
@@ -10,17 +12,21 @@ import time
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 
 from clusters import start
 from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
-from pipelines import all_pairs_shortest_paths
-from pipelines.bounds import WeightRangeError
+from pipelines import all_pairs_shortest_paths as by_any_method
+from pipelines import cli
+from pipelines.bounds import WeightRangeError, distances_fit
 from pipelines.capacity import DoesNotFitError
 from pipelines.stores import StoreError, open_distances, write_graph
 from pipelines.stores.distances import progress
+
+all_pairs_shortest_paths = functools.partial(by_any_method, method="floyd-warshall")
 
 
 def random_arcs(n, m, *, low=0, high=50, seed=0, undirected=False):
@@ -229,6 +235,36 @@ def test_integer_distances_are_checked_in_the_run_where_no_bound_proves_them(cli
         open_distances(tmp_path / "e.zarr")
 
 
+@pytest.mark.parametrize("users", ["client", pytest.param("gpu_client", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(("dtype", "limit"), [("int16", 2**13), ("int32", 2**29)])
+@pytest.mark.parametrize("proven", [True, False])
+def test_integer_distances_are_right_up_to_the_limit(request, tmp_path, users, dtype, limit, proven):
+    """0 -> 1 -> 2, and where the fit is not to be proven beforehand, a heavy arc elsewhere."""
+    users, heads = request.getfixturevalue(users), np.array([1, 2] + [4] * (not proven))
+    indptr = np.array([0, 1, 2, 2, len(heads), len(heads)])
+    for pair in (0, limit - 1), (limit - 1, 0), (limit // 2, limit // 2 - 1), (1, limit - 3):
+        weights = np.array([*pair, *[limit - 1] * (not proven)])
+        graph = write_graph(tmp_path / "g", indptr, heads, weights, overwrite=True)
+        assert distances_fit(graph, np.dtype(dtype)) == proven
+        unreachable = [np.iinfo(dtype).max] * 2
+        for sources in None, [0]:
+            found = all_pairs_shortest_paths(
+                users, graph, tmp_path / "d", dtype=dtype, sources=sources, verify=True, overwrite=True
+            )
+            assert found[0].tolist() == [0, pair[0], sum(pair), *unreachable]
+
+
+@pytest.mark.parametrize("users", ["client", pytest.param("gpu_client", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(("dtype", "limit"), [("int16", 2**13), ("int32", 2**29)])
+def test_integer_distances_are_refused_from_the_limit_to_infinity(request, tmp_path, users, dtype, limit):
+    users, last = request.getfixturevalue(users), limit - 1
+    for pair in (1, last), (last, 1), (limit // 2, limit // 2), (2, last), (last - 1, last), (last, last):
+        graph = write_graph(tmp_path / "g", np.array([0, 1, 2, 2]), np.array([1, 2]), np.array(pair), overwrite=True)
+        for sources in None, [0]:
+            with pytest.raises(WeightRangeError, match=f"exceeds {last:,}, .* --dtype"):
+                all_pairs_shortest_paths(users, graph, tmp_path / "d", dtype=dtype, sources=sources, overwrite=True)
+
+
 def test_fractions_are_refused_for_integer_distances(client, tmp_path):
     graph = store(tmp_path / "g", 3, np.array([0, 1]), np.array([1, 2]), np.array([1.0, 2.5]), "float64")
     with pytest.raises(WeightRangeError, match=r"1 -> 2 weighs 2\.5"):
@@ -283,6 +319,39 @@ def test_a_resumed_run_must_ask_for_the_same(client, tmp_path):
         all_pairs_shortest_paths(client, graph, tmp_path / "d", resume=True, dtype="int16")
     with pytest.raises(StoreError, match="another graph"):
         all_pairs_shortest_paths(client, other, tmp_path / "d", resume=True)
+
+
+def test_python_and_the_command_line_choose_the_same_method(client, tmp_path):
+    graph = store(tmp_path / "g", 3000, *random_arcs(3000, 3000), "int32")
+    by_any_method(client, graph, tmp_path / "python", sources=[7])  # three thousand searches are not needed for a row
+    command = ["apsp", graph.path, str(tmp_path / "command"), "--device", "cpu", "--source", "7"]
+    assert CliRunner().invoke(cli.tilepath, command, catch_exceptions=False).exit_code == 0
+    plans = [
+        json.loads((tmp_path / out / "zarr.json").read_text())["attributes"]["plan"] for out in ("python", "command")
+    ]
+    assert plans == [{"method": "batched", "block": None}] * 2
+
+
+def test_a_method_that_does_not_exist_is_refused(client, tmp_path):
+    graph = store(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
+    for method in ("dijkstra", None):
+        with pytest.raises(ValueError, match=f"method is {method!r}; pass 'auto', 'floyd-warshall' or 'batched'"):
+            by_any_method(client, graph, tmp_path / "d", method=method)
+    assert not (tmp_path / "d").exists()
+
+
+def test_block_is_checked(client, tmp_path):
+    graph = store(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
+    for block in (0, -1, 2.5, 64.0, "64", True):
+        with pytest.raises(ValueError, match=f"block is {block!r}; give a whole number of vertices, 1 or more"):
+            by_any_method(client, graph, tmp_path / "d", block=block)
+    with pytest.raises(ValueError, match="block is 16, but searches have no blocks"):
+        by_any_method(client, graph, tmp_path / "d", block=16, method="batched")
+    assert not (tmp_path / "d").exists()
+    want = all_pairs_shortest_paths(client, graph, tmp_path / "whole")[:]
+    got = by_any_method(client, graph, tmp_path / "d", block=np.int64(16))
+    np.testing.assert_array_equal(got[:], want)
+    assert json.loads((tmp_path / "d" / "zarr.json").read_text())["attributes"]["plan"]["block"] == 16
 
 
 def float_graph(tmp_path, n=1200):
@@ -359,10 +428,11 @@ def status(name):
 
 if __name__ == "__main__":
     with start(device="cpu") as client:
-        all_pairs_shortest_paths(client, sys.argv[1], sys.argv[3])  # compiles, and starts what stays
+        method = {"method": "floyd-warshall"}
+        all_pairs_shortest_paths(client, sys.argv[1], sys.argv[3], **method)  # compiles, and starts what stays
         open("/proc/self/clear_refs", "w").write("5")  # the high-water mark begins anew
         idle = status("VmRSS")
-        all_pairs_shortest_paths(client, sys.argv[2], sys.argv[4])
+        all_pairs_shortest_paths(client, sys.argv[2], sys.argv[4], **method)
         print(status("VmHWM") - idle)
 """
 

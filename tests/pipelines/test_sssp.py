@@ -232,6 +232,77 @@ def test_cutoff_and_targets_keep_what_is_near(request, tmp_path, way):
     assert (both.cutoff, both.targets) == (want[near], (far,))
 
 
+def nearest(want, cutoff, targets):
+    """What is kept of distances: within the cutoff, and no farther than the farthest target within the cutoff."""
+    kept = np.where(want > cutoff, np.inf, want)
+    reached = kept[targets][np.isfinite(kept[targets])]
+    return np.where(kept > reached.max(initial=-1), np.inf, kept) if reached.size else kept
+
+
+@pytest.mark.parametrize("seed", [4, 5, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 60))])
+@pytest.mark.parametrize("way", ["one by sources", "two by vertices"])
+def test_cutoff_and_targets_mean_the_same_by_sources_and_by_vertices(request, tmp_path, way, seed):
+    users, options = WAYS[way]
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 30))
+    tails, heads, weights = random_arcs(n, int(rng.integers(n, 4 * n)), high=9, seed=seed)
+    through = rng.random(n) < 0.8
+    dtype = rng.choice(["int32", "float32", "float64"])
+    graph = store(tmp_path / "g", n, tails, heads, weights, dtype, through=through)
+    sources = rng.choice(n, min(n, 3), replace=False)
+    want = np.array([dijkstra(n, tails, heads, weights, through, s) for s in sources])
+    together = bool(rng.random() < 0.3)
+    want = want.min(axis=0, keepdims=True) if together else want
+    for trial in range(5):
+        targets = rng.choice(n, int(rng.integers(1, min(n, 4) + 1)), replace=False)
+        cutoff = rng.choice(want[np.isfinite(want)]) + rng.choice([0, 0.5])
+        kept = np.array([nearest(row, cutoff, targets) for row in want])
+        found = single_source_shortest_paths(
+            request.getfixturevalue(users), graph, tmp_path / f"{trial}", sources,
+            cutoff=cutoff, targets=targets, together=together, verify=True, **options,
+        )  # fmt: skip
+        held = found.distances().astype(float)
+        held[held == outside_infinity(found.dtype)] = np.inf
+        np.testing.assert_array_equal(held, kept)
+
+
+@pytest.mark.parametrize("way", ["one by sources", "two by vertices"])
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_a_cutoff_beyond_all_numbers_cuts_nothing(request, tmp_path, way, dtype):
+    users, options = WAYS[way]
+    graph = store(tmp_path / "g", 40, *random_arcs(40, 130), dtype)
+
+    def search(name, **more):
+        more |= options
+        users_of = request.getfixturevalue(users)
+        return single_source_shortest_paths(users_of, graph, tmp_path / name, [3], dtype=dtype, verify=True, **more)
+
+    want = search("without").distances()
+    for cutoff in (3.5e38, np.inf):
+        found = search(f"{cutoff}", cutoff=cutoff)
+        np.testing.assert_array_equal(found.distances(), want)
+        assert found.cutoff == cutoff
+
+
+def test_a_target_beyond_the_cutoff_sets_no_limit(client, two, tmp_path):
+    """0 -> 1 -> 2 -> 3 in steps of 1: with a cutoff of 2 the target 3 is not reached, and 1 is the farthest that is."""
+    graph = store(tmp_path / "g", 4, np.arange(3), np.arange(1, 4), np.ones(3), "int32")
+    none = outside_infinity("int32")
+    for users, spread in ((client, "sources"), (two, "vertices")):
+        for targets, kept in (([1, 3], [0, 1, none, none]), ([3], [0, 1, 2, none])):
+            found = single_source_shortest_paths(
+                users,
+                graph,
+                tmp_path / f"{spread} {targets}",
+                [0],
+                cutoff=2,
+                targets=targets,
+                spread=spread,
+                verify=True,
+            )
+            assert found.distances(0).tolist() == kept
+
+
 def test_a_target_out_of_reach_limits_nothing(client, tmp_path):
     arcs = np.array([0, 1]), np.array([1, 2]), np.array([1, 1])
     graph = store(tmp_path / "g", 5, *arcs, "int32")
@@ -599,12 +670,10 @@ def test_the_method_is_chosen_by_cost(tmp_path):
     assert "hold all arcs to search, which does not fit" in choose(dense, free=10**6)
     with pytest.raises(DoesNotFitError):
         choose(dense, "batched", free=10**6)
-    for options, fault in (({"block": 64}, "a block width"), ({"dtype": "int16"}, "no int16 distances")):
+    for options, fault in (({"block": 64}, "no blocks"), ({"dtype": "int16"}, "no int16 distances")):
         with pytest.raises(ValueError, match=fault):
             choose(sparse, "batched", **options)
         assert fault in choose(sparse, **options)
-    with pytest.raises(ValueError, match="no method 'dijkstra'"):
-        choose(sparse, "dijkstra")
 
 
 SQUARE = "p sp 4 5\na 1 2 5\na 2 3 5\na 3 4 5\na 4 1 5\na 1 3 7\n"

@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import csgraph_from_dense
 from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 
 from gpuops import NegativeCycleError, floyd_warshall
-from gpuops.numbers import DISTANCE_DTYPES, infinity
+from gpuops.numbers import DISTANCE_DTYPES, distance_limit, infinity
 
 dtypes = pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
 
@@ -31,11 +31,11 @@ def as_dtype(xp, lengths, dtype):
 
 
 def as_lengths(distances):
-    """Back to float64 and +inf; integers from INF / 2 on are unreachable."""
+    """Back to float64 and +inf; integers from the limit on are unreachable."""
     distances = distances if isinstance(distances, np.ndarray) else distances.get()
     if distances.dtype.kind == "f":
         return distances.astype(float)
-    return np.where(distances >= infinity(distances.dtype) // 2, np.inf, distances)
+    return np.where(distances >= distance_limit(distances.dtype), np.inf, distances)
 
 
 def reference(lengths):

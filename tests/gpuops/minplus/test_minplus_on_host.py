@@ -10,7 +10,7 @@ import pytest
 
 from gpuops import NegativeCycleError, _cuda, floyd_warshall, minplus_update
 from gpuops._cuda import Program
-from gpuops.numbers import DISTANCE_DTYPES, infinity
+from gpuops.numbers import DISTANCE_DTYPES, distance_limit, infinity
 
 # Searches are tested in test_sssp_on_host.py, reductions and Dijkstra's algorithm in test_reduction_on_host.py.
 ELSEWHERE = {"sssp/search.cu", "sssp/batched.cu", "sssp/tree.cu", "reduction/reduction.cu", "dijkstra/dijkstra.cu"} | {
@@ -141,7 +141,7 @@ def check_floyd_warshall(cupy, n, dtype, negative=False):
     result, expected = floyd_warshall(cupy.asarray(d)), floyd_warshall_in_numpy(d)
     if negative:  # how far below infinity an unreachable entry ends depends on the order of relaxations
         for x in result, expected:
-            x[x >= infinity(dtype) / 2] = infinity(dtype)
+            x[x >= distance_limit(dtype)] = infinity(dtype)
     assert_same_bits(result, expected)
 
 
