@@ -124,5 +124,7 @@ def _reading(source: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise FormatError(f"{source}: cannot be read (no such file); is the name right?") from error
+    except MemoryError as error:
+        raise FormatError(f"{source}: the memory does not suffice ({error}); take a machine with more") from error
     except (OSError, EOFError, pa.ArrowInvalid, pa.ArrowNotImplementedError, zipfile.BadZipFile, zlib.error) as error:
         raise FormatError(f"{source}: cannot be read ({error}); get it anew, or name its format (--format)") from error
