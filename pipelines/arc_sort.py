@@ -16,6 +16,7 @@ needed anyway.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -43,7 +44,10 @@ DIGIT_BITS = 11  # of the radix sort: 2,048 places to write to are few enough fo
 
 
 class FormatError(ValueError):
-    """A source cannot be read as a graph; the message names it, the line or row at fault and the cure."""
+    """A source cannot be read; the message names it, the line or row at fault and the cure, in one line."""
+
+    def __init__(self, message: str):
+        super().__init__(re.sub(r"\s*\n\s*", " ", message.strip()))  # what libraries say may have several
 
 
 @dataclass

@@ -60,7 +60,7 @@ def choose_columns(
     FormatError
         A column is missing, or it is in doubt which one to take.
     """
-    known = f"columns are {', '.join(names)}" if names else f"columns are 0 to {width - 1}, without a header"
+    known = f"columns are {listed(names)}" if names else f"columns are 0 to {width - 1}, without a header"
     choice = "say which are tail, head and weight (--columns TAIL,HEAD,WEIGHT)"
     if columns is None:
         pairs = well_known_pairs(names, vague=False) or well_known_pairs(names)
@@ -85,6 +85,12 @@ def choose_columns(
     if len(set(positions)) != len(positions):
         raise FormatError(f"{source}: columns {positions} are not distinct; give each once (--columns)")
     return Columns(positions[0], positions[1], positions[2] if len(positions) == 3 else None)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names of columns for messages, the first of them where they are many or long."""
+    shown = [name if len(name) <= 40 else f"{name[:37]}..." for name in names[:12]]
+    return ", ".join(shown) + ", ..." * (len(names) > 12)
 
 
 def well_known_pairs(names: Sequence[str], vague: bool = True) -> list[tuple[int, int]]:
@@ -132,13 +138,13 @@ def _refuse_misplaced(source: str, names: Sequence[str], columns: range, known: 
         beside = place is None and said == [2]  # one more column of weights, where one was asked for
         key = place is not None and len(columns) == 3 and (normal or place < 2) and _NO_WEIGHTS.fullmatch(normal)
         if key or (said and place not in said and not beside):
-            raise FormatError(f"{source}: what column {position}, called {name!r}, holds is in doubt; {known}")
+            raise FormatError(f"{source}: what column {position}, called {name[:40]!r}, holds is in doubt; {known}")
 
 
 def _position(source: str, column: str | int, width: int, names: Sequence[str], known: str) -> int:
     if isinstance(column, str) and column in names:
         if list(names).count(column) > 1:
-            raise FormatError(f"{source}: several columns are called {column!r}; give the number of one, from 0")
+            raise FormatError(f"{source}: several columns are called {column[:40]!r}; give the number of one, from 0")
         return list(names).index(column)
     position = count(column) if isinstance(column, str) else column
     if position is None or not 0 <= position < width:

@@ -20,7 +20,7 @@ from pipelines.formats.columns import Columns, choose_columns
 from pipelines.formats.decimals import count, is_whole
 from pipelines.formats.header import is_header
 from pipelines.formats.text import LABEL, NUMBER, SKIP, VERTEX, Layout, read_table
-from pipelines.formats.text_file import TextFile
+from pipelines.formats.text_file import BLANKS, TextFile
 from pipelines.formats.vertices import Names, check_numbering, edge_stream
 
 SAMPLE_LINES = 1000  # that are looked at to tell a header from an edge
@@ -127,7 +127,7 @@ def _first_rows(text: TextFile, delimiter: str, comment: str) -> list[list[str]]
 
     The next line of `text` is then the first of them.
     """
-    blanks = " \t\r".replace(delimiter, "")
+    blanks = BLANKS.replace(delimiter, "")
 
     def skipped(line: str) -> bool:
         line = line.lstrip(blanks)

@@ -53,7 +53,7 @@ def read_parquet(
         for position in chosen:
             if position is not None and schema.names.count(schema.names[position]) > 1:
                 raise FormatError(
-                    f"{name}: several columns are called {schema.names[position]!r}; give each a name of its own"
+                    f"{name}: several columns are called {schema.names[position][:40]!r}; give each a name of its own"
                 )
         ends = [schema.field(end).type for end in chosen[:2]]
         if labels is None:

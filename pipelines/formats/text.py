@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pipelines.arc_sort import FormatError
 from pipelines.formats.decimals import rounded
-from pipelines.formats.text_file import TextFile
+from pipelines.formats.text_file import BLANKS, TextFile
 
 SKIP, VERTEX, NUMBER, LABEL = range(4)  # kinds of fields
 _DECIMAL = 4  # a NUMBER once a value has been met that is no plain integer
@@ -60,7 +60,7 @@ class Layout:
         """The class of each byte, uint8 (256)."""
         table = np.full(256, ORDINARY, dtype=np.uint8)
         for characters, kind in (
-            (" \t\r" + self.blanks, BLANK),
+            (BLANKS + self.blanks, BLANK),
             ('"' if self.delimiter else "", QUOTE),
             (self.comments, COMMENT),
             (self.delimiter, DELIMITER),

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from pipelines.arc_sort import FormatError
 
 BLOCK_BYTES = 8 << 20
+BLANKS = " \t\r"  # between fields, and around them
 
 # Carriage returns that end no line of ours, as line breaks of their own or within a line, and zero bytes.
 _ODD = re.compile(rb"\r(?![\r\n]|\Z)|\0")

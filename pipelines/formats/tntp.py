@@ -22,11 +22,11 @@ from contextlib import contextmanager
 import numpy as np
 
 from pipelines.arc_sort import ArcStream, Piece
-from pipelines.formats.columns import choose_columns
+from pipelines.formats.columns import choose_columns, listed
 from pipelines.formats.decimals import count
 from pipelines.formats.dimacs import check_count
 from pipelines.formats.text import NUMBER, SKIP, VERTEX, Layout, read_table
-from pipelines.formats.text_file import TextFile
+from pipelines.formats.text_file import BLANKS, TextFile
 
 COLUMNS = "init_node term_node capacity length free_flow_time b power speed toll link_type".split()
 
@@ -43,7 +43,7 @@ def read_tntp(source: str | os.PathLike[str], weight: str = "free_flow_time") ->
         names = _column_names(text, remarks)
         if names.count(weight) != 1:
             several = "several columns" if weight in names else "no column"
-            raise text.error(f"{several} {weight!r}; choose the weight (--weight) among {', '.join(names[2:])}")
+            raise text.error(f"{several} {weight!r}; choose the weight (--weight) among {listed(names[2:])}")
         chosen = choose_columns(text.path, len(names), names, None, weight)
         kinds = [SKIP] * len(names)
         kinds[chosen.tail] = kinds[chosen.head] = VERTEX
@@ -66,7 +66,7 @@ def _metadata(text: TextFile) -> tuple[dict[str, tuple[str, int]], list[str]]:
     while (line := text.line()) is not None:
         match = re.match(r"\s*<([^>]*)>([^;~]*)", line)
         if match is None:
-            if line.strip() and not line.lstrip().startswith("~"):
+            if line.strip(BLANKS)[:1] not in ("", "~"):
                 raise text.error(f"{line.strip()[:80]!r} stands before `<END OF METADATA>`; add that line")
             remarks.append(line)
             continue
@@ -89,7 +89,7 @@ def _fact(text: TextFile, facts: dict[str, tuple[str, int]], key: str) -> tuple[
 
 def _column_names(text: TextFile, remarks: list[str]) -> list[str]:
     """Names of the columns: the last `~` line before the first link that has as many as it, or else the format's."""
-    while (lines := text.peek(1)) and (not lines[0].strip() or lines[0].lstrip().startswith("~")):
+    while (lines := text.peek(1)) and lines[0].strip(BLANKS)[:1] in ("", "~"):
         remarks.append(lines[0])
         text.line()
     width = len(lines[0].replace(";", " ").split()) if lines else len(COLUMNS)
