@@ -8,13 +8,15 @@
    Append it to the store.
 
 Every arc is written and read twice at most, however large the source. What is held in memory is the budget, a few
-numbers per vertex, and labels. The files are unlinked as soon as they are made, so nothing is left behind even by
-a process that is killed. They lie beside the store, where the space is needed anyway.
+numbers per vertex, and labels; vertices that cannot fit are refused before any work. The files are unlinked as soon as
+they are made, so nothing is left behind even by a process that is killed. They lie beside the store, where the space is
+needed anyway.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +27,8 @@ from typing import Any, BinaryIO, no_type_check
 import numba
 import numpy as np
 
+from pipelines.memory import available_memory
+from pipelines.progress import size
 from pipelines.stores import Graph, new_graph, open_graph
 from pipelines.stores.schema import disk_errors, refuse_existing
 
@@ -32,11 +36,18 @@ Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 ARC_BYTES = 100  # of memory per arc while a range is sorted: three columns three times, and what the writer holds
 VERTEX_BYTES = 32  # of memory per vertex: the degrees here and in the writer, and the offsets of both
+LABEL_BYTES = 128  # of memory per label: its text, and its places in a list and in an array
+VERTEX_SHARE = 0.75  # of the free memory; the rest is for sorting
+# A graph whose size nobody stated is in doubt when it has so many vertices, and so many for each arc.
+DOUBTFUL_VERTICES, DOUBTFUL_PER_ARC = 1 << 20, 16
 DIGIT_BITS = 11  # of the radix sort: 2,048 places to write to are few enough for the caches
 
 
 class FormatError(ValueError):
-    """A source cannot be read as a graph; the message names it, the line or row at fault and the cure."""
+    """A source cannot be read; the message names it, the line or row at fault and the cure, in one line."""
+
+    def __init__(self, message: str):
+        super().__init__(re.sub(r"\s*\n\s*", " ", message.strip()))  # what libraries say may have several
 
 
 @dataclass
@@ -50,9 +61,11 @@ class ArcStream:
     directed : False: each edge comes once and is stored in both directions
     weight_dtype : dtype of the stored weights; None: int32 or int64 if every piece has integers, else float64
     labels : names of the vertices in order, or None; n of them are read after the last piece
-    through : bool (n) or None
+    label_bytes : memory that a label takes while the store is made
+    through : bool (n), or what makes it of n, or None
     coordinates : float64 (n, 2), or what makes them of n and the labels, or None
     weight_unit, source : text for `tilepath info`
+    remarks : lines for people about what was read; more may come with the pieces
     """
 
     pieces: Iterable[Piece]
@@ -60,15 +73,17 @@ class ArcStream:
     directed: bool = True
     weight_dtype: Any = None
     labels: Iterable[str] | None = field(default=None, repr=False)
-    through: np.ndarray | None = None
+    label_bytes: int = LABEL_BYTES
+    through: np.ndarray | Callable[[int], np.ndarray] | None = None
     coordinates: np.ndarray | Callable[[int, list[str] | None], np.ndarray] | None = None
     weight_unit: str = ""
     source: str = ""
+    remarks: list[str] = field(default_factory=list)
 
 
 def default_memory() -> int:
-    """Bytes for sorting: a quarter of the machine's memory, at most 1 GiB."""
-    return min(1 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
+    """Bytes for sorting: a quarter of the memory that is free, at most 1 GiB."""
+    return min(1 << 30, available_memory() // 4)
 
 
 def write_sorted(
@@ -93,18 +108,20 @@ def write_sorted(
     Raises
     ------
     FormatError
-        There is no vertex, or more than the machine can hold.
+        There is no vertex, or more than fit in the memory that is free, or far more than arcs although nobody stated
+        their number; a weight is not exact in the dtype of all.
     StoreError
         `path` exists, or the disk is full.
     """
     refuse_existing(path, overwrite)
-    limit = max(1, (default_memory() if memory is None else memory) // ARC_BYTES)
-    with disk_errors(path), _Spool(Path(path).parent, limit) as spool:
+    limit = max(1, min(default_memory() if memory is None else memory, 1 << 50) // ARC_BYTES)
+    with disk_errors(path), _Spool(Path(path).parent, limit, arcs) as spool:
         for piece in arcs.pieces:
             spool.add(*(piece if arcs.directed else _both_ways(*piece)))
-        n = spool.close(arcs)
+        n = spool.close()
         labels = None if arcs.labels is None else list(islice(arcs.labels, n))
         coordinates = arcs.coordinates(n, labels) if callable(arcs.coordinates) else arcs.coordinates
+        through = arcs.through(n) if callable(arcs.through) else arcs.through
         m = spool.m if not simplify else sum(tails.size for tails, _, _ in spool.sorted_ranges(simplify))
         facts: dict[str, Any] = {
             "directed": arcs.directed,
@@ -119,7 +136,7 @@ def write_sorted(
             writer.annotate(
                 labels=None if labels is None else np.array(labels, dtype=object),
                 coordinates=coordinates,
-                through=arcs.through,
+                through=through,
             )
     return open_graph(path)
 
@@ -127,18 +144,21 @@ def write_sorted(
 class _Spool:
     """Arcs set aside in the order of the source, then given back range by range in the order of the store."""
 
-    def __init__(self, folder: Path, limit: int):
+    def __init__(self, folder: Path, limit: int, arcs: ArcStream):
         self.m = 0
         self.weight_dtype: np.dtype = np.dtype("int32")
-        self._folder, self._limit = folder, limit
+        self._folder, self._limit, self._arcs = folder, limit, arcs
+        self._free = available_memory()
         self._degrees = np.zeros(0, dtype=np.int64)
         self._n = 0
+        self._grow(arcs.n or 0)
         self._held: list[Piece] = []
         self._held_arcs = 0
         self._file: BinaryIO | None = None
         self._spooled: list[tuple[int, np.dtype]] = []  # arcs and weight dtype of each piece in the file
         self._dealt: BinaryIO | None = None
         self._integers, self._low, self._high = True, 0, 0
+        self._rounded: int | None = None  # the first integer that float64 does not hold exactly
 
     def __enter__(self) -> _Spool:
         return self
@@ -160,6 +180,9 @@ class _Spool:
         _count(tails, self._degrees)
         if weights.dtype.kind in "iu":
             self._low, self._high = min(self._low, int(weights.min())), max(self._high, int(weights.max()))
+            if self._rounded is None and max(-self._low, self._high) > 2**53:
+                large = weights[(weights > 2**53) | (weights < -(2**53))].tolist()
+                self._rounded = next((weight for weight in large if int(float(weight)) != weight), None)
         else:
             self._integers = False
         self._held.append((tails, heads, np.ascontiguousarray(weights)))
@@ -168,20 +191,30 @@ class _Spool:
         if self._held_arcs > self._limit:
             self._flush()
 
-    def close(self, arcs: ArcStream) -> int:
+    def close(self) -> int:
         """No more pieces come: settle n (returned) and the dtype of the weights, cut ranges and deal the arcs out."""
+        arcs, source = self._arcs, self._arcs.source or "the source"
         n = self._n if arcs.n is None else arcs.n
         if n == 0:
-            raise FormatError(f"{arcs.source or 'the source'}: holds no vertex and no arc; is it the right file?")
+            raise FormatError(f"{source}: holds no vertex and no arc; is it the right file?")
         if n < self._n:
-            raise FormatError(f"{arcs.source}: an arc ends at vertex {self._n - 1}, but there are only {n} (from 0)")
-        self._grow(n)
+            raise FormatError(f"{source}: an arc ends at vertex {self._n - 1}, but there are only {n} (from 0)")
+        if arcs.n is None and n > DOUBTFUL_VERTICES and n > DOUBTFUL_PER_ARC * self.m:
+            raise FormatError(
+                f"{source}: the largest number makes {n:,} vertices, far more than there are arcs ({self.m:,}); if the "
+                f"numbers are names, pass labels=True (--labels), else vertices={n} (--vertices {n})"
+            )
         if arcs.weight_dtype is not None:
             self.weight_dtype = np.dtype(arcs.weight_dtype)
         elif not self._integers:
             self.weight_dtype = np.dtype("float64")
         elif self._low < -(2**31) or self._high >= 2**31:
             self.weight_dtype = np.dtype("int64")
+        if self.weight_dtype.kind == "f" and self._rounded is not None:
+            raise FormatError(
+                f"{source}: the weight {self._rounded} is not exact in {self.weight_dtype}, which the other weights "
+                "need; round it, or write all weights in integers"
+            )
         self._offsets = np.concatenate([[0], np.cumsum(self._degrees[:n])])
         self._degrees = self._degrees[:0]
         self._head_bits = (n - 1).bit_length()
@@ -278,13 +311,20 @@ class _Spool:
     def _grow(self, n: int) -> None:
         if n <= self._degrees.size:
             return
-        have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if n * VERTEX_BYTES > have:
+        arcs = self._arcs
+        vertex_bytes = VERTEX_BYTES + (0 if arcs.labels is None else arcs.label_bytes)
+        if n * vertex_bytes > VERTEX_SHARE * self._free:
+            counted = f"{n:,} vertices" if arcs.n is not None else f"vertex number {n - 1} makes {n} vertices, which"
+            cure = "take a machine with more memory"
+            if arcs.n is None:
+                cure += ", or if the numbers are names, pass labels=True (--labels)"
+            elif arcs.labels is not None:
+                cure += ", or leave out the labels (--no-labels)"
             raise FormatError(
-                f"vertex number {n - 1} makes {n} vertices, which need {n * VERTEX_BYTES / 2**30:.0f} GiB of memory "
-                f"(there are {have / 2**30:.0f}); if the numbers are names, pass labels=True (--labels)"
+                f"{arcs.source or 'the source'}: {counted} need {size(n * vertex_bytes)} of memory and "
+                f"{size(self._free)} are free; {cure}"
             )
-        grown = np.zeros(max(n, min(2 * self._degrees.size, have // VERTEX_BYTES)), dtype=np.int64)
+        grown = np.zeros(max(n, min(2 * self._degrees.size, int(self._free) // VERTEX_BYTES)), dtype=np.int64)
         grown[: self._degrees.size] = self._degrees
         self._degrees = grown
 

@@ -15,6 +15,7 @@ import numpy as np
 from distributed import Client
 
 from gpuops import minplus_update
+from pipelines.memory import available_memory
 from pipelines.progress import size
 from pipelines.stores import store_bytes
 
@@ -82,23 +83,6 @@ def worker_facts(address: str, host: str, gpu: bool, dtype: str | None) -> Worke
             xp.cuda.get_current_stream().synchronize()
         best = min(best, time.perf_counter() - begin)
     return WorkerFacts(address, host, device, gpu, int(free), edge**3 / best, threads)
-
-
-def available_memory() -> int:
-    """Bytes of memory this process may still take: what the system has left, or its control group."""
-    text = Path("/proc/meminfo").read_text()
-    free = int(text.split("MemAvailable:")[1].split()[0]) << 10
-    for limit, used in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-    ):
-        try:
-            bound = Path(limit).read_text().strip()
-            if bound != "max":
-                free = min(free, int(bound) - int(Path(used).read_text()))
-        except (OSError, ValueError):
-            continue
-    return max(free, 0)
 
 
 def memory_by_place(worker_bytes: Sequence[int], facts: list[WorkerFacts]) -> dict[str, tuple[int, int]]:

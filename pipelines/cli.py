@@ -65,6 +65,7 @@ def tilepath() -> None:
 @click.option("--comment", metavar="CHARACTERS", help="Lines that begin with one of these are skipped.")
 @click.option("--header/--no-header", default=None, help="Does an edge list begin with the names of its columns?")
 @click.option("--base", type=click.IntRange(min=0), help="Number of the first vertex in an edge list; 0 by default.")
+@click.option("--vertices", type=click.IntRange(min=1), help="How many vertices an edge list numbers, used or not.")
 @click.option("--labels/--no-labels", default=None, help="Are the vertices of an edge list names, not numbers?")
 @click.option("--undirected", is_flag=True, help="Every edge of the list goes both ways.")
 @click.option("--coordinates", type=click.Path(exists=True), help="DIMACS .co file beside a .gr file.")
@@ -76,7 +77,8 @@ def import_file(file: str, store: str, **options: Any) -> None:
     """Read a graph from FILE into the graph store STORE.
 
     DIMACS .gr, Matrix Market .mtx, TNTP .tntp, edge lists (.txt, .csv, .tsv, ...) and Parquet are read in pieces: the
-    file may be larger than memory.
+    file may be larger than memory. Columns of edge lists and Parquet are known by names such as source, target and
+    weight, else by position. What was taken for a header, and which columns were read, is printed.
     """
     from pipelines.formats import import_graph
     from pipelines.store_info import describe_graph
@@ -88,7 +90,7 @@ def import_file(file: str, store: str, **options: Any) -> None:
     if options["memory"] is not None:
         options["memory"] <<= 20
     given = {name: value for name, value in options.items() if value is not None}
-    click.echo(describe_graph(import_graph(file, store, **given)))
+    click.echo(describe_graph(import_graph(file, store, report=click.echo, **given)))
 
 
 @tilepath.command("generate")

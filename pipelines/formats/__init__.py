@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pipelines.arc_sort import FormatError, write_sorted
+from pipelines.arc_sort import ArcStream, FormatError, write_sorted
 from pipelines.formats.dimacs import read_coordinates, read_dimacs
 from pipelines.formats.edge_list import read_edge_list
 from pipelines.formats.in_memory import read_networkx, read_sparse
@@ -45,6 +46,7 @@ def import_graph(
     delimiter: str | None = None,
     comment: str | None = None,
     base: int | None = None,
+    vertices: int | None = None,
     labels: bool | None = None,
     header: bool | None = None,
     directed: bool | None = None,
@@ -53,6 +55,7 @@ def import_graph(
     simplify: bool = False,
     overwrite: bool = False,
     memory: int | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> Graph:
     """Make a graph store from a file or an object.
 
@@ -66,6 +69,7 @@ def import_graph(
     columns : tail, head and perhaps weight (edge list, Parquet)
     delimiter, comment, header : see `read_edge_list`
     base : number of the first vertex (edge list, Parquet); default 0. Formats that count from 1 know it.
+    vertices : number of vertices, where they are numbers (edge list, Parquet); default: as many as the largest makes
     labels : are vertices names (edge list, Parquet)? Default: where they are not integers. With any base but 0
         the numbers of the source become labels. False: store no labels.
     directed : False: each edge is stored in both directions (edge list, Parquet, SciPy)
@@ -73,7 +77,8 @@ def import_graph(
     coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file
     simplify : keep the lightest of parallel arcs only, and no loops
     overwrite : replace a store of ours that stands at `path`
-    memory : bytes to sort in; default a quarter of the machine's, at most 1 GiB
+    memory : bytes to sort in; default a quarter of what is free, at most 1 GiB
+    report : is told, in lines for people, whether a header was read, which columns were taken, and what looks odd
 
     Returns
     -------
@@ -95,6 +100,7 @@ def import_graph(
         "delimiter": delimiter,
         "comment": comment,
         "base": base,
+        "vertices": vertices,
         "labels": labels,
         "header": header,
         "directed": directed,
@@ -105,14 +111,42 @@ def import_graph(
         raise FormatError(f"{name}: the option `{option}` means nothing for {reader.__name__}; leave it out")
     if labels and "labels" not in known:
         raise FormatError(f"{name}: labels cannot be asked for in this format; leave the option out")
-    with reader(source, **{option: value for option, value in options.items() if option in known}) as arcs:
+    with (
+        _errors(name),
+        reader(source, **{option: value for option, value in options.items() if option in known}) as arcs,
+    ):
         arcs.source = name
         arcs.weight_unit = arcs.weight_unit if unit is None else unit
         if coordinates is not None:
             arcs.coordinates = partial(_positions, coordinates)
         if labels is False:
             arcs.labels = None
-        return write_sorted(path, arcs, simplify=simplify, overwrite=overwrite, memory=memory)
+        _tell(arcs, report)
+        graph = write_sorted(path, arcs, simplify=simplify, overwrite=overwrite, memory=memory)
+        _tell(arcs, report)
+        return graph
+
+
+def _tell(arcs: ArcStream, report: Callable[[str], None] | None) -> None:
+    while arcs.remarks:
+        remark = arcs.remarks.pop(0)
+        if report is not None:
+            report(remark)
+
+
+@contextmanager
+def _errors(source: str) -> Iterator[None]:
+    """Turn what is raised over names that cannot be written, and over too little memory, into a FormatError."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise FormatError(
+            f"{source}: the text {error.object[:80]!r} is not valid Unicode (a lone surrogate); give it another name"
+        ) from error
+    except MemoryError as error:
+        raise FormatError(
+            f"{source}: the memory does not suffice ({error}); sort in less (--memory), or take a machine with more"
+        ) from error
 
 
 def _reader(source: Any, format: str | None) -> tuple[Callable[..., Any], str]:

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from pipelines.arc_sort import ArcStream, FormatError, Piece
+from pipelines.formats.decimals import count
 from pipelines.formats.text import NUMBER, VERTEX, Layout, read_table
 from pipelines.formats.text_file import TextFile
 
@@ -50,23 +51,25 @@ def _problem(text: TextFile, words: list[str], numbers: int) -> list[int]:
         fields = line.split()
         if not fields or fields[0].startswith("c"):
             continue
-        found = fields[len(words) :]
-        if fields[: len(words)] != words or len(found) != numbers or not all(word.isdecimal() for word in found):
-            raise text.error(f"{line.strip()[:80]!r} is not the problem line `{form}`; add it before the first arc")
-        return [int(word) for word in found]
+        found = [number for word in fields[len(words) :] if (number := count(word)) is not None]
+        if fields[: len(words)] != words or not len(found) == len(fields) - len(words) == numbers:
+            raise text.error(
+                f"{line.strip()[:80]!r} is not the problem line `{form}`; correct it, or add it before the first arc"
+            )
+        return found
     raise FormatError(f"{text.path}: has no problem line `{form}`; is the file empty or of another format (--format)?")
 
 
 def _pieces(text: TextFile, layout: Layout, announced: int) -> Iterator[Piece]:
-    header, count = text.number, 0
+    header, arcs = text.number, 0
     for columns in read_table(text, layout):
-        count += len(columns[0])
+        arcs += len(columns[0])
         yield columns[0], columns[1], columns[2]
-    check_count(text, count, announced, header)
+    check_count(text, arcs, announced, header)
 
 
-def check_count(text: TextFile, count: int, announced: int, line: int) -> None:
+def check_count(text: TextFile, arcs: int, announced: int, line: int) -> None:
     """Raise FormatError unless as many arcs followed as the header announced on `line`."""
-    if count != announced:
-        cure = "the file is cut off, get it whole" if count < announced else "correct the header"
-        raise text.error(f"announces {announced} arcs, but {count} follow, up to line {text.number}; {cure}", line)
+    if arcs != announced:
+        cure = "the file is cut off, get it whole" if arcs < announced else "correct the header"
+        raise text.error(f"announces {announced} arcs, but {arcs} follow, up to line {text.number}; {cure}", line)

@@ -5,6 +5,7 @@ Neither library is imported: whoever passes such an object has it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,7 +28,7 @@ def read_sparse(source: Any, directed: bool = True) -> Iterator[ArcStream]:
     matrix = source.tocoo()
     dtype = weight_dtype(what, matrix.dtype)
     tails, heads = (ends.astype(np.int64, copy=False) for ends in (matrix.row, matrix.col))
-    check_rows(f"{what}, entry", 0, tails, heads, matrix.data, 0)
+    check_rows(f"{what}, entry", 0, (tails, heads), matrix.data)
     yield ArcStream(
         [(tails, heads, matrix.data.astype(dtype, copy=False))],
         n=source.shape[0],
@@ -61,14 +62,31 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
 
 
 def _weights(edges: list[Any], values: list[Any], name: str) -> np.ndarray:
+    """Integers, as small as they are, like those in text, or float64; none is rounded."""
+    exact = all(isinstance(value, int | np.integer | np.bool_) for value in values)
     for u, v, value in edges:
-        if not isinstance(value, int | float | np.number | np.bool_) or not np.isfinite(value):
-            raise FormatError(
-                f"the edge {u!r} - {v!r} has {name!r} = {value!r}; give every edge a finite number, "
-                "or name another attribute (weight=)"
-            )
-    weights = np.array(values)
-    if weights.dtype.kind in "biu":  # Python's integers have no dtype: as small as they are, like integers in text
-        fits = weights.size == 0 or -(2**31) <= weights.min() <= weights.max() < 2**31
-        return weights.astype(np.int32 if fits else np.int64)
-    return weights.astype(np.float64)
+        fault = _fault(value, exact)
+        if fault:
+            raise FormatError(f"the edge {u!r} - {v!r} has {name!r} = {value!r:.80}; {fault}")
+    if not exact:
+        return np.array(values, dtype=np.float64)
+    weights = np.array(values, dtype=np.int64)
+    fits = weights.size == 0 or -(2**31) <= weights.min() <= weights.max() < 2**31
+    return weights.astype(np.int32) if fits else weights
+
+
+def _fault(value: Any, exact: bool) -> str:
+    """What is wrong with a weight, and the cure, or nothing; `exact`: are all weights integers?"""
+    if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
+        return "give every edge a finite number, or name another attribute (weight=)"
+    if exact:
+        return "" if -(2**63) <= value < 2**63 else "integers have 64 bits at most, so round it to a float"
+    try:
+        as_float = float(value)
+    except OverflowError:
+        as_float = math.inf
+    if not math.isfinite(as_float):
+        return "give every edge a finite number, or name another attribute (weight=)"
+    if isinstance(value, int | np.integer) and int(as_float) != value:
+        return "beside decimals, weights are float64, which does not hold this integer exactly; round it"
+    return ""

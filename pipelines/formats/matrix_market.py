@@ -19,6 +19,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from pipelines.arc_sort import ArcStream, FormatError, Piece
+from pipelines.formats.decimals import count
 from pipelines.formats.dimacs import check_count
 from pipelines.formats.text import NUMBER, VERTEX, Layout, read_table
 from pipelines.formats.text_file import TextFile
@@ -68,9 +69,10 @@ def _size(text: TextFile) -> tuple[int, int]:
         words = line.split()
         if not words or words[0].startswith("%"):
             continue
-        if len(words) != 3 or not all(word.isdecimal() for word in words):
+        sizes = [size for word in words if (size := count(word)) is not None]
+        if not len(words) == len(sizes) == 3:
             raise text.error(f"{line.strip()[:80]!r} is not the size line `ROWS COLUMNS ENTRIES`; correct it")
-        rows, columns, entries = map(int, words)
+        rows, columns, entries = sizes
         if rows != columns:
             raise text.error(f"the matrix is {rows} x {columns}; that of a graph is square")
         return rows, entries
@@ -78,8 +80,8 @@ def _size(text: TextFile) -> tuple[int, int]:
 
 
 def _pieces(text: TextFile, layout: Layout, announced: int, values: bool) -> Iterator[Piece]:
-    header, count = text.number, 0
+    header, entries = text.number, 0
     for columns in read_table(text, layout):
-        count += len(columns[0])
+        entries += len(columns[0])
         yield columns[0], columns[1], columns[2] if values else np.ones(len(columns[0]), np.int32)
-    check_count(text, count, announced, header)
+    check_count(text, entries, announced, header)

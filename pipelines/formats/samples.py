@@ -8,6 +8,7 @@ But for those of FCS, and what `samples_arrays` says of .npz, a file may be larg
 from __future__ import annotations
 
 import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,12 @@ FORMATS: dict[str, tuple[Callable[..., Source], tuple[str, ...]]] = {
     "npz": (read_npz, (".npz",)),
     "fcs": (read_fcs, (".fcs",)),
 }
+
+# What libraries raise over a file that is damaged, beside errors of their own: also what its pieces lead to.
+_DAMAGE = (
+    *(OSError, EOFError, ValueError, LookupError, TypeError, ArithmeticError, SyntaxError, RuntimeError),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error, pa.ArrowException),
+)
 
 
 def import_samples(
@@ -146,5 +153,9 @@ def _reading(source: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise FormatError(f"{source}: cannot be read (no such file); is the name right?") from error
-    except (OSError, EOFError, pa.ArrowInvalid, pa.ArrowNotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+    except MemoryError as error:
+        raise FormatError(f"{source}: the memory does not suffice ({error}); take a machine with more") from error
+    except FormatError:
+        raise
+    except _DAMAGE as error:
         raise FormatError(f"{source}: cannot be read ({error}); get it anew, or name its format (--format)") from error

@@ -13,6 +13,7 @@ memory, some four times over. Files of several data sets are refused.
 from __future__ import annotations
 
 import struct
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,7 +22,16 @@ from pipelines.formats.samples_arrays import matrix_rows, slices
 from pipelines.formats.samples_columns import Rows, Wanted, distinct
 
 # What flowio raises over a file that is cut off or damaged, beside errors of its own.
-_DAMAGE = (ValueError, LookupError, EOFError, ArithmeticError, TypeError, NotImplementedError, struct.error)
+_DAMAGE = (
+    ValueError,
+    LookupError,
+    EOFError,
+    ArithmeticError,
+    TypeError,
+    NotImplementedError,
+    UserWarning,
+    struct.error,
+)
 
 
 @contextmanager
@@ -37,14 +47,29 @@ def read_fcs(source: str, wanted: Wanted) -> Iterator[tuple[list[str], Iterator[
             raise FormatError(f"{source}: does not begin with FCS; is it the file of a cytometer?")
         try:
             # An end of the data that is off by one is so common that flowio knows how to read on, with a warning.
-            data = flowio.FlowData(file, ignore_offset_error=True)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", message="unsupported byte order")  # it would read on in some other
+                data = flowio.FlowData(file, ignore_offset_error=True)
+            _check_channels(data.text, data.channel_count)
             names, events = _channels(data.pns_labels, data.pnn_labels), data.as_array()
         except (FlowIOException, *_DAMAGE) as error:
-            raise FormatError(
-                f"{source}: cannot be read as FCS ({error!r}); get it anew, or export it as CSV"
-            ) from error
+            raise FormatError(f"{source}: cannot be read as FCS ({error}); get it anew, or export it as CSV") from error
     del data
     yield matrix_rows(source, events, wanted, slices(events), distinct(source, names))
+
+
+def _check_channels(keywords: dict[str, str], channels: int) -> None:
+    """ValueError where a channel lacks its name, or the bits of a value are not what its type says: flowio reads on."""
+    kind = keywords["datatype"].strip().upper()
+    if kind not in ("I", "F", "D"):
+        raise ValueError(f"$DATATYPE is {kind[:40]!r}, not I, F or D")
+    for channel in range(1, channels + 1):
+        for key in ("n", "b"):
+            if f"p{channel}{key}" not in keywords:
+                raise ValueError(f"the keyword $P{channel}{key.upper()} is missing")
+        bits = keywords[f"p{channel}b"].strip()
+        if bits != {"F": "32", "D": "64"}.get(kind, bits):
+            raise ValueError(f"$P{channel}B, the bits of a value, is {bits[:40]!r} where $DATATYPE is {kind}")
 
 
 def _channels(labels: list[str], short_names: list[str]) -> list[str]:

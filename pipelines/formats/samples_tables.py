@@ -44,7 +44,7 @@ def read_csv(
         delimiter = "\t" if source.removesuffix(".gz").lower().endswith(".tsv") else ","
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
         raise FormatError(f"{source}: the delimiter is {delimiter!r}; give one ASCII character")
-    with TextFile(source) as file:
+    with TextFile(source, plain=False) as file:
         line, words = next(_records(file, iter(file.line, None), delimiter), (0, []))
     if not words:
         raise FormatError(f"{source}: is empty; a table has one row at least")
@@ -166,7 +166,7 @@ def _fault(
     """What pyarrow stumbled over after `seen` rows, and in which line."""
     numbers = [*chosen.values, *(() if chosen.weight is None else (chosen.weight,))]
     cut = f"is {delimiter!r} what divides the fields (--delimiter)?"
-    with TextFile(source) as file:
+    with TextFile(source, plain=False) as file:
         lines = (line for _, _, block in file.blocks() for line in block.decode(errors="replace").split("\n")[:-1])
         for _ in islice(lines, begin):
             pass

@@ -17,13 +17,16 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.arc_sort import FormatError
-from pipelines.formats.text_file import TextFile
+from pipelines.formats.decimals import rounded
+from pipelines.formats.text_file import BLANKS, TextFile
 
 SKIP, VERTEX, NUMBER, LABEL = range(4)  # kinds of fields
 _DECIMAL = 4  # a NUMBER once a value has been met that is no plain integer
 ORDINARY, QUOTE, COMMENT, BLANK, DELIMITER, NEWLINE = range(6)  # classes of bytes
 
-_NO_PREFIX, _WRONG_WIDTH, _NO_VERTEX, _OUTSIDE, _EMPTY, _OPEN_QUOTE, _NO_NUMBER, _NO_UTF8, _NOT_PLAIN = range(1, 10)
+_NO_PREFIX, _WRONG_WIDTH, _NO_VERTEX, _OUTSIDE, _EMPTY, _OPEN_QUOTE, _NO_NUMBER, _ROUNDED, _NO_UTF8, _NOT_PLAIN = range(
+    1, 11
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Layout:
         """The class of each byte, uint8 (256)."""
         table = np.full(256, ORDINARY, dtype=np.uint8)
         for characters, kind in (
-            (" \t\r" + self.blanks, BLANK),
+            (BLANKS + self.blanks, BLANK),
             ('"' if self.delimiter else "", QUOTE),
             (self.comments, COMMENT),
             (self.delimiter, DELIMITER),
@@ -114,9 +117,9 @@ def read_table(text: TextFile, layout: Layout) -> Iterator[dict[int, Any]]:
                 count, pa.py_buffer(ends[column, : count + 1]), pa.py_buffer(packed[column])
             )
             if kinds[field] == LABEL:
-                found[field], bad, kind = strings, _first_not_utf8(strings), _NO_UTF8
+                found[field], bad, kind = strings, first_not_utf8(strings), _NO_UTF8
             else:
-                (found[field], bad), kind = _numbers(strings), _NO_NUMBER
+                found[field], bad, kind = _numbers(strings)
             if bad is not None:
                 fault, line = kind, int(lines[bad])
         if fault:
@@ -125,19 +128,25 @@ def read_table(text: TextFile, layout: Layout) -> Iterator[dict[int, Any]]:
             yield found
 
 
-def _numbers(strings: pa.StringArray) -> tuple[np.ndarray, int | None]:
-    """Numbers written in text, and the position of the first that is none or not finite."""
+def _numbers(strings: pa.StringArray) -> tuple[np.ndarray, int | None, int]:
+    """Numbers written in text, the position of the first that is at fault, and its fault.
+
+    The scan has let through digits, signs, points and e alone, so nothing hexadecimal, infinite or NaN comes here.
+    """
     try:
         strings[:100].cast(pa.int64())  # a cast that fails takes long, and most columns of decimals begin with one
-        return strings.cast(pa.int64()).to_numpy(), None
+        return strings.cast(pa.int64()).to_numpy(), None, 0
     except pa.ArrowInvalid:
         pass
     try:
         values = strings.cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid:
-        return np.zeros(0), next(i for i in range(len(strings)) if not _is_number(strings[i : i + 1]))
-    bad = np.flatnonzero(~np.isfinite(values))
-    return values, int(bad[0]) if bad.size else None
+        return np.zeros(0), next(i for i in range(len(strings)) if not _is_number(strings[i : i + 1])), _NO_NUMBER
+    infinite = np.flatnonzero(~np.isfinite(values))
+    if infinite.size:
+        return values, int(infinite[0]), _NO_NUMBER
+    large = np.flatnonzero(np.abs(values) >= 2.0**53)
+    return values, next((i for i in large.tolist() if rounded(strings[i].as_py())), None), _ROUNDED
 
 
 def _is_number(one: pa.StringArray) -> bool:
@@ -147,7 +156,8 @@ def _is_number(one: pa.StringArray) -> bool:
         return False
 
 
-def _first_not_utf8(strings: pa.StringArray) -> int | None:
+def first_not_utf8(strings: pa.StringArray) -> int | None:
+    """The position of the first string that is not UTF-8."""
     try:
         strings.validate(full=True)
     except pa.ArrowInvalid:
@@ -172,11 +182,13 @@ def _error(text: TextFile, layout: Layout, fault: int, line: int, content: bytes
         _WRONG_WIDTH: f"{shown} has not {len(layout.kinds)} fields, expected `{layout.form}`; correct or complete it",
         _NO_VERTEX: f"{shown} does not name its vertices by whole numbers, expected `{layout.form}`; {layout.cure}",
         _OUTSIDE: f"{shown} names a vertex outside {layout.base}{last or ' and up'}; "
-        + ("correct the line or the header" if last else "correct the line or the base (--base)"),
+        + ("correct the line or the number of vertices" if last else "correct the line or the base (--base)"),
         _EMPTY: f"{shown} has an empty field, expected `{layout.form}`; complete or remove the line",
         _OPEN_QUOTE: f"{shown} has a quotation mark without its partner; names may not run over several lines",
         _NO_NUMBER: f"{shown} has a value that is not a finite float64 number, expected `{layout.form}`; "
         "correct it, or leave out an arc that does not exist",
+        _ROUNDED: f"{shown} has an integer that float64, the type of its column, does not hold exactly; round it, or "
+        "write the whole column in integers of 64 bits",
         _NO_UTF8: f"{shown} is not UTF-8; convert the file (iconv -t UTF-8)",
     }
     return text.error(what[fault], line)
@@ -264,6 +276,13 @@ def _scan(text, classes, blanks_separate, prefix, kinds, slots, low, high, integ
                     return row, _EMPTY, line, field
                 end = ends[slot, row]
                 while start < stop:
+                    if kind == _DECIMAL and not (
+                        48 <= text[start] <= 57
+                        or text[start] == 43
+                        or 45 <= text[start] <= 46
+                        or text[start] | 32 == 101
+                    ):  # digits, plus, minus, point, E
+                        return row, _NO_NUMBER, line, field
                     packed[slot, end] = text[start]
                     end += 1
                     start += 2 if quoted and classes[text[start]] == QUOTE else 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -11,13 +12,20 @@ from typing import Any, BinaryIO
 from pipelines.arc_sort import FormatError
 
 BLOCK_BYTES = 8 << 20
+BLANKS = " \t\r"  # between fields, and around them
+
+# Carriage returns that end no line of ours, as line breaks of their own or within a line, and zero bytes.
+_ODD = re.compile(rb"\r(?![\r\n]|\Z)|\0")
 
 
 class TextFile:
-    """A text file, gzip'd or not, read by lines for its header and then by blocks, counting lines."""
+    """A text file, gzip'd or not, read by lines for its header and then by blocks, counting lines.
 
-    def __init__(self, path: str | os.PathLike[str]):
-        self.path = os.fspath(path)
+    Lines end in LF or CR LF. Unless `plain` is false, a zero byte or any other CR is an error.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], plain: bool = True):
+        self.path, self._plain = os.fspath(path), plain
         self.number = 0  # of the line read last
         try:
             self._file: BinaryIO = open(self.path, "rb")
@@ -28,7 +36,11 @@ class TextFile:
         except OSError as error:
             raise FormatError(f"{path}: cannot be read ({error.strerror}); is the name right?") from error
         self._buffer, self._at, self._ended = b"", 0, False
-        self._more()
+        try:
+            self._more()
+        except BaseException:
+            self._file.close()
+            raise
         self._buffer = self._buffer.removeprefix(b"\xef\xbb\xbf")
 
     def __enter__(self) -> TextFile:
@@ -78,7 +90,7 @@ class TextFile:
 
     def _more(self) -> None:
         rest = self._buffer[self._at :]
-        if len(rest) > 64 * BLOCK_BYTES:
+        if len(rest) > 64 * BLOCK_BYTES and b"\n" not in rest:
             raise self.error(f"no line break in {len(rest)} bytes; is this a text file?", self.number + 1)
         try:
             read = self._file.read(BLOCK_BYTES)
@@ -87,3 +99,16 @@ class TextFile:
         except OSError as error:
             raise FormatError(f"{self.path}: cannot be read ({error.strerror})") from error
         self._buffer, self._at, self._ended = rest + read, 0, not read
+        start = max(0, len(rest) - 1)  # a CR at the end of what was there is known only now
+        returns, ends = (self._buffer.count(end, start) for end in (b"\r", b"\r\n"))
+        if self._plain and (returns != ends or b"\0" in read):
+            self._refuse_odd_bytes(start)
+
+    def _refuse_odd_bytes(self, start: int) -> None:
+        odd = _ODD.search(self._buffer, start)
+        if odd is None:
+            return
+        line = self.number + 1 + self._buffer.count(b"\n", 0, odd.start())
+        if odd[0] == b"\0":
+            raise self.error("holds a zero byte; is it a text file in UTF-8 (iconv -t UTF-8)?", line)
+        raise self.error("a carriage return without a line feed; convert the line breaks (tr '\\r' '\\n')", line)

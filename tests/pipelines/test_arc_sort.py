@@ -111,3 +111,33 @@ def test_no_vertex_and_foreign_vertices_are_refused(tmp_path):
     with pytest.raises(FormatError, match="vertex 5, but there are only 3"):
         write_sorted(tmp_path / "store", ArcStream(arcs, n=3))
     assert write_sorted(tmp_path / "store", ArcStream([], n=3)).n == 3
+
+
+def one_arc(head):
+    return [(np.array([head]), np.array([1]), np.array([5]))]
+
+
+def test_c5_memory_is_compared_with_what_is_free_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("pipelines.arc_sort.available_memory", lambda: 100 << 20)
+
+    def unread():
+        raise AssertionError("arcs were read")
+        yield
+
+    n = 1_500_000  # 46 MiB by themselves, 229 MiB with labels
+    assert write_sorted(tmp_path / "store", ArcStream([], n=n), overwrite=True).n == n
+    with pytest.raises(FormatError, match=r"x: 1,500,000 vertices need 228.9 MiB .* 100.0 MiB are free.*--no-labels"):
+        write_sorted(tmp_path / "other", ArcStream(unread(), n=n, labels=map(str, range(n)), source="x"))
+    with pytest.raises(FormatError, match=r"x: 3,000,000 vertices need 91.6 MiB .* more memory"):
+        write_sorted(tmp_path / "other", ArcStream(unread(), n=2 * n, source="x"))
+    with pytest.raises(FormatError, match=r"x: vertex number 3000000 makes 3000001 vertices.* 100.0 MiB .*--labels"):
+        write_sorted(tmp_path / "other", ArcStream(one_arc(2 * n), source="x"))
+    assert [item.name for item in tmp_path.iterdir()] == ["store"]
+
+
+def test_c5_far_more_vertices_than_arcs_are_asked_about(tmp_path):
+    with pytest.raises(FormatError, match=r"x: .* 500,000,001 vertices.*--labels.*--vertices 500000001"):
+        write_sorted(tmp_path / "store", ArcStream(one_arc(500_000_000), source="x"), memory=1 << 20)
+    assert list(tmp_path.iterdir()) == []
+    assert write_sorted(tmp_path / "store", ArcStream(one_arc(2_000_000), n=2_000_001)).n == 2_000_001
+    assert write_sorted(tmp_path / "small", ArcStream(one_arc(1_000_000))).n == 1_000_001
