@@ -18,9 +18,9 @@ from pipelines.som.epoch import MapJob
 from pipelines.som.plan import OnlineSteps, SomPlan, first_sigma, make_som_plan, refuse_disk_of_map, sigma_schedule
 from pipelines.som.run import Recipe, Training
 from pipelines.som.start import random_rows
-from pipelines.stores.codebook import Codebook, create_codebook, open_codebook, resume_codebook
+from pipelines.stores.codebook import SCHEMA, Codebook, create_codebook, open_codebook, resume_codebook
+from pipelines.stores.place import standing
 from pipelines.stores.samples import Samples, open_samples
-from pipelines.stores.schema import StoreError
 
 STARTS = ("pca", "random")
 
@@ -93,7 +93,8 @@ def train_som(
     piece_rows : int, optional
         Samples that a worker reads and searches at a time.
     overwrite : bool
-        Replace a store that stands at `out`.
+        Replace a codebook store that stands at `out`, once the new one is complete. Until then that grows beside it,
+        with ``.new`` added to its name; `resume` goes on with it there.
     resume : bool
         Go on with an unfinished `out`; begin if there is none; return a finished one as it is.
     progress : bool, optional
@@ -134,14 +135,12 @@ def train_som(
     }
     steps = OnlineSteps(samples.n, epochs, (sigma, float(sigma_end)), (rate, rate_end), schedule, seed)
     recipe = Recipe(sigmas, beginning, given, tolerance, steps if online else None)
-    run = None
-    if os.path.lexists(out):
-        if resume:
-            run = resume_codebook(out, samples, options)
-            if run is None:
-                return open_codebook(out)
-        elif not overwrite:
-            raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
+    first = [initial.path if isinstance(initial, Codebook) else initial] if given is not None else []
+    run, stands = None, standing(out, SCHEMA, [samples.path, *first], resume=resume, overwrite=overwrite)
+    if stands is not None:
+        run = resume_codebook(stands, samples, options)
+        if run is None:
+            return open_codebook(out)
 
     client.register_plugin(ResidentState())
     disk = (epochs + 1) * grid.units * samples.d * samples.dtype.itemsize

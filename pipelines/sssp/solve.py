@@ -20,9 +20,8 @@ from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_dis
 from pipelines.sssp.searches import BySources, SearchEpoch, SearchJob, SearchRun, negative_loops
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, StoreError, create_paths, open_graph, open_paths
-from pipelines.stores.paths import PATH_DTYPES, PathsRun, resume_paths
-
-VERIFIED_ROWS = 16  # of a result, the first and the last among them
+from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsRun, resume_paths
+from pipelines.stores.place import standing
 
 
 def single_source_shortest_paths(
@@ -71,11 +70,12 @@ def single_source_shortest_paths(
     piece_arcs : int, optional
         Arcs a worker holds at a time where work is spread by vertices; what its memory has room for if not given.
     overwrite : bool
-        Replace a store that stands at `out`.
+        Replace a paths store that stands at `out`, once the new one is complete. Until then that grows beside it, with
+        ``.new`` added to its name; `resume` goes on with it there.
     resume : bool
         Go on with the rows that an unfinished `out` lacks; begin if there is none; return a finished one as it is.
     verify : bool
-        Prove rows of the result right (`pipelines.verify_paths`): all, or `VERIFIED_ROWS` of many.
+        Prove rows of the result right (`pipelines.certificates`): all, or 16 of many.
     progress : bool, optional
         Show progress on standard error; by default where that is a terminal.
 
@@ -110,15 +110,12 @@ def single_source_shortest_paths(
         "cutoff": cutoff,
         "targets": wanted,
     }
-    run = None
-    if os.path.lexists(out):
-        if resume:
-            run = _unfinished(out, graph, {"dtype": None if dtype is None else kind, **options})
-            if run.rows_done().all():
-                return _checked(open_paths(out), graph, verify)
-            kind = run.dtype
-        elif not overwrite:
-            raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
+    run, stands = None, standing(out, SCHEMA, [graph.path], resume=resume, overwrite=overwrite)
+    if stands is not None:
+        run = _unfinished(stands, graph, {"dtype": None if dtype is None else kind, **options})
+        if run.rows_done().all():
+            return _checked(open_paths(out), graph, verify)
+        kind = run.dtype
     # Integer sums that would wrap are noticed by the searches, but for those of negative weights.
     distances_fit(graph, kind, limit=None if kind.kind == "f" else float(outside_infinity(kind)))
 
@@ -234,19 +231,7 @@ def _brief(value: Any) -> str:
 def _checked(paths: Paths, graph: Graph, verify: bool) -> Paths:
     """The store, proven right if asked for."""
     if verify:
-        from pipelines.verify_paths import verify_paths
+        from pipelines.certificates import certify_paths
 
-        job = SearchJob(graph, paths.dtype, cutoff=paths.cutoff, targets=paths.targets)
-        arcs, through = graph.rows(), job.through()
-        rows = np.unique(np.linspace(0, paths.shape[0] - 1, VERIFIED_ROWS).astype(np.int64))
-        for row in rows.tolist():
-            distances = paths.distances(row)
-            verify_paths(
-                *arcs,
-                distances,
-                paths.predecessors(row),
-                paths.row_sources(row),
-                through=through,
-                cutoff=job.limit(distances),
-            )
+        certify_paths(paths, graph)
     return paths

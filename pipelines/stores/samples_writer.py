@@ -15,7 +15,7 @@ import numpy as np
 import zarr
 
 from pipelines.stores.scaling import Moments, Scaling
-from pipelines.stores.schema import CHUNK_BYTES, result_codecs
+from pipelines.stores.schema import CHUNK_BYTES, result_codecs, text_codecs
 
 SCHEMA = "samples/1"
 LARGEST = 2.0**500  # what searches for best matching units take
@@ -107,7 +107,8 @@ class SamplesWriter:
         self._refuse("is empty", self._moments.finish().counts == 0)
         if self._labels is not None:
             names = np.array([*self._names], dtype=object)
-            self.group.create_array("label_names", shape=names.shape, dtype=str)[:] = names
+            array = self.group.create_array("label_names", shape=names.shape, dtype=str, compressors=text_codecs())
+            array[:] = names
         return {
             "schema": SCHEMA,
             "n": self.n,
