@@ -29,14 +29,14 @@ import zarr
 from zarr.buffer.cpu import NDBuffer
 from zarr.storage import LocalStore
 
-from pipelines.stores.schema import StoreError, brief, damaged_attributes, no_array
+from pipelines.stores.schema import StoreError, brief, damaged_attributes, no_array, result_codecs, text_codecs
 
 CHECKSUM_BYTES = 4
 READERS = 16  # files that are open at a time: on a network, opening one takes as long as reading it
 
 
 class _EveryChunk(LocalStore):
-    """The files of an array, none of whose chunks may be missing."""
+    """The files of an array, of which no chunk may be missing."""
 
     async def get(self, key: str, *arguments: Any, **options: Any) -> Any:
         found = await super().get(key, *arguments, **options)
@@ -46,14 +46,18 @@ class _EveryChunk(LocalStore):
 
 
 class StoredArray:
-    """An array of a store, to be read; whatever is wrong with a chunk is a StoreError."""
+    """An array of a store, to be read; whatever is wrong with a chunk is a StoreError.
 
-    def __init__(self, path: str | os.PathLike[str], name: str):
-        self._place = os.path.join(path, name)
+    Versions before left out chunks of some small arrays that equal the fill value: those are opened as `sparse`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], name: str, sparse: bool = False):
+        self._place, self._sparse = os.path.join(path, name), sparse
         if not os.path.isfile(os.path.join(self._place, "zarr.json")):
             raise no_array(path, name)
         with self._damage("the array is"):
-            self._array = zarr.open_array(_EveryChunk(self._place, read_only=True), mode="r")
+            files = (LocalStore if sparse else _EveryChunk)(self._place, read_only=True)
+            self._array = zarr.open_array(files, mode="r")
             self.shape: tuple[int, ...] = self._array.shape
             self.chunks: tuple[int, ...] = self._array.chunks
 
@@ -74,7 +78,8 @@ class StoredArray:
         """The keys of the chunks; with `rows`, bool, of those that begin with such a row."""
         counts = [-(-size // chunk) for size, chunk in zip(self.shape, self.chunks, strict=True)]
         first: Iterable[int] = range(counts[0]) if rows is None else np.flatnonzero(rows[:: self.chunks[0]]).tolist()
-        return ["/".join(["c", *map(str, place)]) for place in product(first, *map(range, counts[1:]))]
+        keys = ["/".join(["c", *map(str, place)]) for place in product(first, *map(range, counts[1:]))]
+        return [key for key in keys if os.path.exists(os.path.join(self._place, key))] if self._sparse else keys
 
     @contextmanager
     def _damage(self, what: str) -> Iterator[None]:
@@ -90,6 +95,19 @@ class StoredArray:
             ) from error
         except Exception as error:
             raise StoreError(f"{self._place}: {what} damaged ({brief(error)}); make the store anew") from error
+
+
+def small_array(path: str | os.PathLike[str], group: zarr.Group, name: str) -> StoredArray:
+    """An array that versions before wrote as Zarr does by default, without chunks that equal the fill value."""
+    with damaged_attributes(path):
+        return StoredArray(path, name, sparse=name not in dict(group.attrs.get("contents", {})))
+
+
+def write_small_array(group: zarr.Group, name: str, values: np.ndarray, dtype: Any) -> None:
+    """Write an array in one go, with every chunk."""
+    codecs = text_codecs() if dtype is str else result_codecs(np.dtype(dtype))
+    every = {"write_empty_chunks": True}
+    group.create_array(name, shape=values.shape, dtype=dtype, compressors=codecs, config=every)[:] = values
 
 
 def writable_array(path: str, name: str) -> zarr.Array[Any]:

@@ -33,7 +33,9 @@ from pipelines.stores.contents import (
     record,
     refuse_misplaced,
     refuse_missing,
+    small_array,
     writable_array,
+    write_small_array,
 )
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import check_origin, open_origin, origin_of, origin_path, recorded_origin
@@ -240,11 +242,7 @@ def create_distances(
     dtype = np.dtype(dtype)
     with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
         if sources is not None:
-            vertices = np.asarray(sources, dtype=np.int64)
-            array = group.create_array(
-                "sources", shape=vertices.shape, dtype="int64", compressors=result_codecs(vertices.dtype)
-            )
-            array[:] = vertices
+            write_small_array(group, "sources", np.asarray(sources), "int64")
         group.update_attributes(
             {
                 "n": graph.n,
@@ -310,13 +308,16 @@ def verify_part(path: str | os.PathLike[str]) -> Verified:
 
 def _verify(path: str, slot: str | None, sources: np.ndarray | None, rows: np.ndarray | None = None) -> Verified:
     """Reread a slot, or those of its rows, bool, that are done; None: nothing is committed."""
-    arrays = {name: StoredArray(path, name) for name in ([slot] if slot else []) + ["sources"] * (sources is not None)}
-    chunks = {name: array.places(rows if name == slot else None) for name, array in arrays.items()}
+    group, chunks = open_store(path, SCHEMA), {}
+    if slot is not None:
+        chunks[slot] = StoredArray(path, slot).places(rows)
+    if sources is not None:
+        chunks["sources"] = small_array(path, group, "sources").places()
     refuse_missing(path, chunks)
-    for start, block in _blocks(arrays[slot], rows) if slot else ():
+    for start, block in _blocks(StoredArray(path, slot), rows) if slot else ():
         if block.dtype.kind == "f" and np.isnan(block).any():
             raise StoreError(f"{path}: holds NaN in rows {start} and after; compute it anew")
-    return compare_contents(path, open_store(path, SCHEMA), chunks, *(["that no distance is NaN"] if slot else []))
+    return compare_contents(path, group, chunks, *(["that no distance is NaN"] if slot else []))
 
 
 def _blocks(array: StoredArray, rows: np.ndarray | None = None) -> Iterator[tuple[int, np.ndarray]]:
@@ -333,7 +334,7 @@ def _run(path: str | os.PathLike[str], run_id: str) -> Run:
         sources = None
         if "sources" in group:
             check_array(path, group, "sources", (None,), ("int64",))
-            sources = tuple(recorded_vertices(path, "sources", StoredArray(path, "sources")[:], n).tolist())
+            sources = tuple(recorded_vertices(path, "sources", small_array(path, group, "sources")[:], n).tolist())
         run = Run(
             path=os.path.abspath(path),
             run_id=run_id,

@@ -35,7 +35,9 @@ from pipelines.stores.contents import (
     compare_contents,
     refuse_misplaced,
     refuse_missing,
+    small_array,
     writable_array,
+    write_small_array,
 )
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import check_origin, open_origin, origin_of, origin_path, recorded_origin
@@ -191,11 +193,7 @@ def create_paths(
     dtype, n = np.dtype(dtype), graph.n
     rows = 1 if together else len(sources)
     with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
-        vertices = np.asarray(sources, dtype=np.int64)
-        array = group.create_array(
-            "sources", shape=vertices.shape, dtype="int64", compressors=result_codecs(vertices.dtype)
-        )
-        array[:] = vertices
+        write_small_array(group, "sources", np.asarray(sources), "int64")
         arrays = {"distances": (dtype, outside_infinity(dtype).item())}
         if predecessors:
             arrays["predecessors"] = (np.dtype(np.int32), -1)
@@ -287,7 +285,7 @@ def _arrays(store: Paths | PathsRun) -> list[str]:
 def _places(store: Paths | PathsRun, done: np.ndarray) -> dict[str, list[str]]:
     """The keys of the chunks that are there when these rows, bool, are done."""
     grown = {name: StoredArray(store.path, name).places(done) for name in _arrays(store)}
-    return grown | {"sources": StoredArray(store.path, "sources").places()}
+    return grown | {"sources": small_array(store.path, open_store(store.path, SCHEMA), "sources").places()}
 
 
 def _verify(store: Paths | PathsRun, done: np.ndarray) -> Verified:
@@ -319,7 +317,7 @@ def _run(path: str | os.PathLike[str], run_id: str) -> PathsRun:
     with damaged_attributes(path):
         n, dtype = int(attribute(path, group, "n")), recorded_dtype(attribute(path, group, "dtype"))
         check_array(path, group, "sources", (None,), ("int64",))
-        sources = recorded_vertices(path, "sources", StoredArray(path, "sources")[:], n)
+        sources = recorded_vertices(path, "sources", small_array(path, group, "sources")[:], n)
         targets, cutoff = attribute(path, group, "targets"), attribute(path, group, "cutoff")
         run = PathsRun(
             path=os.path.abspath(path),

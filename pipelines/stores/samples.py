@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
+from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing, small_array
 from pipelines.stores.place import new_store
 from pipelines.stores.samples_writer import SCHEMA, Digest, SamplesWriter
 from pipelines.stores.scaling import SCALINGS, Moments, Scaling, scaling_from
@@ -80,13 +80,16 @@ class Samples:
     def label_names(self) -> list[str]:
         """What the labels are called."""
         self._need_labels()
-        return [str(name) for name in StoredArray(self.path, "label_names")[:]]
+        return [str(name) for name in small_array(self.path, open_store(self.path, SCHEMA), "label_names")[:]]
 
     def verify(self) -> Verified:
         """Reread everything and compare it with what was recorded; StoreError names what differs."""
         arrays = ["values"] + ["weights"] * (self.largest_weight is not None)
-        arrays += ["labels", "label_names"] * self.labelled
+        arrays += ["labels"] * self.labelled
+        group = open_store(self.path, SCHEMA)
         chunks = {name: StoredArray(self.path, name).places() for name in arrays}
+        if self.labelled:
+            chunks["label_names"] = small_array(self.path, group, "label_names").places()
         refuse_missing(self.path, chunks)
         digest, moments, largest = Digest(self.d, self.dtype, self.missing), Moments(self.d), None
         names = len(self.label_names()) if self.labelled else 0
@@ -109,8 +112,7 @@ class Samples:
         if found != (self.minima, self.maxima, self.means, self.largest_weight):
             raise StoreError(f"{self.path}: extremes or means are not those recorded; import the samples anew")
         also = "the digest of values and weights, and extremes and means of the columns"
-        group, digested = open_store(self.path, SCHEMA), ("values", "weights")
-        return compare_contents(self.path, group, chunks, also, digested=digested)
+        return compare_contents(self.path, group, chunks, also, digested=("values", "weights"))
 
     def _need_labels(self) -> None:
         if not self.labelled:

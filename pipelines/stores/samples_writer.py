@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import zarr
 
+from pipelines.stores.contents import write_small_array
 from pipelines.stores.scaling import Moments, Scaling
-from pipelines.stores.schema import CHUNK_BYTES, result_codecs, text_codecs
+from pipelines.stores.schema import CHUNK_BYTES, result_codecs
 
 SCHEMA = "samples/1"
 LARGEST = 2.0**500  # what searches for best matching units take
@@ -107,8 +108,7 @@ class SamplesWriter:
         self._refuse("is empty", self._moments.finish().counts == 0)
         if self._labels is not None:
             names = np.array([*self._names], dtype=object)
-            array = self.group.create_array("label_names", shape=names.shape, dtype=str, compressors=text_codecs())
-            array[:] = names
+            write_small_array(self.group, "label_names", names, str)
         return {
             "schema": SCHEMA,
             "n": self.n,

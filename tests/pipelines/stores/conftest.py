@@ -30,6 +30,7 @@ def write_tiny_stores(folder):
     _distances(folder / "part-distances", graph, stages=3, sources=[4, 1])
     _searched(folder / "part-searched", graph)
     _paths(folder / "paths", graph, [True, True, True])
+    _paths(folder / "one", graph, [True], sources=[0])  # the fill value of the array `sources`
     _paths(folder / "part-paths", graph, [True, False, True])
     _paths(folder / "nearest", graph, [True], together=True, cutoff=3.0, targets=[0, 2])
     with new_samples(
@@ -65,8 +66,8 @@ def _searched(path, graph):
     run.record(np.array([False, False, True, True, False]))
 
 
-def _paths(path, graph, done, **options):
-    run = create_paths(path, graph, dtype="int32", sources=[4, 1, 3], chunk=1, **options)
+def _paths(path, graph, done, sources=(4, 1, 3), **options):
+    run = create_paths(path, graph, dtype="int32", sources=sources, chunk=1, **options)
     for row in np.flatnonzero(done):
         distances = RING[list(run.row_sources(row))].min(axis=0)
         run.write_rows(row, distances[None].astype("int32"), np.where(distances, np.roll(np.arange(5), 1), -1)[None])
