@@ -30,7 +30,9 @@ import numpy as np
 from pipelines.memory import available_memory
 from pipelines.progress import size
 from pipelines.stores import Graph, new_graph, open_graph
-from pipelines.stores.schema import disk_errors, refuse_existing
+from pipelines.stores.graph import SCHEMA
+from pipelines.stores.place import refuse_existing
+from pipelines.stores.schema import disk_errors
 
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -101,7 +103,7 @@ def write_sorted(
     path : path of the new store
     arcs : the arcs, in any order
     simplify : keep the lightest of parallel arcs only, and no loops
-    overwrite : replace a store of ours that stands at `path`
+    overwrite : replace a graph store that stands at `path`
     memory : bytes to sort in, besides what the vertices need; default `default_memory`. A vertex with more arcs than
         fit is sorted all the same.
 
@@ -113,7 +115,7 @@ def write_sorted(
     StoreError
         `path` exists, or the disk is full.
     """
-    refuse_existing(path, overwrite)
+    refuse_existing(path, SCHEMA, overwrite)
     limit = max(1, min(default_memory() if memory is None else memory, 1 << 50) // ARC_BYTES)
     with disk_errors(path), _Spool(Path(path).parent, limit, arcs) as spool:
         for piece in arcs.pieces:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -169,6 +170,7 @@ def apsp(
 ) -> None:
     """Write all shortest distances of the graph store GRAPH to the store OUT."""
     from pipelines.apsp.solve import all_pairs_shortest_paths
+    from pipelines.certificates import rows_verified
     from pipelines.stores import open_graph, store_bytes
 
     cluster = {name: options.pop(name) for name in _CLUSTER_NAMES}
@@ -176,8 +178,8 @@ def apsp(
     vertices = _listed(opened, "source", sources, sources_file)
     with _client(cluster) as client:
         distances = all_pairs_shortest_paths(client, opened, out, sources=vertices, progress=True, **options)
-    checked = ", verified" if options["verify"] else ""
     rows, columns = distances.shape
+    checked = f", {rows_verified(rows)}" if options["verify"] else ""
     click.echo(f"{out}: {rows:,} x {columns:,} {distances.dtype} distances, {_size(store_bytes(out))}{checked}")
 
 
@@ -212,6 +214,7 @@ def sssp(
 
     Weights may be negative.
     """
+    from pipelines.certificates import rows_verified
     from pipelines.sssp.solve import single_source_shortest_paths
     from pipelines.store_info import describe_paths
     from pipelines.stores import open_graph, store_bytes
@@ -226,19 +229,46 @@ def sssp(
     wanted = _listed(opened, "target", targets, targets_file)
     with _client(cluster) as client:
         paths = single_source_shortest_paths(client, opened, out, chosen, targets=wanted, progress=True, **options)
-    checked = ", verified" if options["verify"] else ""
+    checked = f", {rows_verified(paths.shape[0])}" if options["verify"] else ""
     click.echo(f"{describe_paths(paths)}, {_size(store_bytes(out))}{checked}")
 
 
 @tilepath.command()
 @click.argument("store", type=click.Path())
 @click.option("--verify", is_flag=True, help="Reread everything and compare with what was recorded.")
-def info(store: str, verify: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print facts for scripts, numbers in full.")
+def info(store: str, verify: bool, as_json: bool) -> None:
     """Print what STORE is, its size and its progress."""
-    from pipelines.store_info import store_info
+    from pipelines.store_info import store_facts, store_info
 
+    if as_json:
+        click.echo(json.dumps(store_facts(store, verify), indent=2))
+        return
     for line in store_info(store, verify):
         click.echo(line)
+
+
+@tilepath.command()
+@click.argument("store", type=click.Path())
+@click.option("--rows", metavar="N", default="16", show_default=True, help="Rows to certify, or: all.")
+@click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
+def verify(store: str, rows: str, graph: str | None) -> None:
+    """Verify STORE: that it holds what was recorded and, for distances and paths, that rows of it are right.
+
+    The certificate of a row proves it against the graph, without a second solver. Rows are chosen at random, but for
+    the first and the last.
+    """
+    from pipelines.certificates import certify, describe_certificate
+    from pipelines.store_info import store_facts, store_info
+
+    if rows != "all" and not (rows.isdecimal() and int(rows)):
+        raise click.UsageError(f"--rows is {rows}; give a number of rows, or all")
+    for line in store_info(store, verify=True):
+        click.echo(line)
+    facts = store_facts(store)
+    if facts["complete"] and facts["schema"] in ("distances/1", "paths/1"):
+        found = certify(store, graph, "all" if rows == "all" else int(rows))
+        click.echo(describe_certificate(*found))
 
 
 def _add_options(command: click.Command, options: tuple[Callable[[Any], Any], ...]) -> None:

@@ -11,31 +11,66 @@ from typing import Any, NamedTuple
 
 from pipelines.progress import size
 from pipelines.stores import Distances, Graph, Paths, StoreError, open_distances, open_graph, open_paths
-from pipelines.stores.codebook import Codebook, open_codebook, progress_of_codebook
-from pipelines.stores.distances import progress
-from pipelines.stores.mapping import Mapping, open_mapping, progress_of_mapping
-from pipelines.stores.paths import progress_of_paths
+from pipelines.stores.codebook import Codebook, open_codebook, progress_of_codebook, verify_part_of_codebook
+from pipelines.stores.contents import Verified
+from pipelines.stores.distances import progress, verify_part
+from pipelines.stores.mapping import Mapping, open_mapping, progress_of_mapping, verify_part_of_mapping
+from pipelines.stores.paths import progress_of_paths, verify_part_of_paths
+from pipelines.stores.place import growing_beside
 from pipelines.stores.samples import Samples, open_samples
-from pipelines.stores.schema import store_bytes, store_schema
+from pipelines.stores.schema import open_store, store_bytes, store_schema
 
 
 def store_info(path: str | os.PathLike[str], verify: bool = False) -> Iterator[str]:
-    """Lines about the store at `path`; with `verify` everything is reread first, and StoreError names what is wrong."""
+    """Lines about the store at `path`; with `verify` everything is reread, and StoreError names what is wrong."""
+    kind = kind_of(path)
+    done, total = kind.progress(path)
+    opened = kind.open(path) if done == total else None
+    if opened is not None:
+        yield kind.describe(opened)
+    else:
+        yield f"{path}: unfinished {kind.name}, {max(done, 0):,} of {total:,} {kind.unit} are done; go on with --resume"
+    yield f"{size(store_bytes(path))} on disk, schema {store_schema(path)}"
+    beside = growing_beside(path)
+    if beside is not None:
+        yield f"{beside} is to replace it once it is complete; `tilepath info {beside}` tells how far it is"
+    if verify:
+        found = _verify(kind, path, opened)
+        yield f"verified: {'; '.join(found.checked)}"
+        if found.unchecked:
+            yield f"not verified, as the version that made the store did not record it: {'; '.join(found.unchecked)}"
+
+
+def store_facts(path: str | os.PathLike[str], verify: bool = False) -> dict[str, Any]:
+    """The same for programs, as JSON: what the store is, its progress, and its attributes as they are recorded."""
+    kind = kind_of(path)
+    done, total = kind.progress(path)
+    opened = kind.open(path) if done == total else None
+    facts = {
+        "path": os.path.abspath(path),
+        "schema": store_schema(path),
+        "kind": kind.name,
+        "complete": opened is not None,
+        "done": max(done, 0),
+        "total": total,
+        "unit": kind.unit or None,
+        "bytes": store_bytes(path),
+        "replaced_by": growing_beside(path),
+        "attributes": open_store(path).attrs.asdict(),
+    }
+    return facts | ({"verified": _verify(kind, path, opened)._asdict()} if verify else {})
+
+
+def kind_of(path: str | os.PathLike[str]) -> Kind:
+    """What is known about the kind of store at `path`; StoreError if that is not a store of ours."""
     schema = store_schema(path)
     if schema not in KINDS:
         raise StoreError(f"{path}: a store of schema {schema}, which this version of tilepath does not know")
-    kind = KINDS[schema]
-    done, total = kind.progress(path)
-    opened = None
-    if done < total:
-        yield f"{path}: unfinished {kind.name}, {max(done, 0):,} of {total:,} {kind.unit} are done; go on with --resume"
-    else:
-        opened = kind.open(path)
-        yield kind.describe(opened)
-    yield f"{size(store_bytes(path))} on disk, schema {schema}"
-    if verify and opened is not None:
-        opened.verify()
-        yield "verified: every chunk is there and matches what was recorded"
+    return KINDS[schema]
+
+
+def _verify(kind: Kind, path: str | os.PathLike[str], opened: Any) -> Verified:
+    return kind.verify_part(path) if opened is None else opened.verify()
 
 
 def describe_graph(graph: Graph) -> str:
@@ -117,20 +152,25 @@ def number(value: float) -> str:
 
 
 class Kind(NamedTuple):
-    """`progress` gives how many of how many `unit` are done."""
+    """`progress` gives how many of how many `unit` are done; `verify_part` rereads an unfinished store."""
 
     name: str
     open: Callable[[Any], Any]
     describe: Callable[[Any], str]
     progress: Callable[[Any], tuple[int, int]] = lambda path: (1, 1)
     unit: str = ""
+    verify_part: Callable[[Any], Verified] = lambda path: Verified((), ())
 
 
 KINDS = {
     "graph/1": Kind("graph", open_graph, describe_graph),
-    "distances/1": Kind("distances", open_distances, describe_distances, progress, "stages"),
-    "paths/1": Kind("paths", open_paths, describe_paths, progress_of_paths, "rows"),
+    "distances/1": Kind("distances", open_distances, describe_distances, progress, "stages", verify_part),
+    "paths/1": Kind("paths", open_paths, describe_paths, progress_of_paths, "rows", verify_part_of_paths),
     "samples/1": Kind("samples", open_samples, describe_samples),
-    "codebook/1": Kind("map", open_codebook, describe_codebook, progress_of_codebook, "epochs"),
-    "mapping/1": Kind("mapping", open_mapping, describe_mapping, progress_of_mapping, "samples"),
+    "codebook/1": Kind(
+        "map", open_codebook, describe_codebook, progress_of_codebook, "epochs", verify_part_of_codebook
+    ),
+    "mapping/1": Kind(
+        "mapping", open_mapping, describe_mapping, progress_of_mapping, "samples", verify_part_of_mapping
+    ),
 }

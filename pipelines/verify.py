@@ -31,6 +31,8 @@ from pipelines.stores import Distances, Graph
 from pipelines.tight_arcs import Arcs, arcs_for, open_solution, stored_rows, tight_tree
 from pipelines.tight_arcs import VerificationError as VerificationError
 
+CERTIFIED_ROWS = 16  # of a result, unless more are asked for
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -47,7 +49,7 @@ class Certificate:
 def verify_distances(
     distances: Distances | str | os.PathLike[str],
     graph: Graph | str | os.PathLike[str] | None = None,
-    rows: int | Literal["all"] = 16,
+    rows: int | Literal["all"] = CERTIFIED_ROWS,
     seed: int = 0,
 ) -> Certificate:
     """Prove rows of a distances store right.
@@ -68,14 +70,19 @@ def verify_distances(
     """
     distances, graph = open_solution(distances, graph)
     arcs = arcs_for(*graph.rows(), graph.through(), distances.dtype, graph.label)
-    chosen = _choose(distances.shape[0], rows, seed)
+    chosen = choose_rows(distances.shape[0], rows, seed)
     sources = distances.row_vertices()[chosen]
     certificates: list[Certificate] = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for start, block in stored_rows(distances, chosen):
             certificates += pool.map(verify_row, [arcs] * len(block), block, sources[start : start + len(block)])
+    return join_certificates(certificates)
+
+
+def join_certificates(certificates: list[Certificate]) -> Certificate:
+    """The certificate of all rows that have one."""
     return Certificate(
-        rows=len(chosen),
+        rows=sum(c.rows for c in certificates),
         arcs=sum(c.arcs for c in certificates),
         hops=max(c.hops for c in certificates),
         relative=max(c.relative for c in certificates),
@@ -100,7 +107,8 @@ def verify_row(arcs: Arcs, row: np.ndarray, source: int) -> Certificate:
     return Certificate(1, checked, tree.depth, tree.relative, tree.absolute, slack)
 
 
-def _choose(count: int, rows: int | Literal["all"], seed: int) -> np.ndarray:
+def choose_rows(count: int, rows: int | Literal["all"], seed: int) -> np.ndarray:
+    """Rows of so many to be proven right: the first, the last, and others at random; int64, in order."""
     if rows == "all" or rows >= count:
         return np.arange(count)
     if rows < 1:

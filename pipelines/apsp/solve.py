@@ -24,7 +24,8 @@ from pipelines.resident import (
     workers_of,
 )
 from pipelines.stores import Distances, Graph, StoreError, create_distances, open_distances, open_graph
-from pipelines.stores.distances import Run, resume_distances
+from pipelines.stores.distances import SCHEMA, Run, resume_distances
+from pipelines.stores.place import standing
 from pipelines.verify import verify_distances
 
 METHODS = ("auto", "floyd-warshall", "batched")
@@ -68,7 +69,8 @@ def all_pairs_shortest_paths(
     resume : bool
         Go on from the last commit of an unfinished `out`; begin if there is none; return a finished one as it is.
     overwrite : bool
-        Replace a store that stands at `out`.
+        Replace a distances store that stands at `out`, once the new one is complete. Until then that grows beside it,
+        with ``.new`` added to its name; `resume` goes on with it there.
     verify : bool
         Check the result by certificates on sampled rows (`pipelines.verify`).
     progress : bool, optional
@@ -103,11 +105,10 @@ def all_pairs_shortest_paths(
     block = _check_block(block)
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
     chosen = None if sources is None else listed_vertices(graph, "source", sources)
-    run = _unfinished(out, graph, dtype, chosen, block, method) if resume and os.path.lexists(out) else None
+    stands = standing(out, SCHEMA, [graph.path], resume=resume, overwrite=overwrite)
+    run = None if stands is None else _unfinished(stands, graph, dtype, chosen, block, method)
     if run is not None and run.stage == run.stages:
         return _checked(open_distances(out), graph, verify)
-    if run is None and os.path.lexists(out) and not overwrite:
-        raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
 
     distances = distance_dtype(graph, dtype) if run is None else run.dtype
     job = Job(

@@ -24,6 +24,7 @@ from pipelines.formats.matrix_market import read_matrix_market
 from pipelines.formats.parquet import read_parquet
 from pipelines.formats.tntp import read_tntp
 from pipelines.stores import Graph
+from pipelines.stores.place import refuse_inputs
 
 __all__ = ["FORMATS", "FormatError", "import_graph"]
 
@@ -76,7 +77,7 @@ def import_graph(
     unit : unit of the weights, for `tilepath info`; default: the name of their column
     coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file
     simplify : keep the lightest of parallel arcs only, and no loops
-    overwrite : replace a store of ours that stands at `path`
+    overwrite : replace a graph store that stands at `path`
     memory : bytes to sort in; default a quarter of what is free, at most 1 GiB
     report : is told, in lines for people, whether a header was read, which columns were taken, and what looks odd
 
@@ -94,6 +95,7 @@ def import_graph(
         `path` exists, or the disk is full.
     """
     reader, name = _reader(source, format)
+    refuse_inputs(path, [source, coordinates])
     options = {
         "weight": weight,
         "columns": columns,

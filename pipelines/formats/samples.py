@@ -23,6 +23,7 @@ from pipelines.formats.samples_columns import Rows, Source, Wanted
 from pipelines.formats.samples_cytometry import read_fcs
 from pipelines.formats.samples_tables import read_csv, read_parquet
 from pipelines.stores.codebook import Codebook, open_codebook
+from pipelines.stores.place import refuse_inputs
 from pipelines.stores.samples import Samples, new_samples, open_samples
 from pipelines.stores.schema import StoreError, store_schema
 
@@ -92,6 +93,7 @@ def import_samples(
     """
     name = os.fspath(source)
     reader = _reader(name, format)
+    refuse_inputs(path, [source])
     options = {"delimiter": delimiter, "header": header} if reader is read_csv else {}
     if reader is not read_csv and (delimiter is not None or header is not None):
         raise FormatError(f"{name}: delimiter and header are for text files; leave them out")

@@ -30,7 +30,8 @@ from pipelines.generators.random_graphs import Dag, NegativeCycle, RMat, Uniform
 from pipelines.generators.synthetic import Piece, SyntheticGraph, whole
 from pipelines.progress import Progress, size
 from pipelines.stores import Graph, StoreError
-from pipelines.stores.schema import refuse_existing
+from pipelines.stores.graph import SCHEMA
+from pipelines.stores.place import refuse_existing
 
 __all__ = [
     "KINDS", "Dag", "Grid", "NegativeCycle", "RMat", "Road", "SyntheticGraph", "UniformRandom", "csr", "generate",
@@ -101,7 +102,7 @@ def generate(
     graph : the description, such as ``RMat(20)``
     path : path of the new store
     simplify : keep the lightest of parallel arcs only, and no loops
-    overwrite : replace a store of ours that stands at `path`
+    overwrite : replace a graph store that stands at `path`
     memory : bytes to sort in; default a quarter of the machine's, at most 1 GiB
     progress : show it? None: where standard error is a terminal
 
@@ -115,7 +116,7 @@ def generate(
     StoreError
         `path` exists, or memory or disk do not suffice.
     """
-    refuse_existing(path, overwrite)
+    refuse_existing(path, SCHEMA, overwrite)
     _refuse_what_cannot_fit(graph, path, memory)
     with Progress(graph.ids, "edges", progress) as shown:
         stream = ArcStream(

@@ -19,9 +19,9 @@ from pipelines.row_chunks import RowsEpoch
 from pipelines.som.plan import PIECE_BYTES
 from pipelines.som.shard import Shard
 from pipelines.stores.codebook import Codebook, open_codebook
-from pipelines.stores.mapping import Mapping, MappingRun, create_mapping, open_mapping, resume_mapping
+from pipelines.stores.mapping import SCHEMA, Mapping, MappingRun, create_mapping, open_mapping, resume_mapping
+from pipelines.stores.place import standing
 from pipelines.stores.samples import Samples, open_samples
-from pipelines.stores.schema import StoreError
 
 
 def map_samples(
@@ -67,14 +67,11 @@ def map_samples(
             what = what if len(what) < 120 else f"other {name} than the map"
             raise ValueError(f"{samples.path} has {what}; import them like those of the map (--like {codebook.path})")
     scaled = samples.in_scaling(codebook.scaling)
-    run = None
-    if os.path.lexists(out):
-        if resume:
-            run = resume_mapping(out, samples, codebook)
-            if run is None:
-                return open_mapping(out)
-        elif not overwrite:
-            raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
+    run, stands = None, standing(out, SCHEMA, [codebook.path, samples.path], resume=resume, overwrite=overwrite)
+    if stands is not None:
+        run = resume_mapping(stands, samples, codebook)
+        if run is None:
+            return open_mapping(out)
     if run is None:
         run = create_mapping(out, samples, codebook, overwrite=overwrite)
     client.register_plugin(ResidentState())

@@ -19,9 +19,9 @@ from pipelines.som.plan import OnlineSteps, SomPlan, first_sigma, make_som_plan,
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.run import Recipe, Training
 from pipelines.som.start import random_rows
-from pipelines.stores.codebook import Codebook, create_codebook, open_codebook, resume_codebook
+from pipelines.stores.codebook import SCHEMA, Codebook, create_codebook, open_codebook, resume_codebook
+from pipelines.stores.place import standing
 from pipelines.stores.samples import Samples, open_samples
-from pipelines.stores.schema import StoreError
 
 STARTS = ("pca", "random")
 
@@ -95,7 +95,8 @@ def train_som(
     piece_rows : int, optional
         Samples that a worker reads and searches at a time.
     overwrite : bool
-        Replace a store that stands at `out`.
+        Replace a codebook store that stands at `out`, once the new one is complete. Until then that grows beside it,
+        with ``.new`` added to its name; `resume` goes on with it there.
     resume : bool
         Go on with an unfinished `out`; begin if there is none; return a finished one as it is.
     progress : bool, optional
@@ -138,14 +139,12 @@ def train_som(
     steps = OnlineSteps(samples.n, epochs, (sigma, float(sigma_end)), (rate, rate_end), schedule, seed)
     magnitudes, heaviest = samples.magnitudes, samples.largest_weight
     job = MapJob(grid, metric, kernel, samples.n, samples.d, magnitudes, heaviest, samples.missing)
-    run = None
-    if os.path.lexists(out):
-        if resume:
-            run = resume_codebook(out, samples, options)
-            if run is None:
-                return open_codebook(out)
-        elif not overwrite:
-            raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
+    first = [initial.path if isinstance(initial, Codebook) else initial] if given is not None else []
+    run, stands = None, standing(out, SCHEMA, [samples.path, *first], resume=resume, overwrite=overwrite)
+    if stands is not None:
+        run = resume_codebook(stands, samples, options)
+        if run is None:
+            return open_codebook(out)
 
     refuse_unresolved(job, lambda *rows: (samples.values(*rows), samples.weights(*rows)), samples.path, samples.columns)
     client.register_plugin(ResidentState())

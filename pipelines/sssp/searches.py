@@ -99,6 +99,12 @@ class SearchJob:
             row[source] = 0
 
 
+def reach(cutoff: float | None, kind: np.dtype) -> float | None:
+    """The cutoff where a distance of the dtype can be beyond it, else None."""
+    largest = float(np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max)
+    return cutoff if cutoff is not None and cutoff < largest else None
+
+
 def negative_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
     """The vertices that have a loop of negative weight, and the lightest of each; None where no weight is negative."""
     if graph.weight_min >= 0:

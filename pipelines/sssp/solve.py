@@ -18,12 +18,11 @@ from pipelines.negative_cycle import named_cycle
 from pipelines.progress import Progress
 from pipelines.resident import ResidentState, run_epochs, workers_of
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
-from pipelines.sssp.searches import BySources, SearchEpoch, SearchJob, SearchRun, negative_loops
+from pipelines.sssp.searches import BySources, SearchEpoch, SearchJob, SearchRun, negative_loops, reach
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, StoreError, create_paths, open_graph, open_paths
-from pipelines.stores.paths import PATH_DTYPES, PathsRun, resume_paths
-
-VERIFIED_ROWS = 16  # of a result, the first and the last among them
+from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsRun, resume_paths
+from pipelines.stores.place import standing
 
 
 def single_source_shortest_paths(
@@ -74,11 +73,12 @@ def single_source_shortest_paths(
     piece_arcs : int, optional
         Arcs a worker holds at a time where work is spread by vertices; what its memory has room for if not given.
     overwrite : bool
-        Replace a store that stands at `out`.
+        Replace a paths store that stands at `out`, once the new one is complete. Until then that grows beside it, with
+        ``.new`` added to its name; `resume` goes on with it there.
     resume : bool
         Go on with the rows that an unfinished `out` lacks; begin if there is none; return a finished one as it is.
     verify : bool
-        Prove rows of the result right (`pipelines.verify_paths`): all, or `VERIFIED_ROWS` of many.
+        Prove rows of the result right (`pipelines.certificates`): all, or 16 of many.
     progress : bool, optional
         Show progress on standard error; by default where that is a terminal.
 
@@ -114,22 +114,19 @@ def single_source_shortest_paths(
         "cutoff": cutoff,
         "targets": wanted,
     }
-    run = None
-    if os.path.lexists(out):
-        if resume:
-            run = _unfinished(out, graph, {"dtype": None if dtype is None else kind, **options})
-            if run.rows_done().all():
-                return _checked(open_paths(out), graph, verify)
-            kind = run.dtype
-        elif not overwrite:
-            raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
+    run, stands = None, standing(out, SCHEMA, [graph.path], resume=resume, overwrite=overwrite)
+    if stands is not None:
+        run = _unfinished(stands, graph, {"dtype": None if dtype is None else kind, **options})
+        if run.rows_done().all():
+            return _checked(open_paths(out), graph, verify)
+        kind = run.dtype
     # Integer sums that would wrap are noticed by the searches, but for those of negative weights.
     distances_fit(graph, kind, limit=None if kind.kind == "f" else float(outside_infinity(kind)))
 
     client.register_plugin(ResidentState())
     facts = measure_workers(client, workers_of(client), None)
     rows = 1 if together else len(chosen)
-    lanes = graph.weight_min >= 0 and _reach(cutoff, kind) is None and not together
+    lanes = graph.weight_min >= 0 and reach(cutoff, kind) is None and not together
     plan = make_search_plan(
         graph,
         kind,
@@ -144,7 +141,7 @@ def single_source_shortest_paths(
     refuse_disk_of(plan, out)
     if run is None:
         run = create_paths(out, graph, dtype=kind, chunk=plan.chunk, overwrite=overwrite, **options)
-    job = SearchJob(graph, kind, lanes, predecessors, _reach(cutoff, kind), wanted, loops=negative_loops(graph))
+    job = SearchJob(graph, kind, lanes, predecessors, reach(cutoff, kind), wanted, loops=negative_loops(graph))
     with Progress(rows, "rows", progress) as shown:
         shown.note(plan.describe(graph, rows, facts))
         try:
@@ -204,12 +201,6 @@ def _check_options(
         raise ValueError("the certificate follows predecessors; keep them, or do not verify")
 
 
-def _reach(cutoff: float | None, kind: np.dtype) -> float | None:
-    """The cutoff where a distance of the dtype can be beyond it, else None."""
-    largest = float(np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max)
-    return cutoff if cutoff is not None and cutoff < largest else None
-
-
 def _unfinished(out: Any, graph: Graph, asked: dict[str, Any]) -> PathsRun:
     """The store to go on with, which must have been begun with the same options."""
     run = resume_paths(out, graph)
@@ -225,20 +216,7 @@ def _unfinished(out: Any, graph: Graph, asked: dict[str, Any]) -> PathsRun:
 def _checked(paths: Paths, graph: Graph, verify: bool) -> Paths:
     """The store, proven right if asked for."""
     if verify:
-        from pipelines.verify_paths import verify_paths
+        from pipelines.certificates import certify_paths
 
-        job = SearchJob(graph, paths.dtype, cutoff=_reach(paths.cutoff, paths.dtype), targets=paths.targets)
-        arcs, through = graph.rows(), job.through()
-        rows = np.unique(np.linspace(0, paths.shape[0] - 1, VERIFIED_ROWS).astype(np.int64))
-        for row in rows.tolist():
-            distances = paths.distances(row)
-            verify_paths(
-                *arcs,
-                distances,
-                paths.predecessors(row),
-                paths.row_sources(row),
-                through=through,
-                cutoff=job.limit(distances),
-                label=graph.label,
-            )
+        certify_paths(paths, graph)
     return paths

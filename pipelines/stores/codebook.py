@@ -17,14 +17,23 @@ kills a run, it goes on from there.
 from __future__ import annotations
 
 import os
-import uuid
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpuops.som.grid import Grid
-from pipelines.stores.origin import origin_of, origin_path
+from pipelines.stores.contents import (
+    StoredArray,
+    Verified,
+    compare_contents,
+    record,
+    refuse_misplaced,
+    refuse_missing,
+    writable_array,
+)
+from pipelines.stores.origin import origin_of, origin_path, recorded_origin
+from pipelines.stores.place import growing_store, place_of, take_over, take_place
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.scaling import Scaling, scaling_from
 from pipelines.stores.schema import (
@@ -32,16 +41,14 @@ from pipelines.stores.schema import (
     StoreError,
     attribute,
     check_array,
-    damage,
+    damaged_attributes,
     disk_errors,
-    new_store,
-    open_array,
+    flag,
     open_store,
     owned,
+    recorded_dtype,
     remove_leftovers,
     result_codecs,
-    take_over,
-    verify_chunks,
 )
 
 SCHEMA = "codebook/1"
@@ -78,13 +85,11 @@ class Codebook:
         """(M, d): the units after so many epochs; 0 is the map training began with, -1 the last one."""
         if not -self.epochs - 1 <= epoch <= self.epochs:
             raise ValueError(f"{self.path}: there is no epoch {epoch}; it has 0 to {self.epochs}")
-        with damage(self.path):
-            return np.asarray(open_array(self.path, "codebooks")[epoch])
+        return StoredArray(self.path, "codebooks")[epoch]
 
     def hits(self) -> np.ndarray:
         """(M) int64: how many samples have the unit as their best matching one."""
-        with damage(self.path):
-            return np.asarray(open_array(self.path, "hits")[:])
+        return StoredArray(self.path, "hits")[:]
 
     def samples(self, path: str | os.PathLike[str] | None = None) -> Samples:
         """The samples the map was trained with; `path` says where they are now, if they were moved."""
@@ -95,15 +100,9 @@ class Codebook:
             raise StoreError(f"{self.path} was trained with other samples than {samples.path}; name the right ones")
         return samples
 
-    def verify(self) -> None:
-        """Reread every chunk (its checksum is tested), make sure none is missing and every value is possible."""
-        for name in ("codebooks", "hits"):
-            verify_chunks(self.path, open_array(self.path, name))
-        if (self.hits() < 0).any():
-            raise StoreError(f"{self.path}: there are units with less than no hits; train the map anew")
-        for epoch in range(self.epochs + 1):
-            if not np.isfinite(self.units(epoch)).all():
-                raise StoreError(f"{self.path}: epoch {epoch} holds values that are not finite; train the map anew")
+    def verify(self) -> Verified:
+        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        return _verify(self.path, self.epochs, finished=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +116,10 @@ class CodebookRun:
     def write(self, epoch: int, codebook: np.ndarray) -> None:
         """Write the units (M, d) after so many epochs."""
         with disk_errors(self.path):
-            open_array(self.path, "codebooks", "r+")[epoch] = codebook
+            writable_array(self.path, "codebooks")[epoch] = codebook
 
     def read(self, epoch: int) -> np.ndarray:
-        with damage(self.path):
-            return np.asarray(open_array(self.path, "codebooks")[epoch])
+        return StoredArray(self.path, "codebooks")[epoch]
 
     def committed(self) -> int:
         """How many epochs are whole; -1: there is no codebook yet."""
@@ -133,21 +131,24 @@ class CodebookRun:
 
     def commit(self, epochs: int, errors: list[float]) -> None:
         """Record that the codebook after so many epochs is written, and the errors of those before it."""
-        self._record({"committed": epochs, "errors": errors})
+        before = self.committed()
+        with disk_errors(self.path):
+            group = owned(self.path, SCHEMA, self.run_id)
+            added = _places(self.path, before + 1, epochs)
+            record(self.path, group, {"committed": epochs, "errors": errors}, added, begun=before >= 0)
 
     def finish(self, epochs: int, errors: list[float], topographic_error: float | None, hits: np.ndarray) -> None:
         """Record that training is over, perhaps sooner than was planned."""
         with disk_errors(self.path):
-            open_array(self.path, "hits", "r+")[:] = hits
-            codebooks = open_array(self.path, "codebooks", "r+")
+            writable_array(self.path, "hits")[:] = hits
+            codebooks = writable_array(self.path, "codebooks")
             codebooks.resize((epochs + 1, *codebooks.shape[1:]))
             remove_leftovers(self.path)
-        final = {"committed": epochs, "errors": errors, "topographic_error": topographic_error, "complete": True}
-        self._record(final)
-
-    def _record(self, attributes: dict[str, Any]) -> None:
-        with disk_errors(self.path):
-            owned(self.path, SCHEMA, self.run_id).update_attributes(attributes)
+            final = {"committed": epochs, "errors": errors, "topographic_error": topographic_error, "complete": True}
+            self.commit(epochs, errors)
+            group = owned(self.path, SCHEMA, self.run_id)
+            record(self.path, group, final, {"hits": StoredArray(self.path, "hits").places()})
+            take_place(self.path)
 
 
 def create_codebook(
@@ -165,7 +166,7 @@ def create_codebook(
     `options` is JSON, and what a run must agree with to go on with this store.
     """
     itemsize = samples.dtype.itemsize
-    with new_store(path, overwrite) as group:
+    with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
         group.create_array(
             "codebooks",
             shape=(len(sigmas) + 1, grid.units, samples.d),
@@ -183,7 +184,6 @@ def create_codebook(
         )
         group.update_attributes(
             {
-                "schema": SCHEMA,
                 "grid": vars(grid),
                 "metric": metric,
                 "dtype": str(samples.dtype),
@@ -196,11 +196,9 @@ def create_codebook(
                 "committed": -1,
                 "errors": [],
                 "topographic_error": None,
-                "complete": False,
-                "run_id": (run_id := uuid.uuid4().hex),
             }
         )
-    return CodebookRun(os.path.abspath(path), run_id, len(sigmas))
+    return CodebookRun(place, run_id, len(sigmas))
 
 
 def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dict[str, Any]) -> CodebookRun | None:
@@ -212,23 +210,26 @@ def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dic
         It was begun with other samples or other options.
     """
     group = open_store(path, SCHEMA, "r+")
-    recorded: Any = attribute(path, group, "samples")
-    if recorded["digest"] != samples.digest:
+    if recorded_origin(path, group, "samples")["digest"] != samples.digest:
         raise StoreError(f"{path}: was begun with other samples than {samples.path}; name the right ones")
-    begun: Any = attribute(path, group, "options")
+    with damaged_attributes(path):
+        begun = dict(attribute(path, group, "options"))
+        epochs = len(attribute(path, group, "sigmas"))
     for name in sorted({*options, *begun}):
         if begun.get(name) != options.get(name):
             raise StoreError(
                 f"{path}: was begun with {name} {begun.get(name)}, not {options.get(name)}; use that or start afresh"
             )
-    if attribute(path, group, "complete"):
+    if flag(path, group, "complete"):
+        take_place(path)
         return None
-    run_id = take_over(path, group)
     # A run that stopped early may have been killed between cutting the array and recording that it was over.
-    epochs = len(attribute(path, group, "sigmas"))
-    codebooks = open_array(os.fspath(path), "codebooks", "r+")
-    codebooks.resize((epochs + 1, *codebooks.shape[1:]))
-    return CodebookRun(os.path.abspath(path), run_id, epochs)
+    with disk_errors(path):
+        codebooks = writable_array(os.fspath(path), "codebooks")
+        codebooks.resize((epochs + 1, *codebooks.shape[1:]))
+    run = CodebookRun(os.path.abspath(path), take_over(path, group), epochs)
+    refuse_misplaced(run.path, group, _places(run.path, 0, run.committed()))
+    return run
 
 
 def open_codebook(path: str | os.PathLike[str]) -> Codebook:
@@ -240,36 +241,35 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
         It is missing, foreign, damaged or unfinished; the message says how to go on.
     """
     group = open_store(path, SCHEMA)
-    recorded: Any = attribute(path, group, "samples")
-    if not attribute(path, group, "complete"):
+    recorded = recorded_origin(path, group, "samples")
+    if not flag(path, group, "complete"):
         done, total = progress_of_codebook(path)
         raise StoreError(
             f"{path}: unfinished, {max(done, 0)} of {total} epochs are done; go on with --resume and the command "
-            f"`tilepath som train {recorded['path']} {path}` it was begun with"
+            f"`tilepath som train {recorded['path']} {place_of(path)}` it was begun with"
         )
     attrs: dict[str, Any] = dict(group.attrs)
-    try:
+    with damaged_attributes(path, "the attributes of the codebook"):
         epochs, columns = int(attrs["committed"]), tuple(map(str, attrs["columns"]))
         if len(attrs["errors"]) != epochs + 1 or len(attrs["sigmas"]) < epochs:
             raise ValueError(f"{len(attrs['errors'])} errors of {epochs} epochs")
+        apart = attrs["topographic_error"]
         facts = Codebook(
             path=os.path.abspath(path),
             grid=Grid(**attrs["grid"]),
             metric=str(attrs["metric"]),
-            dtype=DTYPES[DTYPES.index(np.dtype(str(attrs["dtype"])))],
-            missing=bool(attrs["missing"]),
+            dtype=DTYPES[DTYPES.index(recorded_dtype(attrs["dtype"]))],
+            missing=flag(path, group, "missing"),
             columns=columns,
             scaling=scaling_from(attrs["scaling"], len(columns)),
             epochs=epochs,
-            sigmas=tuple(attrs["sigmas"])[:epochs],
-            quantization_errors=tuple(attrs["errors"]),
-            topographic_error=attrs["topographic_error"],
-            options=attrs["options"],
+            sigmas=tuple(map(float, attrs["sigmas"]))[:epochs],
+            quantization_errors=tuple(map(float, attrs["errors"])),
+            topographic_error=None if apart is None else float(apart),
+            options=dict(attrs["options"]),
             samples_path=origin_path(path, recorded),
-            samples_digest=str(recorded["digest"]),
+            samples_digest=recorded["digest"],
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"{path}: the attributes of the codebook are damaged ({error!r}); train it anew") from error
     shape = (epochs + 1, facts.grid.units, len(columns))
     check_array(path, group, "codebooks", shape, (facts.dtype,))
     check_array(path, group, "hits", (facts.grid.units,), ("int64",))
@@ -279,5 +279,35 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
 def progress_of_codebook(path: str | os.PathLike[str]) -> tuple[int, int]:
     """Epochs done, -1 before there is a codebook, and epochs in all."""
     group = open_store(path, SCHEMA)
-    done = int(attribute(path, group, "committed"))
-    return done, done if attribute(path, group, "complete") else len(attribute(path, group, "sigmas"))
+    with damaged_attributes(path):
+        done = int(attribute(path, group, "committed"))
+        total = done if flag(path, group, "complete") else len(attribute(path, group, "sigmas"))
+        if not -1 <= done <= total:
+            raise ValueError(f"{done} of {total} epochs")
+    return done, total
+
+
+def verify_part_of_codebook(path: str | os.PathLike[str]) -> Verified:
+    """Reread the codebooks that are committed in an unfinished store."""
+    return _verify(os.path.abspath(path), progress_of_codebook(path)[0], finished=False)
+
+
+def _places(path: str, first: int, last: int) -> dict[str, list[str]]:
+    """The keys of the chunks of the codebooks after `first` to `last` epochs."""
+    codebooks = StoredArray(path, "codebooks")
+    epochs = np.arange(codebooks.shape[0])
+    return {"codebooks": codebooks.places((first <= epochs) & (epochs <= last))}
+
+
+def _verify(path: str, epochs: int, *, finished: bool) -> Verified:
+    chunks = _places(path, 0, epochs)
+    if finished:
+        chunks["hits"] = StoredArray(path, "hits").places()
+    refuse_missing(path, chunks)
+    if finished and (StoredArray(path, "hits")[:] < 0).any():
+        raise StoreError(f"{path}: there are units with less than no hits; train the map anew")
+    codebooks = StoredArray(path, "codebooks")
+    for epoch in range(epochs + 1):
+        if not np.isfinite(codebooks[epoch]).all():
+            raise StoreError(f"{path}: epoch {epoch} holds values that are not finite; train the map anew")
+    return compare_contents(path, open_store(path, SCHEMA), chunks, "that every value is finite")

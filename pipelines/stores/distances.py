@@ -19,7 +19,6 @@ Every chunk is stored, also one that equals the fill value: a missing chunk is d
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,24 +26,36 @@ from typing import Any
 import numpy as np
 
 from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
+from pipelines.stores.contents import (
+    StoredArray,
+    Verified,
+    compare_contents,
+    record,
+    refuse_misplaced,
+    refuse_missing,
+    small_array,
+    writable_array,
+    write_small_array,
+)
 from pipelines.stores.graph import Graph
-from pipelines.stores.origin import check_origin, open_origin, origin_of, origin_path
+from pipelines.stores.origin import check_origin, open_origin, origin_of, origin_path, recorded_origin
+from pipelines.stores.place import growing_store, place_of, take_over, take_place
 from pipelines.stores.schema import (
     StoreError,
     attribute,
     check_array,
-    damage,
+    checkpoint_codecs,
+    damaged_attributes,
     disk_errors,
-    new_store,
-    open_array,
+    flag,
     open_store,
     owned,
+    recorded_dtype,
+    recorded_vertices,
     remove_leftovers,
     result_codecs,
     row_mask,
     row_ranges,
-    take_over,
-    verify_chunks,
 )
 
 SCHEMA = "distances/1"
@@ -69,8 +80,7 @@ class Distances:
 
     def __getitem__(self, selection: Any) -> np.ndarray:
         """Any Zarr selection of the matrix, as NumPy."""
-        with damage(self.path):
-            return np.asarray(open_array(self.path, self.slot)[selection])
+        return StoredArray(self.path, self.slot)[selection]
 
     def row(self, source: int) -> np.ndarray:
         """The distances from vertex `source` to every vertex, (n)."""
@@ -95,22 +105,15 @@ class Distances:
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """The matrix by whole chunk rows: (first row, block of rows), in order."""
-        array = open_array(self.path, self.slot)
-        for start in range(0, self.shape[0], array.chunks[0]):
-            with damage(self.path):
-                yield start, np.asarray(array[start : start + array.chunks[0]])
+        return _blocks(StoredArray(self.path, self.slot))
 
     def graph(self, path: str | os.PathLike[str] | None = None) -> Graph:
         """The graph the distances were computed from; `path` says where it is now, if it was moved."""
         return open_origin(self.path, self.graph_path, self.graph_digest, path)
 
-    def verify(self) -> None:
-        """Reread every chunk (its checksum is tested) and make sure none is missing."""
-        array = open_array(self.path, self.slot)
-        verify_chunks(self.path, array)
-        for _start, block in self.blocks():
-            if self.dtype.kind == "f" and np.isnan(block).any():
-                raise StoreError(f"{self.path}: holds NaN; compute it anew")
+    def verify(self) -> Verified:
+        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        return _verify(self.path, self.slot, self.sources)
 
 
 @dataclass(frozen=True)
@@ -143,14 +146,14 @@ class Run:
                 chunks=(max(1, min(self.chunk, rows)), max(1, min(self.chunk, self.n))),
                 dtype=self.dtype,
                 fill_value=outside_infinity(self.dtype).item(),
-                compressors=result_codecs(self.dtype) if result else None,
+                compressors=result_codecs(self.dtype) if result else checkpoint_codecs(),
                 overwrite=True,
                 config={"write_empty_chunks": True},
             )
 
     def writer(self) -> Callable[[int, int, np.ndarray], None]:
         """Open the slot in the making; the function returned writes a block of whole chunks at a row and a column."""
-        array = open_array(self.path, self.other_slot, "r+")
+        array = writable_array(self.path, self.other_slot)
 
         def write(row: int, column: int, block: np.ndarray) -> None:
             with disk_errors(self.path):
@@ -165,8 +168,7 @@ class Run:
     def read_rows(self, start: int, stop: int) -> np.ndarray:
         """Rows of the committed checkpoint."""
         assert self.slot is not None
-        with damage(self.path):
-            return np.asarray(open_array(self.path, self.slot)[start:stop])
+        return StoredArray(self.path, self.slot)[start:stop]
 
     @property
     def rows(self) -> int:
@@ -175,24 +177,46 @@ class Run:
 
     def rows_done(self) -> np.ndarray:
         """bool (S): rows of the slot in the making that are whole, where a result is made row by row."""
-        return row_mask(open_store(self.path, SCHEMA).attrs.get("done", []), self.rows)
+        return row_mask(self.path, open_store(self.path, SCHEMA).attrs.get("done", []), self.rows)
 
     def record(self, done: np.ndarray) -> None:
         """Record which rows, bool (S), of the slot in the making are whole."""
+        before, array = self.rows_done(), StoredArray(self.path, self.other_slot)
         with disk_errors(self.path):
-            owned(self.path, SCHEMA, self.run_id).update_attributes({"done": row_ranges(done)})
+            group = owned(self.path, SCHEMA, self.run_id)
+            added = {self.other_slot: array.places(done & ~before)}
+            record(self.path, group, {"done": row_ranges(done)}, added, begun=bool(before.any()))
 
     def commit(self, stage: int) -> Run:
         """Make the slot just written the committed one; at the last stage also drop the other. Returns the new run."""
+        done, before, array = stage == self.stages, self.rows_done(), StoredArray(self.path, self.other_slot)
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
-            done = stage == self.stages
-            group.update_attributes({"committed": {"slot": self.other_slot, "stage": stage}, "complete": done})
+            committed = {"committed": {"slot": self.other_slot, "stage": stage}, "complete": done}
+            added = {self.other_slot: array.places(None if not before.any() else ~before)}
+            record(self.path, group, committed, added, begun=bool(before.any()), dropped=[self.slot])
             if done and self.slot is not None:
                 del group[self.slot]
             if done:
                 remove_leftovers(self.path)
+                take_place(self.path)
         return _with(self, stage=stage, slot=self.other_slot)
+
+    def verify(self) -> Verified:
+        """Reread what is committed, as `Distances.verify`."""
+        if self.slot is None and self.rows_done().any():
+            return _verify(self.path, self.other_slot, self._sources(), self.rows_done())
+        return _verify(self.path, self.slot, self._sources())
+
+    def refuse_misplaced(self) -> None:
+        """Make sure that what a run goes on from is what was committed."""
+        group, done = open_store(self.path, SCHEMA), self.rows_done()
+        slot, rows = (self.other_slot, done) if self.slot is None and done.any() else (self.slot, None)
+        if slot is not None:
+            refuse_misplaced(self.path, group, {slot: StoredArray(self.path, slot).places(rows)})
+
+    def _sources(self) -> np.ndarray | None:
+        return None if self.sources is None else np.array(self.sources)
 
 
 def create_distances(
@@ -216,14 +240,11 @@ def create_distances(
     sources : vertices whose rows the result keeps, None for all
     """
     dtype = np.dtype(dtype)
-    run_id = uuid.uuid4().hex
-    with new_store(path, overwrite) as group:
+    with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
         if sources is not None:
-            array = group.create_array("sources", shape=(len(sources),), dtype="int64")
-            array[:] = np.asarray(sources, dtype=np.int64)
+            write_small_array(group, "sources", np.asarray(sources), "int64")
         group.update_attributes(
             {
-                "schema": SCHEMA,
                 "n": graph.n,
                 "dtype": str(dtype),
                 "chunk": chunk,
@@ -231,11 +252,9 @@ def create_distances(
                 "plan": plan,
                 "stages": stages,
                 "committed": None,
-                "complete": False,
-                "run_id": run_id,
             }
         )
-    return _run(path, run_id)
+    return _run(place, run_id)
 
 
 def resume_distances(path: str | os.PathLike[str], graph: Graph) -> Run:
@@ -244,8 +263,13 @@ def resume_distances(path: str | os.PathLike[str], graph: Graph) -> Run:
     A finished store is returned as it is (``stage == stages``).
     """
     group = open_store(path, SCHEMA, "r+")
-    check_origin(path, attribute(path, group, "graph"), graph)
-    return _run(path, "" if group.attrs.get("complete") else take_over(path, group))
+    check_origin(path, group, graph)
+    if flag(path, group, "complete"):
+        finished = _run(path, "")
+        return _with(finished, path=take_place(path))
+    run = _run(path, take_over(path, group))
+    run.refuse_misplaced()
+    return run
 
 
 def open_distances(path: str | os.PathLike[str]) -> Distances:
@@ -257,45 +281,77 @@ def open_distances(path: str | os.PathLike[str]) -> Distances:
         It is missing, foreign, damaged or unfinished; the message says how to go on.
     """
     group = open_store(path, SCHEMA)
-    if not attribute(path, group, "complete"):
-        done, total = progress(path)
-        recorded = attribute(path, group, "graph")["path"]
+    run, recorded = _run(path, ""), recorded_origin(path, group, "graph")
+    if not flag(path, group, "complete"):
         raise StoreError(
-            f"{path}: unfinished, committed at stage {done} of {total}; "
-            f"go on with `tilepath apsp {recorded} {path} --resume`"
+            f"{path}: unfinished, committed at stage {run.stage} of {run.stages}; "
+            f"go on with `tilepath apsp {recorded['path']} {place_of(path)} --resume`"
         )
-    n, dtype = int(attribute(path, group, "n")), np.dtype(attribute(path, group, "dtype"))
-    slot, recorded = attribute(path, group, "committed")["slot"], attribute(path, group, "graph")
-    sources = np.asarray(group["sources"][:]) if "sources" in group else None
-    rows = n if sources is None else len(sources)
-    check_array(path, group, slot, (rows, n), DISTANCE_DTYPES)
-    check_array(path, group, slot, (rows, n), (dtype,))
-    return Distances(os.path.abspath(path), n, dtype, slot, origin_path(path, recorded), recorded["digest"], sources)
+    if run.slot is None:
+        raise StoreError(f"{path}: the attributes are damaged (complete, but nothing is committed); compute it anew")
+    check_array(path, group, run.slot, (run.rows, run.n), DISTANCE_DTYPES)
+    check_array(path, group, run.slot, (run.rows, run.n), (run.dtype,))
+    facts = run.n, run.dtype, run.slot, origin_path(path, recorded), recorded["digest"], run._sources()
+    return Distances(os.path.abspath(path), *facts)
 
 
 def progress(path: str | os.PathLike[str]) -> tuple[int, int]:
     """Stages committed and stages in all."""
-    group = open_store(path, SCHEMA)
-    committed = attribute(path, group, "committed")
-    return (committed["stage"] if committed else 0), int(attribute(path, group, "stages"))
+    run = _run(path, "")
+    return run.stage, run.stages
+
+
+def verify_part(path: str | os.PathLike[str]) -> Verified:
+    """Reread what is committed in an unfinished store."""
+    return _run(path, "").verify()
+
+
+def _verify(path: str, slot: str | None, sources: np.ndarray | None, rows: np.ndarray | None = None) -> Verified:
+    """Reread a slot, or those of its rows, bool, that are done; None: nothing is committed."""
+    group, chunks = open_store(path, SCHEMA), {}
+    if slot is not None:
+        chunks[slot] = StoredArray(path, slot).places(rows)
+    if sources is not None:
+        chunks["sources"] = small_array(path, group, "sources").places()
+    refuse_missing(path, chunks)
+    for start, block in _blocks(StoredArray(path, slot), rows) if slot else ():
+        if block.dtype.kind == "f" and np.isnan(block).any():
+            raise StoreError(f"{path}: holds NaN in rows {start} and after; compute it anew")
+    return compare_contents(path, group, chunks, *(["that no distance is NaN"] if slot else []))
+
+
+def _blocks(array: StoredArray, rows: np.ndarray | None = None) -> Iterator[tuple[int, np.ndarray]]:
+    """Chunk rows of an array, those that begin with one of `rows`: (first row, block of rows), in order."""
+    for start in range(0, array.shape[0], array.chunks[0]):
+        if rows is None or rows[start]:
+            yield start, array[start : start + array.chunks[0]]
 
 
 def _run(path: str | os.PathLike[str], run_id: str) -> Run:
     group = open_store(path, SCHEMA)
-    committed = attribute(path, group, "committed")
-    sources = tuple(group["sources"][:].tolist()) if "sources" in group else None
-    return Run(
-        path=os.path.abspath(path),
-        run_id=run_id,
-        n=int(attribute(path, group, "n")),
-        dtype=np.dtype(attribute(path, group, "dtype")),
-        chunk=int(attribute(path, group, "chunk")),
-        plan=attribute(path, group, "plan"),
-        sources=sources,
-        stages=int(attribute(path, group, "stages")),
-        stage=committed["stage"] if committed else 0,
-        slot=committed["slot"] if committed else None,
-    )
+    with damaged_attributes(path):
+        n, committed = int(attribute(path, group, "n")), attribute(path, group, "committed")
+        sources = None
+        if "sources" in group:
+            check_array(path, group, "sources", (None,), ("int64",))
+            sources = tuple(recorded_vertices(path, "sources", small_array(path, group, "sources")[:], n).tolist())
+        run = Run(
+            path=os.path.abspath(path),
+            run_id=run_id,
+            n=n,
+            dtype=recorded_dtype(attribute(path, group, "dtype")),
+            chunk=int(attribute(path, group, "chunk")),
+            plan=dict(attribute(path, group, "plan")),
+            sources=sources,
+            stages=int(attribute(path, group, "stages")),
+            stage=0 if committed is None else int(committed["stage"]),
+            slot=None if committed is None else committed["slot"],
+        )
+        if run.dtype not in DISTANCE_DTYPES or run.slot not in (None, "slot-0", "slot-1"):
+            raise ValueError(f"{run.dtype} distances, {run.slot} committed")
+        if not 0 <= run.stage <= run.stages or min(run.n, run.chunk) < 0:
+            raise ValueError(f"stage {run.stage} of {run.stages}, {run.n} vertices, chunks of {run.chunk}")
+    return run
 
 
 def _with(run: Run, **changes: Any) -> Run:

@@ -30,13 +30,19 @@ import numpy as np
 import pyarrow as pa
 import zarr
 
+from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
+from pipelines.stores.place import new_store
 from pipelines.stores.schema import (
     CHUNK_BYTES,
+    TEXT,
     StoreError,
     check_array,
-    new_store,
+    damaged_attributes,
+    flag,
     open_store,
+    recorded_dtype,
     result_codecs,
+    text_codecs,
 )
 from pipelines.stores.vertex_names import UNKNOWN, find_vertices, why_no_vertex
 
@@ -117,8 +123,11 @@ class Graph:
         labels = self.labels()
         return [str(v if labels is None else labels[v]) for v in vertices]
 
-    def verify(self) -> None:
-        """Reread everything and compare with the recorded digest; StoreError names what differs."""
+    def verify(self) -> Verified:
+        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        arrays = {name: self._array(name) for name in ("indptr", "indices", "weights", *sorted(self.optional))}
+        chunks = {name: array.places() for name, array in arrays.items()}
+        refuse_missing(self.path, chunks)
         digest = _Digest(self.n, self.directed)
         indptr = self.indptr()
         if indptr[0] != 0 or indptr[-1] != self.m or np.any(np.diff(indptr) < 0):
@@ -126,23 +135,35 @@ class Graph:
                 f"{self.path}: `indptr` is not a rising sequence from 0 to {self.m}; import the graph anew"
             )
         digest.add("indptr", indptr)
+        low, high = np.inf, -np.inf
         for name in ("indices", "weights"):
-            array = self._array(name)
+            array = arrays[name]
             for start in range(0, self.m, array.chunks[0]):
                 piece = array[start : start + array.chunks[0]]
-                if name == "indices" and piece.size and not 0 <= piece.min() <= piece.max() < self.n:
+                if name == "indices" and not 0 <= piece.min() <= piece.max() < self.n:
                     raise StoreError(f"{self.path}: `indices` points outside 0..{self.n - 1}; import the graph anew")
+                if name == "weights":
+                    low, high = min(low, float(piece.min())), max(high, float(piece.max()))
                 digest.add(name, piece)
         if "through" in self.optional:
             digest.add("through", self.through())
         if digest.value() != self.digest:
             raise StoreError(f"{self.path}: contents do not match the recorded digest; import the graph anew")
+        if self.m and (low, high) != (self.weight_min, self.weight_max):
+            raise StoreError(
+                f"{self.path}: weights are from {low} to {high}, recorded are {self.weight_min} to {self.weight_max}; "
+                "import the graph anew"
+            )
+        for name in self.optional - {"through"}:
+            arrays[name][:]
+        group, digested = open_store(self.path, SCHEMA), ("indptr", "indices", "weights", "through")
+        return compare_contents(self.path, group, chunks, "the digest of the graph", digested=digested)
 
-    def _array(self, name: str) -> zarr.Array[Any]:
-        return zarr.open_array(os.path.join(self.path, name), mode="r")
+    def _array(self, name: str) -> StoredArray:
+        return StoredArray(self.path, name)
 
     def _optional(self, name: str) -> np.ndarray | None:
-        return np.asarray(self._array(name)[:]) if name in self.optional else None
+        return self._array(name)[:] if name in self.optional else None
 
 
 def open_graph(path: str | os.PathLike[str]) -> Graph:
@@ -155,16 +176,16 @@ def open_graph(path: str | os.PathLike[str]) -> Graph:
     """
     group = open_store(path, SCHEMA)
     attrs = dict(group.attrs)
-    try:
+    with damaged_attributes(path, "the attributes of the graph"):
         n, m = int(attrs["n"]), int(attrs["m"])
         facts = Graph(
             path=os.path.abspath(path),
             n=n,
             m=m,
             input_edges=int(attrs["input_edges"]),
-            directed=bool(attrs["directed"]),
-            simplified=bool(attrs["simplified"]),
-            weight_dtype=np.dtype(str(attrs["weight_dtype"])),
+            directed=flag(path, group, "directed"),
+            simplified=flag(path, group, "simplified"),
+            weight_dtype=recorded_dtype(attrs["weight_dtype"]),
             weight_min=float(attrs["weight_min"]),
             weight_max=float(attrs["weight_max"]),
             weight_unit=str(attrs["weight_unit"]),
@@ -172,11 +193,11 @@ def open_graph(path: str | os.PathLike[str]) -> Graph:
             digest=str(attrs["digest"]),
             optional=frozenset(name for name in ("labels", "coordinates", "through") if name in group),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"{path}: the attributes of the graph are damaged ({error!r}); import it anew") from error
     check_array(path, group, "indptr", (n + 1,), ("int64",))
     check_array(path, group, "indices", (m,), ("int32", "int64"))
     check_array(path, group, "weights", (m,), (facts.weight_dtype,))
+    if "labels" in facts.optional:
+        check_array(path, group, "labels", (n,), (TEXT,))
     if "coordinates" in facts.optional:
         check_array(path, group, "coordinates", (n, 2), ("float64",))
     if "through" in facts.optional:
@@ -212,7 +233,7 @@ def new_graph(
     input_edges : edges or arcs the source listed; default m
     simplified : were parallel arcs and loops removed?
     weight_unit, source : text for `tilepath info`
-    overwrite : replace a store of ours that stands at `path`
+    overwrite : replace a graph store that stands at `path`
 
     Raises
     ------
@@ -232,7 +253,7 @@ def new_graph(
         "weight_unit": weight_unit,
         "source": source,
     }
-    with new_store(path, overwrite) as group:
+    with new_store(path, SCHEMA, overwrite) as group:
         writer = GraphWriter(group, attrs)
         yield writer
         writer._finish()
@@ -321,6 +342,7 @@ class GraphWriter:
             shape=values.shape,
             chunks=(rows, *values.shape[1:]),
             dtype=dtype,
+            compressors=text_codecs() if dtype is str else result_codecs(np.dtype(dtype)),
             config={"write_empty_chunks": True},
         )
         if values.size:

@@ -14,7 +14,6 @@ The attribute `done` names the rows that are whole and is written after them.
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -23,27 +22,34 @@ import numpy as np
 
 from gpuops.som.grid import Grid
 from pipelines.stores.codebook import Codebook
-from pipelines.stores.origin import origin_of, origin_path
+from pipelines.stores.contents import (
+    StoredArray,
+    Verified,
+    compare_contents,
+    refuse_misplaced,
+    refuse_missing,
+    writable_array,
+)
+from pipelines.stores.origin import origin_of, origin_path, recorded_origin
+from pipelines.stores.place import growing_store, place_of, record_rows, take_over, take_place
 from pipelines.stores.samples import DTYPES, Samples
 from pipelines.stores.schema import (
     CHUNK_BYTES,
     StoreError,
     attribute,
     check_array,
-    damage,
+    damaged_attributes,
     disk_errors,
-    new_store,
-    open_array,
+    flag,
     open_store,
     owned,
-    record_rows,
+    recorded_dtype,
     result_codecs,
     row_mask,
-    take_over,
-    verify_chunks,
 )
 
 SCHEMA = "mapping/1"
+ARRAYS = ("units", "distances")
 LEAST_ROWS = 4096  # of a chunk
 
 
@@ -74,17 +80,15 @@ class Mapping:
 
     def units(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """int32 (k, t): the units of the rows from `start` to `stop` (excluded)."""
-        with damage(self.path):
-            return np.asarray(open_array(self.path, "units")[start : self.n if stop is None else stop])
+        return StoredArray(self.path, "units")[start : self.n if stop is None else stop]
 
     def distances(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """(k, t): the distances to them."""
-        with damage(self.path):
-            return np.asarray(open_array(self.path, "distances")[start : self.n if stop is None else stop])
+        return StoredArray(self.path, "distances")[start : self.n if stop is None else stop]
 
     def ranges(self) -> Iterator[tuple[int, int]]:
         """The rows of each chunk."""
-        step = open_array(self.path, "units").chunks[0]
+        step = StoredArray(self.path, "units").chunks[0]
         for start in range(0, self.n, step):
             yield start, min(start + step, self.n)
 
@@ -109,16 +113,9 @@ class Mapping:
             apart += int((~self.grid.adjacent(units[:, 0], units[:, 1])).sum())
         return apart / self.n
 
-    def verify(self) -> None:
-        """Reread every chunk (its checksum is tested), make sure none is missing and every entry is possible."""
-        for name in ("units", "distances"):
-            verify_chunks(self.path, open_array(self.path, name))
-        for rows in self.ranges():
-            units, distances = self.units(*rows), self.distances(*rows)
-            possible = (units >= 0) & (units < self.grid.units) & (distances >= 0) & (distances < np.inf)
-            if not possible.all():
-                row = rows[0] + int(np.flatnonzero(~possible.all(axis=1))[0])
-                raise StoreError(f"{self.path}: row {row} is on no unit of the map; map the samples anew")
+    def verify(self) -> Verified:
+        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        return _verify(self.path, self.grid, np.ones(self.n, bool))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,17 +130,17 @@ class MappingRun:
     def write(self, start: int, units: np.ndarray, distances: np.ndarray) -> None:
         """Write whole chunks, from row `start`."""
         with disk_errors(self.path):
-            open_array(self.path, "units", "r+")[start : start + len(units)] = units
-            open_array(self.path, "distances", "r+")[start : start + len(units)] = distances
+            writable_array(self.path, "units")[start : start + len(units)] = units
+            writable_array(self.path, "distances")[start : start + len(units)] = distances
 
     def rows_done(self) -> np.ndarray:
         """bool (N): which rows are recorded as whole."""
-        return row_mask(attribute(self.path, open_store(self.path, SCHEMA), "done"), self.rows)
+        return row_mask(self.path, attribute(self.path, open_store(self.path, SCHEMA), "done"), self.rows)
 
     def record(self, done: np.ndarray) -> None:
         """Record which rows, bool (N), are whole; once all are, the store is complete."""
         with disk_errors(self.path):
-            record_rows(self.path, owned(self.path, SCHEMA, self.run_id), done)
+            record_rows(self.path, owned(self.path, SCHEMA, self.run_id), ARRAYS, self.rows_done(), done)
 
 
 def create_mapping(
@@ -153,8 +150,8 @@ def create_mapping(
     top = min(2, codebook.grid.units)
     # Some chunks for every worker, and none that is too small to be worth a file.
     chunk = min(samples.n, CHUNK_BYTES // (top * codebook.dtype.itemsize), max(LEAST_ROWS, -(-samples.n // 16)))
-    with new_store(path, overwrite) as group:
-        for name, dtype in (("units", np.dtype(np.int32)), ("distances", codebook.dtype)):
+    with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
+        for name, dtype in zip(ARRAYS, (np.dtype(np.int32), codebook.dtype), strict=True):
             group.create_array(
                 name,
                 shape=(samples.n, top),
@@ -165,7 +162,6 @@ def create_mapping(
             )
         group.update_attributes(
             {
-                "schema": SCHEMA,
                 "n": samples.n,
                 "top": top,
                 "dtype": str(codebook.dtype),
@@ -173,25 +169,26 @@ def create_mapping(
                 "samples": origin_of(path, samples),
                 "codebook": {"path": codebook.path, **_codebook_facts(codebook)},
                 "done": [],
-                "complete": False,
-                "run_id": (run_id := uuid.uuid4().hex),
             }
         )
-    return MappingRun(os.path.abspath(path), run_id, samples.n, chunk)
+    return MappingRun(place, run_id, samples.n, chunk)
 
 
 def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Codebook) -> MappingRun | None:
     """Take over an unfinished store to go on with it; None if it is finished; StoreError if it is of something else."""
     group = open_store(path, SCHEMA, "r+")
-    of: Any = attribute(path, group, "samples")
-    by: Any = attribute(path, group, "codebook")
+    of, by = recorded_origin(path, group, "samples"), recorded_origin(path, group, "codebook")
     if of["digest"] != samples.digest or not _is_recorded(by, codebook):
         raise StoreError(f"{path}: was begun with other samples or another map; name the right ones or start afresh")
-    if attribute(path, group, "complete"):
+    if flag(path, group, "complete"):
+        take_place(path)
         return None
-    run_id = take_over(path, group)
-    array = check_array(path, group, "units", (samples.n, min(2, codebook.grid.units)), ("int32",))
-    return MappingRun(os.path.abspath(path), run_id, samples.n, array.chunks[0])
+    check_array(path, group, "units", (samples.n, min(2, codebook.grid.units)), ("int32",))
+    units = StoredArray(path, "units")
+    run = MappingRun(os.path.abspath(path), take_over(path, group), samples.n, units.chunks[0])
+    done = run.rows_done()
+    refuse_misplaced(run.path, group, {name: StoredArray(path, name).places(done) for name in ARRAYS})
+    return run
 
 
 def _codebook_facts(codebook: Codebook) -> dict[str, Any]:
@@ -214,24 +211,23 @@ def _is_recorded(recorded: dict[str, Any], codebook: Codebook) -> bool:
 def open_mapping(path: str | os.PathLike[str]) -> Mapping:
     """Open a finished mapping store and check its schema, shapes and dtypes; raises StoreError."""
     group = open_store(path, SCHEMA)
-    of: Any = attribute(path, group, "samples")
-    by: Any = attribute(path, group, "codebook")
-    if not attribute(path, group, "complete"):
-        raise StoreError(f"{path}: unfinished; go on with `tilepath som map {by['path']} {of['path']} {path} --resume`")
+    of, by = recorded_origin(path, group, "samples"), recorded_origin(path, group, "codebook")
+    if not flag(path, group, "complete"):
+        raise StoreError(
+            f"{path}: unfinished; go on with `tilepath som map {by['path']} {of['path']} {place_of(path)} --resume`"
+        )
     attrs: dict[str, Any] = dict(group.attrs)
-    try:
+    with damaged_attributes(path, "the attributes of the mapping"):
         facts = Mapping(
             path=os.path.abspath(path),
             n=int(attrs["n"]),
             top=int(attrs["top"]),
-            dtype=DTYPES[DTYPES.index(np.dtype(str(attrs["dtype"])))],
+            dtype=DTYPES[DTYPES.index(recorded_dtype(attrs["dtype"]))],
             grid=Grid(**attrs["grid"]),
             samples_path=origin_path(path, of),
-            samples_digest=str(of["digest"]),
+            samples_digest=of["digest"],
             codebook={**by, "path": str(by["path"])},
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"{path}: the attributes of the mapping are damaged ({error!r}); make it anew") from error
     check_array(path, group, "units", (facts.n, facts.top), ("int32",))
     check_array(path, group, "distances", (facts.n, facts.top), (facts.dtype,))
     return facts
@@ -239,6 +235,35 @@ def open_mapping(path: str | os.PathLike[str]) -> Mapping:
 
 def progress_of_mapping(path: str | os.PathLike[str]) -> tuple[int, int]:
     """Samples done and samples in all."""
+    done = _done(path)
+    return int(done.sum()), len(done)
+
+
+def verify_part_of_mapping(path: str | os.PathLike[str]) -> Verified:
+    """Reread the rows that are recorded as done in an unfinished store."""
+    with damaged_attributes(path):
+        grid = Grid(**attribute(path, open_store(path, SCHEMA), "grid"))
+    return _verify(os.path.abspath(path), grid, _done(path))
+
+
+def _done(path: str | os.PathLike[str]) -> np.ndarray:
+    """bool (N): the rows that are recorded as whole."""
     group = open_store(path, SCHEMA)
-    n = int(attribute(path, group, "n"))
-    return int(row_mask(attribute(path, group, "done"), n).sum()), n
+    with damaged_attributes(path):
+        n = int(attribute(path, group, "n"))
+        check_array(path, group, "units", (n, None), ("int32",))
+        return row_mask(path, attribute(path, group, "done"), n)
+
+
+def _verify(path: str, grid: Grid, done: np.ndarray) -> Verified:
+    arrays = [StoredArray(path, name) for name in ARRAYS]
+    chunks = {name: array.places(done) for name, array in zip(ARRAYS, arrays, strict=True)}
+    refuse_missing(path, chunks)
+    step = arrays[0].chunks[0]
+    for start in np.flatnonzero(done[::step]) * step:
+        units, distances = (array[start : start + step] for array in arrays)
+        possible = (units >= 0) & (units < grid.units) & (distances >= 0) & (distances < np.inf)
+        if not possible.all():
+            row = start + int(np.flatnonzero(~possible.all(axis=1))[0])
+            raise StoreError(f"{path}: row {row} is on no unit of the map; map the samples anew")
+    return compare_contents(path, open_store(path, SCHEMA), chunks, "that every entry is possible")

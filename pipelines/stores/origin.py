@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import zarr
+
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.samples import Samples
-from pipelines.stores.schema import StoreError
+from pipelines.stores.schema import StoreError, attribute, damaged_attributes
 
 
 def origin_of(path: str | os.PathLike[str], source: Graph | Samples) -> dict[str, str]:
@@ -17,6 +19,16 @@ def origin_of(path: str | os.PathLike[str], source: Graph | Samples) -> dict[str
         "relative": os.path.relpath(source.path, os.path.abspath(path)),
         "digest": source.digest,
     }
+
+
+def recorded_origin(path: str | os.PathLike[str], group: zarr.Group, name: str) -> dict[str, Any]:
+    """What a store records of the one called `name` ("graph", "samples", "codebook") that it was computed from."""
+    found = attribute(path, group, name)
+    with damaged_attributes(path, f"the facts of the {name}"):
+        for key in ("path", "relative", "digest") if name != "codebook" else ("path",):
+            if not isinstance(found[key], str):
+                raise TypeError(f"{key} is {found[key]!r}")
+    return dict(found)
 
 
 def origin_path(path: str | os.PathLike[str], recorded: dict[str, str]) -> str:
@@ -35,7 +47,7 @@ def open_origin(path: str, graph_path: str, digest: str, moved_to: str | os.Path
     return graph
 
 
-def check_origin(path: str | os.PathLike[str], recorded: dict[str, Any], graph: Graph) -> None:
+def check_origin(path: str | os.PathLike[str], group: zarr.Group, graph: Graph) -> None:
     """Refuse to go on with a store that was begun from another graph."""
-    if recorded["digest"] != graph.digest:
+    if recorded_origin(path, group, "graph")["digest"] != graph.digest:
         raise StoreError(f"{path}: was begun from another graph than {graph.path}; name the right one or start afresh")

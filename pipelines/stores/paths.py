@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,24 +30,33 @@ from typing import Any
 import numpy as np
 
 from gpuops.numbers import outside_infinity
+from pipelines.stores.contents import (
+    StoredArray,
+    Verified,
+    compare_contents,
+    refuse_misplaced,
+    refuse_missing,
+    small_array,
+    writable_array,
+    write_small_array,
+)
 from pipelines.stores.graph import Graph
-from pipelines.stores.origin import check_origin, open_origin, origin_of, origin_path
+from pipelines.stores.origin import check_origin, open_origin, origin_of, origin_path, recorded_origin
+from pipelines.stores.place import growing_store, place_of, record_rows, take_over, take_place
 from pipelines.stores.schema import (
     CHUNK_BYTES,
     StoreError,
     attribute,
     check_array,
-    damage,
+    damaged_attributes,
     disk_errors,
-    new_store,
-    open_array,
+    flag,
     open_store,
     owned,
-    record_rows,
+    recorded_dtype,
+    recorded_vertices,
     result_codecs,
     row_mask,
-    take_over,
-    verify_chunks,
 )
 
 SCHEMA = "paths/1"
@@ -77,15 +85,13 @@ class Paths:
 
     def distances(self, selection: Any = slice(None)) -> np.ndarray:
         """Any Zarr selection of the distances, as NumPy."""
-        with damage(self.path):
-            return np.asarray(open_array(self.path, "distances")[selection])
+        return StoredArray(self.path, "distances")[selection]
 
     def predecessors(self, selection: Any = slice(None)) -> np.ndarray:
         """Any Zarr selection of the predecessors, as NumPy; StoreError where they were not kept."""
         if not self.has_predecessors:
             raise StoreError(f"{self.path}: holds no predecessors; compute it anew without --no-predecessors")
-        with damage(self.path):
-            return np.asarray(open_array(self.path, "predecessors")[selection])
+        return StoredArray(self.path, "predecessors")[selection]
 
     def row_of(self, source: int) -> int:
         """Which row holds the paths from vertex `source`; StoreError if none does."""
@@ -100,7 +106,7 @@ class Paths:
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
         """The store by whole chunk rows: (first row, distances, predecessors or None), in order."""
-        step = open_array(self.path, "distances").chunks[0]
+        step = StoredArray(self.path, "distances").chunks[0]
         for start in range(0, self.shape[0], step):
             rows = slice(start, start + step)
             yield start, self.distances(rows), self.predecessors(rows) if self.has_predecessors else None
@@ -109,21 +115,9 @@ class Paths:
         """The graph the paths were computed from; `path` says where it is now, if it was moved."""
         return open_origin(self.path, self.graph_path, self.graph_digest, path)
 
-    def verify(self) -> None:
-        """Reread every chunk (its checksum is tested), make sure none is missing and every entry is possible."""
-        for name in ("distances", "predecessors")[: 1 + self.has_predecessors]:
-            verify_chunks(self.path, open_array(self.path, name))
-        for start, distances, predecessors in self.blocks():
-            if self.dtype.kind == "f" and np.isnan(distances).any():
-                raise StoreError(f"{self.path}: holds NaN; compute it anew")
-            if predecessors is not None and predecessors.size:
-                if not -1 <= predecessors.min() <= predecessors.max() < self.n:
-                    raise StoreError(f"{self.path}: a predecessor is no vertex; compute it anew")
-                if (predecessors[distances == outside_infinity(self.dtype)] >= 0).any():
-                    raise StoreError(
-                        f"{self.path}: an unreachable vertex has a predecessor in rows {start} and after; "
-                        "compute it anew"
-                    )
+    def verify(self) -> Verified:
+        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        return _verify(self, np.ones(self.shape[0], bool))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,18 +150,19 @@ class PathsRun:
     def write_rows(self, start: int, distances: np.ndarray, predecessors: np.ndarray | None) -> None:
         """Write whole chunk rows, from row `start`."""
         with disk_errors(self.path):
-            open_array(self.path, "distances", "r+")[start : start + len(distances)] = distances
+            writable_array(self.path, "distances")[start : start + len(distances)] = distances
             if self.has_predecessors:
-                open_array(self.path, "predecessors", "r+")[start : start + len(distances)] = predecessors
+                writable_array(self.path, "predecessors")[start : start + len(distances)] = predecessors
 
     def rows_done(self) -> np.ndarray:
         """bool (S): which rows are recorded as whole."""
-        return row_mask(attribute(self.path, open_store(self.path, SCHEMA), "done"), self.rows)
+        return row_mask(self.path, attribute(self.path, open_store(self.path, SCHEMA), "done"), self.rows)
 
     def record(self, done: np.ndarray) -> None:
         """Record which rows, bool (S), are whole; once all are, the store is complete."""
         with disk_errors(self.path):
-            record_rows(self.path, owned(self.path, SCHEMA, self.run_id), done)
+            group = owned(self.path, SCHEMA, self.run_id)
+            record_rows(self.path, group, _arrays(self), self.rows_done(), done)
 
     def discard(self) -> None:
         """Remove the store if no row of it is whole."""
@@ -198,8 +193,8 @@ def create_paths(
     """
     dtype, n = np.dtype(dtype), graph.n
     rows = 1 if together else len(sources)
-    with new_store(path, overwrite) as group:
-        group.create_array("sources", shape=(len(sources),), dtype="int64")[:] = np.asarray(sources, dtype=np.int64)
+    with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
+        write_small_array(group, "sources", np.asarray(sources), "int64")
         arrays = {"distances": (dtype, outside_infinity(dtype).item())}
         if predecessors:
             arrays["predecessors"] = (np.dtype(np.int32), -1)
@@ -217,7 +212,6 @@ def create_paths(
             )
         group.update_attributes(
             {
-                "schema": SCHEMA,
                 "n": n,
                 "dtype": str(dtype),
                 "chunk": chunk,
@@ -227,11 +221,9 @@ def create_paths(
                 "cutoff": cutoff,
                 "targets": None if targets is None else list(map(int, targets)),
                 "done": [],
-                "complete": False,
-                "run_id": (run_id := uuid.uuid4().hex),
             }
         )
-    return _run(path, run_id)
+    return _run(place, run_id)
 
 
 def resume_paths(path: str | os.PathLike[str], graph: Graph) -> PathsRun:
@@ -240,8 +232,13 @@ def resume_paths(path: str | os.PathLike[str], graph: Graph) -> PathsRun:
     A finished store is returned as it is.
     """
     group = open_store(path, SCHEMA, "r+")
-    check_origin(path, attribute(path, group, "graph"), graph)
-    return _run(path, "" if group.attrs.get("complete") else take_over(path, group))
+    check_origin(path, group, graph)
+    if flag(path, group, "complete"):
+        finished = _run(path, "")
+        return replace(finished, path=take_place(path))
+    run = _run(path, take_over(path, group))
+    refuse_misplaced(run.path, group, _places(run, run.rows_done()))
+    return run
 
 
 def open_paths(path: str | os.PathLike[str]) -> Paths:
@@ -253,14 +250,12 @@ def open_paths(path: str | os.PathLike[str]) -> Paths:
         It is missing, foreign, damaged or unfinished; the message says how to go on.
     """
     group = open_store(path, SCHEMA)
-    recorded = attribute(path, group, "graph")
-    if not attribute(path, group, "complete"):
-        done, total = progress_of_paths(path)
+    run, recorded = _run(path, ""), recorded_origin(path, group, "graph")
+    if not flag(path, group, "complete"):
         raise StoreError(
-            f"{path}: unfinished, {done} of {total} rows are done; go on with --resume and the command "
-            f"`tilepath sssp {recorded['path']} {path}` it was begun with"
+            f"{path}: unfinished, {run.rows_done().sum()} of {run.rows} rows are done; go on with --resume and the "
+            f"command `tilepath sssp {recorded['path']} {place_of(path)}` it was begun with"
         )
-    run = _run(path, "")
     facts = {name: value for name, value in vars(run).items() if name not in ("run_id", "chunk", "path", "sources")}
     return Paths(
         path=os.path.abspath(path),
@@ -277,26 +272,70 @@ def progress_of_paths(path: str | os.PathLike[str]) -> tuple[int, int]:
     return int(run.rows_done().sum()), run.rows
 
 
+def verify_part_of_paths(path: str | os.PathLike[str]) -> Verified:
+    """Reread what is recorded as done in an unfinished store."""
+    run = _run(path, "")
+    return _verify(run, run.rows_done())
+
+
+def _arrays(store: Paths | PathsRun) -> list[str]:
+    """The arrays that grow by rows."""
+    return ["distances", "predecessors"] if store.has_predecessors else ["distances"]
+
+
+def _places(store: Paths | PathsRun, done: np.ndarray) -> dict[str, list[str]]:
+    """The keys of the chunks that are there when these rows, bool, are done."""
+    grown = {name: StoredArray(store.path, name).places(done) for name in _arrays(store)}
+    return grown | {"sources": small_array(store.path, open_store(store.path, SCHEMA), "sources").places()}
+
+
+def _verify(store: Paths | PathsRun, done: np.ndarray) -> Verified:
+    path, chunks, n = store.path, _places(store, done), store.n
+    refuse_missing(path, chunks)
+    arrays = {name: StoredArray(path, name) for name in _arrays(store)}
+    step = arrays["distances"].chunks[0]
+    for start in range(0, len(done), step):
+        if not done[start]:
+            continue
+        distances, *kept = (arrays[name][start : start + step] for name in _arrays(store))
+        reached = distances != outside_infinity(store.dtype)
+        if store.dtype.kind == "f" and np.isnan(distances).any():
+            raise StoreError(f"{path}: holds NaN; compute it anew")
+        if store.cutoff is not None and (distances[reached] > store.cutoff).any():
+            raise StoreError(f"{path}: a distance exceeds the cutoff in rows {start} and after; compute it anew")
+        for predecessors in kept:
+            if predecessors.size and not -1 <= predecessors.min() <= predecessors.max() < n:
+                raise StoreError(f"{path}: a predecessor is not a vertex; compute it anew")
+            if (predecessors[~reached] >= 0).any():
+                raise StoreError(
+                    f"{path}: an unreachable vertex has a predecessor in rows {start} and after; compute it anew"
+                )
+    return compare_contents(path, open_store(path, SCHEMA), chunks, "that every entry is possible")
+
+
 def _run(path: str | os.PathLike[str], run_id: str) -> PathsRun:
     group = open_store(path, SCHEMA)
-    n, dtype = int(attribute(path, group, "n")), np.dtype(attribute(path, group, "dtype"))
-    if "sources" not in group:
-        raise StoreError(f"{path}: the array `sources` is missing; the store is damaged, make it anew")
-    sources = tuple(np.asarray(group["sources"][:]).tolist())
-    together, targets = bool(attribute(path, group, "together")), attribute(path, group, "targets")
-    run = PathsRun(
-        path=os.path.abspath(path),
-        run_id=run_id,
-        n=n,
-        dtype=dtype,
-        sources=sources,
-        together=together,
-        cutoff=attribute(path, group, "cutoff"),
-        targets=None if targets is None else tuple(targets),
-        has_predecessors=bool(attribute(path, group, "predecessors")),
-        chunk=int(attribute(path, group, "chunk")),
-    )
-    check_array(path, group, "sources", (len(sources),), ("int64",))
+    with damaged_attributes(path):
+        n, dtype = int(attribute(path, group, "n")), recorded_dtype(attribute(path, group, "dtype"))
+        check_array(path, group, "sources", (None,), ("int64",))
+        sources = recorded_vertices(path, "sources", small_array(path, group, "sources")[:], n)
+        targets, cutoff = attribute(path, group, "targets"), attribute(path, group, "cutoff")
+        run = PathsRun(
+            path=os.path.abspath(path),
+            run_id=run_id,
+            n=n,
+            dtype=dtype,
+            sources=tuple(sources.tolist()),
+            together=flag(path, group, "together"),
+            cutoff=cutoff,
+            targets=None if targets is None else tuple(recorded_vertices(path, "targets", targets, n).tolist()),
+            has_predecessors=flag(path, group, "predecessors"),
+            chunk=int(attribute(path, group, "chunk")),
+        )
+        if cutoff is not None and not (isinstance(cutoff, int | float) and cutoff >= 0):
+            raise ValueError(f"the cutoff is {cutoff!r}")
+        if run.chunk < 1:
+            raise ValueError(f"chunks of {run.chunk} rows")
     check_array(path, group, "distances", (run.rows, n), PATH_DTYPES)
     check_array(path, group, "distances", (run.rows, n), (dtype,))
     if run.has_predecessors:

@@ -24,18 +24,11 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing, small_array
+from pipelines.stores.place import new_store
 from pipelines.stores.samples_writer import SCHEMA, Digest, SamplesWriter
-from pipelines.stores.scaling import SCALINGS, Scaling, refuse_beyond, scaling_from
-from pipelines.stores.schema import (
-    StoreError,
-    check_array,
-    damage,
-    new_store,
-    open_array,
-    open_store,
-    read_rows,
-    verify_chunks,
-)
+from pipelines.stores.scaling import SCALINGS, Moments, Scaling, refuse_beyond, scaling_from
+from pipelines.stores.schema import TEXT, StoreError, check_array, damaged_attributes, flag, open_store, recorded_dtype
 
 DTYPES = tuple(map(np.dtype, ("float32", "float64")))
 
@@ -72,8 +65,7 @@ class Samples:
 
     def values(self, start: int = 0, stop: int | None = None, out: np.ndarray | None = None) -> np.ndarray:
         """The rows from `start` to `stop` (excluded), if asked for into `out`."""
-        with damage(self.path):
-            values = read_rows(open_array(self.path, "values"), start, self.n if stop is None else stop, out)
+        values = StoredArray(self.path, "values").rows(start, self.n if stop is None else stop, out)
         if self.seen_in is not None:
             values[...] = self.seen_in.apply(self.scaling.undo(values))
         return values
@@ -93,33 +85,36 @@ class Samples:
         """Their weights, or None where all count the same."""
         if self.largest_weight is None:
             return None
-        with damage(self.path):
-            return np.asarray(open_array(self.path, "weights")[start : self.n if stop is None else stop])
+        return StoredArray(self.path, "weights").rows(start, self.n if stop is None else stop)
 
     def labels(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Their labels as positions in `label_names`, -1 for none; StoreError where there are no labels."""
         self._need_labels()
-        with damage(self.path):
-            return np.asarray(open_array(self.path, "labels")[start : self.n if stop is None else stop])
+        return StoredArray(self.path, "labels").rows(start, self.n if stop is None else stop)
 
     def label_names(self) -> list[str]:
         """What the labels are called."""
         self._need_labels()
-        with damage(self.path):
-            return [str(name) for name in open_array(self.path, "label_names")[:]]
+        return [str(name) for name in small_array(self.path, open_store(self.path, SCHEMA), "label_names")[:]]
 
-    def verify(self) -> None:
-        """Reread everything and compare with the recorded digest; StoreError names what differs."""
-        arrays = ["values"] + ["weights"] * (self.largest_weight is not None) + ["labels"] * self.labelled
-        for name in arrays:
-            verify_chunks(self.path, open_array(self.path, name))
-        digest = Digest(self.d, self.dtype, self.missing)
+    def verify(self) -> Verified:
+        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        arrays = ["values"] + ["weights"] * (self.largest_weight is not None)
+        arrays += ["labels"] * self.labelled
+        group = open_store(self.path, SCHEMA)
+        chunks = {name: StoredArray(self.path, name).places() for name in arrays}
+        if self.labelled:
+            chunks["label_names"] = small_array(self.path, group, "label_names").places()
+        refuse_missing(self.path, chunks)
+        digest, moments, largest = Digest(self.d, self.dtype, self.missing), Moments(self.d), None
         names = len(self.label_names()) if self.labelled else 0
-        step = open_array(self.path, "values").chunks[0]
+        step = StoredArray(self.path, "values").chunks[0]
         for start in range(0, self.n, step):
-            digest.values.update(self.values(start, start + step).data)
-            weights = self.weights(start, start + step)
+            values, weights = self.values(start, start + step), self.weights(start, start + step)
+            moments.add(values)
+            digest.values.update(values.data)
             if weights is not None:
+                largest = max(largest or 0.0, float(weights.max()))
                 digest.weights.update(weights.data)
             if self.labelled:
                 labels = self.labels(start, start + step)
@@ -127,6 +122,12 @@ class Samples:
                     raise StoreError(f"{self.path}: rows from {start} have labels without a name; import them anew")
         if digest.value(self.n) != self.digest:
             raise StoreError(f"{self.path}: contents do not match the recorded digest; import the samples anew")
+        moments.finish()
+        found = (*(tuple(each.tolist()) for each in (moments.minima, moments.maxima, moments.means)), largest)
+        if found != (self.minima, self.maxima, self.means, self.largest_weight):
+            raise StoreError(f"{self.path}: extremes or means are not those recorded; import the samples anew")
+        also = "the digest of values and weights, and extremes and means of the columns"
+        return compare_contents(self.path, group, chunks, also, digested=("values", "weights"))
 
     def _need_labels(self) -> None:
         if not self.labelled:
@@ -143,36 +144,34 @@ def open_samples(path: str | os.PathLike[str]) -> Samples:
     """
     group = open_store(path, SCHEMA)
     attrs: dict[str, Any] = dict(group.attrs)
-    try:
+    with damaged_attributes(path, "the attributes of the samples"):
         columns = tuple(map(str, attrs["columns"]))
         minima, maxima, means = (tuple(map(float, attrs[name])) for name in ("minima", "maxima", "means"))
         if not len(columns) == len(minima) == len(maxima) == len(means):
             raise ValueError("columns and their extremes do not match")
+        largest = attrs["largest_weight"]
         facts = Samples(
             path=os.path.abspath(path),
             n=int(attrs["n"]),
             d=len(columns),
-            dtype=DTYPES[DTYPES.index(np.dtype(str(attrs["dtype"])))],
-            missing=bool(attrs["missing"]),
+            dtype=DTYPES[DTYPES.index(recorded_dtype(attrs["dtype"]))],
+            missing=flag(path, group, "missing"),
             columns=columns,
             scaling=scaling_from(attrs["scaling"], len(columns)),
             minima=minima,
             maxima=maxima,
             means=means,
-            largest_weight=attrs["largest_weight"],
+            largest_weight=None if largest is None else float(largest),
             labelled="labels" in group,
             source=str(attrs["source"]),
             digest=str(attrs["digest"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"{path}: the attributes of the samples are damaged ({error!r}); import them anew") from error
     check_array(path, group, "values", (facts.n, facts.d), (facts.dtype,))
     if facts.largest_weight is not None:
         check_array(path, group, "weights", (facts.n,), (facts.dtype,))
     if facts.labelled:
         check_array(path, group, "labels", (facts.n,), ("int32",))
-        if "label_names" not in group:
-            raise StoreError(f"{path}: the array `label_names` is missing; the store is damaged, make it anew")
+        check_array(path, group, "label_names", (None,), (TEXT,))
     return facts
 
 
@@ -205,7 +204,7 @@ def new_samples(
     weighted, labelled : does every piece come with weights, with labels?
     source : text for messages and for people
     chunk_rows : rows of a chunk; by default those of 4 MiB
-    overwrite : replace a store of ours that stands at `path`
+    overwrite : replace a samples store that stands at `path`
 
     Raises
     ------
@@ -231,7 +230,7 @@ def new_samples(
         raise ValueError(f"the cofactor is {cofactor}; give a positive number, such as 5 or 150")
     if chunk_rows is not None and chunk_rows < 1:
         raise ValueError(f"chunk_rows is {chunk_rows}; give one at least")
-    with new_store(path, overwrite) as group:
+    with new_store(path, SCHEMA, overwrite) as group:
         writer = SamplesWriter(
             group,
             columns,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import zarr
 
+from pipelines.stores.contents import write_small_array
 from pipelines.stores.scaling import LARGEST, Moments, Scaling, refuse_beyond
 from pipelines.stores.schema import CHUNK_BYTES, result_codecs
 
@@ -111,7 +112,7 @@ class SamplesWriter:
         self._refuse("is empty", self._moments.finish().counts == 0)
         if self._labels is not None:
             names = np.array([*self._names], dtype=object)
-            self.group.create_array("label_names", shape=names.shape, dtype=str)[:] = names
+            write_small_array(self.group, "label_names", names, str)
         return {
             "schema": SCHEMA,
             "n": self.n,

@@ -1,28 +1,25 @@
 """What every store has in common: a Zarr 3 group on disk with a `schema` attribute, checked when it is opened.
 
-A store that is written in one go is written beside its place and renamed into it (`new_store`), so it is either
-whole or absent. A store that grows over hours stays in place and records its progress as an attribute written last
-(`distances`). Chunk writes are atomic with Zarr's default pipeline from 3.1.3 on, one writer per chunk.
+Where a store comes to stand is told by `place`, what it holds and how that is known by `contents`. Chunk writes are
+atomic with Zarr's default pipeline from 3.1.3 on, one writer per chunk.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import zarr
-import zarr.errors
-from zarr.buffer.cpu import NDBuffer
-from zarr.codecs import BloscCodec, Crc32cCodec
+from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 
 CHUNK_BYTES = 4 << 20
+TEXT = np.dtypes.StringDType()
 
 
 class StoreError(ValueError):
@@ -37,25 +34,47 @@ def result_codecs(dtype: np.dtype) -> tuple[Any, ...]:
     )
 
 
+def text_codecs() -> tuple[Any, ...]:
+    """Compressors of arrays of text."""
+    return ZstdCodec(), Crc32cCodec()
+
+
+def checkpoint_codecs() -> tuple[Any, ...]:
+    """Compressors of arrays that are soon replaced: none, but damage is noticed."""
+    return (Crc32cCodec(),)
+
+
 def store_schema(path: str | os.PathLike[str]) -> str:
-    """The schema a store declares, such as ``"graph/1"``; raises StoreError for anything that is no store of ours."""
-    return str(open_store(path).attrs["schema"])
+    """The schema a store declares, such as ``"graph/1"``; raises StoreError for anything that is not ours."""
+    return str(_declared(path, "r")[1])
 
 
 def open_store(path: str | os.PathLike[str], schema: str | None = None, mode: str = "r") -> zarr.Group:
-    """Open the group at `path` and check that it declares `schema` (any of ours if None)."""
+    """Open the group at `path` and check that it declares `schema` (any of ours if None), and has its arrays."""
+    group, found = _declared(path, mode)
+    if schema is not None and found != schema:
+        raise StoreError(f"{path}: expected a store of schema {schema}, found {found}{_cure(schema)}")
+    with damaged_attributes(path):
+        for name in dict(group.attrs.get("contents", {})):
+            if not os.path.isfile(os.path.join(path, name, "zarr.json")):
+                raise no_array(path, name)
+    return group
+
+
+def _declared(path: str | os.PathLike[str], mode: str) -> tuple[zarr.Group, str]:
+    """The group at `path` and its schema."""
     if not Path(path).exists():
         raise StoreError(f"{path}: no such store")
     try:
         group = zarr.open_group(os.fspath(path), mode=mode, use_consolidated=False)
         found = group.attrs.get("schema")
-    except (OSError, ValueError, KeyError, zarr.errors.BaseZarrError) as error:
-        raise StoreError(f"{path}: not a Zarr 3 group ({error}); was it made by tilepath?") from error
+    except Exception as error:  # whatever Zarr raises over a file that is not what it should be
+        raise StoreError(
+            f"{path}: not a Zarr 3 group ({brief(error)}); if tilepath made it, remove it and make it anew"
+        ) from error
     if not isinstance(found, str):
         raise StoreError(f"{path}: a Zarr group without a `schema` attribute; it was not made by tilepath")
-    if schema is not None and found != schema:
-        raise StoreError(f"{path}: expected a store of schema {schema}, found {found}{_cure(schema)}")
-    return group
+    return group, found
 
 
 def _cure(schema: str) -> str:
@@ -70,20 +89,26 @@ def _cure(schema: str) -> str:
     return f"; make one with `{made_by}`" if made_by else ""
 
 
-def check_array(
-    path: Any, group: zarr.Group, name: str, shape: tuple[int, ...], dtypes: tuple[Any, ...]
-) -> zarr.Array[Any]:
-    """The array `name` of `group`, which must have `shape` and one of `dtypes`."""
-    array = group.get(name)
+def check_array(path: Any, group: zarr.Group, name: str, shape: Sequence[int | None], dtypes: Sequence[Any]) -> None:
+    """Make sure that the group has an array `name` of that `shape` (None: of any length) and one of `dtypes`."""
+    try:
+        array = group.get(name)
+    except Exception as error:
+        raise StoreError(f"{path}: the array `{name}` is damaged ({brief(error)}); make the store anew") from error
     if not isinstance(array, zarr.Array):
-        raise StoreError(f"{path}: the array `{name}` is missing; the store is damaged, make it anew")
-    if array.shape != shape or not any(array.dtype == np.dtype(d) for d in dtypes):
+        raise no_array(path, name)
+    fits = len(array.shape) == len(shape) and all(b in (None, a) for a, b in zip(array.shape, shape, strict=True))
+    if not fits or not any(array.dtype == np.dtype(d) for d in dtypes):
         expected = " or ".join(str(np.dtype(d)) for d in dtypes)
         raise StoreError(
-            f"{path}: array `{name}` is {array.dtype} {array.shape}, expected {expected} {shape}; "
+            f"{path}: array `{name}` is {array.dtype} {array.shape}, expected {expected} {tuple(shape)}; "
             "the store is damaged or foreign, make it anew"
         )
-    return array
+
+
+def no_array(path: Any, name: str) -> StoreError:
+    """The error to raise over an array that a store lacks."""
+    return StoreError(f"{path}: the array `{name}` is missing; the store is damaged, make it anew")
 
 
 def attribute(path: Any, group: zarr.Group, name: str) -> Any:
@@ -93,38 +118,40 @@ def attribute(path: Any, group: zarr.Group, name: str) -> Any:
     return group.attrs[name]
 
 
-def open_array(path: str, name: str, mode: str = "r") -> zarr.Array[Any]:
-    """An array of the store at `path`, which was checked when the store was opened.
-
-    Zarr does not keep `write_empty_chunks` with an array; without it, a chunk that equals the fill value is left out.
-    """
-    return zarr.open_array(os.path.join(path, name), mode=mode).with_config({"write_empty_chunks": True})
-
-
-def read_rows(array: zarr.Array[Any], start: int, stop: int, out: np.ndarray | None = None) -> np.ndarray:
-    """The rows from `start` to `stop` (excluded); into `out`, such as page-locked memory, without another copy."""
-    if out is None:
-        return np.asarray(array[start:stop])
-    array.get_basic_selection(slice(start, stop), out=NDBuffer.from_numpy_array(out))
-    return out
+def flag(path: Any, group: zarr.Group, name: str) -> bool:
+    """An attribute that is true or false."""
+    found = attribute(path, group, name)
+    if not isinstance(found, bool):
+        raise StoreError(f"{path}: the attribute `{name}` is {found!r}, neither true nor false; make the store anew")
+    return found
 
 
 @contextmanager
-def damage(path: str) -> Iterator[None]:
-    """Turn a chunk that does not decode into a StoreError."""
+def damaged_attributes(path: Any, what: str = "the attributes") -> Iterator[None]:
+    """Turn what attributes that make no sense raise into a StoreError."""
     try:
         yield
     except StoreError:
         raise
-    except (RuntimeError, ValueError) as error:
-        raise StoreError(f"{path}: a chunk is damaged ({error}); compute the store anew") from error
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise StoreError(f"{path}: {what} are damaged ({error!r}); make the store anew") from error
 
 
-def verify_chunks(path: str, array: zarr.Array[Any]) -> None:
-    """Make sure that no chunk is missing: all are stored, also those that equal the fill value."""
-    if array.nchunks_initialized != array.nchunks:
-        missing = array.nchunks - array.nchunks_initialized
-        raise StoreError(f"{path}: {missing} of {array.nchunks} chunks are missing; compute it anew")
+def recorded_dtype(name: Any) -> np.dtype:
+    """The dtype of that name. NumPy takes much more for one, such as the text of a tuple."""
+    if not (isinstance(name, str) and name.isalnum()):
+        raise ValueError(f"{name!r} is not the name of a dtype")
+    return np.dtype(name)
+
+
+def recorded_vertices(path: Any, name: str, vertices: Any, n: int) -> np.ndarray:
+    """Vertices as a store has them, int64, each in 0..n-1."""
+    found = np.asarray(vertices)
+    if found.ndim != 1 or found.dtype.kind not in "iu" or found.size == 0:
+        raise StoreError(f"{path}: the {name} are damaged: not a list of vertices; compute the store anew")
+    if found.min() < 0 or found.max() >= n:
+        raise StoreError(f"{path}: the {name} are damaged: not all are vertices in 0..{n - 1}; compute the store anew")
+    return found.astype(np.int64)
 
 
 def row_ranges(done: np.ndarray) -> list[list[int]]:
@@ -137,20 +164,15 @@ def row_ranges(done: np.ndarray) -> list[list[int]]:
     return edges.reshape(-1, 2).tolist()
 
 
-def row_mask(ranges: list[list[int]], rows: int) -> np.ndarray:
-    """Undo `row_ranges`."""
+def row_mask(path: Any, ranges: Any, rows: int) -> np.ndarray:
+    """Undo `row_ranges`, as found in the attributes of the store at `path`."""
     done = np.zeros(rows, dtype=bool)
-    for start, stop in ranges:
-        done[start:stop] = True
+    with damaged_attributes(path, "the rows that are done"):
+        for start, stop in ranges:
+            if not 0 <= start < stop <= rows:
+                raise ValueError(f"rows {start} to {stop} of {rows}")
+            done[start:stop] = True
     return done
-
-
-def take_over(path: str | os.PathLike[str], group: zarr.Group) -> str:
-    """Make an unfinished store another run's: its name. Who had it before may no longer change it (`owned`)."""
-    run_id = uuid.uuid4().hex
-    group.update_attributes({"run_id": run_id})
-    remove_leftovers(path)
-    return run_id
 
 
 def owned(path: str, schema: str, run_id: str) -> zarr.Group:
@@ -161,39 +183,9 @@ def owned(path: str, schema: str, run_id: str) -> zarr.Group:
     return group
 
 
-def record_rows(path: str, group: zarr.Group, done: np.ndarray) -> None:
-    """Record which rows, bool, of a store that is made row by row are whole; once all are, it is complete."""
-    if done.all():
-        remove_leftovers(path)
-    group.update_attributes({"done": row_ranges(done), "complete": bool(done.all())})
-
-
-def refuse_existing(path: str | os.PathLike[str], overwrite: bool) -> None:
-    """Refuse what stands at `path`; with `overwrite` what is no store of ours, which nothing may delete."""
-    if not os.path.lexists(path):
-        return
-    if not overwrite:
-        raise StoreError(f"{path} exists already; choose another name or pass overwrite (--overwrite)")
-    store_schema(path)
-
-
-@contextmanager
-def new_store(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[zarr.Group]:
-    """A group to fill that appears at `path` only when the block ends without an error."""
-    refuse_existing(path, overwrite)
-    place = Path(path)
-    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
-    try:
-        with disk_errors(path):
-            partial.parent.mkdir(parents=True, exist_ok=True)
-            yield zarr.open_group(os.fspath(partial), mode="w")
-            refuse_existing(path, overwrite)
-            if os.path.lexists(path):
-                shutil.rmtree(path)
-            os.rename(partial, place)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+def new_run_id() -> str:
+    """A name for a run that nobody else has."""
+    return uuid.uuid4().hex
 
 
 @contextmanager
@@ -219,3 +211,9 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 def store_bytes(path: str | os.PathLike[str]) -> int:
     """Bytes the store takes on disk."""
     return sum(f.stat().st_size for f in Path(path).rglob("*") if f.is_file())
+
+
+def brief(error: Exception) -> str:
+    """What an error says, on one line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 200 else text[:197] + "..."

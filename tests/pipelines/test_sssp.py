@@ -30,6 +30,7 @@ from pipelines.formats import import_graph
 from pipelines.sssp.plan import make_search_plan
 from pipelines.sssp.vertex_ranges import equal_ranges
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
+from pipelines.stores.distances import Run
 from pipelines.stores.paths import progress_of_paths
 
 ROME = Path(__file__).parents[2] / "scripts" / "data" / "rome99.gr"
@@ -630,13 +631,14 @@ def test_all_pairs_by_searches_are_those_of_floyd_warshall(client, three, tmp_pa
 def test_all_pairs_by_searches_resume_by_rows(client, tmp_path, monkeypatch):
     graph = store(tmp_path / "g", 300, *random_arcs(300, 1200), "int32")
     monkeypatch.setattr("pipelines.row_chunks.RECORD_SECONDS", 0.0)
-    write = "pipelines.stores.distances.Run.write_rows"
+    write, written = "pipelines.stores.distances.Run.write_rows", Run.write_rows
     monkeypatch.setattr("pipelines.apsp.batched.EDGE", 64)
 
     def fail(run, start, values):
         if start >= 128:
             time.sleep(0.5)  # by then what went before has been recorded
             raise RuntimeError("the plug is pulled")
+        written(run, start, values)
 
     with monkeypatch.context() as patch:
         patch.setattr(write, fail)
@@ -646,8 +648,13 @@ def test_all_pairs_by_searches_resume_by_rows(client, tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="unfinished"):
         open_distances(tmp_path / "d")
     later = []
+
+    def note(run, start, values):
+        later.append(start)
+        written(run, start, values)
+
     with monkeypatch.context() as patch:
-        patch.setattr(write, lambda run, start, values: later.append(start))
+        patch.setattr(write, note)
         all_pairs_shortest_paths(client, graph, tmp_path / "d", resume=True)
     assert later == [128, 192, 256]
 

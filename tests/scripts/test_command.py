@@ -1,5 +1,6 @@
 """The command `tilepath` as a user calls it, on a real file and on mistakes."""
 
+import json
 import subprocess
 import sys
 
@@ -69,3 +70,36 @@ def test_mistakes_are_one_line_with_the_cure(tilepath, tmp_path):
     assert "1 -> 2 -> 1 weighs -1" in tilepath("apsp", "c.zarr", "d.zarr", "--device", "cpu", code=1, process=True)
     assert not (tmp_path / "d.zarr").exists()
     assert "distances/1" in tilepath("path", "g.zarr", "1", "2", code=1)
+
+
+def test_d_verify_and_info_for_people_and_for_scripts(tilepath, tmp_path):
+    tilepath("import", "square.gr", "g.zarr")
+    out = tilepath("apsp", "g.zarr", "d.zarr", "--device", "cpu", "--verify")
+    assert out.endswith(", verified 4 of 4 rows\n")
+    out = tilepath("sssp", "g.zarr", "p.zarr", "--device", "cpu", "--source", "1", "--verify")
+    assert out.endswith(", verified 1 of 1 row\n")
+    for store, rows, told in (
+        ("d.zarr", "2", "verified 2 of 4 rows: 10 arcs tested, the longest path has 2 arcs"),
+        ("d.zarr", "all", "verified 4 of 4 rows: 20 arcs tested, the longest path has 3 arcs"),
+        ("p.zarr", "16", "verified 1 of 1 row: 5 arcs tested, the longest path has 2 arcs"),
+    ):
+        lines = tilepath("verify", store, "--rows", rows).splitlines()
+        assert lines[-2].startswith("verified: every chunk of ")
+        assert lines[-1] == told
+    assert tilepath("verify", "g.zarr") == tilepath("info", "g.zarr", "--verify")
+    assert "--rows is none; give a number" in tilepath("verify", "d.zarr", "--rows", "none", code=2)
+    facts = json.loads(tilepath("info", "d.zarr", "--json", "--verify"))
+    assert (facts["schema"], facts["complete"], facts["attributes"]["n"]) == ("distances/1", True, 4)
+    assert facts["verified"]["unchecked"] == []
+    (tmp_path / "g.zarr").rename(tmp_path / "moved.zarr")
+    assert "no longer at" in tilepath("verify", "d.zarr", code=1)
+    assert "verified 4 of 4 rows" in tilepath("verify", "d.zarr", "--graph", "moved.zarr")
+
+
+def test_d_a_wrong_row_is_found_by_verify(tilepath, tmp_path, monkeypatch):
+    tilepath("import", "square.gr", "g.zarr")
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.apsp.run._finish", lambda job, rows, vertices: rows.fill(0))
+        tilepath("apsp", "g.zarr", "d.zarr", "--device", "cpu")
+    tilepath("info", "d.zarr", "--verify")  # it is what was written
+    assert "the distance from vertex" in tilepath("verify", "d.zarr", code=1)

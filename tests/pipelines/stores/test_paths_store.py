@@ -18,9 +18,10 @@ def begin(path, graph, **options):
     return create_paths(path, graph, **({"dtype": "int32", "sources": [4, 1, 3], "chunk": 1} | options))
 
 
-def fill(run, *, spoil=None):
-    """The rows of a ring of five vertices."""
-    for row in range(run.rows):
+def fill(run, *, rows=None, spoil=None):
+    """The rows, all by default, of a ring of five vertices."""
+    done = run.rows_done()
+    for row in range(run.rows) if rows is None else rows:
         steps = np.full((len(run.row_sources(row)), 5), 0)
         for i, source in enumerate(run.row_sources(row)):
             steps[i] = (np.arange(5) - source) % 5
@@ -29,7 +30,8 @@ def fill(run, *, spoil=None):
         if spoil is not None:
             spoil(distances, predecessors)
         run.write_rows(row, distances, predecessors)
-    run.record(np.ones(run.rows, bool))
+        done[row] = True
+    run.record(done)
 
 
 def test_rows_come_back_and_the_store_pickles_as_its_path(tmp_path, graph):
@@ -69,7 +71,7 @@ def test_distances_alone(tmp_path, graph):
 
 def test_an_unfinished_store_goes_on_where_it_was(tmp_path, graph):
     run = begin(tmp_path / "p", graph)
-    run.record(np.array([True, False, True]))
+    fill(run, rows=[0, 2])
     assert progress_of_paths(tmp_path / "p") == (2, 3)
     with pytest.raises(StoreError, match=r"2 of 3 rows are done; go on with --resume .*tilepath sssp .*g\.zarr"):
         open_paths(tmp_path / "p")
@@ -100,7 +102,8 @@ def test_other_stores_and_other_graphs_are_refused(tmp_path, graph):
     with pytest.raises(StoreError, match="exists already"):
         begin(tmp_path / "p", graph)
     begin(tmp_path / "p", graph, overwrite=True)
-    assert progress_of_paths(tmp_path / "p") == (0, 3)
+    assert progress_of_paths(tmp_path / "p.new") == (0, 3)
+    open_paths(tmp_path / "p").verify()
 
 
 def test_damage_is_found_and_named(tmp_path, graph):
@@ -120,7 +123,7 @@ def test_damage_is_found_and_named(tmp_path, graph):
 @pytest.mark.parametrize(
     ("spoil", "fault"),
     [
-        (lambda d, p: p.__setitem__((0, 2), 5), "a predecessor is no vertex"),
+        (lambda d, p: p.__setitem__((0, 2), 5), "a predecessor is not a vertex"),
         (lambda d, p: d.__setitem__((0, 2), FAR), "unreachable vertex has a predecessor"),
     ],
 )

@@ -1,0 +1,425 @@
+"""Damaged stores of every schema: a StoreError that names the store, or what was written, and never anything else.
+
+`outcome` is what a user can do with a store: open it, read all of it, and verify it. The campaign plays random
+damage on copies of `tiny_stores`; `pytest -m slow` runs the long one.
+"""
+
+import json
+import random
+import re
+import shutil
+import tarfile
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from pipelines.measures import measures
+from pipelines.paths import shortest_path
+from pipelines.pictures import picture_distances
+from pipelines.store_info import kind_of, store_facts, store_info
+from pipelines.stores import StoreError, open_distances, open_graph, open_paths
+from pipelines.stores.distances import resume_distances
+from pipelines.stores.paths import resume_paths
+from pipelines.stores.schema import open_store, store_schema
+
+NAMES = "graph distances rows part-distances part-searched paths one part-paths nearest samples codebook part-codebook"
+NAMES = (*NAMES.split(), "mapping", "part-mapping")
+READS = {  # what reads an array, by its name
+    "graph/1": {
+        "indptr": lambda graph: graph.indptr(),
+        "indices": lambda graph: graph.rows()[1],
+        "weights": lambda graph: graph.rows()[2],
+        "labels": lambda graph: graph.labels(),
+        "coordinates": lambda graph: graph.coordinates(),
+        "through": lambda graph: graph.through(),
+    },
+    "distances/1": {"slot-1": lambda distances: list(distances.blocks())},
+    "paths/1": {"distances": lambda paths: paths.distances(), "predecessors": lambda paths: paths.predecessors()},
+    "samples/1": {
+        "values": lambda samples: samples.values(),
+        "weights": lambda samples: samples.weights(),
+        "labels": lambda samples: samples.labels(),
+        "label_names": lambda samples: samples.label_names(),
+    },
+    "codebook/1": {"codebooks": lambda codebook: codebook.units(), "hits": lambda codebook: codebook.hits()},
+    "mapping/1": {"units": lambda mapping: mapping.units(), "distances": lambda mapping: mapping.distances()},
+}
+
+
+def outcome(path):
+    """Everything that is told of a store, as text."""
+    kind = kind_of(path)
+    progress = kind.progress(path)
+    if progress[0] < progress[1]:
+        kind.verify_part(path)
+        return repr((progress, open_store(path).attrs.asdict()))
+    store = kind.open(path)
+    kind.describe(store)
+    told = [getattr(store, field.name) for field in fields(store) if not field.name.endswith("path")]
+    told += [read(store) for read in READS[store_schema(path)].values()]
+    store.verify()
+    return repr(_plain(told))
+
+
+def _plain(value):
+    """With every entry of arrays, and sets in order."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.shape, value.tolist()
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+# Damage: each changes the files of a store, drawn by a generator of random numbers.
+
+
+def flip(rng, files):
+    """One bit, or a few bytes."""
+    file = rng.choice(files)
+    content = bytearray(file.read_bytes())
+    for _ in range(rng.choice([1, 1, 8])):
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+    file.write_bytes(content)
+
+
+def truncate(rng, files):
+    file = rng.choice(files)
+    file.write_bytes(file.read_bytes()[: rng.randrange(file.stat().st_size)])
+
+
+def delete(rng, files):
+    rng.choice(files).unlink()
+
+
+def delete_array(rng, files):
+    shutil.rmtree(rng.choice([file.parent for file in files if file.name == "zarr.json"][1:]))
+
+
+def copy_over(rng, files):
+    """One chunk over another, most of them of the same array."""
+    chunks = [file for file in files if file.name != "zarr.json"]
+    source = rng.choice(chunks)
+    kin = [file for file in chunks if file.parts[-4] == source.parts[-4] or rng.random() < 0.1]
+    rng.choice(kin).write_bytes(source.read_bytes())
+
+
+def swap(rng, files):
+    first, second = rng.sample(files, 2)
+    kept = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(kept)
+
+
+def replace_with_folder(rng, files):
+    file = rng.choice(files)
+    file.unlink()
+    file.mkdir()
+
+
+def edit_json(rng, files):
+    """Remove a value of the attributes or of the metadata, or put another in its place."""
+    file = rng.choice([file for file in files if file.name == "zarr.json"])
+    document = json.loads(file.read_text())
+    holder = document["attributes"] if document["attributes"] and rng.random() < 0.8 else document
+    while True:
+        key = rng.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+        if not (isinstance(holder[key], dict | list) and holder[key] and rng.random() < 0.6):
+            break
+        holder = holder[key]
+    others = [
+        None,
+        True,
+        False,
+        -1,
+        0,
+        1,
+        2,
+        3,
+        10**9,
+        2.5,
+        float("nan"),
+        "",
+        "x",
+        "float64",
+        "slot-0",
+        "int32",
+        "../graph",
+    ]
+    others += [[], [0], [[0, 1]], [[0, 3]], ["a", "b"], {}, {"slot": "slot-0", "stage": 1}, {"slot": 3}, 10**400]
+    if rng.random() < 0.2:
+        del holder[key]
+    else:
+        holder[key] = rng.choice(others)
+    file.write_text(json.dumps(document))
+
+
+DAMAGE = (
+    flip,
+    flip,
+    truncate,
+    delete,
+    delete_array,
+    copy_over,
+    copy_over,
+    swap,
+    replace_with_folder,
+    edit_json,
+    edit_json,
+)
+
+
+def play(folder, name, seed, whole):
+    """Damage a copy of a store and look at it: "same", or the error; AssertionError if it tells anything else."""
+    victim = folder / "victim"
+    shutil.rmtree(victim, ignore_errors=True)
+    shutil.copytree(folder / name, victim)
+    rng = random.Random(seed)
+    damage = rng.choice(DAMAGE)
+    damage(rng, sorted(file for file in victim.rglob("*") if file.is_file()))
+    case = f"{name}, seed {seed}, {damage.__name__}"
+    try:
+        told = outcome(victim)
+    except Exception as error:
+        if not isinstance(error, StoreError) or str(victim) not in str(error) or "\n" in str(error):
+            raise AssertionError(f"{case}: {error!r}") from error
+        return str(error)
+    assert told == whole, f"{case}: other values without an error"
+    return "same"
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
+def test_damage_is_an_error_or_changes_nothing(tiny_stores, count):
+    whole = {name: outcome(tiny_stores / name) for name in NAMES}
+    rng = random.Random(count)
+    found = [play(tiny_stores, name, rng.randrange(2**32), whole[name]) for name in (NAMES * count)[:count]]
+    assert sum(told == "same" for told in found) < count / 5  # such as a bit of an attribute that Zarr alone reads
+
+
+# One by one
+
+
+def copy_of(tiny_stores, tmp_path, name):
+    """A copy beside a copy of the graph, as results find their graph."""
+    for each in {"graph", name}:
+        shutil.copytree(tiny_stores / each, tmp_path / each)
+    return tmp_path / name
+
+
+def chunks_of(store):
+    return sorted(file for file in store.rglob("*") if file.is_file() and file.name != "zarr.json")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "part" not in name])
+def test_a6_a_missing_chunk_is_never_read_as_its_fill_value(tiny_stores, tmp_path, name):
+    path = copy_of(tiny_stores, tmp_path, name)
+    store = kind_of(path).open(path)
+    for array, read in READS[store_schema(path)].items():
+        read(store)
+        chunk = chunks_of(path / array)[-1]
+        content = chunk.read_bytes()
+        chunk.unlink()
+        with pytest.raises(StoreError, match=rf"{path}/{array}: the chunk c/.* is missing; .*anew"):
+            read(store)
+        with pytest.raises(StoreError, match=rf"{path}: 1 of \d+ chunks are missing in `{array}`; compute it anew"):
+            store.verify()
+        chunk.write_bytes(content)
+    store.verify()
+
+
+def test_a6_commands_do_not_take_a_missing_chunk_for_unreachable(tiny_stores, tmp_path):
+    path = copy_of(tiny_stores, tmp_path, "distances")
+    chunks_of(path / kind_of(path).open(path).slot)[-1].unlink()
+    store = kind_of(path).open(path)
+    for command in (
+        measures,
+        lambda of: shortest_path(of, None, 4, 3),
+        lambda of: picture_distances(of, path / "p.png"),
+    ):
+        with pytest.raises(StoreError, match="is missing"):
+            command(store)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("graph", "one", "nearest", "part-mapping")])
+def test_a7_a_copy_of_one_chunk_over_another_is_found(tiny_stores, tmp_path, name):
+    path = copy_of(tiny_stores, tmp_path, name)
+    list(store_info(path, verify=True))
+    arrays = [chunks_of(file.parent) for file in path.glob("*/zarr.json")]
+    pairs = [(chunks[i], chunks[i - 1]) for chunks in arrays for i in range(len(chunks)) if len(chunks) > 1]
+    pairs = [(first, second) for first, second in pairs if first.read_bytes() != second.read_bytes()]
+    assert pairs
+    for first, second in pairs:
+        kept = second.read_bytes()
+        second.write_bytes(first.read_bytes())
+        with pytest.raises(StoreError, match=str(path)):
+            list(store_info(path, verify=True))
+        second.write_bytes(kept)
+
+
+def other_values(path, name, change):
+    """Write an array anew, with checksums that are right."""
+    array = zarr.open_group(path)[name]
+    values = array[:]
+    change(values)
+    array[:] = values
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "change"),
+    [
+        ("graph", "labels", lambda v: v.__setitem__(1, "z")),
+        ("graph", "coordinates", lambda v: v.__setitem__((0, 0), 7)),
+        ("rows", "sources", lambda v: v.__setitem__(0, 2)),
+        ("paths", "sources", lambda v: v.__setitem__(0, 0)),
+        ("part-paths", "sources", lambda v: v.__setitem__(0, 0)),
+        ("samples", "label_names", lambda v: v.__setitem__(0, "z")),
+        ("samples", "labels", lambda v: v.__setitem__(0, 1)),
+        ("codebook", "hits", lambda v: v.__setitem__(0, 9)),
+        ("mapping", "units", lambda v: v.__setitem__((0, 0), 1)),
+        ("part-distances", "slot-1", lambda v: v.__setitem__((0, 1), 9)),
+    ],
+)
+def test_a7_arrays_that_were_changed_are_found(tiny_stores, tmp_path, name, array, change):
+    path = copy_of(tiny_stores, tmp_path, name)
+    other_values(path, array, change)
+    with pytest.raises(StoreError, match=rf"{path}: a chunk of `{array}` is not the one that was written there"):
+        list(store_info(path, verify=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "value"),
+    [
+        ("nearest", "targets", [1, 2]),
+        ("nearest", "cutoff", 4.0),
+        ("graph", "weight_unit", "km"),
+        ("rows", "graph", {"path": "/elsewhere", "relative": "../graph", "digest": "0"}),
+        ("samples", "scaling", {"kind": "zscore", "offsets": [0.0, 0.0], "factors": [1.0, 1.0]}),
+        ("samples", "columns", ["y", "x"]),
+        ("codebook", "metric", "cosine"),
+        ("mapping", "grid", {"rows": 3, "columns": 2, "hexagonal": True, "toroidal": False}),
+        ("part-paths", "done", [[0, 1]]),
+        ("part-codebook", "sigmas", [3.0, 2.0, 1.0]),
+    ],
+)
+def test_a7_attributes_that_were_changed_are_found(tiny_stores, tmp_path, name, attribute, value):
+    path = copy_of(tiny_stores, tmp_path, name)
+    zarr.open_group(path).attrs[attribute] = value
+    with pytest.raises(StoreError, match=str(path)):
+        list(store_info(path, verify=True))
+
+
+def test_a7_an_array_that_reads_otherwise_is_found(tiny_stores, tmp_path):
+    path = copy_of(tiny_stores, tmp_path, "distances")
+    about = path / kind_of(path).open(path).slot / "zarr.json"
+    about.write_text(about.read_text().replace('"little"', '"big"'))
+    with pytest.raises(StoreError, match="the attributes are not those that were recorded"):
+        kind_of(path).open(path).verify()
+
+
+def test_a7_an_array_that_is_gone_is_missed(tiny_stores, tmp_path):
+    for name, array in (("graph", "through"), ("graph", "labels"), ("rows", "sources"), ("samples", "labels")):
+        path = copy_of(tiny_stores, tmp_path / f"{name}-{array}", name)
+        shutil.rmtree(path / array)
+        with pytest.raises(StoreError, match=f"the array `{array}` is missing; the store is damaged, make it anew"):
+            kind_of(path).open(path)
+
+
+def test_a7_what_was_verified_is_said(tiny_stores):
+    assert list(store_info(tiny_stores / "graph", verify=True))[-1] == (
+        "verified: every chunk of indptr, indices, weights, coordinates, labels and through (6 in all); the digest of "
+        "the graph; that each chunk is the one that was written to its place; the attributes"
+    )
+    part = list(store_info(tiny_stores / "part-paths", verify=True))
+    assert "unfinished paths, 2 of 3 rows are done" in part[0]
+    assert part[-1].startswith("verified: every chunk of distances, predecessors and sources (5 in all); ")
+    facts = store_facts(tiny_stores / "part-codebook", verify=True)
+    assert (facts["complete"], facts["done"], facts["total"], facts["unit"]) == (False, 1, 3, "epochs")
+    assert facts["verified"]["checked"][0] == "every chunk of codebooks (2 in all)"
+    assert facts["attributes"]["sigmas"] == [2.0, 1.5, 1.0]
+
+
+def test_a7_a_run_does_not_go_on_from_a_state_that_is_not_the_one_committed(tiny_stores, tmp_path):
+    path = copy_of(tiny_stores, tmp_path, "part-distances")
+    chunks = chunks_of(path / "slot-1")
+    shutil.copyfile(chunks[0], chunks[1])
+    with pytest.raises(StoreError, match="a chunk of `slot-1` is not the one that was written there"):
+        resume_distances(path, open_graph(tmp_path / "graph"))
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "value"),
+    [
+        ("distances", "committed", 5),
+        ("distances", "committed", {"slot": "../graph", "stage": 1}),
+        ("distances", "committed", {"stage": 1}),
+        ("distances", "committed", None),
+        ("distances", "dtype", "(f4,"),
+        ("distances", "graph", "g.zarr"),
+        ("part-distances", "committed", {"slot": "slot-1", "stage": 9}),
+        ("part-distances", "stages", "many"),
+        ("paths", "targets", ["a"]),
+        ("paths", "cutoff", "far"),
+        ("paths", "together", "no"),
+        ("part-paths", "done", [[0, 9]]),
+        ("part-paths", "done", 3),
+        ("graph", "weight_dtype", "(2,)f4"),
+        ("graph", "contents", [1]),
+        ("samples", "largest_weight", "heavy"),
+        ("codebook", "committed", "all"),
+        ("codebook", "options", 1),
+        ("part-codebook", "sigmas", None),
+        ("mapping", "samples", {"path": 3}),
+        ("part-mapping", "n", "four"),
+    ],
+)
+def test_c4_damaged_attributes_are_named(tiny_stores, tmp_path, name, attribute, value):
+    path = copy_of(tiny_stores, tmp_path, name)
+    zarr.open_group(path).attrs[attribute] = value
+    with pytest.raises(StoreError, match=rf"{path}.*anew"):
+        outcome(path)
+
+
+def test_c4_a_text_array_that_does_not_decode_is_named(made_before):
+    (chunk,) = chunks_of(made_before / "graph" / "labels")
+    content = bytearray(chunk.read_bytes())
+    content[:4] = b"none"  # the magic number of zstd
+    chunk.write_bytes(content)
+    with pytest.raises(StoreError, match=rf"{made_before}/graph/labels: a chunk is damaged .*anew"):
+        open_graph(made_before / "graph").labels()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stores_made_before_open_verify_and_say_what_was_not_checked(made_before, tiny_stores, name):
+    told, now = outcome(made_before / name), outcome(tiny_stores / name)
+    if "part" not in name:  # there the record itself differs
+        source = re.compile(r"'[^']*/samples'")  # which samples record
+        assert source.sub("", told) == source.sub("", now)
+    *_, last = store_info(made_before / name, verify=True)
+    assert last.startswith("not verified, as the version that made the store did not record it: whether each chunk of ")
+    assert last.endswith("; the attributes, but for what they must agree with")
+
+
+def test_runs_begun_before_go_on(made_before):
+    graph = open_graph(made_before / "graph")
+    run = resume_paths(made_before / "part-paths", graph)
+    run.write_rows(1, np.zeros((1, 5), "int32"), np.full((1, 5), -1, "int32"))
+    run.record(np.ones(3, bool))
+    found = open_paths(made_before / "part-paths").verify()
+    assert "whether each chunk of distances, predecessors and sources is" in found.unchecked[0]
+    run = resume_distances(made_before / "part-distances", graph)
+    assert run.read_rows(0, 5).tolist() == [[(j - i) % 5 for j in range(5)] for i in range(5)]
+    run.make_slot(result=True)
+    run.write_rows(0, run.read_rows(0, 5)[[4, 1]])
+    run.commit(3)
+    found = open_distances(made_before / "part-distances").verify()
+    assert found.unchecked == ("whether each chunk of sources is the one that was written to its place",)
+
+
+@pytest.fixture
+def made_before(tmp_path):
+    """Stores of `tiny_stores` as version 0.1 made them before chunks and attributes were recorded."""
+    with tarfile.open(Path(__file__).parent / "made_before_contents.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path / "made"

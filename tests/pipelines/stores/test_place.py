@@ -1,0 +1,202 @@
+"""Where stores come to stand: what is never overwritten, what stays until the new one is whole, and leftovers."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from pipelines.stores import StoreError, create_paths, open_graph, open_paths, write_graph
+from pipelines.stores.paths import resume_paths
+from pipelines.stores.place import refuse_inputs, standing
+from pipelines.stores.samples import write_samples
+
+
+def ring(path, **facts):
+    return write_graph(path, np.arange(6), np.array([1, 2, 3, 4, 0]), np.ones(5, "int32"), **facts)
+
+
+@pytest.fixture
+def graph(tmp_path):
+    return ring(tmp_path / "g.zarr")
+
+
+def begin(path, graph, **options):
+    return create_paths(path, graph, dtype="int32", sources=[4, 1, 3], chunk=1, **options)
+
+
+def fill(run, rows, value=0):
+    done = run.rows_done()
+    for row in rows:
+        run.write_rows(row, np.full((1, 5), value, "int32"), np.full((1, 5), -1, "int32"))
+        done[row] = True
+    run.record(done)
+
+
+def finished(path, graph, value, **options):
+    run = begin(path, graph, **options)
+    fill(run, range(3), value)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("out", "fault"),
+    [
+        ("g.zarr", "is the input"),
+        ("./g.zarr/", "is the input"),
+        ("link", "is the input"),
+        ("folder/g.zarr", "is the input"),
+        ("g.zarr/d.zarr", "lies within the input"),
+        ("link/a/b", "lies within the input"),
+        (".", "holds the input"),
+        ("round", "is the input"),
+    ],
+)
+def test_b1_an_output_is_not_an_input_nor_within_it_nor_around_it(tmp_path, graph, monkeypatch, out, fault):
+    (tmp_path / "link").symlink_to("g.zarr")
+    (tmp_path / "round").symlink_to("link")
+    (tmp_path / "folder").symlink_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for overwrite in (True, False):
+        with pytest.raises(StoreError, match=rf"{fault} .*g\.zarr; choose another place"):
+            standing(out, "graph/1", [graph.path], resume=False, overwrite=overwrite)
+    open_graph(graph.path).verify()
+    refuse_inputs(tmp_path / "g.zarr2", [graph.path, tmp_path / "nothing", np.zeros(2), None])
+
+
+def test_b1_what_would_replace_an_input_is_refused(tmp_path, graph):
+    os.rename(graph.path, tmp_path / "p.new")
+    with pytest.raises(StoreError, match=r"p\.new is the input"):
+        standing(tmp_path / "p", "paths/1", [tmp_path / "p.new"], resume=False, overwrite=True)
+
+
+def test_b1_a_store_replaces_its_own_kind_only(tmp_path, graph):
+    finished(tmp_path / "p", graph, 0)
+    for make in (
+        lambda: begin(graph.path, graph, overwrite=True),
+        lambda: ring(tmp_path / "p", overwrite=True),
+        lambda: write_samples(tmp_path / "p", np.ones((2, 2)), overwrite=True),
+    ):
+        with pytest.raises(
+            StoreError, match=r"is a store of schema .*, and overwriting replaces one of schema .* only"
+        ):
+            make()
+    open_graph(graph.path).verify()
+    open_paths(tmp_path / "p").verify()
+
+
+def test_b1_the_old_result_stays_until_the_new_one_is_whole(tmp_path, graph):
+    finished(tmp_path / "p", graph, 1)
+    run = begin(tmp_path / "p", graph, overwrite=True)
+    fill(run, [1], 2)
+    assert open_paths(tmp_path / "p").distances((0, 0)) == 1
+    with pytest.raises(StoreError, match=rf"p\.new: unfinished, 1 of 3 rows .*{tmp_path / 'p'}` it was begun with"):
+        open_paths(tmp_path / "p.new")
+    stands = standing(tmp_path / "p", "paths/1", [graph.path], resume=True, overwrite=False)
+    assert stands == str(tmp_path / "p.new")
+    fill(resume_paths(stands, graph), [0, 2], 2)
+    assert sorted(os.listdir(tmp_path)) == ["g.zarr", "p"]
+    found = open_paths(tmp_path / "p")
+    found.verify()
+    assert found.distances()[:, 0].tolist() == [2, 2, 2]
+    assert standing(tmp_path / "p", "paths/1", [], resume=True, overwrite=True) == str(tmp_path / "p")
+
+
+def test_b1_a_run_that_is_discarded_leaves_the_old_result(tmp_path, graph):
+    finished(tmp_path / "p", graph, 1)
+    begin(tmp_path / "p", graph, overwrite=True).discard()
+    assert sorted(os.listdir(tmp_path)) == ["g.zarr", "p"]
+    open_paths(tmp_path / "p").verify()
+
+
+def test_b1_a_run_begun_anew_replaces_the_one_that_was_to_replace_the_old_result(tmp_path, graph):
+    finished(tmp_path / "p", graph, 1)
+    first = begin(tmp_path / "p", graph, overwrite=True)
+    fill(begin(tmp_path / "p", graph, overwrite=True), [0, 1, 2], 3)
+    with pytest.raises(StoreError, match="no such store"):
+        fill(first, [0, 1, 2], 2)
+    assert open_paths(tmp_path / "p").distances((0, 0)) == 3
+
+
+def test_b1_a_store_of_that_name_which_replaces_nothing_is_left_alone(tmp_path, graph):
+    finished(tmp_path / "p", graph, 1)
+    finished(tmp_path / "p.new", graph, 2)
+    with pytest.raises(StoreError, match=r"p\.new is in the way, .*; move it elsewhere"):
+        begin(tmp_path / "p", graph, overwrite=True)
+    assert standing(tmp_path / "p", "paths/1", [], resume=True, overwrite=False) == str(tmp_path / "p")
+
+
+def test_b1_a_result_that_could_not_take_its_place_is_kept(tmp_path, graph):
+    finished(tmp_path / "p", graph, 1)
+    run = begin(tmp_path / "p", graph, overwrite=True)
+    os.rename(tmp_path / "p", tmp_path / "elsewhere")
+    ring(tmp_path / "p")
+    with pytest.raises(
+        StoreError, match=r"overwriting replaces one of schema paths/1 only.*the result stands at .*p\.new"
+    ):
+        fill(run, [0, 1, 2], 2)
+    open_graph(tmp_path / "p").verify()
+    os.rename(tmp_path / "p", tmp_path / "graph")
+    assert resume_paths(tmp_path / "p.new", graph).path == str(tmp_path / "p")  # complete: it takes its place now
+    assert open_paths(tmp_path / "p").distances((0, 0)) == 2
+
+
+def test_b1_a_link_still_leads_to_the_store_that_was_replaced(tmp_path, graph):
+    (tmp_path / "disk").mkdir()
+    finished(tmp_path / "disk" / "p", graph, 1)
+    (tmp_path / "p").symlink_to("disk/p")
+    finished(tmp_path / "p", graph, 2, overwrite=True)
+    assert (tmp_path / "p").is_symlink()
+    assert open_paths(tmp_path / "disk" / "p").distances((0, 0)) == 2
+    ring(tmp_path / "disk" / "h")
+    (tmp_path / "h").symlink_to("disk/h")
+    ring(tmp_path / "h", overwrite=True, weight_unit="km")
+    assert open_graph(tmp_path / "disk" / "h").weight_unit == "km"
+
+
+# Leftovers of runs that were killed
+
+KILLED = """
+import os, sys, signal, numpy as np
+from pipelines.stores import new_graph
+with new_graph(sys.argv[1], n=5, m=5, weight_dtype="int32", overwrite=True) as writer:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_b3_what_a_killed_import_left_is_removed_by_the_next(tmp_path):
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "g.zarr")], timeout=120)
+    assert done.returncode == -9
+    (left,) = os.listdir(tmp_path)
+    assert left.startswith(".g.zarr.")
+    assert left.endswith(".partial")
+    ring(tmp_path / "g.zarr")
+    assert os.listdir(tmp_path) == ["g.zarr"]
+
+
+def test_b3_what_may_be_a_live_process_s_or_is_not_ours_stays(tmp_path):
+    alive, other = os.getppid(), 2**22 + 5  # process numbers are below 2^22
+    kept = [
+        f".g.zarr.{alive}.partial",
+        f".g.zarr.far-away.{other}.partial",
+        f".g.zarr2.{other}.partial",
+        f".h.g.zarr.{other}.partial",
+        f".g.zarr.{other}.partial.txt",
+        "g.zarr.5.partial",
+    ]
+    for name in [*kept, f".g.zarr.{other}.partial"]:
+        (tmp_path / name).mkdir()
+    ring(tmp_path / "g.zarr")
+    assert sorted(os.listdir(tmp_path)) == sorted([*kept, "g.zarr"])
+
+
+def test_b3_a_store_is_put_back_that_a_killed_run_had_taken_away(tmp_path):
+    graph = ring(tmp_path / "g.zarr")
+    os.rename(graph.path, tmp_path / f".g.zarr.{2**22 + 5}.replaced")
+    with pytest.raises(StoreError, match="exists already"):
+        ring(tmp_path / "g.zarr")
+    open_graph(graph.path).verify()
+    ring(tmp_path / f".g.zarr.{2**22 + 5}.replaced")
+    ring(tmp_path / "g.zarr", overwrite=True)
+    assert os.listdir(tmp_path) == ["g.zarr"]
