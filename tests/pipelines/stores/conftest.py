@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from gpuops.som.grid import Grid
 
+from gpuops.som.grid import Grid
 from pipelines.stores import create_distances, create_paths, write_graph
 from pipelines.stores.codebook import create_codebook, open_codebook
 from pipelines.stores.mapping import create_mapping
