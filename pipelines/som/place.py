@@ -14,7 +14,7 @@ from distributed import Client
 from gpuops import best_matching_units
 from pipelines.device_arrays import array_library, to_host
 from pipelines.progress import Progress
-from pipelines.resident import ResidentState, clear, held, keep, run_epochs, workers_of
+from pipelines.resident import clear, held, keep, run_epochs, workers_of
 from pipelines.row_chunks import RowsEpoch
 from pipelines.som.plan import PIECE_BYTES
 from pipelines.som.shard import Shard
@@ -75,7 +75,6 @@ def map_samples(
             raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
     if run is None:
         run = create_mapping(out, samples, codebook, overwrite=overwrite)
-    client.register_plugin(ResidentState())
     with Progress(samples.n, "samples", progress) as shown:
 
         def begin(members: list[str], before: Placing | None) -> Placing:

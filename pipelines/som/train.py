@@ -11,9 +11,9 @@ from distributed import Client
 
 from gpuops.som import METRICS
 from gpuops.som_grid import Grid, check_neighbourhood
-from pipelines.capacity import WorkerFacts, measure_workers
+from pipelines.capacity import WorkerFacts, measure_members, measure_workers
 from pipelines.progress import Progress
-from pipelines.resident import ResidentState, run_epochs, workers_of
+from pipelines.resident import run_epochs
 from pipelines.som.epoch import MapJob
 from pipelines.som.plan import OnlineSteps, SomPlan, first_sigma, make_som_plan, refuse_disk_of_map, sigma_schedule
 from pipelines.som.run import Recipe, Training
@@ -143,7 +143,6 @@ def train_som(
         elif not overwrite:
             raise StoreError(f"{out} exists already; choose another name, pass overwrite (--overwrite) or --resume")
 
-    client.register_plugin(ResidentState())
     disk = (epochs + 1) * grid.units * samples.d * samples.dtype.itemsize
 
     def dealt(facts: list[WorkerFacts]) -> SomPlan:
@@ -151,7 +150,7 @@ def train_som(
             samples, grid.units, facts, disk_bytes=disk, resident=resident, piece_rows=piece_rows, alone=online
         )
 
-    facts = measure_workers(client, workers_of(client), None)
+    facts = measure_workers(client, None)
     plan = dealt(facts)
     refuse_disk_of_map(plan, out)
     if run is None:
@@ -162,7 +161,7 @@ def train_som(
 
         def begin(members: list[str], before: Training | None) -> Training:
             # After a loss there may be fewer workers, or more.
-            now = plan if len(members) == len(facts) else dealt(measure_workers(client, members, None))
+            now = plan if len(members) == len(facts) else dealt(measure_members(client, members, None))
             return Training(client, members, before, samples, now, job, recipe, run, shown)
 
         run_epochs(client, [fact.address for fact in facts], begin, shown)
