@@ -1,7 +1,10 @@
 """The command `tilepath` as a user calls it, on a real file and on mistakes."""
 
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -69,3 +72,17 @@ def test_mistakes_are_one_line_with_the_cure(tilepath, tmp_path):
     assert "1 -> 2 -> 1 weighs -1" in tilepath("apsp", "c.zarr", "d.zarr", "--device", "cpu", code=1, process=True)
     assert not (tmp_path / "d.zarr").exists()
     assert "distances/1" in tilepath("path", "g.zarr", "1", "2", code=1)
+
+
+def test_the_snippet_of_the_readme_runs_twice(tmp_path):
+    root = Path(__file__).parents[2]
+    (snippet,) = re.findall(r"```python\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "scripts").symlink_to(root / "scripts")
+    (tmp_path / "snippet.py").write_text(snippet)
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "snippet.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("(0, ")
