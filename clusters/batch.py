@@ -11,12 +11,14 @@ import json
 import math
 import numbers
 import os
+import socket
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 from distributed import Client
+from distributed.comm.addressing import get_address_host_port
 
 from clusters.errors import ClusterError
 from clusters.settings import CONFIG_FILE, scheduler_settings
@@ -53,7 +55,8 @@ def join(
     ValueError
         If an argument is none of its allowed values, or not exactly one of the first two is given.
     ClusterError
-        If the cluster is not there in time, or runs with settings under which results could be wrong.
+        If the address names an unknown host, if the cluster is not there in time, or if it runs with settings under
+        which results could be wrong.
 
     Warns
     -----
@@ -71,6 +74,7 @@ def join(
     deadline = time.monotonic() + timeout
     if scheduler_file is not None:
         address = _wait_for_address(Path(scheduler_file), deadline)
+    _check_address(address, scheduler_file)
     client = _connect(address, deadline, from_file=scheduler_file)
     try:
         _wait_for_workers(client, int(needed), deadline)
@@ -98,6 +102,23 @@ def _wait_for_address(path: Path, deadline: float) -> str:
                 " that this machine shares, or give a longer timeout="
             )
         time.sleep(0.1)
+
+
+def _check_address(address: Any, from_file: Any) -> None:
+    """Refuse what can be no address of a scheduler: to wait would not help."""
+    try:
+        host, port = get_address_host_port(address)
+        if not (host and 0 < port < 1 << 16):
+            raise ValueError("it names no host" if not host else f"there is no port {port}")
+    except (ValueError, TypeError) as error:
+        found = "" if from_file is None else f" in {from_file}"
+        raise ValueError(
+            f"{address!r}{found} is not the address of a scheduler, such as tcp://10.0.0.1:8786: {error}"
+        ) from None
+    try:
+        socket.getaddrinfo(host, port)
+    except (OSError, UnicodeError) as error:
+        raise ClusterError(f"no scheduler answers at {address}: the host {host!r} is not known ({error})") from None
 
 
 def _connect(address: Any, deadline: float, from_file: Any) -> Client:

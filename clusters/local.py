@@ -10,11 +10,13 @@ GPU workers carry the Dask resource ``GPU: 1``; by it the pipelines know what ki
 
 from __future__ import annotations
 
-import multiprocessing
+import asyncio
+import logging
 import numbers
 import time
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from dask.system import CPU_COUNT
@@ -23,7 +25,8 @@ from distributed import Client, LocalCluster, Worker
 
 from clusters import gpus
 from clusters.errors import ClusterError
-from clusters.nanny import TidyNanny
+from clusters.main_script import refuse_unguarded
+from clusters.nanny import TidyNanny, start_resource_tracker
 from clusters.settings import in_force
 
 _DEVICES = ("auto", "cpu", "gpu", "cuda")
@@ -42,6 +45,10 @@ _OWNED = {
 
 class ClusterClient(Client):
     """A client that owns its cluster: closing the one closes the other."""
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        with _at_once(self.cluster) if kind is not None and issubclass(kind, KeyboardInterrupt) else nullcontext():
+            super().__exit__(kind, error, trace)
 
     def close(self, timeout: float = 30) -> None:
         """Close the client, then its cluster with all worker processes; a second call does nothing.
@@ -122,9 +129,10 @@ def start(
     UserWarning
         If "auto" finds GPUs and takes the CPU because a package is missing.
     """
-    _refuse_unguarded_script()
     _check(device, workers, processes, protocol, memory_limit, dashboard, timeout, options)
-    if _use_gpus(device):
+    use_gpus = _use_gpus(device)
+    refuse_unguarded(processes=use_gpus or bool(processes))
+    if use_gpus:
         build, count, options = _plan_gpu(workers, processes, protocol, memory_limit, options)
     else:
         build, count, options = _plan_cpu(workers, processes, protocol, memory_limit, options)
@@ -133,15 +141,6 @@ def start(
         options["start_timeout"] = timeout  # constructing the cluster waits for the worker processes
     with in_force({"NUMBA_NUM_THREADS": max(1, CPU_COUNT // count)}):
         return _connect(_construct(build, options, timeout), count, timeout)
-
-
-def _refuse_unguarded_script() -> None:
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise ClusterError(
-            "start() was called while a worker process was being started. Worker processes import the main"
-            ' script once more, so a script must call start() under `if __name__ == "__main__":`, or every'
-            " worker would start a cluster of its own"
-        )
 
 
 def _check(
@@ -280,6 +279,8 @@ def _serve_http(dashboard: bool | str, options: dict[str, Any]) -> None:
 
 def _construct(build: Any, options: dict[str, Any], timeout: float) -> Any:
     began = time.monotonic()
+    if options["worker_class"] is TidyNanny:
+        start_resource_tracker()
     cluster = build.__new__(build)  # apart from __init__, so that what fails half-way can be closed
     try:
         cluster.__init__(**options)
@@ -315,3 +316,26 @@ def _connect(cluster: Any, count: int, timeout: float) -> ClusterClient:
             f"not all of the {count} workers came up within {timeout:g} s: {error}. See what they said on stderr, or"
             " give a longer timeout="
         ) from error
+
+
+@contextmanager
+def _at_once(cluster: Any) -> Iterator[None]:
+    """Close a cluster within this without waiting for tasks under way, or reading what Dask has to say of their end."""
+
+    async def stop(worker: Any) -> None:
+        if isinstance(worker, TidyNanny):
+            worker.kill_at_once()
+        else:
+            await worker.close(timeout=1, executor_wait=False)
+
+    async def stop_all() -> None:
+        await asyncio.gather(*map(stop, list(cluster.workers.values())), return_exceptions=True)
+
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        if cluster.status.name != "closed":
+            cluster.sync(stop_all)
+        yield
+    finally:
+        logging.disable(before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +13,17 @@ from typing import Any
 
 import numba
 import numpy as np
-from distributed import Client
+from distributed import Client, get_worker
+from distributed.comm import get_address_host
 
 from gpuops import minplus_update
 from pipelines.memory import available_memory
 from pipelines.progress import size
+from pipelines.resident import Epoch, attempts, has_gpu
 from pipelines.stores import store_bytes
 
 MEMORY_SHARE = 0.9  # of the free memory, the rest is the allocator's and the system's
+MEASURE_SECONDS = 300.0  # to measure workers in: a GPU compiles, and a busy worker finishes what it has in hand
 
 
 class DoesNotFitError(ValueError):
@@ -39,30 +43,41 @@ class WorkerFacts:
     threads: int = 1  # of the CPU that operations use; 1 for a GPU
 
 
-def measure_workers(client: Client, members: list[str], dtype: str | None) -> list[WorkerFacts]:
-    """The facts of all workers, by `worker_facts` on each."""
-    known = client.scheduler_info(n_workers=-1)["workers"]
-    return client.gather(
-        [
-            client.submit(
-                worker_facts,
-                address,
-                known[address]["host"],
-                bool(known[address].get("resources", {}).get("GPU")),
-                dtype,
-                workers=[address],
-                pure=False,
-            )
-            for address in members
-        ]
-    )
+def measure_workers(client: Client, dtype: str | None) -> list[WorkerFacts]:
+    """The facts of all workers, by `worker_facts` on each; begun again if one is lost meanwhile.
+
+    Raises
+    ------
+    TimeoutError
+        A worker does not answer within `MEASURE_SECONDS`.
+    ConnectionError
+        Workers are lost again and again.
+    """
+    return attempts(client, lambda members: measure_members(client, members, dtype))
 
 
-def worker_facts(address: str, host: str, gpu: bool, dtype: str | None) -> WorkerFacts:
+def measure_members(client: Client, members: list[str], dtype: str | None) -> list[WorkerFacts]:
+    """The facts of these workers, for an attempt of `pipelines.resident`: raises WorkersChanged if one is lost."""
+    epoch = Epoch(client, members, "measure", uuid.uuid4().hex[:8])
+    facts = [epoch.submit(worker_facts, worker, dtype, stateless=True) for worker in range(len(members))]
+    try:
+        return epoch.results(facts, MEASURE_SECONDS)
+    except TimeoutError:
+        silent = ", ".join(address for address, fact in zip(members, facts, strict=True) if not fact.done())
+        raise TimeoutError(
+            f"no answer from {silent} within {MEASURE_SECONDS:.0f} s; look at the log of that worker, or start it anew"
+        ) from None
+    finally:
+        epoch.cancel()
+
+
+def worker_facts(dtype: str | None) -> WorkerFacts:
     """Measure this worker (a task): its free memory, and the rate of its product in `dtype`, which also compiles it.
 
     With `dtype` None the product is left alone, and its rate is 0.
     """
+    address, gpu = get_worker().address, has_gpu()
+    host = get_address_host(address)
     xp: Any = np
     edge, device, free, threads = 512, "CPU", available_memory(), numba.config.NUMBA_NUM_THREADS
     if gpu:

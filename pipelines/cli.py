@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +14,7 @@ import click
 
 from pipelines.cli_answers import VERTICES, path, picture, stats
 from pipelines.cli_som import som_commands
+from pipelines.interruption import Interrupted, asked, boundaries, handling
 
 CLUSTER_OPTIONS = (
     click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", help="Where to compute."),
@@ -29,15 +30,17 @@ LISTED = "More of them, one on each line, or in the column {0} (or vertex) of a 
 
 def main() -> None:
     """Run the command; an error a user can mend is one line, not a traceback."""
-    # What fails on a worker is raised here, so that its log would say it a second time, as a traceback.
-    logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
     try:
-        tilepath(standalone_mode=False)
+        with handling():
+            tilepath(standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted. What was committed is kept: run the same command again with --resume.", err=True)
+    except (click.Abort, KeyboardInterrupt) as error:
+        message = "Interrupted."
+        if isinstance(error.__cause__ or error, Interrupted):
+            message += f" What is committed is kept; go on with: {_command_to_go_on(sys.argv[1:])}"
+        click.echo(message, err=True)
         sys.exit(130)
     except Exception as error:
         from clusters import ClusterError
@@ -48,6 +51,13 @@ def main() -> None:
             raise
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
+
+
+def _command_to_go_on(arguments: list[str]) -> str:
+    """The command of an interrupted run, with --resume."""
+    kept = [argument for argument in arguments if argument not in ("--resume", "--overwrite")]
+    end = kept.index("--") if "--" in kept else len(kept)
+    return shlex.join(["tilepath", *kept[:end], "--resume", *kept[end:]])
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -161,6 +171,13 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
     help="batched searches from every source, for sparse graphs; auto takes what is quicker.",
 )
 @click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block; for Floyd-Warshall only.")
+@click.option(
+    "--commit-seconds",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="Least time between two commits of Floyd-Warshall.",
+)
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
@@ -284,21 +301,26 @@ _CLUSTER_NAMES = ("device", "workers", "processes", "protocol", "scheduler_file"
 @contextmanager
 def _client(options: dict[str, Any]) -> Iterator[Any]:
     """A client of the cluster the options ask for: joined if one is named, else started."""
+    with boundaries():  # workers that are starting cannot be stopped in good order
+        client = _open_client(options)
+        interrupted = asked()
+    with client:
+        if interrupted:
+            raise KeyboardInterrupt
+        yield client
+
+
+def _open_client(options: dict[str, Any]) -> Any:
     from clusters import join, start
 
     if options["scheduler_file"] or options["scheduler"]:
-        client = join(
-            scheduler_file=options["scheduler_file"], address=options["scheduler"], workers=options["workers"]
-        )
-    else:
-        client = start(
-            device=options["device"],
-            workers=options["workers"],
-            processes=options["processes"] or None,
-            protocol=options["protocol"],
-        )
-    with client:
-        yield client
+        return join(scheduler_file=options["scheduler_file"], address=options["scheduler"], workers=options["workers"])
+    return start(
+        device=options["device"],
+        workers=options["workers"],
+        processes=options["processes"] or None,
+        protocol=options["protocol"],
+    )
 
 
 def _listed(graph: Any, what: str, names: tuple[str, ...], file: str | None) -> tuple[int, ...] | None:

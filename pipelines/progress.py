@@ -104,12 +104,17 @@ def duration(seconds: float) -> str:
 
     >>> duration(0.62), duration(75), duration(7300)
     ('0.6 s', '1 min 15 s', '2 h 1 min')
+    >>> duration(59.9), duration(119.7), duration(3599.8)
+    ('1 min 0 s', '2 min 0 s', '1 h 0 min')
     """
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    if seconds < 3600:
-        return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
-    return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:.0f} min"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)  # before it is divided, so that no 60 s are left over
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def size(count: float) -> str:

@@ -9,6 +9,8 @@ part of an epoch on half-changed state would give other roundings; reloading giv
 
 from __future__ import annotations
 
+import logging
+import math
 import time
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable
@@ -16,10 +18,12 @@ from typing import Any, Protocol, TypeVar
 
 from distributed import Client, Future, KilledWorker, WorkerPlugin, get_worker, wait
 
+from pipelines.interruption import boundaries, stop_if_asked
 from pipelines.progress import Progress
 
 POLL_SECONDS = 0.5  # how often a silent cluster is asked which workers it has
 RECOVERIES = 5  # without progress in between, before a run gives up
+KEYS = "tilepath-"  # the keys of all tasks begin so
 
 
 class StateLost(RuntimeError):
@@ -38,9 +42,17 @@ class ResidentState(WorkerPlugin):
 
     def setup(self, worker: Any) -> None:
         worker.tilepath_state = {}
+        logging.getLogger("distributed.worker").addFilter(_worth_logging)
 
     def teardown(self, worker: Any) -> None:
         worker.tilepath_state.clear()
+
+
+def _worth_logging(record: logging.LogRecord) -> bool:
+    """Not the failure of a task of ours: the driver raises it, and the log would say it a second time."""
+    if not (isinstance(record.msg, str) and record.msg.startswith("Compute Failed")):
+        return True
+    return not (isinstance(record.args, tuple) and str(record.args[0]).startswith(KEYS))
 
 
 def keep(epoch: str, state: Any) -> None:
@@ -95,7 +107,7 @@ class Epoch:
             task,
             *(() if stateless else (self.name,)),
             *args,
-            key=f"{self.kind}-{task.__name__.strip('_')}-{self._serial}-{self.name}",
+            key=f"{KEYS}{self.kind}-{task.__name__.strip('_')}-{self._serial}-{self.name}",
             workers=[self.members[worker]],
             allow_other_workers=False,
             priority=priority,
@@ -104,13 +116,13 @@ class Epoch:
         self.futures.append(future)
         return future
 
-    def wait(self, futures: Iterable[Future]) -> None:
+    def wait(self, futures: Iterable[Future], limit: float = math.inf) -> None:
         """Wait until all are done; raises as `wait_all`."""
-        wait_all(self.client, futures, self.members)
+        wait_all(self.client, futures, self.members, limit)
 
-    def results(self, futures: list[Future]) -> list[Any]:
+    def results(self, futures: list[Future], limit: float = math.inf) -> list[Any]:
         """Wait, and fetch what the tasks returned; raises as `wait_all`, also if a result is lost on its way here."""
-        self.wait(futures)
+        self.wait(futures, limit)
         found = []
         for future in futures:
             while True:
@@ -155,6 +167,7 @@ class Attempt(Protocol):
 
 
 A = TypeVar("A", bound=Attempt)
+T = TypeVar("T")
 
 
 def run_epochs(client: Client, members: list[str], begin: Callable[[list[str], A | None], A], shown: Progress) -> A:
@@ -166,27 +179,73 @@ def run_epochs(client: Client, members: list[str], begin: Callable[[list[str], A
 
     Raises
     ------
-    RuntimeError
+    ConnectionError
         Workers were lost `RECOVERIES` times while nothing was committed.
+    pipelines.interruption.Interrupted
+        Ctrl-C in the command line asked for an end; what is done is committed.
     """
-    failures, epoch = 0, begin(members, None)
-    while True:
-        before = epoch.done()
+    epoch: A | None = None
+
+    def attempt(members: list[str]) -> A:
+        nonlocal epoch
+        epoch = begin(members, epoch)
         try:
             epoch.run()
             return epoch
+        finally:
+            epoch.cancel()
+
+    def lost() -> None:
+        shown.note("a worker was lost; going on" + (f" from {epoch.where()}" if epoch else ""))
+
+    with boundaries():
+        return attempts(client, attempt, members, lambda: epoch.done() if epoch else 0, lost)
+
+
+def attempts(
+    client: Client,
+    attempt: Callable[[list[str]], T],
+    members: list[str] | None = None,
+    done: Callable[[], int] = lambda: 0,
+    lost: Callable[[], None] = lambda: None,
+) -> T:
+    """Call `attempt` with the workers there are, and again whenever it raises WorkersChanged; returns what it returns.
+
+    Parameters
+    ----------
+    members : the workers to begin with, those that are there if not given
+    done : how much is committed
+    lost : called after the loss of a worker
+
+    Raises
+    ------
+    ConnectionError
+        Workers were lost `RECOVERIES` times while `done` stayed the same.
+    """
+    members = members or await_return(client, 1)
+    failures = 0
+    while True:
+        before = done()
+        try:
+            _make_room(client)
+            return attempt(members)
         except WorkersChanged as change:
-            failures = failures + 1 if epoch.done() == before else 1
+            failures = failures + 1 if done() == before else 1
             if failures > RECOVERIES:
-                raise RuntimeError(
+                raise ConnectionError(
                     f"workers were lost {failures} times without a commit in between ({change}); "
                     "look at their logs, then run again with --resume"
                 ) from change
-            shown.note(f"a worker was lost; going on from {epoch.where()}")
+            lost()
             members = await_return(client, len(members))
-        finally:
-            epoch.cancel()
-        epoch = begin(members, epoch)
+
+
+def _make_room(client: Client) -> None:
+    """Give the workers a place to keep state."""
+    try:
+        client.register_plugin(ResidentState())
+    except OSError as error:
+        raise WorkersChanged(f"a worker is gone: {error}") from error
 
 
 def workers_of(client: Client) -> list[str]:
@@ -194,22 +253,27 @@ def workers_of(client: Client) -> list[str]:
     return sorted(client.nthreads())
 
 
-def wait_all(client: Client, futures: Iterable[Future], members: list[str]) -> None:
-    """Wait until all futures are done, as long as all `members` live.
+def wait_all(client: Client, futures: Iterable[Future], members: list[str], limit: float = math.inf) -> None:
+    """Wait until all futures are done, as long as all `members` live, and for `limit` seconds at most.
 
     Raises
     ------
     WorkersChanged
         A member is gone or has lost its state. (A task pinned to a dead worker would wait for ever.)
+    TimeoutError
+        The time is up.
     Exception
         Whatever a task raised.
     """
+    deadline = time.monotonic() + limit
     pending = set(futures)
     while pending:
-        _done, pending = wait_any(client, pending, members)
+        _done, pending = wait_any(client, pending, members, deadline)
 
 
-def wait_any(client: Client, pending: set[Future], members: list[str]) -> tuple[set[Future], set[Future]]:
+def wait_any(
+    client: Client, pending: set[Future], members: list[str], deadline: float = math.inf
+) -> tuple[set[Future], set[Future]]:
     """Wait until some of the futures are finished: those, and the others. Raises as `wait_all`."""
     while True:
         try:
@@ -227,6 +291,8 @@ def wait_any(client: Client, pending: set[Future], members: list[str]) -> tuple[
             return done, pending
         if not set(members) <= set(client.nthreads()):
             raise WorkersChanged("a worker is gone")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{len(pending)} tasks took too long")
 
 
 def await_return(client: Client, count: int, timeout: float = 60) -> list[str]:
@@ -236,6 +302,7 @@ def await_return(client: Client, count: int, timeout: float = 60) -> list[str]:
     """
     deadline = time.monotonic() + timeout
     while True:
+        stop_if_asked()
         members = workers_of(client)
         if len(members) >= count or (members and time.monotonic() > deadline):
             return members

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from distributed import Client, Future
 
+from pipelines.interruption import stop_if_asked
 from pipelines.progress import Progress
 from pipelines.resident import Epoch, wait_any
 
@@ -101,6 +102,7 @@ class RowsEpoch(Epoch):
                 give(worker)
         try:
             while flying:
+                stop_if_asked()
                 landed, _ = wait_any(self.client, set(flying), self.members)
                 for future in landed:
                     worker, start = flying.pop(future)

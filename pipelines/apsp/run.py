@@ -18,6 +18,7 @@ from pipelines.apsp.layout import Layout, make_layout
 from pipelines.bounds import arc_pieces, refuse_overflow
 from pipelines.capacity import WorkerFacts
 from pipelines.device_arrays import array_library, synchronize, to_host
+from pipelines.interruption import asked, stop_if_asked
 from pipelines.negative_cycle import nonnegative_weights
 from pipelines.progress import Progress
 from pipelines.resident import (
@@ -112,8 +113,10 @@ class Stages(Epoch):
         panel: Future | None = None  # of the stage to come, if its pivot ran ahead
         flights: list[tuple[int, list[Future]]] = []
         for k in range(self.committed.stage, len(self.stages)):
+            if k == self.committed.stage:
+                stop_if_asked()
             pause = max(self.commit_seconds, commit_cost / COMMIT_SHARE)
-            due = time.monotonic() - last_commit > pause and k + 1 < len(self.stages)
+            due = (asked() or time.monotonic() - last_commit > pause) and k + 1 < len(self.stages)
             tokens, panel = self._stage(k, tokens, panel, look_ahead=not due and len(self.members) > 1)
             flights.append((k, tokens))
             if len(flights) == WINDOW:

@@ -19,10 +19,6 @@ from pipelines.capacity import measure_workers
 from pipelines.listed_vertices import brief, listed_vertices
 from pipelines.negative_cycle import find_potentials, named_cycle
 from pipelines.progress import Progress
-from pipelines.resident import (
-    ResidentState,
-    workers_of,
-)
 from pipelines.stores import Distances, Graph, StoreError, create_distances, open_distances, open_graph
 from pipelines.stores.distances import SCHEMA, Run, resume_distances
 from pipelines.stores.place import standing
@@ -122,11 +118,9 @@ def all_pairs_shortest_paths(
     if run is not None:
         method = run.plan.get("method", "floyd-warshall")
 
-    client.register_plugin(ResidentState())
-    members = workers_of(client)
-    facts = measure_workers(client, members, str(distances))
+    facts = measure_workers(client, str(distances))
     width = block if run is None else run.plan["block"]
-    layout = make_layout(graph.n, len(members), distances.itemsize, width)
+    layout = make_layout(graph.n, len(facts), distances.itemsize, width)
     pivots = int(job.through.sum())
     plan = make_plan(layout, distances, pivots, rows_out, facts, relaxations_done(layout, job, run))
     reason = None

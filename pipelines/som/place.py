@@ -14,7 +14,7 @@ from distributed import Client
 from gpuops import best_matching_units
 from pipelines.device_arrays import array_library, to_host
 from pipelines.progress import Progress
-from pipelines.resident import ResidentState, clear, held, keep, run_epochs, workers_of
+from pipelines.resident import clear, held, keep, run_epochs, workers_of
 from pipelines.row_chunks import RowsEpoch
 from pipelines.som.plan import PIECE_BYTES
 from pipelines.som.shard import Shard
@@ -74,7 +74,6 @@ def map_samples(
             return open_mapping(out)
     if run is None:
         run = create_mapping(out, samples, codebook, overwrite=overwrite)
-    client.register_plugin(ResidentState())
     with Progress(samples.n, "samples", progress) as shown:
         if scaled is not samples:
             shown.note(f"{samples.path}: scaling {samples.scaling.kind}, the map {codebook.scaling.kind}; as the map's")

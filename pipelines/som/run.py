@@ -10,6 +10,7 @@ from distributed import Client, Future, secede
 
 from gpuops import train_online
 from pipelines.device_arrays import array_library
+from pipelines.interruption import stop_if_asked
 from pipelines.progress import Progress
 from pipelines.resident import Epoch, clear, held, keep
 from pipelines.som.epoch import Judgement, MapJob, Sums, Survey, accumulate, add_up, learn, survey
@@ -110,6 +111,7 @@ class Training(Epoch):
         ahead = IN_HAND if self.recipe.tolerance is None else 1  # else it may turn out that there is no next epoch
         epoch = self.committed
         while epoch < len(self.recipe.sigmas) or learnt:
+            stop_if_asked()
             while epoch < len(self.recipe.sigmas) and len(learnt) < ahead:
                 if self.recipe.online is not None:
                     codebooks = [self.submit(_learn_online, 0, codebooks[0], epoch)] * len(workers)

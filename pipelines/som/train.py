@@ -11,9 +11,9 @@ from distributed import Client
 
 from gpuops.som import METRICS
 from gpuops.som.grid import Grid, check_neighbourhood
-from pipelines.capacity import WorkerFacts, measure_workers
+from pipelines.capacity import WorkerFacts, measure_members, measure_workers
 from pipelines.progress import Progress
-from pipelines.resident import ResidentState, run_epochs, workers_of
+from pipelines.resident import run_epochs
 from pipelines.som.epoch import MapJob
 from pipelines.som.plan import OnlineSteps, SomPlan, first_sigma, make_som_plan, refuse_disk_of_map, sigma_schedule
 from pipelines.som.resolution import refuse_unresolved
@@ -147,7 +147,6 @@ def train_som(
             return open_codebook(out)
 
     refuse_unresolved(job, lambda *rows: (samples.values(*rows), samples.weights(*rows)), samples.path, samples.columns)
-    client.register_plugin(ResidentState())
     disk = (len(sigmas) + 1) * grid.units * samples.d * samples.dtype.itemsize
 
     def dealt(facts: list[WorkerFacts]) -> SomPlan:
@@ -155,7 +154,7 @@ def train_som(
             samples, grid.units, facts, disk_bytes=disk, resident=resident, piece_rows=piece_rows, alone=online
         )
 
-    facts = measure_workers(client, workers_of(client), None)
+    facts = measure_workers(client, None)
     plan = dealt(facts)
     refuse_disk_of_map(plan, out)
     if run is None:
@@ -167,7 +166,7 @@ def train_som(
 
         def begin(members: list[str], before: Training | None) -> Training:
             # After a loss there may be fewer workers, or more.
-            now = plan if len(members) == len(facts) else dealt(measure_workers(client, members, None))
+            now = plan if len(members) == len(facts) else dealt(measure_members(client, members, None))
             return Training(client, members, before, samples, now, job, recipe, run, shown)
 
         run_epochs(client, [fact.address for fact in facts], begin, shown)

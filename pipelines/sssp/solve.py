@@ -16,7 +16,7 @@ from pipelines.capacity import measure_workers
 from pipelines.listed_vertices import brief, listed_vertices
 from pipelines.negative_cycle import named_cycle
 from pipelines.progress import Progress
-from pipelines.resident import ResidentState, run_epochs, workers_of
+from pipelines.resident import run_epochs
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
 from pipelines.sssp.searches import BySources, SearchEpoch, SearchJob, SearchRun, negative_loops, reach
 from pipelines.sssp.vertex_rounds import ByVertices
@@ -123,8 +123,7 @@ def single_source_shortest_paths(
     # Integer sums that would wrap are noticed by the searches, but for those of negative weights.
     distances_fit(graph, kind, limit=None if kind.kind == "f" else float(outside_infinity(kind)))
 
-    client.register_plugin(ResidentState())
-    facts = measure_workers(client, workers_of(client), None)
+    facts = measure_workers(client, None)
     rows = 1 if together else len(chosen)
     lanes = graph.weight_min >= 0 and reach(cutoff, kind) is None and not together
     plan = make_search_plan(

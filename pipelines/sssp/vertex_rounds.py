@@ -20,6 +20,7 @@ from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from pipelines.bounds import WeightRangeError
 from pipelines.device_arrays import array_library
+from pipelines.interruption import stop_if_asked
 from pipelines.negative_cycle import find_negative_cycle
 from pipelines.progress import Progress
 from pipelines.resident import clear, held, keep
@@ -58,6 +59,7 @@ class ByVertices(SearchEpoch):
         self.shown.start(self.done())
         try:
             for number, start in enumerate(todo):
+                stop_if_asked()
                 rows = [self._search(row, sources) for row, sources in enumerate(self.sources_of(start), start)]
                 one = number % len(self.members)
                 self.wait([self.submit(_write, one, self.out.writer(), start, rows, stateless=True)])

@@ -124,6 +124,28 @@ def test_a_scheduler_file_of_an_earlier_job(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("address", "error", "message"),
+    [
+        ("garbage", ValueError, "missing port"),
+        ("tcp://", ValueError, "missing port"),
+        ("127.0.0.1:x", ValueError, "not the address of a scheduler, such as tcp://10.0.0.1:8786"),
+        ("tcp://127.0.0.1:99999", ValueError, "there is no port 99999"),
+        ("carrier-pigeon://127.0.0.1:1", ValueError, "unknown address scheme"),
+        ("garbage.invalid:8786", ClusterError, "the host 'garbage.invalid' is not known"),
+    ],
+)
+def test_what_is_no_address_fails_at_once(tmp_path, no_thread_left, address, error, message):
+    file = tmp_path / "scheduler.json"
+    file.write_text(json.dumps({"address": address}))
+    began = time.monotonic()
+    with pytest.raises(error, match=message):
+        join(address=address)
+    with pytest.raises(error, match=message):
+        join(file)
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({}, "exactly one"),
@@ -176,9 +198,10 @@ def test_a_recipe_runs_its_command_on_a_full_cluster_and_returns_its_status(tmp_
         "    limit = dask_worker.memory_manager.memory_limit\n"
         "    return os.environ['NUMBA_NUM_THREADS'], limit, dask_worker.state.total_resources\n"
         "with join(sys.argv[sys.argv.index('--scheduler-file') + 1]) as client:\n"
-        "    print(sys.argv[1:4], *client.run(ask).values())\n"
+        "    print(sys.argv[1:5], *client.run(ask).values())\n"
         f"sys.exit({status})\n",
     )
+    (tmp_path / "scheduler-17.json").write_text('{"address": "tcp://127.0.0.1:9"}')  # left by a node that was lost
     with open(tmp_path / "log", "w") as log:
         job = subprocess.Popen(
             ["bash", RECIPES / recipe, "graph.zarr", "distances.zarr"],
@@ -203,7 +226,7 @@ def test_a_recipe_runs_its_command_on_a_full_cluster_and_returns_its_status(tmp_
             job.wait()
     said = (tmp_path / "log").read_text()
     assert result == status, said
-    assert "['apsp', 'graph.zarr', 'distances.zarr']" in said
+    assert "['apsp', 'graph.zarr', 'distances.zarr', '--resume']" in said  # SLURM may have begun this job before
     gpu = recipe == "apsp_gpu.sbatch"
     assert said.count("('2', None, {'GPU': 1" if gpu else "('4', None, {}") == (4 if gpu else 2), said
     assert not (tmp_path / "scheduler-17.json").exists()

@@ -179,16 +179,41 @@ class TestProcesses:
             start("cpu", processes=True, no_such_option=1)
         assert children() == []
 
-    def test_an_unguarded_script_is_told_to_guard_itself(self, tmp_path):
+    @pytest.mark.parametrize("device", ["cpu", "gpu"])
+    @pytest.mark.parametrize("block", ["{}", "with open(__file__):\n    {}", "for _ in range(1):\n    {}"])
+    def test_an_unguarded_script_is_told_to_guard_itself(self, tmp_path, device, block):
+        """Before a process is started; where there are GPUs too, which are played here."""
+        call = block.format(f"start('{device}', processes=True)")
         script = tmp_path / "unguarded.py"
-        script.write_text("from clusters import start\nstart('cpu', processes=True)\nprint('started')\n")
+        script.write_text(
+            "from clusters import gpus, start\n"
+            "gpus.visible, gpus.missing = lambda: ['0'], lambda: None\n"
+            f"{call}\nprint('started')\n"
+        )
         run = subprocess.run(
             [sys.executable, script], env=_environment(), capture_output=True, text=True, timeout=60, check=False
         )
         assert run.returncode != 0
         assert "started" not in run.stdout
-        assert 'must call start() under `if __name__ == "__main__":`, or every worker' in run.stderr
-        assert run.stderr.rstrip().splitlines()[-1].startswith("clusters.errors.ClusterError")
+        assert run.stderr.count("Traceback") == 1
+        last = run.stderr.rstrip().splitlines()[-1]
+        assert last.startswith("clusters.errors.ClusterError")
+        assert 'must call start() under `if __name__ == "__main__":`, or every worker' in last
+
+    @pytest.mark.parametrize(
+        "guarded",
+        [
+            "if __name__ == '__main__':\n    {}",
+            "def run():\n    {}\nif __name__ == '__main__': run()",
+            "__name__ == '__main__' and {}",
+            "with open(__file__):\n    if __name__ == '__main__':\n        {}",
+        ],
+    )
+    def test_a_guarded_script_is_not_refused(self, tmp_path, guarded):
+        script = tmp_path / "guarded.py"
+        call = "refuse_unguarded(processes=True)"
+        script.write_text(f"from clusters.main_script import refuse_unguarded\n{guarded.format(call)}\n")
+        subprocess.run([sys.executable, script], env=_environment(), timeout=60, check=True)
 
     def test_a_guarded_script_ends_with_its_workers(self, tmp_path):
         script = tmp_path / "guarded.py"
@@ -202,6 +227,29 @@ class TestProcesses:
             [sys.executable, script], env=_environment(), capture_output=True, text=True, timeout=60, check=True
         )
         _until(lambda: not os.path.exists(f"/proc/{int(run.stdout)}"))
+
+    def test_ctrl_c_does_not_reach_worker_processes(self):
+        """A terminal sends it to all processes; who dies of it says so in a traceback."""
+        with start("cpu", workers=2, processes=True) as client:
+            for worker in client.run(in_worker).values():
+                os.kill(worker["pid"], signal.SIGINT)
+            time.sleep(0.5)
+            assert sorted(w["pid"] for w in client.run(in_worker).values()) == sorted(c.pid for c in children())
+
+    @pytest.mark.parametrize("processes", [False, True])
+    def test_an_interrupted_block_does_not_wait_for_its_tasks(self, processes):
+        def work():
+            with start("cpu", processes=processes) as client:
+                moments.append(client.submit(time.sleep, 20))
+                time.sleep(0.5)
+                moments.append(time.monotonic())
+                raise KeyboardInterrupt
+
+        moments = []
+        with pytest.raises(KeyboardInterrupt):
+            work()
+        assert time.monotonic() - moments[-1] < 10
+        assert children() == []
 
 
 class TestRefusals:

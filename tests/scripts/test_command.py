@@ -1,8 +1,11 @@
 """The command `tilepath` as a user calls it, on a real file and on mistakes."""
 
 import json
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -103,3 +106,17 @@ def test_d_a_wrong_row_is_found_by_verify(tilepath, tmp_path, monkeypatch):
         tilepath("apsp", "g.zarr", "d.zarr", "--device", "cpu")
     tilepath("info", "d.zarr", "--verify")  # it is what was written
     assert "the distance from vertex" in tilepath("verify", "d.zarr", code=1)
+
+
+def test_the_snippet_of_the_readme_runs_twice(tmp_path):
+    root = Path(__file__).parents[2]
+    (snippet,) = re.findall(r"```python\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "scripts").symlink_to(root / "scripts")
+    (tmp_path / "snippet.py").write_text(snippet)
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "snippet.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("(0, ")

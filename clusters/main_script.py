@@ -1,0 +1,57 @@
+"""Does the calling script start worker processes unguarded? Each of them imports the script once more.
+
+So a script calls `start` under ``if __name__ == "__main__":``, or every worker would start a cluster of its own. That
+is seen here before any process is started: the statement of the main script that is being executed lies in no
+condition. What this does not find is found when a worker process calls `start` while it imports the script.
+"""
+
+from __future__ import annotations
+
+import ast
+import multiprocessing
+import sys
+from types import FrameType
+
+import dask.config
+
+from clusters.errors import ClusterError
+
+_CONDITIONS = (ast.If, ast.IfExp, ast.BoolOp, ast.Match, ast.While)
+
+
+def refuse_unguarded(processes: bool) -> None:
+    """Raise ClusterError if worker processes are about to be started unguarded, or are starting at this moment."""
+    inside = getattr(multiprocessing.current_process(), "_inheriting", False)
+    spawning = dask.config.get("distributed.worker.multiprocessing-method", "spawn") != "fork"
+    if inside or (processes and spawning and _unguarded()):
+        raise ClusterError(
+            "worker processes import the main script once more, so a script must call start() under"
+            ' `if __name__ == "__main__":`, or every worker would start a cluster of its own'
+        )
+
+
+def _unguarded() -> bool:
+    frame = _frame_of_main()
+    if frame is None:
+        return False
+    try:
+        with open(frame.f_code.co_filename, encoding="utf-8") as file:
+            tree = ast.parse(file.read())
+    except (OSError, ValueError, SyntaxError):  # no text of this program
+        return False
+    return not any(
+        isinstance(node, _CONDITIONS) and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno)
+        for node in ast.walk(tree)
+    )
+
+
+def _frame_of_main() -> FrameType | None:
+    """Where the main script is being executed, if it is a file that worker processes import."""
+    main = sys.modules.get("__main__")
+    file = getattr(main, "__file__", None)
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_globals is vars(main) and frame.f_code.co_name == "<module>":
+            return frame if frame.f_code.co_filename == file else None
+        frame = frame.f_back
+    return None
