@@ -23,7 +23,7 @@ import numpy as np
 
 from gpuops import SearchGraph, shortest_distances
 from gpuops.numbers import infinity, outside_infinity
-from pipelines.progress import duration, with_prefix
+from pipelines.workers.progress import duration, with_prefix
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "benchmarks" / "kernels"

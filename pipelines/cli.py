@@ -14,7 +14,7 @@ import click
 
 from pipelines.cli_answers import VERTICES, path, picture, stats
 from pipelines.cli_som import som_commands
-from pipelines.interruption import Interrupted, asked, boundaries, handling
+from pipelines.workers.interruption import Interrupted, asked, boundaries, handling
 
 CLUSTER_OPTIONS = (
     click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", help="Where to compute."),
@@ -91,7 +91,7 @@ def import_file(file: str, store: str, **options: Any) -> None:
     file may be larger than memory. Columns of edge lists and Parquet are known by names such as source, target and
     weight, else by position. What was taken for a header, and which columns were read, is printed.
     """
-    from pipelines.formats import import_graph
+    from pipelines.formats.graphs import import_graph
     from pipelines.store_info import describe_graph
 
     options["format"] = options.pop("file_format")
@@ -187,8 +187,8 @@ def apsp(
 ) -> None:
     """Write all shortest distances of the graph store GRAPH to the store OUT."""
     from pipelines.apsp.solve import all_pairs_shortest_paths
-    from pipelines.certificates import rows_verified
     from pipelines.stores import open_graph, store_bytes
+    from pipelines.validation.certificates import rows_verified
 
     cluster = {name: options.pop(name) for name in _CLUSTER_NAMES}
     opened = open_graph(graph)
@@ -231,11 +231,11 @@ def sssp(
 
     Weights may be negative.
     """
-    from pipelines.certificates import rows_verified
     from pipelines.sssp.solve import single_source_shortest_paths
     from pipelines.store_info import describe_paths
     from pipelines.stores import open_graph, store_bytes
     from pipelines.stores.vertex_names import UNKNOWN
+    from pipelines.validation.certificates import rows_verified
 
     cluster = {name: options.pop(name) for name in _CLUSTER_NAMES}
     opened = open_graph(graph)
@@ -275,8 +275,8 @@ def verify(store: str, rows: str, graph: str | None) -> None:
     The certificate of a row proves it against the graph, without a second solver. Rows are chosen at random, but for
     the first and the last.
     """
-    from pipelines.certificates import certify, describe_certificate
     from pipelines.store_info import store_facts, store_info
+    from pipelines.validation.certificates import certify, describe_certificate
 
     if rows != "all" and not (rows.isdecimal() and int(rows)):
         raise click.UsageError(f"--rows is {rows}; give a number of rows, or all")
@@ -325,7 +325,7 @@ def _open_client(options: dict[str, Any]) -> Any:
 
 def _listed(graph: Any, what: str, names: tuple[str, ...], file: str | None) -> tuple[int, ...] | None:
     """The vertices of an option and of its file, None if neither was given."""
-    from pipelines.listed_vertices import listed_vertices, vertices_in_file
+    from pipelines.answers.listed_vertices import listed_vertices, vertices_in_file
 
     if not names and file is None:
         return None
@@ -333,7 +333,7 @@ def _listed(graph: Any, what: str, names: tuple[str, ...], file: str | None) -> 
 
 
 def _size(count: int) -> str:
-    from pipelines.progress import size
+    from pipelines.workers.progress import size
 
     return size(count)
 

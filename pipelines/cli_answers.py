@@ -75,9 +75,9 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
     The diameter is the largest finite distance, the radius the least eccentricity of a vertex that reaches all others.
     Where STORE holds the rows of some vertices only, all measures are of these rows.
     """
-    from pipelines.measures import measures
+    from pipelines.answers.measures import measures
+    from pipelines.answers.tables import check_output
     from pipelines.stores import open_distances
-    from pipelines.tables import check_output
 
     if out is not None:
         check_output(out, overwrite)
@@ -99,7 +99,7 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
 @GRAPH
 def picture(store: str, image: str, graph: str | None) -> None:
     """Draw the distances store STORE to IMAGE (.png, .pdf or .svg)."""
-    from pipelines.pictures import picture_distances
+    from pipelines.answers.pictures import picture_distances
     from pipelines.stores import open_distances
 
     picture_distances(open_distances(store), image, graph)
@@ -111,7 +111,7 @@ def _path(store: str, graph: str | None, source: str | None, target: str | None)
     from pipelines.stores import open_distances, open_paths, store_schema
 
     if store_schema(store) == "paths/1":
-        from pipelines.tree_paths import tree_path
+        from pipelines.answers.tree_routes import tree_path
 
         paths = open_paths(store)
         opened = paths.graph(graph)
@@ -123,7 +123,7 @@ def _path(store: str, graph: str | None, source: str | None, target: str | None)
         branch = tree_path(paths, opened, start, opened.vertex(target))
         return opened, branch.vertices, branch.distance
 
-    from pipelines.paths import shortest_path
+    from pipelines.answers.routes import shortest_path
 
     distances = open_distances(store)
     opened = distances.graph(graph)
@@ -138,10 +138,10 @@ def _paths_of_pairs(store: str, graph: str | None, pairs: str, out: str, overwri
     from pipelines.stores import store_schema
 
     if store_schema(store) == "paths/1":
-        from pipelines.tree_paths import tree_paths_of_pairs
+        from pipelines.answers.tree_routes import tree_paths_of_pairs
 
         return tree_paths_of_pairs(store, graph, pairs, out, overwrite=overwrite).num_rows
-    from pipelines.paths import paths_of_pairs
+    from pipelines.answers.routes import paths_of_pairs
 
     return paths_of_pairs(store, graph, pairs, out, overwrite=overwrite).num_rows
 

@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from pipelines.progress import size
 from pipelines.stores import Distances, Graph, Paths, StoreError, open_distances, open_graph, open_paths
 from pipelines.stores.codebook import Codebook, open_codebook, progress_of_codebook, verify_part_of_codebook
 from pipelines.stores.contents import Verified
@@ -19,6 +18,7 @@ from pipelines.stores.paths import progress_of_paths, verify_part_of_paths
 from pipelines.stores.place import growing_beside
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.stores.schema import open_store, store_bytes, store_schema
+from pipelines.workers.progress import size
 
 
 def store_info(path: str | os.PathLike[str], verify: bool = False) -> Iterator[str]:

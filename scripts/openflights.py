@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from pipelines.arc_sort import ArcStream, write_sorted
+from pipelines.formats.arc_sort import ArcStream, write_sorted
 from pipelines.stores import Graph
 
 EARTH_RADIUS_KM = 6371.0088  # mean radius, IUGG

@@ -22,9 +22,9 @@ from gpuops import floyd_warshall, minplus_update
 from gpuops.minplus.product_numba import ROWS, relax_register_tile, tile_columns
 from gpuops.numbers import infinity
 from pipelines import all_pairs_shortest_paths
-from pipelines.formats import import_graph
+from pipelines.formats.graphs import import_graph
 from pipelines.stores import Graph, open_graph, write_graph
-from pipelines.verify import verify_distances
+from pipelines.validation.distances import verify_distances
 
 CONVENTION = "n^3 relaxations (m n p for a product), nothing skipped; wall seconds, device synchronized"
 ROME = ROOT / "scripts" / "data" / "rome99.gr"

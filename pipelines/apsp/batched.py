@@ -22,14 +22,14 @@ import numpy as np
 from distributed import Client
 
 from pipelines.apsp.plan import Plan
-from pipelines.capacity import MEMORY_SHARE, DoesNotFitError, WorkerFacts, memory_by_place
-from pipelines.progress import Progress, duration
 from pipelines.sssp.plan import LANES, SearchPlan, make_search_plan, refuse_disk_of
 from pipelines.sssp.searches import SearchJob
 from pipelines.sssp.solve import run_searches
 from pipelines.stores import Graph, create_distances
 from pipelines.stores.distances import Run
 from pipelines.stores.paths import PATH_DTYPES
+from pipelines.workers.capacity import MEMORY_SHARE, DoesNotFitError, WorkerFacts, memory_by_place
+from pipelines.workers.progress import Progress, duration
 
 EDGE = 1024  # of a square chunk: 4 MiB and more
 

@@ -11,18 +11,18 @@ import numpy as np
 from distributed import Client
 
 from gpuops import NegativeCycleError
+from pipelines.answers.listed_vertices import brief, listed_vertices
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.plan import make_plan, refuse_what_cannot_fit
-from pipelines.apsp.run import COMMIT_SECONDS, Job, relaxations_done, run_stages, stages_of
-from pipelines.bounds import distance_dtype, distances_fit
-from pipelines.capacity import measure_workers
-from pipelines.listed_vertices import brief, listed_vertices
-from pipelines.negative_cycle import find_potentials, named_cycle
-from pipelines.progress import Progress
+from pipelines.apsp.stages import COMMIT_SECONDS, Job, relaxations_done, run_stages, stages_of
 from pipelines.stores import Distances, Graph, StoreError, create_distances, open_distances, open_graph
 from pipelines.stores.distances import SCHEMA, Run, resume_distances
 from pipelines.stores.place import standing
-from pipelines.verify import verify_distances
+from pipelines.validation.bounds import distance_dtype, distances_fit
+from pipelines.validation.distances import verify_distances
+from pipelines.validation.negative_cycle import find_potentials, named_cycle
+from pipelines.workers.capacity import measure_workers
+from pipelines.workers.progress import Progress
 
 METHODS = ("auto", "floyd-warshall", "batched")
 
@@ -68,7 +68,7 @@ def all_pairs_shortest_paths(
         Replace a distances store that stands at `out`, once the new one is complete. Until then that grows beside it,
         with ``.new`` added to its name; `resume` goes on with it there.
     verify : bool
-        Check the result by certificates on sampled rows (`pipelines.verify`).
+        Check the result by certificates on sampled rows (`pipelines.validation.distances`).
     progress : bool, optional
         Show progress on standard error; by default where that is a terminal.
     commit_seconds : float
@@ -83,9 +83,9 @@ def all_pairs_shortest_paths(
     ------
     gpuops.NegativeCycleError
         With the vertices of one such cycle; `out` is not created.
-    pipelines.capacity.DoesNotFitError
+    pipelines.workers.capacity.DoesNotFitError
         Memory or disk is too small; nothing is written.
-    pipelines.bounds.WeightRangeError
+    pipelines.validation.bounds.WeightRangeError
         The distances do not fit `dtype`.
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.

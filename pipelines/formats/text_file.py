@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from pipelines.arc_sort import FormatError
+from pipelines.formats.arc_sort import FormatError
 
 BLOCK_BYTES = 8 << 20
 BLANKS = " \t\r"  # between fields, and around them

@@ -24,14 +24,14 @@ import numba
 import numpy as np
 from numba import njit
 
-from pipelines.arc_sort import ARC_BYTES, VERTEX_BYTES, ArcStream, default_memory, write_sorted
+from pipelines.formats.arc_sort import ARC_BYTES, VERTEX_BYTES, ArcStream, default_memory, write_sorted
 from pipelines.generators.grids import Grid, Road
 from pipelines.generators.random_graphs import Dag, NegativeCycle, RMat, UniformRandom
 from pipelines.generators.synthetic import Piece, SyntheticGraph, whole
-from pipelines.progress import Progress, size
 from pipelines.stores import Graph, StoreError
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import refuse_existing
+from pipelines.workers.progress import Progress, size
 
 __all__ = [
     "KINDS", "Dag", "Grid", "NegativeCycle", "RMat", "Road", "SyntheticGraph", "UniformRandom", "csr", "generate",

@@ -21,8 +21,8 @@ import numpy as np
 from gpuops import best_matching_units, fixed_point, from_fixed_point, smooth, unit_sums
 from gpuops.som.grid import Grid
 from gpuops.som.update import FixedPoint
-from pipelines.device_arrays import to_host
 from pipelines.som.shard import Piece
+from pipelines.workers.device_arrays import to_host
 
 
 @dataclass(frozen=True)

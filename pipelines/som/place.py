@@ -12,16 +12,16 @@ import numpy as np
 from distributed import Client
 
 from gpuops import best_matching_units
-from pipelines.device_arrays import array_library, to_host
-from pipelines.progress import Progress
-from pipelines.resident import clear, held, keep, run_epochs, workers_of
-from pipelines.row_chunks import RowsEpoch
 from pipelines.som.plan import PIECE_BYTES
 from pipelines.som.shard import Shard
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import SCHEMA, Mapping, MappingRun, create_mapping, open_mapping, resume_mapping
 from pipelines.stores.place import standing
 from pipelines.stores.samples import Samples, open_samples
+from pipelines.workers.attempts import clear, held, keep, run_epochs, workers_of
+from pipelines.workers.device_arrays import array_library, to_host
+from pipelines.workers.progress import Progress
+from pipelines.workers.row_chunks import RowsEpoch
 
 
 def map_samples(
@@ -86,7 +86,7 @@ def map_samples(
 
 
 class Placing(RowsEpoch):
-    """An epoch of searches, for `pipelines.resident.run_epochs`."""
+    """An epoch of searches, for `pipelines.workers.attempts.run_epochs`."""
 
     unit = "samples"
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipelines.capacity import MEMORY_SHARE, WorkerFacts, memory_by_place, refuse_disk, refuse_memory
-from pipelines.progress import size
 from pipelines.som.shard import AHEAD
 from pipelines.stores.samples import Samples
+from pipelines.workers.capacity import MEMORY_SHARE, WorkerFacts, memory_by_place, refuse_disk, refuse_memory
+from pipelines.workers.progress import size
 
 PIECE_BYTES = 256 << 20
 SCHEDULES = ("linear", "exponential")

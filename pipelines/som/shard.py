@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipelines.device_arrays import synchronize
 from pipelines.stores.samples import Samples
+from pipelines.workers.device_arrays import synchronize
 
 AHEAD = 2  # pieces that are read while one is worked on
 

@@ -19,9 +19,9 @@ import numpy as np
 
 from gpuops.minplus.adjacency import like
 from gpuops.som.grid import Grid
-from pipelines.device_arrays import to_host
 from pipelines.generators.counter_random import scramble_all, scrambler
 from pipelines.som.shard import Piece
+from pipelines.workers.device_arrays import to_host
 
 MOST_BITS = 20
 

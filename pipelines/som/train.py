@@ -11,17 +11,17 @@ from distributed import Client
 
 from gpuops.som import METRICS
 from gpuops.som.grid import Grid, check_neighbourhood
-from pipelines.capacity import WorkerFacts, measure_members, measure_workers
-from pipelines.progress import Progress
-from pipelines.resident import run_epochs
 from pipelines.som.epoch import MapJob
 from pipelines.som.plan import OnlineSteps, SomPlan, first_sigma, make_som_plan, refuse_disk_of_map, sigma_schedule
 from pipelines.som.resolution import refuse_unresolved
-from pipelines.som.run import Recipe, Training
 from pipelines.som.start import random_rows
+from pipelines.som.training import Recipe, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, create_codebook, open_codebook, resume_codebook
 from pipelines.stores.place import standing
 from pipelines.stores.samples import Samples, open_samples
+from pipelines.workers.attempts import run_epochs
+from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers
+from pipelines.workers.progress import Progress
 
 STARTS = ("pca", "random")
 
@@ -109,7 +109,7 @@ def train_som(
 
     Raises
     ------
-    pipelines.capacity.DoesNotFitError
+    pipelines.workers.capacity.DoesNotFitError
         Memory or disk is too small; nothing is written.
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.

@@ -21,10 +21,17 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from pipelines.apsp.plan import WRITE_RATE
-from pipelines.capacity import MEMORY_SHARE, DoesNotFitError, WorkerFacts, memory_by_place, refuse_disk, refuse_memory
-from pipelines.progress import duration, size
 from pipelines.stores import Graph
 from pipelines.stores.schema import CHUNK_BYTES
+from pipelines.workers.capacity import (
+    MEMORY_SHARE,
+    DoesNotFitError,
+    WorkerFacts,
+    memory_by_place,
+    refuse_disk,
+    refuse_memory,
+)
+from pipelines.workers.progress import duration, size
 
 Spread = Literal["sources", "vertices"]
 

@@ -23,14 +23,14 @@ from gpuops.minplus.adjacency import like
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import batched_shortest_distances, shortest_distances, shortest_path_tree
 from gpuops.sssp.graph_layout import SearchGraph, search_graph
-from pipelines.bounds import arc_pieces
-from pipelines.device_arrays import array_library, to_host
-from pipelines.negative_cycle import nonnegative_weights
-from pipelines.progress import Progress
-from pipelines.resident import clear, held, keep
-from pipelines.row_chunks import RowsEpoch, RowsRun
 from pipelines.sssp.plan import LANES
 from pipelines.stores import Graph
+from pipelines.validation.bounds import arc_pieces
+from pipelines.validation.negative_cycle import nonnegative_weights
+from pipelines.workers.attempts import clear, held, keep
+from pipelines.workers.device_arrays import array_library, to_host
+from pipelines.workers.progress import Progress
+from pipelines.workers.row_chunks import RowsEpoch, RowsRun
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,7 @@ class SearchEpoch(RowsEpoch):
 
 
 class BySources(SearchEpoch):
-    """An epoch of searches spread by sources, for `pipelines.resident.run_epochs`."""
+    """An epoch of searches spread by sources, for `pipelines.workers.attempts.run_epochs`."""
 
     def run(self) -> None:
         writer = self.out.writer()

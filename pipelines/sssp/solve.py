@@ -11,18 +11,18 @@ from distributed import Client
 
 from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
-from pipelines.bounds import WeightRangeError, distance_dtype, distances_fit
-from pipelines.capacity import measure_workers
-from pipelines.listed_vertices import brief, listed_vertices
-from pipelines.negative_cycle import named_cycle
-from pipelines.progress import Progress
-from pipelines.resident import run_epochs
+from pipelines.answers.listed_vertices import brief, listed_vertices
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
 from pipelines.sssp.searches import BySources, SearchEpoch, SearchJob, SearchRun, negative_loops, reach
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, StoreError, create_paths, open_graph, open_paths
 from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsRun, resume_paths
 from pipelines.stores.place import standing
+from pipelines.validation.bounds import WeightRangeError, distance_dtype, distances_fit
+from pipelines.validation.negative_cycle import named_cycle
+from pipelines.workers.attempts import run_epochs
+from pipelines.workers.capacity import measure_workers
+from pipelines.workers.progress import Progress
 
 
 def single_source_shortest_paths(
@@ -78,7 +78,7 @@ def single_source_shortest_paths(
     resume : bool
         Go on with the rows that an unfinished `out` lacks; begin if there is none; return a finished one as it is.
     verify : bool
-        Prove rows of the result right (`pipelines.certificates`): all, or 16 of many.
+        Prove rows of the result right (`pipelines.validation.certificates`): all, or 16 of many.
     progress : bool, optional
         Show progress on standard error; by default where that is a terminal.
 
@@ -91,9 +91,9 @@ def single_source_shortest_paths(
     ------
     gpuops.NegativeCycleError
         With the vertices and the weight of a negative cycle that can be reached from a source.
-    pipelines.capacity.DoesNotFitError
+    pipelines.workers.capacity.DoesNotFitError
         Memory or disk is too small; nothing is written.
-    pipelines.bounds.WeightRangeError
+    pipelines.validation.bounds.WeightRangeError
         The distances do not fit `dtype`.
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
@@ -215,7 +215,7 @@ def _unfinished(out: Any, graph: Graph, asked: dict[str, Any]) -> PathsRun:
 def _checked(paths: Paths, graph: Graph, verify: bool) -> Paths:
     """The store, proven right if asked for."""
     if verify:
-        from pipelines.certificates import certify_paths
+        from pipelines.validation.certificates import certify_paths
 
         certify_paths(paths, graph)
     return paths

@@ -35,9 +35,9 @@ from gpuops.minplus.adjacency import like
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import improve_distances, shortest_path_tree
 from gpuops.sssp.graph_layout import SearchGraph, search_graph
-from pipelines.capacity import available_memory
-from pipelines.device_arrays import to_host
 from pipelines.sssp.searches import SearchJob
+from pipelines.workers.capacity import available_memory
+from pipelines.workers.device_arrays import to_host
 
 Packet = tuple[np.ndarray, np.ndarray]  # vertices, and the distances or the predecessors that are offered to them
 

@@ -8,7 +8,7 @@
 
 A negative cycle within a piece is found by the search there. One that runs through several would keep rounds going for
 ever, so after 16, 32, 64, ... of them the arcs that leave vertices reached so far are searched for one, with exact sums
-(`pipelines.negative_cycle`).
+(`pipelines.validation.negative_cycle`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from distributed import Client, Future
 
 from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
-from pipelines.bounds import WeightRangeError
-from pipelines.device_arrays import array_library
-from pipelines.interruption import stop_if_asked
-from pipelines.negative_cycle import find_negative_cycle
-from pipelines.progress import Progress
-from pipelines.resident import clear, held, keep
 from pipelines.sssp.searches import RowWriter, SearchEpoch, SearchJob, SearchRun
 from pipelines.sssp.vertex_ranges import Packet, Seeds, VertexRange, equal_ranges, seeds_of
+from pipelines.validation.bounds import WeightRangeError
+from pipelines.validation.negative_cycle import find_negative_cycle
+from pipelines.workers.attempts import clear, held, keep
+from pipelines.workers.device_arrays import array_library
+from pipelines.workers.interruption import stop_if_asked
+from pipelines.workers.progress import Progress
 
 Posts = tuple[list[Future], list[Future]]  # packets that a worker receives, and those it sends
 
@@ -33,7 +33,7 @@ FIRST_CHECK = 16  # rounds before negative cycles are looked for; doubles each t
 
 
 class ByVertices(SearchEpoch):
-    """An epoch of searches spread by vertices, for `pipelines.resident.run_epochs`."""
+    """An epoch of searches spread by vertices, for `pipelines.workers.attempts.run_epochs`."""
 
     def __init__(
         self,

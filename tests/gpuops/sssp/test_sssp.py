@@ -22,7 +22,7 @@ from gpuops import (
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import search_numba
 from pipelines.generators import Grid, RMat, csr
-from pipelines.verify_paths import verify_paths
+from pipelines.validation.paths import verify_paths
 
 DTYPES = ["float32", "float64", "int32"]
 KINDS = ["undirected", "directed", "directed, no transpose"]

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.formats import FormatError, import_graph
-from pipelines.formats.columns import well_known_pairs
+from pipelines.formats.graphs import FormatError, import_graph
+from pipelines.formats.graphs.columns import well_known_pairs
 
 DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)

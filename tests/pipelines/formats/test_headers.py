@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from pipelines.cli import tilepath
-from pipelines.formats import FormatError, import_graph
+from pipelines.formats.graphs import FormatError, import_graph
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from pipelines.cli import tilepath
-from pipelines.formats import FormatError, import_graph
+from pipelines.formats.graphs import FormatError, import_graph
 from pipelines.formats.samples import import_samples
 
 DIGITS = "9" * 5000
@@ -140,8 +140,8 @@ def test_c4_too_little_memory_is_one_line(tmp_path, monkeypatch):
 
     (tmp_path / "x.txt").write_text("0 1\n")
     (tmp_path / "x.csv").write_text("0,1\n")
-    monkeypatch.setattr("pipelines.formats.write_sorted", nothing_left)
-    monkeypatch.setattr("pipelines.formats.samples_tables._rows", nothing_left)
+    monkeypatch.setattr("pipelines.formats.graphs.write_sorted", nothing_left)
+    monkeypatch.setattr("pipelines.formats.samples.tables._rows", nothing_left)
     for call, name in ((import_graph, "x.txt"), (import_samples, "x.csv")):
         with pytest.raises(FormatError, match=rf"{name}: .*memory.*7\.28 TiB"):
             call(tmp_path / name, tmp_path / "store")

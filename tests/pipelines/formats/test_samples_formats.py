@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.arc_sort import FormatError
+from pipelines.formats.arc_sort import FormatError
 from pipelines.formats.samples import FORMATS, import_samples
 from pipelines.stores import StoreError, write_graph
 from pipelines.stores.samples import write_samples
@@ -170,7 +170,7 @@ def test_faults_in_text_are_named(read, tmp_path, text, options, fault):
 
 
 def test_a_text_file_is_read_in_pieces(read, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.formats.samples_tables.TEXT_BYTES", 1 << 12)
+    monkeypatch.setattr("pipelines.formats.samples.tables.TEXT_BYTES", 1 << 12)
     values = np.random.default_rng(0).normal(size=(5000, 3))
     lines = [f'{a!r},{b!r},{c!r},"kind\n{i % 7}"' for i, (a, b, c) in enumerate(values.tolist())]
     sizes, original = [], SamplesWriter.append
@@ -255,7 +255,7 @@ def test_parquet_is_read_with_its_types(tmp_path):
 
 
 def test_parquet_is_read_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.formats.samples_tables.PIECE_BYTES", 1 << 10)
+    monkeypatch.setattr("pipelines.formats.samples.tables.PIECE_BYTES", 1 << 10)
     values = np.random.default_rng(0).normal(size=(3000, 2))
     pq.write_table(pa.table({"x": values[:, 0], "y": values[:, 1]}), tmp_path / "t.pq", row_group_size=700)
     np.testing.assert_array_equal(import_samples(tmp_path / "t.pq", tmp_path / "s", dtype="float64").values(), values)
@@ -279,7 +279,7 @@ def test_damaged_parquet(tmp_path):
 @pytest.mark.parametrize("dtype", ["float32", "float64", ">f8", "int16", "uint8", "bool", "float16"])
 @pytest.mark.parametrize("name", ["npy", "npz", "packed npz"])
 def test_numpy_is_read_in_any_layout(tmp_path, monkeypatch, order, dtype, name):
-    monkeypatch.setattr("pipelines.formats.samples_arrays.PIECE_BYTES", 300)
+    monkeypatch.setattr("pipelines.formats.samples.arrays.PIECE_BYTES", 300)
     values = np.random.default_rng(1).integers(0, 100, (77, 3)).astype(dtype, order=order)
     path = tmp_path / f"t.{name.split()[-1]}"
     if name == "npy":

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 
-from pipelines.formats import FormatError, import_graph, text_file
+from pipelines.formats.graphs import FormatError, import_graph, text_file
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 import zarr
 
-from pipelines.measures import measures
-from pipelines.paths import shortest_path
-from pipelines.pictures import picture_distances
+from pipelines.answers.measures import measures
+from pipelines.answers.pictures import picture_distances
+from pipelines.answers.routes import shortest_path
 from pipelines.store_info import kind_of, store_facts, store_info
 from pipelines.stores import StoreError, open_distances, open_graph, open_paths
 from pipelines.stores.distances import resume_distances

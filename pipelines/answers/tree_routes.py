@@ -1,0 +1,176 @@
+"""Paths read off a paths store: follow the predecessors from the target until there is none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from gpuops.numbers import outside_infinity
+from pipelines.answers.pairs import PairsLike, Walks, read_pairs, rows_of, table_of_walks, walk_pairs
+from pipelines.answers.routes import NoPathError
+from pipelines.answers.tables import check_output, write_table
+from pipelines.stores import Graph, Paths, StoreError, open_paths
+from pipelines.validation.tight_arcs import BATCH_BYTES
+
+UNREACHABLE, CYCLE = -1, -2
+
+
+@dataclass(frozen=True)
+class TreePath:
+    """A shortest path of a paths store."""
+
+    vertices: tuple[int, ...]  # from the source to the target; one vertex if they are the same
+    distance: Any  # as stored
+
+
+def tree_path(paths: Paths, graph: Graph, source: int | None, target: int) -> TreePath:
+    """The path to `target` in the row of `source`; with all sources as one, None leaves open which one is nearest.
+
+    Raises
+    ------
+    NoPathError
+        The target was not reached, or lies beyond the cutoff or the targets of the search.
+    StoreError
+        There is no such row, the path begins at another source, or the predecessors are damaged.
+    """
+    if source is None and not paths.together:
+        raise StoreError(f"{paths.path}: holds a row for each source; name the one to start from")
+    row = 0 if source is None else int(rows_of(paths, np.array([source]), graph)[0])
+    distance = paths.distances((row, target))
+    label = graph.label
+    if distance == outside_infinity(paths.dtype):
+        start = "any source" if source is None else f"vertex {label(source)}"
+        kept = " within what the search was limited to" if paths.cutoff is not None or paths.targets else ""
+        raise NoPathError(f"no path leads from {start} to vertex {label(target)}{kept}")
+    _, vertices = _follow(paths, graph, paths.predecessors(row), np.array([target]), np.array([True]))
+    if source is not None and vertices[0] != source:
+        raise _other_begin(paths, graph, source, vertices[0], target)
+    return TreePath(tuple(vertices.tolist()), distance.item())
+
+
+def tree_paths_of_pairs(
+    paths: Paths | str | os.PathLike[str],
+    graph: Graph | str | os.PathLike[str] | None,
+    pairs: PairsLike,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    overwrite: bool = False,
+) -> pa.Table:
+    """Distances and shortest paths of a table of pairs; each row of the store is read once.
+
+    Parameters
+    ----------
+    paths : the store or its path
+    graph : the graph or its path; None: where the store says it is
+    pairs, out, overwrite : as for `answers.routes.paths_of_pairs`. Where all sources of the store count as one, the
+        column `source` may be left out
+
+    Returns
+    -------
+    The columns of `answers.routes.paths_of_pairs`. Without a column `source` in `pairs`, `source` is where the path
+    begins.
+
+    Raises
+    ------
+    ValueError, FileExistsError
+        As for `answers.routes.paths_of_pairs`; or a path begins at another source than the pair says, as all sources
+        of the store count as one.
+    """
+    if out is not None:
+        check_output(out, overwrite, pairs if isinstance(pairs, str | os.PathLike) else None)
+    paths = paths if isinstance(paths, Paths) else open_paths(paths)
+    graph = paths.graph(graph.path if isinstance(graph, Graph) else graph)
+    given = read_pairs(pairs, graph, sources_optional=paths.together)
+    targets = given.targets
+    if given.sources is None:
+        rows = np.zeros(len(given), np.int64)
+    else:
+        rows = rows_of(paths, given.sources, graph, given.name)
+    row_bytes = paths.n * (paths.dtype.itemsize + 4)
+
+    def read(rows: np.ndarray) -> Iterator[tuple[int, Iterator[tuple[np.ndarray, np.ndarray]]]]:
+        batch = max(1, BATCH_BYTES // max(1, row_bytes))
+        for start in range(0, len(rows), batch):
+            some = (rows[start : start + batch], slice(None))
+            yield start, zip(paths.distances(some), paths.predecessors(some), strict=True)
+
+    def walk(row: tuple[np.ndarray, np.ndarray], pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        distances = row[0][targets[pairs]]
+        reached = distances != outside_infinity(paths.dtype)
+        return distances, *_follow(paths, graph, row[1], targets[pairs], reached)
+
+    walks = walk_pairs(rows, read, walk, paths.dtype)
+    table = table_of_walks(graph, _sources(paths, graph, given.sources, walks, targets, given.name), targets, walks)
+    if out is not None:
+        write_table(table, out, overwrite)
+    return table
+
+
+def _sources(
+    paths: Paths, graph: Graph, asked: np.ndarray | None, walks: Walks, targets: np.ndarray, name: str
+) -> np.ndarray:
+    """Where the paths begin, as asked for wherever that was said; StoreError if a path begins elsewhere."""
+    begins = walks.begins()
+    if asked is None:
+        return begins
+    for i in np.flatnonzero((walks.hops >= 0) & (begins != asked))[:1]:
+        error = _other_begin(paths, graph, asked[i], begins[i], targets[i])
+        raise StoreError(f"{name}, row {i + 1}: {error}")
+    return asked
+
+
+def _other_begin(paths: Paths, graph: Graph, source: int, begin: int, target: int) -> StoreError:
+    """What is wrong with a path that was asked for from `source` and begins at `begin`."""
+    label = graph.label
+    if not paths.together:
+        return StoreError(
+            f"{paths.path}: predecessors do not lead to vertex {label(source)}; it is damaged, compute it anew"
+        )
+    return StoreError(
+        f"{paths.path}: holds paths from the nearest source; nearest to vertex {label(target)} is "
+        f"{label(begin)}, not {label(source)}; ask for the path from there"
+    )
+
+
+def _follow(
+    paths: Paths, graph: Graph, predecessors: np.ndarray, targets: np.ndarray, reached: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Arcs of the path to each target, int64, `UNREACHABLE` where it was not reached; the vertices of all paths."""
+    hops = _count(predecessors, targets, reached)
+    for target in targets[hops == CYCLE][:1]:
+        raise StoreError(
+            f"{paths.path}: the predecessors of vertex {graph.label(target)} lead nowhere; compute it anew"
+        )
+    return hops, _collect(predecessors, targets, hops)
+
+
+@njit(nogil=True, cache=True)
+def _count(predecessors, targets, reached):
+    hops = np.full(targets.size, UNREACHABLE, np.int64)
+    for i in range(targets.size):
+        if not reached[i]:
+            continue
+        v, count = targets[i], 0
+        while 0 <= predecessors[v] < predecessors.size and count < predecessors.size:
+            v, count = predecessors[v], count + 1
+        hops[i] = count if predecessors[v] < 0 else CYCLE
+    return hops
+
+
+@njit(nogil=True, cache=True)
+def _collect(predecessors, targets, hops):
+    vertices = np.empty((hops[hops >= 0] + 1).sum(), np.int64)
+    used = 0
+    for i in range(targets.size):
+        v = targets[i]
+        for step in range(hops[i], -1, -1):
+            vertices[used + step] = v
+            v = predecessors[v]
+        used += max(hops[i] + 1, 0)
+    return vertices

@@ -1,0 +1,185 @@
+"""Graphs from files and from other libraries become graph stores.
+
+Each reader is a context manager that yields an `ArcStream`: arcs in pieces of bounded size, in the order of the
+source, and what is known of the graph. `arc_sort.write_sorted` turns that into a store, so a file may be larger than
+memory. Parallel arcs and loops are kept, names become labels, negative weights are legal.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pipelines.formats.arc_sort import ArcStream, FormatError, write_sorted
+from pipelines.formats.graphs.dimacs import read_coordinates, read_dimacs
+from pipelines.formats.graphs.edge_list import read_edge_list
+from pipelines.formats.graphs.in_memory import read_networkx, read_sparse
+from pipelines.formats.graphs.matrix_market import read_matrix_market
+from pipelines.formats.graphs.parquet import read_parquet
+from pipelines.formats.graphs.tntp import read_tntp
+from pipelines.stores import Graph
+from pipelines.stores.place import refuse_inputs
+
+__all__ = ["FORMATS", "FormatError", "import_graph"]
+
+FORMATS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "gr": (read_dimacs, (".gr",)),
+    "mtx": (read_matrix_market, (".mtx",)),
+    "tntp": (read_tntp, (".tntp",)),
+    "edges": (read_edge_list, (".txt", ".csv", ".tsv", ".el", ".edges", ".edgelist")),
+    "parquet": (read_parquet, (".parquet", ".pq")),
+}
+
+
+def import_graph(
+    source: Any,
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    weight: str | int | None = None,
+    columns: Sequence[str | int] | None = None,
+    delimiter: str | None = None,
+    comment: str | None = None,
+    base: int | None = None,
+    vertices: int | None = None,
+    labels: bool | None = None,
+    header: bool | None = None,
+    directed: bool | None = None,
+    unit: str | None = None,
+    coordinates: str | os.PathLike[str] | Mapping[str, Sequence[float]] | np.ndarray | None = None,
+    simplify: bool = False,
+    overwrite: bool = False,
+    memory: int | None = None,
+    report: Callable[[str], None] | None = None,
+) -> Graph:
+    """Make a graph store from a file or an object.
+
+    Parameters
+    ----------
+    source : path of a DIMACS `.gr`, Matrix Market, TNTP, edge list or Parquet file (text may be gzip'd),
+        or a SciPy sparse matrix, or a NetworkX graph
+    path : path of the new store
+    format : a key of `FORMATS`; default by the suffix
+    weight : column (edge list, Parquet, TNTP; there ``free_flow_time`` by default) or edge attribute (NetworkX)
+    columns : tail, head and perhaps weight (edge list, Parquet)
+    delimiter, comment, header : see `read_edge_list`
+    base : number of the first vertex (edge list, Parquet); default 0. Formats that count from 1 know it.
+    vertices : number of vertices, where they are numbers (edge list, Parquet); default: as many as the largest makes
+    labels : are vertices names (edge list, Parquet)? Default: where they are not integers. With any base but 0
+        the numbers of the source become labels. False: store no labels.
+    directed : False: each edge is stored in both directions (edge list, Parquet, SciPy)
+    unit : unit of the weights, for `tilepath info`; default: the name of their column
+    coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file
+    simplify : keep the lightest of parallel arcs only, and no loops
+    overwrite : replace a graph store that stands at `path`
+    memory : bytes to sort in; default a quarter of what is free, at most 1 GiB
+    report : is told, in lines for people, whether a header was read, which columns were taken, and what looks odd
+
+    Returns
+    -------
+    Graph
+        The store, opened. Weights: integers in text are int32 if all fit, else int64; decimals are float64; without
+        weights int32 ones; typed sources keep their dtype.
+
+    Raises
+    ------
+    FormatError
+        The source cannot be read; the message names it, the line or row at fault and the cure.
+    StoreError
+        `path` exists, or the disk is full.
+    """
+    reader, name = _reader(source, format)
+    refuse_inputs(path, [source, coordinates])
+    options = {
+        "weight": weight,
+        "columns": columns,
+        "delimiter": delimiter,
+        "comment": comment,
+        "base": base,
+        "vertices": vertices,
+        "labels": labels,
+        "header": header,
+        "directed": directed,
+    }
+    options = {option: value for option, value in options.items() if value is not None}
+    known = inspect.signature(reader).parameters
+    for option in options.keys() - known.keys() - {"labels"}:
+        raise FormatError(f"{name}: the option `{option}` means nothing for {reader.__name__}; leave it out")
+    if labels and "labels" not in known:
+        raise FormatError(f"{name}: labels cannot be asked for in this format; leave the option out")
+    with (
+        _errors(name),
+        reader(source, **{option: value for option, value in options.items() if option in known}) as arcs,
+    ):
+        arcs.source = name
+        arcs.weight_unit = arcs.weight_unit if unit is None else unit
+        if coordinates is not None:
+            arcs.coordinates = partial(_positions, coordinates)
+        if labels is False:
+            arcs.labels = None
+        _tell(arcs, report)
+        graph = write_sorted(path, arcs, simplify=simplify, overwrite=overwrite, memory=memory)
+        _tell(arcs, report)
+        return graph
+
+
+def _tell(arcs: ArcStream, report: Callable[[str], None] | None) -> None:
+    while arcs.remarks:
+        remark = arcs.remarks.pop(0)
+        if report is not None:
+            report(remark)
+
+
+@contextmanager
+def _errors(source: str) -> Iterator[None]:
+    """Turn what is raised over names that cannot be written, and over too little memory, into a FormatError."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise FormatError(
+            f"{source}: the text {error.object[:80]!r} is not valid Unicode (a lone surrogate); give it another name"
+        ) from error
+    except MemoryError as error:
+        raise FormatError(
+            f"{source}: the memory does not suffice ({error}); sort in less (--memory), or take a machine with more"
+        ) from error
+
+
+def _reader(source: Any, format: str | None) -> tuple[Callable[..., Any], str]:
+    """The reader for a source, and a name for the source."""
+    if not isinstance(source, str | os.PathLike):
+        if hasattr(source, "tocoo"):
+            return read_sparse, type(source).__name__
+        if hasattr(source, "is_directed") and hasattr(source, "nodes"):
+            return read_networkx, type(source).__name__
+        raise FormatError(
+            f"a {type(source).__name__} is no graph; give a path, a SciPy sparse matrix or a NetworkX graph"
+        )
+    name = os.fspath(source)
+    suffix = os.path.splitext(name.removesuffix(".gz"))[1].lower()
+    if format is None:
+        format = next((key for key, (_, suffixes) in FORMATS.items() if suffix in suffixes), None)
+    if format not in FORMATS:
+        raise FormatError(
+            f"{name}: unknown format {format or suffix!r}; say which it is (--format {'|'.join(FORMATS)})"
+        )
+    return FORMATS[format][0], name
+
+
+def _positions(coordinates: Any, n: int, labels: list[str] | None) -> np.ndarray:
+    """The option `coordinates` of `import_graph` as float64 (n, 2)."""
+    if isinstance(coordinates, str | os.PathLike):
+        return read_coordinates(coordinates, n)
+    if isinstance(coordinates, Mapping):
+        names = labels or map(str, range(n))
+        return np.array([coordinates.get(name, (np.nan, np.nan)) for name in names], dtype=np.float64)
+    found = np.asarray(coordinates, dtype=np.float64)
+    if found.shape != (n, 2):
+        raise FormatError(f"coordinates have the shape {found.shape}; the graph needs ({n}, 2), x and y of each vertex")
+    return found

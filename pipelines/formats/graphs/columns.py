@@ -1,0 +1,152 @@
+"""Tables of edges: which columns hold tail, head and weight, by well-known names or by position."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.graphs.decimals import count
+
+# Names of tail and head, without blanks, case, or words such as "node" and "id" around them. Both of a pair must be
+# there. Those of `_VAGUE` could as well be names of vertices.
+_AROUND = "(?:id|node|vertex)*(?:{})(?:id|node|vertex|name|label|index)*"
+_PAIRS = tuple(
+    (_AROUND.format(tail), _AROUND.format(head))
+    for tail, head in (
+        ("source|src", "target|tgt|dest|destination|dst"),
+        ("from", "to"),
+        ("tail", "head"),
+        ("origin|orig", "destination|dest"),
+        ("start|begin", "end|stop"),
+        ("init|initial", "term|terminal"),
+    )
+)
+_VAGUE = (("u", "v"), ("i", "j"), ("s", "t"), ("(?:id|node|vertex)1", "(?:id|node|vertex)2"))
+_WEIGHTS = re.compile(
+    "(?:edge)?(?:weights?|w|wt|length|len|costs?|dist|distances?|duration|traveltime|freeflowtime|km|meters|metres|miles)"
+)
+_NO_WEIGHTS = re.compile("|(?:edge|arc|link)?(?:id|index|key|type|kind|label|name)|unnamed0|idx|fid")
+
+
+class Columns(NamedTuple):
+    """Positions of the columns to read; weight None: every weight is 1."""
+
+    tail: int
+    head: int
+    weight: int | None
+
+    def described(self, names: Sequence[str]) -> str:
+        """What is read from which column, for people."""
+
+        def column(position: int) -> str:
+            return f"column {position}" + (f" ({names[position]})" if position < len(names) else "")
+
+        weights = "every weight is 1" if self.weight is None else f"weights from {column(self.weight)}"
+        return f"tails from {column(self.tail)}, heads from {column(self.head)}, {weights}"
+
+
+def choose_columns(
+    source: str, width: int, names: Sequence[str], columns: Sequence[str | int] | None, weight: str | int | None
+) -> Columns:
+    """The columns to read among `width` columns called `names` (empty: unnamed).
+
+    By default tails and heads are the columns with a well-known pair of names, such as source and target, else the
+    first two. The weight is then the only column with a well-known name of weights, else the third of three columns.
+
+    Raises
+    ------
+    FormatError
+        A column is missing, or it is in doubt which one to take.
+    """
+    known = f"columns are {listed(names)}" if names else f"columns are 0 to {width - 1}, without a header"
+    choice = "say which are tail, head and weight (--columns TAIL,HEAD,WEIGHT)"
+    if columns is None:
+        pairs = well_known_pairs(names, vague=False) or well_known_pairs(names)
+        if len(pairs) > 1:
+            raise FormatError(f"{source}: several columns may hold tails and heads; {known}; {choice}")
+        if pairs:
+            columns = pairs[0]
+            if weight is None and (found := _weight_beside(source, pairs[0], names, known)) is not None:
+                columns = [*columns, found]
+        elif width < 2 or (width > 3 and weight is None):
+            raise FormatError(
+                f"{source}: has {width} columns ({known}); {choice}, or how they are separated (--delimiter)"
+            )
+        else:
+            columns = range(2 if weight is not None else width)
+            _refuse_misplaced(source, names, columns, f"{known}; {choice}")
+    if weight is not None and len(columns) == 2:
+        columns = [*columns, weight]
+    elif weight is not None or len(columns) not in (2, 3):
+        raise FormatError(f"{source}: give two columns, tail and head, and perhaps the weight (--columns 0,1,2)")
+    positions = [_position(source, column, width, names, known) for column in columns]
+    if len(set(positions)) != len(positions):
+        raise FormatError(f"{source}: columns {positions} are not distinct; give each once (--columns)")
+    return Columns(positions[0], positions[1], positions[2] if len(positions) == 3 else None)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names of columns for messages, the first of them where they are many or long."""
+    shown = [name if len(name) <= 40 else f"{name[:37]}..." for name in names[:12]]
+    return ", ".join(shown) + ", ..." * (len(names) > 12)
+
+
+def well_known_pairs(names: Sequence[str], vague: bool = True) -> list[tuple[int, int]]:
+    """Positions of columns whose names say that they are tail and head; without `vague`, beyond doubt."""
+    return [
+        (tail, head)
+        for pair in _PAIRS + _VAGUE * vague
+        for tail in _called(pair[0], names)
+        for head in _called(pair[1], names)
+    ]
+
+
+def _called(words: str, names: Sequence[str]) -> list[int]:
+    return [position for position, name in enumerate(names) if re.fullmatch(words, _normal(name))]
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.casefold())
+
+
+def _weight_beside(source: str, ends: tuple[int, int], names: Sequence[str], known: str) -> int | None:
+    """The column of weights beside those of tails and heads."""
+    others = [column for column in range(len(names)) if column not in ends]
+    weights = [column for column in others if _WEIGHTS.fullmatch(_normal(names[column]))]
+    if len(weights) == 1:
+        return weights[0]
+    others = weights or [column for column in others if not _NO_WEIGHTS.fullmatch(_normal(names[column]))]
+    if others == [2] and len(names) == 3:
+        return 2
+    if others:
+        raise FormatError(
+            f"{source}: it is in doubt which column holds the weights; {known}; "
+            f"name it (--weight), or leave weights out (--columns {ends[0]},{ends[1]})"
+        )
+    return None
+
+
+def _refuse_misplaced(source: str, names: Sequence[str], columns: range, known: str) -> None:
+    """Columns are about to be taken by their positions: refuse where their names say something else."""
+    roles = *("|".join(words) for words in zip(*_PAIRS, strict=True)), _WEIGHTS.pattern
+    for position, name in enumerate(names):
+        place = position if position in columns else None
+        normal = _normal(name)
+        said = [role for role, words in enumerate(roles) if len(normal) > 1 and re.fullmatch(words, normal)]
+        beside = place is None and said == [2]  # one more column of weights, where one was asked for
+        key = place is not None and len(columns) == 3 and (normal or place < 2) and _NO_WEIGHTS.fullmatch(normal)
+        if key or (said and place not in said and not beside):
+            raise FormatError(f"{source}: what column {position}, called {name[:40]!r}, holds is in doubt; {known}")
+
+
+def _position(source: str, column: str | int, width: int, names: Sequence[str], known: str) -> int:
+    if isinstance(column, str) and column in names:
+        if list(names).count(column) > 1:
+            raise FormatError(f"{source}: several columns are called {column[:40]!r}; give the number of one, from 0")
+        return list(names).index(column)
+    position = count(column) if isinstance(column, str) else column
+    if position is None or not 0 <= position < width:
+        raise FormatError(f"{source}: there is no column {column!r:.40}; {known}")
+    return position

@@ -1,0 +1,75 @@
+"""DIMACS shortest-path graphs (`.gr`) and their coordinates (`.co`), as in the 9th DIMACS Implementation Challenge.
+
+    c a comment                         c a comment
+    p sp VERTICES ARCS                  p aux sp co VERTICES
+    a TAIL HEAD WEIGHT                  v VERTEX X Y
+
+Vertices are numbered from 1; the numbers become labels. Arcs are directed, a two-way road stands twice.
+http://www.diag.uniroma1.it/challenge9/format.shtml
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
+from pipelines.formats.graphs.decimals import count
+from pipelines.formats.graphs.text import NUMBER, VERTEX, Layout, read_table
+from pipelines.formats.text_file import TextFile
+
+
+@contextmanager
+def read_dimacs(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
+    """The arcs of a `.gr` file."""
+    with TextFile(source) as text:
+        n, m = _problem(text, ["p", "sp"], 2)
+        layout = Layout("a TAIL HEAD WEIGHT", (VERTEX, VERTEX, NUMBER), comments="c", prefix="a", n=n)
+        yield ArcStream(_pieces(text, layout, m), n=n, labels=map(str, range(1, n + 1)))
+
+
+def read_coordinates(source: str | os.PathLike[str], n: int) -> np.ndarray:
+    """The positions in a `.co` file of a graph with n vertices, float64 (n, 2); NaN where it has none."""
+    with TextFile(source) as text:
+        (announced,) = _problem(text, ["p", "aux", "sp", "co"], 1)
+        if announced != n:
+            raise text.error(f"announces {announced} vertices, the graph has {n}; take the file of the same graph")
+        coordinates = np.full((n, 2), np.nan)
+        layout = Layout("v VERTEX X Y", (VERTEX, NUMBER, NUMBER), comments="c", prefix="v", n=n)
+        for columns in read_table(text, layout):
+            coordinates[columns[0]] = np.column_stack([columns[1], columns[2]])
+    return coordinates
+
+
+def _problem(text: TextFile, words: list[str], numbers: int) -> list[int]:
+    """The numbers on the problem line, which begins with `words`."""
+    form = " ".join(words) + {1: " VERTICES", 2: " VERTICES ARCS"}[numbers]
+    while (line := text.line()) is not None:
+        fields = line.split()
+        if not fields or fields[0].startswith("c"):
+            continue
+        found = [number for word in fields[len(words) :] if (number := count(word)) is not None]
+        if fields[: len(words)] != words or not len(found) == len(fields) - len(words) == numbers:
+            raise text.error(
+                f"{line.strip()[:80]!r} is not the problem line `{form}`; correct it, or add it before the first arc"
+            )
+        return found
+    raise FormatError(f"{text.path}: has no problem line `{form}`; is the file empty or of another format (--format)?")
+
+
+def _pieces(text: TextFile, layout: Layout, announced: int) -> Iterator[Piece]:
+    header, arcs = text.number, 0
+    for columns in read_table(text, layout):
+        arcs += len(columns[0])
+        yield columns[0], columns[1], columns[2]
+    check_count(text, arcs, announced, header)
+
+
+def check_count(text: TextFile, arcs: int, announced: int, line: int) -> None:
+    """Raise FormatError unless as many arcs followed as the header announced on `line`."""
+    if arcs != announced:
+        cure = "the file is cut off, get it whole" if arcs < announced else "correct the header"
+        raise text.error(f"announces {announced} arcs, but {arcs} follow, up to line {text.number}; {cure}", line)

@@ -1,0 +1,177 @@
+"""Edge lists in text: one edge per line, fields separated by blanks or by a character (`.txt`, `.csv`, `.el`, ...).
+
+    # a comment
+    0 1 2.5
+
+Vertices are numbers, counted from `base`, or names, which become labels in order of first appearance.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
+from pipelines.formats.graphs.columns import Columns, choose_columns
+from pipelines.formats.graphs.decimals import count, is_whole
+from pipelines.formats.graphs.header import is_header
+from pipelines.formats.graphs.text import LABEL, NUMBER, SKIP, VERTEX, Layout, read_table
+from pipelines.formats.graphs.vertices import Names, check_numbering, edge_stream
+from pipelines.formats.text_file import BLANKS, TextFile
+
+SAMPLE_LINES = 1000  # that are looked at to tell a header from an edge
+
+
+@contextmanager
+def read_edge_list(
+    source: str | os.PathLike[str],
+    columns: Sequence[str | int] | None = None,
+    weight: str | int | None = None,
+    delimiter: str | None = None,
+    comment: str = "#%",
+    base: int | None = None,
+    vertices: int | None = None,
+    labels: bool | None = None,
+    header: bool | None = None,
+    directed: bool = True,
+) -> Iterator[ArcStream]:
+    """The edges of a text file.
+
+    Parameters
+    ----------
+    columns : positions from 0, or names in the header, of tail, head and perhaps weight (`choose_columns`)
+    weight : column of weights, where `columns` has only two
+    delimiter : character between fields; "": runs of blanks; default: "," in `.csv`, tab in `.tsv`, else blanks
+    comment : lines whose first character is one of these are skipped
+    base : number of the first vertex; default 0
+    vertices : number of vertices, where they are numbers; default: as many as the largest makes
+    labels : are vertices names? Default: they are where the first edge has no whole numbers
+    header : does the first line name the columns? Default: where columns are given by name, or `is_header` says so
+    directed : False: each line is an undirected edge
+    """
+    name = os.fspath(source)
+    delimiter = _delimiter(name, delimiter, comment)
+    with TextFile(source) as text:
+        rows = _first_rows(text, delimiter, comment)
+        if not rows:
+            raise FormatError(f"{name}: holds no edge; is it the right file?")
+        if header is None:
+            header = _asked_by_name(rows[0], columns, weight) or is_header(
+                text, rows, _places(len(rows[0]), columns, weight), bool(labels)
+            )
+        names: list[str] = []
+        if header:
+            text.line()
+            names = rows.pop(0)
+        if not rows:
+            raise text.error("is a header, and no edge follows; if it is an edge, say so (--no-header)")
+        chosen = choose_columns(name, len(names or rows[0]), names, columns, weight)
+        if labels is None:
+            row = rows[0]
+            labels = len(row) > max(chosen.tail, chosen.head) and not (
+                is_whole(row[chosen.tail]) and is_whole(row[chosen.head])
+            )
+        check_numbering(name, base, vertices, labels)
+        words = {chosen.tail: "TAIL", chosen.head: "HEAD", chosen.weight: "WEIGHT"}
+        kinds = {"TAIL": LABEL if labels else VERTEX, "HEAD": LABEL if labels else VERTEX, "WEIGHT": NUMBER}
+        form = [words.get(i, "...") for i in range(len(names or rows[0]))]
+        layout = Layout(
+            form=(delimiter or " ").join(form),
+            kinds=tuple(kinds.get(word, SKIP) for word in form),
+            delimiter=delimiter,
+            comments=comment,
+            base=base or 0,
+            n=vertices,
+            cure="pass labels=True (--labels) if vertices have names",
+        )
+        known = Names() if labels else None
+        began = f"line {text.number} is a header" if header else "no header"
+        yield edge_stream(
+            _pieces(text, layout, chosen, known),
+            known,
+            source=name,
+            base=base,
+            n=vertices,
+            directed=directed,
+            weight_unit=names[chosen.weight] if names and chosen.weight is not None else "",
+            remarks=[f"{name}: {began}; {chosen.described(names)}"],
+        )
+
+
+def _pieces(text: TextFile, layout: Layout, chosen: Columns, names: Names | None) -> Iterator[Piece]:
+    for columns in read_table(text, layout):
+        tails, heads = columns[chosen.tail], columns[chosen.head]
+        if names is not None:
+            tails, heads = names.number(tails, heads)
+        yield tails, heads, np.ones(len(tails), np.int32) if chosen.weight is None else columns[chosen.weight]
+
+
+def _delimiter(name: str, given: str | None, comment: str) -> str:
+    """The character between fields, or "" for runs of blanks."""
+    suffix = os.path.splitext(name.removesuffix(".gz"))[1].lower()
+    delimiter = {".csv": ",", ".tsv": "\t"}.get(suffix, "") if given is None else given
+    if len(delimiter.encode(errors="replace")) > 1 or re.match(r'[\w"\r\n.+-]', delimiter) or not comment.isascii():
+        raise FormatError(
+            f"{name}: the delimiter is {delimiter!r}, the comment characters are {comment!r}; give ASCII characters, "
+            "and as a delimiter one that is not part of names or numbers"
+        )
+    return "" if delimiter == " " else delimiter
+
+
+def _first_rows(text: TextFile, delimiter: str, comment: str) -> list[list[str]]:
+    """The fields of the first lines, of two at least if there are two; comments and blank lines are left out.
+
+    The next line of `text` is then the first of them.
+    """
+    blanks = BLANKS.replace(delimiter, "")
+
+    def skipped(line: str) -> bool:
+        line = line.lstrip(blanks)
+        return not line or line[0] in comment
+
+    while (lines := text.peek(1)) and skipped(lines[0]):
+        text.line()
+    wanted = SAMPLE_LINES
+    rows: list[list[str]] = []
+    while len(rows) < 2:
+        lines = text.peek(wanted)
+        rows = [_split(line, delimiter, blanks) for line in lines if not skipped(line)]
+        if len(lines) < wanted:
+            break
+        wanted *= 4
+    return rows
+
+
+def _split(line: str, delimiter: str, blanks: str) -> list[str]:
+    """The fields of a line, as `read_table` divides it."""
+    if not delimiter:
+        return re.findall(f"[^{blanks}]+", line)
+    apart, ends = re.escape(delimiter), rf"[{blanks}]*"
+    field = re.compile(rf'{ends}(?:"((?:[^"]|"")*)"{ends}|([^{apart}]*))({apart}|$)')
+    fields, at = [], 0
+    while True:
+        found = field.match(line, at)
+        assert found is not None  # anything up to the next delimiter is a field
+        quoted, plain, delimited = found.groups()
+        fields.append(plain.strip(blanks) if quoted is None else quoted.replace('""', '"'))
+        at = found.end()
+        if not delimited:
+            return fields
+
+
+def _asked_by_name(first: list[str], columns: Sequence[str | int] | None, weight: str | int | None) -> bool:
+    """Does the first line have a column that was asked for by its name?"""
+    return any(isinstance(c, str) and c in first and count(c) is None for c in [*(columns or []), weight])
+
+
+def _places(width: int, columns: Sequence[str | int] | None, weight: str | int | None) -> list[int]:
+    """Positions of tail, head and perhaps weight in a table without a header."""
+    if columns is None:
+        columns = [0, 1] if width != 3 else [0, 1, 2]
+    chosen = [*columns[:2], weight] if weight is not None else columns
+    found = (count(c) if isinstance(c, str) else c for c in chosen)
+    return [c for c in found if c is not None and 0 <= c < width]

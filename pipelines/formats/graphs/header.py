@@ -1,0 +1,82 @@
+"""Does the first line of a table of edges name its columns, or is it an edge? What is in doubt is refused.
+
+It is a header where it holds a well-known pair of names, such as source and target, or where every field is a word
+above a column of numbers; an edge where none is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.graphs.columns import well_known_pairs
+from pipelines.formats.graphs.decimals import is_number, is_whole
+from pipelines.formats.text_file import TextFile
+
+_OTHER_KIND, _DOUBT, _SAME_KIND = "a word above numbers", "a word above numbers, perhaps", "like the fields below"
+
+
+def is_header(text: TextFile, rows: Sequence[Sequence[str]], chosen: Sequence[int], named: bool) -> bool:
+    """Does the first of some rows name the columns of the others?
+
+    Parameters
+    ----------
+    text : the file, of which the first row is the next line
+    rows : fields of its first lines, comments and blank lines left out
+    chosen : columns that hold tail, head and perhaps weight if there is no header
+    named : are the vertices names, which may look like numbers?
+
+    Raises
+    ------
+    FormatError
+        The first row may be either.
+    """
+    first, below = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
+    ends = [column for column in chosen[:2] if column < len(first)]
+    numbers = any(map(is_number, first))
+    kinds = {}
+    for column, word in enumerate(first):
+        is_kind = is_whole if column in ends else is_number
+        kind = _kind(word, [row[column] for row in below], is_kind, named and column in ends)
+        # In other columns an edge may have an empty field, or a word, but few headers have numbers.
+        if column in chosen or (word and kind != _DOUBT and not numbers):
+            kinds[column] = kind
+    if pairs := well_known_pairs(first):
+        certain = bool(well_known_pairs(first, vague=False))
+        again = {row[end] for row in below for pair in pairs for end in pair}  # names of vertices
+        repeated = any(first[end] in again for pair in pairs for end in pair)
+        if not (numbers or repeated) and (certain or _OTHER_KIND in kinds.values()):
+            return True
+        if certain or not (numbers or repeated):
+            raise _doubt(text, first, "it has names such as those of columns")
+    found = set(kinds.values())
+    if not below or found <= {_SAME_KIND}:
+        return False
+    if found == {_OTHER_KIND}:
+        return True
+    odd = next(first[column] for column, kind in kinds.items() if kind != _SAME_KIND)
+    raise _doubt(text, first, f"{odd!r} stands above numbers")
+
+
+def _kind(word: str, below: Sequence[str], is_kind: Callable[[str], bool], named: bool) -> str:
+    numbers = sum(map(is_kind, below))
+    if not numbers or is_kind(word):
+        return _SAME_KIND
+    return _DOUBT if numbers < len(below) or named or not word or _is_float(word) else _OTHER_KIND
+
+
+def _is_float(word: str) -> bool:
+    """Such as INF, NAN and 1E5, which are airports."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _doubt(text: TextFile, first: Sequence[str], why: str) -> FormatError:
+    shown = ", ".join(map(repr, first))
+    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    return text.error(
+        f"{shown} may be a header or an edge: {why}; say which it is (--header or --no-header)", text.number + 1
+    )

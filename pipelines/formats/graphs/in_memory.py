@@ -1,0 +1,92 @@
+"""Graphs that other libraries hold in memory: SciPy sparse matrices and NetworkX graphs.
+
+Neither library is imported: whoever passes such an object has it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from pipelines.formats.arc_sort import ArcStream, FormatError
+from pipelines.formats.graphs.parquet import check_rows, weight_dtype
+
+
+@contextmanager
+def read_sparse(source: Any, directed: bool = True) -> Iterator[ArcStream]:
+    """A square SciPy sparse matrix or array: every stored entry (i, j) = v, zeros included, is an arc i -> j.
+
+    With ``directed=False`` every stored entry is an undirected edge; give one triangle then.
+    """
+    what = f"the {type(source).__name__}"
+    if len(source.shape) != 2 or source.shape[0] != source.shape[1]:
+        raise FormatError(f"{what} is {' x '.join(map(str, source.shape))}; the matrix of a graph is square")
+    matrix = source.tocoo()
+    dtype = weight_dtype(what, matrix.dtype)
+    tails, heads = (ends.astype(np.int64, copy=False) for ends in (matrix.row, matrix.col))
+    check_rows(f"{what}, entry", 0, (tails, heads), matrix.data)
+    yield ArcStream(
+        [(tails, heads, matrix.data.astype(dtype, copy=False))],
+        n=source.shape[0],
+        directed=directed,
+        weight_dtype=dtype,
+    )
+
+
+@contextmanager
+def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
+    """A NetworkX graph: nodes in its order, their names as labels unless they are 0, 1, 2, ...
+
+    `weight` names the edge attribute; by default it is "weight" if some edge has that, else every weight is 1.
+    """
+    nodes = list(source.nodes)
+    indices = {node: index for index, node in enumerate(nodes)}
+    edges = list(source.edges(data=weight or "weight"))
+    tails = np.array([indices[u] for u, _, _ in edges], dtype=np.int64)
+    heads = np.array([indices[v] for _, v, _ in edges], dtype=np.int64)
+    values = [value for _, _, value in edges]
+    if weight is None and all(value is None for value in values):
+        weights = np.ones(len(edges), dtype=np.int32)
+    else:
+        weights = _weights(edges, values, weight or "weight")
+    yield ArcStream(
+        [(tails, heads, weights)],
+        n=len(nodes),
+        directed=source.is_directed(),
+        labels=None if all(type(v) is int and v == i for i, v in enumerate(nodes)) else map(str, nodes),
+    )
+
+
+def _weights(edges: list[Any], values: list[Any], name: str) -> np.ndarray:
+    """Integers, as small as they are, like those in text, or float64; none is rounded."""
+    exact = all(isinstance(value, int | np.integer | np.bool_) for value in values)
+    for u, v, value in edges:
+        fault = _fault(value, exact)
+        if fault:
+            raise FormatError(f"the edge {u!r} - {v!r} has {name!r} = {value!r:.80}; {fault}")
+    if not exact:
+        return np.array(values, dtype=np.float64)
+    weights = np.array(values, dtype=np.int64)
+    fits = weights.size == 0 or -(2**31) <= weights.min() <= weights.max() < 2**31
+    return weights.astype(np.int32) if fits else weights
+
+
+def _fault(value: Any, exact: bool) -> str:
+    """What is wrong with a weight, and the cure, or nothing; `exact`: are all weights integers?"""
+    if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
+        return "give every edge a finite number, or name another attribute (weight=)"
+    if exact:
+        return "" if -(2**63) <= value < 2**63 else "integers have 64 bits at most, so round it to a float"
+    try:
+        as_float = float(value)
+    except OverflowError:
+        as_float = math.inf
+    if not math.isfinite(as_float):
+        return "give every edge a finite number, or name another attribute (weight=)"
+    if isinstance(value, int | np.integer) and int(as_float) != value:
+        return "beside decimals, weights are float64, which does not hold this integer exactly; round it"
+    return ""

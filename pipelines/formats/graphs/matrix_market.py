@@ -1,0 +1,87 @@
+"""Matrix Market coordinate files (`.mtx`): entry (i, j) = v is an arc from i to j of weight v.
+
+    %%MatrixMarket matrix coordinate FIELD SYMMETRY
+    % a comment
+    ROWS COLUMNS ENTRIES
+    I J VALUE
+
+FIELD is `real`, `integer` or `pattern` (no values: weight 1); SYMMETRY is `general` (directed) or `symmetric` (each
+entry is an undirected edge). Stored zeros are arcs of weight 0. Numbers count from 1 and become labels.
+https://math.nist.gov/MatrixMarket/formats.html
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
+from pipelines.formats.graphs.decimals import count
+from pipelines.formats.graphs.dimacs import check_count
+from pipelines.formats.graphs.text import NUMBER, VERTEX, Layout, read_table
+from pipelines.formats.text_file import TextFile
+
+
+@contextmanager
+def read_matrix_market(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
+    """The arcs of a `.mtx` file."""
+    with TextFile(source) as text:
+        field, symmetry = _banner(text)
+        n, announced = _size(text)
+        values = field != "pattern"
+        layout = Layout(
+            "ROW COLUMN VALUE" if values else "ROW COLUMN", (VERTEX, VERTEX) + (NUMBER,) * values, comments="%", n=n
+        )
+        yield ArcStream(
+            _pieces(text, layout, announced, values),
+            n=n,
+            directed=symmetry == "general",
+            weight_dtype="float64" if field in ("real", "double") else None,
+            labels=map(str, range(1, n + 1)),
+        )
+
+
+def _banner(text: TextFile) -> tuple[str, str]:
+    line = text.line()
+    if line is None:
+        raise FormatError(f"{text.path}: is empty; get it anew")
+    words = line.lower().split()
+    if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
+        raise text.error(
+            f"{line.strip()[:80]!r} is not the banner `%%MatrixMarket matrix coordinate FIELD SYMMETRY`; "
+            "add it, or name the true format (--format)"
+        )
+    layout, field, symmetry = words[2:]
+    if layout != "coordinate":
+        raise text.error(f"a dense matrix ({layout}) lists no arcs; save it as sparse, in coordinate format")
+    if field not in ("real", "double", "integer", "pattern"):
+        raise text.error(f"values are {field}, a weight is real, integer or pattern; convert the matrix")
+    if symmetry not in ("general", "symmetric"):
+        raise text.error(f"a {symmetry} matrix is no graph of ours; write it as general, with both triangles")
+    return field, symmetry
+
+
+def _size(text: TextFile) -> tuple[int, int]:
+    while (line := text.line()) is not None:
+        words = line.split()
+        if not words or words[0].startswith("%"):
+            continue
+        sizes = [size for word in words if (size := count(word)) is not None]
+        if not len(words) == len(sizes) == 3:
+            raise text.error(f"{line.strip()[:80]!r} is not the size line `ROWS COLUMNS ENTRIES`; correct it")
+        rows, columns, entries = sizes
+        if rows != columns:
+            raise text.error(f"the matrix is {rows} x {columns}; that of a graph is square")
+        return rows, entries
+    raise text.error("the size line `ROWS COLUMNS ENTRIES` is missing; the file is cut off, get it whole")
+
+
+def _pieces(text: TextFile, layout: Layout, announced: int, values: bool) -> Iterator[Piece]:
+    header, entries = text.number, 0
+    for columns in read_table(text, layout):
+        entries += len(columns[0])
+        yield columns[0], columns[1], columns[2] if values else np.ones(len(columns[0]), np.int32)
+    check_count(text, entries, announced, header)

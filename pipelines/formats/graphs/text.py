@@ -1,0 +1,299 @@
+"""Tables in text: blocks of whole lines become columns in one pass over the bytes.
+
+A `Layout` says what a line looks like: a class for each of the 256 bytes, and a kind for each field. One compiled
+scan splits, checks and converts a block; it knows the line it is in, so an error costs nothing until it occurs.
+pyarrow's CSV reader takes neither runs of blanks, comments nor leading letters, and cannot name the line at fault;
+the passes that would hide those from it cost more than this scan. Decimal numbers are converted by pyarrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, no_type_check
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.graphs.decimals import rounded
+from pipelines.formats.text_file import BLANKS, TextFile
+
+SKIP, VERTEX, NUMBER, LABEL = range(4)  # kinds of fields
+_DECIMAL = 4  # a NUMBER once a value has been met that is no plain integer
+ORDINARY, QUOTE, COMMENT, BLANK, DELIMITER, NEWLINE = range(6)  # classes of bytes
+
+_NO_PREFIX, _WRONG_WIDTH, _NO_VERTEX, _OUTSIDE, _EMPTY, _OPEN_QUOTE, _NO_NUMBER, _ROUNDED, _NO_UTF8, _NOT_PLAIN = range(
+    1, 11
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a line of a table looks like.
+
+    Attributes
+    ----------
+    form : the line as people write it, for messages
+    kinds : kind of each field: SKIP, VERTEX, NUMBER or LABEL
+    delimiter : the byte between two fields; empty: runs of blanks and tabs
+    blanks : further bytes that count as blanks
+    comments : a line whose first byte is one of these is skipped
+    prefix : the letter every line begins with, or empty
+    base : number of the first vertex
+    n : number of vertices if it was announced
+    cure : what to do about a field that is no vertex number
+    """
+
+    form: str
+    kinds: tuple[int, ...]
+    delimiter: str = ""
+    blanks: str = ""
+    comments: str = ""
+    prefix: str = ""
+    base: int = 1
+    n: int | None = None
+    cure: str = "correct the line"
+
+    def classes(self) -> np.ndarray:
+        """The class of each byte, uint8 (256)."""
+        table = np.full(256, ORDINARY, dtype=np.uint8)
+        for characters, kind in (
+            (BLANKS + self.blanks, BLANK),
+            ('"' if self.delimiter else "", QUOTE),
+            (self.comments, COMMENT),
+            (self.delimiter, DELIMITER),
+            ("\n", NEWLINE),
+        ):
+            table[list(characters.encode())] = kind
+        return table
+
+
+def read_table(text: TextFile, layout: Layout) -> Iterator[dict[int, Any]]:
+    """The columns of the lines still to come, block by block.
+
+    Returns
+    -------
+    iterator of dict
+        Position of the field -> VERTEX: int64 array, from 0; NUMBER: int64 or float64 array, finite;
+        LABEL: pyarrow string array, good until the next block is asked for.
+
+    Raises
+    ------
+    FormatError
+        Naming the first line at fault.
+    """
+    kinds = np.array(layout.kinds, dtype=np.int8)
+    columns = {field: column for column, field in enumerate(np.flatnonzero(kinds != SKIP).tolist())}
+    slots = np.array([columns.get(field, 0) for field in range(len(kinds))], dtype=np.int64)
+    high = np.iinfo(np.int64).max if layout.n is None else layout.base + layout.n
+    prefix = ord(layout.prefix) if layout.prefix else 0
+    classes = layout.classes()
+    lines = ends = np.empty(0, dtype=np.int64)  # these and `packed` are used again by every block
+    packed = np.empty((len(columns), 0), dtype=np.uint8)
+    for first_line, rows, block in text.blocks():
+        integers = np.empty((len(columns), rows), dtype=np.int64)
+        if rows > lines.size:
+            lines, ends = np.empty(rows, dtype=np.int64), np.zeros((len(columns), rows + 1), dtype=np.int32)
+        count, fault, line = 0, _NOT_PLAIN, 0
+        while fault == _NOT_PLAIN:  # scan again, this time setting the text of that field aside
+            if packed.shape[1] < len(block) and not {LABEL, _DECIMAL}.isdisjoint(kinds):
+                packed = np.empty((len(columns), len(block)), dtype=np.uint8)
+            count, fault, line, field = _scan(
+                np.frombuffer(block, dtype=np.uint8), classes, layout.delimiter == "", prefix, kinds, slots,
+                layout.base, high, integers, packed, ends, lines,
+            )  # fmt: skip
+            if fault == _NOT_PLAIN:
+                kinds[field] = _DECIMAL
+        found: dict[int, Any] = {}
+        for field, column in columns.items():
+            if fault:
+                break
+            if kinds[field] in (VERTEX, NUMBER):
+                found[field] = integers[column, :count]
+                continue
+            strings = pa.StringArray.from_buffers(
+                count, pa.py_buffer(ends[column, : count + 1]), pa.py_buffer(packed[column])
+            )
+            if kinds[field] == LABEL:
+                found[field], bad, kind = strings, first_not_utf8(strings), _NO_UTF8
+            else:
+                found[field], bad, kind = _numbers(strings)
+            if bad is not None:
+                fault, line = kind, int(lines[bad])
+        if fault:
+            raise _error(text, layout, fault, first_line + line, block.split(b"\n", line + 1)[line])
+        if count:
+            yield found
+
+
+def _numbers(strings: pa.StringArray) -> tuple[np.ndarray, int | None, int]:
+    """Numbers written in text, the position of the first that is at fault, and its fault.
+
+    The scan has let through digits, signs, points and e alone, so nothing hexadecimal, infinite or NaN comes here.
+    """
+    try:
+        strings[:100].cast(pa.int64())  # a cast that fails takes long, and most columns of decimals begin with one
+        return strings.cast(pa.int64()).to_numpy(), None, 0
+    except pa.ArrowInvalid:
+        pass
+    try:
+        values = strings.cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid:
+        return np.zeros(0), next(i for i in range(len(strings)) if not _is_number(strings[i : i + 1])), _NO_NUMBER
+    infinite = np.flatnonzero(~np.isfinite(values))
+    if infinite.size:
+        return values, int(infinite[0]), _NO_NUMBER
+    large = np.flatnonzero(np.abs(values) >= 2.0**53)
+    return values, next((i for i in large.tolist() if rounded(strings[i].as_py())), None), _ROUNDED
+
+
+def _is_number(one: pa.StringArray) -> bool:
+    try:
+        return bool(np.isfinite(one.cast(pa.float64())[0].as_py()))
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        return False
+
+
+def first_not_utf8(strings: pa.StringArray) -> int | None:
+    """The position of the first string that is not UTF-8."""
+    try:
+        strings.validate(full=True)
+    except pa.ArrowInvalid:
+        return next(i for i, item in enumerate(strings.cast(pa.binary())) if not _is_utf8(item.as_py()))
+    return None
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _error(text: TextFile, layout: Layout, fault: int, line: int, content: bytes) -> FormatError:
+    shown = content.decode(errors="replace").strip()
+    shown = repr(shown if len(shown) <= 80 else shown[:77] + "...")
+    last = "" if layout.n is None else f"..{layout.base + layout.n - 1}"
+    what = {
+        _NO_PREFIX: f"{shown} does not begin with {layout.prefix!r}, expected `{layout.form}`; correct the line",
+        _WRONG_WIDTH: f"{shown} has not {len(layout.kinds)} fields, expected `{layout.form}`; correct or complete it",
+        _NO_VERTEX: f"{shown} does not name its vertices by whole numbers, expected `{layout.form}`; {layout.cure}",
+        _OUTSIDE: f"{shown} names a vertex outside {layout.base}{last or ' and up'}; "
+        + ("correct the line or the number of vertices" if last else "correct the line or the base (--base)"),
+        _EMPTY: f"{shown} has an empty field, expected `{layout.form}`; complete or remove the line",
+        _OPEN_QUOTE: f"{shown} has a quotation mark without its partner; names may not run over several lines",
+        _NO_NUMBER: f"{shown} has a value that is not a finite float64 number, expected `{layout.form}`; "
+        "correct it, or leave out an arc that does not exist",
+        _ROUNDED: f"{shown} has an integer that float64, the type of its column, does not hold exactly; round it, or "
+        "write the whole column in integers of 64 bits",
+        _NO_UTF8: f"{shown} is not UTF-8; convert the file (iconv -t UTF-8)",
+    }
+    return text.error(what[fault], line)
+
+
+@numba.njit(nogil=True, cache=True)
+@no_type_check  # of the compiler's integers, which mypy takes for Python's
+def _scan(text, classes, blanks_separate, prefix, kinds, slots, low, high, integers, packed, ends, lines):
+    """Split, check and convert the lines of a block that ends in a newline.
+
+    Writes rows to integers (columns, rows), to packed and ends (the bytes of text fields end to end), and to lines
+    (the line of each row). Returns the number of rows, the fault (0: none), its line and its field.
+    """
+    ending = BLANK if blanks_separate else DELIMITER  # the classes from here on end a field
+    at = line = row = 0
+    while at < text.size:
+        while classes[text[at]] == BLANK:
+            at += 1
+        if classes[text[at]] == COMMENT:
+            while text[at] != 10:
+                at += 1
+        if text[at] == 10:
+            at += 1
+            line += 1
+            continue
+        if prefix:
+            if text[at] != prefix or classes[text[at + 1]] != BLANK:
+                return row, _NO_PREFIX, line, 0
+            at += 1
+        field = 0
+        while True:
+            while classes[text[at]] == BLANK:
+                at += 1
+            if blanks_separate and text[at] == 10:
+                break
+            if field >= kinds.size:
+                return row, _WRONG_WIDTH, line, field
+            kind, slot = kinds[field], slots[field]
+            quoted = classes[text[at]] == QUOTE
+            if quoted:
+                at += 1
+            start = digits = at
+            value = 0
+            if kind == VERTEX or kind == NUMBER:
+                if text[at] == 45 or text[at] == 43:  # minus, plus
+                    at += 1
+                digits = at
+                while 48 <= text[at] <= 57:
+                    value = value * 10 + (np.int64(text[at]) - 48)
+                    at += 1
+                if text[start] == 45:
+                    value = -value
+            whole = 0 < at - digits <= 18  # digits that surely fit in int64
+            ended = at
+            if quoted:
+                while classes[text[at]] != QUOTE or classes[text[at + 1]] == QUOTE:
+                    if text[at] == 10:
+                        return row, _OPEN_QUOTE, line, field
+                    at += 2 if classes[text[at]] == QUOTE else 1
+                stop = at
+                at += 1
+                while classes[text[at]] == BLANK:
+                    at += 1
+                if classes[text[at]] != DELIMITER and text[at] != 10:
+                    return row, _OPEN_QUOTE, line, field
+            else:
+                while classes[text[at]] < ending:
+                    at += 1
+                stop = at
+                while stop > start and classes[text[stop - 1]] == BLANK:
+                    stop -= 1
+            whole &= ended == stop
+            if kind == VERTEX:
+                if not whole:
+                    return row, _NO_VERTEX, line, field
+                if value < low or value >= high:
+                    return row, _OUTSIDE, line, field
+                integers[slot, row] = value - low
+            elif kind == NUMBER:
+                if not whole:
+                    return row, _NOT_PLAIN, line, field
+                integers[slot, row] = value
+            elif kind != SKIP:
+                if start == stop:
+                    return row, _EMPTY, line, field
+                end = ends[slot, row]
+                while start < stop:
+                    if kind == _DECIMAL and not (
+                        48 <= text[start] <= 57
+                        or text[start] == 43
+                        or 45 <= text[start] <= 46
+                        or text[start] | 32 == 101
+                    ):  # digits, plus, minus, point, E
+                        return row, _NO_NUMBER, line, field
+                    packed[slot, end] = text[start]
+                    end += 1
+                    start += 2 if quoted and classes[text[start]] == QUOTE else 1
+                ends[slot, row + 1] = end
+            field += 1
+            if text[at] == 10:
+                break
+            if classes[text[at]] == DELIMITER:
+                at += 1
+        if field != kinds.size:
+            return row, _WRONG_WIDTH, line, field
+        lines[row] = line
+        row += 1
+    return row, 0, 0, 0

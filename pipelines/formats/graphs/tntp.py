@@ -1,0 +1,123 @@
+"""TNTP road networks (`*_net.tntp`) of Transportation Networks for Research.
+
+    <NUMBER OF NODES> 416
+    <FIRST THRU NODE> 39
+    <NUMBER OF LINKS> 914
+    <END OF METADATA>
+    ~ init_node term_node capacity length free_flow_time b power speed toll link_type ;
+      1 117 9000 5280 1.090458488 0.15 4 4842 0 1 ;
+
+Nodes are numbered from 1; the numbers become labels. Nodes below the first through node are centroids of zones: trips
+begin and end there, and no path passes through one. They are closed in the store's `through` mask.
+https://github.com/bstabler/TransportationNetworks
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from pipelines.formats.arc_sort import ArcStream, Piece
+from pipelines.formats.graphs.columns import choose_columns, listed
+from pipelines.formats.graphs.decimals import count
+from pipelines.formats.graphs.dimacs import check_count
+from pipelines.formats.graphs.text import NUMBER, SKIP, VERTEX, Layout, read_table
+from pipelines.formats.text_file import BLANKS, TextFile
+
+COLUMNS = "init_node term_node capacity length free_flow_time b power speed toll link_type".split()
+
+
+@contextmanager
+def read_tntp(source: str | os.PathLike[str], weight: str = "free_flow_time") -> Iterator[ArcStream]:
+    """The links of a TNTP network; `weight` names the column of weights. The order of the columns is the header's."""
+    with TextFile(source) as text:
+        weight = weight.lower()
+        facts, remarks = _metadata(text)
+        (n, _), (first_through, _), (links, links_line) = (
+            _fact(text, facts, key) for key in ("NUMBER OF NODES", "FIRST THRU NODE", "NUMBER OF LINKS")
+        )
+        names = _column_names(text, remarks)
+        if names.count(weight) != 1:
+            several = "several columns" if weight in names else "no column"
+            raise text.error(f"{several} {weight!r}; choose the weight (--weight) among {listed(names[2:])}")
+        chosen = choose_columns(text.path, len(names), names, None, weight)
+        kinds = [SKIP] * len(names)
+        kinds[chosen.tail] = kinds[chosen.head] = VERTEX
+        kinds[names.index(weight)] = NUMBER
+        layout = Layout(" ".join(names) + " ;", tuple(kinds), blanks=";", comments="~", n=n)
+        yield ArcStream(
+            _pieces(text, layout, chosen.tail, chosen.head, names.index(weight), links, links_line),
+            n=n,
+            labels=map(str, range(1, n + 1)),
+            through=None if first_through <= 1 else lambda n: np.arange(1, n + 1) >= first_through,
+            weight_unit=weight,
+            remarks=[f"{text.path}: {chosen.described(names)}"],
+        )
+
+
+def _metadata(text: TextFile) -> tuple[dict[str, tuple[str, int]], list[str]]:
+    """Key -> value and line number, up to the end of the metadata, and the `~` lines among them."""
+    facts: dict[str, tuple[str, int]] = {}
+    remarks = []
+    while (line := text.line()) is not None:
+        match = re.match(r"\s*<([^>]*)>([^;~]*)", line)
+        if match is None:
+            if line.strip(BLANKS)[:1] not in ("", "~"):
+                raise text.error(f"{line.strip()[:80]!r} stands before `<END OF METADATA>`; add that line")
+            remarks.append(line)
+            continue
+        key, value = match[1].strip().upper(), match[2].strip()
+        if key == "END OF METADATA":
+            return facts, remarks
+        facts[key] = value, text.number
+    raise text.error("there is no `<END OF METADATA>`; is it a network in TNTP format (*_net.tntp), and whole?")
+
+
+def _fact(text: TextFile, facts: dict[str, tuple[str, int]], key: str) -> tuple[int, int]:
+    value, line = facts.get(key, ("", text.number))
+    if not value:
+        raise text.error(f"the metadata lack `<{key}>`; add it (without zones the first through node is 1)")
+    number = count(value)
+    if number is None:
+        raise text.error(f"`<{key}>` is {value[:80]!r}, not a whole number, or too large a one; correct it", line)
+    return number, line
+
+
+def _column_names(text: TextFile, remarks: list[str]) -> list[str]:
+    """Names of the columns: the last `~` line before the first link that has as many as it, or else the format's."""
+    while (lines := text.peek(1)) and lines[0].strip(BLANKS)[:1] in ("", "~"):
+        remarks.append(lines[0])
+        text.line()
+    width = len(lines[0].replace(";", " ").split()) if lines else len(COLUMNS)
+    headers = [names for names in map(_names, remarks) if names]
+    fitting = [names for names in headers if len(names) == width]
+    if fitting:
+        return fitting[-1]
+    if width == len(COLUMNS):
+        return COLUMNS
+    raise text.error(
+        f"the link has {width} fields, its header {len(headers[-1]) if headers else 0}; name them all on a line "
+        f"`~ {' '.join(COLUMNS)} ;`",
+        text.number + 1,
+    )
+
+
+def _names(remark: str) -> list[str]:
+    """The words of a `~` line, which are the names of columns if it is the header."""
+    line = remark.replace("~", " ").replace(";", " ").strip()
+    words = re.split(r"\s*\t\s*", line) if "\t" in line else line.split()
+    return [re.sub(r"\s*\(.*\)", "", word).strip().lower().replace(" ", "_") for word in words if word]
+
+
+def _pieces(
+    text: TextFile, layout: Layout, tail: int, head: int, weight: int, announced: int, header: int
+) -> Iterator[Piece]:
+    links = 0
+    for columns in read_table(text, layout):
+        links += len(columns[tail])
+        yield columns[tail], columns[head], columns[weight]
+    check_count(text, links, announced, header)

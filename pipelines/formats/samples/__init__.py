@@ -1,0 +1,163 @@
+"""Samples from files become samples stores: CSV, Parquet, NumPy's .npy and .npz, FCS.
+
+A reader is a context manager that yields the names of the columns and then tables of some rows each: values in float64,
+and weights and labels where a column of them was named. An empty field, a null, or NaN is a missing value, or no label.
+But for those of FCS, and what `samples_arrays` says of .npz, a file may be larger than memory.
+"""
+
+from __future__ import annotations
+
+import os
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.samples.arrays import read_npy, read_npz
+from pipelines.formats.samples.columns import Rows, Source, Wanted
+from pipelines.formats.samples.cytometry import read_fcs
+from pipelines.formats.samples.tables import read_csv, read_parquet
+from pipelines.stores.codebook import Codebook, open_codebook
+from pipelines.stores.place import refuse_inputs
+from pipelines.stores.samples import Samples, new_samples, open_samples
+from pipelines.stores.schema import StoreError, store_schema
+
+FORMATS: dict[str, tuple[Callable[..., Source], tuple[str, ...]]] = {
+    "csv": (read_csv, (".csv", ".tsv", ".txt")),
+    "parquet": (read_parquet, (".parquet", ".pq")),
+    "npy": (read_npy, (".npy",)),
+    "npz": (read_npz, (".npz",)),
+    "fcs": (read_fcs, (".fcs",)),
+}
+
+# What libraries raise over a file that is damaged, beside errors of their own: also what its pieces lead to.
+_DAMAGE = (
+    *(OSError, EOFError, ValueError, LookupError, TypeError, ArithmeticError, SyntaxError, RuntimeError),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error, pa.ArrowException),
+)
+
+
+def import_samples(
+    source: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    columns: Sequence[str | int] | None = None,
+    label: str | int | None = None,
+    weight: str | int | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    dtype: Any = None,
+    missing: bool = False,
+    scaling: str | None = None,
+    cofactor: float = 5.0,
+    like: Samples | Codebook | str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> Samples:
+    """Make a samples store from a file.
+
+    Parameters
+    ----------
+    source : path of a .csv, .tsv or .txt (perhaps gzip'd), .parquet, .npy, .npz or .fcs file
+    path : path of the new store
+    format : {"csv", "parquet", "npy", "npz", "fcs"}, default by the suffix
+    columns : those that are values, by name or position from 0; default all that are neither label nor weight
+    label, weight : columns, or arrays of an .npz file, with labels and with weights
+    delimiter : between the fields of a line; default a comma, in .tsv a tabulator
+    header : does a text file begin with the names of its columns? Default: it does if a column is asked for by its
+        name, or if no field of a value is a number in its first line
+    dtype, missing, scaling, cofactor, overwrite : as for `pipelines.stores.samples.new_samples`
+    like : a samples or a codebook store, or its path: columns, their scaling and dtype are what it has recorded, as for
+        new samples that are to be compared with others
+
+    Returns
+    -------
+    Samples
+        The store, opened.
+
+    Raises
+    ------
+    FormatError
+        The source cannot be read; the message names it, the line where there are some, and the cure.
+    ImportError
+        FCS files are read with `flowio`; the message says how to install it.
+    ValueError
+        A value or a column cannot be used.
+    StoreError
+        `path` exists, or the disk is full.
+    """
+    name = os.fspath(source)
+    reader = _reader(name, format)
+    refuse_inputs(path, [source])
+    options = {"delimiter": delimiter, "header": header} if reader is read_csv else {}
+    if reader is not read_csv and (delimiter is not None or header is not None):
+        raise FormatError(f"{name}: delimiter and header are for text files; leave them out")
+    if like is not None:
+        for option, value in (("columns", columns), ("scaling", scaling), ("dtype", dtype)):
+            if value is not None:
+                raise ValueError(f"like says which {option} samples have; leave out {option} (--{option})")
+        like = like if isinstance(like, Samples | Codebook) else _open_record(like)
+        columns, dtype = like.columns, like.dtype
+    with ExitStack() as stack:
+        with _reading(name):
+            names, tables = stack.enter_context(reader(name, Wanted(columns, label, weight), **options))
+        if like is not None and tuple(names) != like.columns:
+            shown = ", ".join(like.columns[:12]) + (", ..." if len(like.columns) > 12 else "")
+            raise FormatError(f"{name}: columns are not called as those of {like.path}; name them {shown}")
+        with new_samples(
+            path,
+            columns=names,
+            dtype=dtype or "float32",
+            missing=missing,
+            scaling=like.scaling if like is not None else scaling or "none",
+            cofactor=cofactor,
+            weighted=weight is not None,
+            labelled=label is not None,
+            source=name,
+            overwrite=overwrite,
+        ) as writer:
+            for table in _tables(name, tables):
+                writer.append(*table)
+    return open_samples(path)
+
+
+def _open_record(path: str | os.PathLike[str]) -> Samples | Codebook:
+    """A store that has recorded how samples were scaled."""
+    schema = store_schema(path)
+    if schema not in ("samples/1", "codebook/1"):
+        raise StoreError(f"{path}: a store of schema {schema}; name the samples or the codebook store to scale like")
+    return open_samples(path) if schema == "samples/1" else open_codebook(path)
+
+
+def _reader(source: str, given: str | None) -> Callable[..., Source]:
+    suffix = os.path.splitext(source.removesuffix(".gz"))[1].lower()
+    found = given or next((key for key, (_, suffixes) in FORMATS.items() if suffix in suffixes), suffix)
+    if found not in FORMATS:
+        raise FormatError(f"{source}: unknown format {found!r}; say which it is (--format {'|'.join(FORMATS)})")
+    return FORMATS[found][0]
+
+
+def _tables(source: str, tables: Iterator[Rows]) -> Iterator[Rows]:
+    """The tables; what goes wrong in reading them is told apart from what does in writing."""
+    with _reading(source):
+        yield from tables
+
+
+@contextmanager
+def _reading(source: str) -> Iterator[None]:
+    """Turn what libraries raise over a file that is missing or damaged into a FormatError that names it."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FormatError(f"{source}: cannot be read (no such file); is the name right?") from error
+    except MemoryError as error:
+        raise FormatError(f"{source}: the memory does not suffice ({error}); take a machine with more") from error
+    except FormatError:
+        raise
+    except _DAMAGE as error:
+        raise FormatError(f"{source}: cannot be read ({error}); get it anew, or name its format (--format)") from error

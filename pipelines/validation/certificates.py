@@ -1,0 +1,94 @@
+"""Certificates of a store of distances or of paths: rows of it proven right against its graph, and told to people."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from pipelines.stores import Graph, Paths, StoreError, open_distances, open_paths, store_schema
+from pipelines.validation.distances import CERTIFIED_ROWS, Certificate, choose_rows, join_certificates, verify_distances
+
+
+def certify(
+    store: str | os.PathLike[str],
+    graph: Graph | str | os.PathLike[str] | None = None,
+    rows: int | Literal["all"] = CERTIFIED_ROWS,
+) -> tuple[Certificate, int]:
+    """Prove rows of the finished store of distances or of paths at `store` right.
+
+    Parameters
+    ----------
+    graph : the graph or its path; None: where the store says it is
+    rows : how many rows, chosen at random but for the first and the last, or "all"
+
+    Returns
+    -------
+    The certificate, and how many rows the store has.
+
+    Raises
+    ------
+    VerificationError
+        A row is wrong; the message says where.
+    StoreError
+        The graph is another one, a store cannot be read, or it holds nothing that a certificate could follow.
+    """
+    schema = store_schema(store)
+    if schema == "distances/1":
+        distances = open_distances(store)
+        return verify_distances(distances, graph, rows), distances.shape[0]
+    if schema == "paths/1":
+        paths = open_paths(store)
+        return certify_paths(paths, graph, rows), paths.shape[0]
+    raise StoreError(f"{store}: a store of schema {schema} has no certificates; distances and paths have")
+
+
+def certify_paths(
+    paths: Paths,
+    graph: Graph | str | os.PathLike[str] | None = None,
+    rows: int | Literal["all"] = CERTIFIED_ROWS,
+    seed: int = 0,
+) -> Certificate:
+    """Prove rows of a paths store right, as `verify_distances` does those of distances."""
+    from pipelines.sssp.searches import SearchJob, reach
+    from pipelines.validation.paths import verify_paths
+
+    if not paths.has_predecessors:
+        raise StoreError(
+            f"{paths.path}: holds no predecessors, which certificates follow; compute it anew without --no-predecessors"
+        )
+    graph = graph if isinstance(graph, Graph) else paths.graph(graph)
+    job = SearchJob(graph, paths.dtype, cutoff=reach(paths.cutoff, paths.dtype), targets=paths.targets)
+    arcs, through = graph.rows(), job.through()
+    certificates = []
+    for row in choose_rows(paths.shape[0], rows, seed).tolist():
+        distances = paths.distances(row)
+        certificates.append(
+            verify_paths(
+                *arcs,
+                distances,
+                paths.predecessors(row),
+                paths.row_sources(row),
+                through=through,
+                cutoff=job.limit(distances),
+                label=graph.label,
+            )
+        )
+    return join_certificates(certificates)
+
+
+def describe_certificate(found: Certificate, total: int) -> str:
+    """What was proven, for people."""
+    longest = f"the longest path has {found.hops:,} arc{'' if found.hops == 1 else 's'}"
+    parts = [f"{rows_verified(total, found.rows)}: {found.arcs:,} arcs tested", longest]
+    if found.relative or found.absolute:
+        parts.append(f"within {found.relative:.3g} of a distance, plus {found.absolute:.3g}")
+    return ", ".join(parts)
+
+
+def rows_verified(total: int, rows: int = CERTIFIED_ROWS) -> str:
+    """How many of the rows of a store have a certificate.
+
+    >>> rows_verified(3353), rows_verified(1)
+    ('verified 16 of 3,353 rows', 'verified 1 of 1 row')
+    """
+    return f"verified {min(rows, total):,} of {total:,} row{'' if total == 1 else 's'}"

@@ -1,0 +1,365 @@
+"""Certificate of shortest paths from given sources: proof in O(m), without a second solver.
+
+d are the distances, p the predecessors, c(s) the distance at which paths begin at a source s (0 unless said otherwise).
+A vertex *pushes* d(u) if it may lie inside a path. A closed source pushes c(s), since paths begin there, and any other
+closed vertex nothing. The result is right if and only if
+
+1. d(s) <= c(s) for every source s;
+2. d(v) <= push(u) + w for every arc (u, v) of weight w whose tail pushes and is reached: *feasible*. In particular v is
+   then reached, so no arc leads out of the reached set: *closed*;
+3. a reached vertex either has p(v) = -1, is a source and has d(v) = c(v), or an arc (p(v), v) exists and is *tight*,
+   push(p(v)) + w = d(v). A vertex that is not reached has p(v) = -1;
+4. following p ends: the predecessors are a *forest*. Rule 3 does not imply it: around a cycle of weight zero, every arc
+   may be tight.
+
+By (1) and (2), summed along any path, d(v) is at most its length; by (3) and (4) some path is exactly that long. None
+of this asks for non-negative weights: summed around a cycle of reached vertices, (2) says that it is not negative.
+
+With a cutoff, an arc that leads beyond it need not reach its head, and no distance may exceed it. With negative weights
+a path may leave the cutoff and come back, so the two do not go together.
+
+Integers are exact, in int64. Floats are exact too if the solver takes minima of sums push(u) + w, each rounded to the
+dtype of the distances, and stops when no arc improves anything, as every label-correcting search does, and Dijkstra's:
+what is tested is then the very comparison that the solver ended with. Results that were summed in another order or
+precision (Floyd-Warshall, potentials) need `exact=False`, which grants the rounding of path sums as derived in
+`pipelines.validation.tight_arcs`, for as many arcs as the longest path in the forest has.
+
+The rules are those of the Graph500 specification (validation of the single-source shortest path kernel), which knows
+undirected graphs and non-negative weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpuops._threads import for_all
+from gpuops.numbers import check_dtype, outside_infinity
+from pipelines.validation.distances import Certificate
+from pipelines.validation.negative_cycle import find_potentials
+from pipelines.validation.tight_arcs import Arcs, tolerances
+from pipelines.validation.tight_arcs import VerificationError as VerificationError
+
+_TASKS = 64  # ranges of vertices with about as many arcs each, for the threads
+
+
+@dataclass(frozen=True, eq=False)
+class _Claim:
+    """What is to be proven, in the arithmetic of the proof."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray
+    distances: np.ndarray
+    predecessors: np.ndarray
+    roots: np.ndarray  # the sources, each once
+    begins: np.ndarray  # (n) c above, `unreachable` but for sources
+    pushes: np.ndarray  # (n) push above, `unreachable` where there is none
+    unreachable: Any
+    limit: Any  # the cutoff, or None
+    label: Callable[[int], str]  # what a vertex is called in messages
+    relative: float = 0.0
+    absolute: float = 0.0
+
+    @property
+    def reached(self) -> np.ndarray:
+        return self.distances != self.unreachable
+
+
+def verify_paths(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    weights: np.ndarray,
+    distances: np.ndarray,
+    predecessors: np.ndarray,
+    sources: int | Sequence[int] | np.ndarray,
+    *,
+    starts: Any = None,
+    through: np.ndarray | None = None,
+    cutoff: float | None = None,
+    exact: bool = True,
+    label: Callable[[int], str] = str,
+) -> Certificate:
+    """Prove one row of distances and predecessors right.
+
+    Parameters
+    ----------
+    indptr, indices, weights : the graph in CSR, n + 1, m and m entries; loops and parallel arcs welcome. Weights are
+        rounded to the dtype of the distances, as a computation in that dtype sees them.
+    distances : (n) float32, float64, int32 or int16; unreachable is +inf, or the dtype's maximum
+    predecessors : (n) integers, -1 at roots and where unreachable. A closed source may have one of its own; the paths
+        of the vertices it precedes begin at it all the same.
+    sources : one vertex, or several that count as one: every distance is that from the nearest
+    starts : distance at which paths begin, one number or one for each source; default 0
+    through : bool (n), may the vertex lie inside a path? None: every vertex may
+    cutoff : farthest distance asked for, rounded to the dtype of the distances; farther vertices are unreachable
+    exact : False: grant the rounding of path sums, for results in other arithmetic than rounded sums arc by arc
+    label : what a vertex is called in messages, such as `Graph.label`; default: its number
+
+    Returns
+    -------
+    Certificate
+        `arcs` were tested; the longest path found has `hops` arcs; the tolerance is 0 unless it was asked for.
+
+    Raises
+    ------
+    VerificationError
+        A rule is broken; the message names the vertex or the arc, and the numbers.
+    ValueError
+        The arguments do not belong together, or a cutoff is given with negative weights.
+    NegativeCycleError
+        With ``exact=False``: there are no shortest paths.
+    """
+    claim = _claim(indptr, indices, weights, distances, predecessors, sources, starts, through, cutoff, label)
+    _check_entries(claim)
+    hops = _forest(claim)
+    if not exact and claim.distances.dtype.kind == "f":
+        claim = _grant(claim, through, hops)
+    _check_roots(claim)
+    checked, slack = _check_arcs(claim)
+    return Certificate(1, checked, hops, claim.relative, claim.absolute, slack)
+
+
+def _claim(
+    indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, distances: np.ndarray, predecessors: np.ndarray,
+    sources: Any, starts: Any, through: np.ndarray | None, cutoff: float | None, label: Callable[[int], str],
+) -> _Claim:  # fmt: skip
+    """The arguments, checked and in one arithmetic."""
+    n, dtype = len(indptr) - 1, check_dtype(distances.dtype)
+    for name, values in (("distances", distances), ("predecessors", predecessors), ("through", through)):
+        if values is not None and values.shape != (n,):
+            raise ValueError(f"{name} have the shape {values.shape}; the graph has {n} vertices, so give ({n},)")
+    if predecessors.dtype.kind != "i":
+        raise ValueError(f"predecessors are {predecessors.dtype}; they are signed integers, -1 for none")
+    weights = _seen(np.asarray(weights), dtype)
+    unreachable = outside_infinity(dtype)
+    roots, begins = _begins(n, dtype, sources, starts)
+    pushes = distances = np.ascontiguousarray(distances)
+    if through is not None:
+        pushes = np.where(through, distances, unreachable)
+        closed = roots[~through[roots]]
+        pushes[closed] = begins[closed]
+    limit: Any = None
+    if cutoff is not None:
+        if np.isnan(cutoff):
+            raise ValueError("the cutoff is NaN; give a number")
+        if weights.size and weights.min() < 0:
+            raise ValueError(
+                "with negative weights a path may leave the cutoff and come back, so what lies within it proves "
+                "nothing; search without a cutoff and verify that"
+            )
+        limit = dtype.type(cutoff) if dtype.kind == "f" else int(np.floor(min(cutoff, int(unreachable) - 1)))
+    predecessors = np.ascontiguousarray(predecessors)
+    return _Claim(indptr, indices, weights, distances, predecessors, roots, begins, pushes, unreachable, limit, label)
+
+
+def _seen(weights: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The weights as a computation of such distances sees them; integers keep their dtype, sums are int64."""
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):  # an arc too heavy for the dtype is never tight
+            return weights.astype(dtype, copy=False)
+    if weights.dtype.kind == "i":
+        return weights
+    whole = weights.astype(np.int64)
+    if not np.array_equal(whole, weights):
+        raise ValueError(f"{dtype} distances cannot be those of a graph with fractional weights")
+    return whole
+
+
+def _begins(n: int, dtype: np.dtype, sources: Any, starts: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The sources, each once, and (n) the distance at which paths begin: unreachable but for sources."""
+    given = np.atleast_1d(np.asarray(sources))
+    if given.size == 0 or given.dtype.kind not in "iu" or given.ndim != 1:
+        raise ValueError("name one source or more, by vertex number")
+    if given.min() < 0 or given.max() >= n:
+        raise ValueError(f"a source is outside the vertices 0..{n - 1}")
+    offered = np.broadcast_to(np.asarray(0 if starts is None else starts), given.shape)
+    if not np.isfinite(offered).all() or (dtype.kind != "f" and not np.array_equal(offered.astype(dtype), offered)):
+        raise ValueError(f"the distances at which paths begin must be finite {dtype} numbers, not {starts}")
+    begins = np.full(n, outside_infinity(dtype), dtype=dtype)
+    np.minimum.at(begins, given, offered.astype(dtype))
+    return np.unique(given), begins
+
+
+def _check_entries(claim: _Claim) -> None:
+    """What can be told of each vertex alone."""
+    distances, predecessors, reached = claim.distances, claim.predecessors, claim.reached
+    n, label = len(distances), claim.label
+    if distances.dtype.kind == "f":
+        for v in np.flatnonzero(np.isnan(distances) | (distances == -np.inf))[:1]:
+            raise VerificationError(f"the distance of vertex {label(v)} is {distances[v]}")
+    for v in np.flatnonzero((predecessors < -1) | (predecessors >= n))[:1]:
+        raise VerificationError(f"the predecessor of vertex {label(v)} is {predecessors[v]}; vertices are 0..{n - 1}")
+    for v in np.flatnonzero(~reached & (predecessors >= 0))[:1]:
+        before = label(predecessors[v])
+        raise VerificationError(f"vertex {label(v)} is unreachable, but has the predecessor {before}")
+    if claim.limit is not None:
+        for v in np.flatnonzero(reached & (distances > claim.limit))[:1]:
+            raise VerificationError(
+                f"the distance of vertex {label(v)} is {distances[v]}, beyond the cutoff {claim.limit}"
+            )
+    root = reached & (predecessors < 0)
+    root[claim.roots] = False
+    for v in np.flatnonzero(root)[:1]:
+        raise VerificationError(
+            f"vertex {label(v)} is at the distance {distances[v]} without a predecessor, and is not a source"
+        )
+
+
+def _forest(claim: _Claim) -> int:
+    """Rule 4: the most arcs on a way back along the predecessors."""
+    predecessors = claim.predecessors
+    hops, v = _longest_way(predecessors)
+    if v < 0:
+        return hops
+    cycle, u = [v], int(predecessors[v])
+    while u != v:
+        cycle.append(u)
+        u = int(predecessors[u])
+    cycle.reverse()
+    told = [claim.label(u) for u in (cycle if len(cycle) <= 12 else [*cycle[:6], cycle[-1]])]
+    shown = told if len(cycle) <= 12 else [*told[:6], f"({len(cycle) - 7} more)", told[-1]]
+    raise VerificationError(f"the predecessors form a cycle, {' -> '.join([*shown, shown[0]])}")
+
+
+def _grant(claim: _Claim, through: np.ndarray | None, hops: int) -> _Claim:
+    """The claim in float64, with the tolerance for paths one arc longer than the longest, and a start to add."""
+    graph = claim.indptr, claim.indices, claim.weights
+    shift, starts = 0.0, claim.begins[claim.roots]
+    if claim.weights.size and claim.weights.min() < 0:
+        out, into = find_potentials(*graph, through)
+        shift = float(max(out.max(), into.max()) - min(out.min(), into.min()))
+    if starts.min() < 0:  # partial sums are then bounded by a spread, not by the distance they end in
+        shift += float(np.abs(starts).max())
+    mask = np.ones(len(claim.distances), dtype=bool) if through is None else through
+    arcs = Arcs(*graph, mask, claim.distances.dtype, shift)
+    relative, absolute = tolerances(arcs, claim.distances.astype(np.float64), hops + 2)
+    lifted = {name: getattr(claim, name).astype(np.float64) for name in ("weights", "distances", "begins", "pushes")}
+    return replace(claim, **lifted, unreachable=np.inf, relative=float(relative), absolute=float(absolute))
+
+
+def _check_roots(claim: _Claim) -> None:
+    """Rule 1, and rule 3 for roots."""
+    roots, reached = claim.roots, claim.reached[claim.roots]
+    lost = roots[~reached]
+    if claim.limit is not None:
+        lost = lost[claim.begins[lost] <= claim.limit]
+    for s in lost[:1]:
+        raise VerificationError(f"source {claim.label(s)} is unreachable, but paths begin there at {claim.begins[s]}")
+    roots = roots[reached]
+    wide = np.int64 if claim.distances.dtype.kind == "i" else claim.distances.dtype
+    begins, found = claim.begins[roots].astype(wide), claim.distances[roots].astype(wide)
+    for i in np.flatnonzero(found - begins > claim.relative * np.abs(found) + claim.absolute)[:1]:
+        raise VerificationError(
+            f"source {claim.label(roots[i])} is at the distance {found[i]}, but paths begin there at {begins[i]}"
+        )
+    for i in np.flatnonzero((claim.predecessors[roots] < 0) & (found != begins))[:1]:
+        raise VerificationError(
+            f"source {claim.label(roots[i])} is at the distance {found[i]} without a predecessor, "
+            f"but paths begin there at {begins[i]}"
+        )
+
+
+def _check_arcs(claim: _Claim) -> tuple[int, float]:
+    """Rule 2, and rule 3 for all but roots, in one pass over the arcs: how many were tested, the largest excess."""
+    n, m = len(claim.distances), len(claim.indices)
+    within = claim.distances.dtype.type(0 if claim.limit is None else claim.limit)
+    cuts = np.searchsorted(claim.indptr, np.arange(1, _TASKS) * m // _TASKS)
+    cuts = np.unique(np.concatenate([[0], cuts, [n]])).tolist()
+    tight = np.zeros(n, dtype=bool)
+    found = [(-1, -1, 0, 0.0)] * (len(cuts) - 1)
+
+    def check(k: int) -> None:
+        found[k] = _pass(
+            claim.indptr, claim.indices, claim.weights, claim.distances, claim.predecessors, claim.pushes,
+            claim.unreachable, claim.limit is not None, within, claim.relative, claim.absolute,
+            cuts[k], cuts[k + 1], tight,
+        )  # fmt: skip
+
+    for_all(check, range(len(found)), m)
+    for u, arc, _, _ in found:
+        if arc >= 0:
+            v = int(claim.indices[arc])
+            told = "unreachable" if not claim.reached[v] else f"at the distance {claim.distances[v]}"
+            raise VerificationError(f"vertex {claim.label(v)} is {told}, but {_told(claim, u, arc)} at most")
+    for v in np.flatnonzero((claim.predecessors >= 0) & ~tight)[:1]:
+        raise VerificationError(_not_tight(claim, int(v)))
+    return sum(count for _, _, count, _ in found), max(slack for _, _, _, slack in found)
+
+
+def _not_tight(claim: _Claim, v: int) -> str:
+    """Say why no arc from its predecessor gives vertex v its distance."""
+    u, label = int(claim.predecessors[v]), claim.label
+    arcs = np.arange(claim.indptr[u], claim.indptr[u + 1])
+    arcs = arcs[claim.indices[arcs] == v]
+    told = f"vertex {label(v)} is at the distance {claim.distances[v]} with the predecessor {label(u)}, but"
+    if arcs.size == 0:
+        return f"{told} there is no arc {label(u)} -> {label(v)}"
+    if claim.pushes[u] == claim.unreachable:
+        why = "which is closed" if claim.reached[u] else "which is unreachable"
+        return f"{told} no path leads on from vertex {label(u)}, {why}"
+    return f"{told} {_told(claim, u, int(arcs[np.argmin(claim.weights[arcs])]))}"
+
+
+def _told(claim: _Claim, u: int, arc: int) -> str:
+    push, w = claim.pushes[u], claim.weights[arc]
+    length = push + w if claim.distances.dtype.kind == "f" else int(push) + int(w)
+    head = claim.label(claim.indices[arc])
+    return f"the arc {claim.label(u)} -> {head} of weight {w} makes it {push} + {w} = {length}"
+
+
+@njit(nogil=True, cache=True)
+def _pass(
+    indptr, indices, weights, distances, predecessors, pushes, unreachable, has_limit, within, relative, absolute,
+    first, last, tight,
+):  # fmt: skip
+    """Tail and arc that break rule 2, or -1 and -1; the arcs tested; the largest excess within tolerance. Marks the
+    heads of tight arcs from their predecessors. Numba adds int16 and int32 in int64, float32 in float32."""
+    checked, slack = 0, 0.0
+    for u in range(first, last):
+        push = pushes[u]
+        if push == unreachable:
+            continue
+        for arc in range(indptr[u], indptr[u + 1]):
+            v = indices[arc]
+            length, d = push + weights[arc], distances[v]
+            checked += 1
+            if d == unreachable:  # right if the sum is beyond all floats, or beyond the cutoff
+                if length == np.inf or (has_limit and length > within - (relative * abs(within) + absolute)):
+                    continue
+                return u, arc, checked, slack
+            allowed = relative * abs(d) + absolute
+            excess = float(d - length)
+            if excess > allowed:
+                return u, arc, checked, slack
+            slack = max(slack, excess)
+            if excess >= -allowed and predecessors[v] == u:
+                tight[v] = True
+    return -1, -1, checked, slack
+
+
+@njit(nogil=True, cache=True)
+def _longest_way(predecessors):
+    """The most arcs on a way back, and -1; or 0 and a vertex on a cycle."""
+    depths = np.full(predecessors.size, -1, np.int64)  # -2 while the way passes through the vertex
+    way = np.empty(predecessors.size, predecessors.dtype)
+    longest = 0
+    for v in range(predecessors.size):
+        length, u = 0, v
+        while depths[u] == -1 and predecessors[u] >= 0:
+            depths[u] = -2
+            way[length] = u
+            length += 1
+            u = predecessors[u]
+        if depths[u] == -2:
+            return 0, u
+        depth = max(depths[u], 0)
+        for k in range(length - 1, -1, -1):
+            depth += 1
+            depths[way[k]] = depth
+        longest = max(longest, depth)
+    return longest, -1

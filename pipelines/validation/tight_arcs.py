@@ -1,0 +1,255 @@
+"""Tight arcs: which arcs lie on shortest paths, told from the distances alone.
+
+D is the row of distances from the source s. An arc (u, v) of weight w whose tail may be left (u = s, or u may lie
+inside a path) is *tight* if D[u] + w = D[v]. Shortest paths are made of tight arcs, and every path of tight arcs from s
+is a shortest one. So predecessors need no matrix filled during the computation:
+
+1. search breadth-first from s over the tight arcs: the tree is acyclic even where cycles of weight zero are tight;
+2. every vertex at a finite distance must be reached, or the distances do not belong to the graph.
+
+How tight is tight? Integers: exactly. Floats, with u the unit roundoff of the distances: D[v] is a sum of the weights
+of h arcs, in some order of its h - 1 additions, each of which rounds by at most u times a partial sum. With
+non-negative weights the partial sums are at most D[v], so D[v] is off by at most (h - 1) u D[v] to first order, D[u]
+by (h - 2) u D[v], and testing it in float64 rounds twice more: |D[u] + w - D[v]| <= x D[v] with x = 2 h u, and
+x / (1 - x) D[v] to all orders. With negative weights the computation adds weights made non-negative by potentials p
+(`pipelines.validation.negative_cycle`), so partial sums are at most D[v] + p[s] - p[v], and
+max D - min D + max p - min p takes the place of D[v]. Numbers below the smallest normal
+one (flushed to zero on GPUs) add that much per addition. Weights are first rounded to the dtype of the distances, as
+the computation did.
+
+h is not known beforehand. A first tree, under the tolerance of h = n - 1 that suffices for any path, has some depth,
+and the tolerance of that depth is the one asked for. A loose tolerance opens short cuts, so the depth may have come
+out too small: then h doubles, but not beyond four times the depth, as a wrong entry would ask for no less.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpuops.numbers import check_dtype, outside_infinity
+from pipelines.stores import Distances, Graph, open_distances
+from pipelines.validation.negative_cycle import find_potentials
+
+BATCH_BYTES = 64 << 20
+
+
+class VerificationError(ValueError):
+    """Distances that are not those of the graph; the message names the row, the arc or vertex and the numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arcs:
+    """A graph in CSR with the weights a computation in `dtype` saw, made by `arcs_for`."""
+
+    indptr: np.ndarray  # int64 (n + 1)
+    indices: np.ndarray  # int32 or int64 (m)
+    weights: np.ndarray  # (m), int64 for integer distances, float64 for floats
+    through: np.ndarray  # bool (n)
+    dtype: np.dtype  # of the distances
+    shift: float  # range of the potentials that make the weights non-negative; 0 if they are, or exact
+    label: Callable[[int], str] = str  # what a vertex is called in messages
+
+    @property
+    def n(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return self.indptr, self.indices, self.weights, self.through
+
+    @property
+    def exact(self) -> bool:
+        return self.dtype.kind != "f"
+
+    @property
+    def unreachable(self) -> Any:
+        """The mark of unreachable vertices, as it appears in a row that was `lift`ed."""
+        return self.weights.dtype.type(outside_infinity(self.dtype))
+
+    def lift(self, row: np.ndarray) -> np.ndarray:
+        """A row of distances in the arithmetic of the tests, int64 or float64."""
+        return np.ascontiguousarray(row, dtype=self.weights.dtype)
+
+    def reversed(self) -> Arcs:
+        """The transpose: the arcs by their heads, `indices` naming the tails."""
+        indptr, indices, weights = _transpose(self.indptr, self.indices, self.weights)
+        return replace(self, indptr=indptr, indices=indices, weights=weights)
+
+
+@dataclass(frozen=True, eq=False)
+class TightTree:
+    """Shortest paths from one source, made by `tight_tree`."""
+
+    predecessors: np.ndarray  # int32 or int64 (n), -1 at the source and where unreachable
+    levels: np.ndarray  # like `predecessors`: arcs from the source, -1 where unreachable
+    depth: int  # the largest level
+    relative: float  # an arc into v was taken as tight within relative * |D[v]| + absolute
+    absolute: float
+
+
+def arcs_for(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    weights: np.ndarray,
+    through: np.ndarray | None,
+    dtype: Any,
+    label: Callable[[int], str] = str,
+) -> Arcs:
+    """A graph in CSR as a computation of distances in `dtype` saw it; `through` None: every vertex is open.
+
+    `label` says what a vertex is called in messages.
+
+    Raises
+    ------
+    ValueError
+        The distances are integers and a weight is not.
+    NegativeCycleError
+        The graph has no shortest distances. (Looked for only where weights are negative and distances floats.)
+    """
+    dtype = check_dtype(dtype)
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):  # an arc too heavy for the dtype is never tight
+            seen = weights.astype(dtype).astype(np.float64)
+    else:
+        seen = weights.astype(np.int64)
+        if not np.array_equal(seen, weights):
+            raise ValueError(f"{dtype} distances cannot be those of a graph with fractional weights")
+    mask = np.ones(len(indptr) - 1, dtype=bool) if through is None else through
+    shift = 0.0
+    if dtype.kind == "f" and (weights < 0).any():
+        out, into = find_potentials(indptr, indices, weights, mask)
+        shift = float(max(out.max(), into.max()) - min(out.min(), into.min()))
+    return Arcs(indptr, indices, seen, mask, dtype, shift, label)
+
+
+def tight_tree(arcs: Arcs, row: np.ndarray, source: int) -> TightTree:
+    """Predecessors and levels on shortest paths from `source`, by breadth-first search over tight arcs.
+
+    Parameters
+    ----------
+    arcs : the graph
+    row : (n) distances from `source`, unreachable marked as in stores
+
+    Raises
+    ------
+    VerificationError
+        The diagonal is not zero, or a finite distance is attained by no path.
+    """
+    row = arcs.lift(row)
+    if row[source] != 0:
+        raise VerificationError(f"the distance from vertex {arcs.label(source)} to itself is {row[source]}, not 0")
+    strange = np.flatnonzero(np.isnan(row) | (row == -np.inf))
+    if strange.size:
+        raise VerificationError(
+            f"the distance from vertex {arcs.label(source)} to vertex {arcs.label(strange[0])} is {row[strange[0]]}"
+        )
+    finite = int(np.count_nonzero(row != arcs.unreachable))
+    hops, shrinking = max(1, arcs.n - 1), True
+    while True:
+        relative, absolute = tolerances(arcs, row, hops)
+        reached, depth, predecessors, levels = _breadth_first(
+            arcs.arrays, row, arcs.unreachable, source, relative, absolute
+        )
+        if reached == finite and (arcs.exact or depth + 1 >= hops or not shrinking):
+            relative, absolute = tolerances(arcs, row, max(hops, depth + 1))
+            return TightTree(predecessors, levels, depth, float(relative), float(absolute))
+        if reached == finite:
+            hops = depth + 1
+        elif arcs.exact or hops >= 4 * (depth + 1):
+            raise VerificationError(_unattained(arcs, row, source, levels))
+        else:
+            hops, shrinking = 2 * hops, False
+
+
+def tolerances(arcs: Arcs, row: np.ndarray, hops: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Relative and absolute tolerance for paths of `hops` arcs (any shape) in a lifted row; zero for integers."""
+    hops = np.asarray(hops, dtype=np.float64)
+    if arcs.exact:
+        return np.zeros_like(hops), np.zeros_like(hops)
+    facts = np.finfo(arcs.dtype)
+    x = np.minimum(2 * hops * (float(facts.eps) / 2), 0.5)  # beyond that no digit is left
+    relative, absolute = x / (1 - x), 2 * hops * float(facts.tiny)
+    if not arcs.shift:
+        return relative, absolute
+    spread = np.ptp(row[row != arcs.unreachable]) + arcs.shift
+    return np.zeros_like(hops), absolute + relative * spread
+
+
+def open_solution(
+    distances: Distances | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None
+) -> tuple[Distances, Graph]:
+    """Open a distances store and the graph it was computed from (None: where the store says it is)."""
+    distances = distances if isinstance(distances, Distances) else open_distances(distances)
+    return distances, distances.graph(graph.path if isinstance(graph, Graph) else graph)
+
+
+def stored_rows(distances: Distances, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Rows of a store in batches, each chunk decoded once a batch: (position in `rows`, block). `rows` rise."""
+    batch = max(1, BATCH_BYTES // max(1, distances.n * distances.dtype.itemsize))
+    for start in range(0, len(rows), batch):
+        yield start, distances[rows[start : start + batch], :]
+
+
+@njit(nogil=True, cache=True)
+def _breadth_first(arcs, row, unreachable, source, relative, absolute):
+    indptr, indices, weights, through = arcs
+    n = row.size
+    predecessors, levels = np.full(n, -1, indices.dtype), np.full(n, -1, indices.dtype)
+    queue = np.empty(n, indices.dtype)
+    queue[0], levels[source] = source, 0
+    head, tail = 0, 1
+    while head < tail:
+        u = queue[head]
+        head += 1
+        if u != source and not through[u]:
+            continue
+        for arc in range(indptr[u], indptr[u + 1]):
+            v = indices[arc]
+            if levels[v] >= 0 or row[v] == unreachable:
+                continue
+            if abs(row[u] + weights[arc] - row[v]) <= relative * abs(row[v]) + absolute:
+                predecessors[v], levels[v] = u, levels[u] + 1
+                queue[tail] = v
+                tail += 1
+    return tail, levels[queue[tail - 1]], predecessors, levels
+
+
+def _unattained(arcs: Arcs, row: np.ndarray, source: int, levels: np.ndarray) -> str:
+    """Say which vertex no path of tight arcs leads to: the nearest one, as those behind it suffer from it."""
+    missing = np.flatnonzero((row != arcs.unreachable) & (levels < 0))
+    v = missing[np.argmin(row[missing])]
+    into = np.flatnonzero(arcs.indices == v)
+    tails = np.searchsorted(arcs.indptr, into, side="right") - 1
+    usable = (tails != v) & (row[tails] != arcs.unreachable) & (arcs.through[tails] | (tails == source))
+    label = arcs.label
+    told = f"the distance from vertex {label(source)} to vertex {label(v)} is {row[v]}, but"
+    if not usable.any():
+        return f"{told} no arc from a reachable vertex leads there"
+    into, tails = into[usable], tails[usable]
+    lengths = row[tails] + arcs.weights[into]
+    best = np.argmin(lengths)
+    return f"{told} no path has that length; the arc {label(tails[best])} -> {label(v)} makes it {lengths[best]}"
+
+
+@njit(nogil=True, cache=True)
+def _transpose(indptr, indices, weights):
+    n, m = indptr.size - 1, indices.size
+    in_indptr = np.zeros(n + 1, np.int64)
+    for arc in range(m):
+        in_indptr[indices[arc] + 1] += 1
+    for v in range(n):
+        in_indptr[v + 1] += in_indptr[v]
+    place = in_indptr[:-1].copy()
+    tails, in_weights = np.empty(m, indices.dtype), np.empty(m, weights.dtype)
+    for u in range(n):
+        for arc in range(indptr[u], indptr[u + 1]):
+            v = indices[arc]
+            tails[place[v]], in_weights[place[v]] = u, weights[arc]
+            place[v] += 1
+    return in_indptr, tails, in_weights

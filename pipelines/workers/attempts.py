@@ -1,0 +1,311 @@
+"""State that stays on the workers between tasks, and the watch over those workers.
+
+A pipeline keeps its matrix or its samples on the workers and changes them in place: a Dask future per tile would cost
+more to schedule than to compute, and Dask keeps the lineage of every future for ever. Tasks therefore name the state
+they work on by *epoch* and return small tokens. A worker that was restarted has no state; a task that finds none raises
+`StateLost`, the driver drops the epoch and a new one, with new keys, reloads the last commit on all workers. Redoing
+part of an epoch on half-changed state would give other roundings; reloading gives the same bits.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from asyncio import CancelledError
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
+
+from distributed import Client, Future, KilledWorker, WorkerPlugin, get_worker, wait
+
+from pipelines.workers.interruption import boundaries, stop_if_asked
+from pipelines.workers.progress import Progress
+
+POLL_SECONDS = 0.5  # how often a silent cluster is asked which workers it has
+RECOVERIES = 5  # without progress in between, before a run gives up
+KEYS = "tilepath-"  # the keys of all tasks begin so
+
+
+class StateLost(RuntimeError):
+    """A task found no state of its epoch: its worker was restarted."""
+
+
+class WorkersChanged(RuntimeError):
+    """A worker that holds state is gone; the epoch cannot go on."""
+
+
+class ResidentState(WorkerPlugin):
+    """Gives every worker, also one restarted later, a place to keep state."""
+
+    name = "tilepath-resident"
+    idempotent = True
+
+    def setup(self, worker: Any) -> None:
+        worker.tilepath_state = {}
+        logging.getLogger("distributed.worker").addFilter(_worth_logging)
+
+    def teardown(self, worker: Any) -> None:
+        worker.tilepath_state.clear()
+
+
+def _worth_logging(record: logging.LogRecord) -> bool:
+    """Not the failure of a task of ours: the driver raises it, and the log would say it a second time."""
+    if not (isinstance(record.msg, str) and record.msg.startswith("Compute Failed")):
+        return True
+    return not (isinstance(record.args, tuple) and str(record.args[0]).startswith(KEYS))
+
+
+def keep(epoch: str, state: Any) -> None:
+    """Keep `state` on this worker (from a task)."""
+    get_worker().tilepath_state[epoch] = state
+
+
+def held(epoch: str) -> Any:
+    """The state this worker keeps for `epoch` (from a task); raises StateLost."""
+    worker = get_worker()
+    try:
+        return worker.tilepath_state[epoch]
+    except KeyError:
+        raise StateLost(f"no state of epoch {epoch} on worker {worker.address}") from None
+
+
+def clear() -> None:
+    """Forget the state of all epochs on this worker (from a task), to make room for the next one's."""
+    get_worker().tilepath_state.clear()
+
+
+def forget(epoch: str, dask_worker: Any) -> None:
+    """Forget the state of `epoch` on a worker (for `Client.run`)."""
+    dask_worker.tilepath_state.pop(epoch, None)
+
+
+def has_gpu() -> bool:
+    """Does this worker compute on a GPU? Such workers are started with the Dask resource ``GPU``."""
+    return bool(get_worker().state.total_resources.get("GPU"))
+
+
+class Epoch:
+    """One life of the state on the workers. Its keys are its own, its futures and state die with it.
+
+    Parameters
+    ----------
+    members : addresses of the workers
+    kind, name : begin and end the keys of its tasks; the state goes by `name`
+    """
+
+    def __init__(self, client: Client, members: list[str], kind: str, name: str):
+        self.client, self.members, self.kind, self.name = client, members, kind, name
+        self.futures: list[Future] = []
+        self._serial = 0
+
+    def submit(
+        self, task: Callable[..., Any], worker: int, *args: Any, priority: int = 0, stateless: bool = False
+    ) -> Future:
+        """Run `task` on a worker, by number; its first argument is the name of the epoch unless it is `stateless`."""
+        self._serial += 1
+        future = self.client.submit(
+            task,
+            *(() if stateless else (self.name,)),
+            *args,
+            key=f"{KEYS}{self.kind}-{task.__name__.strip('_')}-{self._serial}-{self.name}",
+            workers=[self.members[worker]],
+            allow_other_workers=False,
+            priority=priority,
+            pure=False,
+        )
+        self.futures.append(future)
+        return future
+
+    def wait(self, futures: Iterable[Future], limit: float = math.inf) -> None:
+        """Wait until all are done; raises as `wait_all`."""
+        wait_all(self.client, futures, self.members, limit)
+
+    def results(self, futures: list[Future], limit: float = math.inf) -> list[Any]:
+        """Wait, and fetch what the tasks returned; raises as `wait_all`, also if a result is lost on its way here."""
+        self.wait(futures, limit)
+        found = []
+        for future in futures:
+            while True:
+                try:
+                    found.append(future.result(timeout=POLL_SECONDS))
+                    break
+                except TimeoutError:
+                    if not set(self.members) <= set(self.client.nthreads()):
+                        raise WorkersChanged("a worker is gone") from None
+                except CancelledError as error:
+                    raise WorkersChanged(f"{future.key}: {error}") from None
+        return found
+
+    def drop_done(self) -> None:
+        """Let go of the futures that are done: who needs a result still holds its own."""
+        self.futures = [future for future in self.futures if not future.done()]
+
+    def cancel(self) -> None:
+        """Drop whatever is still under way, and the state."""
+        # Let go of, not cancelled: cancelling fails in the scheduler where no client wants something any more that
+        # depends on a task, and takes the client's connection with it.
+        for future in self.futures:
+            future.release()
+        self.futures = []
+        alive = [address for address in self.members if address in self.client.nthreads()]
+        if alive:
+            self.client.run(forget, self.name, workers=alive, on_error="ignore")
+
+
+class Attempt(Protocol):
+    """A run within one epoch, for `run_epochs`."""
+
+    def run(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+    def done(self) -> int:
+        """What is committed: it grows."""
+
+    def where(self) -> str:
+        """The same for people."""
+
+
+A = TypeVar("A", bound=Attempt)
+T = TypeVar("T")
+
+
+def run_epochs(client: Client, members: list[str], begin: Callable[[list[str], A | None], A], shown: Progress) -> A:
+    """Run to the end, in a new epoch whenever the workers change; returns the last one.
+
+    Parameters
+    ----------
+    begin : makes an epoch of the members and of the epoch before, None at first
+
+    Raises
+    ------
+    ConnectionError
+        Workers were lost `RECOVERIES` times while nothing was committed.
+    pipelines.workers.interruption.Interrupted
+        Ctrl-C in the command line asked for an end; what is done is committed.
+    """
+    epoch: A | None = None
+
+    def attempt(members: list[str]) -> A:
+        nonlocal epoch
+        epoch = begin(members, epoch)
+        try:
+            epoch.run()
+            return epoch
+        finally:
+            epoch.cancel()
+
+    def lost() -> None:
+        shown.note("a worker was lost; going on" + (f" from {epoch.where()}" if epoch else ""))
+
+    with boundaries():
+        return attempts(client, attempt, members, lambda: epoch.done() if epoch else 0, lost)
+
+
+def attempts(
+    client: Client,
+    attempt: Callable[[list[str]], T],
+    members: list[str] | None = None,
+    done: Callable[[], int] = lambda: 0,
+    lost: Callable[[], None] = lambda: None,
+) -> T:
+    """Call `attempt` with the workers there are, and again whenever it raises WorkersChanged; returns what it returns.
+
+    Parameters
+    ----------
+    members : the workers to begin with, those that are there if not given
+    done : how much is committed
+    lost : called after the loss of a worker
+
+    Raises
+    ------
+    ConnectionError
+        Workers were lost `RECOVERIES` times while `done` stayed the same.
+    """
+    members = members or await_return(client, 1)
+    failures = 0
+    while True:
+        before = done()
+        try:
+            _make_room(client)
+            return attempt(members)
+        except WorkersChanged as change:
+            failures = failures + 1 if done() == before else 1
+            if failures > RECOVERIES:
+                raise ConnectionError(
+                    f"workers were lost {failures} times without a commit in between ({change}); "
+                    "look at their logs, then run again with --resume"
+                ) from change
+            lost()
+            members = await_return(client, len(members))
+
+
+def _make_room(client: Client) -> None:
+    """Give the workers a place to keep state."""
+    try:
+        client.register_plugin(ResidentState())
+    except OSError as error:
+        raise WorkersChanged(f"a worker is gone: {error}") from error
+
+
+def workers_of(client: Client) -> list[str]:
+    """Addresses of the workers, in an order that only a change of membership changes."""
+    return sorted(client.nthreads())
+
+
+def wait_all(client: Client, futures: Iterable[Future], members: list[str], limit: float = math.inf) -> None:
+    """Wait until all futures are done, as long as all `members` live, and for `limit` seconds at most.
+
+    Raises
+    ------
+    WorkersChanged
+        A member is gone or has lost its state. (A task pinned to a dead worker would wait for ever.)
+    TimeoutError
+        The time is up.
+    Exception
+        Whatever a task raised.
+    """
+    deadline = time.monotonic() + limit
+    pending = set(futures)
+    while pending:
+        _done, pending = wait_any(client, pending, members, deadline)
+
+
+def wait_any(
+    client: Client, pending: set[Future], members: list[str], deadline: float = math.inf
+) -> tuple[set[Future], set[Future]]:
+    """Wait until some of the futures are finished: those, and the others. Raises as `wait_all`."""
+    while True:
+        try:
+            done, pending = wait(pending, timeout=POLL_SECONDS, return_when="FIRST_COMPLETED")
+        except TimeoutError:
+            done = set()
+        for future in done:
+            if future.status == "finished":
+                continue
+            error = future.exception() if future.status == "error" else None
+            if error is None or isinstance(error, StateLost | KilledWorker):
+                raise WorkersChanged(f"{future.key}: {error or future.status}")
+            raise error
+        if done:
+            return done, pending
+        if not set(members) <= set(client.nthreads()):
+            raise WorkersChanged("a worker is gone")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{len(pending)} tasks took too long")
+
+
+def await_return(client: Client, count: int, timeout: float = 60) -> list[str]:
+    """Wait until `count` workers are there again; after `timeout` seconds go on with those that are.
+
+    Raises TimeoutError when not a single one came back.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        stop_if_asked()
+        members = workers_of(client)
+        if len(members) >= count or (members and time.monotonic() > deadline):
+            return members
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no worker came back within {timeout:.0f} s; start some and run again with --resume")
+        time.sleep(POLL_SECONDS / 5)

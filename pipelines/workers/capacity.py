@@ -1,0 +1,132 @@
+"""What workers have, measured before a run starts; what cannot fit is refused, naming what would."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from distributed import Client, get_worker
+from distributed.comm import get_address_host
+
+from gpuops import minplus_update
+from pipelines.stores import store_bytes
+from pipelines.workers.attempts import Epoch, attempts, has_gpu
+from pipelines.workers.memory import available_memory
+from pipelines.workers.progress import size
+
+MEMORY_SHARE = 0.9  # of the free memory, the rest is the allocator's and the system's
+MEASURE_SECONDS = 300.0  # to measure workers in: a GPU compiles, and a busy worker finishes what it has in hand
+
+
+class DoesNotFitError(ValueError):
+    """The run needs more memory or disk than there is; the message says how much, and what would fit."""
+
+
+@dataclass(frozen=True)
+class WorkerFacts:
+    """What one worker has: measured on it by `worker_facts`."""
+
+    address: str
+    host: str
+    device: str  # "cpu" or the name of the GPU
+    gpu: bool
+    free_memory: int  # bytes, of the GPU where there is one
+    rate: float  # relaxations/s of `minplus_update`
+    threads: int = 1  # of the CPU that operations use; 1 for a GPU
+
+
+def measure_workers(client: Client, dtype: str | None) -> list[WorkerFacts]:
+    """The facts of all workers, by `worker_facts` on each; begun again if one is lost meanwhile.
+
+    Raises
+    ------
+    TimeoutError
+        A worker does not answer within `MEASURE_SECONDS`.
+    ConnectionError
+        Workers are lost again and again.
+    """
+    return attempts(client, lambda members: measure_members(client, members, dtype))
+
+
+def measure_members(client: Client, members: list[str], dtype: str | None) -> list[WorkerFacts]:
+    """The facts of these workers, for an attempt of `workers.attempts`: raises WorkersChanged if one is lost."""
+    epoch = Epoch(client, members, "measure", uuid.uuid4().hex[:8])
+    facts = [epoch.submit(worker_facts, worker, dtype, stateless=True) for worker in range(len(members))]
+    try:
+        return epoch.results(facts, MEASURE_SECONDS)
+    except TimeoutError:
+        silent = ", ".join(address for address, fact in zip(members, facts, strict=True) if not fact.done())
+        raise TimeoutError(
+            f"no answer from {silent} within {MEASURE_SECONDS:.0f} s; look at the log of that worker, or start it anew"
+        ) from None
+    finally:
+        epoch.cancel()
+
+
+def worker_facts(dtype: str | None) -> WorkerFacts:
+    """Measure this worker (a task): its free memory, and the rate of its product in `dtype`, which also compiles it.
+
+    With `dtype` None the product is left alone, and its rate is 0.
+    """
+    address, gpu = get_worker().address, has_gpu()
+    host = get_address_host(address)
+    xp: Any = np
+    edge, device, free, threads = 512, "CPU", available_memory(), numba.config.NUMBA_NUM_THREADS
+    if gpu:
+        import cupy
+
+        xp, edge, threads = cupy, 2048, 1
+        free = xp.cuda.Device().mem_info[0] + xp.get_default_memory_pool().free_bytes()
+        name = xp.cuda.runtime.getDeviceProperties(xp.cuda.Device().id)["name"].decode()
+        device = str(name)
+    if dtype is None:
+        return WorkerFacts(address, host, device, gpu, int(free), 0.0, threads)
+    c = xp.ones((edge, edge), dtype=dtype)
+    best = np.inf
+    for _ in range(3):
+        begin = time.perf_counter()
+        minplus_update(c, c, c, nonnegative=True)
+        if gpu:
+            xp.cuda.get_current_stream().synchronize()
+        best = min(best, time.perf_counter() - begin)
+    return WorkerFacts(address, host, device, gpu, int(free), edge**3 / best, threads)
+
+
+def memory_by_place(worker_bytes: Sequence[int], facts: list[WorkerFacts]) -> dict[str, tuple[int, int]]:
+    """Bytes needed and bytes free by place: each GPU is one, and so are all CPU workers of a host together."""
+    places: dict[str, tuple[int, int]] = {}
+    for fact, count in zip(facts, worker_bytes, strict=True):
+        place = fact.address if fact.gpu else fact.host
+        needed, free = places.get(place, (0, 0))
+        places[place] = needed + count, max(free, fact.free_memory)
+    return places
+
+
+def refuse_memory(what: str, worker_bytes: Sequence[int], facts: list[WorkerFacts], cure: Callable[[int], str]) -> None:
+    """Raise DoesNotFitError if the workers need more memory than a place has; `cure` is told how much that is."""
+    for place, (needed, free) in memory_by_place(worker_bytes, facts).items():
+        if needed > MEMORY_SHARE * free:
+            raise DoesNotFitError(f"{what} need {size(needed)} on {place}, which has {size(free)} free. {cure(free)}")
+
+
+def refuse_disk(count: int, out: str | os.PathLike[str], cure: str) -> None:
+    """Raise DoesNotFitError if the disk of `out` has less than `count` bytes."""
+    folder = Path(out).absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    available = shutil.disk_usage(folder).free
+    if Path(out).is_dir():  # begun before, or to be overwritten
+        available += store_bytes(out)
+    if count > available:
+        raise DoesNotFitError(
+            f"{out} may take {size(count)}, the disk has {size(available)} free. "
+            f"Free some, choose another disk, or {cure}"
+        )

@@ -1,0 +1,38 @@
+"""Where a worker's arrays live, and the way from there to the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pipelines.workers.attempts import has_gpu
+
+
+def array_library() -> Any:
+    """CuPy on a worker that computes on a GPU, else NumPy (from a task)."""
+    if not has_gpu():
+        return np
+    import cupy
+
+    return cupy
+
+
+def to_host(array: Any) -> np.ndarray:
+    """A contiguous copy on the host; from a GPU in page-locked memory, which CuPy pools and the GPU writes directly."""
+    if isinstance(array, np.ndarray):
+        return np.ascontiguousarray(array)
+    import cupy
+    import cupyx
+
+    if array.size == 0:
+        return np.empty(array.shape, array.dtype)
+    return cupy.ascontiguousarray(array).get(out=cupyx.empty_pinned(array.shape, array.dtype))
+
+
+def synchronize(array: Any) -> None:
+    """Wait for the GPU, so that a task ends when its work does."""
+    if not isinstance(array, np.ndarray):
+        import cupy
+
+        cupy.cuda.get_current_stream().synchronize()

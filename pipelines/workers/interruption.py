@@ -1,0 +1,77 @@
+"""Ctrl-C in the command line: a run ends at its next boundary with everything committed, or at once if asked twice.
+
+A *boundary* is where a run can commit: after a stage, after an epoch, after a chunk of rows. While a run is under way
+(`boundaries`, which `attempts.run_epochs` enters) the first Ctrl-C is only noted, and the run looks at it
+there (`stop_if_asked`). The second one, and any outside a run, raises at once, as in every program.
+
+Only the command line installs the handler (`handling`). From Python Ctrl-C raises KeyboardInterrupt at once: what was
+committed before is kept, and the same call with ``resume=True`` goes on from there. To end at a boundary there too,
+wrap the call: ``with pipelines.workers.interruption.handling(): ...``; it then raises `Interrupted`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run was interrupted: its store keeps what is committed, and ``resume`` goes on from there."""
+
+
+_runs = 0  # under way
+_asked = False  # to end at the next boundary
+
+
+@contextmanager
+def handling() -> Iterator[None]:
+    """Let runs end at a boundary on Ctrl-C; where it is ignored, or someone else handles it, nothing changes."""
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield
+        return
+    signal.signal(signal.SIGINT, _on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def boundaries() -> Iterator[None]:
+    """A run is under way, which calls `stop_if_asked` wherever everything is committed."""
+    global _runs, _asked
+    _runs += 1
+    try:
+        yield
+    finally:
+        _runs -= 1
+        _asked = _asked and _runs > 0
+
+
+def asked() -> bool:
+    """Is the run to end at its next boundary?"""
+    return _asked
+
+
+def stop_if_asked() -> None:
+    """Raise Interrupted if the run is to end: called where everything is committed."""
+    if _asked:
+        raise Interrupted
+
+
+def _on_interrupt(_number: int, _frame: Any) -> None:
+    global _asked
+    if not _runs:
+        raise KeyboardInterrupt
+    if _asked:
+        raise Interrupted
+    _asked = True
+    if os.isatty(2):  # not by print, which the handler may have interrupted
+        os.write(2, b"\nStopping at the next commit; Ctrl-C again stops at once.\n")

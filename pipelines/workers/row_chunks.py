@@ -1,0 +1,113 @@
+"""A result made by chunks of rows in any order: which are done, their record in the store, and who does the next.
+
+A row does not depend on any other, so what a lost worker had in hand is done again with the same result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from distributed import Client, Future
+
+from pipelines.workers.attempts import Epoch, wait_any
+from pipelines.workers.interruption import stop_if_asked
+from pipelines.workers.progress import Progress
+
+IN_HAND = 2  # tasks a worker has at a time, so that it never waits for the next
+RECORD_SECONDS = 1.0  # at least this long between two records of what is done
+
+
+class RowsRun(Protocol):
+    """A store in the making whose rows are written by chunks."""
+
+    @property
+    def run_id(self) -> str: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def chunk(self) -> int: ...
+
+    def rows_done(self) -> np.ndarray:
+        """bool (rows)"""
+
+    def record(self, done: np.ndarray) -> None: ...
+
+
+class RowsEpoch(Epoch):
+    """An epoch, for `workers.attempts.run_epochs`, that does rows of `out`; `unit` is what they are called."""
+
+    unit = "rows"
+
+    def __init__(
+        self, client: Client, members: list[str], kind: str, before: RowsEpoch | None, out: RowsRun, shown: Progress
+    ):
+        self.number: int = 0 if before is None else before.number + 1
+        super().__init__(client, members, kind, f"{out.run_id[:8]}-{self.number}")
+        self.out, self.shown = out, shown
+        self.whole = out.rows_done()
+        self._recorded, self._last = int(self.whole.sum()), time.monotonic()
+
+    def run(self) -> None:
+        """Do all rows that are not done."""
+        raise NotImplementedError
+
+    def done(self) -> int:
+        return int(self.whole.sum())
+
+    def where(self) -> str:
+        return f"{self.done():,} of {self.out.rows:,} {self.unit}"
+
+    def chunks_to_do(self) -> list[int]:
+        """The first rows of the chunks that are not done."""
+        return [start for start in range(0, self.out.rows, self.out.chunk) if not self.whole[start]]
+
+    def land(self, start: int) -> None:
+        """The chunk from row `start` is written."""
+        rows = self.whole[start : start + self.out.chunk]
+        rows[:] = True
+        self.shown.advance(len(rows))
+        if time.monotonic() - self._last > RECORD_SECONDS:
+            self.record()
+
+    def record(self) -> None:
+        """Record what is done, if that has changed."""
+        if self.done() > self._recorded:
+            self.out.record(self.whole)
+            self._recorded, self._last = self.done(), time.monotonic()
+
+    def deal(self, load: Callable[[int], Future], work: Callable[[int, int], Future]) -> None:
+        """Deal the chunks to do: `load` readies a worker, `work` does a chunk there; whoever is done gets the next."""
+        left = self.chunks_to_do()[::-1]
+        if not left:
+            return
+        self.shown.stage("loading")
+        workers = range(min(len(self.members), len(left)))
+        self.wait([load(worker) for worker in workers])
+        self.shown.start(self.done())
+        self.shown.stage("searching")
+        flying: dict[Future, tuple[int, int]] = {}
+
+        def give(worker: int) -> None:
+            if left:
+                start = left.pop()
+                flying[work(worker, start)] = worker, start
+
+        for _ in range(IN_HAND):
+            for worker in workers:
+                give(worker)
+        try:
+            while flying:
+                stop_if_asked()
+                landed, _ = wait_any(self.client, set(flying), self.members)
+                for future in landed:
+                    worker, start = flying.pop(future)
+                    self.futures.remove(future)
+                    self.land(start)
+                    give(worker)
+        finally:
+            self.record()

@@ -1,0 +1,161 @@
+"""State on the workers, the tasks around it, and workers that are lost while they are measured."""
+
+import logging
+import os
+import signal
+import threading
+import time
+
+import pytest
+from distributed import Client, LocalCluster
+
+from gpuops import NegativeCycleError
+from pipelines import capacity, single_source_shortest_paths
+from pipelines.generators import generate, synthetic_graph
+from pipelines.workers.attempts import (
+    Epoch,
+    ResidentState,
+    WorkersChanged,
+    attempts,
+    clear,
+    keep,
+    run_epochs,
+    workers_of,
+)
+from pipelines.workers.capacity import measure_workers
+from pipelines.workers.interruption import Interrupted
+from pipelines.workers.progress import Progress
+
+
+def _load(epoch):
+    clear()
+    keep(epoch, 1)
+
+
+def _slow(_epoch):
+    time.sleep(0.5)
+    return 1
+
+
+def _next(_epoch, before):
+    return before + 1
+
+
+def test_dropping_tasks_that_depend_on_forgotten_ones(client):
+    """Whoever let go of the middle of a chain can drop the epoch, and goes on with the next."""
+    client.register_plugin(ResidentState())
+    epoch = Epoch(client, workers_of(client), "test", "first")
+    epoch.wait([epoch.submit(_load, 0)])
+    middle = epoch.submit(_next, 0, epoch.submit(_slow, 0))
+    last = epoch.submit(_next, 0, middle)
+    epoch.futures.remove(middle)
+    del middle
+    time.sleep(0.1)  # until the scheduler knows that nobody wants it
+    another = client.submit(_next, "", 1, pure=False)
+    assert another.result() == 2
+    epoch.cancel()
+    del last
+    time.sleep(0.3)
+    assert another.status == "finished"  # else the connection was lost, and everything with it
+    again = Epoch(client, workers_of(client), "test", "second")
+    again.wait([again.submit(_load, 0)])
+    assert again.results([again.submit(_next, 0, again.submit(_slow, 0))]) == [2]
+    again.cancel()
+
+
+@pytest.fixture
+def plain():
+    """Two worker processes under Dask's own settings, as users have them."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
+        with Client(cluster) as client:
+            yield client
+
+
+@pytest.mark.parametrize("dtype", [None, "float32"])
+def test_measuring_does_not_read_what_the_client_forgets(client, monkeypatch, dtype):
+    """The periodic callback of a client empties its list of workers, at any moment."""
+    monkeypatch.setattr(client, "scheduler_info", lambda **_: {"workers": {}})
+    (fact,) = measure_workers(client, dtype)
+    assert fact.address == workers_of(client)[0]
+    assert fact.host in fact.address
+    assert (fact.rate > 0) == (dtype is not None)
+
+
+def _measured_slowly(_dtype):
+    time.sleep(3)
+
+
+def test_a_worker_killed_while_workers_are_measured_costs_time_alone(plain, monkeypatch):
+    monkeypatch.setattr(capacity, "worker_facts", _measured_slowly)
+    pids = plain.run(os.getpid)
+    threading.Timer(1, os.kill, (min(pids.values()), signal.SIGKILL)).start()
+    assert measure_workers(plain, None) == [None, None]
+    assert plain.run(os.getpid) != pids
+
+
+def test_a_worker_that_does_not_answer_is_named(client, monkeypatch):
+    monkeypatch.setattr(capacity, "MEASURE_SECONDS", 1)
+    monkeypatch.setattr(capacity, "worker_facts", _measured_slowly)
+    with pytest.raises(TimeoutError, match=f"no answer from {workers_of(client)[0]} within 1 s; look at the log"):
+        measure_workers(client, None)
+
+
+def test_workers_lost_again_and_again_end_a_run(client, monkeypatch):
+    tried = []
+
+    def attempt(members):
+        tried.append(members)
+        raise WorkersChanged("gone")
+
+    with pytest.raises(ConnectionError, match=r"lost 6 times without a commit in between \(gone\).*--resume"):
+        attempts(client, attempt)
+    assert tried == [workers_of(client)] * 6
+
+
+def test_a_loss_while_an_epoch_begins_begins_it_again(client):
+    class Once:
+        def done(self):
+            return 1
+
+        def run(self):
+            pass
+
+        def cancel(self):
+            pass
+
+    begun = []
+
+    def begin(members, before):
+        begun.append(before)
+        if len(begun) == 1:
+            raise WorkersChanged("gone while it was measured")
+        return Once()
+
+    run_epochs(client, workers_of(client), begin, Progress(1, "", False))
+    assert begun == [None, None]
+
+
+@pytest.mark.parametrize("kind", ["client", "two_processes"])
+def test_an_ordinary_negative_cycle_logs_nothing(request, tmp_path, caplog, capfd, kind):
+    users = request.getfixturevalue(kind)
+    graph = generate(synthetic_graph("negative-cycle", n=300), tmp_path / "g")
+    with caplog.at_level(logging.WARNING), pytest.raises(NegativeCycleError, match="->"):
+        single_source_shortest_paths(users, graph, tmp_path / "p", [0])
+    assert "Compute Failed" not in caplog.text + "".join(capfd.readouterr())
+
+
+def _fails():
+    raise KeyError("a task of somebody else")
+
+
+def test_failures_of_other_tasks_are_logged(client, caplog):
+    client.register_plugin(ResidentState())
+    with caplog.at_level(logging.WARNING), pytest.raises(KeyError):
+        client.submit(_fails).result()
+    assert "Compute Failed" in caplog.text
+
+
+def test_an_interrupted_run_does_not_wait_for_lost_workers(client, monkeypatch):
+    monkeypatch.setattr("pipelines.workers.interruption._asked", True)
+    with pytest.raises(Interrupted):
+        attempts(client, lambda members: None)

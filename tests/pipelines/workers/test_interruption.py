@@ -1,0 +1,233 @@
+"""Ctrl-C while the command `tilepath` works: what is committed, what is said, and that --resume gives the same bits."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipelines.apsp.stages import COMMIT_SECONDS
+from pipelines.cli import _command_to_go_on, main, tilepath
+from pipelines.stores import open_distances, open_paths, write_graph
+from pipelines.stores.codebook import open_codebook
+from pipelines.stores.mapping import open_mapping
+from pipelines.stores.samples import write_samples
+from pipelines.workers.interruption import Interrupted, asked, boundaries, handling, stop_if_asked
+
+ROOT = Path(__file__).parents[3]
+
+# Small chunks make many boundaries, and what is shown tells how far the run is. As a file: workers import it too.
+COMMAND = """
+import os
+import sys
+import time
+import pipelines.apsp.batched, pipelines.apsp.stages, pipelines.sssp.plan
+import pipelines.stores.mapping, pipelines.workers.progress
+pipelines.workers.progress.LINE_SECONDS = 0.0
+pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
+pipelines.apsp.batched.EDGE = 16
+pipelines.stores.mapping.LEAST_ROWS = 1
+if "SLOW" in os.environ:
+    pipelines.apsp.stages._relax = lambda *_: time.sleep(100)
+from pipelines.cli import main
+if __name__ == "__main__":
+    main()
+"""
+
+
+class Command:
+    """`tilepath` in a process group of its own, as in a terminal: a signal goes to its worker processes too."""
+
+    def __init__(self, folder, *arguments, **environment):
+        script = folder / "command.py"
+        script.write_text(COMMAND)
+        self.process = subprocess.Popen(
+            [sys.executable, script, *map(str, arguments)],
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.said = []
+
+    def read_until(self, pattern):
+        for line in self.process.stdout:
+            self.said.append(line.rstrip())
+            if re.search(pattern, line):
+                return
+        raise AssertionError("\n".join(self.said))
+
+    def interrupt(self):
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def end(self):
+        """Seconds until it has ended, and what it said meanwhile."""
+        began = time.monotonic()
+        rest, _ = self.process.communicate(timeout=120)
+        return time.monotonic() - began, [line for line in rest.splitlines() if line]
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inputs")
+    rng = np.random.default_rng(3)
+    n, m = 1200, 6_000
+    tails = np.sort(rng.integers(0, n, m))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])
+    graph = write_graph(folder / "g.zarr", indptr, rng.integers(0, n, m), rng.random(m).astype("float32"))
+    samples = write_samples(folder / "s.zarr", rng.normal(size=(20_000, 8)))
+    return graph.path, samples.path
+
+
+CASES = {  # what to do, when to interrupt, an array of the result
+    "stages": (
+        "apsp {graph} {out} --method floyd-warshall --block 16 --commit-seconds 1000",
+        "stage 9 of",
+        lambda out: open_distances(out)[:],
+    ),
+    "batched rows": ("apsp {graph} {out} --method batched", "^searching: [1-9]", lambda out: open_distances(out)[:]),
+    "by sources": (
+        "sssp {graph} {out} " + " ".join(f"--source {v}" for v in range(300)),
+        "^searching: [1-9]",
+        lambda out: open_paths(out).distances(),
+    ),
+    "by vertices": (
+        "sssp {graph} {out} --spread vertices " + " ".join(f"--source {v}" for v in range(30)),
+        "^row [3-9] of",
+        lambda out: open_paths(out).distances(),
+    ),
+    "epochs": (
+        "som train {samples} {out} --rows 12 --columns 12 --epochs 40",
+        "^training: [1-9]",
+        lambda out: open_codebook(out).units(),
+    ),
+    "map rows": (
+        "som map {map} {samples} {out}",
+        "^searching: [1-9]",
+        lambda out: open_mapping(out).units(),
+    ),
+}
+
+
+COMMITTED = {"stages": "committed", "epochs": "committed"}  # attributes that say how much is; "done" of rows
+
+
+@pytest.fixture(scope="module")
+def codebook(inputs, tmp_path_factory):
+    out = tmp_path_factory.mktemp("map") / "m.zarr"
+    tilepath(["som", "train", inputs[1], str(out), *"--rows 40 --columns 40 --epochs 1".split()], standalone_mode=False)
+    return out
+
+
+PROCESSES = "--workers 2 --processes"
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "workers"), [*((name, "") for name in CASES), ("stages", PROCESSES), ("by sources", PROCESSES)]
+)
+def test_ctrl_c_commits_at_the_next_boundary_and_names_the_command_to_go_on_with(
+    inputs, codebook, tmp_path, pipeline, workers
+):
+    command, moment, result = CASES[pipeline]
+
+    def words(out):
+        filled = command.format(graph=inputs[0], samples=inputs[1], map=codebook, out=tmp_path / out)
+        return f"{filled} --device cpu {workers}".split()
+
+    run = Command(tmp_path, *words("interrupted"), "--overwrite")
+    run.read_until(moment)
+    run.interrupt()
+    seconds, said = run.end()
+    assert run.process.returncode == 130, said
+    assert seconds < 10  # the rest of what was in hand, and the end of the workers
+    unit = {"stages": "stage", "by vertices": "row|loading", "epochs": "training"}.get(pipeline, "searching")
+    *before, last = said
+    assert all(re.match(unit, line) for line in before), said
+    assert last.startswith("Interrupted. What is committed is kept; go on with: tilepath "), said
+    go_on = shlex.split(last.split("go on with: tilepath ")[1])
+    assert go_on == [*words("interrupted"), "--resume"]
+
+    facts = json.loads((tmp_path / "interrupted" / "zarr.json").read_text())["attributes"]
+    assert facts[COMMITTED.get(pipeline, "done")]  # more than nothing,
+    assert not facts.get("complete")  # and less than all
+    tilepath(go_on, standalone_mode=False)
+    tilepath(words("calm"), standalone_mode=False)
+    np.testing.assert_array_equal(result(tmp_path / "interrupted"), result(tmp_path / "calm"))
+
+
+@pytest.mark.parametrize("workers", ["", PROCESSES])
+def test_a_second_ctrl_c_stops_at_once(inputs, tmp_path, workers):
+    command = f"apsp {inputs[0]} {tmp_path / 'd'} --method floyd-warshall --device cpu {workers}"
+    run = Command(tmp_path, *command.split(), SLOW="1")
+    run.read_until("^stage 1 of")
+    run.interrupt()
+    time.sleep(0.5)
+    assert run.process.poll() is None  # the boundary is far away
+    run.interrupt()
+    seconds, said = run.end()
+    assert run.process.returncode == 130
+    assert seconds < 10
+    assert said == [f"Interrupted. What is committed is kept; go on with: tilepath {command.strip()} --resume"]
+
+
+def test_ctrl_c_while_workers_start_is_one_line(inputs, tmp_path):
+    run = Command(tmp_path, "sssp", inputs[0], tmp_path / "d", "--source", "1", *PROCESSES.split())
+    deadline = time.monotonic() + 60
+    while len(_children(run.process.pid)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    run.interrupt()
+    _, said = run.end()
+    assert said == ["Interrupted."]
+    assert not (tmp_path / "d").exists()
+
+
+def _children(pid):
+    return [child for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()]
+
+
+def test_only_a_run_puts_ctrl_c_off():
+    with handling():
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with boundaries():
+            stop_if_asked()
+            signal.raise_signal(signal.SIGINT)
+            assert asked()
+            with pytest.raises(Interrupted):
+                stop_if_asked()
+            with pytest.raises(Interrupted):
+                signal.raise_signal(signal.SIGINT)
+        assert not asked()
+    with boundaries(), pytest.raises(KeyboardInterrupt):  # as from Python
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_command_without_resume_does_not_speak_of_it(tmp_path, monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    (tmp_path / "g.csv").write_text("0,1,5\n")
+    monkeypatch.setattr("pipelines.formats.graphs.import_graph", interrupted)
+    monkeypatch.setattr(sys, "argv", ["tilepath", "import", str(tmp_path / "g.csv"), str(tmp_path / "g.zarr")])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 130
+    assert capsys.readouterr().err.split() == ["Interrupted."]
+
+
+def test_the_command_to_go_on_with():
+    assert _command_to_go_on(["sssp", "g", "a b", "--overwrite"]) == "tilepath sssp g 'a b' --resume"
+    assert _command_to_go_on(["som", "map", "--resume", "--", "-m", "-s"]) == "tilepath som map --resume -- -m -s"
+
+
+def test_commit_seconds_of_the_command_line_are_those_of_the_call():
+    (option,) = (option for option in tilepath.commands["apsp"].params if option.name == "commit_seconds")
+    assert option.default == COMMIT_SECONDS
