@@ -22,6 +22,15 @@ def library_of(array: Any) -> Any:
     return cupy
 
 
+def like(array: Any, values: np.ndarray) -> Any:
+    """NumPy `values` as an array of the library, and on the device, of `array`."""
+    if isinstance(array, np.ndarray):
+        return values
+    import cupy
+
+    return cupy.asarray(values)
+
+
 def check_matrices(**matrices: Any) -> None:
     """Refuse anything but matrices of one library, one distance dtype and one device; the names are for errors."""
     for name, matrix in matrices.items():

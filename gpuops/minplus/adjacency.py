@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops.arrays import like
 from gpuops.numbers import infinity
 
 
@@ -40,12 +41,3 @@ def weight_rows(out: Any, first: int, indptr: np.ndarray, indices: np.ndarray, w
     diagonal[diagonal > 0] = 0
     out[own, own + first] = diagonal
     return out
-
-
-def like(array: Any, values: np.ndarray) -> Any:
-    """NumPy `values` as an array of the library, and on the device, of `array`."""
-    if isinstance(array, np.ndarray):
-        return values
-    import cupy
-
-    return cupy.asarray(values)

@@ -20,9 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import is_cupy
+from gpuops.arrays import is_cupy, like
 from gpuops.errors import NegativeCycleError
-from gpuops.minplus.adjacency import like
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import sssp_cuda, sssp_numba
 from gpuops.sssp.graph_layout import SearchGraph

@@ -12,7 +12,8 @@ from dask.system import CPU_COUNT
 from distributed import Client, Future
 
 from gpuops import floyd_warshall, minplus_update
-from gpuops.minplus.adjacency import like, weight_rows
+from gpuops.arrays import like
+from gpuops.minplus.adjacency import weight_rows
 from gpuops.numbers import distance_limit, to_outside
 from pipelines.apsp.layout import Layout, make_layout
 from pipelines.stores import Graph

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops.minplus.adjacency import like
+from gpuops.arrays import like
 from gpuops.som.grid import Grid
 from pipelines.generators.counter_random import scramble_all, scrambler
 from pipelines.som.shard import Piece

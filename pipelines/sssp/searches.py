@@ -19,7 +19,7 @@ import numpy as np
 from distributed import Client
 
 from gpuops import NegativeCycleError
-from gpuops.minplus.adjacency import like
+from gpuops.arrays import like
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import batched_shortest_distances, shortest_distances, shortest_path_tree
 from gpuops.sssp.graph_layout import SearchGraph, search_graph

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from gpuops import NegativeCycleError
-from gpuops.minplus.adjacency import like
+from gpuops.arrays import like
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import improve_distances, shortest_path_tree
 from gpuops.sssp.graph_layout import SearchGraph, search_graph

@@ -9,10 +9,11 @@ import pytest
 import zarr
 from click.testing import CliRunner
 
-from pipelines import all_pairs_shortest_paths, cli, single_source_shortest_paths
+from pipelines import all_pairs_shortest_paths, single_source_shortest_paths
 from pipelines.answers.listed_vertices import listed_vertices, vertices_in_file
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
 from pipelines.validation.tight_arcs import VerificationError
+from tilepath import cli
 
 
 @pytest.fixture

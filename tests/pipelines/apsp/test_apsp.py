@@ -20,11 +20,11 @@ from clusters import start
 from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from pipelines import all_pairs_shortest_paths as by_any_method
-from pipelines import cli
 from pipelines.stores import StoreError, open_distances, write_graph
 from pipelines.stores.distances import progress
 from pipelines.validation.bounds import WeightRangeError, distances_fit
 from pipelines.workers.capacity import DoesNotFitError
+from tilepath import cli
 
 all_pairs_shortest_paths = functools.partial(by_any_method, method="floyd-warshall")
 

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from pipelines.cli import tilepath
 from pipelines.formats.graphs import FormatError, import_graph
+from tilepath.cli import tilepath
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from pipelines.cli import tilepath
 from pipelines.formats.graphs import FormatError, import_graph
 from pipelines.formats.samples import import_samples
+from tilepath.cli import tilepath
 
 DIGITS = "9" * 5000
 REAL = "%%MatrixMarket matrix coordinate real general\n"

@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import bellman_ford, connected_components
 
 from pipelines import generators
-from pipelines.cli import generate_graph, tilepath
 from pipelines.generators import (
     KINDS,
     Dag,
@@ -29,6 +28,7 @@ from pipelines.generators.counter_random import below, philox, scramble_all, scr
 from pipelines.generators.synthetic import _fill
 from pipelines.stores import StoreError, open_graph
 from pipelines.validation.negative_cycle import find_negative_cycle, find_potentials
+from tilepath.cli import generate_graph, tilepath
 
 GRAPHS = {
     "rmat": RMat(7, seed=3),
@@ -454,7 +454,7 @@ def test_the_command(tmp_path):
 
 
 def test_mistakes_are_one_line(tmp_path):
-    run = [sys.executable, "-c", "from pipelines.cli import main; main()", "generate"]
+    run = [sys.executable, "-c", "from tilepath.cli import main; main()", "generate"]
     for arguments, message in ((["rmat", "g", "--scale", "60"], "scale is 60"), (["dag", "g"], "how many vertices")):
         done = subprocess.run(run + arguments, cwd=tmp_path, capture_output=True, text=True, timeout=120)
         assert done.returncode == 1

@@ -14,9 +14,9 @@ from sklearn.preprocessing import StandardScaler
 
 from pipelines import map_samples, train_som
 from pipelines.generators.point_clouds import PointCloud
-from pipelines.som.estimator import SelfOrganizingMap
 from pipelines.som.plan import sigma_schedule
 from pipelines.stores.samples import write_samples
+from tilepath.sklearn import SelfOrganizingMap
 
 # What MiniSom calls our neighbourhoods and metrics.
 KERNELS = {"gaussian": "gaussian", "mexican_hat": "mexican_hat", "bubble": "bubble", "linear": "triangle"}

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from gpuops import quantization_error, topographic_error
 from gpuops.som.grid import Grid
-from pipelines import cli, map_samples, train_som
+from pipelines import map_samples, train_som
 from pipelines.generators.point_clouds import PointCloud, write_cloud
 from pipelines.som.epoch import MapJob
 from pipelines.som.plan import make_som_plan, settled, sigma_schedule
@@ -26,6 +26,7 @@ from pipelines.stores.codebook import CodebookRun, open_codebook, progress_of_co
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.samples import open_samples, write_samples
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
+from tilepath import cli
 
 
 def cloud(n, d=4, seed=0, missing=0.0):

@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
-from pipelines import all_pairs_shortest_paths, cli, single_source_shortest_paths
+from pipelines import all_pairs_shortest_paths, single_source_shortest_paths
 from pipelines.apsp.batched import choose_method
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.plan import make_plan
@@ -32,6 +32,7 @@ from pipelines.stores.distances import Run
 from pipelines.stores.paths import progress_of_paths
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
+from tilepath import cli
 
 ROME = Path(__file__).parents[3] / "scripts" / "data" / "rome99.gr"
 

@@ -19,11 +19,11 @@ import zarr
 from pipelines.answers.measures import measures
 from pipelines.answers.pictures import picture_distances
 from pipelines.answers.routes import shortest_path
-from pipelines.store_info import kind_of, store_facts, store_info
 from pipelines.stores import StoreError, open_distances, open_graph, open_paths
 from pipelines.stores.distances import resume_distances
 from pipelines.stores.paths import resume_paths
 from pipelines.stores.schema import open_store, store_schema
+from tilepath.cli.describe import kind_of, store_facts, store_info
 
 NAMES = "graph distances rows part-distances part-searched paths one part-paths nearest samples codebook part-codebook"
 NAMES = (*NAMES.split(), "mapping", "part-mapping")

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from pipelines.apsp.stages import COMMIT_SECONDS
-from pipelines.cli import _command_to_go_on, main, tilepath
 from pipelines.stores import open_distances, open_paths, write_graph
 from pipelines.stores.codebook import open_codebook
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.samples import write_samples
 from pipelines.workers.interruption import Interrupted, asked, boundaries, handling, stop_if_asked
+from tilepath.cli import _command_to_go_on, main, tilepath
 
 ROOT = Path(__file__).parents[3]
 
@@ -36,7 +36,7 @@ pipelines.apsp.batched.EDGE = 16
 pipelines.stores.mapping.LEAST_ROWS = 1
 if "SLOW" in os.environ:
     pipelines.apsp.stages._relax = lambda *_: time.sleep(100)
-from pipelines.cli import main
+from tilepath.cli import main
 if __name__ == "__main__":
     main()
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli import main
+from tilepath.cli import main
 
 ROME = "scripts/data/rome99.gr"
 SQUARE = "p sp 4 5\na 1 2 5\na 2 3 5\na 3 4 5\na 4 1 5\na 1 3 7\n"
@@ -21,7 +21,7 @@ def tilepath(tmp_path, monkeypatch, capfd):
 
     def call(*arguments, code=0, process=False):
         if process:
-            run = [sys.executable, "-c", "from pipelines.cli import main; main()", *map(str, arguments)]
+            run = [sys.executable, "-c", "from tilepath.cli import main; main()", *map(str, arguments)]
             done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=120)
             status, out, err = done.returncode, done.stdout, done.stderr
         else:

@@ -77,7 +77,7 @@ def import_file(file: str, store: str, columns: str | None, **options: Any) -> N
     files of cytometers are read whole.
     """
     from pipelines.formats.samples import import_samples
-    from pipelines.store_info import describe_samples
+    from tilepath.cli.describe import describe_samples
 
     chosen = None if columns is None else columns.split(",")
     click.echo(describe_samples(import_samples(file, store, columns=chosen, **options)))
@@ -100,7 +100,7 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
     golf-ball.
     """
     from pipelines.generators.point_clouds import PointCloud, write_cloud
-    from pipelines.store_info import describe_samples
+    from tilepath.cli.describe import describe_samples
 
     cloud = PointCloud(kind=kind, **options)
     click.echo(describe_samples(write_cloud(cloud, store, dtype=dtype, overwrite=overwrite)))
@@ -151,9 +151,9 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 def train(samples: str, out: str, open_client: Callable[[], Any], given: str | None, **options: Any) -> None:
     """Train a map with the samples store SAMPLES and write it to the codebook store OUT."""
     from pipelines.som.train import train_som
-    from pipelines.store_info import describe_codebook
     from pipelines.stores.codebook import open_codebook
     from pipelines.stores.samples import open_samples
+    from tilepath.cli.describe import describe_codebook
 
     opened = open_samples(samples)
     if given is not None:
@@ -175,9 +175,9 @@ def place(codebook: str, samples: str, out: str, open_client: Callable[[], Any],
     Samples that are not scaled, or otherwise than those of the map, are scaled by what the map has recorded.
     """
     from pipelines.som.place import map_samples
-    from pipelines.store_info import describe_mapping
     from pipelines.stores.codebook import open_codebook
     from pipelines.stores.samples import open_samples
+    from tilepath.cli.describe import describe_mapping
 
     opened = open_codebook(codebook), open_samples(samples)
     with open_client() as client:

@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
-from pipelines.cli_answers import VERTICES, path, picture, stats
-from pipelines.cli_som import som_commands
 from pipelines.workers.interruption import Interrupted, asked, boundaries, handling
+from tilepath.cli.answers import VERTICES, path, picture, stats
+from tilepath.cli.som import som_commands
 
 CLUSTER_OPTIONS = (
     click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", help="Where to compute."),
@@ -92,7 +92,7 @@ def import_file(file: str, store: str, **options: Any) -> None:
     weight, else by position. What was taken for a header, and which columns were read, is printed.
     """
     from pipelines.formats.graphs import import_graph
-    from pipelines.store_info import describe_graph
+    from tilepath.cli.describe import describe_graph
 
     options["format"] = options.pop("file_format")
     options["directed"] = False if options.pop("undirected") else None
@@ -144,7 +144,7 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
     be larger than memory.
     """
     from pipelines.generators import generate, synthetic_graph
-    from pipelines.store_info import describe_graph
+    from tilepath.cli.describe import describe_graph
 
     stored: dict[str, Any] = {name: options.pop(name) for name in ("simplify", "overwrite", "memory")}
     if stored["memory"] is not None:
@@ -232,10 +232,10 @@ def sssp(
     Weights may be negative.
     """
     from pipelines.sssp.solve import single_source_shortest_paths
-    from pipelines.store_info import describe_paths
     from pipelines.stores import open_graph, store_bytes
     from pipelines.stores.vertex_names import UNKNOWN
     from pipelines.validation.certificates import rows_verified
+    from tilepath.cli.describe import describe_paths
 
     cluster = {name: options.pop(name) for name in _CLUSTER_NAMES}
     opened = open_graph(graph)
@@ -256,7 +256,7 @@ def sssp(
 @click.option("--json", "as_json", is_flag=True, help="Print facts for scripts, numbers in full.")
 def info(store: str, verify: bool, as_json: bool) -> None:
     """Print what STORE is, its size and its progress."""
-    from pipelines.store_info import store_facts, store_info
+    from tilepath.cli.describe import store_facts, store_info
 
     if as_json:
         click.echo(json.dumps(store_facts(store, verify), indent=2))
@@ -275,8 +275,8 @@ def verify(store: str, rows: str, graph: str | None) -> None:
     The certificate of a row proves it against the graph, without a second solver. Rows are chosen at random, but for
     the first and the last.
     """
-    from pipelines.store_info import store_facts, store_info
     from pipelines.validation.certificates import certify, describe_certificate
+    from tilepath.cli.describe import store_facts, store_info
 
     if rows != "all" and not (rows.isdecimal() and int(rows)):
         raise click.UsageError(f"--rows is {rows}; give a number of rows, or all")

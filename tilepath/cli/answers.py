@@ -44,7 +44,7 @@ def path(
     Tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet. An entry means the same as on the command line, whatever the
     format, and whether its column holds text or whole numbers.
     """
-    from pipelines.store_info import number
+    from tilepath.cli.describe import number
 
     if pairs is not None:
         if source is not None or out is None or as_json:
@@ -147,7 +147,7 @@ def _paths_of_pairs(store: str, graph: str | None, pairs: str, out: str, overwri
 
 
 def _echo_measures(found: Any, graph: Any) -> None:
-    from pipelines.store_info import number
+    from tilepath.cli.describe import number
 
     first, last = map(graph.label, found.diameter_pair)
     unit = _unit(graph)

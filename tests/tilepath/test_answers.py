@@ -8,8 +8,8 @@ import pyarrow.csv
 import pytest
 from click.testing import CliRunner
 
-from pipelines import cli
 from pipelines.stores import create_paths
+from tilepath import cli
 
 LABELS = np.array(["3", "0", "Ulm", "1"])
 MONEY = r"a$\b$"  # which matplotlib would take for a formula

@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from gpuops import best_matching_units
 from gpuops.som.grid import Grid
 from pipelines import train_som
-from pipelines.som.estimator import SelfOrganizingMap
 from pipelines.stores.samples import write_samples
+from tilepath.sklearn import SelfOrganizingMap
 
 
 def cloud(n, d=4, seed=0, missing=0.0):
@@ -183,8 +183,8 @@ def test_transform_gives_all_distances(monkeypatch, metric, missing, dtype):
     np.testing.assert_array_equal(got[np.arange(301), units], distances)
     np.testing.assert_array_equal(got.min(axis=1), distances)
     np.testing.assert_array_equal(found.predict(values), units)
-    monkeypatch.setattr("pipelines.som.estimator.CPU_BLOCK", 33)
-    monkeypatch.setattr("pipelines.som.estimator.PIECE_BYTES", 1000)
+    monkeypatch.setattr("tilepath.sklearn.CPU_BLOCK", 33)
+    monkeypatch.setattr("tilepath.sklearn.PIECE_BYTES", 1000)
     np.testing.assert_array_equal(found.transform(values), got)
     np.testing.assert_array_equal(found.predict(values), units)
 
@@ -194,7 +194,7 @@ def test_pieces_change_no_bit(monkeypatch):
     weights = np.random.default_rng(3).random(500)
     one, many = (SelfOrganizingMap(6, 6, epochs=4, missing=True) for _ in range(2))
     one.fit(values, sample_weight=weights)
-    monkeypatch.setattr("pipelines.som.estimator.PIECE_BYTES", 1000)
+    monkeypatch.setattr("tilepath.sklearn.PIECE_BYTES", 1000)
     many.fit(values, sample_weight=weights)
     np.testing.assert_array_equal(many.codebook_, one.codebook_)
     np.testing.assert_array_equal(many.labels_, one.labels_)
@@ -356,6 +356,6 @@ def test_a_gpu_that_is_not_there_is_an_error(monkeypatch):
 
 def test_without_scikit_learn_the_cure_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
-    monkeypatch.delitem(sys.modules, "pipelines.som.estimator")
+    monkeypatch.delitem(sys.modules, "tilepath.sklearn")
     with pytest.raises(ImportError, match=r"pip install 'tilepath\[sklearn\]'"):
-        importlib.import_module("pipelines.som.estimator")
+        importlib.import_module("tilepath.sklearn")

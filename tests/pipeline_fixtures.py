@@ -1,0 +1,147 @@
+"""Clusters, and small graphs and their distances, written as the pipeline writes them."""
+
+import numpy as np
+import pytest
+
+from clusters import start
+from gpuops.numbers import outside_infinity
+from pipelines.stores import create_distances, open_distances, write_graph
+
+
+@pytest.fixture(scope="module")
+def client():
+    """One worker with all cores, in this process."""
+    with start(device="cpu") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def two():
+    with start(device="cpu", workers=2, processes=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def three():
+    with start(device="cpu", workers=3, processes=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def two_processes():
+    """Workers that a test may kill: they come back."""
+    with start(device="cpu", workers=2, processes=True) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def gpu_client():
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available():
+        pytest.skip("no GPU")
+    with start(device="gpu", workers=1) as client:
+        yield client
+
+
+@pytest.fixture
+def solve(tmp_path_factory):
+    """``solve(n, arcs, dtype)``: the distances and graph stores of arcs (tails, heads, weights), solved in `dtype`.
+
+    `through` and `sources` as in the stores; `spoil` changes the matrix before it is written; `facts` go to the graph.
+    """
+
+    def write(n, arcs, dtype, *, through=None, sources=None, spoil=None, chunk=16, **facts):
+        tails, heads, weights = map(np.asarray, arcs)
+        order = np.argsort(tails, kind="stable")
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])
+        folder = tmp_path_factory.mktemp("solved")
+        graph = write_graph(folder / "graph", indptr, heads[order], weights[order], through=through, **facts)
+        matrix = floyd_warshall(n, (tails, heads, weights), dtype, through)
+        if spoil is not None:
+            spoil(matrix)
+        result = matrix if sources is None else matrix[sources]
+        run = create_distances(
+            folder / "distances", graph, dtype=dtype, chunk=chunk, stages=1, plan={}, sources=sources
+        )
+        run.make_slot(result=True)
+        for first in range(0, len(result), chunk):
+            run.write_rows(first, result[first : first + chunk])
+        run.commit(1)
+        return open_distances(folder / "distances"), graph
+
+    return write
+
+
+def floyd_warshall(n, arcs, dtype, through=None):
+    """The matrix as a store holds it, float sums rounded in `dtype` as the pipeline rounds them."""
+    exact = np.dtype(dtype).kind != "f"
+    infinity = 2**40 if exact else np.inf
+    matrix = np.full((n, n), infinity, np.int64 if exact else dtype)
+    tails, heads, weights = arcs
+    np.minimum.at(matrix, (tails, heads), weights.astype(matrix.dtype))
+    np.fill_diagonal(matrix, 0)
+    for k in range(n) if through is None else np.flatnonzero(through):
+        np.minimum(matrix, matrix[:, k, None] + matrix[k], out=matrix)
+    if exact:
+        matrix[matrix > infinity // 2] = outside_infinity(dtype)
+    return matrix.astype(dtype)
+
+
+@pytest.fixture
+def graphs():
+    """Named hard cases: name -> (n, arcs with integer weights, facts)."""
+    rng = np.random.default_rng(5)
+
+    def arcs(n, m, low, high):
+        return rng.integers(0, n, m), rng.integers(0, n, m), rng.integers(low, high, m)
+
+    tails, heads, weights = arcs(40, 160, 0, 20)
+    potential = rng.integers(0, 20, 40)
+    both = np.concatenate([tails, heads]), np.concatenate([heads, tails]), np.concatenate([weights, weights])
+    closed = rng.random(40) < 0.6
+    grid = np.arange(36).reshape(6, 6)
+    a = np.concatenate([grid[:, :-1].ravel(), grid[:-1].ravel()])
+    b = np.concatenate([grid[:, 1:].ravel(), grid[1:].ravel()])
+    zero = np.concatenate([a, b]), np.concatenate([b, a]), np.zeros(2 * len(a), np.int64)
+    plateaus = (*zero[:2], np.tile(rng.integers(0, 4, len(a)) // 3 * 5, 2))
+    nothing = np.empty(0, np.int64)
+    return {
+        "random": (40, (tails, heads, weights), {}),
+        "sparse": (40, arcs(40, 45, 1, 9), {}),
+        "signed": (40, (tails, heads, np.where(tails == heads, 1, weights + potential[tails] - potential[heads])), {}),
+        "undirected": (40, both, {"directed": False}),
+        "closed": (40, (tails, heads, weights), {"through": ~closed}),
+        "closed undirected": (40, both, {"through": ~closed, "directed": False}),
+        "all closed": (40, (tails, heads, weights), {"through": np.zeros(40, bool)}),
+        "parallel": (5, arcs(5, 60, 0, 9), {}),
+        "zero cycles": (36, zero, {}),
+        "plateaus": (36, plateaus, {"directed": False}),
+        "closed plateaus": (36, plateaus, {"through": rng.random(36) < 0.7}),
+        "no arcs": (4, (nothing, nothing, nothing), {}),
+        "one vertex": (1, (nothing, nothing, nothing), {}),
+        "a loop": (1, (np.zeros(1, int), np.zeros(1, int), np.ones(1, int)), {}),
+    }
+
+
+CASES = (
+    "random",
+    "sparse",
+    "signed",
+    "undirected",
+    "closed",
+    "closed undirected",
+    "all closed",
+    "parallel",
+    "zero cycles",
+    "plateaus",
+    "closed plateaus",
+    "no arcs",
+    "one vertex",
+    "a loop",
+)
+
+
+def pytest_generate_tests(metafunc):
+    """A test that asks for `case` runs on every graph of `graphs`."""
+    if "case" in metafunc.fixturenames:
+        metafunc.parametrize("case", CASES)
