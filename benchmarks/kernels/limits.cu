@@ -1,22 +1,26 @@
 // What this GPU can do at its present clock: issue rates of min-plus instructions, bandwidth of shared memory.
 //
-// issue: registers only. A thread keeps CHAINS words in a ring, and each is relaxed with its neighbours, which nothing
-// can simplify: w[i] = min(w[i], w[i + 1] + b). So many independent chains, in as many threads as a multiprocessor
-// holds, hide every latency; what is left is the rate at which instructions issue.
-// load_shared: 16-byte loads, each from the address that the one before it gave.
+//     issue         registers only. A thread keeps CHAINS words in a ring, and each is relaxed with its neighbours,
+//                   which nothing can simplify: w[i] = min(w[i], w[i + 1] + b). So many independent chains, in as many
+//                   threads as a multiprocessor holds, hide every latency; what is left is the rate at which
+//                   instructions issue.
+//     load_shared   16-byte loads, each from the address that the one before it gave
 //
-// Launch: as many blocks of THREADS threads as the GPU holds at once, no more: BLOCKS_PER_SM on every multiprocessor.
 // `clocks` gets {cycles, nanoseconds} of every block: their ratio is the clock of the multiprocessors under this load.
 //
-// Macro MIX, one of these structs. Instructions per relaxation as compiled for sm_90, and the relaxations per clock and
-// multiprocessor that they allow, where 128 instructions issue, up to 64 of them minima and up to 64 of them IMAD:
-//     Float32             FADD, FMNMX                               2     64, by issue and by minima
-//     NonnegativeFloat32  2 FADD, VIMNMX3                           3/2   85, by issue
-//     Int32               VIADDMNMX                                 1     64, by minima
-//     Int32Blend          VIADDMNMX, 2 IMAD, VIMNMX3                4/3   96, by all three
-//     Int16               VIADDMNMX.S16x2                           1/2   128, by minima
-//     Int16Blend          VIADDMNMX.S16x2, 2 IMAD, VIMNMX3.S16x2    2/3   192, by all three
-//     Float64             DADD, DSETP, 2 FSEL                       4     not documented
+// Launch: as many blocks of THREADS threads as the GPU holds at once, BLOCKS_PER_SM on every multiprocessor.
+// Macros: MIX, one of the structs below. Instructions per relaxation as compiled for sm_90, and the relaxations per
+// clock and multiprocessor that they allow, where 128 instructions issue, up to 64 of them minima and up to 64 of them
+// IMAD:
+//
+//     MIX                  instructions                              each   relaxations
+//     Float32              FADD, FMNMX                               2      64, by issue and by minima
+//     NonnegativeFloat32   2 FADD, VIMNMX3                           3/2    85, by issue
+//     Int32                VIADDMNMX                                 1      64, by minima
+//     Int32Blend           VIADDMNMX, 2 IMAD, VIMNMX3                4/3    96, by all three
+//     Int16                VIADDMNMX.S16x2                           1/2    128, by minima
+//     Int16Blend           VIADDMNMX.S16x2, 2 IMAD, VIMNMX3.S16x2    2/3    192, by all three
+//     Float64              DADD, DSETP, 2 FSEL                       4      not documented
 
 // UNROLL makes loops of about 512 instructions: the loop itself hardly counts, and caches hold it.
 struct Float32 {

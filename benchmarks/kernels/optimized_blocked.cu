@@ -1,13 +1,15 @@
 // Blocked Floyd-Warshall on tiles of 32 x 32 in shared memory, with fewer and cheaper instructions for the same data.
 //
-//     independent       the tile on the diagonal, by itself
-//     singly_dependent  the tiles in its rows and columns, each from itself and the independent one
-//     doubly_dependent  all other tiles, each from two singly dependent ones
+//     independent        the tile on the diagonal, by itself
+//     singly_dependent   the tiles in its rows and columns, each from itself and the independent one
+//     doubly_dependent   all other tiles, each from two singly dependent ones
 //
 // w (n, n), rows one after the other, n a multiple of 32. As in katz_kider.cu all tiles that a block touches lie in
 // shared memory. What changed: places come from shifts, once per thread; loops are unrolled; a thread's tasks lie in
-// one column of the tile, so that a word of `above` serves four of them. (The compilers of today also keep what a
-// thread updates in registers between two values of k, which the next generation does by hand.)
+// one column of the tile, so that a word of `above` serves four of them. (Today's compilers also keep what a thread
+// updates in registers from one k to the next, which the next generation does by hand.)
+//
+// Launch: said at each kernel.
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, section 4, the first round.
 

@@ -1,18 +1,18 @@
-// Dijkstra's algorithm from one source, settling in a round all vertices that are provably final (gpuops/dijkstra/__init__.py).
+// Dijkstra's algorithm from one source, settling in each round all vertices that are provably final.
 //
-// The fringe is what is reached and not settled. A round is three steps, after each of which all blocks wait:
+// The fringe is what is reached and not settled. A round is three steps, with a barrier of the whole grid after each:
 //
-//   minimum   over the fringe, the least distance, and the least distance plus lightest arc out. A block finds its own
-//             by butterfly, atomics find those of the grid from these.
-//   settle    what is no farther than the one, or than the other plus its lightest arc in; the rest stays.
-//   relax     the arcs of what was settled. What they reach for the first time joins the fringe.
+//     minimum   over the fringe: the least distance, and the least distance plus lightest arc out. A block finds its
+//               own by butterfly, atomics combine those of the blocks.
+//     settle    what is no farther than the second, or than the first plus its own lightest arc in; the rest stays.
+//     relax     the arcs of what was settled. What they reach for the first time joins the fringe.
 //
-// Before the first round the lightest arcs are looked for. After the last each vertex gets a predecessor: the tail of
-// lowest number among those settled in earlier rounds from which its distance comes. Rows of up to LONG arcs are read
-// by GROUP lanes, longer ones by a block.
+// Before the first round the lightest arcs are looked for. After the last one each vertex gets a predecessor: of the
+// tails that its distance comes from and that were settled in earlier rounds, the one of lowest number. Rows of up to
+// LONG arcs are read by GROUP lanes, longer ones by a block. gpuops/dijkstra/__init__.py says why this is right.
 //
-// Launch: cooperative, BLOCKS blocks of THREADS threads, a power of two, for every multiprocessor.
-// Macros: DISTANCE, Float32, Float64 or Int32; BLOCKS, THREADS, LONG.
+// Launch: cooperative, BLOCKS blocks of THREADS threads, a power of two, on every multiprocessor.
+// Macros: DISTANCE, Float32, Float64 or Int32; THREADS; BLOCKS; LONG.
 //
 // A. Crauser, K. Mehlhorn, U. Meyer, P. Sanders, "A parallelization of Dijkstra's shortest path algorithm", MFCS 1998.
 

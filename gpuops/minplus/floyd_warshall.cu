@@ -1,14 +1,17 @@
 // Closes a small matrix d (n, n) in place: the independent block of blocked Floyd-Warshall, itself done by tiles.
+//
 // For every tile K of pivots, in order, two launches:
 //
-// relax_panels   closes the tile d[K,K], then row_panel = d*[K,K] (x) d[K,:]; column_panel = a copy of d[:,K].
-//                Every block closes the tile for itself: that is cheaper than a launch to wait for.
-// relax_rest     d = min(d, column_panel (x) row_panel) in the rows outside K; d[K,:] = row_panel.
+//     relax_panels   closes the tile d[K,K], then row_panel = d*[K,K] (x) d[K,:] and column_panel = a copy of d[:,K].
+//                    Every block closes the tile for itself: that is cheaper than a launch to wait for.
+//     relax_rest     d = min(d, column_panel (x) row_panel) in the rows outside K; d[K,:] = row_panel.
 //
-// Both read what the launch before them left and write elsewhere, so that blocks never race.
-// Panels are stored as [n / TILE] [TILE] [TILE], filled up with infinity.
+// Both read what the launch before left and write elsewhere, so blocks never race. Panels are stored tile by tile, as
+// [n / TILE][TILE][TILE], filled up with infinity.
 //
-// Macros: ELEMENT; TILE, so that two tiles fit into 48 KiB of shared memory.
+// Launch: said at each kernel.
+// Macros: ELEMENT, the type of the distances; TILE, such that two tiles fit into 48 KiB of shared memory.
+//
 // G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
 
 #include "arithmetic.cuh"

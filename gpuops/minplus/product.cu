@@ -1,12 +1,16 @@
 // C = min(C, A (x) B), the min-plus product of dense matrices, C (m, n), A (m, p), B (p, n).
 //
-// pack_a and pack_b copy A, transposed, and B into panels as wide as a tile of C, filled up with infinity:
-//     a_panels [m / TILE_ROWS ] [depth] [TILE_ROWS ]      depth: p rounded up to whole slabs
-//     b_panels [n / TILE_WORDS] [depth] [TILE_WORDS]
-// relax computes one tile of the product per thread block. A thread keeps THREAD_TILE x THREAD_TILE words of it in
-// registers while slabs of both panels pass through shared memory, the next ones on their way while one is used.
+//     pack_a, pack_b   copy A, transposed, and B into panels as wide as a tile of C, filled up with infinity
+//     relax            computes a tile of the product in each block: a thread keeps THREAD_TILE x THREAD_TILE words in
+//                      registers while slabs of both panels pass through shared memory, the next ones on their way
+//                      while one is used
 //
+//     a_panels [m / TILE_ROWS ][depth][TILE_ROWS ]      depth: p rounded up to whole slabs
+//     b_panels [n / TILE_WORDS][depth][TILE_WORDS]
+//
+// Launch: said at each kernel.
 // Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE.
+//
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
 
 #include "arithmetic.cuh"

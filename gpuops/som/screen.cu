@@ -2,11 +2,17 @@
 //
 //     least[i][t] = min over the units j of tile t of  bias_j + sum over k of step(x[k][i], w[k][j])
 //
-// step is a product or, TAXICAB, |x - w|, or, MASKED, that times a mask. Features come from bmu.cu: x [panels][rows]
-// [PANEL], w [tiles][depth][TILE]. A block takes one panel of samples and some tiles, one after the other, whose slabs
-// come through shared memory, the next on their way while one is used; a thread keeps 8 x 8 scores in registers.
+//     STEP                step(x, w)
+//     PRODUCT             x w
+//     DIFFERENCE          |x - w|
+//     MASKED_DIFFERENCE   |x - w| times the mask of x
 //
-// Macros: STEP, PRODUCT, DIFFERENCE or MASKED_DIFFERENCE; SLAB, a multiple of 4; SINGLE, 1 where depth is SLAB.
+// Features come from bmu.cu: x [panels][rows][PANEL], w [tiles][depth][TILE]. A block takes one panel of samples and
+// some tiles, one after the other. Slabs of both pass through shared memory, the next on its way while one is used; a
+// thread keeps 8 x 8 scores in registers.
+//
+// Launch: grid (panels, parts of the map), THREADS threads.
+// Macros: STEP; SLAB, dimensions in a slab, a multiple of 4; SINGLE, 1 where depth is SLAB.
 
 constexpr int PRODUCT = 0, DIFFERENCE = 1, MASKED_DIFFERENCE = 2;
 constexpr bool MASKED = STEP == MASKED_DIFFERENCE;

@@ -2,17 +2,21 @@
 //
 //     least[i][t] = min over the units j of tile t of  bias_j + sum over k of x[k][i] w[k][j]
 //
+//     split_units   units as operand B of mma.m16n8k16, the registers hi and lo of each lane: [tiles][panels of 64
+//                   dimensions][KSTEPS][8 columns of 8 units][32 lanes] of 16 bytes
+//     screen        256 samples a block, 32 a warp as operand A, in registers; tiles of units pass through shared
+//                   memory, the next on its way while one is used
+//
 // A feature v is the sum of two halves (float16), hi = v rounded and lo = (v - hi) rounded, 22 bits together, and
+//
 //     x w = hi lo' + lo hi' + hi hi'   up to 2^-20 |x w|.
-// Tensor cores add without rounding properly, with an error that grows with the sum. So the small products come first,
-// and after 64 dimensions the sum goes to float32 registers and the next one starts at zero.
 //
-//     split_units   fragments [tiles][panels of 64 dimensions][KSTEPS][8 columns of 8 units][32 lanes] of 16 bytes: the
-//                   registers of operand B of mma.m16n8k16, hi and lo
-//     screen        256 samples per block, 32 per warp as operand A, in registers; tiles of units pass through shared
-//                   memory, the next one on its way while one is used
+// Tensor cores do not round properly, with an error that grows with the sum. So the small products come first, and
+// after 64 dimensions the sum goes to float32 registers and the next one starts at zero.
 //
-// Features come from bmu.cu: x [panels of 128 samples][depth][PANEL], w [tiles][depth][TILE]; depth = 16 KSTEPS DEEP.
+// Features come from bmu.cu: x [panels of 128 samples][depth][PANEL], w [tiles][depth][TILE].
+//
+// Launch: said at each kernel.
 // Macros: KSTEPS, 1 to 4; DEEP, 0 where depth is 16 KSTEPS, 1 where it is a multiple of that.
 
 constexpr int TILE = 64, PANEL = 128, THREADS = 256, ROWS = 256;

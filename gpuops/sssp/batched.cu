@@ -2,23 +2,22 @@
 // them, and the distances of its head are neighbours in memory.
 //
 // Searches share an arc only if they come by it at about the same time, but one that begins far from the thick of the
-// graph is late everywhere. So each search has a clock of its own: it shows 0 at the distance at which the search
-// reaches the hub, the vertex of most arcs (where there is no hub, at the start). By that clock it goes as search.cu
-// does:
+// graph is late everywhere. So each search has a clock of its own, which shows 0 at the distance at which the search
+// reaches the hub, the vertex with most arcs (where there is no hub, at the start). By that clock it proceeds as
+// search.cu does:
 //
-//   open     the queue: vertices that came nearer in some search, or hold back arcs, and are due before `high`.
-//   relax    for each of the queue the arcs that are due before `high` in one of the searches that wait for them, in
-//   all
-//            of these searches; the rest is held back. A vertex far before the hub holds back nothing.
-//   pull     where that reads fewer arcs than are held back: every vertex takes the minimum over its arcs as far as
-//            their weights, beyond the least distance of the search at which a vertex waits, can improve it in some
-//            search. Then only what the pull itself improved has arcs to relax.
+//     open     The queue: vertices that came nearer in some search, or hold back arcs, and are due before `high`.
+//     relax    For each of the queue, the arcs that are due before `high` in one of the searches that wait for them, in
+//              all of these searches; the rest is held back. A vertex far before the hub holds back nothing.
+//     pull     Where that reads fewer arcs than are held back, every vertex takes the minimum over its arcs, as far as
+//              their weights, added to the least distance of the search at which a vertex waits, can improve it in some
+//              search. After that only what the pull itself improved has arcs to relax.
 //
 // Clocks, windows and pulls say what is done first. Whatever they say, the end is the same: no vertex has arcs to
 // relax.
 //
-// A launch is cooperative, of BLOCKS blocks of THREADS threads for every multiprocessor. Macros: as search.cu; MARGIN,
-// what is far before the hub, in widths of the first window.
+// Launch: cooperative, BLOCKS blocks of THREADS threads on every multiprocessor.
+// Macros: those of search.cu; MARGIN, what counts as far before the hub, in widths of the first window.
 
 #include "search.cuh"
 

@@ -2,20 +2,21 @@
 //
 // A row of arcs is sorted by rising weight. The search goes by windows [low, high) of distances:
 //
-//   open     a vertex whose distance fell since its arcs were last relaxed is due at its distance, another one at the
-//            sum it holds back. All that are due below `high` make a queue.
-//   relax    for each of the queue the arcs whose sum is below `high`, the rest is held back; vertices whose distance
-//            fell make the next queue. Until the queue is empty: then all distances below `high` are final.
-//   pull     once the arcs held back outnumber those into vertices that are not settled, every one of these takes the
-//            minimum over its arcs from settled vertices, as far as their weights can still improve it. What settled
-//            vertices held back is done with.
+//     open     A vertex whose distance fell since its arcs were last relaxed is due at its distance, any other at the
+//              sum it holds back. All that are due below `high` make a queue.
+//     relax    For each of the queue, the arcs whose sum is below `high`; the rest is held back. Vertices whose
+//              distance fell make the next queue. Once the queue is empty, all distances below `high` are final.
+//     pull     Once the arcs held back outnumber those into vertices that are not settled, each of these takes the
+//              minimum over its arcs from settled vertices, as far as their weights can still improve it. What settled
+//              vertices held back is then done.
 //
 // With negative weights nothing is ever settled, there is no pull, and a window only says what to do first: a vertex
 // that falls below `low` is relaxed at once, heavy arcs wait.
 //
-// A launch is cooperative, of BLOCKS blocks of THREADS threads for every multiprocessor.
-// Macros: those of search.cuh; THIN and WIDEN, windows are widened after one that read less than THIN arcs a round, or
-// less than one in WIDEN of all; PULL, the price of an arc to pull in arcs to push.
+// Launch: cooperative, BLOCKS blocks of THREADS threads on every multiprocessor.
+// Macros: those of search.cuh, and
+//     THIN, WIDEN   a window that reads less than THIN arcs a round, or less than one in WIDEN of all, is too narrow
+//     PULL          the price of an arc to pull, in arcs to push
 //
 // U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003;
 // pull, and what is not relaxed at all: V. Chakaravarthy et al., "Scalable single source shortest path algorithms for

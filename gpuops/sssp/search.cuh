@@ -1,9 +1,13 @@
-// What search.cu, tree.cu and batched.cu stand on: distances as integers, a grid that runs as one machine, queues
-// of vertices, and rows of arcs that the lanes of a warp share.
+// What search.cu, tree.cu and batched.cu share: distances as integers, a grid that runs as one machine, queues of
+// vertices, and rows of arcs that the lanes of a warp read together.
 //
-// Macros: DISTANCE, Float32, Float64 or Int32; SIGNED, may there be distances below 0; THREADS of a block; BLOCKS, how
-// many of them a multiprocessor runs at a time; UNROLL, arcs that a lane has in flight; PIECE, arcs of a long
-// row that one warp reads.
+// Macros:
+//     DISTANCE   Float32, Float64 or Int32
+//     SIGNED     1 where distances may be negative, else 0
+//     THREADS    of a block
+//     BLOCKS     that a multiprocessor runs at a time
+//     UNROLL     arcs that a lane has in flight
+//     PIECE      arcs of a long row that one warp reads
 #pragma once
 
 constexpr unsigned ALL_LANES = 0xffffffffu;

@@ -1,13 +1,16 @@
 // A predecessor for each vertex, on a shortest path from a root: always a forest.
 //
-// An arc is tight if the distance of its tail and its weight add up to the distance of its head, to the bit. The first
-// tight arc of a vertex's row gives its predecessor (without transposed rows: that of the smallest tail). Arcs from
-// smaller distances form no cycles, and no others are taken where weights are not negative. With negative weights
-// nearer proves nothing: any tight arc is taken, and what its predecessors, followed by pointer jumping, do not lead to
-// a root is given up again. What is left, on cycles of length 0 or after arcs that do not show in a sum, goes by
-// levels: a vertex gets its predecessor from one that had its own before, the smallest of them.
+// An arc is tight if the distance of its tail and its weight add up to the distance of its head, to the bit.
 //
-// A launch is cooperative, of BLOCKS blocks of THREADS threads for every multiprocessor. Macros: those of search.cuh.
+// 1. Each vertex takes the tail of the first tight arc of its row (without transposed rows, the smallest tail). Where
+//    weights are not negative only smaller distances count, so these arcs form no cycles.
+// 2. With negative weights nearer proves nothing, so any tight arc is taken. Predecessors are then followed by pointer
+//    jumping, and those that do not lead to a root are given up.
+// 3. What is left lies on cycles of length 0, or behind arcs too light to show in a sum. It is resolved level by level:
+//    a vertex takes its predecessor from those that were resolved in the level before, the smallest of them.
+//
+// Launch: cooperative, BLOCKS blocks of THREADS threads on every multiprocessor.
+// Macros: those of search.cuh.
 
 #include "search.cuh"
 
