@@ -9,12 +9,10 @@
 // An arc that improves its head stores the number of the sweep in `changed`; after a sweep in which none does,
 // distances are shortest. Threads race: an upper bound that was read late is still an upper bound.
 //
-// Launch: a thread for every edge, in blocks of THREADS.
+// Launch: a thread for every edge, in blocks of THREADS, a macro.
 //
 // "Implementing SSSP algorithm on GPU", https://habr.com/ru/post/214515, 2014. Stores there are not atomic, so a
 // distance may rise again, and there are more sweeps.
-
-constexpr int THREADS = 256;
 
 __device__ inline void improve(int* distance, int candidate, int* changed, int number) {
     atomicMin(distance, candidate);

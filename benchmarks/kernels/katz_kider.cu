@@ -8,12 +8,12 @@
 // it updates too. A task is one pass of a loop that is not unrolled, and words are found by division, as in 2008.
 //
 // Launch: said at each kernel.
+// Macros: THREADS, of a block.
 //
 // G. J. Katz, J. T. Kider, "All-pairs shortest-paths for large graphs on the GPU", Graphics Hardware, 2008, as
 // described in B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, section 3.2.
 
 constexpr int TILE = 32;
-constexpr int THREADS = 256;
 
 using Tile = float[TILE][TILE];
 

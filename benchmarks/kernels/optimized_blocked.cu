@@ -10,11 +10,11 @@
 // updates in registers from one k to the next, which the next generation does by hand.)
 //
 // Launch: said at each kernel.
+// Macros: THREADS, of a block.
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, section 4, the first round.
 
 constexpr int TILE = 32;
-constexpr int THREADS = 256;
 constexpr int ROWS = THREADS / TILE;  // of a tile, that the threads cover together
 constexpr int OWN = TILE / ROWS;      // tasks of a thread for each k: rows i0, i0 + ROWS, ... of column j
 

@@ -5,11 +5,10 @@
 //     limits (3)             the sums a, a + b and a + b + c, times 2^32
 //     scrambler (size)       as pipelines/generators/counter_random.py makes it
 //
-// Launch: a thread for every edge, in blocks of THREADS.
+// Launch: a thread for every edge, in blocks of THREADS, a macro.
 //
 // J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (Philox4x32-10).
 
-constexpr int THREADS = 256;
 constexpr unsigned ENDS = 0, WEIGHT = 1;  // streams
 
 struct Words {

@@ -8,11 +8,10 @@
 // In the manner of the article below, not its kernel: there 21 threads sum a unit each, and an atomic minimum follows.
 //
 // Launch: said at each kernel.
+// Macros: THREADS, of a block of partial_minima.
 //
 // fierval, "Computing Self-Organizing Maps in a Massively Parallel Way with CUDA. Part 2: Algorithms", 25 September
 // 2013.
-
-constexpr int THREADS = 256;
 
 __device__ inline bool nearer(double x, int i, double y, int j) {
     return x < y || (x == y && i < j);

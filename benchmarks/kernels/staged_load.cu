@@ -15,6 +15,7 @@
 // order within a stage is free.
 //
 // Launch: said at each kernel.
+// Macros: THREADS, of a block, but for doubly_dependent.
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 to 4.3.
 
@@ -22,8 +23,7 @@ constexpr int TILE = 32;
 constexpr int SMALL = 4;
 constexpr int WORDS = TILE * TILE;
 constexpr int SLICE = TILE * SMALL;  // four rows or columns of a tile
-constexpr int THREADS = 256;         // of all kernels but doubly_dependent
-constexpr int FEW_THREADS = 64;
+constexpr int FEW_THREADS = 64;      // of a block of doubly_dependent
 
 using Tile = float[TILE][TILE];
 

@@ -7,13 +7,13 @@
 // That is n times a minimum over n vertices. All threads relax the arcs of the vertex that was settled. distances (n):
 // 0 at the source, +inf elsewhere, as integers in the order of the numbers; settled (n): 0.
 //
-// Launch: one block of THREADS threads; minimum_serial: one thread.
+// Launch: one block of THREADS threads, a macro; minimum_serial: one thread.
 //
 // "Using parallel reduction to optimize Dijkstra", 2010 (the minimum by butterfly).
 
 #include "../../gpuops/device/butterfly.cuh"
 
-constexpr int THREADS = 1024, WARPS = THREADS / 32;
+constexpr int WARPS = THREADS / 32;
 constexpr int UNREACHABLE = 0x7f800000;
 
 struct Place {

@@ -26,8 +26,9 @@ CONVENTION = (
     "elements per second of a reduction; searches per second, distances and for gpuops.dijkstra predecessors, from one "
     "source. Wall seconds with launches, device synchronized, arrays resident"
 )
-PROGRAM = Program("textbook_dijkstra.cu", ("minimum_serial", "dijkstra_serial", "dijkstra_parallel"), folder=KERNELS)
-THREADS = 1024  # as in textbook_dijkstra.cu
+PROGRAM = Program(
+    "textbook_dijkstra.cu", ("minimum_serial", "dijkstra_serial", "dijkstra_parallel"), threads=1024, folder=KERNELS
+)
 SEED = 1
 
 BY_ONE_THREAD = 20  # largest scale for a single thread of a GPU
@@ -84,7 +85,7 @@ def _minimum_one_by_one(x):
 
 def _minimum_by_one_thread(bench: Bench, x: Any) -> Any:
     result = bench.xp.empty((1,), np.float32)
-    PROGRAM.function("minimum_serial")((1,), (1,), (x, np.int64(len(x)), result))
+    PROGRAM.launch("minimum_serial", 1, (x, np.int64(len(x)), result), threads=1)
     return result[0]
 
 
@@ -127,7 +128,7 @@ def textbook_on_gpu(xp: Any, graph: Any, source: int, entry: str) -> Any:
     distances, settled = xp.empty((n,), np.float32), xp.empty((n,), np.int32)
     distances[...], settled[...] = np.inf, 0
     distances[source] = 0
-    PROGRAM.function(entry)((1,), (THREADS,), (*graph, np.int32(n), distances, settled))
+    PROGRAM.launch(entry, 1, (*graph, np.int32(n), distances, settled))
     return distances
 
 

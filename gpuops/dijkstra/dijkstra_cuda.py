@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,14 @@ _THREADS = 512  # a power of two, for the butterfly
 _BLOCKS = 2  # for every multiprocessor
 _LONG = 512  # arcs; longer rows are read by a whole block
 
-_TUNING = (f"THREADS={_THREADS}", f"BLOCKS={_BLOCKS}", f"LONG={_LONG}")
-
 _PROGRAMS = {
-    name: Program("dijkstra/dijkstra.cu", ("dijkstra",), (f"DISTANCE={name.capitalize()}", *_TUNING))
+    name: Program(
+        "dijkstra/dijkstra.cu",
+        ("dijkstra",),
+        (f"DISTANCE={name.capitalize()}", f"LONG={_LONG}"),
+        threads=_THREADS,
+        blocks=_BLOCKS,
+    )
     for name in _DTYPES
 }
 
@@ -40,22 +43,8 @@ def rounds(indptr: Any, indices: Any, weights: Any, source: int) -> tuple[Any, A
             *(indptr, indices, weights, np.int32(n), np.int32(source), distances, predecessors),
             *(leaving, entering, settled, fringes, due, long_rows, progress),
         )
-        blocks = _BLOCKS * _multiprocessors(weights.device.id)
-        # Blocks wait for each other, so that all of them have to be on the device: a cooperative launch sees to it.
-        kernel = program.function("dijkstra").kernel
-        kernel((blocks,), (_threads(program),), arguments, enable_cooperative_groups=True)
+        program.launch_cooperative("dijkstra", arguments)
         count, unfit = progress[8:10].tolist()
     if unfit:
         raise OverflowError("distances exceed int32; use float64")
     return distances, predecessors, count
-
-
-def _threads(program: Program) -> int:
-    return next(int(macro.partition("=")[2]) for macro in program.macros if macro.startswith("THREADS="))
-
-
-@functools.cache
-def _multiprocessors(device: int) -> int:
-    import cupy
-
-    return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])

@@ -10,7 +10,8 @@
 // [n / TILE][TILE][TILE], filled up with infinity.
 //
 // Launch: said at each kernel.
-// Macros: ELEMENT, the type of the distances; TILE, such that two tiles fit into 48 KiB of shared memory.
+// Macros: ELEMENT, the type of the distances; TILE, such that two tiles fit into 48 KiB of shared memory;
+//         THREADS, of a block.
 //
 // G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
 
@@ -21,7 +22,7 @@ using Wide = decltype(Element() + Element());  // int for int16: registers are n
 
 constexpr int OWN = 4;  // a thread owns OWN x OWN neighbours of a tile
 constexpr int SIDE = TILE / OWN;
-constexpr int THREADS = SIDE * SIDE;
+static_assert(THREADS == SIDE * SIDE, "the macro says what the launch does");
 
 // A thread's part of a tile, and a tile in shared memory: rows OWN apart start in different banks, each on 16 bytes.
 using Own = Wide[OWN][OWN];

@@ -9,7 +9,7 @@
 //     b_panels [n / TILE_WORDS][depth][TILE_WORDS]
 //
 // Launch: said at each kernel.
-// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE; THREADS, of a block of `relax`.
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
 
@@ -20,7 +20,7 @@ using Word = ARITHMETIC::Word;
 constexpr int LANES = ARITHMETIC::LANES;
 
 constexpr int SIDE = 16;  // a tile is shared by SIDE x SIDE threads
-constexpr int THREADS = SIDE * SIDE;
+static_assert(THREADS == SIDE * SIDE, "the macro says what the launch does");
 constexpr int TILE_ROWS = SIDE * THREAD_TILE;
 constexpr int TILE_WORDS = SIDE * THREAD_TILE;
 constexpr int SLAB = 16;

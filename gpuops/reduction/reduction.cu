@@ -10,13 +10,13 @@
 // all its columns, in the same tree.
 //
 // Launch: any number of blocks of THREADS threads.
-// Macros: VALUE, float, double, int or long long.
+// Macros: VALUE, float, double, int or long long; THREADS, of a block, 256.
 
 #include "../device/butterfly.cuh"
 
 using Value = VALUE;
 
-constexpr int THREADS = 256, WARPS = THREADS / 32, LINES = 16, TILE = THREADS * LINES;
+constexpr int WARPS = THREADS / 32, LINES = 16, TILE = THREADS * LINES;
 constexpr int BLOCKS = sizeof(Value) == 4 ? 4 : 3;  // on a multiprocessor, as registers allow
 
 enum { SUM, MINIMUM, MAXIMUM, ARGMIN, ARGMAX, BITWISE_AND, BITWISE_OR, BITWISE_XOR };

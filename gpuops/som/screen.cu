@@ -12,12 +12,13 @@
 // thread keeps 8 x 8 scores in registers.
 //
 // Launch: grid (panels, parts of the map), THREADS threads.
-// Macros: STEP; SLAB, dimensions in a slab, a multiple of 4; SINGLE, 1 where depth is SLAB.
+// Macros: STEP; SLAB, dimensions in a slab, a multiple of 4; SINGLE, 1 where depth is SLAB; THREADS, of a
+//         block, PANEL.
 
 constexpr int PRODUCT = 0, DIFFERENCE = 1, MASKED_DIFFERENCE = 2;
 constexpr bool MASKED = STEP == MASKED_DIFFERENCE;
 
-constexpr int TILE = 64, PANEL = 128, THREADS = 128, OWN = 8;
+constexpr int TILE = 64, PANEL = 128, OWN = 8;
 constexpr int STAGES = 2;
 
 __device__ inline void copy_16_bytes(void* shared, const void* global) {

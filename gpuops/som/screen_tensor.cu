@@ -17,9 +17,10 @@
 // Features come from bmu.cu: x [panels of 128 samples][depth][PANEL], w [tiles][depth][TILE].
 //
 // Launch: said at each kernel.
-// Macros: KSTEPS, 1 to 4; DEEP, 0 where depth is 16 KSTEPS, 1 where it is a multiple of that.
+// Macros: KSTEPS, 1 to 4; DEEP, 0 where depth is 16 KSTEPS, 1 where it is a multiple of that; THREADS, of a block of
+//         `screen`, ROWS.
 
-constexpr int TILE = 64, PANEL = 128, THREADS = 256, ROWS = 256;
+constexpr int TILE = 64, PANEL = 128, ROWS = 256;
 constexpr int COLUMNS = TILE / 8;
 constexpr int PAIR = 2;
 constexpr int DEPTH = 16 * KSTEPS;

@@ -1,8 +1,9 @@
-"""Shortest paths from a set of vertices on a GPU: the CUDA half of `gpuops.sssp`, kernels in kernels/sssp*.cu.
+"""Shortest paths from a set of vertices on a GPU: the CUDA half of `gpuops.sssp`.
 
 A search is one cooperative launch: its blocks wait for each other on the device, round after round, and the host waits
-for the end alone. Scratch memory is 36 bytes a vertex (52 with float64) and a little for long rows; 28 (32) for
-searches at once.
+for the end alone. search.cu is for one set of sources, batched.cu for up to 32 separate searches, tree.cu for
+predecessors. Scratch memory is 36 bytes a vertex (52 with float64) and a little for long rows; 28 (32) for separate
+searches.
 
 **Why the result does not depend on the order of relaxations.** A relaxation takes the minimum of a distance and a
 rounded sum, which never falls when the distance of the tail rises. So every distance that is stored is the rounded
@@ -16,7 +17,6 @@ CuPy compiles with -ftz=true: sums smaller than 1.2e-38 are 0 on a GPU.
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import weakref
 from typing import Any, NamedTuple
@@ -49,8 +49,8 @@ def _threads(kernel: str, dtype: np.dtype) -> int:
 
 def _program(kernel: str, name: str, signed: bool) -> Program:
     file, tuning = _KERNELS[kernel]
-    macros = f"DISTANCE={name.capitalize()}", f"SIGNED={int(signed)}", f"THREADS={_threads(kernel, np.dtype(name))}"
-    return Program(file, (kernel,), (*macros, f"BLOCKS={_BLOCKS}", *tuning))
+    macros = f"DISTANCE={name.capitalize()}", f"SIGNED={int(signed)}", *tuning
+    return Program(file, (kernel,), macros, threads=_threads(kernel, np.dtype(name)), blocks=_BLOCKS)
 
 
 # A program for each, so that a first search waits for the compiler no longer than it has to.
@@ -188,7 +188,7 @@ class _Search:
                 np.int64(most_rounds),
                 np.int32(self.started),
             )
-            _launch(self.program, "search", arguments)
+            self.program.launch_cooperative("search", arguments)
             self.started = True
             found = control.get()
             self.statistics = Statistics(*(a + b for a, b in zip(self.statistics, found.statistics, strict=True)))
@@ -258,7 +258,7 @@ def tree(graph: Any, distances: Any, roots: Any) -> Any:
         flags = map(np.int32, (inward, graph.through is not None, n, active))
         scratch = (levels, queues, pieces, np.int64(pieces.shape[1]), control.memory)
         arguments = (*arrays, through, roots, *flags, distances, predecessors, *scratch)
-        _launch(_PROGRAMS["tree", distances.dtype.name, graph.negative], "tree", arguments)
+        _PROGRAMS["tree", distances.dtype.name, graph.negative].launch_cooperative("tree", arguments)
     return predecessors
 
 
@@ -323,7 +323,7 @@ def _batched(graph: Any, distances: Any) -> Statistics:
                 control.memory,
                 np.float64(width),
             )
-            _launch(program, "search_batch", arguments)
+            program.launch_cooperative("search_batch", arguments)
             found = control.get()
             if found.overflow == 2:
                 raise OverflowError("distances exceed int32; use float64")
@@ -361,16 +361,7 @@ def _distances_to_hub(graph: Any) -> Any:
     return distances
 
 
-# --- Launches -----------------------------------------------------------------------------------------------------
-
-
-def _launch(program: Program, entry: str, arguments: tuple[Any, ...]) -> None:
-    import cupy
-
-    threads = next(int(macro.partition("=")[2]) for macro in program.macros if macro.startswith("THREADS="))
-    blocks = _BLOCKS * _multiprocessors(cupy.cuda.Device().id)
-    # Blocks wait for each other, so that all of them have to be on the device: a cooperative launch sees to it.
-    program.function(entry).kernel((blocks,), (threads,), arguments, enable_cooperative_groups=True)
+# --- Arguments of launches ----------------------------------------------------------------------------------------
 
 
 def _unreachable(dtype: np.dtype) -> Any:
@@ -380,13 +371,6 @@ def _unreachable(dtype: np.dtype) -> Any:
 def _arcs(graph: Any, inward: bool) -> tuple[Any, ...]:
     outgoing = graph.indptr, graph.indices, graph.weights
     return (*outgoing, *((graph.in_indptr, graph.in_indices, graph.in_weights) if inward else outgoing))
-
-
-@functools.cache
-def _multiprocessors(device: int) -> int:
-    import cupy
-
-    return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
 
 
 class _Found(NamedTuple):
