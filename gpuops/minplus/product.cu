@@ -13,6 +13,7 @@
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
 
+#include "../device/async_copy.cuh"
 #include "arithmetic.cuh"
 
 using Element = ARITHMETIC::Element;
@@ -70,20 +71,6 @@ extern "C" __global__ void pack_b(Word* panels, const Element* b, long long row_
             panels[(word / TILE_WORDS * depth + k) * TILE_WORDS + word % TILE_WORDS] = ARITHMETIC::pack(x);
         }
     }
-}
-
-__device__ inline void copy_16_bytes(void* shared, const void* global) {
-    const unsigned address = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global) : "memory");
-}
-
-__device__ inline void commit_copies() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int PENDING>
-__device__ inline void wait_for_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
 // All threads together: one slab of a panel, contiguous in both memories.

@@ -15,25 +15,13 @@
 // Macros: STEP; SLAB, dimensions in a slab, a multiple of 4; SINGLE, 1 where depth is SLAB; THREADS, of a
 //         block, PANEL.
 
+#include "../device/async_copy.cuh"
+
 constexpr int PRODUCT = 0, DIFFERENCE = 1, MASKED_DIFFERENCE = 2;
 constexpr bool MASKED = STEP == MASKED_DIFFERENCE;
 
 constexpr int TILE = 64, PANEL = 128, OWN = 8;
 constexpr int STAGES = 2;
-
-__device__ inline void copy_16_bytes(void* shared, const void* global) {
-    const unsigned address = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global) : "memory");
-}
-
-__device__ inline void commit_copies() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int PENDING>
-__device__ inline void wait_for_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-}
 
 // All threads together: SLAB rows, contiguous in both memories.
 template <int WIDTH>

@@ -20,6 +20,8 @@
 // Macros: KSTEPS, 1 to 4; DEEP, 0 where depth is 16 KSTEPS, 1 where it is a multiple of that; THREADS, of a block of
 //         `screen`, ROWS.
 
+#include "../device/async_copy.cuh"
+
 constexpr int TILE = 64, PANEL = 128, ROWS = 256;
 constexpr int COLUMNS = TILE / 8;
 constexpr int PAIR = 2;
@@ -66,11 +68,6 @@ extern "C" __global__ void split_units(Fragment* fragments, const float* w, int 
     fragments[((long long)blockIdx.x * gridDim.y + blockIdx.y) * FRAGMENTS + threadIdx.x] = fragment;
 }
 
-__device__ inline void copy_16_bytes(void* shared, const void* global) {
-    const unsigned address = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global) : "memory");
-}
-
 // Operand A: 2 x 16 samples of a warp, one panel of dimensions.
 struct Samples {
     unsigned hi[2][KSTEPS][4], lo[2][KSTEPS][4];
@@ -108,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, KSTEPS == 1 ? 2 : 1)
                 copy_16_bytes(&stages[step % 2][f], fragments + (long long)step * FRAGMENTS + f);
             }
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        commit_copies();
     };
     fetch(0);
     Samples samples;
@@ -120,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, KSTEPS == 1 ? 2 : 1)
                          __int_as_float(0x7f800000)};  // of rows lane / 4 + 0, 8, 16 and 24
         for (int pass = 0; pass < passes; ++pass, ++step) {
             if (DEEP) samples.load(x + (long long)pass * DEPTH * PANEL, lane);
-            asm volatile("cp.async.wait_group 0;" ::: "memory");
+            wait_for_copies<0>();
             __syncthreads();  // this tile is here for all threads, and nobody reads the one before any more
             fetch(step + 1);
             const Fragment* stage = stages[step % 2] + lane;

@@ -119,7 +119,7 @@ __device__ inline int push(const Batch& batch, Grid& grid, Stage& queue, Word di
                 const bool live = reached && arc + a < count;
                 at[a] = batch.row(__shfl_sync(ALL_LANES, head, arc + a));
                 const Value w = __shfl_sync(ALL_LANES, weight, arc + a);
-                if (live && !DISTANCE::fits(value(distance), w)) note_overflow(batch.control, 1);
+                if (live && !Distance::fits(value(distance), w)) note_overflow(batch.control, 1);
                 candidate[a] = live ? word(sum(value(distance), w)) : UNREACHABLE;
                 known[a] = live ? __ldcg(at[a]) : LOWEST;
             }
@@ -200,7 +200,7 @@ __device__ inline Word pull(const Batch& batch, Word distance, Word floor, long 
             // The lightest of these arcs can improve less than any other.
             const Value least = __shfl_sync(ALL_LANES, weight, arc);
             const bool waits = floor < UNREACHABLE;
-            if (waits && !DISTANCE::fits(value(floor), least)) note_overflow(batch.control, 1);
+            if (waits && !Distance::fits(value(floor), least)) note_overflow(batch.control, 1);
             if (!__any_sync(ALL_LANES, waits && word(sum(value(floor), least)) < distance)) return distance;
             if (lane == 0) touched += min(IN_FLIGHT, count - arc);
             Word known[IN_FLIGHT];
@@ -212,7 +212,7 @@ __device__ inline Word pull(const Batch& batch, Word distance, Word floor, long 
             for (int a = 0; a < IN_FLIGHT; ++a) {
                 const Value w = __shfl_sync(ALL_LANES, weight, arc + a);
                 const bool reached = known[a] < UNREACHABLE;
-                if (reached && !DISTANCE::fits(value(known[a]), w)) note_overflow(batch.control, 1);
+                if (reached && !Distance::fits(value(known[a]), w)) note_overflow(batch.control, 1);
                 if (reached) distance = min(distance, word(sum(value(known[a]), w)));
             }
         }
@@ -457,7 +457,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             const bool pushes = batch.passes((int)vertex) || __ldcg(cursor + vertex) >> lane & 1;
             const Word distance = batch.known((int)vertex, pushes);
             for (long long arc = indptr[vertex]; arc < indptr[vertex + 1] && distance < UNREACHABLE; ++arc) {
-                if (!DISTANCE::fits(value(distance), weights[arc]) && batch.known(indices[arc]) == UNREACHABLE) {
+                if (!Distance::fits(value(distance), weights[arc]) && batch.known(indices[arc]) == UNREACHABLE) {
                     note_overflow(control, 2);
                 }
             }

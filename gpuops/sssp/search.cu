@@ -56,7 +56,7 @@ struct Push {
     bool collects;
 
     __device__ bool wants(const Rows& rows, int row, Value weight) const {
-        if (!DISTANCE::fits(value(rows.key[row]), weight)) note_overflow(control, weight < 0 ? 2 : 1);
+        if (!Distance::fits(value(rows.key[row]), weight)) note_overflow(control, weight < 0 ? 2 : 1);
         return word(sum(value(rows.key[row]), weight)) < limit;
     }
     __device__ void refuse(const Rows& rows, int row, int place, Value weight) const {
@@ -87,14 +87,14 @@ struct Pull {
     Value low;
 
     __device__ bool wants(const Rows& rows, int row, Value weight) const {
-        if (!DISTANCE::fits(low, weight)) note_overflow(control, 1);
+        if (!Distance::fits(low, weight)) note_overflow(control, 1);
         return word(sum(low, weight)) < rows.key[row];
     }
     __device__ void refuse(const Rows&, int, int, Value) const {}
     __device__ Word load(int tail) const { return __ldcg(search.distances + tail); }
     __device__ void visit(Rows& rows, int row, int, int tail, Value weight, Word known, bool live) const {
         if (!live || known >= settled || !search.passes(tail)) return;
-        if (!DISTANCE::fits(value(known), weight)) note_overflow(control, 1);
+        if (!Distance::fits(value(known), weight)) note_overflow(control, 1);
         const Word candidate = word(sum(value(known), weight));
         if (candidate < rows.key[row]) atomicMin(&rows.key[row], candidate);
     }
@@ -109,7 +109,7 @@ struct Unfit {
     __device__ void refuse(const Rows&, int, int, Value) const {}
     __device__ Word load(int head) const { return __ldcg(search.distances + head); }
     __device__ void visit(const Rows& rows, int row, int, int, Value weight, Word known, bool live) const {
-        if (live && known == UNREACHABLE && !DISTANCE::fits(value(rows.key[row]), weight)) note_overflow(control, 2);
+        if (live && known == UNREACHABLE && !Distance::fits(value(rows.key[row]), weight)) note_overflow(control, 2);
     }
 };
 
@@ -150,7 +150,7 @@ __device__ inline void relax(Search& search, Grid& grid, Rows& rows, Stage& queu
                 holds = end < degree;
                 if (holds) {
                     const Value weight = search.weights[begin + end];
-                    if (!DISTANCE::fits(value(distance), weight)) note_overflow(grid.control, 1);
+                    if (!Distance::fits(value(distance), weight)) note_overflow(grid.control, 1);
                     __stcg(search.next + vertex, word(sum(value(distance), weight)));
                     __stcg(search.cursor + vertex, end);
                 }
@@ -285,7 +285,7 @@ __device__ inline void open(Search& search, Grid& grid, Stage& queue, Stage& pil
 }
 
 __device__ inline Word window_end(Word due, double width) {
-    return max(due + 1, DISTANCE::at((double)value(due) + width));
+    return max(due + 1, Distance::at((double)value(due) + width));
 }
 
 // distances, pushed, next (n) words, cursor, queued, piled (n); queues (2, n), piles (2, capacity), pieces (2,
@@ -322,7 +322,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             const int vertex = (int)first + lane;
             bool closed_source = false;
             if (vertex < n) {
-                const Word distance = word(DISTANCE::Value(((const Value*)distances)[vertex] + Value(0)));
+                const Word distance = word(Distance::Value(((const Value*)distances)[vertex] + Value(0)));
                 __stcg(distances + vertex, distance);
                 __stcg(queued + vertex, 0);
                 __stcg(piled + vertex, 0);
@@ -455,7 +455,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     grid.barrier();
     if (SIGNED) {
         for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < n; v += (long long)gridDim.x * THREADS) {
-            __stcg(distances + v, DISTANCE::ordered(__ldcg(distances + v)));
+            __stcg(distances + v, Distance::ordered(__ldcg(distances + v)));
         }
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) {

@@ -184,7 +184,6 @@ def test_smoothing(cupy, grid, kernel):
 BARRIERS = [
     r"__syncthreads\(\);",
     r"wait_for_copies<0>\(\);",
-    r'asm volatile\("cp.async.wait_group 0;" ::: "memory"\);',
 ]
 LINES = {
     (program.file, number): line
