@@ -15,6 +15,8 @@ from typing import Any
 
 GPUOPS = Path(__file__).parent
 
+Arguments = tuple[Any, ...] | dict[str, Any]
+
 _declared: list[Program] = []
 
 
@@ -83,14 +85,19 @@ class Program:
         self,
         entry: str,
         blocks: int | tuple[int, ...],
-        arguments: tuple[Any, ...],
+        arguments: Arguments,
         *,
         threads: int | tuple[int, ...] | None = None,
     ) -> None:
-        """Launch `entry` on the current device; blocks of `threads`, by default the program's."""
-        self.function(entry)(_shape(blocks), _shape(self.threads if threads is None else threads), arguments)
+        """Launch `entry` on the current device; blocks of `threads`, by default the program's.
 
-    def launch_cooperative(self, entry: str, arguments: tuple[Any, ...]) -> None:
+        Arguments are arrays and NumPy scalars in the order of the kernel's parameters; where there are many, a
+        dictionary, whose keys are the names of the parameters in that order.
+        """
+        threads = self.threads if threads is None else threads
+        self.function(entry)(_shape(blocks), _shape(threads), _values(arguments))
+
+    def launch_cooperative(self, entry: str, arguments: Arguments) -> None:
         """Launch `entry`, whose blocks wait for each other, on the whole of the current device.
 
         All of them have to be there at once: the program's `blocks` on every multiprocessor. A cooperative launch
@@ -101,7 +108,7 @@ class Program:
         device = cupy.cuda.Device().id
         grid = (self.blocks * multiprocessors(device),)
         kernel = _function(self, entry, device).kernel
-        kernel(grid, (self.threads,), arguments, enable_cooperative_groups=True)
+        kernel(grid, (self.threads,), _values(arguments), enable_cooperative_groups=True)
 
 
 @functools.cache
@@ -110,6 +117,10 @@ def multiprocessors(device: int) -> int:
     import cupy
 
     return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
+
+
+def _values(arguments: Arguments) -> tuple[Any, ...]:
+    return tuple(arguments.values()) if isinstance(arguments, dict) else arguments
 
 
 def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:

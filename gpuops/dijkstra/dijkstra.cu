@@ -45,7 +45,6 @@ struct Round {
     long long soonest;          // the least distance plus lightest arc out
     int fringe;                 // number of vertices
     int short_rows, long_rows;  // of the vertices settled in it
-    int unused;
 };
 
 struct Progress {
@@ -54,6 +53,7 @@ struct Progress {
     int long_rows;  // of the graph
     unsigned arrived;
 };
+static_assert(sizeof(Round) == 32 && sizeof(Progress) == 88, "dijkstra_cuda.py has the same fields");
 
 __device__ inline void clear(Round& round) {
     __stcg(&round.nearest, FAR);

@@ -24,6 +24,24 @@ _PROGRAMS = {
     for name in _DTYPES
 }
 
+# Structs of dijkstra.cu.
+_ROUND = np.dtype(
+    [
+        *((name, np.int64) for name in ("nearest", "soonest")),
+        *((name, np.int32) for name in ("fringe", "short_rows", "long_rows")),
+    ],
+    align=True,
+)
+_PROGRESS = np.dtype(
+    [
+        ("rounds", _ROUND, 2),
+        *((name, np.int64) for name in ("count", "unfit")),
+        ("long_rows", np.int32),
+        ("arrived", np.uint32),
+    ],
+    align=True,
+)
+
 
 def rounds(indptr: Any, indices: Any, weights: Any, source: int) -> tuple[Any, Any, int]:
     """Distances and predecessors from `source`, and the number of rounds."""
@@ -37,14 +55,25 @@ def rounds(indptr: Any, indices: Any, weights: Any, source: int) -> tuple[Any, A
         leaving, entering = cupy.empty((2, n), weights.dtype)
         settled, due, long_rows = cupy.empty((3, n), np.int32)
         fringes = cupy.empty((2, n), np.int32)
-        progress = cupy.empty((11,), np.int64)  # struct Progress
-        progress[...] = 0
-        arguments = (
-            *(indptr, indices, weights, np.int32(n), np.int32(source), distances, predecessors),
-            *(leaving, entering, settled, fringes, due, long_rows, progress),
-        )
+        progress = cupy.zeros((_PROGRESS.itemsize,), np.uint8)
+        arguments = {
+            "indptr": indptr,
+            "indices": indices,
+            "weights": weights,
+            "n": np.int32(n),
+            "source": np.int32(source),
+            "distances": distances,
+            "predecessors": predecessors,
+            "leaving": leaving,
+            "entering": entering,
+            "settled": settled,
+            "fringes": fringes,
+            "due": due,
+            "long_rows": long_rows,
+            "progress": progress,
+        }
         program.launch_cooperative("dijkstra", arguments)
-        count, unfit = progress[8:10].tolist()
-    if unfit:
+        found = progress.get().view(_PROGRESS)[0]
+    if found["unfit"]:
         raise OverflowError("distances exceed int32; use float64")
-    return distances, predecessors, count
+    return distances, predecessors, int(found["count"])

@@ -23,9 +23,9 @@
 
 using Key = decltype(Value(0) + 0.0f);  // a time by the clock of a search
 
-constexpr int IN_FLIGHT = 8;                  // heads or tails whose distances a warp waits for at a time
-constexpr int SIP = PIECE < 64 ? PIECE : 64;  // arcs of a long row that are pulled before the rest is cut into pieces
-constexpr int WORTHWHILE = 16;                // a pull is thought of when one in so many arcs is held back
+constexpr int IN_FLIGHT = 8;                   // heads or tails whose distances a warp waits for at a time
+constexpr int HEAD = PIECE < 64 ? PIECE : 64;  // arcs of a long row that are pulled before the rest is cut into pieces
+constexpr int WORTHWHILE = 16;                 // a pull is thought of when one in so many arcs is held back
 
 struct Batch {
     const long long* __restrict__ indptr;
@@ -36,7 +36,7 @@ struct Batch {
     const Value* __restrict__ in_weights;
     const bool* __restrict__ through;
     bool has_through;
-    int active, lanes;
+    int active, searches;
     long long stride;
     Word* distances;
     unsigned* fresh;  // searches in which the vertex came nearer since its arcs were last relaxed
@@ -49,7 +49,7 @@ struct Batch {
     __device__ bool passes(int vertex) const { return !has_through || through[vertex]; }
     __device__ Word* row(int vertex) const { return distances + vertex * stride + threadIdx.x % 32; }
     __device__ Word known(int vertex, bool wanted = true) const {
-        return wanted && threadIdx.x % 32 < lanes ? __ldcg(row(vertex)) : UNREACHABLE;
+        return wanted && threadIdx.x % 32 < searches ? __ldcg(row(vertex)) : UNREACHABLE;
     }
 };
 
@@ -220,23 +220,23 @@ __device__ inline Word pull(const Batch& batch, Word distance, Word floor, long 
     return distance;
 }
 
-// distances (n, stride), of which the first `lanes` columns from the pointer on are 1 to 32 separate searches; fresh,
+// distances (n, stride), of which the first columns from the pointer on are 1 to 32 `searches`; fresh,
 // held, cursor, queued, next (n); queues (2, n), pieces (2, piece_capacity); lows (2, 32), UNREACHABLE. hub_distances
-// (n), if there are any, from the vertices to the hub. has_in: may pull.
+// (n), if there are any, from the vertices to the hub. entered: vertices that may have arcs into them; 0: no pulls.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     search_batch(const long long* __restrict__ indptr, const int* __restrict__ indices,
                  const Value* __restrict__ weights, const long long* __restrict__ in_indptr,
                  const int* __restrict__ in_indices, const Value* __restrict__ in_weights,
-                 const bool* __restrict__ through, const Word* __restrict__ hub_distances, int has_in, int has_through,
-                 int has_hub, int n, int active, int entered, Word* distances, long long stride, int lanes,
-                 unsigned* fresh, unsigned* held, int* cursor, int* queued, Key* next, int* queues, Piece* pieces,
+                 const bool* __restrict__ through, const Word* __restrict__ hub_distances, int has_through, int has_hub,
+                 int n, int active, int entered, Word* distances, long long stride, int searches, unsigned* fresh,
+                 unsigned* held, int* cursor, int* queued, Key* next, int* queues, Piece* pieces,
                  long long piece_capacity, Word* lows, Control* control, double width) {
     __shared__ int staged[WARPS][64];
     __shared__ Word block_lows[32];
     __shared__ Tally tallies[2];
-    const Batch batch{indptr,           indices, weights, in_indptr, in_indices, in_weights, through,
-                      has_through != 0, active,  lanes,   stride,    distances,  fresh,      held,
-                      cursor,           next,    queued,  control};
+    const Batch batch{indptr,           indices, weights,  in_indptr, in_indices, in_weights, through,
+                      has_through != 0, active,  searches, stride,    distances,  fresh,      held,
+                      cursor,           next,    queued,   control};
     Grid grid{control, tallies[0], tallies[1]};
     const int lane = threadIdx.x % 32, stride_of_grid = Grid::warps() * 32;
     Word* const floors = lows + 32;
@@ -335,7 +335,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             continue;
         }
         const long long held_back = grid.last.held, arcs = indptr[n];
-        if (has_in && windows && held_back * WORTHWHILE > arcs) {
+        if (entered && windows && held_back * WORTHWHILE > arcs) {
             // Two steps and no queue in between: the list of the queue stays as it is.
             Word least = UNREACHABLE;
             for (long long first = (long long)Grid::warp() * 32; first < active; first += stride_of_grid) {
@@ -347,7 +347,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             }
             lower(floors, block_lows, least);
             barrier();
-            const Word floor = lane < lanes ? __ldcg(floors + lane) : UNREACHABLE;
+            const Word floor = lane < searches ? __ldcg(floors + lane) : UNREACHABLE;
             long long price = 0;
             for (long long first = (long long)Grid::warp() * 32; first < entered; first += stride_of_grid) {
                 const int there = (int)min(32ll, entered - first), vertex = (int)first + lane;
@@ -382,15 +382,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                     const int degree = lane < there ? (int)(in_indptr[vertex + 1] - begin) : 0;
                     unsigned nearer = 0;
                     for (int v = 0; v < there; ++v) {
-                        const Word known = lane < lanes ? batch.known((int)first + v) : LOWEST;
-                        const int length = __shfl_sync(ALL_LANES, degree, v), sip = length > PIECE ? SIP : length;
-                        const Word distance = pull(batch, known, floor, __shfl_sync(ALL_LANES, begin, v), sip, touched);
+                        const Word known = lane < searches ? batch.known((int)first + v) : LOWEST;
+                        const int length = __shfl_sync(ALL_LANES, degree, v);
+                        const int first_part = length > PIECE ? HEAD : length;
+                        const Word distance =
+                            pull(batch, known, floor, __shfl_sync(ALL_LANES, begin, v), first_part, touched);
                         const bool improves = distance < known;
                         if (improves) __stcg(batch.row((int)first + v), distance);
                         const unsigned improved = __ballot_sync(ALL_LANES, improves);
                         if (lane == v) {
                             nearer = improved;
-                            if (sip < length) cut(grid, pieces_of(grid.step), vertex, 0, sip, length - sip);
+                            if (first_part < length) {
+                                cut(grid, pieces_of(grid.step), vertex, 0, first_part, length - first_part);
+                            }
                         }
                     }
                     if (lane < there && vertex < active) {
@@ -404,7 +408,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                     const Piece* cut_off = pieces_of(grid.step - 1);
                     grid.share(grid.last.pieces, 1, &grid.tally().taken_pieces, [&](long long i) {
                         const Piece piece = piece_at(cut_off, i);
-                        const Word known = lane < lanes ? batch.known(piece.vertex) : LOWEST;
+                        const Word known = lane < searches ? batch.known(piece.vertex) : LOWEST;
                         const Word distance =
                             pull(batch, known, floor, in_indptr[piece.vertex] + piece.place, piece.length, touched);
                         const bool improves =
@@ -469,7 +473,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         control->windows += windows;
         control->pulls += pulls;
         control->touched += total;
-        control->steps += grid.step;
         control->finished = 1;
     }
 }

@@ -51,10 +51,10 @@ struct Control {
     unsigned arrived;  // at barriers
     int overflow;      // 1: a sum did not fit; 2: a vertex is reached by no sum that fits
     int piled[3];      // vertices that wait for a later window, by window
-    int unused;
-    Tally tallies[3];                                            // by step: one is read, one is written, one is cleared
-    long long rounds, windows, pulls, steps, touched, finished;  // results
+    Tally tallies[3];  // by step: one is read, one is written, one is cleared
+    long long rounds, windows, pulls, touched, finished;  // results
 };
+static_assert(sizeof(Tally) == 48 && sizeof(Control) == 208, "sssp_cuda.py has the same fields");
 
 constexpr long long NEVER = 0x7fffffffffffffff;
 

@@ -103,12 +103,12 @@ __device__ inline void read_rows(Grid& grid, Rows& rows, const int* indices, con
                                  int left, Word key, int& tag, Piece* pieces, int vertex, long long& touched,
                                  Visitor& visitor) {
     int place = 0;
-    for (int gulp = 8; __any_sync(ALL_LANES, left > 0); gulp = min(8 * gulp, 1 << 20)) {
-        if (gulp >= PIECE && left > PIECE && pieces) {
+    for (int part = 8; __any_sync(ALL_LANES, left > 0); part = min(8 * part, 1 << 20)) {
+        if (part >= PIECE && left > PIECE && pieces) {
             cut(grid, pieces, vertex, key, place, left);
             left = 0;
         }
-        const int length = min(left, gulp);
+        const int length = min(left, part);
         const int wanted = walk(rows, indices, weights, begin + place, place, length, key, tag, touched, visitor);
         left = wanted < length ? 0 : left - length;
         place += wanted;
@@ -293,7 +293,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         control->rounds += level;
         control->touched += total;
-        control->steps += grid.step;
         control->finished = 1;
     }
 }
