@@ -19,7 +19,7 @@ from numba import njit
 from benchmarks.harness import KERNELS, Bench
 from gpuops import butterfly_reduction
 from gpuops._cuda import Program
-from gpuops.dijkstra import dijkstra_cuda, dijkstra_numba
+from gpuops.dijkstra import solve
 from pipelines.generators import RMat, csr
 
 CONVENTION = (
@@ -93,7 +93,7 @@ def _time_dijkstra(bench: Bench, scale: int, textbook: bool) -> None:
     made = RMat(scale, seed=SEED)
     graph = csr(made)
     source = int(np.argmax(np.diff(graph[0])))
-    expected, _, settled = dijkstra_numba.heap(*graph, source)
+    expected, _, settled = solve(*graph, source, "heap")
     on_device = [bench.xp.asarray(x) for x in graph]
 
     def case(title: str, run: Callable[[], Any], **facts: Any) -> None:
@@ -104,10 +104,9 @@ def _time_dijkstra(bench: Bench, scale: int, textbook: bool) -> None:
         sizes = {"n": made.n, "arcs": len(graph[1])}
         bench.record(f"{title}, {made}", seconds, rate_of=rate, verified="equals the heap", sizes=sizes, **facts)
 
-    case("gpuops.dijkstra by heap, one core", lambda: dijkstra_numba.heap(*graph, source)[0], settled=settled)
-    half = dijkstra_cuda if bench.gpu else dijkstra_numba
-    rounds = half.rounds(*on_device, source)[2]
-    case("gpuops.dijkstra by rounds", lambda: half.rounds(*on_device, source)[0], rounds=rounds)
+    case("gpuops.dijkstra by heap, one core", lambda: solve(*graph, source, "heap")[0], settled=settled)
+    rounds = solve(*on_device, source, "rounds")[2]
+    case("gpuops.dijkstra by rounds", lambda: solve(*on_device, source, "rounds")[0], rounds=rounds)
     if textbook:
         case("textbook, minimum one by one, one core", lambda: textbook_on_cpu(graph, source, False))
         if bench.gpu:

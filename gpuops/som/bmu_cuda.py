@@ -125,8 +125,8 @@ def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, va
                 screen.program.launch("screen", (blocks, math.ceil(tiles / share)), arguments)
             arguments = (units, distances, least, norms, lengths, samples, *where, *last)
             program.launch("decide", math.ceil(count / _WARPS), arguments, threads=32 * _WARPS)
-        faults = state.get().tolist()[1:] if validate else ()
-    for argument, fault in zip(("codebook", "samples"), reversed(faults), strict=validate):
+        _, of_samples, of_units = state.get().tolist() if validate else (0, 0, 0)  # struct State
+    for argument, fault in (("codebook", of_units), ("samples", of_samples)):
         if fault:
             return units, distances, (argument, *divmod(_NO_FAULT - fault, 4))
     return units, distances, None
