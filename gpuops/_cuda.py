@@ -1,39 +1,76 @@
-"""CUDA C++ kernels: from a file to a function that can be launched. The only place that compiles.
+"""CUDA C++ kernels: from a file to a launch. The only place that compiles.
 
 A `Program` is declared beside the operation that launches it, and declaring costs nothing: it is compiled at first
-use on a device, and CuPy keeps the binary on disk. `PROGRAMS` lists those of the operations, so that the tests compile
-what these run, without a GPU.
+use on a device, and CuPy keeps the binary on disk. `declared` lists the programs, so that tests compile all that
+operations run, without a GPU.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 GPUOPS = Path(__file__).parent
 
-PROGRAMS: list[Program] = []
+Arguments = tuple[Any, ...] | dict[str, Any]
+
+_declared: list[Program] = []
 
 
-@dataclass(frozen=True)
+def declared(folder: Path = GPUOPS) -> list[Program]:
+    """The programs of the modules imported so far whose files lie in `folder`; not their variants."""
+    return [program for program in _declared if program.folder == folder]
+
+
+@dataclass(frozen=True, eq=False)
 class Program:
-    """One file, by its path in gpuops or in another folder, compiled with one set of macros."""
+    """One file of kernels, compiled with one set of macros.
+
+    Attributes
+    ----------
+    file : str
+        Its path in `folder`.
+    entries : tuple of str
+        The `__global__` functions that may be launched.
+    macros : tuple of str
+        As in "NAME=value".
+    threads : int
+        Of a block, also the macro THREADS; 0 where entries differ, and each launch says how many.
+    blocks : int
+        That run on a multiprocessor at a time, also the macro BLOCKS; 0 where the file leaves it to the compiler.
+    folder : Path
+    listed : bool
+        Is it one of those that `declared` returns?
+    """
 
     file: str
     entries: tuple[str, ...]
     macros: tuple[str, ...] = ()
+    threads: int = 0
+    blocks: int = 0
     folder: Path = GPUOPS
+    listed: bool = True
 
     def __post_init__(self) -> None:
-        if self.folder == GPUOPS:
-            PROGRAMS.append(self)
+        if self.listed:
+            _declared.append(self)
+
+    def variant(self, *, threads: int | None = None, **macros: Any) -> Program:
+        """The same file with other numbers of threads or values of macros, for tests; it is not listed."""
+        values = dict(macro.split("=") for macro in self.macros)
+        if unknown := macros.keys() - values:
+            raise KeyError(f"{self.file} is declared without {', '.join(sorted(unknown))}")
+        text = tuple(f"{name}={value}" for name, value in (values | macros).items())
+        return replace(self, macros=text, threads=threads or self.threads, listed=False)
 
     @property
     def options(self) -> tuple[str, ...]:
-        return ("--std=c++17", *(f"-D{macro}" for macro in self.macros))
+        shape = {"THREADS": self.threads, "BLOCKS": self.blocks}
+        macros = (*self.macros, *(f"{name}={count}" for name, count in shape.items() if count))
+        return ("--std=c++17", *(f"-D{macro}" for macro in macros))
 
     def source(self) -> str:
         return _inline(self.folder / self.file)
@@ -42,9 +79,59 @@ class Program:
         """The `__global__` function `entry` on the current device, a `cupy.RawKernel`."""
         import cupy
 
-        if entry not in self.entries:
-            raise KeyError(f"{self.file} is declared without the entry {entry}; add it, so that tests compile it")
-        return _module(self, cupy.cuda.Device().id).get_function(entry)
+        return _function(self, entry, cupy.cuda.Device().id)
+
+    def launch(
+        self,
+        entry: str,
+        blocks: int | tuple[int, ...],
+        arguments: Arguments,
+        *,
+        threads: int | tuple[int, ...] | None = None,
+    ) -> None:
+        """Launch `entry` on the current device; blocks of `threads`, by default the program's.
+
+        Arguments are arrays and NumPy scalars in the order of the kernel's parameters; where there are many, a
+        dictionary, whose keys are the names of the parameters in that order.
+        """
+        threads = self.threads if threads is None else threads
+        self.function(entry)(_shape(blocks), _shape(threads), _values(arguments))
+
+    def launch_cooperative(self, entry: str, arguments: Arguments) -> None:
+        """Launch `entry`, whose blocks wait for each other, on the whole of the current device.
+
+        All of them have to be there at once: the program's `blocks` on every multiprocessor. A cooperative launch
+        fails where they do not fit, instead of waiting forever.
+        """
+        import cupy
+
+        device = cupy.cuda.Device().id
+        grid = (self.blocks * multiprocessors(device),)
+        kernel = _function(self, entry, device).kernel
+        kernel(grid, (self.threads,), _values(arguments), enable_cooperative_groups=True)
+
+
+@functools.cache
+def multiprocessors(device: int) -> int:
+    """How many there are on the device of that number."""
+    import cupy
+
+    return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
+
+
+def _values(arguments: Arguments) -> tuple[Any, ...]:
+    return tuple(arguments.values()) if isinstance(arguments, dict) else arguments
+
+
+def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
+    return size if isinstance(size, tuple) else (size,)
+
+
+@functools.cache
+def _function(program: Program, entry: str, device: int) -> Any:
+    if entry not in program.entries:
+        raise KeyError(f"{program.file} is declared without the entry {entry}; add it, so that tests compile it")
+    return _module(program, device).get_function(entry)
 
 
 @functools.cache

@@ -1,6 +1,8 @@
+import functools
 import importlib.util
 import itertools
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -42,4 +44,22 @@ def host_shim(tmp_path_factory):
             folder = folder.parent  # the processes of a test run share what they compile
         module.RawModule.build = folder / "host_shim"
         module.start(device=next(DEVICES))
+        from gpuops._cuda import Program
+
+        for launch in "launch", "launch_cooperative":
+            patch.setattr(Program, launch, _with_names_checked(getattr(Program, launch)))
         yield module
+
+
+def _with_names_checked(launch):
+    """`launch`, to which a dictionary of arguments must come in the order of the kernel's parameters."""
+
+    @functools.wraps(launch)
+    def checked(program, entry, *shape_and_arguments, **options):
+        *_, arguments = shape_and_arguments
+        if isinstance(arguments, dict):
+            parameters = re.search(rf"\b{entry}\(([^)]*)\)\s*{{", program.source())[1].split(",")
+            assert list(arguments) == [re.findall(r"\w+", parameter)[-1] for parameter in parameters]
+        launch(program, entry, *shape_and_arguments, **options)
+
+    return checked

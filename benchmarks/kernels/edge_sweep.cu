@@ -1,20 +1,18 @@
 // A sweep of Bellman-Ford over the edges of an undirected graph, each once: a thread relaxes both arcs of its edge.
 //
+//     sweep             reads and writes one array
+//     sweep_read_only   reads through a second name of the same array, which is said not to change, so that loads take
+//                       the read-only path. What they find may be a sweep old, no more: every launch begins with an
+//                       empty cache.
+//
 // distances (n) are floats from +0.0 to +inf, as integers in the same order, so that the minimum of integers is theirs.
-// An arc that improves its head stores the number of the sweep in `changed`; after a sweep in which none does, the
+// An arc that improves its head stores the number of the sweep in `changed`; after a sweep in which none does,
 // distances are shortest. Threads race: an upper bound that was read late is still an upper bound.
 //
-// sweep            reads and writes one array
-// sweep_read_only  reads through a second name of the same array, which is said not to change: loads go through the
-//                  read-only path. What it holds may be old by as much as a sweep, no more, as every launch begins
-//                  anew.
+// Launch: a thread for every edge, in blocks of THREADS, a macro.
 //
-// "Implementing SSSP algorithm on GPU", https://habr.com/ru/post/214515, 2014; stores there are not atomic, so a
-// distance may rise again, and sweeps are more.
-//
-// Launch: a thread for every edge, in blocks of THREADS.
-
-constexpr int THREADS = 256;
+// "Implementing SSSP algorithm on GPU", https://habr.com/ru/post/214515, 2014. Stores there are not atomic, so a
+// distance may rise again, and there are more sweeps.
 
 __device__ inline void improve(int* distance, int candidate, int* changed, int number) {
     atomicMin(distance, candidate);

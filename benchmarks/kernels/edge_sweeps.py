@@ -24,11 +24,11 @@ from gpuops._cuda import Program
 from pipelines.generators import RMat
 from pipelines.generators.counter_random import scrambler
 
+THREADS = 256
 PROGRAMS = {
-    "edge_sweep": Program("edge_sweep.cu", ("sweep", "sweep_read_only"), folder=KERNELS),
-    "rmat": Program("rmat.cu", ("rmat_edges",), folder=KERNELS),
+    "edge_sweep": Program("edge_sweep.cu", ("sweep", "sweep_read_only"), threads=THREADS, folder=KERNELS),
+    "rmat": Program("rmat.cu", ("rmat_edges",), threads=THREADS, folder=KERNELS),
 }
-THREADS = 256  # as in both files
 
 SEGMENT = 1 << 20  # distances: 4 MiB of float32, of which a few fit into the second-level cache
 SEGMENT_ON_CPU = 1 << 17
@@ -96,7 +96,7 @@ def _made_on_gpu(xp: Any, graph: RMat) -> tuple[Any, Any, Any]:
     constants = xp.asarray(scrambler(graph.seed, graph.n))
     sizes = (np.int64(0), np.int64(count), np.uint64(graph.seed), np.int32(graph.scale))
     arguments = (starts, ends, weights, *sizes, limits, constants, np.int32(len(constants)))
-    PROGRAMS["rmat"].function("rmat_edges")((-(-count // THREADS),), (THREADS,), arguments)
+    PROGRAMS["rmat"].launch("rmat_edges", -(-count // THREADS), arguments)
     return starts, ends, weights
 
 
@@ -130,7 +130,7 @@ def shortest_by_sweeps(xp: Any, edges: Edges, source: int, read_only: bool) -> t
     distances[source] = 0
     if xp is np:
         return distances, _sweeps_on_cpu(edges.starts, edges.ends, edges.weights, distances)
-    kernel = PROGRAMS["edge_sweep"].function("sweep_read_only" if read_only else "sweep")
+    entry = "sweep_read_only" if read_only else "sweep"
     count = len(edges.starts)
     changed = xp.empty((1,), np.int32)
     changed[...] = 0
@@ -139,7 +139,7 @@ def shortest_by_sweeps(xp: Any, edges: Edges, source: int, read_only: bool) -> t
     while count:
         sweeps += 1
         arguments = (edges.starts, edges.ends, edges.weights, np.int64(count), *names, changed, np.int32(sweeps))
-        kernel((-(-count // THREADS),), (THREADS,), arguments)
+        PROGRAMS["edge_sweep"].launch(entry, -(-count // THREADS), arguments)
         if int(changed[0]) != sweeps:
             break
     return distances, sweeps

@@ -17,14 +17,14 @@ from benchmarks.harness import KERNELS
 from gpuops import floyd_warshall
 from gpuops._cuda import Program
 
+TILE, THREADS = 32, 256
 BLOCKED = ("independent", "singly_dependent", "doubly_dependent")
 PROGRAMS = {
-    "harish_narayanan": Program("harish_narayanan.cu", ("relax_all",), folder=KERNELS),
-    "katz_kider": Program("katz_kider.cu", BLOCKED, folder=KERNELS),
-    "optimized_blocked": Program("optimized_blocked.cu", BLOCKED, folder=KERNELS),
-    "staged_load": Program("staged_load.cu", ("to_tiles", *BLOCKED, "from_tiles"), folder=KERNELS),
+    "harish_narayanan": Program("harish_narayanan.cu", ("relax_all",), threads=THREADS, folder=KERNELS),
+    "katz_kider": Program("katz_kider.cu", BLOCKED, threads=THREADS, folder=KERNELS),
+    "optimized_blocked": Program("optimized_blocked.cu", BLOCKED, threads=THREADS, folder=KERNELS),
+    "staged_load": Program("staged_load.cu", ("to_tiles", *BLOCKED, "from_tiles"), threads=THREADS, folder=KERNELS),
 }
-TILE, THREADS = 32, 256
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,14 @@ def _close_optimized_blocked(w: Any) -> None:
 def _close_staged_load(w: Any) -> None:
     program, tiles = PROGRAMS["staged_load"], len(w) // TILE
     tiled = w.copy()
-    program.function("to_tiles")((tiles, tiles), (THREADS,), (w, tiled, np.int32(len(w))))
+    program.launch("to_tiles", (tiles, tiles), (w, tiled, np.int32(len(w))))
     _close_by_tiles(program, tiled, 64)
-    program.function("from_tiles")((tiles, tiles), (THREADS,), (w, tiled, np.int32(len(w))))
+    program.launch("from_tiles", (tiles, tiles), (w, tiled, np.int32(len(w))))
 
 
 def _close_by_tiles(program: Program, w: Any, threads_for_the_doubly_dependent: int) -> None:
     tiles = len(w) // TILE
+    # Launches are short and many: what is launched is looked up once.
     independent, singly_dependent, doubly_dependent = map(program.function, BLOCKED)
     for pivots in range(tiles):
         arguments = (w, np.int32(len(w)), np.int32(pivots))

@@ -1,17 +1,19 @@
 // Blocked Floyd-Warshall on tiles of 32 x 32 in shared memory, three launches for every 32 pivots.
 //
-//     independent       the tile on the diagonal, by itself
-//     singly_dependent  the tiles in its rows and columns, each from itself and the independent one
-//     doubly_dependent  all other tiles, each from two singly dependent ones
+//     independent        the tile on the diagonal, by itself
+//     singly_dependent   the tiles in its rows and columns, each from itself and the independent one
+//     doubly_dependent   all other tiles, each from two singly dependent ones
 //
 // w (n, n), rows one after the other, n a multiple of 32. All tiles that a block touches lie in shared memory, the one
 // it updates too. A task is one pass of a loop that is not unrolled, and words are found by division, as in 2008.
 //
-// G. J. Katz, J. T. Kider, "All-pairs shortest-paths for large graphs on the GPU", Graphics Hardware, 2008,
-// as described in B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, section 3.2.
+// Launch: said at each kernel.
+// Macros: THREADS, of a block.
+//
+// G. J. Katz, J. T. Kider, "All-pairs shortest-paths for large graphs on the GPU", Graphics Hardware, 2008, as
+// described in B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, section 3.2.
 
 constexpr int TILE = 32;
-constexpr int THREADS = 256;
 
 using Tile = float[TILE][TILE];
 

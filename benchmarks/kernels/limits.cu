@@ -1,22 +1,27 @@
 // What this GPU can do at its present clock: issue rates of min-plus instructions, bandwidth of shared memory.
 //
-// issue: registers only. A thread keeps CHAINS words in a ring, and each is relaxed with its neighbours, which nothing
-// can simplify: w[i] = min(w[i], w[i + 1] + b). So many independent chains, in as many threads as a multiprocessor
-// holds, hide every latency; what is left is the rate at which instructions issue.
-// load_shared: 16-byte loads, each from the address that the one before it gave.
+//     issue         registers only. A thread keeps CHAINS words in a ring, and each is relaxed with its neighbours,
+//                   which nothing can simplify: w[i] = min(w[i], w[i + 1] + b). So many independent chains, in as many
+//                   threads as a multiprocessor holds, hide every latency; what is left is the rate at which
+//                   instructions issue.
+//     load_shared   16-byte loads, each from the address that the one before it gave
 //
-// Launch: as many blocks of THREADS threads as the GPU holds at once, no more: BLOCKS_PER_SM on every multiprocessor.
 // `clocks` gets {cycles, nanoseconds} of every block: their ratio is the clock of the multiprocessors under this load.
 //
-// Macro MIX, one of these structs. Instructions per relaxation as compiled for sm_90, and the relaxations per clock and
-// multiprocessor that they allow, where 128 instructions issue, up to 64 of them minima and up to 64 of them IMAD:
-//     Float32             FADD, FMNMX                               2     64, by issue and by minima
-//     NonnegativeFloat32  2 FADD, VIMNMX3                           3/2   85, by issue
-//     Int32               VIADDMNMX                                 1     64, by minima
-//     Int32Blend          VIADDMNMX, 2 IMAD, VIMNMX3                4/3   96, by all three
-//     Int16               VIADDMNMX.S16x2                           1/2   128, by minima
-//     Int16Blend          VIADDMNMX.S16x2, 2 IMAD, VIMNMX3.S16x2    2/3   192, by all three
-//     Float64             DADD, DSETP, 2 FSEL                       4     not documented
+// Launch: as many blocks of THREADS threads as the GPU holds at once, BLOCKS on every multiprocessor.
+// Macros: THREADS; BLOCKS; MIX, one of the structs below.
+//
+// Instructions per relaxation as compiled for sm_90, and the relaxations per clock and multiprocessor that they allow,
+// where 128 instructions issue, up to 64 of them minima and up to 64 of them IMAD:
+//
+//     MIX                  instructions                              each   relaxations
+//     Float32              FADD, FMNMX                               2      64, by issue and by minima
+//     NonnegativeFloat32   2 FADD, VIMNMX3                           3/2    85, by issue
+//     Int32                VIADDMNMX                                 1      64, by minima
+//     Int32Blend           VIADDMNMX, 2 IMAD, VIMNMX3                4/3    96, by all three
+//     Int16                VIADDMNMX.S16x2                           1/2    128, by minima
+//     Int16Blend           VIADDMNMX.S16x2, 2 IMAD, VIMNMX3.S16x2    2/3    192, by all three
+//     Float64              DADD, DSETP, 2 FSEL                       4      not documented
 
 // UNROLL makes loops of about 512 instructions: the loop itself hardly counts, and caches hold it.
 struct Float32 {
@@ -77,7 +82,6 @@ struct Float64 {
     }
 };
 
-constexpr int THREADS = 1024, BLOCKS_PER_SM = 2;
 constexpr int CHAINS = 8;
 
 __device__ inline long long nanoseconds() {
@@ -88,7 +92,7 @@ __device__ inline long long nanoseconds() {
 
 // seeds (32 + CHAINS + 1): values >= 0. steps: calls of MIX::relax in a thread, a multiple of what the loop unrolls.
 // results: one word per thread, so that nothing is computed in vain.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     issue(const MIX::Word* seeds, int one, int steps, MIX::Word* results, long long* clocks) {
     seeds += threadIdx.x % 32;
     MIX::Word w[CHAINS], b[2] = {seeds[CHAINS], seeds[CHAINS + 1]};
@@ -117,8 +121,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 }
 
 // A thread loads 16 bytes `steps` times, a multiple of 16; neighbours load side by side.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
-    load_shared(int steps, int* results, long long* clocks) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) load_shared(int steps, int* results, long long* clocks) {
     __shared__ int4 next[THREADS];
     next[threadIdx.x] = make_int4(threadIdx.x, 0, 0, 0);
     int at = threadIdx.x;

@@ -1,18 +1,20 @@
 // Blocked Floyd-Warshall on tiles of 32 x 32 in shared memory, with fewer and cheaper instructions for the same data.
 //
-//     independent       the tile on the diagonal, by itself
-//     singly_dependent  the tiles in its rows and columns, each from itself and the independent one
-//     doubly_dependent  all other tiles, each from two singly dependent ones
+//     independent        the tile on the diagonal, by itself
+//     singly_dependent   the tiles in its rows and columns, each from itself and the independent one
+//     doubly_dependent   all other tiles, each from two singly dependent ones
 //
 // w (n, n), rows one after the other, n a multiple of 32. As in katz_kider.cu all tiles that a block touches lie in
 // shared memory. What changed: places come from shifts, once per thread; loops are unrolled; a thread's tasks lie in
-// one column of the tile, so that a word of `above` serves four of them. (The compilers of today also keep what a
-// thread updates in registers between two values of k, which the next generation does by hand.)
+// one column of the tile, so that a word of `above` serves four of them. (Today's compilers also keep what a thread
+// updates in registers from one k to the next, which the next generation does by hand.)
+//
+// Launch: said at each kernel.
+// Macros: THREADS, of a block.
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, section 4, the first round.
 
 constexpr int TILE = 32;
-constexpr int THREADS = 256;
 constexpr int ROWS = THREADS / TILE;  // of a tile, that the threads cover together
 constexpr int OWN = TILE / ROWS;      // tasks of a thread for each k: rows i0, i0 + ROWS, ... of column j
 

@@ -1,14 +1,14 @@
 // The edges of pipelines.generators.RMat, bit for bit: a thread makes one, from its number and the seed alone.
 //
-// starts, ends (count): the smaller and the larger end; weights (count): multiples of 2^-24 from (0, 1].
-// limits: the sums a, a + b and a + b + c times 2^32; scrambler: as in pipelines/generators/counter_random.py, size
-// words.
+//     starts, ends (count)   the smaller and the larger end
+//     weights (count)        multiples of 2^-24 from (0, 1]
+//     limits (3)             the sums a, a + b and a + b + c, times 2^32
+//     scrambler (size)       as pipelines/generators/counter_random.py makes it
+//
+// Launch: a thread for every edge, in blocks of THREADS, a macro.
 //
 // J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (Philox4x32-10).
-//
-// Launch: a thread for every edge, in blocks of THREADS.
 
-constexpr int THREADS = 256;
 constexpr unsigned ENDS = 0, WEIGHT = 1;  // streams
 
 struct Words {

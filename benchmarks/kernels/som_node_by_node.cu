@@ -1,11 +1,12 @@
-// The best matching unit of one sample, unit by unit: one launch per sample, one thread per unit, which finishes its
-// sum of squares by itself; then one thread looks through all sums. In the manner of the article below, which has a
-// thread for every component of the map instead: not its kernel.
+// The best matching unit of one sample, unit by unit: a thread per unit, which finishes its sum of squares by itself.
 //
-//     node_distances   squares of distances (M) of one sample to all units
-//     least_distance   the unit of the least one
+//     node_distances   the squares of the distances (M) of one sample to all units
+//     least_distance   the unit of the least one, found by a single thread
 //
-// codebook (M, d) doubles, rows one after the other.
+// codebook (M, d) doubles, rows one after the other. One launch of each per sample, in the manner of the article below,
+// which has a thread for every component of the map instead: not its kernel.
+//
+// Launch: said at each kernel.
 //
 // fierval, "Computing Self-Organizing Maps in a Massively Parallel Way with CUDA. Part 2: Algorithms", 25 September
 // 2013.

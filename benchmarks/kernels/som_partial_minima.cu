@@ -1,16 +1,17 @@
-// The best matching unit of one sample with parallel partial minima: every block finds the least distance among its
-// units by halving in shared memory, and the host, or one thread, looks through one number per block. In the manner of
-// the article below, not its kernel: there 21 threads sum a unit each, and an atomic minimum follows.
+// The best matching unit of one sample by partial minima: every block halves the distances of its units in shared
+// memory.
 //
 //     partial_minima   the least distance of each block's units, and the unit
-//     least_minimum    the least of those
+//     least_minimum    the least of those, found by a single thread
 //
-// codebook (M, d) doubles, rows one after the other; one launch of each per sample. Of equal distances the lowest unit.
+// codebook (M, d) doubles, rows one after the other. One launch of each per sample; of equal distances the lowest unit.
+// In the manner of the article below, not its kernel: there 21 threads sum a unit each, and an atomic minimum follows.
+//
+// Launch: said at each kernel.
+// Macros: THREADS, of a block of partial_minima.
 //
 // fierval, "Computing Self-Organizing Maps in a Massively Parallel Way with CUDA. Part 2: Algorithms", 25 September
 // 2013.
-
-constexpr int THREADS = 256;
 
 __device__ inline bool nearer(double x, int i, double y, int j) {
     return x < y || (x == y && i < j);

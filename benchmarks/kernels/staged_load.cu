@@ -1,27 +1,29 @@
 // Blocked Floyd-Warshall whose doubly dependent tiles lie in registers, while what they depend on is loaded in stages.
 //
-//     to_tiles          rows one after the other -> doubly tiled order
-//     independent       the 32 x 32 tile on the diagonal, by itself
-//     singly_dependent  the tiles in its rows and columns, each from itself and the independent one
-//     doubly_dependent  all other tiles, 16 words per thread in registers; of the two tiles they depend on, four
-//                       columns and four rows at a time pass through 1 KiB of shared memory instead of 12, so that
-//                       many blocks fit a multiprocessor
-//     from_tiles        back
+//     to_tiles           rows one after the other -> doubly tiled order
+//     independent        the 32 x 32 tile on the diagonal, by itself
+//     singly_dependent   the tiles in its rows and columns, each from itself and the independent one
+//     doubly_dependent   all other tiles, 16 words per thread in registers; of the two tiles they depend on, four
+//                        columns and four rows at a time pass through 1 KiB of shared memory instead of 12, so that
+//                        many blocks fit a multiprocessor
+//     from_tiles         back
 //
-// Doubly tiled order: tiles of 32 x 32 are contiguous, row by row, and so are tiles of 4 x 4 inside each. Then four
-// rows of a tile are 128 words in a piece, four columns are eight pieces of 16, and either way loads are coalesced.
-// Neighbouring threads own the 16 words of a 4 x 4 tile, so in the order k = 0, 1, 2, 3 they would meet in the same
-// banks of shared memory. Every thread therefore starts at k = (i + j) % 4: the order within a stage is free.
+// w (n, n), tiled (n, n), n a multiple of 32. Doubly tiled order: tiles of 32 x 32 are contiguous, row by row, and so
+// are tiles of 4 x 4 inside each. Then four rows of a tile are 128 words in one piece, four columns are eight pieces of
+// 16, and either way loads are coalesced. Neighbouring threads own the 16 words of a 4 x 4 tile, so in the order k = 0,
+// 1, 2, 3 they would meet in the same banks of shared memory. Every thread therefore starts at k = (i + j) % 4: the
+// order within a stage is free.
 //
-// w (n, n), tiled (n, n), n a multiple of 32.
+// Launch: said at each kernel.
+// Macros: THREADS, of a block, but for doubly_dependent.
+//
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 to 4.3.
 
 constexpr int TILE = 32;
 constexpr int SMALL = 4;
 constexpr int WORDS = TILE * TILE;
 constexpr int SLICE = TILE * SMALL;  // four rows or columns of a tile
-constexpr int THREADS = 256;         // of all kernels but doubly_dependent
-constexpr int FEW_THREADS = 64;
+constexpr int FEW_THREADS = 64;      // of a block of doubly_dependent
 
 using Tile = float[TILE][TILE];
 

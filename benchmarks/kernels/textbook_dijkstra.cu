@@ -1,17 +1,19 @@
-// The minimum found one by one, and by butterfly; and Dijkstra's algorithm as in textbooks with either.
+// The minimum found one by one and by butterfly, and Dijkstra's algorithm as in textbooks with either.
 //
-// dijkstra_* settles one vertex at a time, the nearest of all that are not settled: n times a minimum over n vertices.
-// One block: in dijkstra_serial its first thread looks at all vertices, in dijkstra_parallel each thread looks at every
-// THREADS-th and a butterfly finds the nearest of theirs. Either way all threads relax the arcs of the one settled.
+//     minimum_serial      the minimum of x (n), one element after the other
+//     dijkstra_serial     settles one vertex at a time, the nearest; the first thread looks at all that are not settled
+//     dijkstra_parallel   the same, but each thread looks at every THREADS-th vertex, and a butterfly finds the nearest
+//
+// That is n times a minimum over n vertices. All threads relax the arcs of the vertex that was settled. distances (n):
+// 0 at the source, +inf elsewhere, as integers in the order of the numbers; settled (n): 0.
+//
+// Launch: one block of THREADS threads, a macro; minimum_serial: one thread.
 //
 // "Using parallel reduction to optimize Dijkstra", 2010 (the minimum by butterfly).
-//
-// distances (n): 0 at the source, +inf elsewhere, as integers in the order of the numbers; settled (n): 0.
-// Launch: one block of THREADS threads; minimum_serial: one thread.
 
 #include "../../gpuops/device/butterfly.cuh"
 
-constexpr int THREADS = 1024, WARPS = THREADS / 32;
+constexpr int WARPS = THREADS / 32;
 constexpr int UNREACHABLE = 0x7f800000;
 
 struct Place {

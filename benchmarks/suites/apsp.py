@@ -19,7 +19,7 @@ from benchmarks.kernels.generations import STAGED_LOAD
 from benchmarks.suites.limits import measure_issue_rates
 from clusters import start
 from gpuops import floyd_warshall, minplus_update
-from gpuops.minplus.product_numba import ROWS, relax_register_tile, tile_columns
+from gpuops.minplus import ROWS, relax_register_tile, tile_columns
 from gpuops.numbers import infinity
 from pipelines import all_pairs_shortest_paths
 from pipelines.formats.graphs import import_graph

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import KERNELS, Bench
-from gpuops._cuda import Program
+from gpuops._cuda import Program, multiprocessors
 
 CONVENTION = "every relaxation counted; bytes read and bytes written both count; wall seconds, device synchronized"
 
-THREADS, BLOCKS_PER_SM = 1024, 2  # as in limits.cu
+THREADS, BLOCKS_PER_SM = 1024, 2
 STEPS = 512 * 2000  # a launch takes some 20 to 50 ms
 WARM_UP = 0.3  # seconds, until clocks have settled
 
@@ -48,7 +48,15 @@ MIXES = (
     Mix("Float64", "float64", 1, ("float64",)),
 )
 PROGRAMS = {
-    mix.name: Program("limits.cu", ("issue", "load_shared"), (f"MIX={mix.name}",), folder=KERNELS) for mix in MIXES
+    mix.name: Program(
+        "limits.cu",
+        ("issue", "load_shared"),
+        (f"MIX={mix.name}",),
+        threads=THREADS,
+        blocks=BLOCKS_PER_SM,
+        folder=KERNELS,
+    )
+    for mix in MIXES
 }
 
 
@@ -82,7 +90,8 @@ def measure_issue_rates(bench: Bench, dtypes: tuple[str, ...] | None = None) -> 
         rate = _measure(
             bench,
             f"limit: {mix.name}",
-            mix.program.function("issue"),
+            mix.program,
+            "issue",
             (seeds, np.int32(1), np.int32(STEPS), results),
             relaxations=_blocks(bench) * THREADS * STEPS * mix.relaxations,
         )
@@ -96,7 +105,8 @@ def measure_shared_memory(bench: Bench) -> None:
     _measure(
         bench,
         "limit: shared memory, loads of 16 bytes",
-        PROGRAMS["Float32"].function("load_shared"),
+        PROGRAMS["Float32"],
+        "load_shared",
         (np.int32(steps), results),
         bytes_moved=_blocks(bench) * THREADS * steps * 16,
     )
@@ -113,12 +123,12 @@ def measure_copy(bench: Bench) -> None:
     bench.time("limit: device memory, copy", copy, bytes_moved=2 * size, verified="no result")
 
 
-def _measure(bench: Bench, case: str, kernel: Any, arguments: tuple[Any, ...], **amount: int) -> float:
+def _measure(bench: Bench, case: str, program: Program, entry: str, arguments: tuple[Any, ...], **amount: int) -> float:
     """Launch on every multiprocessor until the clock has settled, then time; the clock as the kernel saw it."""
     clocks = bench.xp.zeros((_blocks(bench), 2), "int64")
 
     def launch() -> None:
-        kernel((_blocks(bench),), (THREADS,), (*arguments, clocks))
+        program.launch(entry, _blocks(bench), (*arguments, clocks))
 
     begin = time.perf_counter()
     while time.perf_counter() - begin < WARM_UP:
@@ -138,4 +148,4 @@ def _measure(bench: Bench, case: str, kernel: Any, arguments: tuple[Any, ...], *
 
 
 def _blocks(bench: Bench) -> int:
-    return BLOCKS_PER_SM * int(bench.xp.cuda.Device().attributes["MultiProcessorCount"])
+    return BLOCKS_PER_SM * multiprocessors(bench.xp.cuda.Device().id)

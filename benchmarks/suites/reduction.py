@@ -19,15 +19,16 @@ from numba import njit
 from benchmarks.harness import KERNELS, Bench
 from gpuops import butterfly_reduction
 from gpuops._cuda import Program
-from gpuops.dijkstra import dijkstra_cuda, dijkstra_numba
+from gpuops.dijkstra import solve
 from pipelines.generators import RMat, csr
 
 CONVENTION = (
     "elements per second of a reduction; searches per second, distances and for gpuops.dijkstra predecessors, from one "
     "source. Wall seconds with launches, device synchronized, arrays resident"
 )
-PROGRAM = Program("textbook_dijkstra.cu", ("minimum_serial", "dijkstra_serial", "dijkstra_parallel"), folder=KERNELS)
-THREADS = 1024  # as in textbook_dijkstra.cu
+PROGRAM = Program(
+    "textbook_dijkstra.cu", ("minimum_serial", "dijkstra_serial", "dijkstra_parallel"), threads=1024, folder=KERNELS
+)
 SEED = 1
 
 BY_ONE_THREAD = 20  # largest scale for a single thread of a GPU
@@ -84,7 +85,7 @@ def _minimum_one_by_one(x):
 
 def _minimum_by_one_thread(bench: Bench, x: Any) -> Any:
     result = bench.xp.empty((1,), np.float32)
-    PROGRAM.function("minimum_serial")((1,), (1,), (x, np.int64(len(x)), result))
+    PROGRAM.launch("minimum_serial", 1, (x, np.int64(len(x)), result), threads=1)
     return result[0]
 
 
@@ -92,7 +93,7 @@ def _time_dijkstra(bench: Bench, scale: int, textbook: bool) -> None:
     made = RMat(scale, seed=SEED)
     graph = csr(made)
     source = int(np.argmax(np.diff(graph[0])))
-    expected, _, settled = dijkstra_numba.heap(*graph, source)
+    expected, _, settled = solve(*graph, source, "heap")
     on_device = [bench.xp.asarray(x) for x in graph]
 
     def case(title: str, run: Callable[[], Any], **facts: Any) -> None:
@@ -103,10 +104,9 @@ def _time_dijkstra(bench: Bench, scale: int, textbook: bool) -> None:
         sizes = {"n": made.n, "arcs": len(graph[1])}
         bench.record(f"{title}, {made}", seconds, rate_of=rate, verified="equals the heap", sizes=sizes, **facts)
 
-    case("gpuops.dijkstra by heap, one core", lambda: dijkstra_numba.heap(*graph, source)[0], settled=settled)
-    half = dijkstra_cuda if bench.gpu else dijkstra_numba
-    rounds = half.rounds(*on_device, source)[2]
-    case("gpuops.dijkstra by rounds", lambda: half.rounds(*on_device, source)[0], rounds=rounds)
+    case("gpuops.dijkstra by heap, one core", lambda: solve(*graph, source, "heap")[0], settled=settled)
+    rounds = solve(*on_device, source, "rounds")[2]
+    case("gpuops.dijkstra by rounds", lambda: solve(*on_device, source, "rounds")[0], rounds=rounds)
     if textbook:
         case("textbook, minimum one by one, one core", lambda: textbook_on_cpu(graph, source, False))
         if bench.gpu:
@@ -127,7 +127,7 @@ def textbook_on_gpu(xp: Any, graph: Any, source: int, entry: str) -> Any:
     distances, settled = xp.empty((n,), np.float32), xp.empty((n,), np.int32)
     distances[...], settled[...] = np.inf, 0
     distances[source] = 0
-    PROGRAM.function(entry)((1,), (THREADS,), (*graph, np.int32(n), distances, settled))
+    PROGRAM.launch(entry, 1, (*graph, np.int32(n), distances, settled))
     return distances
 
 

@@ -21,13 +21,13 @@ CONVENTION = (
     "codebook resident; training counts its last pass, which labels the samples, too"
 )
 ARTICLE = (10_000, 40_000, 12)
-THREADS = 256  # as in som_partial_minima.cu
+THREADS = 256
 ONE_BY_ONE = 100  # samples for the searches one by one
 CHECKED = 100  # samples whose units are found again in float64
 SEED = 1
 
 NODE_BY_NODE = Program("som_node_by_node.cu", ("node_distances", "least_distance"), folder=KERNELS)
-PARTIAL_MINIMA = Program("som_partial_minima.cu", ("partial_minima", "least_minimum"), folder=KERNELS)
+PARTIAL_MINIMA = Program("som_partial_minima.cu", ("partial_minima", "least_minimum"), threads=THREADS, folder=KERNELS)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,14 +83,14 @@ def time_one_by_one(bench: Bench, m: int, d: int) -> None:
 
     def node_by_node() -> None:
         for i in range(ONE_BY_ONE):
-            NODE_BY_NODE.function("node_distances")((blocks,), (THREADS,), (distances, samples[i], codebook, *sizes))
-            NODE_BY_NODE.function("least_distance")((1,), (1,), (units[i:], distances, sizes[0]))
+            NODE_BY_NODE.launch("node_distances", blocks, (distances, samples[i], codebook, *sizes), threads=THREADS)
+            NODE_BY_NODE.launch("least_distance", 1, (units[i:], distances, sizes[0]), threads=1)
 
     def partial_minima() -> None:
         for i in range(ONE_BY_ONE):
             arguments = (minima, nearest, samples[i], codebook, *sizes)
-            PARTIAL_MINIMA.function("partial_minima")((blocks,), (THREADS,), arguments)
-            PARTIAL_MINIMA.function("least_minimum")((1,), (1,), (units[i:], minima, nearest, np.int32(blocks)))
+            PARTIAL_MINIMA.launch("partial_minima", blocks, arguments)
+            PARTIAL_MINIMA.launch("least_minimum", 1, (units[i:], minima, nearest, np.int32(blocks)), threads=1)
 
     for title, variant in (("node by node", node_by_node), ("partial minima", partial_minima)):
         variant()

@@ -1,11 +1,12 @@
 // The butterfly: every thread of a block gets the combination of what all threads have.
 //
-// Step b, for b = threads / 2, ..., 2, 1: thread i combines what it has with what thread i xor b has. Both do, and as
-// the operation is commutative they get the same: after the last step all threads have one result, added up in one
+// Step b, for b = threads / 2, ..., 2, 1: thread i combines what it has with what thread i xor b has. Both do so, and
+// as the operation is commutative they get the same: after the last step all threads have one result, combined in one
 // fixed tree. Partners in other warps leave their values in shared memory, where each warp takes those steps for the
-// whole block, with one barrier for all of them; partners in the same warp exchange values by shuffles.
+// whole block, with a single barrier for all of them; partners in the same warp exchange values by shuffles.
 //
-// An Operation has a type State and a commutative combine(State, State) -> State. Threads come in powers of two.
+// An Operation has a type State and a commutative combine(State, State) -> State. The number of threads is a power of
+// two.
 #pragma once
 
 constexpr unsigned WHOLE_WARP = 0xffffffffu;

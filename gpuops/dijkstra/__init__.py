@@ -71,10 +71,18 @@ def dijkstra(indptr: Any, indices: Any, weights: Any, source: int, *, method: st
     if on_gpu and method == "heap":
         raise ValueError("a heap is for one thread of a CPU; pass NumPy arrays, or method='rounds'")
 
-    half: Any = dijkstra_cuda if on_gpu else dijkstra_numba
     indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
-    distances, predecessors, _ = getattr(half, method)(indptr, indices, weights, int(source))
+    distances, predecessors, _ = solve(indptr, indices, weights, int(source), method)
     return distances, predecessors
+
+
+def solve(indptr: Any, indices: Any, weights: Any, source: int, method: str) -> tuple[Any, Any, int]:
+    """`dijkstra` for arguments already checked, of int64, int32 and a distance dtype.
+
+    Returns the distances, the predecessors, and how many vertices the heap settled or how many rounds there were.
+    """
+    half: Any = dijkstra_cuda if is_cupy(weights) else dijkstra_numba
+    return getattr(half, method)(indptr, indices, weights, source)
 
 
 def _check_graph(indptr: Any, indices: Any, weights: Any) -> None:

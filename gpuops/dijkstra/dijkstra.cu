@@ -1,59 +1,37 @@
-// Dijkstra's algorithm from one source, settling in a round all vertices that are provably final (gpuops/dijkstra/__init__.py).
+// Dijkstra's algorithm from one source, settling in each round all vertices that are provably final.
 //
-// The fringe is what is reached and not settled. A round is three steps, after each of which all blocks wait:
+// The fringe is what is reached and not settled. A round is three steps, with a barrier of the whole grid after each:
 //
-//   minimum   over the fringe, the least distance, and the least distance plus lightest arc out. A block finds its own
-//             by butterfly, atomics find those of the grid from these.
-//   settle    what is no farther than the one, or than the other plus its lightest arc in; the rest stays.
-//   relax     the arcs of what was settled. What they reach for the first time joins the fringe.
+//     minimum   over the fringe: the least distance, and the least distance plus lightest arc out. A block finds its
+//               own by butterfly, atomics combine those of the blocks.
+//     settle    what is no farther than the second, or than the first plus its own lightest arc in; the rest stays.
+//     relax     the arcs of what was settled. What they reach for the first time joins the fringe.
 //
-// Before the first round the lightest arcs are looked for. After the last each vertex gets a predecessor: the tail of
-// lowest number among those settled in earlier rounds from which its distance comes. Rows of up to LONG arcs are read
-// by GROUP lanes, longer ones by a block.
+// Before the first round the lightest arcs are looked for. After the last one each vertex gets a predecessor: of the
+// tails that its distance comes from and that were settled in earlier rounds, the one of lowest number. Rows of up to
+// LONG arcs are read by GROUP lanes, longer ones by a block. gpuops/dijkstra/__init__.py says why this is right.
 //
-// Launch: cooperative, BLOCKS blocks of THREADS threads, a power of two, for every multiprocessor.
-// Macros: DISTANCE, Float32, Float64 or Int32; BLOCKS, THREADS, LONG.
+// Launch: cooperative, BLOCKS blocks of THREADS threads, a power of two, on every multiprocessor.
+// Macros: DISTANCE, Float32, Float64 or Int32; THREADS; BLOCKS; LONG.
 //
 // A. Crauser, K. Mehlhorn, U. Meyer, P. Sanders, "A parallelization of Dijkstra's shortest path algorithm", MFCS 1998.
 
 #include "../device/butterfly.cuh"
+#include "../device/distances.cuh"
+#include "../device/grid_barrier.cuh"
 
 constexpr int WARPS = THREADS / 32, GROUP = 8;
 constexpr int NEVER_SETTLED = 0x7fffffff;
 constexpr long long FAR = 0x7fffffffffffffff;
 
-// --- Distances: integers in the order of the numbers, which are not negative --------------------------------------
+using Distance = DISTANCE<false>;
+using Value = Distance::Value;
+using Word = Distance::Word;
+constexpr Word UNREACHABLE = Distance::UNREACHABLE;
 
-struct Float32 {
-    using Value = float;
-    using Word = int;
-    static constexpr Word UNREACHABLE = 0x7f800000;
-    static constexpr bool SUMS_FIT = true;
-    __device__ static Value value(Word x) { return __int_as_float(x); }
-    __device__ static Word longer(Word x, Value by) { return __float_as_int(__int_as_float(x) + by); }
-};
-
-struct Float64 {
-    using Value = double;
-    using Word = long long;
-    static constexpr Word UNREACHABLE = 0x7ff0000000000000;
-    static constexpr bool SUMS_FIT = true;
-    __device__ static Value value(Word x) { return __longlong_as_double(x); }
-    __device__ static Word longer(Word x, Value by) { return __double_as_longlong(__longlong_as_double(x) + by); }
-};
-
-struct Int32 {
-    using Value = int;
-    using Word = int;
-    static constexpr Word UNREACHABLE = 0x7fffffff;
-    static constexpr bool SUMS_FIT = false;
-    __device__ static Value value(Word x) { return x; }
-    __device__ static Word longer(Word x, Value by) { return (Word)min((long long)x + by, (long long)UNREACHABLE); }
-};
-
-using Value = DISTANCE::Value;
-using Word = DISTANCE::Word;
-constexpr Word UNREACHABLE = DISTANCE::UNREACHABLE;
+__device__ inline Word longer(Word distance, Value weight) {
+    return Distance::word(Distance::sum(Distance::value(distance), weight));
+}
 
 struct Least {
     using State = Word;
@@ -67,7 +45,6 @@ struct Round {
     long long soonest;          // the least distance plus lightest arc out
     int fringe;                 // number of vertices
     int short_rows, long_rows;  // of the vertices settled in it
-    int unused;
 };
 
 struct Progress {
@@ -76,6 +53,7 @@ struct Progress {
     int long_rows;  // of the graph
     unsigned arrived;
 };
+static_assert(sizeof(Round) == 32 && sizeof(Progress) == 88, "dijkstra_cuda.py has the same fields");
 
 __device__ inline void clear(Round& round) {
     __stcg(&round.nearest, FAR);
@@ -85,18 +63,11 @@ __device__ inline void clear(Round& round) {
     __stcg(&round.long_rows, 0);
 }
 
-// What blocks stored before is seen by all after it, if they read past the first-level cache.
+// All threads of the grid call.
 __device__ inline void wait_for_all(unsigned* arrived, unsigned& expected) {
     __syncthreads();
     expected += gridDim.x;
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1u);
-        unsigned now;
-        do {
-            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(arrived) : "memory");
-        } while ((int)(now - expected) < 0);
-    }
+    if (threadIdx.x == 0) arrive_and_wait(arrived, expected);
     __syncthreads();
 }
 
@@ -187,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const auto lightest = [&](int tail, long long arc, bool live) {
         if (!live) return;
         const int head = indices[arc];
-        const Word length = DISTANCE::longer(0, weights[arc]);  // 0 for -0.0
+        const Word length = longer(0, weights[arc]);  // 0 for -0.0
         if (length < __ldcg(leaving + tail)) atomicMin(leaving + tail, length);
         if (length < __ldcg(entering + head)) atomicMin(entering + head, length);
     };
@@ -210,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             const int vertex = __ldcg(fringe + i);
             const Word distance = __ldcg(distances + vertex);
             nearest = min(nearest, distance);
-            soonest = min(soonest, DISTANCE::longer(distance, DISTANCE::value(__ldcg(leaving + vertex))));
+            soonest = min(soonest, longer(distance, Distance::value(__ldcg(leaving + vertex))));
         });
         nearest = in_every_thread<Least, WARPS>(nearest, partners[0]);
         soonest = in_every_thread<Least, WARPS>(soonest, partners[1]);
@@ -224,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         for_each(size, [&](int i, bool live) {
             const int vertex = live ? __ldcg(fringe + i) : 0;
             const Word distance = __ldcg(distances + vertex);
-            const Word entered = DISTANCE::longer(least, DISTANCE::value(__ldcg(entering + vertex)));
+            const Word entered = longer(least, Distance::value(__ldcg(entering + vertex)));
             const bool settles = live && (distance <= final_to || distance <= entered);
             const bool is_long = indptr[vertex + 1] - indptr[vertex] > LONG;
             if (settles) __stcg(settled + vertex, count);
@@ -239,7 +210,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             bool reached = false;
             if (live) {
                 head = indices[arc];
-                const Word candidate = DISTANCE::longer(__ldcg(distances + tail), weights[arc]);
+                const Word candidate = longer(__ldcg(distances + tail), weights[arc]);
                 reached = candidate < __ldcg(distances + head) && atomicMin(distances + head, candidate) == UNREACHABLE;
             }
             append(next_fringe, &next.fringe, reached, head);
@@ -256,12 +227,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         const int head = indices[arc];
         const Word known = __ldcg(distances + head);
         unfit |= known == UNREACHABLE;
-        if (known == UNREACHABLE || DISTANCE::longer(distance, weights[arc]) != known) return;
+        if (known == UNREACHABLE || longer(distance, weights[arc]) != known) return;
         if (__ldcg(settled + tail) >= __ldcg(settled + head)) return;
         atomicMin((unsigned*)predecessors + head, (unsigned)tail);
     };
     for_short_rows(indptr, n, any, precede);
     for_long_rows(indptr, long_count, long_row, precede);
-    if (unfit && !DISTANCE::SUMS_FIT) progress->unfit = 1;
+    if (unfit && !Distance::SUMS_FIT) progress->unfit = 1;
     if (first_thread) progress->count = count;
 }

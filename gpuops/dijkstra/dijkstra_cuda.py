@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,34 @@ _THREADS = 512  # a power of two, for the butterfly
 _BLOCKS = 2  # for every multiprocessor
 _LONG = 512  # arcs; longer rows are read by a whole block
 
-_TUNING = (f"THREADS={_THREADS}", f"BLOCKS={_BLOCKS}", f"LONG={_LONG}")
-
 _PROGRAMS = {
-    name: Program("dijkstra/dijkstra.cu", ("dijkstra",), (f"DISTANCE={name.capitalize()}", *_TUNING))
+    name: Program(
+        "dijkstra/dijkstra.cu",
+        ("dijkstra",),
+        (f"DISTANCE={name.capitalize()}", f"LONG={_LONG}"),
+        threads=_THREADS,
+        blocks=_BLOCKS,
+    )
     for name in _DTYPES
 }
+
+# Structs of dijkstra.cu.
+_ROUND = np.dtype(
+    [
+        *((name, np.int64) for name in ("nearest", "soonest")),
+        *((name, np.int32) for name in ("fringe", "short_rows", "long_rows")),
+    ],
+    align=True,
+)
+_PROGRESS = np.dtype(
+    [
+        ("rounds", _ROUND, 2),
+        *((name, np.int64) for name in ("count", "unfit")),
+        ("long_rows", np.int32),
+        ("arrived", np.uint32),
+    ],
+    align=True,
+)
 
 
 def rounds(indptr: Any, indices: Any, weights: Any, source: int) -> tuple[Any, Any, int]:
@@ -34,28 +55,25 @@ def rounds(indptr: Any, indices: Any, weights: Any, source: int) -> tuple[Any, A
         leaving, entering = cupy.empty((2, n), weights.dtype)
         settled, due, long_rows = cupy.empty((3, n), np.int32)
         fringes = cupy.empty((2, n), np.int32)
-        progress = cupy.empty((11,), np.int64)  # struct Progress
-        progress[...] = 0
-        arguments = (
-            *(indptr, indices, weights, np.int32(n), np.int32(source), distances, predecessors),
-            *(leaving, entering, settled, fringes, due, long_rows, progress),
-        )
-        blocks = _BLOCKS * _multiprocessors(weights.device.id)
-        # Blocks wait for each other, so that all of them have to be on the device: a cooperative launch sees to it.
-        kernel = program.function("dijkstra").kernel
-        kernel((blocks,), (_threads(program),), arguments, enable_cooperative_groups=True)
-        count, unfit = progress[8:10].tolist()
-    if unfit:
+        progress = cupy.zeros((_PROGRESS.itemsize,), np.uint8)
+        arguments = {
+            "indptr": indptr,
+            "indices": indices,
+            "weights": weights,
+            "n": np.int32(n),
+            "source": np.int32(source),
+            "distances": distances,
+            "predecessors": predecessors,
+            "leaving": leaving,
+            "entering": entering,
+            "settled": settled,
+            "fringes": fringes,
+            "due": due,
+            "long_rows": long_rows,
+            "progress": progress,
+        }
+        program.launch_cooperative("dijkstra", arguments)
+        found = progress.get().view(_PROGRESS)[0]
+    if found["unfit"]:
         raise OverflowError("distances exceed int32; use float64")
-    return distances, predecessors, count
-
-
-def _threads(program: Program) -> int:
-    return next(int(macro.partition("=")[2]) for macro in program.macros if macro.startswith("THREADS="))
-
-
-@functools.cache
-def _multiprocessors(device: int) -> int:
-    import cupy
-
-    return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
+    return distances, predecessors, int(found["count"])

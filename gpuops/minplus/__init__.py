@@ -24,10 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._cuda import Program
+from gpuops._cuda import Program, multiprocessors
 from gpuops._threads import for_all
 from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, same_view
 from gpuops.minplus.product_numba import ROWS, TASK_A_PANELS, TASK_B_PANELS, compile_for, tile_columns
+from gpuops.minplus.product_numba import relax_register_tile as relax_register_tile  # the limit of a CPU, to benchmarks
 
 
 def minplus_update(c: Any, a: Any, b: Any, *, out: Any = None, nonnegative: bool | None = None) -> Any:
@@ -123,6 +124,7 @@ _PROGRAMS = {
         "minplus/product.cu",
         ("pack_a", "pack_b", "relax"),
         (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}"),
+        threads=_SIDE * _SIDE,
     )
     for arithmetic in _ARITHMETICS
     for thread_tile in (8, 4)
@@ -146,7 +148,7 @@ def _relax_cuda(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
         def tiles(thread_tile: int) -> tuple[int, int]:
             return math.ceil(m / (_SIDE * thread_tile)), math.ceil(n / (_SIDE * thread_tile * lanes))
 
-        large = (arithmetic, 8) in _PROGRAMS and math.prod(tiles(8)) >= _multiprocessors(c.device.id)
+        large = (arithmetic, 8) in _PROGRAMS and math.prod(tiles(8)) >= multiprocessors(c.device.id)
         thread_tile = 8 if large else 4
         program = _PROGRAMS[arithmetic, thread_tile]
         down, across = tiles(thread_tile)
@@ -161,14 +163,7 @@ def _relax_cuda(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
                 grid = (len(panels) * tile // _PACK, math.ceil(depth / _PACK))
                 strides = (stride // x.itemsize for stride in x.strides)
                 sizes = map(np.int64, (*strides, length, p, depth))
-                program.function(entry)(grid, (_PACK, 8), (panels, x, *sizes))
+                program.launch(entry, grid, (panels, x, *sizes), threads=(_PACK, 8))
         sizes = map(np.int64, (c.strides[0] // c.itemsize, m, n))
         arguments = (c, *sizes, a_panels, b_panels, np.int64(depth))
-        program.function("relax")((down * across,), (_SIDE * _SIDE,), arguments)
-
-
-@functools.cache
-def _multiprocessors(device: int) -> int:
-    import cupy
-
-    return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
+        program.launch("relax", down * across, arguments)

@@ -1,10 +1,12 @@
 // Min-plus arithmetic in each dtype: what a sum and a minimum are, and which instructions do them fastest.
 //
-// An Element is what matrices hold. A Word is what registers and shared memory hold: one element, or two of int16
-// side by side, LANES in all. `relax` takes two steps p at once, w = min(w, a0 + b0, a1 + b1), because Hopper has a
-// minimum of three, and `relax_pair` does that to two neighbours in a row, which share a0 and a1. Both take the number
-// of the word in its tile, a constant once loops are unrolled: where two ways use different pipes of the chip, the
-// words are shared out between them.
+//     Element      what matrices hold
+//     Word         what registers and shared memory hold: one element, or two of int16 side by side, LANES in all
+//     relax        w = min(w, a0 + b0, a1 + b1): two steps p at once, because Hopper has a minimum of three
+//     relax_pair   the same for two neighbours in a row, which share a0 and a1
+//
+// Both take the number of the word in its tile, a constant once loops are unrolled: where two ways to relax use
+// different pipes of the chip, the words are divided between them.
 
 #pragma once
 

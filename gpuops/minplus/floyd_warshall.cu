@@ -1,14 +1,18 @@
 // Closes a small matrix d (n, n) in place: the independent block of blocked Floyd-Warshall, itself done by tiles.
+//
 // For every tile K of pivots, in order, two launches:
 //
-// relax_panels   closes the tile d[K,K], then row_panel = d*[K,K] (x) d[K,:]; column_panel = a copy of d[:,K].
-//                Every block closes the tile for itself: that is cheaper than a launch to wait for.
-// relax_rest     d = min(d, column_panel (x) row_panel) in the rows outside K; d[K,:] = row_panel.
+//     relax_panels   closes the tile d[K,K], then row_panel = d*[K,K] (x) d[K,:] and column_panel = a copy of d[:,K].
+//                    Every block closes the tile for itself: that is cheaper than a launch to wait for.
+//     relax_rest     d = min(d, column_panel (x) row_panel) in the rows outside K; d[K,:] = row_panel.
 //
-// Both read what the launch before them left and write elsewhere, so that blocks never race.
-// Panels are stored as [n / TILE] [TILE] [TILE], filled up with infinity.
+// Both read what the launch before left and write elsewhere, so blocks never race. Panels are stored tile by tile, as
+// [n / TILE][TILE][TILE], filled up with infinity.
 //
-// Macros: ELEMENT; TILE, so that two tiles fit into 48 KiB of shared memory.
+// Launch: said at each kernel.
+// Macros: ELEMENT, the type of the distances; TILE, such that two tiles fit into 48 KiB of shared memory;
+//         THREADS, of a block.
+//
 // G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
 
 #include "arithmetic.cuh"
@@ -18,7 +22,7 @@ using Wide = decltype(Element() + Element());  // int for int16: registers are n
 
 constexpr int OWN = 4;  // a thread owns OWN x OWN neighbours of a tile
 constexpr int SIDE = TILE / OWN;
-constexpr int THREADS = SIDE * SIDE;
+static_assert(THREADS == SIDE * SIDE, "the macro says what the launch does");
 
 // A thread's part of a tile, and a tile in shared memory: rows OWN apart start in different banks, each on 16 bytes.
 using Own = Wide[OWN][OWN];

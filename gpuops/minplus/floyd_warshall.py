@@ -183,7 +183,12 @@ def _close_small(d, tolerance):
 
 _TILES = {"float32": ("float", 64), "float64": ("double", 32), "int32": ("int", 64), "int16": ("short", 64)}
 _PROGRAMS = {
-    name: Program("minplus/floyd_warshall.cu", ("relax_panels", "relax_rest"), (f"ELEMENT={element}", f"TILE={tile}"))
+    name: Program(
+        "minplus/floyd_warshall.cu",
+        ("relax_panels", "relax_rest"),
+        (f"ELEMENT={element}", f"TILE={tile}"),
+        threads=(tile // 4) ** 2,
+    )
     for name, (element, tile) in _TILES.items()
 }
 
@@ -193,12 +198,11 @@ def _close_block_cuda(d: Any, tolerance: float) -> None:
 
     tile = _TILES[d.dtype.name][1]
     tiles = math.ceil(len(d) / tile)
-    program, threads = _PROGRAMS[d.dtype.name], ((tile // 4) ** 2,)
+    program = _PROGRAMS[d.dtype.name]
     stride, n = np.int64(d.strides[0] // d.itemsize), np.int32(len(d))
     with d.device:
-        relax_panels, relax_rest = program.function("relax_panels"), program.function("relax_rest")
         row_panel, column_panel = cupy.empty((2, tiles, tile, tile), d.dtype)
         for pivots in map(np.int32, range(tiles)):
             arguments = (d, stride, n, pivots, np.float64(tolerance), row_panel, column_panel)
-            relax_panels((2 * tiles,), threads, arguments)
-            relax_rest((tiles, tiles), threads, (d, stride, n, pivots, row_panel, column_panel))
+            program.launch("relax_panels", 2 * tiles, arguments)
+            program.launch("relax_rest", (tiles, tiles), (d, stride, n, pivots, row_panel, column_panel))

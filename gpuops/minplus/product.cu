@@ -1,14 +1,19 @@
 // C = min(C, A (x) B), the min-plus product of dense matrices, C (m, n), A (m, p), B (p, n).
 //
-// pack_a and pack_b copy A, transposed, and B into panels as wide as a tile of C, filled up with infinity:
-//     a_panels [m / TILE_ROWS ] [depth] [TILE_ROWS ]      depth: p rounded up to whole slabs
-//     b_panels [n / TILE_WORDS] [depth] [TILE_WORDS]
-// relax computes one tile of the product per thread block. A thread keeps THREAD_TILE x THREAD_TILE words of it in
-// registers while slabs of both panels pass through shared memory, the next ones on their way while one is used.
+//     pack_a, pack_b   copy A, transposed, and B into panels as wide as a tile of C, filled up with infinity
+//     relax            computes a tile of the product in each block: a thread keeps THREAD_TILE x THREAD_TILE words in
+//                      registers while slabs of both panels pass through shared memory, the next ones on their way
+//                      while one is used
 //
-// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE.
+//     a_panels [m / TILE_ROWS ][depth][TILE_ROWS ]      depth: p rounded up to whole slabs
+//     b_panels [n / TILE_WORDS][depth][TILE_WORDS]
+//
+// Launch: said at each kernel.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE; THREADS, of a block of `relax`.
+//
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
 
+#include "../device/async_copy.cuh"
 #include "arithmetic.cuh"
 
 using Element = ARITHMETIC::Element;
@@ -16,7 +21,7 @@ using Word = ARITHMETIC::Word;
 constexpr int LANES = ARITHMETIC::LANES;
 
 constexpr int SIDE = 16;  // a tile is shared by SIDE x SIDE threads
-constexpr int THREADS = SIDE * SIDE;
+static_assert(THREADS == SIDE * SIDE, "the macro says what the launch does");
 constexpr int TILE_ROWS = SIDE * THREAD_TILE;
 constexpr int TILE_WORDS = SIDE * THREAD_TILE;
 constexpr int SLAB = 16;
@@ -66,20 +71,6 @@ extern "C" __global__ void pack_b(Word* panels, const Element* b, long long row_
             panels[(word / TILE_WORDS * depth + k) * TILE_WORDS + word % TILE_WORDS] = ARITHMETIC::pack(x);
         }
     }
-}
-
-__device__ inline void copy_16_bytes(void* shared, const void* global) {
-    const unsigned address = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global) : "memory");
-}
-
-__device__ inline void commit_copies() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int PENDING>
-__device__ inline void wait_for_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
 // All threads together: one slab of a panel, contiguous in both memories.

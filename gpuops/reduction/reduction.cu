@@ -1,21 +1,22 @@
 // Rows of x (rows, length) reduced to one value each: sums, extremes and their places, bitwise operations.
 //
+//     reduce              rows of any length, a tile to a block; x is read in the first launch, `before` in later ones
+//     reduce_short_rows   rows of at most 256 elements, a row to a warp
+//
 // A tile is 4,096 elements of a row, as 16 lines of 256. Thread t of a block combines the elements in column t, line
-// after line; a butterfly combines the columns (butterfly.cuh). The results of a row's tiles are a row again, which the
-// next launch reduces the same way, until there is one tile. So the tree depends on the length alone, not on the
-// launch. Whatever is missing in a tile counts as the identity. A row of one line at most needs no block: a warp has
+// after line; a butterfly combines the columns (device/butterfly.cuh). The results of a row's tiles are a row again,
+// which the next launch reduces the same way, until there is one tile. So the tree depends on the length alone, not on
+// the launch. What is missing in a tile counts as the identity. A row of at most one line needs no block: a warp holds
 // all its columns, in the same tree.
 //
-//   reduce              blocks of 256 threads, any number of them; x is read in the first launch, `before` in later
-//   ones reduce_short_rows   the same; length <= 256
-//
-// Macro VALUE: float, double, int or long long.
+// Launch: any number of blocks of THREADS threads.
+// Macros: VALUE, float, double, int or long long; THREADS, of a block, 256.
 
 #include "../device/butterfly.cuh"
 
 using Value = VALUE;
 
-constexpr int THREADS = 256, WARPS = THREADS / 32, LINES = 16, TILE = THREADS * LINES;
+constexpr int WARPS = THREADS / 32, LINES = 16, TILE = THREADS * LINES;
 constexpr int BLOCKS = sizeof(Value) == 4 ? 4 : 3;  // on a multiprocessor, as registers allow
 
 enum { SUM, MINIMUM, MAXIMUM, ARGMIN, ARGMAX, BITWISE_AND, BITWISE_OR, BITWISE_XOR };

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
-from gpuops._cuda import Program
+from gpuops._cuda import Program, multiprocessors
 
 _THREADS = 256
 _TILE = 16 * _THREADS  # elements of a row that a block reduces at a time
@@ -19,7 +18,7 @@ _OPERATORS = ("sum", "minimum", "maximum", "argmin", "argmax", "bitwise_and", "b
 
 _TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
 _PROGRAMS = {
-    dtype: Program("reduction/reduction.cu", ("reduce", "reduce_short_rows"), (f"VALUE={name}",))
+    dtype: Program("reduction/reduction.cu", ("reduce", "reduce_short_rows"), (f"VALUE={name}",), threads=_THREADS)
     for dtype, name in _TYPES.items()
 }
 
@@ -40,10 +39,8 @@ def reduce(x: Any, operator: str, result: Any) -> None:
     program, operation = _PROGRAMS[x.dtype.name], np.int32(_OPERATORS.index(operator))
     with x.device:
         if length <= _THREADS:
-            grid = _blocks(x, math.ceil(rows * 32 / _THREADS))
-            program.function("reduce_short_rows")(
-                grid, (_THREADS,), (operation, x, np.int64(rows), np.int64(length), result)
-            )
+            blocks = _blocks(x, math.ceil(rows * 32 / _THREADS))
+            program.launch("reduce_short_rows", blocks, (operation, x, np.int64(rows), np.int64(length), result))
             return
         before, later = result, False
         while True:
@@ -52,18 +49,11 @@ def reduce(x: Any, operator: str, result: Any) -> None:
             states = cupy.empty((rows * tiles, 2), np.int64) if tiles > 1 else result
             sizes = np.int64(rows), np.int64(length)
             arguments = (operation, x, before, np.int32(later), *sizes, states, result)
-            program.function("reduce")(_blocks(x, rows * tiles), (_THREADS,), arguments)
+            program.launch("reduce", _blocks(x, rows * tiles), arguments)
             if tiles == 1:
                 return
             before, later, length = states, True, tiles
 
 
-def _blocks(x: Any, tasks: int) -> tuple[int]:
-    return (min(tasks, _ROUNDS_OF_BLOCKS * _multiprocessors(x.device.id)),)
-
-
-@functools.cache
-def _multiprocessors(device: int) -> int:
-    import cupy
-
-    return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
+def _blocks(x: Any, tasks: int) -> int:
+    return min(tasks, _ROUNDS_OF_BLOCKS * multiprocessors(x.device.id))

@@ -1,22 +1,28 @@
-// Best matching units: before the screen, pack units and samples as features; after it, decide in float64.
+// Best matching units, before and after the screen: pack units and samples as features, decide in float64.
 //
 //     centre_units   a centre of the codebook, and how far units reach from it
-//     pack_units     features [tiles][depth][TILE] and values as given [tiles][d][TILE], biases, greatest norm of a
-//     tile pack_samples   features [panels][rows][PANEL], norms decide         units and distances from the least
-//     scores [n][tiles], whichever kernel made them
+//     pack_units     units as features [tiles][depth][TILE] and as given [tiles][d][TILE]; biases; the greatest norm in
+//                    each tile
+//     pack_samples   samples as features [panels][rows][PANEL]; their norms
+//     decide         units and distances, from the least scores [n][tiles] that a screen left
 //
-// What is computed, and why it is exact, stands in gpuops/som/__init__.py. A score is the bias of a unit plus the dot product of
-// the features (or, taxicab, the sum of |differences|); features are centred and scaled by a power of two:
+// gpuops/som/__init__.py says what is computed and why it is exact. A score is the bias of a unit plus the dot product
+// of the features or, for taxicab, the sum of their absolute differences. Features are centred, and scaled by a power
+// of two:
 //
-//     euclidean           x: -2 x               w: w         bias |w|^2
-//     euclidean, missing  x: -2 x or 0, then    w: w, w^2    bias 0
-//                            1 or 0
-//     taxicab             x: x                  w: w         bias 0      missing: masks 1 or 0 after the features of x
-//     cosine              x: -x / |x|           w: w / |w|   bias 0
+//     metric               sample x             unit w      bias
+//     euclidean            -2 x                 w           |w|^2
+//     euclidean, missing   -2 x or 0; 1 or 0    w; w^2      0
+//     taxicab              x                    w           0
+//     cosine               -x / |x|             w / |w|     0
 //
-// No feature exceeds 2^14, so that the screen may take them apart into halves. A unit or a sample with a greater one
-// is not screened: a bias of -inf and a norm of +inf, or a norm of +inf, have its tile, or all tiles, looked into.
+// With missing values and taxicab, masks, 1 or 0, follow the features of x.
 //
+// No feature exceeds 2^14, so that a screen may split it into two halves. A unit or a sample with a larger one is not
+// screened: a unit gets the bias -inf and the norm +inf, which have its tile looked into; a sample gets the norm +inf,
+// which has all tiles looked into.
+//
+// Launch: said at each kernel.
 // Macros: FLOAT, the type of the values; METRIC, EUCLIDEAN, TAXICAB or COSINE.
 
 constexpr int EUCLIDEAN = 0, TAXICAB = 1, COSINE = 2;

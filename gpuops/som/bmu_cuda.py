@@ -7,13 +7,12 @@ samples are few, and need no merging. Nothing waits for the device but the look 
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops._cuda import Program
+from gpuops._cuda import Program, multiprocessors
 from gpuops.som.bmu_numba import COSINE, EUCLIDEAN, TAXICAB, error_bound
 
 _TILE, _PANEL = 64, 128
@@ -44,7 +43,7 @@ _SLABS = {
 }
 _SCREENS = {
     (step, slab, single): Program(
-        "som/screen.cu", ("screen",), (f"STEP={step}", f"SLAB={slab}", f"SINGLE={int(single)}")
+        "som/screen.cu", ("screen",), (f"STEP={step}", f"SLAB={slab}", f"SINGLE={int(single)}"), threads=_PANEL
     )
     for step, slabs in _SLABS.items()
     for slab, single in slabs
@@ -52,7 +51,7 @@ _SCREENS = {
 
 _TENSOR_SCREENS = {
     (ksteps, deep): Program(
-        "som/screen_tensor.cu", ("split_units", "screen"), (f"KSTEPS={ksteps}", f"DEEP={int(deep)}")
+        "som/screen_tensor.cu", ("split_units", "screen"), (f"KSTEPS={ksteps}", f"DEEP={int(deep)}"), threads=256
     )
     for ksteps, deep in ((1, False), (2, False), (3, False), (4, False), (4, True))
 }
@@ -67,7 +66,6 @@ class _Screen(NamedTuple):
     rows: int  # of the features of samples; masks come after the features
     panels: int  # of 64 dimensions
     samples: int  # of a block
-    threads: int
     blocks: int  # that run on a multiprocessor at a time
     kappa: float
     rounding: float
@@ -94,15 +92,16 @@ def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, va
         bias = cupy.empty((tiles * _TILE,), np.float32)
         exact = cupy.empty((tiles, d, _TILE), samples.dtype)
         strides = _strides(codebook)
-        program.function("centre_units")((d,), (128,), (centre, state, codebook, *strides, np.int64(m)))
+        program.launch("centre_units", d, (centre, state, codebook, *strides, np.int64(m)), threads=128)
         sizes = (np.int64(m), *map(np.int32, (d, screen.depth, missing)))
         arrays = (w, exact, bias, unit_lengths, tile_norms, state, centre, codebook)
-        program.function("pack_units")((tiles,), (_TILE,), (*arrays, *strides, *sizes))
+        program.launch("pack_units", tiles, (*arrays, *strides, *sizes), threads=_TILE)
         operand = w
         if screen.tensor:
-            operand = cupy.empty((tiles, screen.panels, screen.depth // screen.panels, _TILE), np.uint32)
-            split = screen.program.function("split_units")
-            split((tiles, screen.panels), (screen.depth // screen.panels * 16,), (operand, w, np.int32(screen.depth)))
+            width = screen.depth // screen.panels
+            operand = cupy.empty((tiles, screen.panels, width, _TILE), np.uint32)
+            size = np.int32(screen.depth)
+            screen.program.launch("split_units", (tiles, screen.panels), (operand, w, size), threads=16 * width)
 
         chunk = _chunk(screen, tiles, n)
         panels = math.ceil(chunk / _PANEL)
@@ -117,19 +116,17 @@ def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, va
             blocks = math.ceil(count / screen.samples)
             where = (*strides, np.int64(first), np.int64(count))
             rows = tuple(map(np.int32, (d, screen.depth, screen.rows, missing)))
-            grid = (blocks * screen.samples // _PANEL,)
-            program.function("pack_samples")(
-                grid, (_PANEL,), (x, norms, lengths, state, centre, samples, *where, *rows)
-            )
+            arguments = (x, norms, lengths, state, centre, samples, *where, *rows)
+            program.launch("pack_samples", blocks * screen.samples // _PANEL, arguments, threads=_PANEL)
             if not (metric == COSINE and missing):
-                share = _share(blocks, tiles, screen.blocks * _multiprocessors(samples.device.id))
+                share = _share(blocks, tiles, screen.blocks * multiprocessors(samples.device.id))
                 sizes = (np.int32(tiles), np.int32(screen.panels if screen.tensor else screen.depth), np.int32(share))
                 arguments = (least, x, operand, bias, np.int64(count), *sizes)
-                screen.program.function("screen")((blocks, math.ceil(tiles / share)), (screen.threads,), arguments)
+                screen.program.launch("screen", (blocks, math.ceil(tiles / share)), arguments)
             arguments = (units, distances, least, norms, lengths, samples, *where, *last)
-            program.function("decide")((math.ceil(count / _WARPS),), (32 * _WARPS,), arguments)
-        faults = state.get().tolist()[1:] if validate else ()
-    for argument, fault in zip(("codebook", "samples"), reversed(faults), strict=validate):
+            program.launch("decide", math.ceil(count / _WARPS), arguments, threads=32 * _WARPS)
+        _, of_samples, of_units = state.get().tolist() if validate else (0, 0, 0)  # struct State
+    for argument, fault in (("codebook", of_units), ("samples", of_samples)):
         if fault:
             return units, distances, (argument, *divmod(_NO_FAULT - fault, 4))
     return units, distances, None
@@ -150,7 +147,7 @@ def _choose(metric: int, missing: bool, d: int) -> _Screen:
         blocks = 2 if ksteps == 1 else 1
         tiny = split * math.sqrt(d) + depth * 2.0**-60
         rows = 16 * ksteps * panels
-        return _Screen(program, True, rows, rows, panels, 256, 256, blocks, kappa, rounding, split, tiny)
+        return _Screen(program, True, rows, rows, panels, 256, blocks, kappa, rounding, split, tiny)
     step = "PRODUCT" if metric != TAXICAB else "MASKED_DIFFERENCE" if missing else "DIFFERENCE"
     slab, single = next((slab, single) for slab, single in _SLABS[step] if depth <= slab or not single)
     padded = math.ceil(depth / slab) * slab
@@ -158,7 +155,7 @@ def _choose(metric: int, missing: bool, d: int) -> _Screen:
     rows = 2 * padded if step == "MASKED_DIFFERENCE" else padded
     program = _SCREENS[step, slab, single]
     tiny = padded * 2.0**-60
-    return _Screen(program, False, padded, rows, 1, _PANEL, 128, 4, kappa, rounding, 0.0, tiny)
+    return _Screen(program, False, padded, rows, 1, _PANEL, 4, kappa, rounding, 0.0, tiny)
 
 
 def _chunk(screen: _Screen, tiles: int, n: int) -> int:
@@ -180,10 +177,3 @@ def _share(blocks: int, tiles: int, slots: int) -> int:
 def _strides(matrix: Any) -> tuple[np.int64, np.int64]:
     down, across = matrix.strides
     return np.int64(down // matrix.itemsize), np.int64(across // matrix.itemsize)
-
-
-@functools.cache
-def _multiprocessors(device: int) -> int:
-    import cupy
-
-    return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])

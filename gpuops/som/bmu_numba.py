@@ -2,7 +2,8 @@
 
 Units come in panels as wide as two vectors and in tiles of 1, 2 or 4 panels, samples in panels of ROWS. The innermost
 loop is written in LLVM IR with explicit vectors, for the reasons given in `product_numba`: scores of ROWS samples and
-one panel of units stay in registers while the features pass by.
+one panel of units stay in registers while the features pass by. The few lines that both modules emit alike stand in
+each: Numba's cache does not notice a change in a file that they would share.
 """
 
 from __future__ import annotations

@@ -2,31 +2,26 @@
 //
 //     least[i][t] = min over the units j of tile t of  bias_j + sum over k of step(x[k][i], w[k][j])
 //
-// step is a product or, TAXICAB, |x - w|, or, MASKED, that times a mask. Features come from bmu.cu: x [panels][rows]
-// [PANEL], w [tiles][depth][TILE]. A block takes one panel of samples and some tiles, one after the other, whose slabs
-// come through shared memory, the next on their way while one is used; a thread keeps 8 x 8 scores in registers.
+//     STEP                step(x, w)
+//     PRODUCT             x w
+//     DIFFERENCE          |x - w|
+//     MASKED_DIFFERENCE   |x - w| times the mask of x
 //
-// Macros: STEP, PRODUCT, DIFFERENCE or MASKED_DIFFERENCE; SLAB, a multiple of 4; SINGLE, 1 where depth is SLAB.
+// Features come from bmu.cu: x [panels][rows][PANEL], w [tiles][depth][TILE]. A block takes one panel of samples and
+// some tiles, one after the other. Slabs of both pass through shared memory, the next on its way while one is used; a
+// thread keeps 8 x 8 scores in registers.
+//
+// Launch: grid (panels, parts of the map), THREADS threads.
+// Macros: STEP; SLAB, dimensions in a slab, a multiple of 4; SINGLE, 1 where depth is SLAB; THREADS, of a
+//         block, PANEL.
+
+#include "../device/async_copy.cuh"
 
 constexpr int PRODUCT = 0, DIFFERENCE = 1, MASKED_DIFFERENCE = 2;
 constexpr bool MASKED = STEP == MASKED_DIFFERENCE;
 
-constexpr int TILE = 64, PANEL = 128, THREADS = 128, OWN = 8;
+constexpr int TILE = 64, PANEL = 128, OWN = 8;
 constexpr int STAGES = 2;
-
-__device__ inline void copy_16_bytes(void* shared, const void* global) {
-    const unsigned address = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global) : "memory");
-}
-
-__device__ inline void commit_copies() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int PENDING>
-__device__ inline void wait_for_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-}
 
 // All threads together: SLAB rows, contiguous in both memories.
 template <int WIDTH>

@@ -2,20 +2,27 @@
 //
 //     least[i][t] = min over the units j of tile t of  bias_j + sum over k of x[k][i] w[k][j]
 //
+//     split_units   units as operand B of mma.m16n8k16, the registers hi and lo of each lane: [tiles][panels of 64
+//                   dimensions][KSTEPS][8 columns of 8 units][32 lanes] of 16 bytes
+//     screen        256 samples a block, 32 a warp as operand A, in registers; tiles of units pass through shared
+//                   memory, the next on its way while one is used
+//
 // A feature v is the sum of two halves (float16), hi = v rounded and lo = (v - hi) rounded, 22 bits together, and
+//
 //     x w = hi lo' + lo hi' + hi hi'   up to 2^-20 |x w|.
-// Tensor cores add without rounding properly, with an error that grows with the sum. So the small products come first,
-// and after 64 dimensions the sum goes to float32 registers and the next one starts at zero.
 //
-//     split_units   fragments [tiles][panels of 64 dimensions][KSTEPS][8 columns of 8 units][32 lanes] of 16 bytes: the
-//                   registers of operand B of mma.m16n8k16, hi and lo
-//     screen        256 samples per block, 32 per warp as operand A, in registers; tiles of units pass through shared
-//                   memory, the next one on its way while one is used
+// Tensor cores do not round properly, with an error that grows with the sum. So the small products come first, and
+// after 64 dimensions the sum goes to float32 registers and the next one starts at zero.
 //
-// Features come from bmu.cu: x [panels of 128 samples][depth][PANEL], w [tiles][depth][TILE]; depth = 16 KSTEPS DEEP.
-// Macros: KSTEPS, 1 to 4; DEEP, 0 where depth is 16 KSTEPS, 1 where it is a multiple of that.
+// Features come from bmu.cu: x [panels of 128 samples][depth][PANEL], w [tiles][depth][TILE].
+//
+// Launch: said at each kernel.
+// Macros: KSTEPS, 1 to 4; DEEP, 0 where depth is 16 KSTEPS, 1 where it is a multiple of that; THREADS, of a block of
+//         `screen`, ROWS.
 
-constexpr int TILE = 64, PANEL = 128, THREADS = 256, ROWS = 256;
+#include "../device/async_copy.cuh"
+
+constexpr int TILE = 64, PANEL = 128, ROWS = 256;
 constexpr int COLUMNS = TILE / 8;
 constexpr int PAIR = 2;
 constexpr int DEPTH = 16 * KSTEPS;
@@ -61,11 +68,6 @@ extern "C" __global__ void split_units(Fragment* fragments, const float* w, int 
     fragments[((long long)blockIdx.x * gridDim.y + blockIdx.y) * FRAGMENTS + threadIdx.x] = fragment;
 }
 
-__device__ inline void copy_16_bytes(void* shared, const void* global) {
-    const unsigned address = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global) : "memory");
-}
-
 // Operand A: 2 x 16 samples of a warp, one panel of dimensions.
 struct Samples {
     unsigned hi[2][KSTEPS][4], lo[2][KSTEPS][4];
@@ -103,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, KSTEPS == 1 ? 2 : 1)
                 copy_16_bytes(&stages[step % 2][f], fragments + (long long)step * FRAGMENTS + f);
             }
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        commit_copies();
     };
     fetch(0);
     Samples samples;
@@ -115,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, KSTEPS == 1 ? 2 : 1)
                          __int_as_float(0x7f800000)};  // of rows lane / 4 + 0, 8, 16 and 24
         for (int pass = 0; pass < passes; ++pass, ++step) {
             if (DEEP) samples.load(x + (long long)pass * DEPTH * PANEL, lane);
-            asm volatile("cp.async.wait_group 0;" ::: "memory");
+            wait_for_copies<0>();
             __syncthreads();  // this tile is here for all threads, and nobody reads the one before any more
             fetch(step + 1);
             const Fragment* stage = stages[step % 2] + lane;

@@ -184,8 +184,8 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
             row[...] = shortest_distances(graph, [source])
         return result
     columns = _unreached(graph, (graph.n, len(vertices)))
-    lanes = like(graph.rank, np.arange(len(vertices)))
-    columns[graph.rank[like(graph.rank, vertices)], lanes] = 0
+    numbers = like(graph.rank, np.arange(len(vertices)))
+    columns[graph.rank[like(graph.rank, vertices)], numbers] = 0
     _half(graph).batched(graph, columns)
     step = graph.n if is_cupy(columns) else 1024  # so that a CPU turns rows into columns within its caches
     for start in range(0, graph.n, max(step, 1)):

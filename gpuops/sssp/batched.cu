@@ -2,31 +2,30 @@
 // them, and the distances of its head are neighbours in memory.
 //
 // Searches share an arc only if they come by it at about the same time, but one that begins far from the thick of the
-// graph is late everywhere. So each search has a clock of its own: it shows 0 at the distance at which the search
-// reaches the hub, the vertex of most arcs (where there is no hub, at the start). By that clock it goes as search.cu
-// does:
+// graph is late everywhere. So each search has a clock of its own, which shows 0 at the distance at which the search
+// reaches the hub, the vertex with most arcs (where there is no hub, at the start). By that clock it proceeds as
+// search.cu does:
 //
-//   open     the queue: vertices that came nearer in some search, or hold back arcs, and are due before `high`.
-//   relax    for each of the queue the arcs that are due before `high` in one of the searches that wait for them, in
-//   all
-//            of these searches; the rest is held back. A vertex far before the hub holds back nothing.
-//   pull     where that reads fewer arcs than are held back: every vertex takes the minimum over its arcs as far as
-//            their weights, beyond the least distance of the search at which a vertex waits, can improve it in some
-//            search. Then only what the pull itself improved has arcs to relax.
+//     open     The queue: vertices that came nearer in some search, or hold back arcs, and are due before `high`.
+//     relax    For each of the queue, the arcs that are due before `high` in one of the searches that wait for them, in
+//              all of these searches; the rest is held back. A vertex far before the hub holds back nothing.
+//     pull     Where that reads fewer arcs than are held back, every vertex takes the minimum over its arcs, as far as
+//              their weights, added to the least distance of the search at which a vertex waits, can improve it in some
+//              search. After that only what the pull itself improved has arcs to relax.
 //
 // Clocks, windows and pulls say what is done first. Whatever they say, the end is the same: no vertex has arcs to
 // relax.
 //
-// A launch is cooperative, of BLOCKS blocks of THREADS threads for every multiprocessor. Macros: as search.cu; MARGIN,
-// what is far before the hub, in widths of the first window.
+// Launch: cooperative, BLOCKS blocks of THREADS threads on every multiprocessor.
+// Macros: those of search.cu; MARGIN, what counts as far before the hub, in widths of the first window.
 
 #include "search.cuh"
 
 using Key = decltype(Value(0) + 0.0f);  // a time by the clock of a search
 
-constexpr int IN_FLIGHT = 8;                  // heads or tails whose distances a warp waits for at a time
-constexpr int SIP = PIECE < 64 ? PIECE : 64;  // arcs of a long row that are pulled before the rest is cut into pieces
-constexpr int WORTHWHILE = 16;                // a pull is thought of when one in so many arcs is held back
+constexpr int IN_FLIGHT = 8;                   // heads or tails whose distances a warp waits for at a time
+constexpr int HEAD = PIECE < 64 ? PIECE : 64;  // arcs of a long row that are pulled before the rest is cut into pieces
+constexpr int WORTHWHILE = 16;                 // a pull is thought of when one in so many arcs is held back
 
 struct Batch {
     const long long* __restrict__ indptr;
@@ -37,7 +36,7 @@ struct Batch {
     const Value* __restrict__ in_weights;
     const bool* __restrict__ through;
     bool has_through;
-    int active, lanes;
+    int active, searches;
     long long stride;
     Word* distances;
     unsigned* fresh;  // searches in which the vertex came nearer since its arcs were last relaxed
@@ -50,7 +49,7 @@ struct Batch {
     __device__ bool passes(int vertex) const { return !has_through || through[vertex]; }
     __device__ Word* row(int vertex) const { return distances + vertex * stride + threadIdx.x % 32; }
     __device__ Word known(int vertex, bool wanted = true) const {
-        return wanted && threadIdx.x % 32 < lanes ? __ldcg(row(vertex)) : UNREACHABLE;
+        return wanted && threadIdx.x % 32 < searches ? __ldcg(row(vertex)) : UNREACHABLE;
     }
 };
 
@@ -120,7 +119,7 @@ __device__ inline int push(const Batch& batch, Grid& grid, Stage& queue, Word di
                 const bool live = reached && arc + a < count;
                 at[a] = batch.row(__shfl_sync(ALL_LANES, head, arc + a));
                 const Value w = __shfl_sync(ALL_LANES, weight, arc + a);
-                if (live && !DISTANCE::fits(value(distance), w)) note_overflow(batch.control, 1);
+                if (live && !Distance::fits(value(distance), w)) note_overflow(batch.control, 1);
                 candidate[a] = live ? word(sum(value(distance), w)) : UNREACHABLE;
                 known[a] = live ? __ldcg(at[a]) : LOWEST;
             }
@@ -201,7 +200,7 @@ __device__ inline Word pull(const Batch& batch, Word distance, Word floor, long 
             // The lightest of these arcs can improve less than any other.
             const Value least = __shfl_sync(ALL_LANES, weight, arc);
             const bool waits = floor < UNREACHABLE;
-            if (waits && !DISTANCE::fits(value(floor), least)) note_overflow(batch.control, 1);
+            if (waits && !Distance::fits(value(floor), least)) note_overflow(batch.control, 1);
             if (!__any_sync(ALL_LANES, waits && word(sum(value(floor), least)) < distance)) return distance;
             if (lane == 0) touched += min(IN_FLIGHT, count - arc);
             Word known[IN_FLIGHT];
@@ -213,7 +212,7 @@ __device__ inline Word pull(const Batch& batch, Word distance, Word floor, long 
             for (int a = 0; a < IN_FLIGHT; ++a) {
                 const Value w = __shfl_sync(ALL_LANES, weight, arc + a);
                 const bool reached = known[a] < UNREACHABLE;
-                if (reached && !DISTANCE::fits(value(known[a]), w)) note_overflow(batch.control, 1);
+                if (reached && !Distance::fits(value(known[a]), w)) note_overflow(batch.control, 1);
                 if (reached) distance = min(distance, word(sum(value(known[a]), w)));
             }
         }
@@ -221,256 +220,325 @@ __device__ inline Word pull(const Batch& batch, Word distance, Word floor, long 
     return distance;
 }
 
-// distances (n, stride), of which the first `lanes` columns from the pointer on are 1 to 32 separate searches; fresh,
-// held, cursor, queued, next (n); queues (2, n), pieces (2, piece_capacity); lows (2, 32), UNREACHABLE. hub_distances
-// (n), if there are any, from the vertices to the hub. has_in: may pull.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    search_batch(const long long* __restrict__ indptr, const int* __restrict__ indices,
-                 const Value* __restrict__ weights, const long long* __restrict__ in_indptr,
-                 const int* __restrict__ in_indices, const Value* __restrict__ in_weights,
-                 const bool* __restrict__ through, const Word* __restrict__ hub_distances, int has_in, int has_through,
-                 int has_hub, int n, int active, int entered, Word* distances, long long stride, int lanes,
-                 unsigned* fresh, unsigned* held, int* cursor, int* queued, Key* next, int* queues, Piece* pieces,
-                 long long piece_capacity, Word* lows, Control* control, double width) {
-    __shared__ int staged[WARPS][64];
-    __shared__ Word block_lows[32];
-    __shared__ Tally tallies[2];
-    const Batch batch{indptr,           indices, weights, in_indptr, in_indices, in_weights, through,
-                      has_through != 0, active,  lanes,   stride,    distances,  fresh,      held,
-                      cursor,           next,    queued,  control};
-    Grid grid{control, tallies[0], tallies[1]};
-    const int lane = threadIdx.x % 32, stride_of_grid = Grid::warps() * 32;
-    Word* const floors = lows + 32;
-    const auto queue_of = [&](int step) { return queues + (step % 2 ? (long long)n : 0); };
-    const auto pieces_of = [&](int step) { return pieces + (step % 2 ? piece_capacity : 0); };
-    const auto stage = [&] { return Stage{staged[threadIdx.x / 32], queue_of(grid.step), &grid.tally().queued, n}; };
-    const auto after = [&](Key time) {  // a window later
-        Key end = time + (Key)width;
-        for (; time < forever() && !(end > time); end = time + (Key)width) width *= 2;
-        return end;
-    };
-    const Key margin = (Key)(width * MARGIN);
-    long long rounds = 0, windows = 0, pulls = 0, touched = 0, total = 0;
-    const auto barrier = [&] {
+// The searches: their lists, where they stand, and their steps. All threads of the grid call a step.
+struct Run {
+    const Batch& batch;
+    Grid& grid;
+    int (&staged)[64];
+    Word (&block_lows)[32];
+    int n, entered;  // vertices; those that may have arcs into them, 0: no pulls
+    int* queues;     // of this step and of the next, by turns
+    Piece* pieces;   // likewise
+    long long piece_capacity;
+    Word* floors;  // by search: no vertex that waits is nearer
+    double width;  // of a window
+
+    Key margin = (Key)(width * MARGIN);
+    Key hub = 0;  // distance at which the search of this lane reaches the hub
+    Key high = -forever();
+    int rounds = 0, windows = 0, pulls = 0;
+    long long touched = 0, total = 0;  // arcs read, of this thread in this step and of all before
+
+    __device__ static int lane() { return threadIdx.x % 32; }
+    __device__ static long long first_of_warp() { return (long long)Grid::warp() * 32; }
+    __device__ static int stride_of_grid() { return Grid::warps() * 32; }
+    __device__ int* queue_of(int step) const { return queues + (step % 2 ? (long long)n : 0); }
+    __device__ Piece* pieces_of(int step) const { return pieces + (step % 2 ? piece_capacity : 0); }
+    __device__ Stage queue() const { return {staged, queue_of(grid.step), &grid.tally().queued, n}; }
+
+    __device__ void barrier() {
         Grid::count(grid.local.touched, touched);
         touched = 0;
         grid.barrier();
         total += grid.last.touched;
-    };
-    grid.start();
+    }
 
-    // Closed sources are queued.
-    {
-        Stage queue = stage();
+    __device__ Key a_window_after(Key time) {
+        Key end = time + (Key)width;
+        for (; time < forever() && !(end > time); end = time + (Key)width) width *= 2;
+        return end;
+    }
+
+    // Clears what is kept of the vertices, queues closed sources and sets the clocks.
+    __device__ void begin(const Word* hub_distances, bool has_hub, Word* clocks) {
+        Stage sources = queue();
         Word earliest = UNREACHABLE;
-        for (long long first = (long long)Grid::warp() * 32; first < active; first += stride_of_grid) {
-            const int size = (int)min(32ll, active - first), vertex = (int)first + lane;
+        for (long long first = first_of_warp(); first < batch.active; first += stride_of_grid()) {
+            const int size = (int)min(32ll, batch.active - first), vertex = (int)first + lane();
             unsigned begins = 0;
             for_rows(batch, (int)first, ALL_LANES >> (32 - size), [&](int v, Word distance) {
                 const unsigned reached = __ballot_sync(ALL_LANES, distance < UNREACHABLE);
-                if (lane == v) begins = reached;
+                if (lane() == v) begins = reached;
                 if (has_hub && distance < UNREACHABLE) {
                     earliest = min(earliest, word(sum(value(distance), value(hub_distances[first + v]))));
                 }
             });
             bool closed_source = false;
-            if (lane < size) {
+            if (lane() < size) {
                 closed_source = begins && !batch.passes(vertex);
-                __stcg(fresh + vertex, begins);
-                __stcg(held + vertex, 0u);
-                __stcg(cursor + vertex, (int)begins);
-                __stcg(next + vertex, forever());
-                __stcg(queued + vertex, 0);
+                __stcg(batch.fresh + vertex, begins);
+                __stcg(batch.held + vertex, 0u);
+                __stcg(batch.cursor + vertex, (int)begins);
+                __stcg(batch.next + vertex, forever());
+                __stcg(batch.queued + vertex, 0);
             }
-            queue.append(closed_source, vertex);
+            sources.append(closed_source, vertex);
         }
-        queue.flush();
-        lower(lows, block_lows, earliest);
+        sources.flush();
+        lower(clocks, block_lows, earliest);
+        barrier();
+        const Word clock = __ldcg(clocks + lane());
+        hub = clock < UNREACHABLE ? (Key)value(clock) : Key(0);
     }
-    barrier();
-    const Word clock = __ldcg(lows + lane);
-    const Key hub = clock < UNREACHABLE ? (Key)value(clock) : Key(0);
-    if (grid.last.queued) {
+
+    __device__ void push_closed_sources() {
+        if (!grid.last.queued) return;
         const int* list = queue_of(grid.step - 1);
-        Stage queue = stage();
+        Stage none = queue();
         grid.share(grid.last.queued, 1, &grid.tally().taken, [&](long long i) {
-            relax(batch, grid, queue, nullptr, __ldcg(list + i), hub, forever(), margin, true, touched);
+            relax(batch, grid, none, nullptr, __ldcg(list + i), hub, forever(), margin, true, touched);
         });
         barrier();
         ++rounds;
     }
 
-    Key high = -forever();
-    while (true) {
-        {
-            Stage queue = stage();
-            if (blockIdx.x == 0 && threadIdx.x < 32) __stcg(floors + lane, UNREACHABLE);
-            long long due = NEVER, held_back = 0;
-            for (long long first = (long long)Grid::warp() * 32; first < active; first += stride_of_grid) {
-                const int vertex = (int)first + lane;
-                const bool there = vertex < active;
-                const unsigned nearer = there ? __ldcg(fresh + vertex) : 0u;
-                Key from = there ? __ldcg(next + vertex) : forever();
-                if (from < forever() || nearer) {
-                    held_back += indptr[vertex + 1] - indptr[vertex] - (nearer ? 0 : __ldcg(cursor + vertex));
-                }
-                for_rows(batch, (int)first, __ballot_sync(ALL_LANES, nearer != 0), [&](int v, Word distance) {
-                    const bool mine = __shfl_sync(ALL_LANES, nearer, v) >> lane & 1;
-                    const Key time = least_of_warp(mine ? (Key)value(distance) - hub : forever());
-                    if (lane == v) from = min(from, time);
-                });
-                if (from >= high && from < forever()) due = min(due, ordered(__double_as_longlong((double)from)));
-                queue.append(from < high, vertex);
+    // Queues what is due before `high`. Counts the arcs that wait in `held`, and finds what is due next.
+    __device__ void open_window() {
+        Stage ready = queue();
+        if (blockIdx.x == 0 && threadIdx.x < 32) __stcg(floors + lane(), UNREACHABLE);
+        long long due = NEVER, held_back = 0;
+        for (long long first = first_of_warp(); first < batch.active; first += stride_of_grid()) {
+            const int vertex = (int)first + lane();
+            const bool there = vertex < batch.active;
+            const unsigned nearer = there ? __ldcg(batch.fresh + vertex) : 0u;
+            Key from = there ? __ldcg(batch.next + vertex) : forever();
+            if (from < forever() || nearer) {
+                held_back +=
+                    batch.indptr[vertex + 1] - batch.indptr[vertex] - (nearer ? 0 : __ldcg(batch.cursor + vertex));
             }
-            queue.flush();
-            Grid::earliest(grid.local.due, due);
-            Grid::count(grid.local.held, held_back);
+            for_rows(batch, (int)first, __ballot_sync(ALL_LANES, nearer != 0), [&](int v, Word distance) {
+                const bool mine = __shfl_sync(ALL_LANES, nearer, v) >> lane() & 1;
+                const Key time = least_of_warp(mine ? (Key)value(distance) - hub : forever());
+                if (lane() == v) from = min(from, time);
+            });
+            if (from >= high && from < forever()) due = min(due, ordered(__double_as_longlong((double)from)));
+            ready.append(from < high, vertex);
         }
+        ready.flush();
+        Grid::earliest(grid.local.due, due);
+        Grid::count(grid.local.held, held_back);
         barrier();
-        const int* list = queue_of(grid.step - 1);
-        int size = grid.last.queued, piece_count = 0;
-        if (!size) {
-            if (grid.last.due == NEVER) break;
-            // What comes before the hub is little: one window.
-            high = max(after((Key)__longlong_as_double(ordered(grid.last.due))), Key(0));
-            continue;
+    }
+
+    // Is it worth while to pull rather than to relax the arcs held back? Two steps and no queue in between: the list of
+    // the queue stays as it is.
+    __device__ bool prefers_to_pull(long long held_back) {
+        find_floors();
+        barrier();
+        Grid::count(grid.local.open, price_of_pull());
+        barrier();
+        return (double)grid.last.open * PULL < (double)held_back;
+    }
+
+    __device__ void find_floors() {
+        Word least = UNREACHABLE;
+        for (long long first = first_of_warp(); first < batch.active; first += stride_of_grid()) {
+            const int vertex = (int)first + lane();
+            const unsigned waiting =
+                vertex < batch.active ? __ldcg(batch.fresh + vertex) | __ldcg(batch.held + vertex) : 0u;
+            for_rows(batch, (int)first, __ballot_sync(ALL_LANES, waiting != 0), [&](int v, Word distance) {
+                if (__shfl_sync(ALL_LANES, waiting, v) >> lane() & 1) least = min(least, distance);
+            });
         }
-        const long long held_back = grid.last.held, arcs = indptr[n];
-        if (has_in && windows && held_back * WORTHWHILE > arcs) {
-            // Two steps and no queue in between: the list of the queue stays as it is.
-            Word least = UNREACHABLE;
-            for (long long first = (long long)Grid::warp() * 32; first < active; first += stride_of_grid) {
-                const int vertex = (int)first + lane;
-                const unsigned waiting = vertex < active ? __ldcg(fresh + vertex) | __ldcg(held + vertex) : 0u;
-                for_rows(batch, (int)first, __ballot_sync(ALL_LANES, waiting != 0), [&](int v, Word distance) {
-                    if (__shfl_sync(ALL_LANES, waiting, v) >> lane & 1) least = min(least, distance);
-                });
-            }
-            lower(floors, block_lows, least);
-            barrier();
-            const Word floor = lane < lanes ? __ldcg(floors + lane) : UNREACHABLE;
-            long long price = 0;
-            for (long long first = (long long)Grid::warp() * 32; first < entered; first += stride_of_grid) {
-                const int there = (int)min(32ll, entered - first), vertex = (int)first + lane;
-                Key most = 0;
-                for_rows(batch, (int)first, ALL_LANES >> (32 - there), [&](int v, Word distance) {
-                    Key reach = floor >= distance         ? Key(0)
-                                : distance == UNREACHABLE ? forever()
-                                                          : (Key)value(distance) - (Key)value(floor);
-                    reach = -least_of_warp(-reach);
-                    if (lane == v) most = reach;
-                });
-                if (lane < there) {
-                    long long low = in_indptr[vertex], end = in_indptr[vertex + 1], begin = low;
-                    if (end > low && (Key)in_weights[end - 1] < most) low = end;
-                    while (low < end) {
-                        const long long middle = low + (end - low) / 2;
-                        if ((Key)in_weights[middle] < most) {
-                            low = middle + 1;
-                        } else {
-                            end = middle;
-                        }
+        lower(floors, block_lows, least);
+    }
+
+    __device__ Word floor() const { return lane() < batch.searches ? __ldcg(floors + lane()) : UNREACHABLE; }
+
+    // Arcs that a pull would read, for the vertices of this thread.
+    __device__ long long price_of_pull() const {
+        const Word floor = this->floor();
+        long long price = 0;
+        for (long long first = first_of_warp(); first < entered; first += stride_of_grid()) {
+            const int there = (int)min(32ll, entered - first), vertex = (int)first + lane();
+            Key most = 0;
+            for_rows(batch, (int)first, ALL_LANES >> (32 - there), [&](int v, Word distance) {
+                Key reach = floor >= distance         ? Key(0)
+                            : distance == UNREACHABLE ? forever()
+                                                      : (Key)value(distance) - (Key)value(floor);
+                reach = -least_of_warp(-reach);
+                if (lane() == v) most = reach;
+            });
+            if (lane() < there) {
+                long long low = batch.in_indptr[vertex], end = batch.in_indptr[vertex + 1], begin = low;
+                if (end > low && (Key)batch.in_weights[end - 1] < most) low = end;
+                while (low < end) {
+                    const long long middle = low + (end - low) / 2;
+                    if ((Key)batch.in_weights[middle] < most) {
+                        low = middle + 1;
+                    } else {
+                        end = middle;
                     }
-                    price += end - begin;
                 }
-            }
-            Grid::count(grid.local.open, price);
-            barrier();
-            if ((double)grid.last.open * PULL < (double)held_back) {
-                grid.share(entered, 8, &grid.tally().taken, [&](long long first) {
-                    const int there = (int)min(8ll, entered - first), vertex = (int)first + lane;
-                    const long long begin = lane < there ? in_indptr[vertex] : 0;
-                    const int degree = lane < there ? (int)(in_indptr[vertex + 1] - begin) : 0;
-                    unsigned nearer = 0;
-                    for (int v = 0; v < there; ++v) {
-                        const Word known = lane < lanes ? batch.known((int)first + v) : LOWEST;
-                        const int length = __shfl_sync(ALL_LANES, degree, v), sip = length > PIECE ? SIP : length;
-                        const Word distance = pull(batch, known, floor, __shfl_sync(ALL_LANES, begin, v), sip, touched);
-                        const bool improves = distance < known;
-                        if (improves) __stcg(batch.row((int)first + v), distance);
-                        const unsigned improved = __ballot_sync(ALL_LANES, improves);
-                        if (lane == v) {
-                            nearer = improved;
-                            if (sip < length) cut(grid, pieces_of(grid.step), vertex, 0, sip, length - sip);
-                        }
-                    }
-                    if (lane < there && vertex < active) {
-                        __stcg(fresh + vertex, batch.passes(vertex) ? nearer : 0u);
-                        __stcg(held + vertex, 0u);
-                        __stcg(next + vertex, forever());
-                    }
-                });
-                barrier();
-                if (grid.last.pieces) {
-                    const Piece* cut_off = pieces_of(grid.step - 1);
-                    grid.share(grid.last.pieces, 1, &grid.tally().taken_pieces, [&](long long i) {
-                        const Piece piece = piece_at(cut_off, i);
-                        const Word known = lane < lanes ? batch.known(piece.vertex) : LOWEST;
-                        const Word distance =
-                            pull(batch, known, floor, in_indptr[piece.vertex] + piece.place, piece.length, touched);
-                        const bool improves =
-                            distance < known && distance < atomicMin(batch.row(piece.vertex), distance);
-                        const unsigned improved = __ballot_sync(ALL_LANES, improves);
-                        if (lane == 0 && improved && piece.vertex < active && batch.passes(piece.vertex)) {
-                            atomicOr(fresh + piece.vertex, improved);
-                        }
-                    });
-                    barrier();
-                }
-                ++pulls;
-                continue;
+                price += end - begin;
             }
         }
-        const long long rounds_before = rounds, before = total;
+        return price;
+    }
+
+    // Every vertex takes the minimum over its arcs; then only what came nearer has arcs to relax.
+    __device__ void pull_all() {
+        const Word floor = this->floor();
+        grid.share(entered, 8, &grid.tally().taken, [&](long long first) {
+            const int there = (int)min(8ll, entered - first), vertex = (int)first + lane();
+            const long long begin = lane() < there ? batch.in_indptr[vertex] : 0;
+            const int degree = lane() < there ? (int)(batch.in_indptr[vertex + 1] - begin) : 0;
+            unsigned nearer = 0;
+            for (int v = 0; v < there; ++v) {
+                const Word known = lane() < batch.searches ? batch.known((int)first + v) : LOWEST;
+                const int length = __shfl_sync(ALL_LANES, degree, v);
+                const int first_part = length > PIECE ? HEAD : length;
+                const Word distance = pull(batch, known, floor, __shfl_sync(ALL_LANES, begin, v), first_part, touched);
+                const bool improves = distance < known;
+                if (improves) __stcg(batch.row((int)first + v), distance);
+                const unsigned improved = __ballot_sync(ALL_LANES, improves);
+                if (lane() == v) {
+                    nearer = improved;
+                    if (first_part < length) {
+                        cut(grid, pieces_of(grid.step), vertex, 0, first_part, length - first_part);
+                    }
+                }
+            }
+            if (lane() < there && vertex < batch.active) {
+                __stcg(batch.fresh + vertex, batch.passes(vertex) ? nearer : 0u);
+                __stcg(batch.held + vertex, 0u);
+                __stcg(batch.next + vertex, forever());
+            }
+        });
+        barrier();
+        if (grid.last.pieces) pull_pieces(floor);
+        ++pulls;
+    }
+
+    __device__ void pull_pieces(Word floor) {
+        const Piece* cut_off = pieces_of(grid.step - 1);
+        grid.share(grid.last.pieces, 1, &grid.tally().taken_pieces, [&](long long i) {
+            const Piece piece = piece_at(cut_off, i);
+            const Word known = lane() < batch.searches ? batch.known(piece.vertex) : LOWEST;
+            const Word distance =
+                pull(batch, known, floor, batch.in_indptr[piece.vertex] + piece.place, piece.length, touched);
+            const bool improves = distance < known && distance < atomicMin(batch.row(piece.vertex), distance);
+            const unsigned improved = __ballot_sync(ALL_LANES, improves);
+            if (lane() == 0 && improved && piece.vertex < batch.active && batch.passes(piece.vertex)) {
+                atomicOr(batch.fresh + piece.vertex, improved);
+            }
+        });
+        barrier();
+    }
+
+    // Relaxes arcs that are due before `high`, of `size` vertices in a list and then of what comes nearer.
+    __device__ void relax_window(const int* list, int size) {
         ++windows;
-        while (size || piece_count) {
+        for (int piece_count = 0; size || piece_count; size = grid.last.queued, piece_count = grid.last.pieces) {
             const Piece* cut_off = pieces_of(grid.step - 1);
-            Stage queue = stage();
+            Stage nearer = queue();
             grid.share(piece_count, 1, &grid.tally().taken_pieces, [&](long long i) {
                 const Piece piece = piece_at(cut_off, i);
-                const Word distance = batch.known(piece.vertex, (unsigned)piece.key >> lane & 1);
-                push(batch, grid, queue, distance, -forever(), hub, high, true, indptr[piece.vertex] + piece.place,
-                     piece.length);
-                if (lane == 0) touched += piece.length;
+                const Word distance = batch.known(piece.vertex, (unsigned)piece.key >> lane() & 1);
+                push(batch, grid, nearer, distance, -forever(), hub, high, true,
+                     batch.indptr[piece.vertex] + piece.place, piece.length);
+                if (lane() == 0) touched += piece.length;
             });
             grid.share(size, 1, &grid.tally().taken, [&](long long i) {
-                relax(batch, grid, queue, pieces_of(grid.step), __ldcg(list + i), hub, high, margin, false, touched);
+                relax(batch, grid, nearer, pieces_of(grid.step), __ldcg(list + i), hub, high, margin, false, touched);
             });
-            queue.flush();
+            nearer.flush();
             barrier();
             ++rounds;
             list = queue_of(grid.step - 1);
-            size = grid.last.queued;
-            piece_count = grid.last.pieces;
         }
-        // Windows cost barriers where they are narrow, and arcs relaxed in vain where they are wide.
-        const long long read = total - before;
-        if (read < max(arcs / WIDEN, (rounds - rounds_before) * THIN)) {
+    }
+
+    // Windows cost barriers where they are narrow, and arcs relaxed in vain where they are wide.
+    __device__ void fit_width(int rounds_of_window, long long read) {
+        const long long arcs = batch.indptr[n];
+        if (read < max(arcs / WIDEN, (long long)rounds_of_window * THIN)) {
             width *= 2;
         } else if (read > arcs) {
             width /= 2;
         }
-        high = after(high);
     }
 
-    if (__ldcg(&control->overflow)) {
-        grid.share(active, 1, &grid.tally().taken, [&](long long vertex) {
-            const bool pushes = batch.passes((int)vertex) || __ldcg(cursor + vertex) >> lane & 1;
+    // A sum did not fit: did it matter?
+    __device__ void look_for_unfit() {
+        grid.share(batch.active, 1, &grid.tally().taken, [&](long long vertex) {
+            const bool pushes = batch.passes((int)vertex) || __ldcg(batch.cursor + vertex) >> lane() & 1;
             const Word distance = batch.known((int)vertex, pushes);
-            for (long long arc = indptr[vertex]; arc < indptr[vertex + 1] && distance < UNREACHABLE; ++arc) {
-                if (!DISTANCE::fits(value(distance), weights[arc]) && batch.known(indices[arc]) == UNREACHABLE) {
-                    note_overflow(control, 2);
+            const long long end = batch.indptr[vertex + 1];
+            for (long long arc = batch.indptr[vertex]; arc < end && distance < UNREACHABLE; ++arc) {
+                if (!Distance::fits(value(distance), batch.weights[arc]) &&
+                    batch.known(batch.indices[arc]) == UNREACHABLE) {
+                    note_overflow(batch.control, 2);
                 }
             }
         });
     }
-    grid.barrier();
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        control->rounds += rounds;
-        control->windows += windows;
-        control->pulls += pulls;
-        control->touched += total;
-        control->steps += grid.step;
-        control->finished = 1;
+
+    __device__ void finish() {
+        grid.barrier();
+        if (blockIdx.x == 0 && threadIdx.x == 0) {
+            Control* control = batch.control;
+            control->rounds += rounds;
+            control->windows += windows;
+            control->pulls += pulls;
+            control->touched += total;
+            control->finished = 1;
+        }
     }
+};
+
+// distances (n, stride), of which the first columns from the pointer on are 1 to 32 `searches`; fresh, held, cursor,
+// queued, next (n); queues (2, n), pieces (2, piece_capacity); lows (2, 32), UNREACHABLE. hub_distances (n), if there
+// are any, from the vertices to the hub. entered: vertices that may have arcs into them; 0: no pulls.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    search_batch(const long long* __restrict__ indptr, const int* __restrict__ indices,
+                 const Value* __restrict__ weights, const long long* __restrict__ in_indptr,
+                 const int* __restrict__ in_indices, const Value* __restrict__ in_weights,
+                 const bool* __restrict__ through, const Word* __restrict__ hub_distances, int has_through, int has_hub,
+                 int n, int active, int entered, Word* distances, long long stride, int searches, unsigned* fresh,
+                 unsigned* held, int* cursor, int* queued, Key* next, int* queues, Piece* pieces,
+                 long long piece_capacity, Word* lows, Control* control, double width) {
+    __shared__ int staged[WARPS][64];
+    __shared__ Word block_lows[32];
+    __shared__ Tally tallies[2];
+    const Batch batch{indptr,           indices, weights,  in_indptr, in_indices, in_weights, through,
+                      has_through != 0, active,  searches, stride,    distances,  fresh,      held,
+                      cursor,           next,    queued,   control};
+    Grid grid{control, tallies[0], tallies[1]};
+    Run run{batch,  grid,   staged[threadIdx.x / 32], block_lows, n,    entered,
+            queues, pieces, piece_capacity,           lows + 32,  width};
+    grid.start();
+    run.begin(hub_distances, has_hub != 0, lows);
+    run.push_closed_sources();
+    while (true) {
+        run.open_window();
+        const int size = grid.last.queued;
+        const int* list = run.queue_of(grid.step - 1);
+        const long long held_back = grid.last.held;
+        if (!size) {
+            if (grid.last.due == NEVER) break;
+            // What comes before the hub is little: one window.
+            run.high = max(run.a_window_after((Key)__longlong_as_double(ordered(grid.last.due))), Key(0));
+        } else if (entered && run.windows && held_back * WORTHWHILE > indptr[n] && run.prefers_to_pull(held_back)) {
+            run.pull_all();
+        } else {
+            const int rounds = run.rounds;
+            const long long total = run.total;
+            run.relax_window(list, size);
+            run.fit_width(run.rounds - rounds, run.total - total);
+            run.high = run.a_window_after(run.high);
+        }
+    }
+    if (__ldcg(&control->overflow)) run.look_for_unfit();
+    run.finish();
 }

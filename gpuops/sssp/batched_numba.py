@@ -1,4 +1,4 @@
-"""Many separate searches that share the reads of arcs, on a CPU: a lane for each, neighbours in memory.
+"""Many separate searches that share the reads of arcs, on a CPU: a column of distances for each.
 
 Each search opens windows by itself, a search to a thread, until it takes less to pull; where nothing is pulled, on
 grids and roads, that is all. Pulls are what takes time elsewhere, since every row that is not settled has to be
@@ -16,8 +16,9 @@ from numba import njit
 
 from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
+from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.search_numba import Search, pull
-from gpuops.sssp.sources_numba import Begins, refuse_overflow
+from gpuops.sssp.sources_numba import Begins
 
 _TILE = 1024  # vertices
 
@@ -50,12 +51,12 @@ def batched(graph: Any, distances: np.ndarray) -> int:
     rounds: list[int] = [0] * k
     begins: list[Begins] = [(np.empty(0, np.int64), floors[:0])] * k
 
-    def begin(lane: int) -> None:
-        search = Search(graph, columns[lane])
+    def begin(column: int) -> None:
+        search = Search(graph, columns[column])
         pulls = search.push()
-        floors[lane] = search.floor
-        lasts[lane] = search.last if pulls else infinity  # all of it is final
-        rounds[lane], begins[lane] = search.rounds, search.begins
+        floors[column] = search.floor
+        lasts[column] = search.last if pulls else infinity  # all of it is final
+        rounds[column], begins[column] = search.rounds, search.begins
 
     for_all(begin, range(k), 2**40)
     transpose(columns, distances)
@@ -72,10 +73,10 @@ def batched(graph: Any, distances: np.ndarray) -> int:
 
 def transpose(source: np.ndarray, target: np.ndarray) -> None:
     """target = source.T, in tiles that stay in the caches."""
-    lanes_first = source.shape[0] < source.shape[1]
+    columns_first = source.shape[0] < source.shape[1]
     for start in range(0, max(source.shape), _TILE):
         tile = slice(start, start + _TILE)
-        if lanes_first:
+        if columns_first:
             target[tile] = source[:, tile].T
         else:
             target[:, tile] = source[tile].T
@@ -87,43 +88,43 @@ def _pull_rows(
     first_vertex, last_vertex,
 ):  # fmt: skip
     """`gpuops.sssp.search_numba.pull_rows` for rows of distances."""
-    unsettled, nearer, lanes = 0, 0, distances.shape[1]
+    unsettled, nearer, searches = 0, 0, distances.shape[1]
     best, bars = np.empty_like(floors), np.empty_like(floors)
     for head in range(first_vertex, last_vertex):
         known = distances[head]
         changed[head] = False
         lightest = in_lightest[head]
         settled, hopeless = 0, 0
-        for lane in range(lanes):
-            best[lane] = known[lane]
-            settled += known[lane] <= lasts[lane]
-            # Sums that do not fall below its bar cannot improve a lane; where it is settled, none can.
-            bars[lane] = floors[lane] if known[lane] <= lasts[lane] else known[lane]
-            hopeless += floors[lane] + lightest >= bars[lane]
-        if settled == lanes:
+        for column in range(searches):
+            best[column] = known[column]
+            settled += known[column] <= lasts[column]
+            # Sums that do not fall below its bar cannot improve a column; where it is settled, none can.
+            bars[column] = floors[column] if known[column] <= lasts[column] else known[column]
+            hopeless += floors[column] + lightest >= bars[column]
+        if settled == searches:
             continue
         unsettled += 1
-        if hopeless == lanes:
+        if hopeless == searches:
             continue
         for arc in range(in_indptr[head], in_indptr[head + 1]):
             weight = in_weights[arc]
             hopeless = 0
-            for lane in range(lanes):
-                hopeless += floors[lane] + weight >= bars[lane]
-            if hopeless == lanes:
+            for column in range(searches):
+                hopeless += floors[column] + weight >= bars[column]
+            if hopeless == searches:
                 break
             tail = in_indices[arc]
             if not through[tail]:
                 continue
             row = distances[tail]
-            for lane in range(lanes):
-                distance = row[lane] + weight
-                best[lane] = distance if distance < best[lane] else best[lane]
-                bars[lane] = best[lane] if best[lane] < bars[lane] else bars[lane]
+            for column in range(searches):
+                distance = row[column] + weight
+                best[column] = distance if distance < best[column] else best[column]
+                bars[column] = best[column] if best[column] < bars[column] else bars[column]
         improved = 0
-        for lane in range(lanes):
-            improved += best[lane] < known[lane]
-            known[lane] = best[lane]
+        for column in range(searches):
+            improved += best[column] < known[column]
+            known[column] = best[column]
         if improved:
             changed[head] = True
             nearer += 1
@@ -133,7 +134,7 @@ def _pull_rows(
 @njit(nogil=True, cache=True)
 def _push(indptr, indices, weights, distances, changed, through, infinity):
     """Relax the arcs of vertices that changed, by rounds, until nothing does."""
-    n, lanes = distances.shape
+    n, searches = distances.shape
     queue, following = np.flatnonzero(changed).astype(np.int32), np.empty(n, np.int32)
     rounds = 0
     while queue.size:
@@ -145,13 +146,13 @@ def _push(indptr, indices, weights, distances, changed, through, infinity):
                 weight, head = weights[arc], indices[arc]
                 known = distances[head]
                 nearer = 0
-                for lane in range(lanes):
-                    nearer += row[lane] + weight < known[lane]
+                for column in range(searches):
+                    nearer += row[column] + weight < known[column]
                 if not nearer:
                     continue
-                for lane in range(lanes):
-                    distance = row[lane] + weight
-                    known[lane] = distance if distance < known[lane] else known[lane]
+                for column in range(searches):
+                    distance = row[column] + weight
+                    known[column] = distance if distance < known[column] else known[column]
                 if not changed[head] and (through is None or through[head]):
                     changed[head] = True
                     following[size] = head

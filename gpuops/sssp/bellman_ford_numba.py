@@ -22,7 +22,8 @@ import numpy as np
 from numba import njit
 
 from gpuops.errors import NegativeCycleError
-from gpuops.sssp.sources_numba import refuse_overflow, relax_closed, starting_vertices
+from gpuops.sssp.overflow_numba import refuse_overflow
+from gpuops.sssp.sources_numba import relax_closed, starting_vertices
 
 _SPARE_CYCLES = 64  # that may fall by rounding, beside one for each vertex
 
@@ -79,38 +80,40 @@ def _weight(graph: Any, cycle: list[int]) -> float:
 
 
 # Trees: the vertices of all of them in preorder make one ring, `after` and `before`, which begins at n, the parent of
-# all roots, of depth -1. `placed` is 1 in the ring, 2 for a vertex that was taken out of it.
+# all roots, of depth -1. The state of a vertex is 0 at first, then one of these.
+
+_IN_TREE, _TAKEN_OUT = 1, 2
 
 
 def _no_trees(n: int) -> tuple[np.ndarray, ...]:
     parents, depths = np.full(n, -1, np.int32), np.full(n + 1, -1, np.int32)
-    after, before, placed = np.full(n + 1, n, np.int32), np.full(n + 1, n, np.int32), np.zeros(n, np.uint8)
-    return parents, depths, after, before, placed
+    after, before, states = np.full(n + 1, n, np.int32), np.full(n + 1, n, np.int32), np.zeros(n, np.uint8)
+    return parents, depths, after, before, states
 
 
 @njit(nogil=True, cache=True)
-def _plant(roots, parents, depths, after, before, placed):
+def _plant(roots, parents, depths, after, before, states):
     for root in roots:
-        _insert(root, parents.size, depths, after, before, placed)
+        _insert(root, parents.size, depths, after, before, states)
 
 
 @njit(nogil=True, cache=True)
-def _insert(vertex, parent, depths, after, before, placed):
+def _insert(vertex, parent, depths, after, before, states):
     depths[vertex] = depths[parent] + 1
     following = after[parent]
     after[parent], before[vertex] = vertex, parent
     after[vertex], before[following] = following, vertex
-    placed[vertex] = 1
+    states[vertex] = _IN_TREE
 
 
 @njit(nogil=True, cache=True)
-def _take_apart(root, tail, depths, after, before, placed):
+def _take_apart(root, tail, depths, after, before, states):
     """Take the subtree of `root` out of the ring; was `tail` in it?"""
     found = False
     vertex, depth = root, depths[root]
     while True:
         found |= vertex == tail
-        placed[vertex] = 2
+        states[vertex] = _TAKEN_OUT
         vertex = after[vertex]
         if depths[vertex] <= depth:
             break
@@ -120,7 +123,7 @@ def _take_apart(root, tail, depths, after, before, placed):
 
 @njit(nogil=True, cache=True)
 def _scan(
-    indptr, indices, weights, active, distances, queue, queued, first, size, parents, depths, after, before, placed,
+    indptr, indices, weights, active, distances, queue, queued, first, size, parents, depths, after, before, states,
     cycle,
 ):  # fmt: skip
     """Relax until the queue is empty, or an arc closes a cycle.
@@ -137,16 +140,16 @@ def _scan(
         first = first + 1 if first + 1 < room else 0
         size -= 1
         queued[tail] = False
-        if placed[tail] == 1:
+        if states[tail] == _IN_TREE:
             distance = distances[tail]
             for arc in range(indptr[tail], indptr[tail + 1]):
                 head = indices[arc]
                 nearer = distance + weights[arc]
-                if nearer > distances[head] or (nearer == distances[head] and placed[head] != 2):
+                if nearer > distances[head] or (nearer == distances[head] and states[head] != _TAKEN_OUT):
                     continue
                 if exact and nearer < lowest:
                     return first, size, rounds, -1
-                closes = placed[head] == 1 and _take_apart(head, tail, depths, after, before, placed)
+                closes = states[head] == _IN_TREE and _take_apart(head, tail, depths, after, before, states)
                 distances[head] = nearer
                 length, parent = 0, tail
                 if closes:
@@ -161,7 +164,7 @@ def _scan(
                     cycle[:length] = cycle[:length][::-1].copy()
                     parent = n
                 parents[head] = parent
-                _insert(head, parent, depths, after, before, placed)
+                _insert(head, parent, depths, after, before, states)
                 if active[head] and not queued[head]:
                     queued[head] = True
                     at = first + size

@@ -2,20 +2,21 @@
 //
 // A row of arcs is sorted by rising weight. The search goes by windows [low, high) of distances:
 //
-//   open     a vertex whose distance fell since its arcs were last relaxed is due at its distance, another one at the
-//            sum it holds back. All that are due below `high` make a queue.
-//   relax    for each of the queue the arcs whose sum is below `high`, the rest is held back; vertices whose distance
-//            fell make the next queue. Until the queue is empty: then all distances below `high` are final.
-//   pull     once the arcs held back outnumber those into vertices that are not settled, every one of these takes the
-//            minimum over its arcs from settled vertices, as far as their weights can still improve it. What settled
-//            vertices held back is done with.
+//     open     A vertex whose distance fell since its arcs were last relaxed is due at its distance, any other at the
+//              sum it holds back. All that are due below `high` make a queue.
+//     relax    For each of the queue, the arcs whose sum is below `high`; the rest is held back. Vertices whose
+//              distance fell make the next queue. Once the queue is empty, all distances below `high` are final.
+//     pull     Once the arcs held back outnumber those into vertices that are not settled, each of these takes the
+//              minimum over its arcs from settled vertices, as far as their weights can still improve it. What settled
+//              vertices held back is then done.
 //
 // With negative weights nothing is ever settled, there is no pull, and a window only says what to do first: a vertex
 // that falls below `low` is relaxed at once, heavy arcs wait.
 //
-// A launch is cooperative, of BLOCKS blocks of THREADS threads for every multiprocessor.
-// Macros: those of search.cuh; THIN and WIDEN, windows are widened after one that read less than THIN arcs a round, or
-// less than one in WIDEN of all; PULL, the price of an arc to pull in arcs to push.
+// Launch: cooperative, BLOCKS blocks of THREADS threads on every multiprocessor.
+// Macros: those of search.cuh, and
+//     THIN, WIDEN   a window that reads less than THIN arcs a round, or less than one in WIDEN of all, is too narrow
+//     PULL          the price of an arc to pull, in arcs to push
 //
 // U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003;
 // pull, and what is not relaxed at all: V. Chakaravarthy et al., "Scalable single source shortest path algorithms for
@@ -40,7 +41,6 @@ struct Search {
     int* queued;   // step in which the vertex was last queued
     int* piled;    // window in which it was last piled
     int* parents;
-    Piece* pieces;
 
     __device__ bool passes(int vertex) const { return !has_through || through[vertex]; }
 };
@@ -55,7 +55,7 @@ struct Push {
     bool collects;
 
     __device__ bool wants(const Rows& rows, int row, Value weight) const {
-        if (!DISTANCE::fits(value(rows.key[row]), weight)) note_overflow(control, weight < 0 ? 2 : 1);
+        if (!Distance::fits(value(rows.key[row]), weight)) note_overflow(control, weight < 0 ? 2 : 1);
         return word(sum(value(rows.key[row]), weight)) < limit;
     }
     __device__ void refuse(const Rows& rows, int row, int place, Value weight) const {
@@ -86,14 +86,14 @@ struct Pull {
     Value low;
 
     __device__ bool wants(const Rows& rows, int row, Value weight) const {
-        if (!DISTANCE::fits(low, weight)) note_overflow(control, 1);
+        if (!Distance::fits(low, weight)) note_overflow(control, 1);
         return word(sum(low, weight)) < rows.key[row];
     }
     __device__ void refuse(const Rows&, int, int, Value) const {}
     __device__ Word load(int tail) const { return __ldcg(search.distances + tail); }
     __device__ void visit(Rows& rows, int row, int, int tail, Value weight, Word known, bool live) const {
         if (!live || known >= settled || !search.passes(tail)) return;
-        if (!DISTANCE::fits(value(known), weight)) note_overflow(control, 1);
+        if (!Distance::fits(value(known), weight)) note_overflow(control, 1);
         const Word candidate = word(sum(value(known), weight));
         if (candidate < rows.key[row]) atomicMin(&rows.key[row], candidate);
     }
@@ -108,13 +108,13 @@ struct Unfit {
     __device__ void refuse(const Rows&, int, int, Value) const {}
     __device__ Word load(int head) const { return __ldcg(search.distances + head); }
     __device__ void visit(const Rows& rows, int row, int, int, Value weight, Word known, bool live) const {
-        if (live && known == UNREACHABLE && !DISTANCE::fits(value(rows.key[row]), weight)) note_overflow(control, 2);
+        if (live && known == UNREACHABLE && !Distance::fits(value(rows.key[row]), weight)) note_overflow(control, 2);
     }
 };
 
 // Relaxes the arcs of `size` vertices. Only `sources` may be closed: they push at the distance they started with, all
 // their arcs at once, and collect nothing.
-__device__ inline void relax(Search& search, Grid& grid, Rows& rows, Stage& queue, Stage& pile, const int* list,
+__device__ inline void relax(const Search& search, Grid& grid, Rows& rows, Stage& queue, Stage& pile, const int* list,
                              int size, Piece* pieces, Word limit, int window, bool sources) {
     const int lane = threadIdx.x % 32, each = min(32, max(1, (size + Grid::warps() - 1) / Grid::warps()));
     long long touched = 0;
@@ -133,8 +133,8 @@ __device__ inline void relax(Search& search, Grid& grid, Rows& rows, Stage& queu
             left = (int)(search.indptr[vertex + 1] - begin) - place;
         }
         bool holds = false;
-        for (int gulp = max(8, 64 / each); __any_sync(ALL_LANES, left > 0); gulp = min(8 * gulp, 1 << 20)) {
-            if (gulp >= PIECE && left > PIECE && !sources) {
+        for (int part = max(8, 64 / each); __any_sync(ALL_LANES, left > 0); part = min(8 * part, 1 << 20)) {
+            if (part >= PIECE && left > PIECE && !sources) {
                 int end = place + left;
                 const int degree = end;
                 for (int low = place; low < end;) {
@@ -149,13 +149,13 @@ __device__ inline void relax(Search& search, Grid& grid, Rows& rows, Stage& queu
                 holds = end < degree;
                 if (holds) {
                     const Value weight = search.weights[begin + end];
-                    if (!DISTANCE::fits(value(distance), weight)) note_overflow(grid.control, 1);
+                    if (!Distance::fits(value(distance), weight)) note_overflow(grid.control, 1);
                     __stcg(search.next + vertex, word(sum(value(distance), weight)));
                     __stcg(search.cursor + vertex, end);
                 }
                 left = 0;
             }
-            const int length = min(left, gulp);
+            const int length = min(left, part);
             const int wanted = walk(rows, search.indices, search.weights, begin + place, place, length, distance,
                                     vertex, touched, push);
             holds |= wanted < length;
@@ -178,8 +178,8 @@ __device__ inline void relax(Search& search, Grid& grid, Rows& rows, Stage& queu
 }
 
 // Relaxes pieces that the last step cut off.
-__device__ inline void relax_pieces(Search& search, Grid& grid, Rows& rows, Stage& queue, const Piece* pieces, int size,
-                                    Word limit) {
+__device__ inline void relax_pieces(const Search& search, Grid& grid, Rows& rows, Stage& queue, const Piece* pieces,
+                                    int size, Word limit) {
     const int lane = threadIdx.x % 32;
     long long touched = 0;
     Push push{search, grid.control, queue, limit, grid.step, true};
@@ -195,7 +195,8 @@ __device__ inline void relax_pieces(Search& search, Grid& grid, Rows& rows, Stag
 }
 
 // Every vertex that is not settled takes the minimum over its arcs from vertices that are.
-__device__ inline void pull(Search& search, Grid& grid, Rows& rows, Piece* pieces, int size, Word settled, Value low) {
+__device__ inline void pull(const Search& search, Grid& grid, Rows& rows, Piece* pieces, int size, Word settled,
+                            Value low) {
     const int lane = threadIdx.x % 32;
     long long touched = 0;
     Pull visitor{search, grid.control, settled, low};
@@ -214,12 +215,12 @@ __device__ inline void pull(Search& search, Grid& grid, Rows& rows, Piece* piece
             }
         }
         const Word known = distance;
-        for (int gulp = 8; __any_sync(ALL_LANES, left > 0); gulp = min(8 * gulp, 1 << 20)) {
-            if (gulp >= PIECE && left > PIECE) {
+        for (int part = 8; __any_sync(ALL_LANES, left > 0); part = min(8 * part, 1 << 20)) {
+            if (part >= PIECE && left > PIECE) {
                 cut(grid, pieces, vertex, distance, place, left);
                 left = 0;
             }
-            const int length = min(left, gulp);
+            const int length = min(left, part);
             const int wanted = walk(rows, search.in_indices, search.in_weights, begin + place, place, length, distance,
                                     vertex, touched, visitor);
             left = wanted < length ? 0 : left - length;
@@ -230,8 +231,8 @@ __device__ inline void pull(Search& search, Grid& grid, Rows& rows, Piece* piece
     Grid::count(grid.local.touched, touched);
 }
 
-__device__ inline void pull_pieces(Search& search, Grid& grid, Rows& rows, const Piece* pieces, int size, Word settled,
-                                   Value low) {
+__device__ inline void pull_pieces(const Search& search, Grid& grid, Rows& rows, const Piece* pieces, int size,
+                                   Word settled, Value low) {
     const int lane = threadIdx.x % 32;
     long long touched = 0;
     Pull visitor{search, grid.control, settled, low};
@@ -250,8 +251,8 @@ __device__ inline void pull_pieces(Search& search, Grid& grid, Rows& rows, const
 // Opens a window up to `high`: of the vertices 0, 1, ... (list: null) or of those listed, what is due goes to the
 // queue, what is due later to the pile. With `counts`, how many arcs settled vertices hold back, and how many lead to
 // others.
-__device__ inline void open(Search& search, Grid& grid, Stage& queue, Stage& pile, const int* list, int size, Word low,
-                            Word high, bool counts) {
+__device__ inline void open(const Search& search, Grid& grid, Stage& queue, Stage& pile, const int* list, int size,
+                            Word low, Word high, bool counts) {
     const int lane = threadIdx.x % 32, threads = gridDim.x * THREADS;
     long long due = NEVER, held = 0, entering = 0;
     for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < size; first += threads) {
@@ -284,185 +285,226 @@ __device__ inline void open(Search& search, Grid& grid, Stage& queue, Stage& pil
 }
 
 __device__ inline Word window_end(Word due, double width) {
-    return max(due + 1, DISTANCE::at((double)value(due) + width));
+    return max(due + 1, Distance::at((double)value(due) + width));
 }
 
-// distances, pushed, next (n) words, cursor, queued, piled (n); queues (2, n), piles (2, capacity), pieces (2,
-// piece_capacity). `resume` goes on where a launch stopped after `most_rounds`, for which it leaves finished = 0.
-// has_in: may pull. floor: no distance is below.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    search(const long long* __restrict__ indptr, const int* __restrict__ indices, const Value* __restrict__ weights,
-           const long long* __restrict__ in_indptr, const int* __restrict__ in_indices,
-           const Value* __restrict__ in_weights, const bool* __restrict__ through, const bool* __restrict__ pending,
-           int has_in, int has_through, int has_pending, int n, int active, int entered, Word* distances, Word* pushed,
-           Word* next, int* cursor, int* queued, int* piled, int* parents, int* queues, int* piles, int capacity,
-           Piece* pieces, long long piece_capacity, Control* control, double width, long long most_rounds, int resume) {
-    __shared__ Rows all_rows[WARPS];
-    __shared__ int staged[WARPS][2][64];
-    __shared__ Tally tallies[2];
-    Search search{indptr, indices,   weights, in_indptr, in_indices, in_weights, through, has_through != 0, n,
-                  active, distances, pushed,  next,      cursor,     queued,     piled,   parents,          pieces};
-    Grid grid{control, tallies[0], tallies[1]};
-    const int warp = threadIdx.x / 32, scanned = max(active, entered);
-    Rows& rows = all_rows[warp];
-    const auto stage = [&](int which, int* list, int* size, int most) {
-        return Stage{staged[warp][which], list, size, most};
-    };
-    const auto queue_of = [&](int step) { return queues + (step % 2 ? (long long)n : 0); };
-    const auto pieces_of = [&](int step) { return pieces + (step % 2 ? piece_capacity : 0); };
-    const auto pile_of = [&](int window) { return piles + (window % 2 ? (long long)capacity : 0); };
-    grid.start();
+// A search: its lists, where it stands, and its steps. All threads of the grid call a step, and a barrier ends it.
+struct Run {
+    const Search& search;
+    Grid& grid;
+    Rows& rows;
+    int (&staged)[2][64];
+    int* queues;  // of this step and of the next, by turns
+    int* piles;   // of this window and of the next, by turns
+    int capacity;
+    Piece* pieces;  // as queues
+    long long piece_capacity;
+    int entered;  // vertices that may have arcs into them; 0: no pulls
+    double width;
 
-    // Closed sources are queued.
-    {
-        Stage queue = stage(0, queue_of(grid.step), &grid.tally().queued, n);
+    int window = 1;
+    Word low = LOWEST, high = LOWEST;  // settled below low; relaxed below high
+    Value pulled = 0;                  // what is settled below has been pulled from
+    bool scans = true;                 // the pile is worth less than looking at all vertices
+    int rounds = 0, windows = 0, pulls = 0;
+    long long touched = 0;  // arcs
+
+    __device__ int* queue_of(int step) const { return queues + (step % 2 ? (long long)search.n : 0); }
+    __device__ int* pile_of(int window) const { return piles + (window % 2 ? (long long)capacity : 0); }
+    __device__ Piece* pieces_of(int step) const { return pieces + (step % 2 ? piece_capacity : 0); }
+    __device__ Stage queue() const { return {staged[0], queue_of(grid.step), &grid.tally().queued, search.n}; }
+    __device__ Stage pile() const { return {staged[1], pile_of(window), &grid.control->piled[window % 3], capacity}; }
+
+    __device__ void barrier() {
+        grid.barrier();
+        touched += grid.last.touched;
+    }
+
+    // Distances become words, and closed sources are queued. A search that resumes goes on with what it had.
+    __device__ void begin(const bool* pending, bool has_pending, bool resumes) {
+        Stage sources = queue();
         const int lane = threadIdx.x % 32, threads = gridDim.x * THREADS;
-        for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < n; first += threads) {
+        for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < search.n;
+             first += threads) {
             const int vertex = (int)first + lane;
             bool closed_source = false;
-            if (vertex < n) {
-                const Word distance = word(DISTANCE::Value(((const Value*)distances)[vertex] + Value(0)));
-                __stcg(distances + vertex, distance);
-                __stcg(queued + vertex, 0);
-                __stcg(piled + vertex, 0);
-                if (!resume) {
+            if (vertex < search.n) {
+                const Word distance = word(((const Value*)search.distances)[vertex] + Value(0));
+                __stcg(search.distances + vertex, distance);
+                __stcg(search.queued + vertex, 0);
+                __stcg(search.piled + vertex, 0);
+                if (!resumes) {
                     const bool starts = distance < UNREACHABLE && (!has_pending || pending[vertex]);
-                    closed_source = starts && vertex < active && !search.passes(vertex);
-                    __stcg(pushed + vertex, starts && !closed_source ? UNREACHABLE : distance);
-                    __stcg(next + vertex, UNREACHABLE);
+                    closed_source = starts && vertex < search.active && !search.passes(vertex);
+                    __stcg(search.pushed + vertex, starts && !closed_source ? UNREACHABLE : distance);
+                    __stcg(search.next + vertex, UNREACHABLE);
                 }
             }
-            queue.append(closed_source, vertex);
+            sources.append(closed_source, vertex);
         }
-        queue.flush();
-    }
-    grid.barrier();
-
-    long long rounds = 0, windows = 0, pulls = 0, total = 0;
-    int window = 1;
-    if (grid.last.queued) {
-        const int size = grid.last.queued;
-        Stage queue = stage(0, queue_of(grid.step), &grid.tally().queued, n);
-        Stage pile = stage(1, pile_of(window), &control->piled[window % 3], capacity);
-        relax(search, grid, rows, queue, pile, queue_of(grid.step - 1), size, nullptr, UNREACHABLE, window, true);
+        sources.flush();
         grid.barrier();
-        total += grid.last.touched;
+    }
+
+    __device__ void push_closed_sources() {
+        const int size = grid.last.queued;
+        if (!size) return;
+        Stage none = queue(), waiting = pile();
+        relax(search, grid, rows, none, waiting, queue_of(grid.step - 1), size, nullptr, UNREACHABLE, window, true);
+        barrier();
         ++rounds;
     }
 
-    Word low = LOWEST, high = LOWEST;  // settled below low; relaxed below high
-    Value pulled = 0;                  // what is settled below has been pulled from
-    bool scans = true, finished = false, knows_floor = false;
-    while (!finished) {
-        // The pile of the last window may be incomplete, or worth less than looking at all.
-        const int waiting = __ldcg(&control->piled[window % 3]);
+    // Queues what is due below `high`. Returns whether settled vertices hold back enough arcs to pull instead.
+    __device__ bool open_window() {
+        const int waiting = __ldcg(&grid.control->piled[window % 3]);
         const bool all = scans || waiting > capacity;
         const int* list = pile_of(window);
         ++window;
-        if (blockIdx.x == 0 && threadIdx.x == 0) __stcg(&control->piled[(window + 1) % 3], 0);
+        if (blockIdx.x == 0 && threadIdx.x == 0) __stcg(&grid.control->piled[(window + 1) % 3], 0);
         {
-            Stage queue = stage(0, queue_of(grid.step), &grid.tally().queued, n);
-            Stage pile = stage(1, pile_of(window), &control->piled[window % 3], capacity);
-            open(search, grid, queue, pile, all ? nullptr : list, all ? scanned : waiting, low, high,
-                 all && has_in && low > LOWEST);
-            queue.flush();
-            pile.flush();
+            Stage ready = queue(), later = pile();
+            open(search, grid, ready, later, all ? nullptr : list, all ? max(search.active, entered) : waiting, low,
+                 high, all && entered && low > LOWEST);
+            ready.flush();
+            later.flush();
         }
         grid.barrier();
         scans = false;
-        const long long due = grid.last.due;
-        if (all && has_in && low > LOWEST && (double)grid.last.open * PULL < (double)grid.last.held) {
-            pull(search, grid, rows, pieces_of(grid.step), entered, low, pulled);
-            grid.barrier();
-            total += grid.last.touched;
-            if (grid.last.pieces) {
-                const int size = grid.last.pieces;
-                pull_pieces(search, grid, rows, pieces_of(grid.step - 1), size, low, pulled);
-                grid.barrier();
-                total += grid.last.touched;
-            }
-            pulled = value(low);
-            scans = true;
-            ++pulls;
-            continue;
+        return all && entered && low > LOWEST && (double)grid.last.open * PULL < (double)grid.last.held;
+    }
+
+    // What is not settled takes the minimum over its arcs from what is.
+    __device__ void pull_from_settled() {
+        pull(search, grid, rows, pieces_of(grid.step), entered, low, pulled);
+        barrier();
+        if (grid.last.pieces) {
+            const int size = grid.last.pieces;
+            pull_pieces(search, grid, rows, pieces_of(grid.step - 1), size, low, pulled);
+            barrier();
         }
-        if (!grid.last.queued) {
-            if (due == NEVER) {
-                finished = true;
-                break;
-            }
-            if (!knows_floor) pulled = value((Word)due);
-            knows_floor = true;
-            high = window_end((Word)due, width);
-            continue;
-        }
-        const long long before = rounds, touched_before = total;
+        pulled = value(low);
+        scans = true;
+        ++pulls;
+    }
+
+    // Relaxes arcs below `high` until none is left; false: not after `most_rounds`.
+    __device__ bool relax_window(long long most_rounds) {
         ++windows;
-        int cut_off = 0;
         while (grid.last.queued || grid.last.pieces) {
             const int size = grid.last.queued, piece_count = grid.last.pieces;
             if (rounds == most_rounds) {
-                cut_off = piece_count;
-                break;
+                restart_pieces(piece_count);
+                return false;
             }
-            Stage queue = stage(0, queue_of(grid.step), &grid.tally().queued, n);
-            Stage pile = stage(1, pile_of(window), &control->piled[window % 3], capacity);
-            if (piece_count) relax_pieces(search, grid, rows, queue, pieces_of(grid.step - 1), piece_count, high);
-            relax(search, grid, rows, queue, pile, queue_of(grid.step - 1), size, pieces_of(grid.step), high, window,
-                  false);
-            queue.flush();
-            pile.flush();
-            grid.barrier();
-            total += grid.last.touched;
+            Stage nearer = queue(), waiting = pile();
+            if (piece_count) relax_pieces(search, grid, rows, nearer, pieces_of(grid.step - 1), piece_count, high);
+            relax(search, grid, rows, nearer, waiting, queue_of(grid.step - 1), size, pieces_of(grid.step), high,
+                  window, false);
+            nearer.flush();
+            waiting.flush();
+            barrier();
             ++rounds;
         }
-        if (grid.last.queued || grid.last.pieces) {
-            // Arcs that were cut off count as relaxed: their vertices have to begin again.
-            const Piece* rest = pieces_of(grid.step - 1);
-            for (int i = blockIdx.x * THREADS + threadIdx.x; i < cut_off; i += gridDim.x * THREADS) {
-                __stcg(pushed + __ldcg(&rest[i].vertex), UNREACHABLE);
-            }
-            break;
+        return true;
+    }
+
+    // Arcs that were cut off count as relaxed: where they will not be, their vertices have to begin again.
+    __device__ void restart_pieces(int size) {
+        const Piece* rest = pieces_of(grid.step - 1);
+        for (int i = blockIdx.x * THREADS + threadIdx.x; i < size; i += gridDim.x * THREADS) {
+            __stcg(search.pushed + __ldcg(&rest[i].vertex), UNREACHABLE);
         }
-        // Windows cost barriers where they are narrow, and arcs relaxed in vain where they are wide.
-        const long long read = total - touched_before, arcs = indptr[n];
-        if (read < max(arcs / WIDEN, (rounds - before) * THIN)) {
+    }
+
+    // Windows cost barriers where they are narrow, and arcs relaxed in vain where they are wide.
+    __device__ void fit_width(int rounds_of_window, long long read) {
+        const long long arcs = search.indptr[search.n];
+        if (read < max(arcs / WIDEN, (long long)rounds_of_window * THIN)) {
             width *= 2;
         } else if (read > arcs) {
             width /= 2;
         }
-        low = high;
-        high = window_end(high - 1, width);
     }
 
-    if (finished && __ldcg(&control->overflow) == 1) {
+    // A sum did not fit: did it matter?
+    __device__ void look_for_unfit() {
         grid.barrier();
-        Unfit visitor{search, control};
-        long long touched = 0;
-        grid.share(active, 32, &grid.tally().taken, [&](long long first) {
+        Unfit visitor{search, grid.control};
+        long long read = 0;
+        grid.share(search.active, 32, &grid.tally().taken, [&](long long first) {
             int vertex = (int)first + threadIdx.x % 32, left = 0;
             long long begin = 0;
-            Word distance = vertex < active ? __ldcg(distances + vertex) : UNREACHABLE;
+            Word distance = vertex < search.active ? __ldcg(search.distances + vertex) : UNREACHABLE;
             if (distance < UNREACHABLE && search.passes(vertex)) {
-                begin = indptr[vertex];
-                left = (int)(indptr[vertex + 1] - begin);
+                begin = search.indptr[vertex];
+                left = (int)(search.indptr[vertex + 1] - begin);
             }
-            walk(rows, indices, weights, begin, 0, min(left, 1 << 25), distance, vertex, touched, visitor);
+            walk(rows, search.indices, search.weights, begin, 0, min(left, 1 << 25), distance, vertex, read, visitor);
         });
         grid.barrier();
     }
-    grid.barrier();
-    if (SIGNED) {
-        for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < n; v += (long long)gridDim.x * THREADS) {
-            __stcg(distances + v, DISTANCE::ordered(__ldcg(distances + v)));
+
+    __device__ void finish(bool finished) {
+        grid.barrier();
+        if (SIGNED) {
+            for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < search.n;
+                 v += (long long)gridDim.x * THREADS) {
+                __stcg(search.distances + v, Distance::ordered(__ldcg(search.distances + v)));
+            }
+        }
+        if (blockIdx.x == 0 && threadIdx.x == 0) {
+            Control* control = grid.control;
+            control->rounds += rounds;
+            control->windows += windows;
+            control->pulls += pulls;
+            control->touched += touched;
+            control->finished = finished;
         }
     }
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        control->rounds += rounds;
-        control->windows += windows;
-        control->pulls += pulls;
-        control->touched += total;
-        control->steps += grid.step;
-        control->finished = finished;
+};
+
+// distances, pushed, next (n) words, cursor, queued, piled (n); queues (2, n), piles (2, capacity), pieces (2,
+// piece_capacity). `resume` goes on where a launch stopped after `most_rounds`, for which it leaves finished = 0.
+// entered: vertices that may have arcs into them, as far as in_indptr is given; 0: no pulls.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    search(const long long* __restrict__ indptr, const int* __restrict__ indices, const Value* __restrict__ weights,
+           const long long* __restrict__ in_indptr, const int* __restrict__ in_indices,
+           const Value* __restrict__ in_weights, const bool* __restrict__ through, const bool* __restrict__ pending,
+           int has_through, int has_pending, int n, int active, int entered, Word* distances, Word* pushed, Word* next,
+           int* cursor, int* queued, int* piled, int* parents, int* queues, int* piles, int capacity, Piece* pieces,
+           long long piece_capacity, Control* control, double width, long long most_rounds, int resume) {
+    __shared__ Rows all_rows[WARPS];
+    __shared__ int staged[WARPS][2][64];
+    __shared__ Tally tallies[2];
+    const int warp = threadIdx.x / 32;
+    const Search search{indptr, indices,   weights, in_indptr, in_indices, in_weights, through, has_through != 0, n,
+                        active, distances, pushed,  next,      cursor,     queued,     piled,   parents};
+    Grid grid{control, tallies[0], tallies[1]};
+    Run run{search,   grid,   all_rows[warp], staged[warp], queues, piles,
+            capacity, pieces, piece_capacity, entered,      width};
+    grid.start();
+    run.begin(pending, has_pending != 0, resume != 0);
+    run.push_closed_sources();
+    bool finished = false, knows_floor = false;
+    while (!finished) {
+        if (run.open_window()) {
+            run.pull_from_settled();
+        } else if (!grid.last.queued) {
+            const Word due = (Word)grid.last.due;
+            finished = grid.last.due == NEVER;
+            if (!knows_floor) run.pulled = value(due);
+            knows_floor = true;
+            run.high = window_end(due, run.width);
+        } else {
+            const int rounds = run.rounds;
+            const long long touched = run.touched;
+            if (!run.relax_window(most_rounds)) break;
+            run.fit_width(run.rounds - rounds, run.touched - touched);
+            run.low = run.high;
+            run.high = window_end(run.high - 1, run.width);
+        }
     }
+    if (finished && __ldcg(&control->overflow) == 1) run.look_for_unfit();
+    run.finish(finished);
 }

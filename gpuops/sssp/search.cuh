@@ -1,74 +1,34 @@
-// What search.cu, tree.cu and batched.cu stand on: distances as integers, a grid that runs as one machine, queues
-// of vertices, and rows of arcs that the lanes of a warp share.
+// What search.cu, tree.cu and batched.cu share: a grid that runs as one machine, queues of vertices, and rows of arcs
+// that the lanes of a warp read together.
 //
-// Macros: DISTANCE, Float32, Float64 or Int32; SIGNED, may there be distances below 0; THREADS of a block; BLOCKS, how
-// many of them a multiprocessor runs at a time; UNROLL, arcs that a lane has in flight; PIECE, arcs of a long
-// row that one warp reads.
+// Macros:
+//     DISTANCE   Float32, Float64 or Int32
+//     SIGNED     1 where distances may be negative, else 0
+//     THREADS    of a block
+//     BLOCKS     that a multiprocessor runs at a time
+//     UNROLL     arcs that a lane has in flight
+//     PIECE      arcs of a long row that one warp reads
 #pragma once
+
+#include "../device/distances.cuh"
+#include "../device/grid_barrier.cuh"
 
 constexpr unsigned ALL_LANES = 0xffffffffu;
 constexpr int WARPS = THREADS / 32;
 
-// --- Distances ---------------------------------------------------------------------------------------------------
-//
-// A distance in memory is a Word, an integer in the same order, so that an integer minimum is the minimum of the
-// distances. The bits of a float are in that order where its sign is positive; where it may be negative, the others
-// are turned over. Nothing reaches UNREACHABLE, and what is as far as that is not stored.
-
-struct Float32 {
-    using Value = float;
-    using Word = int;
-    static constexpr Word UNREACHABLE = 0x7f800000, LOWEST = -0x7fffffff - 1;
-    __device__ static Word ordered(Word bits) { return SIGNED ? bits ^ (bits >> 31 & 0x7fffffff) : bits; }
-    __device__ static Word word(Value x) { return ordered(__float_as_int(x)); }
-    __device__ static Value value(Word x) { return __int_as_float(ordered(x)); }
-    // A sum below 0 that is flushed to zero is -0.0, which would not be the same word as +0.0.
-    __device__ static Value sum(Value a, Value b) { return SIGNED ? a + b + 0.0f : a + b; }
-    __device__ static bool fits(Value, Value) { return true; }
-    __device__ static Word at(double x) { return word((Value)x); }
-};
-
-struct Float64 {
-    using Value = double;
-    using Word = long long;
-    static constexpr Word UNREACHABLE = 0x7ff0000000000000, LOWEST = -0x7fffffffffffffff - 1;
-    __device__ static Word ordered(Word bits) { return SIGNED ? bits ^ (bits >> 63 & 0x7fffffffffffffff) : bits; }
-    __device__ static Word word(Value x) { return ordered(__double_as_longlong(x)); }
-    __device__ static Value value(Word x) { return __longlong_as_double(ordered(x)); }
-    __device__ static Value sum(Value a, Value b) { return SIGNED ? a + b + 0.0 : a + b; }
-    __device__ static bool fits(Value, Value) { return true; }
-    __device__ static Word at(double x) { return word(x); }
-};
-
-struct Int32 {
-    using Value = int;
-    using Word = int;
-    static constexpr Word UNREACHABLE = 0x7fffffff, LOWEST = -0x7fffffff - 1;
-    __device__ static Word ordered(Word x) { return x; }
-    __device__ static Word word(Value x) { return x; }
-    __device__ static Value value(Word x) { return x; }
-    // Saturated on both sides; `fits` tells.
-    __device__ static Value sum(Value a, Value b) {
-        return (Value)max((long long)LOWEST, min((long long)a + b, (long long)UNREACHABLE));
-    }
-    __device__ static bool fits(Value a, Value b) {
-        return (long long)a + b < UNREACHABLE && (long long)a + b >= LOWEST;
-    }
-    __device__ static Word at(double x) { return x < UNREACHABLE ? (Word)x : UNREACHABLE; }
-};
-
-using Value = DISTANCE::Value;
-using Word = DISTANCE::Word;
-constexpr Word UNREACHABLE = DISTANCE::UNREACHABLE, LOWEST = DISTANCE::LOWEST;
+using Distance = DISTANCE<SIGNED>;
+using Value = Distance::Value;
+using Word = Distance::Word;
+constexpr Word UNREACHABLE = Distance::UNREACHABLE, LOWEST = Distance::LOWEST;
 
 __device__ inline Word word(Value x) {
-    return DISTANCE::word(x);
+    return Distance::word(x);
 }
 __device__ inline Value value(Word x) {
-    return DISTANCE::value(x);
+    return Distance::value(x);
 }
 __device__ inline Value sum(Value a, Value b) {
-    return DISTANCE::sum(a, b);
+    return Distance::sum(a, b);
 }
 
 // --- A grid that runs as one machine -------------------------------------------------------------------------------
@@ -91,10 +51,10 @@ struct Control {
     unsigned arrived;  // at barriers
     int overflow;      // 1: a sum did not fit; 2: a vertex is reached by no sum that fits
     int piled[3];      // vertices that wait for a later window, by window
-    int unused;
-    Tally tallies[3];                                            // by step: one is read, one is written, one is cleared
-    long long rounds, windows, pulls, steps, touched, finished;  // results
+    Tally tallies[3];  // by step: one is read, one is written, one is cleared
+    long long rounds, windows, pulls, touched, finished;  // results
 };
+static_assert(sizeof(Tally) == 48 && sizeof(Control) == 208, "sssp_cuda.py has the same fields");
 
 constexpr long long NEVER = 0x7fffffffffffffff;
 
@@ -134,12 +94,7 @@ struct Grid {
             clear(local);
             // The tally of the step before last: every block has passed the barrier after which it was read.
             if (blockIdx.x == 0) clear(control->tallies[(step + 1) % 3]);
-            __threadfence();
-            atomicAdd(&control->arrived, 1u);
-            unsigned arrived;
-            do {
-                asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(&control->arrived) : "memory");
-            } while ((int)(arrived - expected) < 0);
+            arrive_and_wait(&control->arrived, expected);
             last.queued = __ldcg(&all.queued);
             last.pieces = __ldcg(&all.pieces);
             last.touched = __ldcg(&all.touched);

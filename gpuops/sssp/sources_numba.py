@@ -1,4 +1,4 @@
-"""Where searches begin, and where int32 ends, on a CPU: what the kinds of search have in common."""
+"""The sources of a search on a CPU: open vertices, and closed ones, which relax their arcs once at the start."""
 
 from __future__ import annotations
 
@@ -42,30 +42,3 @@ def _relax(indptr, indices, weights, distances, closed, starts, nearer):
             if distance < distances[head]:
                 distances[head] = distance
                 nearer[head] = True
-
-
-def refuse_overflow(graph: Any, distances: np.ndarray, begins: Begins) -> None:
-    """Raise OverflowError if only sums of 2^31 - 1 and more lead to some vertex, after a search in int32.
-
-    Searches add in 64 bits and keep what is less than unreachable, so such a vertex seems unreachable.
-    """
-    if graph.dtype.kind == "f":
-        return
-    passed_on = distances if graph.through is None else np.where(graph.through, distances, outside_infinity(np.int32))
-    rows = np.arange(graph.n)
-    for vertices, starts in ((rows, passed_on), begins):
-        if _lost(graph.indptr, graph.indices, graph.weights, distances, vertices, starts, outside_infinity(np.int32)):
-            raise OverflowError("distances exceed int32; use float64")
-
-
-@njit(nogil=True, cache=True)
-def _lost(indptr, indices, weights, distances, vertices, starts, infinity):
-    for i in range(vertices.size):
-        if starts[i] == infinity:
-            continue
-        arc, begin = indptr[vertices[i] + 1] - 1, indptr[vertices[i]]
-        while arc >= begin and starts[i] + weights[arc] >= infinity:  # the heaviest come last
-            if distances[indices[arc]] == infinity:
-                return True
-            arc -= 1
-    return False

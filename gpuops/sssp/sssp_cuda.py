@@ -1,8 +1,9 @@
-"""Shortest paths from a set of vertices on a GPU: the CUDA half of `gpuops.sssp`, kernels in kernels/sssp*.cu.
+"""Shortest paths from a set of vertices on a GPU: the CUDA half of `gpuops.sssp`.
 
 A search is one cooperative launch: its blocks wait for each other on the device, round after round, and the host waits
-for the end alone. Scratch memory is 36 bytes a vertex (52 with float64) and a little for long rows; 28 (32) for
-searches at once.
+for the end alone. search.cu is for one set of sources, batched.cu for up to 32 separate searches, tree.cu for
+predecessors. Scratch memory is 36 bytes a vertex (52 with float64) and a little for long rows; 28 (32) for separate
+searches.
 
 **Why the result does not depend on the order of relaxations.** A relaxation takes the minimum of a distance and a
 rounded sum, which never falls when the distance of the tail rises. So every distance that is stored is the rounded
@@ -16,7 +17,6 @@ CuPy compiles with -ftz=true: sums smaller than 1.2e-38 are 0 on a GPU.
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import weakref
 from typing import Any, NamedTuple
@@ -49,8 +49,8 @@ def _threads(kernel: str, dtype: np.dtype) -> int:
 
 def _program(kernel: str, name: str, signed: bool) -> Program:
     file, tuning = _KERNELS[kernel]
-    macros = f"DISTANCE={name.capitalize()}", f"SIGNED={int(signed)}", f"THREADS={_threads(kernel, np.dtype(name))}"
-    return Program(file, (kernel,), (*macros, f"BLOCKS={_BLOCKS}", *tuning))
+    macros = f"DISTANCE={name.capitalize()}", f"SIGNED={int(signed)}", *tuning
+    return Program(file, (kernel,), macros, threads=_threads(kernel, np.dtype(name)), blocks=_BLOCKS)
 
 
 # A program for each, so that a first search waits for the compiler no longer than it has to.
@@ -126,11 +126,14 @@ def bellman_ford(graph: Any, distances: Any, pending: Any = None) -> int:
 class Statistics(NamedTuple):
     """What a search did, for those who tune it."""
 
-    rounds: int
-    windows: int
-    pulls: int
-    steps: int
-    touched: int  # arcs read
+    rounds: int = 0
+    windows: int = 0
+    pulls: int = 0
+    touched: int = 0  # arcs read
+
+    def plus(self, found: Any) -> Statistics:
+        """With what another launch did, of which `found` is the control block."""
+        return Statistics(*(count + int(found[name]) for name, count in self._asdict().items()))
 
 
 class _Search:
@@ -154,7 +157,7 @@ class _Search:
             self.piles = cupy.empty((2, self.capacity), np.int32)
             self.pieces = _pieces(graph)
         self.width = (_SIGNED_WIDTH * mean_weight if signed else _WIDTH * mean_weight / degree) or math.inf
-        self.statistics = Statistics(0, 0, 0, 0, 0)
+        self.statistics = Statistics()
         self.started = False
 
     @property
@@ -167,37 +170,45 @@ class _Search:
         if not self.active:
             return True
         inward = graph.in_indptr is not None and not self.signed
-        arrays = _arcs(graph, inward)
         entered = 0 if not inward else self.active if graph.symmetric else graph.n
-        optional = [nothing if x is None else x for x in (graph.through, pending)]
-        flags = (inward, graph.through is not None, pending is not None, graph.n, self.active, entered)
-        scratch = (self.pushed, self.next, self.cursor, self.queued, self.piled, self.parents, self.queues, self.piles)
         with self.distances.device:
             control = _Control()
-            arguments = (
-                *arrays,
-                *optional,
-                *map(np.int32, flags),
-                self.distances,
-                *scratch,
-                np.int32(self.capacity),
-                self.pieces,
-                np.int64(self.pieces.shape[1]),
-                control.memory,
-                np.float64(self.width),
-                np.int64(most_rounds),
-                np.int32(self.started),
-            )
-            _launch(self.program, "search", arguments)
+            arguments = {
+                **_arcs(graph, inward),
+                "through": nothing if graph.through is None else graph.through,
+                "pending": nothing if pending is None else pending,
+                "has_through": np.int32(graph.through is not None),
+                "has_pending": np.int32(pending is not None),
+                "n": np.int32(graph.n),
+                "active": np.int32(self.active),
+                "entered": np.int32(entered),
+                "distances": self.distances,
+                "pushed": self.pushed,
+                "next": self.next,
+                "cursor": self.cursor,
+                "queued": self.queued,
+                "piled": self.piled,
+                "parents": self.parents,
+                "queues": self.queues,
+                "piles": self.piles,
+                "capacity": np.int32(self.capacity),
+                "pieces": self.pieces,
+                "piece_capacity": np.int64(self.pieces.shape[1]),
+                "control": control.memory,
+                "width": np.float64(self.width),
+                "most_rounds": np.int64(most_rounds),
+                "resume": np.int32(self.started),
+            }
+            self.program.launch_cooperative("search", arguments)
             self.started = True
             found = control.get()
-            self.statistics = Statistics(*(a + b for a, b in zip(self.statistics, found.statistics, strict=True)))
-            if found.overflow == 2:
+            self.statistics = self.statistics.plus(found)
+            if found["overflow"] == 2:
                 cycle = self.negative_cycle() if self.signed else None
                 if cycle is not None:
                     _raise_negative_cycle(cycle)
                 raise OverflowError("distances exceed int32; use float64")
-            return found.finished
+            return bool(found["finished"])
 
     def negative_cycle(self) -> tuple[list[int], float] | None:
         """A negative cycle among the arcs that improved distances last, and its weight.
@@ -253,12 +264,23 @@ def tree(graph: Any, distances: Any, roots: Any) -> Any:
             predecessors[...] = -1
             return predecessors
         queues, pieces, control = cupy.empty((2, n), np.int32), _pieces(graph), _Control()
-        arrays = _arcs(graph, inward)
-        through = roots if graph.through is None else graph.through
-        flags = map(np.int32, (inward, graph.through is not None, n, active))
-        scratch = (levels, queues, pieces, np.int64(pieces.shape[1]), control.memory)
-        arguments = (*arrays, through, roots, *flags, distances, predecessors, *scratch)
-        _launch(_PROGRAMS["tree", distances.dtype.name, graph.negative], "tree", arguments)
+        arguments = {
+            **_arcs(graph, inward),
+            "through": roots if graph.through is None else graph.through,
+            "roots": roots,
+            "has_in": np.int32(inward),
+            "has_through": np.int32(graph.through is not None),
+            "n": np.int32(n),
+            "active": np.int32(active),
+            "distances": distances,
+            "predecessors": predecessors,
+            "levels": levels,
+            "queues": queues,
+            "pieces": pieces,
+            "piece_capacity": np.int64(pieces.shape[1]),
+            "control": control.memory,
+        }
+        _PROGRAMS["tree", distances.dtype.name, graph.negative].launch_cooperative("tree", arguments)
     return predecessors
 
 
@@ -291,7 +313,7 @@ def _batched(graph: Any, distances: Any) -> Statistics:
 
     active, mean_weight, degree = _profile(graph)
     n, k, inward = graph.n, distances.shape[1], graph.in_indptr is not None
-    total = Statistics(0, 0, 0, 0, 0)
+    total = Statistics()
     if not active:
         return total
     program = _PROGRAMS["search_batch", distances.dtype.name, False]
@@ -305,29 +327,39 @@ def _batched(graph: Any, distances: Any) -> Statistics:
         if int(graph.indptr[1]) > _HUB * degree:
             # Searches that are not together in time share little in windows: all at once is better then.
             hub_distances, width = (_distances_to_hub(graph), width) if inward else (None, math.inf)
-        optional = [cursor if x is None else x for x in (graph.through, hub_distances)]
         entered = 0 if not inward else active if graph.symmetric else n
-        flags = (inward, graph.through is not None, hub_distances is not None, n, active, entered)
         for column in range(0, k, 32):
             control, lows = _Control(), cupy.empty((2, 32), word)
             lows[...] = _unreachable(distances.dtype).view(word)
-            sizes = np.int64(distances.strides[0] // distances.itemsize), np.int32(min(32, k - column))
-            scratch = (fresh, held, cursor, queued, following, queues, pieces, np.int64(pieces.shape[1]), lows)
-            arguments = (
-                *_arcs(graph, inward),
-                *optional,
-                *map(np.int32, flags),
-                distances[:, column:],
-                *sizes,
-                *scratch,
-                control.memory,
-                np.float64(width),
-            )
-            _launch(program, "search_batch", arguments)
+            arguments = {
+                **_arcs(graph, inward),
+                "through": cursor if graph.through is None else graph.through,
+                "hub_distances": cursor if hub_distances is None else hub_distances,
+                "has_through": np.int32(graph.through is not None),
+                "has_hub": np.int32(hub_distances is not None),
+                "n": np.int32(n),
+                "active": np.int32(active),
+                "entered": np.int32(entered),
+                "distances": distances[:, column:],
+                "stride": np.int64(distances.strides[0] // distances.itemsize),
+                "searches": np.int32(min(32, k - column)),
+                "fresh": fresh,
+                "held": held,
+                "cursor": cursor,
+                "queued": queued,
+                "next": following,
+                "queues": queues,
+                "pieces": pieces,
+                "piece_capacity": np.int64(pieces.shape[1]),
+                "lows": lows,
+                "control": control.memory,
+                "width": np.float64(width),
+            }
+            program.launch_cooperative("search_batch", arguments)
             found = control.get()
-            if found.overflow == 2:
+            if found["overflow"] == 2:
                 raise OverflowError("distances exceed int32; use float64")
-            total = Statistics(*(a + b for a, b in zip(total, found.statistics, strict=True)))
+            total = total.plus(found)
     return total
 
 
@@ -361,56 +393,59 @@ def _distances_to_hub(graph: Any) -> Any:
     return distances
 
 
-# --- Launches -----------------------------------------------------------------------------------------------------
-
-
-def _launch(program: Program, entry: str, arguments: tuple[Any, ...]) -> None:
-    import cupy
-
-    threads = next(int(macro.partition("=")[2]) for macro in program.macros if macro.startswith("THREADS="))
-    blocks = _BLOCKS * _multiprocessors(cupy.cuda.Device().id)
-    # Blocks wait for each other, so that all of them have to be on the device: a cooperative launch sees to it.
-    program.function(entry).kernel((blocks,), (threads,), arguments, enable_cooperative_groups=True)
+# --- Arguments of launches ----------------------------------------------------------------------------------------
 
 
 def _unreachable(dtype: np.dtype) -> Any:
     return dtype.type(outside_infinity(dtype))
 
 
-def _arcs(graph: Any, inward: bool) -> tuple[Any, ...]:
-    outgoing = graph.indptr, graph.indices, graph.weights
-    return (*outgoing, *((graph.in_indptr, graph.in_indices, graph.in_weights) if inward else outgoing))
+def _arcs(graph: Any, inward: bool) -> dict[str, Any]:
+    """The first arguments of all kernels; where there is no transpose, or it is not asked for, that is never read."""
+    return {
+        "indptr": graph.indptr,
+        "indices": graph.indices,
+        "weights": graph.weights,
+        "in_indptr": graph.in_indptr if inward else graph.indptr,
+        "in_indices": graph.in_indices if inward else graph.indices,
+        "in_weights": graph.in_weights if inward else graph.weights,
+    }
 
 
-@functools.cache
-def _multiprocessors(device: int) -> int:
-    import cupy
-
-    return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
-
-
-class _Found(NamedTuple):
-    statistics: Statistics
-    overflow: int
-    finished: bool
+# Structs of search.cuh.
+_TALLY = np.dtype(
+    [
+        *((name, np.int32) for name in ("queued", "pieces", "taken", "taken_pieces")),
+        *((name, np.int64) for name in ("touched", "held", "open", "due")),
+    ],
+    align=True,
+)
+_CONTROL = np.dtype(
+    [
+        ("arrived", np.uint32),
+        ("overflow", np.int32),
+        ("piled", np.int32, 3),
+        ("tallies", _TALLY, 3),
+        *((name, np.int64) for name in ("rounds", "windows", "pulls", "touched", "finished")),
+    ],
+    align=True,
+)
+_NEVER = 2**63 - 1
 
 
 class _Control:
-    """The kernels' struct Control: 24 bytes, 3 tallies of 48, 6 results of 8."""
+    """A control block of the kernels, on the device."""
 
     def __init__(self) -> None:
         import cupy
 
-        self.memory = cupy.empty((3 + 3 * 6 + 6,), np.int64)
-        self.memory[...] = 0
-        self.memory[8:21:6] = 2**63 - 1  # nothing is due
+        block = np.zeros(1, _CONTROL)
+        block["tallies"]["due"] = _NEVER
+        self.memory = cupy.asarray(block.view(np.uint8))
 
-    def get(self) -> _Found:
-        """Waits for the device."""
-        words = self.memory.get()
-        rounds, windows, pulls, steps, touched, finished = words[-6:].tolist()
-        overflow = int(words[:1].view(np.int32)[1])
-        return _Found(Statistics(rounds, windows, pulls, steps, touched), overflow, bool(finished))
+    def get(self) -> np.void:
+        """Its fields; waits for the device."""
+        return self.memory.get().view(_CONTROL)[0]
 
 
 def _pieces(graph: Any) -> Any:

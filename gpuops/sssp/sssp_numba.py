@@ -8,8 +8,8 @@ import numpy as np
 
 from gpuops.sssp.batched_numba import batched as batched
 from gpuops.sssp.bellman_ford_numba import bellman_ford as bellman_ford
+from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.search_numba import Search, pull, pull_rows
-from gpuops.sssp.sources_numba import refuse_overflow
 from gpuops.sssp.tree_numba import tree as tree
 
 

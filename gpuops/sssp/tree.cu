@@ -1,13 +1,16 @@
 // A predecessor for each vertex, on a shortest path from a root: always a forest.
 //
-// An arc is tight if the distance of its tail and its weight add up to the distance of its head, to the bit. The first
-// tight arc of a vertex's row gives its predecessor (without transposed rows: that of the smallest tail). Arcs from
-// smaller distances form no cycles, and no others are taken where weights are not negative. With negative weights
-// nearer proves nothing: any tight arc is taken, and what its predecessors, followed by pointer jumping, do not lead to
-// a root is given up again. What is left, on cycles of length 0 or after arcs that do not show in a sum, goes by
-// levels: a vertex gets its predecessor from one that had its own before, the smallest of them.
+// An arc is tight if the distance of its tail and its weight add up to the distance of its head, to the bit.
 //
-// A launch is cooperative, of BLOCKS blocks of THREADS threads for every multiprocessor. Macros: those of search.cuh.
+// 1. Each vertex takes the tail of the first tight arc of its row (without transposed rows, the smallest tail). Where
+//    weights are not negative only smaller distances count, so these arcs form no cycles.
+// 2. With negative weights nearer proves nothing, so any tight arc is taken. Predecessors are then followed by pointer
+//    jumping, and those that do not lead to a root are given up.
+// 3. What is left lies on cycles of length 0, or behind arcs too light to show in a sum. It is resolved level by level:
+//    a vertex takes its predecessor from those that were resolved in the level before, the smallest of them.
+//
+// Launch: cooperative, BLOCKS blocks of THREADS threads on every multiprocessor.
+// Macros: those of search.cuh.
 
 #include "search.cuh"
 
@@ -100,110 +103,128 @@ __device__ inline void read_rows(Grid& grid, Rows& rows, const int* indices, con
                                  int left, Word key, int& tag, Piece* pieces, int vertex, long long& touched,
                                  Visitor& visitor) {
     int place = 0;
-    for (int gulp = 8; __any_sync(ALL_LANES, left > 0); gulp = min(8 * gulp, 1 << 20)) {
-        if (gulp >= PIECE && left > PIECE && pieces) {
+    for (int part = 8; __any_sync(ALL_LANES, left > 0); part = min(8 * part, 1 << 20)) {
+        if (part >= PIECE && left > PIECE && pieces) {
             cut(grid, pieces, vertex, key, place, left);
             left = 0;
         }
-        const int length = min(left, gulp);
+        const int length = min(left, part);
         const int wanted = walk(rows, indices, weights, begin + place, place, length, key, tag, touched, visitor);
         left = wanted < length ? 0 : left - length;
         place += wanted;
     }
 }
 
-// distances (n), as they are outside; roots (n); predecessors (n) come out, -1 where there is none; levels (n), queues
-// (2, n), pieces (2, piece_capacity) are scratch.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    tree(const long long* __restrict__ indptr, const int* __restrict__ indices, const Value* __restrict__ weights,
-         const long long* __restrict__ in_indptr, const int* __restrict__ in_indices,
-         const Value* __restrict__ in_weights, const bool* __restrict__ through, const bool* __restrict__ roots,
-         int has_in, int has_through, int n, int active, const Value* distances, unsigned* predecessors, int* levels,
-         int* queues, Piece* pieces, long long piece_capacity, Control* control) {
-    __shared__ Rows all_rows[WARPS];
-    __shared__ int staged[WARPS][64];
-    __shared__ Tally tallies[2];
-    const Tree tree{indptr, distances, roots, through, has_through != 0, active, predecessors, levels};
-    Grid grid{control, tallies[0], tallies[1]};
-    Rows& rows = all_rows[threadIdx.x / 32];
-    const int lane = threadIdx.x % 32;
-    const auto queue_of = [&](int step) { return queues + (step % 2 ? (long long)n : 0); };
-    const auto pieces_of = [&](int step) { return pieces + (step % 2 ? piece_capacity : 0); };
-    long long touched = 0, total = 0;
-    grid.start();
+// The search for predecessors: its lists, and its steps. All threads of the grid call a step.
+struct Forest {
+    const Tree& tree;
+    Grid& grid;
+    Rows& rows;
+    int (&staged)[64];
+    const int* __restrict__ indices;
+    const Value* __restrict__ weights;
+    const long long* __restrict__ in_indptr;
+    const int* __restrict__ in_indices;
+    const Value* __restrict__ in_weights;
+    int n;
+    int* queues;    // of this step and of the next, by turns
+    Piece* pieces;  // likewise
+    long long piece_capacity;
 
-    FirstTight first_tight{tree};
-    SmallestTail smallest_tail{tree};
-    if (!has_in) {
+    int level = 0;
+    long long touched = 0;
+
+    __device__ int* queue_of(int step) const { return queues + (step % 2 ? (long long)n : 0); }
+    __device__ Piece* pieces_of(int step) const { return pieces + (step % 2 ? piece_capacity : 0); }
+    __device__ Stage queue() const { return {staged, queue_of(grid.step), &grid.tally().queued, n}; }
+    __device__ NextLevel next_level(Stage& queue) const { return {tree, grid, queue, pieces_of(grid.step), level}; }
+
+    // Without transposed rows: the smallest tail of a tight arc.
+    __device__ void look_forth() {
+        SmallestTail smallest_tail{tree};
         for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < n; v += (long long)gridDim.x * THREADS) {
-            __stcg(predecessors + v, ~0u);
+            __stcg(tree.predecessors + v, ~0u);
         }
         grid.barrier();
-        grid.share(active, 32, &grid.tally().taken, [&](long long first) {
-            const int vertex = (int)first + lane;
-            const Word distance = vertex < active ? tree.distance(vertex) : UNREACHABLE;
+        grid.share(tree.active, 32, &grid.tally().taken, [&](long long first) {
+            const int vertex = (int)first + threadIdx.x % 32;
+            const Word distance = vertex < tree.active ? tree.distance(vertex) : UNREACHABLE;
             const bool pushes = distance < UNREACHABLE && tree.pushes(vertex);
-            const long long begin = pushes ? indptr[vertex] : 0;
-            const int left = pushes ? (int)(indptr[vertex + 1] - begin) : 0;
+            const long long begin = pushes ? tree.indptr[vertex] : 0;
+            const int left = pushes ? (int)(tree.indptr[vertex + 1] - begin) : 0;
             int tag = vertex;
             read_rows(grid, rows, indices, weights, begin, left, distance, tag, pieces_of(grid.step), vertex, touched,
                       smallest_tail);
         });
         grid.barrier();
+        read_pieces(smallest_tail);
+    }
+
+    // Arcs of long rows that the last step cut off, for a visitor whose tag is the tail.
+    template <class Visitor>
+    __device__ void read_pieces(Visitor& visitor) {
+        const Piece* cut_off = pieces_of(grid.step - 1);
         grid.share(grid.last.pieces, 1, &grid.tally().taken_pieces, [&](long long i) {
-            const Piece piece = piece_at(pieces_of(grid.step - 1), i);
+            const Piece piece = piece_at(cut_off, i);
             int tag = piece.vertex;
-            read_rows(grid, rows, indices, weights, indptr[piece.vertex] + piece.place, lane ? 0 : piece.length,
-                      tree.distance(piece.vertex), tag, nullptr, 0, touched, smallest_tail);
+            read_rows(grid, rows, indices, weights, tree.indptr[piece.vertex] + piece.place,
+                      threadIdx.x % 32 ? 0 : piece.length, tree.distance(piece.vertex), tag, nullptr, 0, touched,
+                      visitor);
         });
-    } else {
+    }
+
+    // With transposed rows: the first tight arc.
+    __device__ void look_back() {
+        FirstTight first_tight{tree};
         grid.share(n, 32, &grid.tally().taken, [&](long long first) {
-            const int vertex = (int)first + lane;
+            const int vertex = (int)first + threadIdx.x % 32;
             const Word distance = vertex < n ? tree.distance(vertex) : UNREACHABLE;
-            const bool looks = distance < UNREACHABLE && !roots[vertex];
+            const bool looks = distance < UNREACHABLE && !tree.roots[vertex];
             const long long begin = looks ? in_indptr[vertex] : 0;
             const int left = looks ? (int)(in_indptr[vertex + 1] - begin) : 0;
             int place = UNRESOLVED;
             read_rows(grid, rows, in_indices, in_weights, begin, left, distance, place, pieces_of(grid.step), vertex,
                       touched, first_tight);
             if (vertex < n) {
-                __stcg(levels + vertex, UNRESOLVED);
-                __stcg(predecessors + vertex, place < UNRESOLVED ? (unsigned)in_indices[begin + place] : ~0u);
+                __stcg(tree.levels + vertex, UNRESOLVED);
+                __stcg(tree.predecessors + vertex, place < UNRESOLVED ? (unsigned)in_indices[begin + place] : ~0u);
             }
         });
         grid.barrier();
-        const int size = grid.last.pieces;
-        if (size) {
-            const Piece* cut_off = pieces_of(grid.step - 1);
-            grid.share(size, 1, &grid.tally().taken_pieces, [&](long long i) {
-                const Piece piece = piece_at(cut_off, i);
-                if (__ldcg(levels + piece.vertex) < piece.place) return;
-                Word distance = tree.distance(piece.vertex);
-                int place = UNRESOLVED;
-                walk(rows, in_indices, in_weights, in_indptr[piece.vertex] + piece.place, piece.place,
-                     lane ? 0 : piece.length, distance, place, touched, first_tight);
-                if (lane == 0 && place < UNRESOLVED) atomicMin(levels + piece.vertex, place);
-            });
-            grid.barrier();
-            for (int i = blockIdx.x * THREADS + threadIdx.x; i < size; i += gridDim.x * THREADS) {
-                const Piece piece = piece_at(cut_off, i);
-                const int place = __ldcg(levels + piece.vertex);
-                if (place >= piece.place && place < piece.place + piece.length) {
-                    __stcg(predecessors + piece.vertex, (unsigned)in_indices[in_indptr[piece.vertex] + place]);
-                }
+        if (grid.last.pieces) look_back_along_pieces(first_tight, pieces_of(grid.step - 1), grid.last.pieces);
+    }
+
+    // The first place of a row in any of its pieces, kept in `levels`, then its tail.
+    __device__ void look_back_along_pieces(FirstTight& first_tight, const Piece* cut_off, int size) {
+        grid.share(size, 1, &grid.tally().taken_pieces, [&](long long i) {
+            const Piece piece = piece_at(cut_off, i);
+            if (__ldcg(tree.levels + piece.vertex) < piece.place) return;
+            const int lane = threadIdx.x % 32;
+            Word distance = tree.distance(piece.vertex);
+            int place = UNRESOLVED;
+            walk(rows, in_indices, in_weights, in_indptr[piece.vertex] + piece.place, piece.place,
+                 lane ? 0 : piece.length, distance, place, touched, first_tight);
+            if (lane == 0 && place < UNRESOLVED) atomicMin(tree.levels + piece.vertex, place);
+        });
+        grid.barrier();
+        for (int i = blockIdx.x * THREADS + threadIdx.x; i < size; i += gridDim.x * THREADS) {
+            const Piece piece = piece_at(cut_off, i);
+            const int place = __ldcg(tree.levels + piece.vertex);
+            if (place >= piece.place && place < piece.place + piece.length) {
+                __stcg(tree.predecessors + piece.vertex, (unsigned)in_indices[in_indptr[piece.vertex] + place]);
             }
         }
     }
-    grid.barrier();
 
-    int* const ancestors = queues;
-    if (SIGNED) {
+    // The end of the chain of predecessors from each vertex, or a vertex of the cycle that it leads to.
+    __device__ void follow_predecessors(int* ancestors) {
         for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < n; v += (long long)gridDim.x * THREADS) {
-            const unsigned before = __ldcg(predecessors + v);
+            const unsigned before = __ldcg(tree.predecessors + v);
             __stcg(ancestors + v, before == ~0u ? (int)v : (int)before);
         }
         grid.barrier();
         // After a round ancestors are twice as far. Threads that are ahead of others do no harm.
+        const int lane = threadIdx.x % 32;
         for (long long reach = 1; reach < n; reach *= 2) {
             long long moved = 0;
             for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < n;
@@ -219,78 +240,109 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         }
     }
 
-    // What has a predecessor that counts, or needs none, is of level 0.
-    long long unresolved = 0;
-    for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < n;
-         first += (long long)gridDim.x * THREADS) {
-        const int vertex = (int)first + lane;
-        if (vertex < n) {
-            const bool reached = tree.distance(vertex) < UNREACHABLE;
-            bool resolved = reached && (roots[vertex] || __ldcg(predecessors + vertex) != ~0u);
-            if (SIGNED && resolved && !roots[__ldcg(ancestors + vertex)]) {
-                __stcg(predecessors + vertex, ~0u);
-                resolved = false;
-            }
-            __stcg(levels + vertex, resolved ? 0 : UNRESOLVED);
-            unresolved += reached && !resolved;
-        }
-    }
-    Grid::count(grid.local.open, unresolved);
-    grid.barrier();
-    int level = 0;
-    if (grid.last.open) {
-        const auto next_level = [&](Stage& queue) { return NextLevel{tree, grid, queue, pieces_of(grid.step), level}; };
-        const auto stage = [&] {
-            return Stage{staged[threadIdx.x / 32], queue_of(grid.step), &grid.tally().queued, n};
-        };
-        {
-            Stage queue = stage();
-            NextLevel visitor = next_level(queue);
-            for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < active;
-                 first += (long long)gridDim.x * THREADS) {
-                const int vertex = (int)first + lane;
-                bool begins = vertex < active && __ldcg(levels + vertex) == 0 && tree.pushes(vertex);
-                if (begins && !SIGNED) {
-                    const Word distance = tree.distance(vertex);
-                    begins = word(sum(value(distance), weights[indptr[vertex]])) == distance;
+    // What has a predecessor that counts, or needs none, is of level 0. Counts the others in `open`.
+    __device__ void resolve(const int* ancestors) {
+        const int lane = threadIdx.x % 32;
+        long long unresolved = 0;
+        for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < n;
+             first += (long long)gridDim.x * THREADS) {
+            const int vertex = (int)first + lane;
+            if (vertex < n) {
+                const bool reached = tree.distance(vertex) < UNREACHABLE;
+                bool resolved = reached && (tree.roots[vertex] || __ldcg(tree.predecessors + vertex) != ~0u);
+                if (SIGNED && resolved && !tree.roots[__ldcg(ancestors + vertex)]) {
+                    __stcg(tree.predecessors + vertex, ~0u);
+                    resolved = false;
                 }
-                visitor.enqueue(begins, vertex);
+                __stcg(tree.levels + vertex, resolved ? 0 : UNRESOLVED);
+                unresolved += reached && !resolved;
             }
-            queue.flush();
         }
+        Grid::count(grid.local.open, unresolved);
         grid.barrier();
-        while (grid.last.queued || grid.last.pieces) {
-            ++level;
-            const int size = grid.last.queued, each = min(32, max(1, (size + Grid::warps() - 1) / Grid::warps()));
-            const int* list = queue_of(grid.step - 1);
-            const Piece* cut_off = pieces_of(grid.step - 1);
-            Stage queue = stage();
-            NextLevel visitor = next_level(queue);
-            grid.share(grid.last.pieces, 1, &grid.tally().taken_pieces, [&](long long i) {
-                const Piece piece = piece_at(cut_off, i);
-                int tag = piece.vertex;
-                read_rows(grid, rows, indices, weights, indptr[piece.vertex] + piece.place, lane ? 0 : piece.length,
-                          tree.distance(piece.vertex), tag, nullptr, 0, touched, visitor);
-            });
-            grid.share(size, each, &grid.tally().taken, [&](long long first) {
-                const bool mine = lane < each && first + lane < size;
-                int tail = mine ? __ldcg(list + first + lane) : 0;
-                const long long begin = mine ? indptr[tail] : 0;
-                const int left = mine ? (int)(indptr[tail + 1] - begin) : 0;
-                read_rows(grid, rows, indices, weights, begin, left, tree.distance(tail), tail, nullptr, 0, touched,
-                          visitor);
-            });
-            queue.flush();
-            grid.barrier();
+    }
+
+    // Queues the vertices of level 0 from which others may be resolved.
+    __device__ void begin_levels() {
+        const int lane = threadIdx.x % 32;
+        Stage next = queue();
+        NextLevel visitor = next_level(next);
+        for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < tree.active;
+             first += (long long)gridDim.x * THREADS) {
+            const int vertex = (int)first + lane;
+            bool begins = vertex < tree.active && __ldcg(tree.levels + vertex) == 0 && tree.pushes(vertex);
+            if (begins && !SIGNED) {
+                const Word distance = tree.distance(vertex);
+                begins = word(sum(value(distance), weights[tree.indptr[vertex]])) == distance;
+            }
+            visitor.enqueue(begins, vertex);
+        }
+        next.flush();
+        grid.barrier();
+    }
+
+    // Resolves what tight arcs lead to from the level before.
+    __device__ void resolve_level() {
+        ++level;
+        const int lane = threadIdx.x % 32, size = grid.last.queued;
+        const int each = min(32, max(1, (size + Grid::warps() - 1) / Grid::warps()));
+        const int* list = queue_of(grid.step - 1);
+        Stage next = queue();
+        NextLevel visitor = next_level(next);
+        read_pieces(visitor);
+        grid.share(size, each, &grid.tally().taken, [&](long long first) {
+            const bool mine = lane < each && first + lane < size;
+            int tail = mine ? __ldcg(list + first + lane) : 0;
+            const long long begin = mine ? tree.indptr[tail] : 0;
+            const int left = mine ? (int)(tree.indptr[tail + 1] - begin) : 0;
+            read_rows(grid, rows, indices, weights, begin, left, tree.distance(tail), tail, nullptr, 0, touched,
+                      visitor);
+        });
+        next.flush();
+        grid.barrier();
+    }
+
+    __device__ void finish() {
+        Grid::count(grid.local.touched, touched);
+        grid.barrier();
+        if (blockIdx.x == 0 && threadIdx.x == 0) {
+            Control* control = grid.control;
+            control->rounds += level;
+            control->touched += grid.last.touched;
+            control->finished = 1;
         }
     }
-    Grid::count(grid.local.touched, touched);
-    grid.barrier();
-    total = grid.last.touched;
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        control->rounds += level;
-        control->touched += total;
-        control->steps += grid.step;
-        control->finished = 1;
+};
+
+// distances (n), as they are outside; roots (n); predecessors (n) come out, -1 where there is none; levels (n), queues
+// (2, n), pieces (2, piece_capacity) are scratch.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    tree(const long long* __restrict__ indptr, const int* __restrict__ indices, const Value* __restrict__ weights,
+         const long long* __restrict__ in_indptr, const int* __restrict__ in_indices,
+         const Value* __restrict__ in_weights, const bool* __restrict__ through, const bool* __restrict__ roots,
+         int has_in, int has_through, int n, int active, const Value* distances, unsigned* predecessors, int* levels,
+         int* queues, Piece* pieces, long long piece_capacity, Control* control) {
+    __shared__ Rows all_rows[WARPS];
+    __shared__ int staged[WARPS][64];
+    __shared__ Tally tallies[2];
+    const int warp = threadIdx.x / 32;
+    const Tree tree{indptr, distances, roots, through, has_through != 0, active, predecessors, levels};
+    Grid grid{control, tallies[0], tallies[1]};
+    Forest forest{tree,       grid, all_rows[warp], staged[warp], indices,       weights, in_indptr, in_indices,
+                  in_weights, n,    queues,         pieces,       piece_capacity};
+    grid.start();
+    if (has_in) {
+        forest.look_back();
+    } else {
+        forest.look_forth();
     }
+    grid.barrier();
+    int* const ancestors = queues;
+    if (SIGNED) forest.follow_predecessors(ancestors);
+    forest.resolve(ancestors);
+    if (grid.last.open) {
+        forest.begin_levels();
+        while (grid.last.queued || grid.last.pieces) forest.resolve_level();
+    }
+    forest.finish();
 }

@@ -19,7 +19,7 @@ ELSEWHERE = {"sssp/search.cu", "sssp/batched.cu", "sssp/tree.cu", "reduction/red
     "som/screen_tensor.cu",
     "som/update.cu",
 }
-PROGRAMS = [program for program in _cuda.PROGRAMS if program.file not in ELSEWHERE]
+PROGRAMS = [program for program in _cuda.declared() if program.file not in ELSEWHERE]
 
 # Entries with instructions that only a GPU has, of tensor cores.
 GPU_ONLY: set[str] = set()

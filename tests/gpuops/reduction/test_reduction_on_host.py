@@ -18,19 +18,14 @@ LENGTHS = [1, 2, 31, 33, 255, 256, 257, 4096, 4097, 9000]
 DTYPES = ["float32", "float64", "int32"]
 
 # A grid of small blocks, and some rows that are long.
-SMALL = {"THREADS": 64, "LONG": 40}
+SMALL = {"threads": 64, "LONG": 40}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cupy(host_shim):
     with pytest.MonkeyPatch.context() as patch:
         for key, program in dijkstra_cuda._PROGRAMS.items():
-            macros = dict(macro.split("=") for macro in program.macros) | SMALL
-            # Another spelling of the folder keeps it off the list of programs that gpuops runs.
-            small = Program(
-                program.file, program.entries, tuple(f"{k}={v}" for k, v in macros.items()), GPUOPS / "." / ""
-            )
-            patch.setitem(dijkstra_cuda._PROGRAMS, key, small)
+            patch.setitem(dijkstra_cuda._PROGRAMS, key, program.variant(**SMALL))
         patch.setattr(reduction_cuda, "_ROUNDS_OF_BLOCKS", 1)
         host_shim.start()
         yield host_shim

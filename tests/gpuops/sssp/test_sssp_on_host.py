@@ -1,4 +1,4 @@
-"""The kernels of kernels/sssp*.cu on a machine without a GPU: all blocks at once, threads as fibers (host_shim/).
+"""The kernels of gpuops/sssp on a machine without a GPU: all blocks at once, threads as fibers (host_shim/).
 
 Distances are compared bit for bit with a Bellman-Ford in NumPy, over a layout of the graph written down here.
 """
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gpuops import NegativeCycleError
-from gpuops._cuda import GPUOPS, Program
+from gpuops._cuda import Program
 from gpuops.sssp import sssp_cuda
 
 # Of threads and blocks. 0: in order; else shuffled, and taking turns at atomics. It is the seed of graphs, too.
@@ -24,7 +24,7 @@ seeds = pytest.mark.parametrize("seed", SEEDS)
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 # Blocks so small that the grid is a crowd of them, rows cut into pieces, piles that overflow.
-SMALL = {"THREADS": 64, "PIECE": 32, "THIN": 256}
+SMALL = {"threads": 64, "PIECE": 32}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,14 +33,10 @@ def cupy(host_shim):
         # There are fifteen programs, and little for each to do.
         patch.setattr(host_shim, "FLAGS", ("-O0", *host_shim.FLAGS[1:]))
         for key, program in sssp_cuda._PROGRAMS.items():
-            macros = dict(macro.split("=") for macro in program.macros) | SMALL
+            macros = {} if "tree" in program.entries else {"THIN": 256}
             if "search_batch" in program.entries:
-                macros["PULL"] = "0.5"  # so small a graph would not be pulled over often
-            # Another spelling of the folder keeps it off the list of programs that gpuops runs.
-            small = Program(
-                program.file, program.entries, tuple(f"{k}={v}" for k, v in macros.items()), GPUOPS / "." / ""
-            )
-            patch.setitem(sssp_cuda._PROGRAMS, key, small)
+                macros["PULL"] = 0.5  # so small a graph would not be pulled over often
+            patch.setitem(sssp_cuda._PROGRAMS, key, program.variant(**SMALL, **macros))
         patch.setattr(sssp_cuda, "_PIECE", SMALL["PIECE"])
         patch.setattr(sssp_cuda, "_LEAST_PILE", 8)
         patch.setattr(sssp_cuda, "_HUB", 3)
@@ -544,7 +540,7 @@ def edit(monkeypatch, pattern, replacement):
 
 
 def test_a_grid_that_does_not_arrive_is_named(cupy, monkeypatch):
-    edit(monkeypatch, r"atomicAdd\(&control->arrived, 1u\);", "")
+    edit(monkeypatch, r"atomicAdd\(arrived, 1u\);", "")
     with pytest.raises(cupy.KernelError, match="all blocks wait for each other"):
         run_where_barriers_matter(cupy)
 
