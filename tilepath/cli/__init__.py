@@ -76,7 +76,9 @@ def tilepath() -> None:
 @click.option("--comment", metavar="CHARACTERS", help="Lines that begin with one of these are skipped.")
 @click.option("--header/--no-header", default=None, help="Does an edge list begin with the names of its columns?")
 @click.option("--base", type=click.IntRange(min=0), help="Number of the first vertex in an edge list; 0 by default.")
-@click.option("--vertices", type=click.IntRange(min=1), help="How many vertices an edge list numbers, used or not.")
+@click.option(
+    "--vertices", type=click.IntRange(min=1), help="Number of vertices of an edge list; some may have no edge."
+)
 @click.option("--labels/--no-labels", default=None, help="Are the vertices of an edge list names, not numbers?")
 @click.option("--undirected", is_flag=True, help="Every edge of the list goes both ways.")
 @click.option("--coordinates", type=click.Path(exists=True), help="DIMACS .co file beside a .gr file.")
