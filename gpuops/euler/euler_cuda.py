@@ -181,4 +181,4 @@ def _launch_sized(entry: str, count: int, arguments: tuple[Any, ...], arc: np.dt
 
 def _launch_program(program: Program, entry: str, count: int, arguments: tuple[Any, ...]) -> None:
     if count:
-        program.function(entry)((min(-(-count // _THREADS), _MOST_BLOCKS),), (_THREADS,), arguments)
+        program.launch(entry, min(-(-count // _THREADS), _MOST_BLOCKS), arguments, threads=_THREADS)

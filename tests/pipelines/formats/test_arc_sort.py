@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from pipelines import arc_sort
+from pipelines.formats import arc_sort
 from pipelines.formats.arc_sort import ARC_BYTES, ArcStream, FormatError, write_sorted
 from pipelines.stores import StoreError
 

@@ -10,8 +10,9 @@ import pytest
 from distributed import Client, LocalCluster
 
 from gpuops import NegativeCycleError
-from pipelines import capacity, single_source_shortest_paths
+from pipelines import single_source_shortest_paths
 from pipelines.generators import generate, synthetic_graph
+from pipelines.workers import capacity
 from pipelines.workers.attempts import (
     Epoch,
     ResidentState,
