@@ -17,7 +17,8 @@ import scipy.io
 import scipy.sparse
 from hypothesis import given, settings
 
-from pipelines.formats.graphs import FormatError, import_graph, text_file
+from pipelines.formats import text_file
+from pipelines.formats.graphs import FormatError, import_graph
 from pipelines.stores import Graph, StoreError
 
 ROME = Path(__file__).parents[3] / "scripts" / "data" / "rome99.gr"

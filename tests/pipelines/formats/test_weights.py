@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 
-from pipelines.formats.graphs import FormatError, import_graph, text_file
+from pipelines.formats import text_file
+from pipelines.formats.graphs import FormatError, import_graph
 
 
 @pytest.fixture
