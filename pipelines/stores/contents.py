@@ -186,7 +186,7 @@ def compare_contents(
         checked.append("that each chunk is the one that was written to its place")
     if unknown := [name for name in chunks if name not in known and name not in digested]:
         unchecked.append(f"whether each chunk of {names(unknown)} is the one that was written to its place")
-    if "contents" not in attributes:
+    if not attributes.keys() & {"contents", "seal"}:
         unchecked.append("the attributes, but for what they must agree with")
     elif attributes.get("seal") != _seal(path, attributes):
         raise StoreError(f"{path}: the attributes are not those that were recorded; make the store anew")
