@@ -23,7 +23,8 @@ from pipelines.formats.matrix_market import read_matrix_market
 from pipelines.formats.parquet import read_parquet
 from pipelines.formats.tntp import read_tntp
 from pipelines.stores import Graph
-from pipelines.stores.place import refuse_inputs
+from pipelines.stores.graph import SCHEMA
+from pipelines.stores.place import refuse_existing, refuse_inputs
 
 __all__ = ["FORMATS", "FormatError", "import_graph"]
 
@@ -90,7 +91,6 @@ def import_graph(
         `path` exists, or the disk is full.
     """
     reader, name = _reader(source, format)
-    refuse_inputs(path, [source, coordinates])
     options = {
         "weight": weight,
         "columns": columns,
@@ -114,6 +114,8 @@ def import_graph(
             arcs.coordinates = partial(_positions, coordinates)
         if labels is False:
             arcs.labels = None
+        refuse_existing(path, SCHEMA, overwrite)
+        refuse_inputs(path, [source, coordinates])
         return write_sorted(path, arcs, simplify=simplify, overwrite=overwrite, memory=memory)
 
 

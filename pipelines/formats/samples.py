@@ -21,8 +21,8 @@ from pipelines.formats.samples_arrays import read_npy, read_npz
 from pipelines.formats.samples_columns import Rows, Source, Wanted
 from pipelines.formats.samples_cytometry import read_fcs
 from pipelines.formats.samples_tables import read_csv, read_parquet
-from pipelines.stores.place import refuse_inputs
-from pipelines.stores.samples import Samples, new_samples, open_samples
+from pipelines.stores.place import refuse_existing, refuse_inputs
+from pipelines.stores.samples import SCHEMA, Samples, new_samples, open_samples
 
 FORMATS: dict[str, tuple[Callable[..., Source], tuple[str, ...]]] = {
     "csv": (read_csv, (".csv", ".tsv", ".txt")),
@@ -81,13 +81,14 @@ def import_samples(
     """
     name = os.fspath(source)
     reader = _reader(name, format)
-    refuse_inputs(path, [source])
     options = {"delimiter": delimiter, "header": header} if reader is read_csv else {}
     if reader is not read_csv and (delimiter is not None or header is not None):
         raise FormatError(f"{name}: delimiter and header are for text files; leave them out")
     with ExitStack() as stack:
         with _reading(name):
             names, tables = stack.enter_context(reader(name, Wanted(columns, label, weight), **options))
+        refuse_existing(path, SCHEMA, overwrite)
+        refuse_inputs(path, [source])
         with new_samples(
             path,
             columns=names,
