@@ -296,6 +296,8 @@ def _places(path: str, first: int, last: int) -> dict[str, list[str]]:
     """The keys of the chunks of the codebooks after `first` to `last` epochs."""
     codebooks = StoredArray(path, "codebooks")
     epochs = np.arange(codebooks.shape[0])
+    if last >= len(epochs):
+        raise StoreError(f"{path}: epoch {last} has no place in `codebooks`; train the map anew")
     return {"codebooks": codebooks.places((first <= epochs) & (epochs <= last))}
 
 

@@ -168,7 +168,7 @@ def refuse_missing(path: str, chunks: Mapping[str, Sequence[str]]) -> None:
     for name, keys in chunks.items():
         missing = sum(not os.path.isfile(os.path.join(path, name, key)) for key in keys)
         if missing:
-            raise StoreError(f"{path}: {missing} of {len(keys)} chunks are missing in `{name}`; compute it anew")
+            raise StoreError(f"{path}: {missing} of {len(keys)} chunks are missing in `{name}`; make the store anew")
 
 
 def compare_contents(
@@ -186,7 +186,7 @@ def compare_contents(
         checked.append("that each chunk is the one that was written to its place")
     if unknown := [name for name in chunks if name not in known and name not in digested]:
         unchecked.append(f"whether each chunk of {names(unknown)} is the one that was written to its place")
-    if "contents" not in attributes:
+    if not attributes.keys() & {"contents", "seal"}:
         unchecked.append("the attributes, but for what they must agree with")
     elif attributes.get("seal") != _seal(path, attributes):
         raise StoreError(f"{path}: the attributes are not those that were recorded; make the store anew")
@@ -201,7 +201,7 @@ def refuse_misplaced(path: str, group: zarr.Group, chunks: Mapping[str, Sequence
         contents = {name: int(value, 16) for name, value in group.attrs.get("contents", {}).items()}
     for name, keys in chunks.items():
         if contents.get(name) not in (None, _chunk_sum(path, name, keys)):
-            raise StoreError(f"{path}: a chunk of `{name}` is not the one that was written there; compute it anew")
+            raise StoreError(f"{path}: a chunk of `{name}` is not the one that was written there; make the store anew")
     return [name for name in chunks if name in contents]
 
 
@@ -224,7 +224,7 @@ def _chunk_sum(path: str, name: str, keys: Sequence[str]) -> int:
                 file.seek(-CHECKSUM_BYTES, os.SEEK_END)
                 check = file.read(CHECKSUM_BYTES)
         except OSError as error:
-            raise StoreError(f"{path}: the chunk {name}/{key} is missing or cut short; compute it anew") from error
+            raise StoreError(f"{path}: the chunk {name}/{key} is missing or cut short; make the store anew") from error
         return int.from_bytes(hashlib.blake2b(key.encode() + check, digest_size=8).digest())
 
     if len(keys) < READERS:

@@ -351,6 +351,9 @@ def _run(path: str | os.PathLike[str], run_id: str) -> Run:
             raise ValueError(f"{run.dtype} distances, {run.slot} committed")
         if not 0 <= run.stage <= run.stages or min(run.n, run.chunk) < 0:
             raise ValueError(f"stage {run.stage} of {run.stages}, {run.n} vertices, chunks of {run.chunk}")
+        done, slot = attribute(path, group, "complete"), run.slot or ("done" in group.attrs and run.other_slot)
+        if slot:
+            check_array(path, group, slot, (run.rows if done or run.slot is None else n, n), (run.dtype,))
     return run
 
 

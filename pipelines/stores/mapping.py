@@ -183,7 +183,8 @@ def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Cod
     if flag(path, group, "complete"):
         take_place(path)
         return None
-    check_array(path, group, "units", (samples.n, min(2, codebook.grid.units)), ("int32",))
+    for name, dtype in zip(ARRAYS, (np.dtype(np.int32), codebook.dtype), strict=True):
+        check_array(path, group, name, (samples.n, min(2, codebook.grid.units)), (dtype,))
     units = StoredArray(path, "units")
     run = MappingRun(os.path.abspath(path), take_over(path, group), samples.n, units.chunks[0])
     done = run.rows_done()
@@ -250,8 +251,9 @@ def _done(path: str | os.PathLike[str]) -> np.ndarray:
     """bool (N): the rows that are recorded as whole."""
     group = open_store(path, SCHEMA)
     with damaged_attributes(path):
-        n = int(attribute(path, group, "n"))
-        check_array(path, group, "units", (n, None), ("int32",))
+        n, top = int(attribute(path, group, "n")), int(attribute(path, group, "top"))
+        check_array(path, group, "units", (n, top), ("int32",))
+        check_array(path, group, "distances", (n, top), (recorded_dtype(attribute(path, group, "dtype")),))
         return row_mask(path, attribute(path, group, "done"), n)
 
 

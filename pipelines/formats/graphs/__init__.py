@@ -24,7 +24,8 @@ from pipelines.formats.graphs.matrix_market import read_matrix_market
 from pipelines.formats.graphs.parquet import read_parquet
 from pipelines.formats.graphs.tntp import read_tntp
 from pipelines.stores import Graph
-from pipelines.stores.place import refuse_inputs
+from pipelines.stores.graph import SCHEMA
+from pipelines.stores.place import refuse_existing, refuse_inputs
 
 __all__ = ["FORMATS", "FormatError", "import_graph"]
 
@@ -95,7 +96,6 @@ def import_graph(
         `path` exists, or the disk is full.
     """
     reader, name = _reader(source, format)
-    refuse_inputs(path, [source, coordinates])
     options = {
         "weight": weight,
         "columns": columns,
@@ -124,6 +124,8 @@ def import_graph(
         if labels is False:
             arcs.labels = None
         _tell(arcs, report)
+        refuse_existing(path, SCHEMA, overwrite)
+        refuse_inputs(path, [source, coordinates])
         graph = write_sorted(path, arcs, simplify=simplify, overwrite=overwrite, memory=memory)
         _tell(arcs, report)
         return graph

@@ -23,8 +23,8 @@ from pipelines.formats.samples.columns import Rows, Source, Wanted
 from pipelines.formats.samples.cytometry import read_fcs
 from pipelines.formats.samples.tables import read_csv, read_parquet
 from pipelines.stores.codebook import Codebook, open_codebook
-from pipelines.stores.place import refuse_inputs
-from pipelines.stores.samples import Samples, new_samples, open_samples
+from pipelines.stores.place import refuse_existing, refuse_inputs
+from pipelines.stores.samples import SCHEMA, Samples, new_samples, open_samples
 from pipelines.stores.schema import StoreError, store_schema
 
 FORMATS: dict[str, tuple[Callable[..., Source], tuple[str, ...]]] = {
@@ -93,7 +93,6 @@ def import_samples(
     """
     name = os.fspath(source)
     reader = _reader(name, format)
-    refuse_inputs(path, [source])
     options = {"delimiter": delimiter, "header": header} if reader is read_csv else {}
     if reader is not read_csv and (delimiter is not None or header is not None):
         raise FormatError(f"{name}: delimiter and header are for text files; leave them out")
@@ -109,6 +108,8 @@ def import_samples(
         if like is not None and tuple(names) != like.columns:
             shown = ", ".join(like.columns[:12]) + (", ..." if len(like.columns) > 12 else "")
             raise FormatError(f"{name}: columns are not called as those of {like.path}; name them {shown}")
+        refuse_existing(path, SCHEMA, overwrite)
+        refuse_inputs(path, [source] if like is None else [source, like.path])
         with new_samples(
             path,
             columns=names,

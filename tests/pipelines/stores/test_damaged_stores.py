@@ -223,7 +223,7 @@ def test_a6_a_missing_chunk_is_never_read_as_its_fill_value(tiny_stores, tmp_pat
         chunk.unlink()
         with pytest.raises(StoreError, match=rf"{path}/{array}: the chunk c/.* is missing; .*anew"):
             read(store)
-        with pytest.raises(StoreError, match=rf"{path}: 1 of \d+ chunks are missing in `{array}`; compute it anew"):
+        with pytest.raises(StoreError, match=rf"{path}: 1 of \d+ chunks are missing in `{array}`; make the store anew"):
             store.verify()
         chunk.write_bytes(content)
     store.verify()

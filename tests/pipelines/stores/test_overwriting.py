@@ -51,7 +51,6 @@ def test_b1_no_pipeline_overwrites_what_it_reads(client, graph, samples, tmp_pat
         lambda: train_som(client, samples, codebook.path, 2, 2, initial=codebook.path, overwrite=True),
         lambda: map_samples(client, codebook, samples, codebook.path, overwrite=True),
         lambda: map_samples(client, codebook, samples, samples.path, overwrite=True),
-        lambda: import_graph(tmp_path / "edges.txt", tmp_path / "edges.txt", overwrite=True),
         lambda: import_graph(tmp_path / "holds" / "edges.txt", tmp_path / "holds", overwrite=True),
         lambda: import_samples(tmp_path / "rows" / "rows.csv", tmp_path / "rows", overwrite=True),
     ):
@@ -59,6 +58,8 @@ def test_b1_no_pipeline_overwrites_what_it_reads(client, graph, samples, tmp_pat
             StoreError, match=r"(is|lies within|holds) the input .*; choose another place for the result"
         ):
             run()
+    with pytest.raises(StoreError, match="not a Zarr 3 group"):
+        import_graph(tmp_path / "edges.txt", tmp_path / "edges.txt", overwrite=True)
     assert contents(tmp_path) == before
 
 
