@@ -1,0 +1,82 @@
+"""Disjoint sets on a CPU, for any number of threads at once; device/union_find.cuh is the same for a GPU.
+
+``parents`` is an array of (n,) int32 or int64, to begin with ``arange(n)``: every set is a tree whose members point to
+their parents, and its root, which points to itself, is its least member. So whatever the order of unions and however
+threads race, in the end the root of a set is its least member.
+
+No step of one thread undoes one of another. Only a compare-and-swap makes a root point elsewhere, to something less,
+and only once; all else that is stored in ``parents[x]`` is an ancestor of x, found earlier. A thread that reads an
+old value reads a nearer ancestor.
+
+R. J. Anderson, H. Woll, "Wait-free parallel algorithms for the union-find problem", STOC 1991;
+J. Jaiganesh, M. Burtscher, "A high-performance connected components implementation for GPUs", HPDC 2018.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+
+@intrinsic
+def _compare_and_swap(typing: Any, parents: Any, x: Any, expected: Any, value: Any) -> Any:
+    """Store `value` in parents[x] if `expected` is there; what was there, all in one step that no thread interrupts."""
+    if not (isinstance(parents, types.Array) and isinstance(x, types.Integer)):
+        return None
+    word = parents.dtype
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, index, old, new = arguments
+        old, new = (
+            context.cast(builder, value, kind, word) for value, kind in zip((old, new), signature.args[2:], strict=True)
+        )
+        array = context.make_array(parents)(context, builder, array)
+        index = context.cast(builder, index, signature.args[1], types.intp)
+        place = cgutils.get_item_pointer(context, builder, parents, array, [index])
+        swap = builder.cmpxchg(place, old, new, "acq_rel", "acquire")
+        return builder.extract_value(swap, 0)
+
+    return word(parents, x, expected, value), build
+
+
+@njit(nogil=True, cache=True)
+def find(parents, x):
+    """The root of the set of x. Halves the path to it: those on it come to point two steps further."""
+    parent = parents[x]
+    while parent != x:
+        grandparent = parents[parent]
+        if grandparent != parent:
+            parents[x] = grandparent
+        x, parent = parent, grandparent
+    return x
+
+
+@njit(nogil=True, cache=True)
+def unite(parents, a, b):
+    """Make one set of those of a and b; were they two? Of all calls that race to unite two sets one is told so."""
+    a, b = find(parents, a), find(parents, b)
+    while a != b:
+        if a < b:
+            a, b = b, a
+        seen = _compare_and_swap(parents, a, a, b)
+        if seen == a:
+            return True
+        a = find(parents, seen)
+    return False
+
+
+@njit(nogil=True, cache=True)
+def flatten(parents, first, last):
+    """Let all of `first` to `last` - 1 point to their roots; ranges may be flattened by threads at once.
+
+    When all unions are done. No thread stores in the range of another, so that none brings an older ancestor back.
+    """
+    for x in range(first, last):
+        parent = parents[x]
+        grandparent = parents[parent]
+        while grandparent != parent:
+            parent, grandparent = grandparent, parents[grandparent]
+        parents[x] = parent
