@@ -13,6 +13,15 @@ def is_cupy(array: Any) -> bool:
     return type(array).__module__.partition(".")[0] == "cupy"
 
 
+def library_of(array: Any) -> Any:
+    """The module of `array`: numpy or cupy."""
+    if not is_cupy(array):
+        return np
+    import cupy
+
+    return cupy
+
+
 def check_matrices(**matrices: Any) -> None:
     """Refuse anything but matrices of one library, one distance dtype and one device; the names are for errors."""
     for name, matrix in matrices.items():
