@@ -44,7 +44,9 @@ def check_csr(indptr: Any, indices: Any, **of_arcs: Any) -> None:
         raise ValueError(f"indptr must rise from 0 to the number of arcs, {m}")
     for name, array in of_arcs.items():
         if len(array) != m:
-            raise ValueError(f"there are {m} indices and {len(array)} {name}; give as many {name} as indices")
+            raise ValueError(
+                f"there are {m} indices and {len(array)} {name}; give one {name.removesuffix('s')} for each"
+            )
     least, largest = (int(indices.min()), int(indices.max())) if m else (0, -1)
     if least < 0 or largest >= n:
         raise ValueError(f"indices run from {least} to {largest}; they must be vertices, 0 to {n - 1}")

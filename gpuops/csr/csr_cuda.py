@@ -1,4 +1,7 @@
-"""Compressed sparse rows on a GPU: the CUDA half of `gpuops.csr`, kernels in csr.cu. Nothing here waits for the device."""
+"""Compressed sparse rows on a GPU: the CUDA half of `gpuops.csr`, kernels in csr.cu.
+
+Nothing here waits for the device.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,7 @@ _THREADS, _ITEMS = 256, 11  # as in csr.cu
 
 _TYPES = {"int32": "int", "int64": "long long"}
 _PROGRAMS = {
-    (offset, vertex): Program(
-        "csr/csr.cu", ("cut", "expand"), (f"OFFSET={_TYPES[offset]}", f"VERTEX={_TYPES[vertex]}")
-    )
+    (offset, vertex): Program("csr/csr.cu", ("cut", "expand"), (f"OFFSET={_TYPES[offset]}", f"VERTEX={_TYPES[vertex]}"))
     for offset, vertex in product(_TYPES, repeat=2)
 }
 

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from gpuops._threads import for_all
-from gpuops._union_find_numba import flatten, unite
+from gpuops._union_find_numba import find, flatten, unite
 from gpuops.csr.csr_numba import parts
 
 _TASKS = 64
@@ -34,7 +34,10 @@ def _unite_ends(indptr, indices, row, first, last, parents):
     arc = first
     while arc < last:
         end = min(indptr[row + 1], last)
+        root = find(parents, row)
         while arc < end:
-            unite(parents, row, indices[arc])
+            head = indices[arc]
+            if parents[head] != root:  # most often they are one set already
+                unite(parents, root, head)
             arc += 1
         row += 1

@@ -1,4 +1,4 @@
-"""The spanning forest on a CPU: the Numba half of `gpuops.graphs.spanning_forest`, Kruskal's algorithm by arc number."""
+"""The spanning forest on a CPU: the Numba half of `gpuops.graphs.spanning_forest`, Kruskal by arc number."""
 
 from __future__ import annotations
 

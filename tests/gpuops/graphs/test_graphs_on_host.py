@@ -18,7 +18,7 @@ DTYPES = ["int32", "int64"]
 
 @pytest.fixture(scope="module", autouse=True)
 def cupy(host_shim):
-    yield host_shim
+    return host_shim
 
 
 def csr(tails, heads, n, offset="int64", vertex="int32"):
@@ -139,16 +139,13 @@ def lines_with(file, pattern, replacement):
     ]
 
 
+# Without a barrier append.cuh would store anywhere; what is wrong with hooks may never end. Neither is tried.
 MUTANTS = [
     *lines_with("csr/csr.cu", r"__syncthreads\(\);", ""),
     *lines_with("csr/csr.cu", r"< item - row", "<= item - row"),
-    *lines_with("device/append.cuh", r"__syncthreads\(\);", ""),
-    *lines_with("device/union_find.cuh", r"a = find\(parents, seen\);", "a = seen;"),
-    *lines_with("device/union_find.cuh", r"const Index larger = a < b \? b : a", "const Index larger = a < b ? a : b"),
-    *lines_with("graphs/forest.cu", r" && v < other;", ";"),
-    *lines_with("graphs/forest.cu", r"best\[v\] = NONE;", ""),
     *lines_with("graphs/rooting.cu", r"tops\[centre\] = other_end;", ""),
-    *lines_with("graphs/rooting.cu", r"joins = turn\(centre, round\) < turn\(next, round\);", "joins = true;"),
+    *lines_with("graphs/rooting.cu", r"tops\[part\] = own_end;", ""),
+    *lines_with("graphs/rooting.cu", r"swapped \? right_end\[i\] : left_end\[i\]", "left_end[i]"),
 ]
 
 
@@ -172,6 +169,9 @@ def test_without_a_mutation_nothing_is_caught(cupy):
 
 
 def run_everything(cupy):
+    cupy.start(1, 2)
+    indptr, indices = random_graph(1, 40_000, 20_000)
+    assert_same([edge_expansion(cupy.asarray(indptr), cupy.asarray(indices))], [edge_expansion(indptr, indices)])
     for seed in 1, 2, 3:
         cupy.start(seed, 2)
         check_all(cupy, *random_graph(seed, 2000, 2500))
