@@ -11,6 +11,7 @@ from numba import njit
 from gpuops._threads import for_all
 
 _TASKS = 64
+_SHORT = 8  # arcs that most rows have no more of
 _BLOCK = 4096  # arcs whose tails stay in the first-level cache
 _STREAM, _GATHER = 4, 64  # what an access costs, in relaxations of a dense matrix
 _BUCKETS = 10  # bits of a head that arcs are dealt by first: to so many lists they can be appended side by side
@@ -36,7 +37,8 @@ def transpose(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.n
     arcs = np.empty(m, indptr.dtype)
     shift = max((n - 1).bit_length() - _BUCKETS, 0) if _scattered(indices) else 0
     lists = n if shift == 0 else 1 + (n - 1 >> shift)
-    number = np.dtype(np.int32 if m < 2**31 else np.int64)
+    # Unsigned, so that compiled code does not ask whether a place counts from the end.
+    number = np.dtype(np.uint32 if m < 2**32 else np.uint64)
     threads = min(numba.config.NUMBA_NUM_THREADS, 8 if shift == 0 else 64)
     tasks = list(enumerate(parts(indptr, m, threads)))
     places = np.zeros((len(tasks), lists), number)
@@ -81,38 +83,39 @@ def parts(indptr: np.ndarray, arcs: int, count: int) -> list[tuple[int, int, int
 
 
 @njit(nogil=True, cache=True)
-def _expand(indptr, row, first, last, result):
+def _expand(indptr, row, first, last, block):
     """The tails of arcs `first` to `last` - 1, of which the first is in no row before `row`; returns that of the last.
 
-    Rows leave their numbers where they begin, and a running maximum fills what is between: no branch depends on the
-    lengths of rows, which no processor predicts.
+    A row stores its number at least _SHORT times, of which the next row overwrites what is too much: few branches
+    depend on the lengths of rows, which no processor predicts. So `block` is longer by _SHORT.
     """
     while indptr[row + 1] <= first:
         row += 1
-    result[:] = 0
-    result[0] = row
-    row += 1
-    while indptr[row] < last:
-        result[indptr[row] - first] = row
+    start, end = 0, indptr[row + 1] - first
+    while True:
+        for i in range(start, start + _SHORT):
+            block[i] = row
+        for i in range(start + _SHORT, min(end, last - first)):
+            block[i] = row
+        if end >= last - first:
+            return row
         row += 1
-    latest = result[0]
-    for i in range(last - first):
-        latest = max(latest, result[i])
-        result[i] = latest
-    return row - 1
+        start, end = end, indptr[row + 1] - first
 
 
 @njit(nogil=True, cache=True)
 def _tails(indptr, row, first, last, result):
+    block = np.empty(_BLOCK + _SHORT, result.dtype)
     for arc in range(first, last, _BLOCK):
         end = min(arc + _BLOCK, last)
-        row = _expand(indptr, row, arc, end, result[arc:end])
+        row = _expand(indptr, row, arc, end, block)
+        result[arc:end] = block[: end - arc]
 
 
 @njit(nogil=True, cache=True)
 def _count(indices, shift, _row, first, last, counts):
     for arc in range(first, last):
-        counts[indices[arc] >> shift] += 1
+        counts[np.uint64(indices[arc]) >> np.uint64(shift)] += 1
 
 
 @njit(nogil=True, cache=True)
@@ -130,12 +133,12 @@ def _place(counts, starts):
 
 @njit(nogil=True, cache=True)
 def _deal(indptr, indices, row, first, last, places, tails, numbers):
-    block = np.empty(_BLOCK, tails.dtype)
+    block = np.empty(_BLOCK + _SHORT, tails.dtype)
     for start in range(first, last, _BLOCK):
         end = min(start + _BLOCK, last)
-        row = _expand(indptr, row, start, end, block[: end - start])
+        row = _expand(indptr, row, start, end, block)
         for arc in range(start, end):
-            head = indices[arc]
+            head = np.uint64(indices[arc])
             place = places[head]
             places[head] = place + 1
             tails[place] = block[arc - start]
@@ -144,10 +147,10 @@ def _deal(indptr, indices, row, first, last, places, tails, numbers):
 
 @njit(nogil=True, cache=True)
 def _deal_by_ranges(indptr, indices, shift, row, first, last, places, heads, tails, numbers):
-    block = np.empty(_BLOCK, tails.dtype)
+    block = np.empty(_BLOCK + _SHORT, tails.dtype)
     for start in range(first, last, _BLOCK):
         end = min(start + _BLOCK, last)
-        row = _expand(indptr, row, start, end, block[: end - start])
+        row = _expand(indptr, row, start, end, block)
         for arc in range(start, end):
             head = indices[arc]
             place = places[head >> shift]

@@ -13,7 +13,7 @@
 //
 // Macros: VERTEX, and ARC of arc numbers, int or long long each.
 //
-// O. Boruvka, "O jistem problemu minimalnim", 1926; A. Fallin, A. Gonzalez, J. Seo, M. Burtscher, "A high-performance
+// O. Boruvka, "O jistem problemu minimalnim", 1926; M. Burtscher et al., "A high-performance
 // MST implementation for GPUs", SC 2023.
 
 #include "../device/append.cuh"

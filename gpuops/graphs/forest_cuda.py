@@ -55,7 +55,7 @@ def _boruvka(n: int, sources: Any, heads: Any) -> tuple[Any, Any]:
     if m == 0:
         return chosen, parents
     best, others = cupy.empty((n,), number), cupy.empty((n,), heads.dtype)
-    best[...] = np.iinfo(number).max
+    best[...] = 2 ** (8 * number.itemsize - 1) - 1
     vertices = np.int64(n)
     launch(program, "offer_all", m, (sources, heads, np.int64(m), best))
     list_tails, list_heads, numbers, size, every = sources, heads, best, m, True
@@ -107,6 +107,6 @@ def _parents(components: Any, left: Any, right: Any) -> Any:
         bounds.append(edges - int(counts[1]))
     for first, last in zip(bounds[-2::-1], bounds[:0:-1], strict=True):
         if first < last:
-            arguments = (order[first:last], np.int64(last - first), joined, inside, outside, tops, parents)
-            launch(program, "separate", last - first, arguments)
+            part = order[first:last], np.int64(last - first)
+            launch(program, "separate", last - first, (*part, joined, inside, outside, tops, parents))
     return parents
