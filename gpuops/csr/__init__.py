@@ -90,11 +90,17 @@ def transpose(indptr: Any, indices: Any) -> tuple[Any, Any, Any]:
     return half.transpose(contiguous(indptr), contiguous(indices))
 
 
+def occurrences(vertices: Any, n: int) -> Any:
+    """How often each of n vertices occurs in an array of any length: (n,) int64."""
+    xp = library_of(vertices)
+    return xp.bincount(vertices, minlength=n) if len(vertices) else xp.zeros(n, np.int64)
+
+
 def row_starts(vertices: Any, n: int, dtype: Any = np.int64) -> Any:
     """`indptr` of `dtype` for arcs that are sorted by vertex, given the vertex of each in any order."""
     xp = library_of(vertices)
     indptr = xp.zeros(n + 1, dtype)
-    xp.cumsum(xp.bincount(vertices, minlength=n), out=indptr[1:])
+    xp.cumsum(occurrences(vertices, n), out=indptr[1:])
     return indptr
 
 

@@ -122,8 +122,7 @@ def degrees(indptr: Any, indices: Any, *, check: bool = True) -> Degrees:
         See `gpuops.graphs`.
     """
     _check(indptr, indices, check)
-    xp = library_of(indptr)
-    incoming = xp.bincount(indices, minlength=len(indptr) - 1)
+    incoming = csr.occurrences(indices, len(indptr) - 1)
     return Degrees(indptr[1:] - indptr[:-1], incoming.astype(indptr.dtype, copy=False))
 
 
