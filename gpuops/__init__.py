@@ -2,6 +2,14 @@
 
 from gpuops.dijkstra import dijkstra as dijkstra
 from gpuops.errors import NegativeCycleError as NegativeCycleError
+from gpuops.graphs import Degrees as Degrees
+from gpuops.graphs import ReverseGraph as ReverseGraph
+from gpuops.graphs import SpanningForest as SpanningForest
+from gpuops.graphs import degrees as degrees
+from gpuops.graphs import edge_expansion as edge_expansion
+from gpuops.graphs import reverse as reverse
+from gpuops.graphs import spanning_forest as spanning_forest
+from gpuops.graphs import weak_components as weak_components
 from gpuops.minplus import minplus_update as minplus_update
 from gpuops.minplus.floyd_warshall import floyd_warshall as floyd_warshall
 from gpuops.reduction import butterfly_reduction as butterfly_reduction

@@ -14,7 +14,7 @@ def is_cupy(array: Any) -> bool:
 
 
 def library_of(array: Any) -> Any:
-    """The module NumPy or CuPy, whichever the array is of."""
+    """The module of `array`: numpy or cupy."""
     if not is_cupy(array):
         return np
     import cupy

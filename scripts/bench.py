@@ -6,6 +6,7 @@
     scripts/bench.py sssp        shortest paths from single sources, many at once, with negative weights
     scripts/bench.py sssp-table  sweeps of Bellman-Ford in four variants, as published, beside ours and SciPy
     scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each
+    scripts/bench.py graphs      edge expansion, reverse graph, weak components, spanning forest
     scripts/bench.py som         best matching units and epochs of self-organizing maps
     scripts/bench.py som-training  epochs of the pipeline: one worker and all, resident and streamed
     scripts/bench.py limits      what this GPU can do at its present clock: relaxations per second, bandwidth
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Bench
-from benchmarks.suites import apsp, fw_table, limits, reduction, som, som_training, sssp, sssp_table
+from benchmarks.suites import apsp, fw_table, graphs, limits, reduction, som, som_training, sssp, sssp_table
 
 SUITES = {
     "apsp": apsp,
@@ -32,6 +33,7 @@ SUITES = {
     "sssp": sssp,
     "sssp-table": sssp_table,
     "reduction": reduction,
+    "graphs": graphs,
     "som": som,
     "som-training": som_training,
 }

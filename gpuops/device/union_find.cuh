@@ -47,13 +47,24 @@ __device__ inline bool unite(Index* parents, Index a, Index b) {
     return false;
 }
 
-// Let x point to its root, when all unions are done. All threads together double their steps: each shortens its own
-// path as it goes, and no other's, so that none brings an older ancestor back.
+// Bring x nearer to its root, when all unions are done; does it point to it now? Called for all x, again until all do,
+// it shortens every path to a ninth or better: so often that 9 to that power exceeds the longest. A thread shortens its
+// own path alone, so that none brings an older ancestor back.
 template <class Index>
-__device__ inline void flatten(Index* parents, Index x) {
+__device__ inline bool shorten(Index* parents, Index x) {
     Index parent = parents[x];
-    for (Index next = __ldcg(parents + parent); next != parent; next = __ldcg(parents + parent)) {
+    for (int i = 0; i < 8; ++i) {
+        const Index next = __ldcg(parents + parent);
+        if (next == parent) return true;
         __stcg(parents + x, next);
         parent = next;
+    }
+    return __ldcg(parents + parent) == parent;
+}
+
+// The same to the end, for paths known to be short.
+template <class Index>
+__device__ inline void flatten(Index* parents, Index x) {
+    while (!shorten(parents, x)) {
     }
 }

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import check_vectors, is_cupy
+from gpuops import csr
+from gpuops.arrays import check_vectors, library_of
 from gpuops.errors import NegativeCycleError
 from gpuops.sssp.graph_layout_numba import first_of_each_head, sorted_rows
 
@@ -119,10 +120,11 @@ def search_graph(
     """
     _check_arrays(indptr, indices, weights, through)
     n = len(indptr) - 1
-    xp = _library(indptr)
+    xp = library_of(indptr)
+    indptr = indptr.astype(np.int64, copy=False)
     weights = _convert(xp, weights, dtype)
     heads = indices.astype(np.int32, copy=False)
-    tails, heads, weights = _simplify(xp, n, _tails(xp, indptr), heads, weights)
+    tails, heads, weights = _simplify(xp, n, csr.tails(indptr, len(heads), np.int32), heads, weights)
 
     degrees = xp.bincount(tails, minlength=n)
     order = xp.argsort((len(heads) - degrees) * n + xp.arange(n)).astype(np.int32)
@@ -143,32 +145,13 @@ def search_graph(
     return SearchGraph(*outgoing, *incoming, through, order, rank, negative)
 
 
-def _library(array: Any) -> Any:
-    if not is_cupy(array):
-        return np
-    import cupy
-
-    return cupy
-
-
 def _check_arrays(indptr: Any, indices: Any, weights: Any, through: Any) -> None:
-    arrays = {"indptr": indptr, "indices": indices, "weights": weights}
+    csr.check_csr(indptr, indices, weights=weights)
     if through is not None:
-        arrays["through"] = through
-    check_vectors(arrays)
-    for name, array in (("indptr", indptr), ("indices", indices)):
-        if array.dtype.kind not in "iu":
-            raise TypeError(f"{name} is {array.dtype}; it must be of integers")
-    n, m = len(indptr) - 1, len(indices)
-    if n < 0 or int(indptr[0]) != 0 or int(indptr[-1]) != m or bool((indptr[1:] < indptr[:-1]).any()):
-        raise ValueError(f"indptr must rise from 0 to the number of arcs, {m}")
+        check_vectors({"indptr": indptr, "through": through})
+    n = len(indptr) - 1
     if n >= 2**31:
         raise ValueError(f"there are {n} vertices; searches number up to 2^31 - 1 of them")
-    if len(weights) != m:
-        raise ValueError(f"there are {m} indices and {len(weights)} weights; give one weight for each")
-    least, largest = (int(indices.min()), int(indices.max())) if m else (0, -1)
-    if least < 0 or largest >= n:
-        raise ValueError(f"indices run from {least} to {largest}; they must be vertices, 0 to {n - 1}")
     if through is not None and (through.dtype != bool or len(through) != n):
         raise ValueError(f"through is {through.dtype} of length {len(through)}; give a bool for each of {n} vertices")
 
@@ -204,7 +187,7 @@ def _simplify(xp: Any, n: int, tails: Any, heads: Any, weights: Any) -> tuple[An
     if not bool(kept.all()):
         tails, heads, weights = tails[kept], heads[kept], weights[kept]
     indptr, heads, weights = _rows(xp, n, tails, heads, weights)
-    tails = _tails(xp, indptr)
+    tails = csr.tails(indptr, len(heads), np.int32)
     if xp is np:
         first = first_of_each_head(indptr, heads)
     else:
@@ -223,16 +206,7 @@ def _rows(xp: Any, n: int, tails: Any, heads: Any, weights: Any) -> tuple[Any, A
     order = xp.argsort(heads)  # stable, like all sorts of CuPy
     order = order[xp.argsort(weights[order])]
     order = order[xp.argsort(tails[order])]
-    indptr = xp.zeros(n + 1, np.int64)
-    xp.cumsum(xp.bincount(tails, minlength=n), out=indptr[1:])
-    return indptr, heads[order], weights[order]
-
-
-def _tails(xp: Any, indptr: Any) -> Any:
-    """The tail of every arc."""
-    if xp is np:
-        return np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
-    return xp.searchsorted(indptr[1:], xp.arange(int(indptr[-1])), side="right").astype(np.int32)
+    return csr.row_starts(tails, n), heads[order], weights[order]
 
 
 def _check_symmetry(xp: Any, n: int, tails: Any, heads: Any) -> None:

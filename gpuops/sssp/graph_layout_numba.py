@@ -6,12 +6,11 @@ sorted in the first-level cache, where one sort of all arcs would pass over memo
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numba import njit
 
 from gpuops._threads import for_all
+from gpuops.csr import equal_ranges, row_starts
 
 _TASKS = 64
 _RUN = 12  # arcs that are sorted by insertion
@@ -21,27 +20,18 @@ def sorted_rows(
     n: int, tails: np.ndarray, heads: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Compressed sparse rows (indptr, indices, weights) of the arcs, each sorted by weight, then by head."""
-    indptr = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(tails, minlength=n), out=indptr[1:])
+    indptr = row_starts(tails, n)
     indices, row_weights = np.empty_like(heads), np.empty_like(weights)
     _deal(tails, heads, weights, indptr[:-1].copy(), indices, row_weights)
-    for_all(lambda rows: _sort(indptr, indices, row_weights, *rows), _ranges(indptr), 32 * len(heads))
+    for_all(lambda rows: _sort(indptr, indices, row_weights, *rows), equal_ranges(indptr, _TASKS), 32 * len(heads))
     return indptr, indices, row_weights
 
 
 def first_of_each_head(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """Mask of the arcs, in compressed sparse rows, that come first in their row among those to the same head."""
     first = np.empty(len(indices), bool)
-    for_all(lambda rows: _mark_first(indptr, indices, first, *rows), _ranges(indptr, 4), 32 * len(indices))
+    for_all(lambda rows: _mark_first(indptr, indices, first, *rows), equal_ranges(indptr, 4), 32 * len(indices))
     return first
-
-
-def _ranges(indptr: np.ndarray, count: int = _TASKS) -> list[tuple[int, int]]:
-    """Cut the rows into ranges of about as many arcs."""
-    n, m = len(indptr) - 1, int(indptr[-1])
-    cuts = np.searchsorted(indptr, np.arange(1, count) * m // count).clip(0, n)
-    edges = [0, *cuts.tolist(), n]
-    return [(a, b) for a, b in pairwise(edges) if a < b]
 
 
 @njit(nogil=True, cache=True)

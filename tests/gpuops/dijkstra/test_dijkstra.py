@@ -178,7 +178,7 @@ GRAPH = csr(3, [0, 1], [1, 2], np.array([1.0, 2.0]))
         ({"weights": np.array([1.0, np.nan])}, ValueError, "a weight is negative or NaN"),
         ({"weights": np.array([1, 2])}, TypeError, "weights are int64; convert them to float32"),
         ({"weights": np.array([1.0])}, ValueError, "there are 2 indices and 1 weights"),
-        ({"indices": np.array([1, 3])}, ValueError, "indices must be vertices, 0 to 2"),
+        ({"indices": np.array([1, 3])}, ValueError, "they must be vertices, 0 to 2"),
         ({"indices": np.array([1.0, 2.0])}, TypeError, "indices is float64; it must be of integers"),
         ({"indptr": np.array([0, 2, 1, 2])}, ValueError, "indptr must rise from 0"),
         ({"indptr": [0, 1, 2, 2]}, TypeError, "indptr is a list"),

@@ -41,6 +41,7 @@ class KernelError(RuntimeError):
 
 _state = SimpleNamespace(device=1000, seed=0, multiprocessors=1)
 launched: set[tuple[str, tuple[str, ...], str]] = set()  # since `start`: code, options, entry
+launches = 0
 
 
 def start(seed=0, multiprocessors=1, device=None):
@@ -96,6 +97,7 @@ class ndarray(np.ndarray):
 
 
 def empty(shape, dtype):
+    shape = (shape,) if isinstance(shape, int) else shape
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(size + 2 * GUARD + ALIGNMENT, np.uint8)
     memory[...] = np.resize(POISON, len(memory))
@@ -130,8 +132,20 @@ def sort(x):
     return asarray(np.sort(x))
 
 
-def cumsum(x, dtype=None):
-    return asarray(np.cumsum(x, dtype=dtype))
+def searchsorted(x, values):
+    return asarray(np.searchsorted(x, values))
+
+
+def bincount(x, minlength):
+    return asarray(np.bincount(x, minlength=minlength))
+
+
+def cumsum(x, dtype=None, out=None):
+    return asarray(np.cumsum(x, dtype=dtype, out=out))
+
+
+def flatnonzero(x):
+    return asarray(np.flatnonzero(x))
 
 
 def concatenate(arrays, axis=0):
@@ -202,6 +216,7 @@ class RawKernel:
             raise KernelError(f"{self.entry}: {error.decode()}")
         _check_guards(self.entry)
         launched.add((*self.source, self.entry))
+        globals()["launches"] += 1
 
 
 def _compile(text, options, path):

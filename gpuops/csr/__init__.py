@@ -1,0 +1,117 @@
+"""Graphs in compressed sparse rows: what operations on them begin with.
+
+The arcs out of vertex v are numbers ``indptr[v]`` to ``indptr[v + 1] - 1``; arc i leads to ``indices[i]``. So arrays of
+vertices have the dtype of `indices`, and arrays of arc numbers that of `indptr`: int32 or int64, each by itself.
+Parallel arcs and loops are arcs like all others.
+
+Here nothing is checked but in `check_csr`: the public operations call it and then trust.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gpuops.arrays import check_vectors, is_cupy, library_of
+from gpuops.csr import csr_cuda, csr_numba
+
+
+def check_csr(indptr: Any, indices: Any, **of_arcs: Any) -> None:
+    """Refuse arrays that do not make up a graph.
+
+    Parameters
+    ----------
+    indptr, indices : (n + 1,), (m,) arrays
+        Of integers, NumPy or CuPy.
+    **of_arcs : (m,) arrays
+        What each arc has, such as its weight; the names are for errors.
+
+    Raises
+    ------
+    TypeError
+        Not arrays of one library, or not of integers.
+    ValueError
+        The wrong number of dimensions or elements, rows that do not rise from 0 to m, or heads that are not vertices.
+    """
+    check_vectors({"indptr": indptr, "indices": indices, **of_arcs})
+    for name, array in (("indptr", indptr), ("indices", indices)):
+        if array.dtype.kind not in "iu":
+            raise TypeError(f"{name} is {array.dtype}; it must be of integers")
+    n, m = len(indptr) - 1, len(indices)
+    if n < 0 or int(indptr[0]) != 0 or int(indptr[-1]) != m or bool((indptr[1:] < indptr[:-1]).any()):
+        raise ValueError(f"indptr must rise from 0 to the number of arcs, {m}")
+    for name, array in of_arcs.items():
+        if len(array) != m:
+            raise ValueError(
+                f"there are {m} indices and {len(array)} {name}; give one {name.removesuffix('s')} for each"
+            )
+    least, largest = (int(indices.min()), int(indices.max())) if m else (0, -1)
+    if least < 0 or largest >= n:
+        raise ValueError(f"indices run from {least} to {largest}; they must be vertices, 0 to {n - 1}")
+
+
+def tails(indptr: Any, arcs: int, dtype: Any) -> Any:
+    """The tail of every arc.
+
+    Parameters
+    ----------
+    indptr : (n + 1,) array
+        NumPy or CuPy, int32 or int64.
+    arcs : int
+        Their number, ``indptr[n]``, which is not read: on a GPU that would be a wait.
+    dtype : {int32, int64}
+
+    Returns
+    -------
+    (arcs,) array of `dtype`
+    """
+    half: Any = csr_cuda if is_cupy(indptr) else csr_numba
+    return half.tails(contiguous(indptr), arcs, np.dtype(dtype))
+
+
+def transpose(indptr: Any, indices: Any) -> tuple[Any, Any, Any]:
+    """The same arcs by their heads: compressed sparse rows of the reverse graph.
+
+    Parameters
+    ----------
+    indptr, indices : (n + 1,), (m,) arrays
+        NumPy or CuPy, int32 or int64.
+
+    Returns
+    -------
+    indptr, indices : (n + 1,), (m,) arrays
+        The reverse graph; its indices are the tails. Arcs in a row are in the order of their numbers.
+    arcs : (m,) array
+        The number of each in the graph given: ``indices[arcs]`` rises.
+    """
+    half: Any = csr_cuda if is_cupy(indptr) else csr_numba
+    return half.transpose(contiguous(indptr), contiguous(indices))
+
+
+def occurrences(vertices: Any, n: int) -> Any:
+    """How often each of n vertices occurs in an array of any length: (n,) int64."""
+    xp = library_of(vertices)
+    return xp.bincount(vertices, minlength=n) if len(vertices) else xp.zeros(n, np.int64)
+
+
+def row_starts(vertices: Any, n: int, dtype: Any = np.int64) -> Any:
+    """`indptr` of `dtype` for arcs that are sorted by vertex, given the vertex of each in any order."""
+    xp = library_of(vertices)
+    indptr = xp.zeros(n + 1, dtype)
+    xp.cumsum(occurrences(vertices, n), out=indptr[1:])
+    return indptr
+
+
+def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
+    """Cut the rows into `count` ranges of about as many arcs, or fewer; pairs of the first row and the one behind."""
+    n, m = len(indptr) - 1, int(indptr[-1])
+    cuts = np.searchsorted(indptr, np.arange(1, count) * m // count).clip(0, n)
+    edges = [0, *cuts.tolist(), n]
+    return [(a, b) for a, b in pairwise(edges) if a < b]
+
+
+def contiguous(array: Any) -> Any:
+    """`array`, or a copy of it whose elements are neighbours in memory."""
+    return array if array.flags.c_contiguous else array.copy()

@@ -1,0 +1,75 @@
+// The tail of every arc of compressed sparse rows, in time that does not depend on how arcs are spread over rows.
+//
+// The ends of rows and the arcs, merged by number, are n + m items: a row ends before arc indptr[row + 1]. They are cut
+// into tiles of as many items, so that a tile has neither many arcs nor many rows, empty ones included.
+//
+//   cut      a thread a tile: the row in which it begins, by binary search; `rows` has a last one, behind all tiles
+//   expand   a block a tile: rows leave their numbers where they begin, and a running maximum fills what is between
+//
+// Macros: OFFSET of indptr, VERTEX of the tails, int or long long each.
+//
+// D. Merrill, M. Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016.
+
+using Offset = OFFSET;
+using Vertex = VERTEX;
+
+// An odd number of items a thread: 32 threads that read `items` apart read from 32 banks.
+constexpr int THREADS = 256, ITEMS = 11, TILE = THREADS * ITEMS, WARPS = THREADS / 32;
+constexpr unsigned WHOLE_WARP = 0xffffffffu;
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    cut(const Offset* __restrict__ indptr, long long n, long long m, long long tiles, Vertex* __restrict__ rows) {
+    const long long tile = (long long)blockIdx.x * THREADS + threadIdx.x;
+    if (tile > tiles) return;
+    const long long item = min(tile * TILE, n + m);
+    long long low = max(item - m, 0ll), high = min(item, n);
+    while (low < high) {  // the number of rows that end among the first `item` items
+        const long long row = low + (high - low) / 2;
+        if (indptr[row + 1] < item - row) {
+            low = row + 1;
+        } else {
+            high = row;
+        }
+    }
+    rows[tile] = (Vertex)low;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 8)
+    expand(const Offset* __restrict__ indptr, const Vertex* __restrict__ rows, long long n, long long m,
+           Vertex* __restrict__ tails) {
+    __shared__ int row_of[TILE];  // counted from the tile's first row
+    __shared__ int of_warps[WARPS];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const long long item = (long long)blockIdx.x * TILE, end = min(item + TILE, n + m);
+    const long long row = rows[blockIdx.x], last_row = rows[blockIdx.x + 1];
+    const long long arc = item - row;
+    const int arcs = (int)(end - last_row - arc), ends = (int)(last_row - row);
+    if (arcs == 0) return;
+
+    for (int i = threadIdx.x; i < TILE; i += THREADS) row_of[i] = 0;
+    __syncthreads();
+    for (int i = 1 + threadIdx.x; i <= ends; i += THREADS) {
+        const int start = (int)(indptr[row + i] - arc);
+        if (start < arcs) atomicMax(row_of + start, i);  // of empty rows and the one behind them, that one
+    }
+    __syncthreads();
+
+    int* const mine = row_of + threadIdx.x * ITEMS;
+    int latest[ITEMS];
+    latest[0] = mine[0];
+#pragma unroll
+    for (int j = 1; j < ITEMS; ++j) latest[j] = max(latest[j - 1], mine[j]);
+    int before = latest[ITEMS - 1];  // the maximum of this thread and those before it in its warp
+#pragma unroll
+    for (int b = 1; b < 32; b *= 2) before = max(before, __shfl_up_sync(WHOLE_WARP, before, b));
+    const int up_to_here = before;
+    before = __shfl_up_sync(WHOLE_WARP, before, 1);
+    if (lane == 0) before = 0;
+    if (lane == 31) of_warps[warp] = up_to_here;
+    __syncthreads();
+    for (int i = 0; i < warp; ++i) before = max(before, of_warps[i]);
+#pragma unroll
+    for (int j = 0; j < ITEMS; ++j) mine[j] = max(before, latest[j]);
+    __syncthreads();
+    for (int i = threadIdx.x; i < arcs; i += THREADS) tails[arc + i] = (Vertex)(row + row_of[i]);
+}

@@ -1,0 +1,180 @@
+"""Compressed sparse rows on a CPU: the Numba half of `gpuops.csr`."""
+
+from __future__ import annotations
+
+import functools
+
+import numba
+import numpy as np
+from numba import njit
+
+from gpuops._threads import for_all
+
+_TASKS = 64
+_SHORT = 8  # arcs that most rows have no more of
+_BLOCK = 4096  # arcs whose tails stay in the first-level cache
+_STREAM, _GATHER = 4, 64  # what an access costs, in relaxations of a dense matrix
+_BUCKETS = 10  # bits of a head that arcs are dealt by first: to so many lists they can be appended side by side
+_NEAR = 2**14  # vertices whose lists a cache holds
+
+
+def tails(indptr: np.ndarray, arcs: int, dtype: np.dtype) -> np.ndarray:
+    """The tail of every arc, (arcs,) of `dtype`."""
+    result = np.empty(arcs, dtype)
+    for_all(lambda part: _tails(indptr, *part, result), parts(indptr, arcs, _TASKS), _STREAM * arcs)
+    return result
+
+
+def transpose(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`gpuops.csr.transpose`: count the arcs into each vertex, then deal them out.
+
+    Heads at random would miss every cache, so these are dealt twice: by ranges of heads, few enough to be appended to
+    side by side, then in each range by heads. Threads deal parts of the arcs, of which each has places of its own in
+    every list: behind those of the part before, so that arcs stay in order.
+    """
+    n, m = len(indptr) - 1, len(indices)
+    starts, sources = np.empty(n + 1, indptr.dtype), np.empty(m, indices.dtype)
+    arcs = np.empty(m, indptr.dtype)
+    shift = max((n - 1).bit_length() - _BUCKETS, 0) if _scattered(indices) else 0
+    lists = n if shift == 0 else 1 + (n - 1 >> shift)
+    # Unsigned, so that compiled code does not ask whether a place counts from the end.
+    number = np.dtype(np.uint32 if m < 2**32 else np.uint64)
+    threads = min(numba.config.NUMBA_NUM_THREADS, 8 if shift == 0 else 64)
+    tasks = list(enumerate(parts(indptr, m, threads)))
+    places = np.zeros((len(tasks), lists), number)
+    for_all(lambda task: _count(indices, shift, *task[1], places[task[0]]), tasks, _STREAM * m)
+    cuts = starts if shift == 0 else np.empty(lists + 1, np.int64)
+    _place(places, cuts)
+    if shift == 0:
+        step = functools.partial(_deal, indptr, indices)
+        for_all(lambda task: step(*task[1], places[task[0]], sources, arcs), tasks, _GATHER * m)
+        return starts, sources, arcs
+    dealt = np.empty(m, indices.dtype), np.empty(m, indices.dtype), np.empty(m, number)
+    for_all(lambda task: _deal_by_ranges(indptr, indices, shift, *task[1], places[task[0]], *dealt), tasks, _GATHER * m)
+    ranges = [(b << shift, min((b + 1) << shift, n), cuts[b], cuts[b + 1]) for b in range(lists)]
+    for_all(lambda part: _sort(*part, *dealt, starts, sources, arcs), ranges, _GATHER * (n + m))
+    starts[n] = m
+    return starts, sources, arcs
+
+
+def _scattered(indices: np.ndarray) -> bool:
+    """Do arcs that follow each other mostly lead far apart?"""
+    sample = np.linspace(0, len(indices) - 2, 1024).astype(np.int64) if len(indices) > 1 else np.empty(0, np.int64)
+    return bool((np.abs(indices[sample + 1] - indices[sample]) >= _NEAR).mean() > 0.1) if len(sample) else False
+
+
+def gather(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """``values[places]``, by threads."""
+    result = np.empty(len(places), values.dtype)
+    size = -(-len(places) // _TASKS)
+    for_all(
+        lambda first: np.take(values, places[first : first + size], out=result[first : first + size], mode="clip"),
+        range(0, len(places), max(size, 1)),
+        _GATHER * len(places),
+    )
+    return result
+
+
+def parts(indptr: np.ndarray, arcs: int, count: int) -> list[tuple[int, int, int]]:
+    """Cut the arcs into parts, whatever their rows: the row of the first, its number, and that of the one behind."""
+    cuts = np.arange(count + 1) * arcs // count
+    rows = np.searchsorted(indptr, cuts[:-1], side="right") - 1
+    return [(r, a, b) for r, a, b in zip(rows.tolist(), cuts[:-1].tolist(), cuts[1:].tolist(), strict=True) if a < b]
+
+
+@njit(nogil=True, cache=True)
+def _expand(indptr, row, first, last, block):
+    """The tails of arcs `first` to `last` - 1, of which the first is in no row before `row`; returns that of the last.
+
+    A row stores its number at least _SHORT times, of which the next row overwrites what is too much: few branches
+    depend on the lengths of rows, which no processor predicts. So `block` is longer by _SHORT.
+    """
+    while indptr[row + 1] <= first:
+        row += 1
+    start, end = 0, indptr[row + 1] - first
+    while True:
+        for i in range(start, start + _SHORT):
+            block[i] = row
+        for i in range(start + _SHORT, min(end, last - first)):
+            block[i] = row
+        if end >= last - first:
+            return row
+        row += 1
+        start, end = end, indptr[row + 1] - first
+
+
+@njit(nogil=True, cache=True)
+def _tails(indptr, row, first, last, result):
+    block = np.empty(_BLOCK + _SHORT, result.dtype)
+    for arc in range(first, last, _BLOCK):
+        end = min(arc + _BLOCK, last)
+        row = _expand(indptr, row, arc, end, block)
+        result[arc:end] = block[: end - arc]
+
+
+@njit(nogil=True, cache=True)
+def _count(indices, shift, _row, first, last, counts):
+    for arc in range(first, last):
+        counts[np.uint64(indices[arc]) >> np.uint64(shift)] += 1
+
+
+@njit(nogil=True, cache=True)
+def _place(counts, starts):
+    """In place: where the arcs of each part begin in each list. `starts` are those of the lists."""
+    place = 0
+    for i in range(counts.shape[1]):
+        starts[i] = place
+        for part in range(counts.shape[0]):
+            count = counts[part, i]
+            counts[part, i] = place
+            place += count
+    starts[counts.shape[1]] = place
+
+
+@njit(nogil=True, cache=True)
+def _deal(indptr, indices, row, first, last, places, tails, numbers):
+    block = np.empty(_BLOCK + _SHORT, tails.dtype)
+    for start in range(first, last, _BLOCK):
+        end = min(start + _BLOCK, last)
+        row = _expand(indptr, row, start, end, block)
+        for arc in range(start, end):
+            head = np.uint64(indices[arc])
+            place = places[head]
+            places[head] = place + 1
+            tails[place] = block[arc - start]
+            numbers[place] = arc
+
+
+@njit(nogil=True, cache=True)
+def _deal_by_ranges(indptr, indices, shift, row, first, last, places, heads, tails, numbers):
+    block = np.empty(_BLOCK + _SHORT, tails.dtype)
+    for start in range(first, last, _BLOCK):
+        end = min(start + _BLOCK, last)
+        row = _expand(indptr, row, start, end, block)
+        for arc in range(start, end):
+            head = indices[arc]
+            place = places[head >> shift]
+            places[head >> shift] = place + 1
+            heads[place] = head
+            tails[place] = block[arc - start]
+            numbers[place] = arc
+
+
+@njit(nogil=True, cache=True)
+def _sort(first_head, last_head, first, last, heads, tails, numbers, starts, sources, arcs):
+    """Count, then place the arcs `first` to `last` - 1, which lead to `first_head` to `last_head` - 1."""
+    places = np.zeros(last_head - first_head, np.int64)
+    for i in range(first, last):
+        places[heads[i] - first_head] += 1
+    place = first
+    for v in range(first_head, last_head):
+        starts[v] = place
+        count = places[v - first_head]
+        places[v - first_head] = place
+        place += count
+    for i in range(first, last):
+        v = heads[i] - first_head
+        place = places[v]
+        places[v] = place + 1
+        sources[place] = tails[i]
+        arcs[place] = numbers[i]

@@ -1,0 +1,50 @@
+"""Weak components on a GPU: the CUDA half of `gpuops.graphs.weak_components`, kernels in components.cu."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpuops._cuda import Program
+from gpuops.csr.csr_cuda import tails
+
+_THREADS = 256  # as in components.cu
+
+_PROGRAMS = {
+    name: Program("graphs/components.cu", ("unite_ends", "shorten_all"), (f"VERTEX={vertex}",))
+    for name, vertex in {"int32": "int", "int64": "long long"}.items()
+}
+
+
+def labels(indptr: Any, indices: Any) -> Any:
+    """The least vertex of the component of each, (n,) of the dtype of `indices`."""
+    import cupy
+
+    n, m = len(indptr) - 1, len(indices)
+    program = _PROGRAMS[indices.dtype.name]
+    with indices.device:
+        parents = cupy.arange(n, dtype=indices.dtype)
+        if m:
+            arguments = (tails(indptr, m, indices.dtype), indices, np.int64(m), parents)
+            launch(program, "unite_ends", m, arguments)
+            until_short(lambda unfinished: launch(program, "shorten_all", n, (parents, np.int64(n), unfinished)))
+        return parents
+
+
+def launch(program: Program, entry: str, size: int, arguments: tuple[Any, ...]) -> None:
+    """Launch `entry` with a thread for each of `size`, at least 1."""
+    program.function(entry)((math.ceil(size / _THREADS),), (_THREADS,), arguments)
+
+
+def until_short(shorten: Callable[[Any], None]) -> None:
+    """Call `shorten` with a flag, of (1,), until it is not raised: paths of n steps take log n / log 9 calls."""
+    import cupy
+
+    while True:
+        unfinished = cupy.zeros((1,), np.int32)
+        shorten(unfinished)
+        if not int(unfinished[0]):
+            return

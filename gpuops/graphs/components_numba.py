@@ -1,0 +1,43 @@
+"""Weak components on a CPU: the Numba half of `gpuops.graphs.weak_components`, union-find by all threads at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gpuops._threads import for_all
+from gpuops._union_find_numba import find, flatten, unite
+from gpuops.csr.csr_numba import parts
+
+_TASKS = 64
+_GATHER = 64  # what a random access costs, in relaxations of a dense matrix
+
+
+def labels(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """The least vertex of the component of each, (n,) of the dtype of `indices`."""
+    n, m = len(indptr) - 1, len(indices)
+    parents = np.arange(n, dtype=indices.dtype)
+    for_all(lambda part: _unite_ends(indptr, indices, *part, parents), parts(indptr, m, _TASKS), _GATHER * m)
+    flatten_all(parents)
+    return parents
+
+
+def flatten_all(parents: np.ndarray) -> None:
+    """Let all of (n,) point to their roots."""
+    n = len(parents)
+    size = -(-n // _TASKS)
+    for_all(lambda first: flatten(parents, first, min(first + size, n)), range(0, n, max(size, 1)), _GATHER * n)
+
+
+@njit(nogil=True, cache=True)
+def _unite_ends(indptr, indices, row, first, last, parents):
+    arc = first
+    while arc < last:
+        end = min(indptr[row + 1], last)
+        root = find(parents, row)
+        while arc < end:
+            head = indices[arc]
+            if parents[head] != root:  # most often they are one set already
+                unite(parents, root, head)
+            arc += 1
+        row += 1

@@ -1,0 +1,49 @@
+"""The spanning forest on a CPU: the Numba half of `gpuops.graphs.spanning_forest`, Kruskal by arc number."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gpuops._union_find_numba import unite
+from gpuops.graphs.components_numba import flatten_all
+
+
+def forest(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The arcs in the forest, the least vertex of every component, and parents on the way to it."""
+    n = len(indptr) - 1
+    chosen, components = np.zeros(len(indices), bool), np.arange(n, dtype=indices.dtype)
+    degrees, neighbours = np.zeros(n, indices.dtype), np.zeros(n, indices.dtype)
+    _choose(indptr, indices, components, chosen, degrees, neighbours)
+    flatten_all(components)
+    parents = np.full(n, -1, indices.dtype)
+    _root(components, degrees, neighbours, parents)
+    return chosen, components, parents
+
+
+@njit(nogil=True, cache=True)
+def _choose(indptr, indices, sets, chosen, degrees, neighbours):
+    """Arcs in the order of their numbers, each unless its ends are joined. `neighbours` are all those, by xor."""
+    for tail in range(indptr.size - 1):
+        for arc in range(indptr[tail], indptr[tail + 1]):
+            head = indices[arc]
+            if unite(sets, tail, head):
+                chosen[arc] = True
+                degrees[tail] += 1
+                degrees[head] += 1
+                neighbours[tail] ^= head
+                neighbours[head] ^= tail
+
+
+@njit(nogil=True, cache=True)
+def _root(components, degrees, neighbours, parents):
+    """Take leaf after leaf off the trees, never a root: its one neighbour is its parent, and may be a leaf next."""
+    for v in range(components.size):
+        leaf = v
+        while degrees[leaf] == 1 and components[leaf] != leaf:
+            parent = neighbours[leaf]
+            parents[leaf] = parent
+            degrees[leaf] = 0
+            degrees[parent] -= 1
+            neighbours[parent] ^= leaf
+            leaf = parent
