@@ -2,6 +2,20 @@
 
 from gpuops.dijkstra import dijkstra as dijkstra
 from gpuops.errors import NegativeCycleError as NegativeCycleError
+from gpuops.errors import NotEulerianError as NotEulerianError
+from gpuops.errors import VerificationError as VerificationError
+from gpuops.euler import CircuitGraph as CircuitGraph
+from gpuops.euler import EulerCircuit as EulerCircuit
+from gpuops.euler import SpanningForest as SpanningForest
+from gpuops.euler import circuit_graph as circuit_graph
+from gpuops.euler import cycle_labels as cycle_labels
+from gpuops.euler import euler_circuit as euler_circuit
+from gpuops.euler import join_circuits as join_circuits
+from gpuops.euler import mates_of as mates_of
+from gpuops.euler import pair_arcs as pair_arcs
+from gpuops.euler import spanning_links as spanning_links
+from gpuops.euler import verify_circuit as verify_circuit
+from gpuops.euler import walk_circuits as walk_circuits
 from gpuops.minplus import minplus_update as minplus_update
 from gpuops.minplus.floyd_warshall import floyd_warshall as floyd_warshall
 from gpuops.reduction import butterfly_reduction as butterfly_reduction

@@ -27,13 +27,16 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gpuops.arrays import check_vectors, library_of
+from gpuops.arrays import library_of
 from gpuops.errors import NotEulerianError
 from gpuops.euler import euler_numba
 from gpuops.euler.balance import closing_arc, odd_edge, refuse_unbalanced
 from gpuops.euler.certificate import verify_circuit as verify_circuit
 from gpuops.euler.orientation import mates_of as mates_of
 from gpuops.euler.orientation import orient
+from gpuops.euler.stages import CircuitGraph as CircuitGraph
+from gpuops.euler.stages import SpanningForest as SpanningForest
+from gpuops.euler.stages import check_arcs
 from gpuops.euler.stages import circuit_graph as circuit_graph
 from gpuops.euler.stages import cycle_labels as cycle_labels
 from gpuops.euler.stages import join_circuits as join_circuits
@@ -43,7 +46,7 @@ from gpuops.euler.stages import walk_circuits as walk_circuits
 
 
 class EulerCircuit(NamedTuple):
-    """Arcs in walking order: circuit k is ``arcs[offsets[k] : offsets[k + 1]]``, in the order of their least arcs.
+    """Arcs in walking order: circuit k is ``arcs[offsets[k] : offsets[k + 1]]``, in the order of their least vertices.
 
     Attributes
     ----------
@@ -93,9 +96,10 @@ def euler_circuit(
     Raises
     ------
     NotEulerianError
-        Degrees are not balanced, an edge stands once only, or arcs are not connected though they ought to be.
+        Degrees are not balanced, an edge stands once only, arcs are not connected though they ought to be, or there is
+        a path but none from `start`. It is a ValueError.
     ValueError
-        The arrays are not a CSR, or `start` has no arc, or is not where a path begins.
+        The arrays are not a CSR, or an argument is out of range.
     """
     indptr, indices = check_arcs(indptr, indices)
     if method not in ("stages", "hierholzer"):
@@ -107,7 +111,7 @@ def euler_circuit(
         first, second = (int(found.arcs[int(offset)]) for offset in found.offsets[:2])
         raise NotEulerianError(
             f"the arcs {first} and {second} lie in different components, {len(found.offsets) - 1:,} in all; "
-            "ask for the circuits of all components",
+            "pass connected=False for a circuit of each",
             arcs=(first, second),
         )
     return found
@@ -163,24 +167,6 @@ def _by_hierholzer(indptr: np.ndarray, indices: np.ndarray, first: int | None) -
     return EulerCircuit(arcs, offsets)
 
 
-def check_arcs(indptr: Any, indices: Any) -> tuple[Any, Any]:
-    """The arrays of a CSR, `indptr` as int64 and `indices` as int32 or int64."""
-    check_vectors({"indptr": indptr, "indices": indices})
-    for name, array in ("indptr", indptr), ("indices", indices):
-        if array.dtype.kind not in "iu":
-            raise TypeError(f"{name} is {array.dtype}; pass integers")
-    n, m = len(indptr) - 1, len(indices)
-    indptr = indptr.astype(np.int64, copy=False)
-    indices = indices.astype(
-        np.int32 if indices.dtype.itemsize < 4 or indices.dtype == np.int32 else np.int64, copy=False
-    )
-    if n < 0 or int(indptr[0]) != 0 or int(indptr[-1]) != m or bool((indptr[1:] < indptr[:-1]).any()):
-        raise ValueError(f"indptr does not rise from 0 to {m}, the number of arcs")
-    if m and not (int(indices.min()) >= 0 and int(indices.max()) < n):
-        raise ValueError(f"indices point outside of the vertices 0 to {n - 1}")
-    return indptr, indices
-
-
 def _check_start(indptr: Any, start: int | None) -> None:
     if start is None:
         return
@@ -188,4 +174,4 @@ def _check_start(indptr: Any, start: int | None) -> None:
     if not 0 <= start < n:
         raise ValueError(f"start is {start}; the vertices are 0 to {n - 1}")
     if int(indptr[start]) == int(indptr[start + 1]):
-        raise ValueError(f"no arc leaves vertex {start}; start elsewhere")
+        raise NotEulerianError("no arc leaves vertex {}; start elsewhere", (start,))
