@@ -16,7 +16,7 @@ import numpy as np
 from gpuops.arrays import library_of
 from gpuops.errors import NotEulerianError
 from gpuops.euler.balance import _on_host, refuse_odd
-from gpuops.euler.stages import arc_dtype, check_arcs, cycle_labels
+from gpuops.euler.stages import arc_dtype, check_arcs, cycle_labels, half_of
 
 
 class Orientation(NamedTuple):
@@ -100,8 +100,11 @@ def mates_of(indptr: Any, indices: Any) -> Any:
     m = len(indices)
     arc = arc_dtype(m)
     tails = _tails(indptr, m).astype(indices.dtype)
-    by_head = xp.argsort(indices, kind="stable").astype(arc)
-    by_tail = by_head[xp.argsort(tails[by_head], kind="stable")]
+    sort = half_of(indices).pair  # the stable argsort by heads, where as many arcs enter every vertex as leave it
+    by_head = sort(indptr, indices)
+    if by_head is None:  # some arc is lonely
+        by_head = xp.argsort(indices, kind="stable").astype(arc)
+    by_tail = by_head[sort(indptr, tails[by_head])]
     # The i-th arc by tail and head, and the i-th by head and tail.
     one_sided = (tails[by_head] != indices[by_tail]) | (indices[by_head] != tails[by_tail])
     for place in xp.flatnonzero(one_sided)[:1].tolist():

@@ -63,7 +63,7 @@ def pair_arcs(indptr: Any, indices: Any) -> Any:
         A vertex has more arcs in than out, or fewer.
     """
     indptr, indices = check_arcs(indptr, indices)
-    predecessors = _half(indices).pair(indptr, indices)
+    predecessors = half_of(indices).pair(indptr, indices)
     if predecessors is None:
         refuse_unbalanced(indptr, indices)
     return predecessors
@@ -81,7 +81,7 @@ def cycle_labels(predecessors: Any) -> Any:
     -------
     (m,) arc numbers
     """
-    return _half(predecessors).label(_arc_numbers("predecessors", predecessors))
+    return half_of(predecessors).label(_arc_numbers("predecessors", predecessors))
 
 
 def circuit_graph(indptr: Any, labels: Any) -> CircuitGraph:
@@ -135,7 +135,7 @@ def spanning_links(indptr: Any, labels: Any, slots: Any = None) -> SpanningFores
     if slots is not None:
         slots = _arc_numbers("slots", slots, labels.dtype)
     indptr = library_of(indptr).ascontiguousarray(indptr, dtype=np.int64)
-    return SpanningForest(*_half(labels).span(indptr, labels, slots))
+    return SpanningForest(*half_of(labels).span(indptr, labels, slots))
 
 
 def join_circuits(predecessors: Any, slots: Any) -> Any:
@@ -190,7 +190,7 @@ def walk_circuits(predecessors: Any, labels: Any = None, starts: Any = None) -> 
     if starts is None:
         xp = library_of(labels)
         starts = xp.flatnonzero(labels == xp.arange(len(labels), dtype=labels.dtype))
-    return _half(predecessors).walk(predecessors, labels, _arc_numbers("starts", starts, predecessors.dtype))
+    return half_of(predecessors).walk(predecessors, labels, _arc_numbers("starts", starts, predecessors.dtype))
 
 
 def check_arcs(indptr: Any, indices: Any) -> tuple[Any, Any]:
@@ -224,5 +224,6 @@ def _arc_numbers(name: str, array: Any, dtype: np.dtype | None = None) -> Any:
     return library_of(array).ascontiguousarray(array, dtype=dtype)
 
 
-def _half(array: Any) -> Any:
+def half_of(array: Any) -> Any:
+    """The module whose kernels are for the array's library."""
     return euler_cuda if is_cupy(array) else euler_numba

@@ -52,7 +52,7 @@ class EulerGraph(SyntheticGraph):
 
     @property
     def ids(self) -> int:
-        return int(self._made[0][-1])
+        return int(self.rows[0][-1])
 
     @property
     def held_bytes(self) -> int:
@@ -63,11 +63,11 @@ class EulerGraph(SyntheticGraph):
         return np.dtype(np.int32 if self.n < 2**31 else np.int64)
 
     @cached_property
-    def _made(self) -> tuple[np.ndarray, np.ndarray]:
-        """The graph in CSR: indptr, indices."""
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """The graph in CSR, indptr and indices, kept once it is made."""
         with _MAKING:
-            if "_made" in vars(self):
-                return self._made  # another thread was faster
+            if "rows" in vars(self):
+                return self.rows  # another thread was faster
             quotas = np.empty(self.n, np.int8)
             _draw_quotas(np.uint64(self.seed), np.uint64(self.k), quotas)
             indptr = np.zeros(self.n + 1, np.int64)
@@ -77,7 +77,7 @@ class EulerGraph(SyntheticGraph):
             return indptr, heads
 
     def _ends(self, start: int, stop: int) -> Piece:
-        indptr, heads = self._made
+        indptr, heads = self.rows
         ids = np.arange(start, stop)
         return ids, np.searchsorted(indptr, ids, side="right") - 1, heads[start:stop].astype(np.int64)
 
