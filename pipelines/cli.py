@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from pipelines.cli_euler import echo_walks, euler_command
 from pipelines.cli_som import som_commands
 
 CLUSTER_OPTIONS = (
@@ -49,7 +50,7 @@ def main() -> None:
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="tilepath")
 def tilepath() -> None:
-    """Shortest paths and self-organizing maps over Zarr, on a laptop or on many GPUs."""
+    """Shortest paths, Euler circuits and self-organizing maps over Zarr, on a laptop or on many GPUs."""
 
 
 @tilepath.command("import")
@@ -224,18 +225,24 @@ def sssp(
 @click.argument("source", required=False)
 @click.argument("target", required=False)
 @click.option("--pairs", type=click.Path(exists=True), help="CSV or Parquet with columns source and target.")
-@click.option("--out", type=click.Path(), help="Where the table of --pairs goes (.csv or .parquet).")
+@click.option("--out", type=click.Path(), help="Where the table of --pairs, or of circuits, goes (.csv or .parquet).")
 @click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
 def path(
     store: str, source: str | None, target: str | None, pairs: str | None, out: str | None, graph: str | None
 ) -> None:
     """Print a shortest path of STORE, a store of distances or of paths, between vertices given by label or index.
 
-    In a store of paths from the nearest of several sources, TARGET alone will do.
+    In a store of paths from the nearest of several sources, TARGET alone will do. Of a store of Euler circuits, print
+    the walks, or write them to the table --out.
     """
     from pipelines.paths import paths_of_pairs, shortest_path
     from pipelines.stores import open_distances, store_schema
 
+    if store_schema(store) == "circuits/1":
+        if source is not None or target is not None or pairs is not None:
+            raise click.UsageError("a store of Euler circuits has its own walks; leave SOURCE, TARGET and --pairs out")
+        echo_walks(store, out, graph)
+        return
     if store_schema(store) == "paths/1":
         if pairs is not None or out is not None:
             raise click.UsageError("--pairs reads a store of distances; a store of paths gives one path at a time")
@@ -370,3 +377,4 @@ def _size(count: int) -> str:
 
 
 tilepath.add_command(som_commands(CLUSTER_OPTIONS, _client))
+tilepath.add_command(euler_command(CLUSTER_OPTIONS, _client))
