@@ -2,6 +2,20 @@
 
 from gpuops.dijkstra import dijkstra as dijkstra
 from gpuops.errors import NegativeCycleError as NegativeCycleError
+from gpuops.errors import NotEulerianError as NotEulerianError
+from gpuops.errors import VerificationError as VerificationError
+from gpuops.euler import CircuitGraph as CircuitGraph
+from gpuops.euler import EulerCircuit as EulerCircuit
+from gpuops.euler import LinkForest as LinkForest
+from gpuops.euler import circuit_graph as circuit_graph
+from gpuops.euler import cycle_labels as cycle_labels
+from gpuops.euler import euler_circuit as euler_circuit
+from gpuops.euler import join_circuits as join_circuits
+from gpuops.euler import mates_of as mates_of
+from gpuops.euler import pair_arcs as pair_arcs
+from gpuops.euler import spanning_links as spanning_links
+from gpuops.euler import verify_circuit as verify_circuit
+from gpuops.euler import walk_circuits as walk_circuits
 from gpuops.graphs import Degrees as Degrees
 from gpuops.graphs import ReverseGraph as ReverseGraph
 from gpuops.graphs import SpanningForest as SpanningForest

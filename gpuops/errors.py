@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 class NegativeCycleError(ValueError):
@@ -32,17 +32,25 @@ class NotEulerianError(ValueError):
     Attributes
     ----------
     vertices : tuple of int
-        Some vertices whose degrees forbid it; empty where the arcs do not hang together.
+        The vertices that the message names, in its order; each stands for a ``{}`` in the text that it is made of.
     arcs : tuple of int
         Two arcs in different components, where one walk was asked for; else empty.
     """
 
-    def __init__(self, message: str, vertices: Sequence[int] = (), arcs: Sequence[int] = ()):
-        super().__init__(message, tuple(vertices), tuple(arcs))
+    def __init__(self, text: str, vertices: Sequence[int] = (), arcs: Sequence[int] = ()):
+        super().__init__(text, tuple(vertices), tuple(arcs))
         self.vertices, self.arcs = tuple(vertices), tuple(arcs)
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        return self._named(str)
+
+    def named(self, name: Callable[[int], str], graph: str) -> NotEulerianError:
+        """The same of the graph called `graph`, whose vertices have names."""
+        text = f"{graph}: {self._named(name)}"
+        return NotEulerianError(text.replace("{", "{{").replace("}", "}}"), self.vertices, self.arcs)
+
+    def _named(self, name: Callable[[int], str]) -> str:
+        return str(self.args[0]).format(*map(name, self.vertices))
 
 
 class VerificationError(ValueError):

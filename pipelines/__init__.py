@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipelines.apsp.solve import all_pairs_shortest_paths as all_pairs_shortest_paths
+    from pipelines.euler.circuits import euler_circuits as euler_circuits
     from pipelines.som.place import map_samples as map_samples
     from pipelines.som.train import train_som as train_som
     from pipelines.sssp.solve import single_source_shortest_paths as single_source_shortest_paths
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 PIPELINES = {
     "all_pairs_shortest_paths": "pipelines.apsp.solve",
     "single_source_shortest_paths": "pipelines.sssp.solve",
+    "euler_circuits": "pipelines.euler.circuits",
     "train_som": "pipelines.som.train",
     "map_samples": "pipelines.som.place",
 }

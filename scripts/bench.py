@@ -5,6 +5,7 @@
     scripts/bench.py fw-table    generations of Floyd-Warshall on one GPU, beside the seconds published in 2010
     scripts/bench.py sssp        shortest paths from single sources, many at once, with negative weights
     scripts/bench.py sssp-table  sweeps of Bellman-Ford in four variants, as published, beside ours and SciPy
+    scripts/bench.py euler       Euler circuits stage by stage, beside the published times
     scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each
     scripts/bench.py graphs      edge expansion, reverse graph, weak components, spanning forest
     scripts/bench.py som         best matching units and epochs of self-organizing maps
@@ -24,10 +25,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Bench
-from benchmarks.suites import apsp, fw_table, graphs, limits, reduction, som, som_training, sssp, sssp_table
+from benchmarks.suites import apsp, euler, fw_table, graphs, limits, reduction, som, som_training, sssp, sssp_table
 
 SUITES = {
     "apsp": apsp,
+    "euler": euler,
     "fw-table": fw_table,
     "limits": limits,
     "sssp": sssp,

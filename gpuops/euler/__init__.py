@@ -23,17 +23,21 @@ Hierholzer's algorithm [2]_, one arc after the other, has another order of its o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gpuops.arrays import check_vectors, library_of
+from gpuops.arrays import library_of
 from gpuops.errors import NotEulerianError
 from gpuops.euler import euler_numba
 from gpuops.euler.balance import closing_arc, odd_edge, refuse_unbalanced
 from gpuops.euler.certificate import verify_circuit as verify_circuit
 from gpuops.euler.orientation import mates_of as mates_of
 from gpuops.euler.orientation import orient
+from gpuops.euler.stages import CircuitGraph as CircuitGraph
+from gpuops.euler.stages import LinkForest as LinkForest
+from gpuops.euler.stages import check_arcs
 from gpuops.euler.stages import circuit_graph as circuit_graph
 from gpuops.euler.stages import cycle_labels as cycle_labels
 from gpuops.euler.stages import join_circuits as join_circuits
@@ -43,7 +47,7 @@ from gpuops.euler.stages import walk_circuits as walk_circuits
 
 
 class EulerCircuit(NamedTuple):
-    """Arcs in walking order: circuit k is ``arcs[offsets[k] : offsets[k + 1]]``, in the order of their least arcs.
+    """Arcs in walking order: circuit k is ``arcs[offsets[k] : offsets[k + 1]]``, in the order of their least vertices.
 
     Attributes
     ----------
@@ -65,6 +69,7 @@ def euler_circuit(
     directed: bool = True,
     connected: bool = False,
     method: Literal["stages", "hierholzer"] = "stages",
+    watch: Callable[[str, int], Any] | None = None,
 ) -> EulerCircuit:
     """Walk along every arc once: a closed walk for each component of the graph, or a path.
 
@@ -85,6 +90,10 @@ def euler_circuit(
         Refuse a graph whose arcs lie in several components.
     method : {"stages", "hierholzer"}
         "hierholzer" takes NumPy arrays, and gives other circuits.
+    watch : callable, optional
+        Called after each stage with its name and a number: "orient" (of an undirected graph) and "pair" with the arcs,
+        "label" with the circuits there are, "span" with the links of the forest, "join" and "walk" with the circuits of
+        the result; or "hierholzer" with these.
 
     Returns
     -------
@@ -93,92 +102,93 @@ def euler_circuit(
     Raises
     ------
     NotEulerianError
-        Degrees are not balanced, an edge stands once only, or arcs are not connected though they ought to be.
+        Degrees are not balanced, an edge stands once only, arcs are not connected though they ought to be, or there is
+        a path but none from `start`. It is a ValueError.
     ValueError
-        The arrays are not a CSR, or `start` has no arc, or is not where a path begins.
+        The arrays are not a CSR, or an argument is out of range.
     """
     indptr, indices = check_arcs(indptr, indices)
     if method not in ("stages", "hierholzer"):
         raise ValueError(f"method is {method!r}; pass 'stages' or 'hierholzer'")
     _check_start(indptr, start)
     walk = _walk_directed if directed else _walk_undirected
-    found = walk(indptr, indices, start, path, method)
+    found = walk(indptr, indices, start, path, _Circuits(method, watch))
     if connected and len(found.offsets) > 2:
         first, second = (int(found.arcs[int(offset)]) for offset in found.offsets[:2])
         raise NotEulerianError(
             f"the arcs {first} and {second} lie in different components, {len(found.offsets) - 1:,} in all; "
-            "ask for the circuits of all components",
+            "pass connected=False for a circuit of each",
             arcs=(first, second),
         )
     return found
 
 
-def _walk_directed(indptr: Any, indices: Any, start: int | None, path: bool, method: str) -> EulerCircuit:
+def _walk_directed(indptr: Any, indices: Any, start: int | None, path: bool, circuits: _Circuits) -> EulerCircuit:
     virtual = closing_arc(indptr, indices, start) if path else None
     if virtual is None:
-        return _circuits(indptr, indices, start, None, method)
-    found = _circuits(virtual.indptr, virtual.indices, None, virtual.arc, method)
+        return circuits(indptr, indices, start, None)
+    found = circuits(virtual.indptr, virtual.indices, None, virtual.arc)
     return virtual.cut(found)
 
 
-def _walk_undirected(indptr: Any, indices: Any, start: int | None, path: bool, method: str) -> EulerCircuit:
+def _walk_undirected(indptr: Any, indices: Any, start: int | None, path: bool, circuits: _Circuits) -> EulerCircuit:
     """An orientation of the graph, walked along as a directed graph."""
     virtual = odd_edge(indptr, indices, start) if path else None
     if virtual is not None:
         indptr, indices = virtual.indptr, virtual.indices
     oriented = orient(indptr, indices, path)
+    circuits.watch("orient", len(oriented.arcs))
     first = None if virtual is None else oriented.arc_of(virtual.arcs)
-    found = _circuits(oriented.indptr, oriented.indices, None if virtual is not None else start, first, method)
+    found = circuits(oriented.indptr, oriented.indices, None if virtual is not None else start, first)
     found = EulerCircuit(oriented.arcs[found.arcs], found.offsets)
     return found if virtual is None else virtual.cut(found, oriented.mates)
 
 
-def _circuits(indptr: Any, indices: Any, start: int | None, first: int | None, method: str) -> EulerCircuit:
-    """Circuits of a directed graph; the one with the arc `first`, or from the vertex `start`, begins there."""
-    if first is None and start is not None:
-        first = int(indptr[start])
-    if method == "hierholzer":
-        return _by_hierholzer(indptr, indices, first)
-    predecessors = pair_arcs(indptr, indices)
-    labels = cycle_labels(predecessors)
-    forest = spanning_links(indptr, labels)
-    predecessors = join_circuits(predecessors, forest.slots)
-    labels, starts = forest.components[labels], forest.starts
-    if first is not None:
-        starts[library_of(starts).searchsorted(starts, labels[first])] = first
-    return EulerCircuit(*walk_circuits(predecessors, labels, starts))
+class _Circuits:
+    """Finds the circuits of directed graphs; the one with the arc `first`, or from the vertex `start`, begins there."""
 
+    def __init__(self, method: str, watch: Callable[[str, int], Any] | None):
+        self.method, self._watch = method, watch
 
-def _by_hierholzer(indptr: np.ndarray, indices: np.ndarray, first: int | None) -> EulerCircuit:
-    if not isinstance(indices, np.ndarray):
-        raise TypeError("Hierholzer's algorithm takes NumPy arrays; use cupy.asnumpy, or method='stages'")
-    if euler_numba.pair(indptr, indices) is None:
-        refuse_unbalanced(indptr, indices)
-    arcs, offsets = euler_numba.hierholzer(indptr, indices)
-    if first is not None:
-        place = int(np.flatnonzero(arcs == first)[0])
-        k = int(np.searchsorted(offsets, place, side="right"))
-        circuit = slice(int(offsets[k - 1]), int(offsets[k]))
-        arcs[circuit] = np.roll(arcs[circuit], circuit.start - place)
-    return EulerCircuit(arcs, offsets)
+    def watch(self, stage: str, count: int) -> None:
+        if self._watch is not None:
+            self._watch(stage, count)
 
+    def __call__(self, indptr: Any, indices: Any, start: int | None, first: int | None) -> EulerCircuit:
+        if first is None and start is not None:
+            first = int(indptr[start])
+        return (self._by_hierholzer if self.method == "hierholzer" else self._by_stages)(indptr, indices, first)
 
-def check_arcs(indptr: Any, indices: Any) -> tuple[Any, Any]:
-    """The arrays of a CSR, `indptr` as int64 and `indices` as int32 or int64."""
-    check_vectors({"indptr": indptr, "indices": indices})
-    for name, array in ("indptr", indptr), ("indices", indices):
-        if array.dtype.kind not in "iu":
-            raise TypeError(f"{name} is {array.dtype}; pass integers")
-    n, m = len(indptr) - 1, len(indices)
-    indptr = indptr.astype(np.int64, copy=False)
-    indices = indices.astype(
-        np.int32 if indices.dtype.itemsize < 4 or indices.dtype == np.int32 else np.int64, copy=False
-    )
-    if n < 0 or int(indptr[0]) != 0 or int(indptr[-1]) != m or bool((indptr[1:] < indptr[:-1]).any()):
-        raise ValueError(f"indptr does not rise from 0 to {m}, the number of arcs")
-    if m and not (int(indices.min()) >= 0 and int(indices.max()) < n):
-        raise ValueError(f"indices point outside of the vertices 0 to {n - 1}")
-    return indptr, indices
+    def _by_stages(self, indptr: Any, indices: Any, first: int | None) -> EulerCircuit:
+        predecessors = pair_arcs(indptr, indices)
+        self.watch("pair", len(predecessors))
+        labels = cycle_labels(predecessors)
+        if self._watch is not None:
+            self.watch("label", int((labels == library_of(labels).arange(len(labels))).sum()))
+        forest = spanning_links(indptr, labels)
+        self.watch("span", len(forest.slots))
+        predecessors = join_circuits(predecessors, forest.slots)
+        labels, starts = forest.components[labels], forest.starts
+        self.watch("join", len(starts))
+        if first is not None:
+            starts[library_of(starts).searchsorted(starts, labels[first])] = first
+        found = EulerCircuit(*walk_circuits(predecessors, labels, starts))
+        self.watch("walk", len(starts))
+        return found
+
+    def _by_hierholzer(self, indptr: np.ndarray, indices: np.ndarray, first: int | None) -> EulerCircuit:
+        if not isinstance(indices, np.ndarray):
+            raise TypeError("Hierholzer's algorithm takes NumPy arrays; use cupy.asnumpy, or method='stages'")
+        if euler_numba.pair(indptr, indices) is None:
+            refuse_unbalanced(indptr, indices)
+        arcs, offsets = euler_numba.hierholzer(indptr, indices)
+        if first is not None:
+            place = int(np.flatnonzero(arcs == first)[0])
+            k = int(np.searchsorted(offsets, place, side="right"))
+            circuit = slice(int(offsets[k - 1]), int(offsets[k]))
+            arcs[circuit] = np.roll(arcs[circuit], circuit.start - place)
+        self.watch("hierholzer", len(offsets) - 1)
+        return EulerCircuit(arcs, offsets)
 
 
 def _check_start(indptr: Any, start: int | None) -> None:
@@ -188,4 +198,4 @@ def _check_start(indptr: Any, start: int | None) -> None:
     if not 0 <= start < n:
         raise ValueError(f"start is {start}; the vertices are 0 to {n - 1}")
     if int(indptr[start]) == int(indptr[start + 1]):
-        raise ValueError(f"no arc leaves vertex {start}; start elsewhere")
+        raise NotEulerianError("no arc leaves vertex {}; start elsewhere", (start,))

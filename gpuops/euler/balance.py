@@ -22,10 +22,13 @@ def refuse_unbalanced(indptr: Any, indices: Any) -> NoReturn:
     """Raise NotEulerianError for a directed graph that has no Euler circuit, naming vertices and what would do."""
     entering, leaving = degrees(indptr, indices)
     vertices, surplus = _nonzero(leaving - entering)
-    cure = "; it has an Euler path: ask for one" if _ends_of(vertices, surplus) else ""
-    named = ", ".join(f"{v} ({int(entering[v])} in, {int(leaving[v])} out)" for v in vertices[:SHOWN].tolist())
+    if _ends_of(vertices, surplus):
+        cure = "; it has an Euler path: pass path (--path)"
+    else:
+        cure = _either_way(entering + leaving, 0)
     raise NotEulerianError(
-        f"{_count(vertices, 'vertex has', 'vertices have')} not as many arcs in as out: {named}{_more(vertices)}{cure}",
+        f"{_count(vertices, 'vertex has', 'vertices have')} not as many arcs in as out: "
+        f"{_balances(vertices, entering, leaving)}{cure}",
         vertices.tolist()[:SHOWN],
     )
 
@@ -52,9 +55,7 @@ def closing_arc(indptr: Any, indices: Any, start: int | None) -> VirtualArc | No
     Raises
     ------
     NotEulerianError
-        There is no Euler path.
-    ValueError
-        It does not begin at `start`.
+        There is no Euler path, or it does not begin at `start`.
     """
     entering, leaving = degrees(indptr, indices)
     vertices, surplus = _nonzero(leaving - entering)
@@ -62,15 +63,15 @@ def closing_arc(indptr: Any, indices: Any, start: int | None) -> VirtualArc | No
         return None
     ends = _ends_of(vertices, surplus)
     if ends is None:
-        named = ", ".join(f"{v} ({int(entering[v])} in, {int(leaving[v])} out)" for v in vertices[:SHOWN].tolist())
         raise NotEulerianError(
             f"an Euler path has one arc more out than in where it begins, and one more in than out where it ends; here "
-            f"{_count(vertices, 'vertex is', 'vertices are')} not balanced: {named}{_more(vertices)}",
+            f"{_count(vertices, 'vertex is', 'vertices are')} not balanced: "
+            f"{_balances(vertices, entering, leaving)}{_either_way(entering + leaving, 2)}",
             vertices.tolist()[:SHOWN],
         )
     first, last = ends
-    if start not in (None, first):
-        raise ValueError(f"the Euler path begins at vertex {first}, not at {start}")
+    if start is not None and start != first:
+        raise NotEulerianError("the Euler path begins at vertex {}, not at {}", (first, start))
     return VirtualArc(*_insert(indptr, indices, [(last, first)]), int(indptr[last + 1]))
 
 
@@ -106,30 +107,34 @@ def odd_edge(indptr: Any, indices: Any, start: int | None) -> VirtualEdge | None
     Raises
     ------
     NotEulerianError
-        There are more.
-    ValueError
-        Neither is `start`.
+        There are more, or neither is `start`.
     """
     odd = _on_host(library_of(indptr).flatnonzero(library_of(indptr).diff(indptr) % 2))
     if not len(odd):
         return None
     if len(odd) != 2:
-        refuse_odd(indptr, odd, "an Euler path of an undirected graph has two vertices of odd degree")
+        refuse_odd(indptr, odd, "an Euler path of an undirected graph has two vertices of odd degree", path=True)
     first, last = odd.tolist()
     if start == last:
         first, last = last, first
-    elif start not in (None, first):
-        raise ValueError(f"the Euler path leads from vertex {first} to {last} or back; it does not begin at {start}")
+    elif start is not None and start != first:
+        raise NotEulerianError(
+            "the Euler path leads from vertex {} to {} or back; it does not begin at {}", (first, last, start)
+        )
     low, high = min(first, last), max(first, last)
     places = {low: int(indptr[low + 1]), high: int(indptr[high + 1]) + 1}
     return VirtualEdge(*_insert(indptr, indices, [(low, high), (high, low)]), (places[first], places[last]))
 
 
-def refuse_odd(indptr: Any, odd: np.ndarray, rule: str, cure: str = "") -> NoReturn:
-    """Raise NotEulerianError naming vertices of odd degree."""
-    named = ", ".join(f"{v} (degree {int(indptr[v + 1] - indptr[v])})" for v in odd[:SHOWN].tolist())
+def refuse_odd(indptr: Any, odd: np.ndarray, rule: str, path: bool) -> NoReturn:
+    """Raise NotEulerianError naming vertices of odd degree, and what there is instead (`path`: that was asked for)."""
+    if len(odd) == 2 and not path:
+        cure = "it has an Euler path: pass path (--path)"
+    else:
+        cure = "there is a circuit along every edge both ways: pass directed=True (no --undirected)"
+    named = ", ".join(f"{{}} (degree {int(indptr[v + 1] - indptr[v])})" for v in odd[:SHOWN].tolist())
     raise NotEulerianError(
-        f"{rule}; here {_count(odd, 'vertex has', 'vertices have')} an odd one: {named}{_more(odd)}{cure}",
+        f"{rule}; here {_count(odd, 'vertex has', 'vertices have')} an odd one: {named}{_more(odd)}; {cure}",
         odd.tolist()[:SHOWN],
     )
 
@@ -177,3 +182,18 @@ def _count(vertices: np.ndarray, one: str, several: str) -> str:
 
 def _more(vertices: np.ndarray) -> str:
     return ", ..." if len(vertices) > SHOWN else ""
+
+
+def _balances(vertices: np.ndarray, entering: Any, leaving: Any) -> str:
+    shown = vertices[:SHOWN].tolist()
+    return ", ".join(f"{{}} ({int(entering[v])} in, {int(leaving[v])} out)" for v in shown) + _more(vertices)
+
+
+def _either_way(degrees: Any, most: int) -> str:
+    """The offer to walk along edges either way, if no more than `most` vertices have odd degrees."""
+    if int((degrees % 2).sum()) > most:
+        return ""
+    return (
+        "; if edges may be walked along either way, store each as an arc there and one back and pass directed=False "
+        "(--undirected)"
+    )

@@ -14,7 +14,9 @@ from gpuops.euler.orientation import mates_of
 def verify_circuit(
     indptr: Any, indices: Any, arcs: Any, offsets: Any, *, path: bool = False, directed: bool = True
 ) -> None:
-    """Make sure that every arc is walked along once, from where the one before ends, and that circuits are closed.
+    """Make sure that every arc is walked along once, from where the one before ends, in a closed walk a component.
+
+    Walks that meet at a vertex could be joined, so no two may.
 
     Parameters
     ----------
@@ -44,12 +46,13 @@ def verify_circuit(
         return
     if int(arcs.min()) < 0 or int(arcs.max()) >= m:
         raise VerificationError(f"a walk has an arc that is not one of 0 to {m - 1}")
-    times = xp.zeros(m, bool)
-    times[arcs] = True
+    # As many arcs as there are, so if none is left out, none is there twice.
+    taken = xp.zeros(m, bool)
+    taken[arcs] = True
     if not directed:
-        times[mates_of(indptr, indices)[arcs]] = True
-    if not bool(times.all()):
-        raise VerificationError(f"no walk takes the arc {int(xp.flatnonzero(~times)[0])}")
+        taken[mates_of(indptr, indices)[arcs]] = True
+    if not bool(taken.all()):
+        raise VerificationError(f"no walk takes the arc {int(xp.flatnonzero(~taken)[0])}")
     following = xp.empty_like(arcs)
     following[:-1], following[-1] = arcs[1:], arcs[0]
     following[ends[1:] - 1] = arcs[ends[:-1]]
@@ -66,3 +69,13 @@ def verify_circuit(
     if open_walks > path:
         place = int(xp.flatnonzero(apart & closing)[0])
         raise VerificationError(f"the walk that ends with the arc {int(arcs[place])} is not closed")
+    walk_of = xp.zeros(expected, arcs.dtype)
+    walk_of[ends[1:-1]] = 1
+    walk_of = xp.cumsum(walk_of, dtype=arcs.dtype)
+    starts = xp.searchsorted(indptr, arcs[ends[:-1]], side="right") - 1
+    passed = xp.zeros(len(indptr) - 1, arcs.dtype)  # vertices by one of the walks that pass them
+    passed[starts] = walk_of[ends[:-1]]
+    passed[heads] = walk_of
+    met = xp.concatenate([heads[passed[heads] != walk_of], starts[passed[starts] != walk_of[ends[:-1]]]])
+    if len(met):
+        raise VerificationError(f"several walks pass vertex {int(met[0])}; they could be one")

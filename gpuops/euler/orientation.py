@@ -9,14 +9,14 @@ M. Atallah, U. Vishkin, "Finding Euler tours in parallel", Journal of Computer a
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from gpuops.arrays import library_of
 from gpuops.errors import NotEulerianError
 from gpuops.euler.balance import _on_host, refuse_odd
-from gpuops.euler.stages import arc_dtype, cycle_labels
+from gpuops.euler.stages import arc_dtype, check_arcs, cycle_labels, half_of
 
 
 class Orientation(NamedTuple):
@@ -63,8 +63,7 @@ def orient(indptr: Any, indices: Any, path: bool = False) -> Orientation:
     m = len(indices)
     odd = _on_host(xp.flatnonzero(xp.diff(indptr) % 2))
     if len(odd):
-        cure = "; it has an Euler path: ask for one" if len(odd) == 2 and not path else ""
-        refuse_odd(indptr, odd, "an Euler circuit of an undirected graph needs even degrees", cure)
+        refuse_odd(indptr, odd, "an Euler circuit of an undirected graph needs even degrees", path)
     tails = _tails(indptr, m)
     mates = mates_of(indptr, indices)
     slots = xp.arange(m, dtype=mates.dtype)
@@ -93,28 +92,44 @@ def mates_of(indptr: Any, indices: Any) -> Any:
     ------
     NotEulerianError
         An arc has no mate: the graph is directed.
+    ValueError
+        The arrays are not a CSR.
     """
+    indptr, indices = check_arcs(indptr, indices)
     xp = library_of(indices)
     m = len(indices)
     arc = arc_dtype(m)
     tails = _tails(indptr, m).astype(indices.dtype)
-    by_head = xp.argsort(indices, kind="stable").astype(arc)
-    by_tail = by_head[xp.argsort(tails[by_head], kind="stable")]
+    sort = half_of(indices).pair  # the stable argsort by heads, where as many arcs enter every vertex as leave it
+    by_head = sort(indptr, indices)
+    if by_head is None:  # some arc is lonely
+        by_head = xp.argsort(indices, kind="stable").astype(arc)
+    by_tail = by_head[sort(indptr, tails[by_head])]
     # The i-th arc by tail and head, and the i-th by head and tail.
     one_sided = (tails[by_head] != indices[by_tail]) | (indices[by_head] != tails[by_tail])
+    for place in xp.flatnonzero(one_sided)[:1].tolist():
+        out, back = int(by_tail[place]), int(by_head[place])
+        one = int(tails[out]), int(indices[out])
+        other = int(indices[back]), int(tails[back])
+        _refuse_lonely(*(one if one < other else other[::-1]))  # what is less has nothing to stand beside it
+    mates = xp.empty(m, arc)
+    mates[by_tail] = by_head
     loops = by_head[tails[by_head] == indices[by_head]]
-    if len(loops) % 2 == 0 and not bool(one_sided.any()):
-        mates = xp.empty(m, arc)
-        mates[by_tail] = by_head
+    if len(loops):
+        at = tails[loops]
+        apart = at[0 : len(at) // 2 * 2 : 2] != at[1::2]
+        if len(loops) % 2 or bool(apart.any()):
+            place = 2 * int(apart.argmax()) if bool(apart.any()) else len(at) - 1
+            _refuse_lonely(int(at[place]), int(at[place]))
         mates[loops[0::2]], mates[loops[1::2]] = loops[1::2], loops[0::2]
-        if not len(loops) or bool((tails[loops[0::2]] == tails[loops[1::2]]).all()):
-            return mates
-    lonely = by_tail[one_sided] if bool(one_sided.any()) else loops
-    first = int(lonely[0])
+    return mates
+
+
+def _refuse_lonely(tail: int, head: int) -> NoReturn:
     raise NotEulerianError(
-        f"the arc {first} from {int(tails[first])} to {int(indices[first])} has no arc the other way; an undirected "
-        "graph has every edge twice, loops too: is this one directed?",
-        arcs=(first,),
+        "an arc from {} to {} has no arc back; in an undirected graph every edge stands twice, a loop too: is this one "
+        "directed?",
+        (tail, head),
     )
 
 

@@ -1,6 +1,7 @@
 """The stages of Awerbuch, Israeli and Shiloach, each an operation of its own (see `gpuops.euler`).
 
-All of them take and return arrays of arc numbers, int32 or, from 2^31 arcs on, int64, in NumPy or CuPy.
+All of them take and return arrays of arc numbers, int32 or, from 2^31 arcs on, int64, in NumPy or CuPy. What one takes
+from another is not checked again: predecessors must be a permutation of 0 to m - 1, labels and slots as returned.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops.arrays import is_cupy, library_of
+from gpuops.arrays import check_vectors, is_cupy, library_of
 from gpuops.euler import euler_cuda, euler_numba
 from gpuops.euler.balance import refuse_unbalanced
 
@@ -28,7 +29,7 @@ class CircuitGraph(NamedTuple):
     heads: Any
 
 
-class SpanningForest(NamedTuple):
+class LinkForest(NamedTuple):
     """What joins the circuits of each component.
 
     Attributes
@@ -61,7 +62,8 @@ def pair_arcs(indptr: Any, indices: Any) -> Any:
     NotEulerianError
         A vertex has more arcs in than out, or fewer.
     """
-    predecessors = _half(indices).pair(indptr, indices)
+    indptr, indices = check_arcs(indptr, indices)
+    predecessors = half_of(indices).pair(indptr, indices)
     if predecessors is None:
         refuse_unbalanced(indptr, indices)
     return predecessors
@@ -79,7 +81,7 @@ def cycle_labels(predecessors: Any) -> Any:
     -------
     (m,) arc numbers
     """
-    return _half(predecessors).label(predecessors)
+    return half_of(predecessors).label(_arc_numbers("predecessors", predecessors))
 
 
 def circuit_graph(indptr: Any, labels: Any) -> CircuitGraph:
@@ -113,7 +115,7 @@ def circuit_graph(indptr: Any, labels: Any) -> CircuitGraph:
     return CircuitGraph(slots, labels[slots - 1], labels[slots])
 
 
-def spanning_links(indptr: Any, labels: Any, slots: Any = None) -> SpanningForest:
+def spanning_links(indptr: Any, labels: Any, slots: Any = None) -> LinkForest:
     """The minimum spanning forest of the circuit graph, by the numbers of links.
 
     Parameters
@@ -127,9 +129,13 @@ def spanning_links(indptr: Any, labels: Any, slots: Any = None) -> SpanningFores
 
     Returns
     -------
-    SpanningForest
+    LinkForest
     """
-    return SpanningForest(*_half(labels).span(indptr, labels, slots))
+    labels = _arc_numbers("labels", labels)
+    if slots is not None:
+        slots = _arc_numbers("slots", slots, labels.dtype)
+    indptr = library_of(indptr).ascontiguousarray(indptr, dtype=np.int64)
+    return LinkForest(*half_of(labels).span(indptr, labels, slots))
 
 
 def join_circuits(predecessors: Any, slots: Any) -> Any:
@@ -170,8 +176,8 @@ def walk_circuits(predecessors: Any, labels: Any = None, starts: Any = None) -> 
     labels : (m,) arc numbers, optional
         One number for each circuit, between 0 and m - 1; by default the least of its arcs.
     starts : (c,) arc numbers, optional
-        Where each circuit begins, in the order in which they are to follow; by default with its least arc, and these
-        rising.
+        Where each circuit begins, all of them, in the order in which they are to follow; by default with its least
+        arc, and these rising.
 
     Returns
     -------
@@ -179,12 +185,30 @@ def walk_circuits(predecessors: Any, labels: Any = None, starts: Any = None) -> 
     offsets : (c + 1,) NumPy array of int64
         Circuit k is ``arcs[offsets[k] : offsets[k + 1]]``.
     """
-    if labels is None:
-        labels = cycle_labels(predecessors)
+    predecessors = _arc_numbers("predecessors", predecessors)
+    labels = cycle_labels(predecessors) if labels is None else _arc_numbers("labels", labels, predecessors.dtype)
     if starts is None:
         xp = library_of(labels)
-        starts = xp.flatnonzero(labels == xp.arange(len(labels), dtype=labels.dtype)).astype(labels.dtype)
-    return _half(predecessors).walk(predecessors, labels, starts)
+        starts = xp.flatnonzero(labels == xp.arange(len(labels), dtype=labels.dtype))
+    return half_of(predecessors).walk(predecessors, labels, _arc_numbers("starts", starts, predecessors.dtype))
+
+
+def check_arcs(indptr: Any, indices: Any) -> tuple[Any, Any]:
+    """The arrays of a CSR, refused if they are not one: `indptr` as int64, `indices` as int32 or int64, contiguous."""
+    check_vectors({"indptr": indptr, "indices": indices})
+    for name, array in ("indptr", indptr), ("indices", indices):
+        if array.dtype.kind not in "iu":
+            raise TypeError(f"{name} is {array.dtype}; pass integers")
+    n, m = len(indptr) - 1, len(indices)
+    xp = library_of(indices)
+    indptr = xp.ascontiguousarray(indptr, dtype=np.int64)
+    small = indices.dtype.itemsize < 4 or indices.dtype == np.int32
+    indices = xp.ascontiguousarray(indices, dtype=np.int32 if small else np.int64)
+    if n < 0 or int(indptr[0]) != 0 or int(indptr[-1]) != m or bool((indptr[1:] < indptr[:-1]).any()):
+        raise ValueError(f"indptr does not rise from 0 to {m}, the number of arcs")
+    if m and not (int(indices.min()) >= 0 and int(indices.max()) < n):
+        raise ValueError(f"indices point outside of the vertices 0 to {n - 1}")
+    return indptr, indices
 
 
 def arc_dtype(m: int) -> np.dtype:
@@ -192,5 +216,14 @@ def arc_dtype(m: int) -> np.dtype:
     return np.dtype(np.int32 if m < 2**31 else np.int64)
 
 
-def _half(array: Any) -> Any:
+def _arc_numbers(name: str, array: Any, dtype: np.dtype | None = None) -> Any:
+    """The array, contiguous and in `dtype`; refused if it does not hold arc numbers."""
+    check_vectors({name: array})
+    if array.dtype not in (np.int32, np.int64):
+        raise TypeError(f"{name} is {array.dtype}; pass arc numbers, int32 or int64")
+    return library_of(array).ascontiguousarray(array, dtype=dtype)
+
+
+def half_of(array: Any) -> Any:
+    """The module whose kernels are for the array's library."""
     return euler_cuda if is_cupy(array) else euler_numba

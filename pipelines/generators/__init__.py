@@ -25,6 +25,7 @@ import numpy as np
 from numba import njit
 
 from pipelines.formats.arc_sort import ARC_BYTES, VERTEX_BYTES, ArcStream, default_memory, write_sorted
+from pipelines.generators.euler_graphs import EulerGraph, ShallowEulerGraph
 from pipelines.generators.grids import Grid, Road
 from pipelines.generators.random_graphs import Dag, NegativeCycle, RMat, UniformRandom
 from pipelines.generators.synthetic import Piece, SyntheticGraph, whole
@@ -34,8 +35,8 @@ from pipelines.stores.place import refuse_existing
 from pipelines.workers.progress import Progress, size
 
 __all__ = [
-    "KINDS", "Dag", "Grid", "NegativeCycle", "RMat", "Road", "SyntheticGraph", "UniformRandom", "csr", "generate",
-    "synthetic_graph",
+    "KINDS", "Dag", "EulerGraph", "Grid", "NegativeCycle", "RMat", "Road", "ShallowEulerGraph", "SyntheticGraph",
+    "UniformRandom", "csr", "generate", "synthetic_graph",
 ]  # fmt: skip
 
 KINDS: dict[str, type[SyntheticGraph]] = {
@@ -45,6 +46,8 @@ KINDS: dict[str, type[SyntheticGraph]] = {
     "random": UniformRandom,
     "dag": Dag,
     "negative-cycle": NegativeCycle,
+    "euler": EulerGraph,
+    "euler-shallow": ShallowEulerGraph,
 }
 PIECE = 1 << 19  # edges made at a time
 
@@ -68,7 +71,7 @@ def synthetic_graph(kind: str, *, scale: int | None = None, **options: Any) -> A
     known = [item.name for item in fields(KINDS[kind])]
     for option in options.keys() - set(known):
         raise ValueError(f"a graph of kind {kind} has no option `{option}`; it has {', '.join(known)}")
-    sizes = [name for name in ("n", "rows", "columns") if name in known]
+    sizes = [name for name in ("n", "vertices", "rows", "columns") if name in known]
     if scale is not None:
         whole("scale", scale, 0, 40)
         for option in options.keys() & set(sizes):
@@ -77,9 +80,11 @@ def synthetic_graph(kind: str, *, scale: int | None = None, **options: Any) -> A
             options["scale"] = scale
         elif "n" in sizes:
             options["n"] = 1 << scale
+        elif "vertices" in sizes:
+            options["vertices"] = (1 << scale) + 1  # one more than there are
         else:
             options |= {"rows": 1 << scale // 2, "columns": 1 << scale - scale // 2}
-    elif not options.keys() & {"n", "rows"}:
+    elif not options.keys() & {"n", "vertices", "rows"}:
         raise ValueError(f"how many vertices? Give {' or '.join(['scale', *sizes[:1]])}")
     return KINDS[kind](**options)
 
@@ -187,7 +192,8 @@ def _description(graph: SyntheticGraph) -> str:
 
 def _refuse_what_cannot_fit(graph: SyntheticGraph, path: str | os.PathLike[str], memory: int | None) -> None:
     """Refuse a graph whose vertices exceed the memory, or whose arcs cannot pass through the files of the sort."""
-    needed, have = graph.n * VERTEX_BYTES, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    needed = graph.n * VERTEX_BYTES + graph.held_bytes
+    have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > have:
         raise StoreError(
             f"{path}: {graph.n:,} vertices need {size(needed)} of memory and there are {size(have)}; make fewer"

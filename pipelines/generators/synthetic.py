@@ -82,6 +82,11 @@ class SyntheticGraph:
         return f"{type(self).__name__}({', '.join(f'{item.name}={getattr(self, item.name)!r}' for item in given)})"
 
     @property
+    def held_bytes(self) -> int:
+        """Memory that the edges take before any is given out, where they depend on each other."""
+        return 0
+
+    @property
     def symmetric(self) -> bool:
         """Does `arcs` give each edge once, to stand for both directions?"""
         return not self.directed and not self.shift

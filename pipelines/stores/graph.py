@@ -78,6 +78,10 @@ class Graph:
         arcs = slice(int(indptr[0]), int(indptr[-1]))
         return indptr - indptr[0], self._array("indices")[arcs], self._array("weights")[arcs]
 
+    def indices(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """int32 or int64: the heads of the arcs at the places `start` to `stop` (excluded)."""
+        return self._array("indices")[start : self.m if stop is None else stop]
+
     def labels(self) -> np.ndarray | None:
         """The source's names of the vertices, str (n), or None."""
         return self._optional("labels")

@@ -14,6 +14,7 @@ import click
 
 from pipelines.workers.interruption import Interrupted, asked, boundaries, handling
 from tilepath.cli.answers import VERTICES, path, picture, stats
+from tilepath.cli.euler import euler_command
 from tilepath.cli.som import som_commands
 
 CLUSTER_OPTIONS = (
@@ -63,7 +64,7 @@ def _command_to_go_on(arguments: list[str]) -> str:
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="tilepath")
 def tilepath() -> None:
-    """Shortest paths and self-organizing maps over Zarr, on a laptop or on many GPUs."""
+    """Shortest paths, Euler circuits and self-organizing maps over Zarr, on a laptop or on many GPUs."""
 
 
 @tilepath.command("import")
@@ -107,15 +108,22 @@ def import_file(file: str, store: str, **options: Any) -> None:
 
 
 @tilepath.command("generate")
-@click.argument("kind", type=click.Choice(["rmat", "grid", "road", "random", "dag", "negative-cycle"]))
+@click.argument(
+    "kind",
+    type=click.Choice(["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "euler-shallow"]),
+)
 @click.argument("store", type=click.Path())
 @click.option("--scale", type=int, metavar="S", help="Make 2^S vertices.")
-@click.option("--vertices", "n", type=int, metavar="N", help="Make N vertices (random, dag, negative-cycle).")
+@click.option("--vertices", "n", type=int, metavar="N", help="Make N vertices (not rmat, grid, road).")
+@click.option("--edges", type=int, metavar="M", help="Arcs of euler-shallow; by default three for each vertex.")
+@click.option("--max-degree", "k", type=int, metavar="K", help="Arcs out of a vertex of euler at most; 7 by default.")
 @click.option("--rows", type=int, help="Rows of a grid or road network.")
 @click.option("--columns", type=int, help="Its columns; by default as many as rows.")
 @click.option("--edge-factor", type=int, help="Edges per vertex in the mean; 16 by default (not grid, road).")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same graph anywhere.")
-@click.option("--directed", is_flag=True, default=None, help="Edges lead one way; dag and negative-cycle always do.")
+@click.option(
+    "--directed", is_flag=True, default=None, help="Edges lead one way; only those of the first four need not."
+)
 @click.option(
     "--weights",
     type=click.Choice(["uniform", "integers", "lengths"]),
@@ -142,8 +150,9 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
 
     rmat: Kronecker graph with the parameters of Graph500. grid: four neighbours. road: a jittered grid with missing
     streets, weighted by length. random: uniform ends. dag: acyclic, with negative arcs. negative-cycle: random, with
-    negative arcs and one negative cycle, which is named. All but the last two are undirected by default. The graph may
-    be larger than memory.
+    negative arcs and one negative cycle, which is named. euler, euler-shallow: with an Euler circuit, whose pairing
+    falls into few circuits or into very many; the latter has one vertex less than N, as published. Only the first four
+    are undirected by default. All but euler may be larger than memory.
     """
     from pipelines.generators import generate, synthetic_graph
     from tilepath.cli.describe import describe_graph
@@ -155,6 +164,8 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
         options |= dict(zip("abc", options["quadrants"], strict=True))
     options["scrambled"] = False if options.pop("unscrambled") else None
     del options["quadrants"]
+    if kind == "euler-shallow":
+        options["vertices"] = options.pop("n")
     given = {name: value for name, value in options.items() if value is not None}
     click.echo(describe_graph(generate(synthetic_graph(kind, **given), store, progress=True, **stored)))
 
@@ -343,3 +354,4 @@ def _size(count: int) -> str:
 tilepath.add_command(som_commands(CLUSTER_OPTIONS, _client))
 for command in (path, stats, picture):
     tilepath.add_command(command)
+tilepath.add_command(euler_command(CLUSTER_OPTIONS, _client))

@@ -23,7 +23,7 @@ OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace a table that
 @click.argument("source", required=False)
 @click.argument("target", required=False)
 @click.option("--pairs", type=click.Path(exists=True), help="A table with the columns source and target.")
-@click.option("--out", type=click.Path(), help="Where the table of the paths of --pairs goes.")
+@click.option("--out", type=click.Path(), help="Where the table of the paths of --pairs, or of a walk, goes.")
 @OVERWRITE
 @JSON
 @GRAPH
@@ -40,12 +40,20 @@ def path(
     """Print a shortest path of STORE, a store of distances or of paths, from SOURCE to TARGET.
 
     In a store of paths from the nearest of several sources, TARGET alone will do, and the column target for --pairs.
+    Of a store of Euler circuits, print the walks, or write them to the table --out.
 
     Tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet. An entry means the same as on the command line, whatever the
     format, and whether its column holds text or whole numbers.
     """
+    from pipelines.stores import store_schema
     from tilepath.cli.describe import number
+    from tilepath.cli.euler import echo_walks
 
+    if store_schema(store) == "circuits/1":
+        if source is not None or target is not None or pairs is not None or as_json:
+            raise click.UsageError("a store of Euler circuits has its own walks; leave out all but --out and --graph")
+        echo_walks(store, out, graph, overwrite)
+        return
     if pairs is not None:
         if source is not None or out is None or as_json:
             raise click.UsageError("--pairs takes the pairs from its file and needs --out; leave out all else")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from pipelines.stores import Distances, Graph, Paths, StoreError, open_distances, open_graph, open_paths
+from pipelines.stores.circuits import Circuits, open_circuits
 from pipelines.stores.codebook import Codebook, open_codebook, progress_of_codebook, verify_part_of_codebook
 from pipelines.stores.contents import Verified
 from pipelines.stores.distances import progress, verify_part
@@ -146,6 +147,19 @@ def describe_mapping(mapping: Mapping) -> str:
     return ", ".join(parts)
 
 
+def describe_circuits(circuits: Circuits) -> str:
+    closed = circuits.count - (circuits.path_from is not None)
+    walks = [f"{closed:,} Euler circuit{'' if closed == 1 else 's'}"] if closed or not circuits.count else []
+    if circuits.path_from is not None:
+        walks.append("an Euler path")
+    along = "arc" if circuits.directed else "edge"
+    by = "" if circuits.method == "stages" else ", by Hierholzer's algorithm"
+    return (
+        f"{circuits.path}: {' and '.join(walks)} along {circuits.length:,} {along}{'' if circuits.length == 1 else 's'}"
+        f" of {circuits.graph_path}{by}"
+    )
+
+
 def number(value: float) -> str:
     """Digits in groups, six of them unless it is a whole number."""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
@@ -173,4 +187,5 @@ KINDS = {
     "mapping/1": Kind(
         "mapping", open_mapping, describe_mapping, progress_of_mapping, "samples", verify_part_of_mapping
     ),
+    "circuits/1": Kind("circuits", open_circuits, describe_circuits),
 }

@@ -12,14 +12,8 @@ from gpuops import NegativeCycleError, _cuda, floyd_warshall, minplus_update
 from gpuops._cuda import Program
 from gpuops.numbers import DISTANCE_DTYPES, distance_limit, infinity
 
-# Searches are tested in test_sssp_on_host.py, reductions and Dijkstra's algorithm in test_reduction_on_host.py.
-ELSEWHERE = {"sssp/search.cu", "sssp/batched.cu", "sssp/tree.cu", "reduction/reduction.cu", "dijkstra/dijkstra.cu"} | {
-    "som/bmu.cu",
-    "som/screen.cu",
-    "som/screen_tensor.cu",
-    "som/update.cu",
-}
-PROGRAMS = [program for program in _cuda.declared() if program.file not in ELSEWHERE]
+# The kernels of other folders have tests of their own, *_on_host.py.
+PROGRAMS = [program for program in _cuda.declared() if program.file.startswith("minplus/")]
 
 # Entries with instructions that only a GPU has, of tensor cores.
 GPU_ONLY: set[str] = set()

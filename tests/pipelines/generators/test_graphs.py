@@ -15,10 +15,12 @@ from pipelines import generators
 from pipelines.generators import (
     KINDS,
     Dag,
+    EulerGraph,
     Grid,
     NegativeCycle,
     RMat,
     Road,
+    ShallowEulerGraph,
     UniformRandom,
     csr,
     generate,
@@ -42,6 +44,8 @@ GRAPHS = {
     "dag": Dag(60, seed=8, weights="integers"),
     "cycle": NegativeCycle(50, seed=1, weights="integers", dtype="int64"),
     "cycle, isolated": NegativeCycle(50, seed=1, isolated=True),
+    "euler": EulerGraph(40, 5, seed=3),
+    "euler, shallow": ShallowEulerGraph(30, 96, seed=2, weights="integers"),
 }
 
 

@@ -1,0 +1,193 @@
+"""Directed graphs with an Euler circuit: deep ones, whose pairing has few circuits, and shallow ones, with very many.
+
+Both are those of F. Cherny [1]_. Every vertex has as many arcs in as out, and the graph is in one piece (a deep one
+nearly always). The arcs of a deep graph depend on all before them, so it is made whole, in memory, and handed out by
+numbers; what is random in it is drawn by counter, so that it comes out the same anywhere. An arc of a shallow graph is
+a function of its number.
+
+How many circuits the pairing has depends on the order of the arcs within rows. A store sorts them by head.
+
+.. [1] "Zooming Through Euler Path: Supercharging with GPU", viralfsharp.com, December 2016.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
+from typing import no_type_check
+
+import numpy as np
+from numba import njit
+
+from pipelines.generators.counter_random import ENDS, below, draw
+from pipelines.generators.synthetic import Piece, SyntheticGraph, whole
+
+_BLOCK = np.uint64(0)
+_MAKING = Lock()  # pieces are asked for by several threads at once; the first makes the graph for all
+
+
+@dataclass(frozen=True)
+class EulerGraph(SyntheticGraph):
+    """A deep graph: vertex i has q(i) arcs out and as many in, q uniform from 1 to k.
+
+    One vertex after the other, i takes i + 1, i + 2, ... (mod n), an arc to each that has not yet all its arcs in,
+    until it has its q(i) arcs out. So there are n (k + 1) / 2 arcs in the mean, in the order of their tails.
+
+    Attributes
+    ----------
+    n : 1 to 2^32
+    k : arcs out of a vertex at most, 1 to 127
+    """
+
+    n: int
+    k: int = 7
+    directed: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("n", self.n, 1, 1 << 32)
+        whole("k", self.k, 1, 127)
+        _only_directed(self)
+
+    @property
+    def ids(self) -> int:
+        return int(self.rows[0][-1])
+
+    @property
+    def held_bytes(self) -> int:
+        return self.n * (9 + self._vertex.itemsize) + self.n * (self.k + 1) // 2 * self._vertex.itemsize
+
+    @property
+    def _vertex(self) -> np.dtype:
+        return np.dtype(np.int32 if self.n < 2**31 else np.int64)
+
+    @cached_property
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """The graph in CSR, indptr and indices, kept once it is made."""
+        with _MAKING:
+            if "rows" in vars(self):
+                return self.rows  # another thread was faster
+            quotas = np.empty(self.n, np.int8)
+            _draw_quotas(np.uint64(self.seed), np.uint64(self.k), quotas)
+            indptr = np.zeros(self.n + 1, np.int64)
+            np.cumsum(quotas, out=indptr[1:])
+            heads = np.empty(indptr[-1], self._vertex)
+            _deal(indptr, quotas, np.arange(self.n + 1, dtype=self._vertex), heads)
+            return indptr, heads
+
+    def _ends(self, start: int, stop: int) -> Piece:
+        indptr, heads = self.rows
+        ids = np.arange(start, stop)
+        return ids, np.searchsorted(indptr, ids, side="right") - 1, heads[start:stop].astype(np.int64)
+
+
+@dataclass(frozen=True)
+class ShallowEulerGraph(SyntheticGraph):
+    """A shallow graph: triangles through random vertices, each with a vertex of its own, then pairs of arcs.
+
+    The arcs 0 -> 1 and 1 -> 0 come first; then for i = 2, 3, ... the triangle a -> i, i -> b, b -> a, with a and b
+    uniform below i; then pairs a -> b, b -> a, uniform, until there are `edges` arcs or one less. As published, there
+    is one vertex less than `vertices`.
+
+    Attributes
+    ----------
+    vertices : 3 to 2^32
+    edges : 3 * vertices - 7 or more; by default three for each vertex
+    """
+
+    vertices: int
+    edges: int = 0
+    directed: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("vertices", self.vertices, 3, 1 << 32)
+        object.__setattr__(self, "edges", self.edges or 3 * self.vertices)
+        whole("edges", self.edges, self._triangles_end, 1 << 40)
+        _only_directed(self)
+
+    @property
+    def n(self) -> int:
+        return self.vertices - 1
+
+    @property
+    def ids(self) -> int:
+        end = self._triangles_end
+        return end + (self.edges - end) // 2 * 2
+
+    @property
+    def _triangles_end(self) -> int:
+        return 3 * self.vertices - 7
+
+    def _ends(self, start: int, stop: int) -> Piece:
+        ids = np.arange(start, stop)
+        tails, heads = np.empty_like(ids), np.empty_like(ids)
+        _triangles_and_pairs(np.uint64(self.seed), self.n, start, tails, heads)
+        return ids, tails, heads
+
+
+def _only_directed(graph: SyntheticGraph) -> None:
+    if not graph.directed:
+        raise ValueError(f"{type(graph).__name__} is directed; its arcs lead one way")
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def _draw_quotas(seed, k, quotas):
+    for i in range(quotas.size):
+        high, low, _, _ = draw(seed, ENDS, np.uint64(i), _BLOCK)
+        quotas[i] = below(k, high, low) + np.uint64(1)
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def _deal(indptr, left, following, heads):
+    """`left`: arcs in that a vertex has yet to get. `following`: from it lead steps to the next that has any."""
+    n = left.size
+    for i in range(n):
+        j = np.int64(i)
+        for slot in range(indptr[i], indptr[i + 1]):
+            j = _next(following, j + 1)
+            if j == n:
+                j = _next(following, 0)
+            heads[slot] = j
+            left[j] -= 1
+            if left[j] == 0:
+                following[j] = j + 1
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def _next(following, j):
+    """Where the steps from j end. Halves the way: without that, full vertices would be passed again and again."""
+    while following[j] != j:
+        following[j] = following[following[j]]
+        j = np.int64(following[j])
+    return j
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def _triangles_and_pairs(seed, n, start, tails, heads):
+    paired = 2 + 3 * (n - 2)
+    for place in range(tails.size):
+        arc = start + place
+        if arc < 2:
+            tails[place], heads[place] = arc, 1 - arc
+            continue
+        if arc < paired:
+            i, part, bound = 2 + (arc - 2) // 3, (arc - 2) % 3, 2 + (arc - 2) // 3
+        else:
+            i, part, bound = n + (arc - paired) // 2, 3 + (arc - paired) % 2, n
+        words = draw(seed, ENDS, np.uint64(i), _BLOCK)
+        a = np.int64(below(np.uint64(bound), words[0], words[1]))
+        b = np.int64(below(np.uint64(bound), words[2], words[3]))
+        if part == 0:
+            tails[place], heads[place] = a, i
+        elif part == 1:
+            tails[place], heads[place] = i, b
+        elif part == 2 or part == 4:
+            tails[place], heads[place] = b, a
+        else:
+            tails[place], heads[place] = a, b

@@ -1,0 +1,159 @@
+"""The circuits store (schema `circuits/1`): walks along every arc of a graph once, closed but for a path.
+
+========= ============== ==============================================================
+array     dtype, shape   meaning
+========= ============== ==============================================================
+arcs      int32/64 (k)   arcs by their places in the graph store, in walking order: all
+                         of them, or one of the two arcs of each undirected edge
+offsets   int64 (c + 1)  walk i is arcs[offsets[i] : offsets[i + 1]]
+========= ============== ==============================================================
+
+Walks stand in the order of their least vertices, one for each component that has an arc.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
+from pipelines.stores.graph import Graph
+from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
+from pipelines.stores.place import new_store
+from pipelines.stores.schema import (
+    CHUNK_BYTES,
+    StoreError,
+    check_array,
+    damaged_attributes,
+    flag,
+    open_store,
+    result_codecs,
+)
+
+SCHEMA = "circuits/1"
+
+
+@dataclass(frozen=True, eq=False)
+class Circuits:
+    """A circuits store, opened by `open_circuits`: arcs read on demand. It pickles as its path.
+
+    Attributes
+    ----------
+    length : arcs walked along in all
+    count : number of walks
+    path_from : the vertex where the one walk that is open begins, or None if all are closed
+    directed : False: every edge of the graph, which stands twice, was walked along once
+    method : "stages" or "hierholzer"
+    """
+
+    path: str
+    length: int
+    count: int
+    path_from: int | None
+    directed: bool
+    method: str
+    graph_path: str
+    graph_digest: str
+    graph_arcs: int
+
+    def arcs(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """int32 or int64: the arcs at the places `start` to `stop` (excluded) of all walks, one after the other."""
+        return StoredArray(self.path, "arcs").rows(start, self.length if stop is None else stop)
+
+    def offsets(self) -> np.ndarray:
+        """int64 (c + 1): where each walk begins, and the end."""
+        return StoredArray(self.path, "offsets")[:]
+
+    def graph(self, moved_to: str | os.PathLike[str] | None = None) -> Graph:
+        """The graph that was walked along; StoreError if it is gone, or another one."""
+        return open_origin(self.path, self.graph_path, self.graph_digest, moved_to)
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        """The places of each chunk."""
+        step = StoredArray(self.path, "arcs").chunks[0]
+        for start in range(0, self.length, step):
+            yield start, min(start + step, self.length)
+
+    def verify(self) -> Verified:
+        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        chunks = {name: StoredArray(self.path, name).places() for name in ("arcs", "offsets")}
+        refuse_missing(self.path, chunks)
+        offsets = self.offsets()
+        if offsets[0] != 0 or offsets[-1] != self.length or (offsets[1:] <= offsets[:-1]).any():
+            raise StoreError(f"{self.path}: `offsets` do not rise from 0 to {self.length}; find the circuits again")
+        seen = np.zeros(self.graph_arcs, bool)
+        for start, stop in self.ranges():
+            arcs = self.arcs(start, stop)
+            if arcs.min() < 0 or arcs.max() >= self.graph_arcs:
+                raise StoreError(f"{self.path}: a walk has an arc that the graph has not; find the circuits again")
+            seen[arcs] = True
+        if int(seen.sum()) != self.length:
+            raise StoreError(f"{self.path}: an arc is walked along twice; find the circuits again")
+        also = "that walks take no arc twice"
+        return compare_contents(self.path, open_store(self.path, SCHEMA), chunks, also)
+
+
+def write_circuits(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    arcs: np.ndarray,
+    offsets: np.ndarray,
+    *,
+    path_from: int | None,
+    directed: bool,
+    method: str,
+    overwrite: bool = False,
+) -> Circuits:
+    """Write a circuits store, which appears when it is whole; StoreError if `path` exists or the disk is full."""
+    with new_store(path, SCHEMA, overwrite) as group:
+        for name, values in (("arcs", arcs), ("offsets", np.asarray(offsets, np.int64))):
+            array = group.create_array(
+                name,
+                shape=values.shape,
+                chunks=(max(1, min(len(values), CHUNK_BYTES // values.itemsize)),),
+                dtype=values.dtype,
+                compressors=result_codecs(values.dtype),
+                config={"write_empty_chunks": True},
+            )
+            if values.size:
+                array[:] = values
+        group.update_attributes(
+            {
+                "schema": SCHEMA,
+                "length": len(arcs),
+                "count": len(offsets) - 1,
+                "path_from": path_from,
+                "directed": directed,
+                "method": method,
+                "graph": origin_of(path, graph),
+                "graph_arcs": graph.m,
+            }
+        )
+    return open_circuits(path)
+
+
+def open_circuits(path: str | os.PathLike[str]) -> Circuits:
+    """Open a circuits store and check its schema, shapes and dtypes; raises StoreError."""
+    group = open_store(path, SCHEMA)
+    origin = recorded_origin(path, group, "graph")
+    with damaged_attributes(path, "the attributes of the circuits"):
+        attrs: dict[str, Any] = dict(group.attrs)
+        begin = attrs["path_from"]
+        facts = Circuits(
+            path=os.path.abspath(path),
+            length=int(attrs["length"]),
+            count=int(attrs["count"]),
+            path_from=None if begin is None else int(begin),
+            directed=flag(path, group, "directed"),
+            method=str(attrs["method"]),
+            graph_path=origin_path(path, origin),
+            graph_digest=origin["digest"],
+            graph_arcs=int(attrs["graph_arcs"]),
+        )
+    check_array(path, group, "arcs", (facts.length,), ("int32", "int64"))
+    check_array(path, group, "offsets", (facts.count + 1,), ("int64",))
+    return facts

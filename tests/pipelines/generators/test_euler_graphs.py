@@ -1,0 +1,186 @@
+"""Graphs with Euler circuits: balanced, of the published sizes, deep or shallow."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from gpuops import cycle_labels, euler_circuit, pair_arcs, verify_circuit
+from pipelines.generators import EulerGraph, ShallowEulerGraph, csr, generate, synthetic_graph
+from pipelines.generators.counter_random import ENDS, below, draw
+from pipelines.stores import open_graph
+from tilepath.cli import tilepath
+
+
+def degrees(graph):
+    tails, heads, _ = graph.arcs()
+    assert len(tails) == graph.ids
+    return np.bincount(tails, minlength=graph.n), np.bincount(heads, minlength=graph.n)
+
+
+def random_below(bound, seed, item, part=0):
+    words = draw(np.uint64(seed), ENDS, np.uint64(item), np.uint64(0))
+    return int(below(np.uint64(bound), *words[2 * part : 2 * part + 2]))
+
+
+@given(n=st.integers(1, 40), k=st.integers(1, 8), seed=st.integers(0, 2**64 - 1))
+def test_a_deep_graph_deals_quotas_out_in_circles(n, k, seed):
+    """Against the plain way: from each vertex on, one step after the other."""
+    quotas = [1 + random_below(k, seed, i) for i in range(n)]
+    left, heads = list(quotas), []
+    for i in range(n):
+        j, missing = i, quotas[i]
+        while missing:
+            j = (j + 1) % n
+            if left[j]:
+                left[j] -= 1
+                missing -= 1
+                heads.append(j)
+    tails, found, _ = EulerGraph(n, k, seed=seed).arcs()
+    np.testing.assert_array_equal(tails, np.repeat(np.arange(n), quotas))
+    np.testing.assert_array_equal(found, heads)
+
+
+@given(vertices=st.integers(3, 40), more=st.integers(0, 9), seed=st.integers(0, 2**64 - 1))
+def test_a_shallow_graph_is_triangles_and_pairs(vertices, more, seed):
+    edges = 3 * vertices - 7 + more
+    expected = [(0, 1), (1, 0)]
+    for i in range(2, vertices - 1):
+        a, b = (random_below(i, seed, i, part) for part in (0, 1))
+        expected += [(a, i), (i, b), (b, a)]
+    item = vertices - 1
+    while len(expected) < edges - 1:
+        a, b = (random_below(vertices - 1, seed, item, part) for part in (0, 1))
+        expected += [(a, b), (b, a)]
+        item += 1
+    graph = ShallowEulerGraph(vertices, edges, seed=seed)
+    assert graph.n == vertices - 1
+    assert graph.ids == len(expected) in (edges - 1, edges)
+    assert list(zip(*(x.tolist() for x in graph.arcs()[:2]), strict=True)) == expected
+
+
+@pytest.mark.parametrize("graph", [EulerGraph(5000, 7, seed=2), ShallowEulerGraph(3000, 9001)], ids=str)
+def test_there_is_one_circuit(graph):
+    leaving, entering = degrees(graph)
+    np.testing.assert_array_equal(leaving, entering)
+    indptr, indices, _ = csr(graph)
+    matrix = csr_array((np.ones(len(indices)), indices, indptr), shape=(graph.n, graph.n))
+    assert connected_components(matrix)[0] == 1
+    found = euler_circuit(indptr, indices, connected=True)
+    verify_circuit(indptr, indices, *found)
+
+
+def test_deep_quotas_are_uniform():
+    counts = np.bincount(degrees(EulerGraph(70_000, 7, seed=1))[0])
+    assert counts[0] == 0
+    assert (abs(counts[1:] - 10_000) < 6 * np.sqrt(10_000)).all()
+
+
+def circuits(indptr, indices):
+    labels = cycle_labels(pair_arcs(indptr, indices))
+    return int((labels == np.arange(len(labels))).sum())
+
+
+def circuits_by_order(graph, seed):
+    """Circuits of the pairing, with the arcs of each row in random order, sorted by head, and in order of insertion."""
+    indptr, indices, _ = csr(graph)
+    tails = np.repeat(np.arange(graph.n), np.diff(indptr))
+    at_random = np.lexsort((np.random.default_rng(seed).random(len(tails)), tails))
+    return [circuits(indptr, indices[order]) for order in (at_random, np.lexsort((indices, tails)), slice(None))]
+
+
+# Ranges: mean and five standard deviations of 30 seeds, or of 10 where a case is slow. Slow cases have published sizes.
+@pytest.mark.parametrize(
+    ("n", "fewest", "most"), [(20_000, 1, 12), pytest.param(10_485_760, 1, 15, marks=pytest.mark.slow)]
+)
+def test_deep_graphs_fall_into_few_circuits(n, fewest, most):
+    graph = EulerGraph(n, 7, seed=4)
+    assert abs(graph.ids - 4 * n) < 6 * 2 * np.sqrt(n)  # the standard deviation of 1 to 7 is 2
+    indptr, indices, _ = csr(graph)
+    assert fewest <= circuits(indptr, indices) <= most
+
+
+@pytest.mark.parametrize(
+    ("vertices", "arcs", "ranges"),
+    [
+        (16_384, 49_151, [(615, 835), (1280, 1650), (4180, 4900)]),
+        pytest.param(
+            1_048_576,
+            3_145_727,
+            [(44_150, 46_950), (90_950, 92_800), (287_000, 292_400)],
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_shallow_graphs_fall_into_very_many_circuits(vertices, arcs, ranges):
+    """Published: 45,514 of 3,145,727 arcs; how many depends on the order within rows."""
+    graph = ShallowEulerGraph(vertices, 3 * vertices, seed=6)
+    assert (graph.n, graph.ids) == (vertices - 1, arcs)
+    for count, (fewest, most) in zip(circuits_by_order(graph, 0), ranges, strict=True):
+        assert fewest <= count <= most
+
+
+def test_the_published_demo():
+    graph = EulerGraph(15, 5, seed=15009)
+    assert graph.ids == 44
+    assert circuits(*csr(graph)[:2]) == 5
+
+
+def test_a_graph_is_made_once_for_all_threads(monkeypatch):
+    """From Python 3.12 on, `cached_property` does not see to that."""
+    calls, make = [], np.cumsum
+
+    def slow(*args, **options):
+        calls.append(1)
+        time.sleep(0.05)
+        return make(*args, **options)
+
+    monkeypatch.setattr(np, "cumsum", slow)
+    graph = EulerGraph(1000)
+    threads = [threading.Thread(target=lambda: graph.ids) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: EulerGraph(0), "n is 0; give a whole number from 1"),
+        (lambda: EulerGraph(9, 128), "k is 128; give a whole number from 1 to 127"),
+        (lambda: EulerGraph(9, directed=False), "EulerGraph is directed"),
+        (lambda: ShallowEulerGraph(2), "vertices is 2; give a whole number from 3"),
+        (lambda: ShallowEulerGraph(10, 22), "edges is 22; give a whole number from 23"),
+        (lambda: ShallowEulerGraph(10, directed=False), "ShallowEulerGraph is directed"),
+        (lambda: synthetic_graph("euler-shallow", edges=9), "how many vertices"),
+        (lambda: synthetic_graph("euler", n=9, edges=9), "no option `edges`; it has .*k"),
+    ],
+)
+def test_misuse_is_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_what_is_held_in_memory_is_counted(tmp_path):
+    with pytest.raises(ValueError, match=r"4,294,967,296 vertices need \d+\.\d TiB of memory"):
+        generate(EulerGraph(1 << 32, 127), tmp_path / "g.zarr")
+
+
+def test_generate_command(tmp_path):
+    for kind, options, made in (
+        ("euler", ["--vertices", "100", "--max-degree", "3", "--seed", "5"], EulerGraph(100, 3, seed=5)),
+        ("euler-shallow", ["--vertices", "50", "--edges", "200"], ShallowEulerGraph(50, 200)),
+        ("euler-shallow", ["--scale", "5"], ShallowEulerGraph(33)),
+    ):
+        path = str(tmp_path / f"{kind}.zarr")
+        done = CliRunner().invoke(tilepath, ["generate", kind, path, *options, "--overwrite"], catch_exceptions=False)
+        assert f"directed graph, {made.n} vertices, {made.ids} arcs" in done.output
+        assert open_graph(path).source == str(made)

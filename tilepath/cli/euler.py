@@ -1,0 +1,82 @@
+"""The command `tilepath euler`, and what `tilepath path` prints of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+SHOWN_VERTICES = 40  # of a walk that is printed
+SHOWN_WALKS = 10
+
+
+def euler_command(cluster_options: tuple[Callable[[Any], Any], ...], client: Callable[[dict[str, Any]], Any]) -> Any:
+    """The command; arguments as for `tilepath.cli.som.som_commands`."""
+    known = [parameter.name for parameter in euler.params]
+    for option in reversed(cluster_options):
+        option(euler)
+    names = [parameter.name for parameter in euler.params if parameter.name not in known]
+    call: Any = euler.callback
+
+    def complete(**options: Any) -> Any:
+        cluster = {name: options.pop(name) for name in names}
+        return call(open_client=lambda: client(cluster), **options)
+
+    euler.callback = complete
+    return euler
+
+
+@click.command()
+@click.argument("graph", type=click.Path())
+@click.argument("out", type=click.Path())
+@click.option("--start", metavar="VERTEX", help="Begin the circuit of its component there, or the path.")
+@click.option(
+    "--path", is_flag=True, help="A path will do, from a vertex with an arc too many to one with one too few."
+)
+@click.option("--undirected", is_flag=True, help="Walk along each edge of an undirected graph once, either way.")
+@click.option(
+    "--method",
+    type=click.Choice(["stages", "hierholzer", "auto"]),
+    default="stages",
+    show_default=True,
+    help="stages: the same walk on any device. hierholzer: another one, the faster way on a CPU. auto: what is faster.",
+)
+@click.option("--verify", is_flag=True, help="Prove that every arc is walked along once.")
+@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+def euler(
+    graph: str, out: str, open_client: Callable[[], Any], start: str | None, undirected: bool, **options: Any
+) -> None:
+    """Walk along every arc of the graph store GRAPH once, and write the walk to the store OUT.
+
+    There is an Euler circuit for each component where every vertex has as many arcs in as out (--undirected: an even
+    degree). Weights and closed vertices do not matter. Prints the stages and their times.
+    """
+    from pipelines.euler.circuits import euler_circuits
+    from pipelines.stores import open_graph
+    from tilepath.cli.describe import describe_circuits
+
+    opened = open_graph(graph)
+    options |= {"start": None if start is None else opened.vertex(start), "directed": not undirected}
+    with open_client() as client:
+        circuits = euler_circuits(client, opened, out, progress=True, **options)
+    click.echo(describe_circuits(circuits) + (", verified" if options["verify"] else ""))
+
+
+def echo_walks(store: str, out: str | None, graph: str | None, overwrite: bool) -> None:
+    """Print the walks of a circuits store, the ends of long ones; with `out` write all of them to a table."""
+    from pipelines.euler.walks import walk_ends, write_walks
+    from pipelines.stores.circuits import open_circuits
+
+    circuits = open_circuits(store)
+    opened = circuits.graph(graph)
+    if out is not None:
+        click.echo(f"{out}: {write_walks(circuits, opened, out, overwrite):,} arcs in walking order")
+        return
+    ends = walk_ends(circuits, opened, SHOWN_VERTICES, SHOWN_WALKS)
+    for walk in ends:
+        first, last = ([opened.label(v) for v in vertices] for vertices in (walk.first, walk.last))
+        between = [f"... {walk.skipped:,} more ..."] if walk.skipped else []
+        click.echo(" -> ".join([*first, *between, *last]))
+    if circuits.count > len(ends):
+        click.echo(f"and {circuits.count - len(ends):,} more; --out TABLE writes all")
