@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, KilledWorker, LocalCluster
 
 from gpuops import NegativeCycleError
 from pipelines import capacity, single_source_shortest_paths
@@ -15,7 +15,17 @@ from pipelines.capacity import measure_workers
 from pipelines.generators import generate, synthetic_graph
 from pipelines.interruption import Interrupted
 from pipelines.progress import Progress
-from pipelines.resident import Epoch, ResidentState, WorkersChanged, attempts, clear, keep, run_epochs, workers_of
+from pipelines.resident import (
+    Epoch,
+    ResidentState,
+    StateLost,
+    WorkersChanged,
+    attempts,
+    clear,
+    keep,
+    run_epochs,
+    workers_of,
+)
 
 
 def _load(epoch):
@@ -89,6 +99,22 @@ def test_a_worker_that_does_not_answer_is_named(client, monkeypatch):
     monkeypatch.setattr(capacity, "worker_facts", _measured_slowly)
     with pytest.raises(TimeoutError, match=f"no answer from {workers_of(client)[0]} within 1 s; look at the log"):
         measure_workers(client, None)
+
+
+@pytest.mark.parametrize("error", [KilledWorker("key", None, 0, []), StateLost("none")])
+def test_a_result_whose_worker_dies_on_its_way_here_is_a_loss(client, monkeypatch, error):
+    """It is computed anew then, where there is no state for it, or no worker."""
+
+    class Lost:
+        key = "lost"
+
+        def result(self, timeout):
+            raise error
+
+    epoch = Epoch(client, workers_of(client), "test", "lost")
+    monkeypatch.setattr(epoch, "wait", lambda *_: None)
+    with pytest.raises(WorkersChanged, match="lost"):
+        epoch.results([Lost()])
 
 
 def test_workers_lost_again_and_again_end_a_run(client, monkeypatch):
