@@ -17,11 +17,13 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from types import MethodType
 from typing import Any
 
 from dask.system import CPU_COUNT
 from dask.utils import parse_bytes
 from distributed import Client, LocalCluster, Worker
+from distributed.deploy import Cluster
 
 from clusters import gpus
 from clusters.errors import ClusterError
@@ -284,6 +286,9 @@ def _construct(build: Any, options: dict[str, Any], timeout: float) -> Any:
     cluster = build.__new__(build)  # apart from __init__, so that what fails half-way can be closed
     try:
         cluster.__init__(**options)
+        # Dask ends the nanny of a worker that is not there 15 s after a loss (lost-worker-timeout): on a busy machine, or
+        # when it is lost anew. These nannies bring their workers back however long it takes.
+        cluster._update_worker_status = MethodType(Cluster._update_worker_status, cluster)
         return cluster
     except BaseException as error:
         if getattr(cluster, "scheduler", None) is not None:

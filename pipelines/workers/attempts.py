@@ -132,7 +132,7 @@ class Epoch:
                 except TimeoutError:
                     if not set(self.members) <= set(self.client.nthreads()):
                         raise WorkersChanged("a worker is gone") from None
-                except CancelledError as error:
+                except (CancelledError, KilledWorker, StateLost) as error:
                     raise WorkersChanged(f"{future.key}: {error}") from None
         return found
 

@@ -148,6 +148,15 @@ class TestProcesses:
             _until(lambda: "NUMBA_NUM_THREADS" not in os.environ)
         assert children() == []
 
+    def test_a_lost_worker_comes_back_however_long_it_takes(self):
+        with dask.config.set({"distributed.deploy.lost-worker-timeout": "100ms"}):
+            with start("cpu", workers=2, processes=True) as client:
+                victim = min(worker["pid"] for worker in client.run(in_worker).values())
+                os.kill(victim, signal.SIGKILL)
+                _until(lambda: len(client.nthreads()) < 2)
+                client.wait_for_workers(2, timeout=60)
+        assert children() == []
+
     def test_one_worker_gets_all_cores_and_the_environment_wins(self, monkeypatch):
         monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
         with start("cpu", processes=True) as client:

@@ -7,15 +7,24 @@ import threading
 import time
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, KilledWorker, LocalCluster
 
 from gpuops import NegativeCycleError
 from pipelines import single_source_shortest_paths
 from pipelines.generators import generate, synthetic_graph
+<<<<<<< HEAD:tests/pipelines/workers/test_attempts.py
 from pipelines.workers import capacity
 from pipelines.workers.attempts import (
     Epoch,
     ResidentState,
+=======
+from pipelines.workers.interruption import Interrupted
+from pipelines.workers.progress import Progress
+from pipelines.workers.attempts import (
+    Epoch,
+    ResidentState,
+    StateLost,
+>>>>>>> 97fc75d8a9cddfefa50242139ff441127773dcc9:tests/pipelines/test_resident.py
     WorkersChanged,
     attempts,
     clear,
@@ -23,9 +32,12 @@ from pipelines.workers.attempts import (
     run_epochs,
     workers_of,
 )
+<<<<<<< HEAD:tests/pipelines/workers/test_attempts.py
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.interruption import Interrupted
 from pipelines.workers.progress import Progress
+=======
+>>>>>>> 97fc75d8a9cddfefa50242139ff441127773dcc9:tests/pipelines/test_resident.py
 
 
 def _load(epoch):
@@ -99,6 +111,22 @@ def test_a_worker_that_does_not_answer_is_named(client, monkeypatch):
     monkeypatch.setattr(capacity, "worker_facts", _measured_slowly)
     with pytest.raises(TimeoutError, match=f"no answer from {workers_of(client)[0]} within 1 s; look at the log"):
         measure_workers(client, None)
+
+
+@pytest.mark.parametrize("error", [KilledWorker("key", None, 0, []), StateLost("none")])
+def test_a_result_whose_worker_dies_on_its_way_here_is_a_loss(client, monkeypatch, error):
+    """It is computed anew then, where there is no state for it, or no worker."""
+
+    class Lost:
+        key = "lost"
+
+        def result(self, timeout):
+            raise error
+
+    epoch = Epoch(client, workers_of(client), "test", "lost")
+    monkeypatch.setattr(epoch, "wait", lambda *_: None)
+    with pytest.raises(WorkersChanged, match="lost"):
+        epoch.results([Lost()])
 
 
 def test_workers_lost_again_and_again_end_a_run(client, monkeypatch):

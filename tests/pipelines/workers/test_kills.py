@@ -87,13 +87,13 @@ def test_killed_runs_give_the_bits_of_undisturbed_ones(client, two_processes, in
         delay = rng.uniform(0, seconds[pipeline])
         victim = ("worker", "driver")[number % 2]
         if victim == "worker":
-            two_processes.wait_for_workers(2)
-            pid = int(rng.choice(list(two_processes.run(os.getpid).values())))
+            two_processes.wait_for_workers(2, timeout=120)
+            pid = int(rng.choice([nanny.pid for nanny in two_processes.cluster.workers.values() if nanny.pid]))
             murder = threading.Timer(delay, os.kill, (pid, signal.SIGKILL))
             murder.start()
             run(two_processes, call)
             murder.join()
-            two_processes.wait_for_workers(2)
+            two_processes.wait_for_workers(2, timeout=120)
             hit = "worker"
         else:
             driver = subprocess.Popen([sys.executable, "-c", DRIVER, call], stdout=subprocess.PIPE)
