@@ -12,19 +12,11 @@ from distributed import Client, KilledWorker, LocalCluster
 from gpuops import NegativeCycleError
 from pipelines import single_source_shortest_paths
 from pipelines.generators import generate, synthetic_graph
-<<<<<<< HEAD:tests/pipelines/workers/test_attempts.py
 from pipelines.workers import capacity
 from pipelines.workers.attempts import (
     Epoch,
     ResidentState,
-=======
-from pipelines.workers.interruption import Interrupted
-from pipelines.workers.progress import Progress
-from pipelines.workers.attempts import (
-    Epoch,
-    ResidentState,
     StateLost,
->>>>>>> 97fc75d8a9cddfefa50242139ff441127773dcc9:tests/pipelines/test_resident.py
     WorkersChanged,
     attempts,
     clear,
@@ -32,12 +24,9 @@ from pipelines.workers.attempts import (
     run_epochs,
     workers_of,
 )
-<<<<<<< HEAD:tests/pipelines/workers/test_attempts.py
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.interruption import Interrupted
 from pipelines.workers.progress import Progress
-=======
->>>>>>> 97fc75d8a9cddfefa50242139ff441127773dcc9:tests/pipelines/test_resident.py
 
 
 def _load(epoch):
