@@ -175,13 +175,15 @@ def _facts(xp: Any) -> dict[str, Any]:
 
 
 def _commit() -> str:
-    """The commit measured; a copy of the tree without its history carries it in the file .commit."""
+    """The commit measured; a copy of the tree, whose history may be another, carries it in the file .commit."""
+    noted = ROOT / ".commit"
+    if noted.exists():
+        return noted.read_text().strip()
     try:
         text = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
         return subprocess.run(text, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
-        noted = ROOT / ".commit"
-        return noted.read_text().strip() if noted.exists() else "unknown"
+        return "unknown"
 
 
 def _seconds(value: float) -> str:
