@@ -286,8 +286,8 @@ def _construct(build: Any, options: dict[str, Any], timeout: float) -> Any:
     cluster = build.__new__(build)  # apart from __init__, so that what fails half-way can be closed
     try:
         cluster.__init__(**options)
-        # Dask ends the nanny of a worker that is not there 15 s after a loss (lost-worker-timeout): on a busy machine, or
-        # when it is lost anew. These nannies bring their workers back however long it takes.
+        # Dask ends the nanny of a worker that is not there 15 s after a loss (lost-worker-timeout): on a busy machine,
+        # or when it is lost anew. These nannies bring their workers back however long it takes.
         cluster._update_worker_status = MethodType(Cluster._update_worker_status, cluster)
         return cluster
     except BaseException as error:
