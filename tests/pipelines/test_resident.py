@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from distributed import Client, KilledWorker, LocalCluster
@@ -101,7 +102,7 @@ def test_a_worker_that_does_not_answer_is_named(client, monkeypatch):
         measure_workers(client, None)
 
 
-@pytest.mark.parametrize("error", [KilledWorker("key", None, 0), StateLost("none")])
+@pytest.mark.parametrize("error", [KilledWorker("lost", SimpleNamespace(address="tcp://gone"), 0), StateLost("none")])
 def test_a_result_whose_worker_dies_on_its_way_here_is_a_loss(client, monkeypatch, error):
     """It is computed anew then, where there is no state for it, or no worker."""
 
