@@ -130,7 +130,7 @@ def _other_begin(paths: Paths, graph: Graph, source: int, begin: int, target: in
     label = graph.label
     if not paths.together:
         return StoreError(
-            f"{paths.path}: predecessors do not lead to vertex {label(source)}; it is damaged, compute it anew"
+            f"{paths.path}: predecessors do not lead to vertex {label(source)}; it is damaged; compute it again"
         )
     return StoreError(
         f"{paths.path}: holds paths from the nearest source; nearest to vertex {label(target)} is "
@@ -145,7 +145,7 @@ def _follow(
     hops = _count(predecessors, targets, reached)
     for target in targets[hops == CYCLE][:1]:
         raise StoreError(
-            f"{paths.path}: the predecessors of vertex {graph.label(target)} lead nowhere; compute it anew"
+            f"{paths.path}: the predecessors of vertex {graph.label(target)} lead nowhere; compute it again"
         )
     return hops, _collect(predecessors, targets, hops)
 

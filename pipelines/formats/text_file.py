@@ -95,7 +95,7 @@ class TextFile:
         try:
             read = self._file.read(BLOCK_BYTES)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise FormatError(f"{self.path}: the gzip file is cut off or damaged ({error}); get it anew") from error
+            raise FormatError(f"{self.path}: the gzip file is cut off or damaged ({error}); get a new copy") from error
         except OSError as error:
             raise FormatError(f"{self.path}: cannot be read ({error.strerror})") from error
         self._buffer, self._at, self._ended = rest + read, 0, not read

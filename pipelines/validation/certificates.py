@@ -54,7 +54,7 @@ def certify_paths(
 
     if not paths.has_predecessors:
         raise StoreError(
-            f"{paths.path}: holds no predecessors, which certificates follow; compute it anew without --no-predecessors"
+            f"{paths.path}: holds no predecessors, which certificates need; compute it again without --no-predecessors"
         )
     graph = graph if isinstance(graph, Graph) else paths.graph(graph)
     job = SearchJob(graph, paths.dtype, cutoff=reach(paths.cutoff, paths.dtype), targets=paths.targets)

@@ -65,7 +65,7 @@ def measure_members(client: Client, members: list[str], dtype: str | None) -> li
     except TimeoutError:
         silent = ", ".join(address for address, fact in zip(members, facts, strict=True) if not fact.done())
         raise TimeoutError(
-            f"no answer from {silent} within {MEASURE_SECONDS:.0f} s; look at the log of that worker, or start it anew"
+            f"no answer from {silent} within {MEASURE_SECONDS:.0f} s; look at the log of that worker, or restart it"
         ) from None
     finally:
         epoch.cancel()

@@ -47,7 +47,7 @@ def read_matrix_market(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
 def _banner(text: TextFile) -> tuple[str, str]:
     line = text.line()
     if line is None:
-        raise FormatError(f"{text.path}: is empty; get it anew")
+        raise FormatError(f"{text.path}: is empty; get a new copy")
     words = line.lower().split()
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
         raise text.error(

@@ -46,7 +46,7 @@ def read_parquet(
     try:
         file = pq.ParquetFile(name, buffer_size=1 << 20, pre_buffer=False)  # a row group may be the whole file
     except _DAMAGE as error:
-        raise FormatError(f"{name}: cannot be read as Parquet ({error}); get it anew, or name its format") from error
+        raise FormatError(f"{name}: cannot be read as Parquet ({error}); get a new copy, or name its format") from error
     with file:
         schema = file.schema_arrow
         chosen = choose_columns(name, len(schema), schema.names, columns, weight)
@@ -114,7 +114,7 @@ def _pieces(
             yield tails, heads, weights
             row += size
     except _DAMAGE as error:
-        raise FormatError(f"{name}: damaged after row {row} ({error}); get it anew") from error
+        raise FormatError(f"{name}: damaged after row {row} ({error}); get a new copy") from error
 
 
 def _vertices(name: str, row: int, column: pa.Array, named: bool) -> Any:
@@ -123,7 +123,7 @@ def _vertices(name: str, row: int, column: pa.Array, named: bool) -> Any:
         return column.to_numpy()
     column = column.cast(pa.string())
     if (bad := first_not_utf8(column)) is not None:
-        raise FormatError(f"{name}, row {row + bad} (from 0): a name is not UTF-8; write the file anew")
+        raise FormatError(f"{name}, row {row + bad} (from 0): a name is not UTF-8; write the file again")
     return column
 
 

@@ -161,4 +161,6 @@ def _reading(source: str) -> Iterator[None]:
     except FormatError:
         raise
     except _DAMAGE as error:
-        raise FormatError(f"{source}: cannot be read ({error}); get it anew, or name its format (--format)") from error
+        raise FormatError(
+            f"{source}: cannot be read ({error}); get a new copy or name its format (--format)"
+        ) from error

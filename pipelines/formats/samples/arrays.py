@@ -33,7 +33,7 @@ def read_npy(source: str, wanted: Wanted) -> Iterator[tuple[list[str], Iterator[
     try:
         array = np.load(source, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
-        raise FormatError(f"{source}: cannot be read ({error}); get it anew") from error
+        raise FormatError(f"{source}: cannot be read ({error}); get a new copy") from error
     yield matrix_rows(source, header, wanted, slices(array))
 
 
@@ -143,7 +143,7 @@ def _in_turn(stream: IO[bytes], source: str) -> Callable[[int, int], np.ndarray]
         count = (stop - start) * shape[1]
         text = stream.read(count * dtype.itemsize)
         if len(text) < count * dtype.itemsize:
-            raise FormatError(f"{source}: ends before row {stop} (from 0); get it anew")
+            raise FormatError(f"{source}: ends before row {stop} (from 0); get a new copy")
         return np.frombuffer(text, dtype, count).reshape(stop - start, shape[1])
 
     return read

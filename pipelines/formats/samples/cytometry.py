@@ -53,7 +53,9 @@ def read_fcs(source: str, wanted: Wanted) -> Iterator[tuple[list[str], Iterator[
             _check_channels(data.text, data.channel_count)
             names, events = _channels(data.pns_labels, data.pnn_labels), data.as_array()
         except (FlowIOException, *_DAMAGE) as error:
-            raise FormatError(f"{source}: cannot be read as FCS ({error}); get it anew, or export it as CSV") from error
+            raise FormatError(
+                f"{source}: cannot be read as FCS ({error}); get a new copy or export it as CSV"
+            ) from error
     del data
     yield matrix_rows(source, events, wanted, slices(events), distinct(source, names))
 

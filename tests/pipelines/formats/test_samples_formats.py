@@ -127,7 +127,7 @@ def test_gzip_is_known_by_its_content(read, name):
 def test_damaged_gzip(read, change):
     text = gzip.compress(b"x,y\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(9000)))
     text = text[:-2000] if change == "cut" else text[:-6] + b"\0\0\0\0\0\0"
-    with pytest.raises(FormatError, match=r"t\.csv\.gz.*get it anew"):
+    with pytest.raises(FormatError, match=r"t\.csv\.gz.*get a new copy"):
         read(text, "t.csv.gz")
 
 

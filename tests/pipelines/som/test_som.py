@@ -422,7 +422,7 @@ def test_a12_samples_beyond_the_scale_of_the_map_are_named(client, tmp_path):
     assert not (tmp_path / "p").exists()
     with pytest.raises(ValueError, match=r"row 70 \(from 0\), column '1' is .*e\+58 once it is scaled"):
         write_samples(tmp_path / "u", values, dtype="float32", scaling=found.scaling)
-    with pytest.raises(ValueError, match="a scaling of 2 columns, and there are 3"):
+    with pytest.raises(ValueError, match="the scaling is for 2 columns, not 3"):
         write_samples(tmp_path / "u", cloud(9, d=3), scaling=found.scaling)
 
 
