@@ -368,7 +368,7 @@ def test_an_isolated_cycle_is_not_met():
         ("rmat", {"scale": -1}, "scale is -1"),
         ("rmat", {"scale": 5, "edge_factor": -1}, "edge_factor is -1"),
         ("rmat", {"scale": 5, "seed": 2**64}, "seed is 18446744073709551616"),
-        ("rmat", {"scale": 5, "a": 0.7, "b": 0.3}, "a \\+ b \\+ c are 1.19"),
+        ("rmat", {"scale": 5, "a": 0.7, "b": 0.3}, "a \\+ b \\+ c sum to 1.19"),
         ("rmat", {"scale": 5, "weights": "lengths"}, "RMat has no weights 'lengths'; choose uniform or integers"),
         ("rmat", {"scale": 5, "weights": "uniform", "dtype": "int32"}, "float32 or float64, not int32"),
         ("rmat", {"scale": 5, "missing": 0.5}, "no option `missing`"),
@@ -405,9 +405,9 @@ def test_edges_that_do_not_exist():
 
 
 def test_what_cannot_fit_is_refused(tmp_path):
-    with pytest.raises(StoreError, match="of memory and there are"):
+    with pytest.raises(StoreError, match="of memory, but only"):
         generate(RMat(40), tmp_path / "g.zarr")
-    with pytest.raises(StoreError, match="of disk and"):
+    with pytest.raises(StoreError, match="of disk, but"):
         generate(RMat(20, edge_factor=1 << 20), tmp_path / "g.zarr")
     assert list(tmp_path.iterdir()) == []
 
