@@ -68,7 +68,7 @@ def test_a_codebook_comes_back_with_its_history(tmp_path, samples):
     assert found.hits().tolist() == [0, 1, 2, 3, 4, 5]
     assert pickle.loads(pickle.dumps(found)).units().tolist() == found.units().tolist()
     for epoch in (4, -5):
-        with pytest.raises(ValueError, match=f"no epoch {epoch}; it has 0 to 3"):
+        with pytest.raises(ValueError, match=f"no epoch {epoch}; choose one from 0 to 3"):
             found.units(epoch)
     found.verify()
 
