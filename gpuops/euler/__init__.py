@@ -177,7 +177,7 @@ def check_arcs(indptr: Any, indices: Any) -> tuple[Any, Any]:
     if n < 0 or int(indptr[0]) != 0 or int(indptr[-1]) != m or bool((indptr[1:] < indptr[:-1]).any()):
         raise ValueError(f"indptr does not rise from 0 to {m}, the number of arcs")
     if m and not (int(indices.min()) >= 0 and int(indices.max()) < n):
-        raise ValueError(f"indices point outside of the vertices 0 to {n - 1}")
+        raise ValueError(f"indices point outside the vertices 0 to {n - 1}")
     return indptr, indices
 
 

@@ -25,7 +25,8 @@ def refuse_unbalanced(indptr: Any, indices: Any) -> NoReturn:
     cure = "; it has an Euler path: ask for one" if _ends_of(vertices, surplus) else ""
     named = ", ".join(f"{v} ({int(entering[v])} in, {int(leaving[v])} out)" for v in vertices[:SHOWN].tolist())
     raise NotEulerianError(
-        f"{_count(vertices, 'vertex has', 'vertices have')} not as many arcs in as out: {named}{_more(vertices)}{cure}",
+        f"{_count(vertices, 'vertex has', 'vertices have')} unequal numbers of arcs in and out: "
+        f"{named}{_more(vertices)}{cure}",
         vertices.tolist()[:SHOWN],
     )
 
