@@ -236,7 +236,7 @@ def test_an_empty_table_of_pairs(towns, tmp_path):
         ("source,target\nUlm,007\nUlm,Ulmm\n", "in.csv, row 2: .*no vertex 'Ulmm'"),
         ("source,target\nUlm,007\n4,007\n", "in.csv, row 2: .*no vertex '4'"),
         ("source,target\n,007\n", "in.csv, row 1: .*no vertex ''"),
-        ("from,target\nUlm,007\n", "no column `source`, only from, target"),
+        ("from,target\nUlm,007\n", "no column `source`; its columns are from, target"),
     ],
 )
 def test_bad_tables_are_named(towns, tmp_path, text, message):
@@ -249,7 +249,7 @@ def test_bad_pairs_are_named(towns, solve, tmp_path):
     with pytest.raises(ValueError, match=r"pairs, row 2: .*no vertex 4;"):
         paths_of_pairs(*towns, np.array([[0, 1], [0, 4]]))
     for kind in (float, object, bool):
-        with pytest.raises(ValueError, match=r"array of integers \(indices\) or of text \(names\), not of"):
+        with pytest.raises(ValueError, match=r"pass an array of integers \(indices\) or of text \(names\)"):
             paths_of_pairs(*towns, np.array([[0, 1]]).astype(kind))
     with pytest.raises(ValueError, match=r"shape \(P, 2\)"):
         paths_of_pairs(*towns, np.array([1, 2]))
