@@ -37,13 +37,13 @@ def join(
     Parameters
     ----------
     scheduler_file : path, optional
-        What ``dask scheduler --scheduler-file`` writes. It is waited for: the scheduler may start later.
+        What ``dask scheduler --scheduler-file`` writes. `join` waits for it: the scheduler may start later.
     address : str, optional
         Address of the scheduler, such as "tcp://10.0.0.1:8786". Exactly one of the two is given.
     timeout : float
-        Seconds for all of it: the file, the connection, the workers.
+        Seconds in all for the file, the connection and the workers.
     workers : int, optional
-        How many workers must be there at least, 1 if not given. Name the number the job asked for: a
+        The least number of workers that must be there, by default 1. Give the number the job asked for: a
         pipeline deals its data to the workers it finds when it starts.
 
     Returns
@@ -53,15 +53,15 @@ def join(
     Raises
     ------
     ValueError
-        If an argument is none of its allowed values, or not exactly one of the first two is given.
+        If an argument is not one of its allowed values, or not exactly one of the first two is given.
     ClusterError
-        If the address names an unknown host, if the cluster is not there in time, or if it runs with settings under
-        which results could be wrong.
+        If the address names an unknown host, if the cluster is not there in time, or if its settings could make results
+        wrong.
 
     Warns
     -----
     UserWarning
-        If it runs with settings that cost time.
+        If its settings cost time.
     """
     if (scheduler_file is None) == (address is None):
         raise ValueError("give exactly one of scheduler_file= and address=")
@@ -93,7 +93,7 @@ def _wait_for_address(path: Path, deadline: float) -> str:
         except FileNotFoundError:
             lack = "it does not exist"
         except (ValueError, KeyError, TypeError):  # created, and not yet written
-            lack = "it holds no scheduler's address"
+            lack = "it does not hold the address of a scheduler"
         except OSError as error:
             raise ClusterError(f"scheduler file {path}: {error}") from error
         if time.monotonic() > deadline:
@@ -105,11 +105,11 @@ def _wait_for_address(path: Path, deadline: float) -> str:
 
 
 def _check_address(address: Any, from_file: Any) -> None:
-    """Refuse what can be no address of a scheduler: to wait would not help."""
+    """Refuse what cannot be the address of a scheduler: waiting would not help."""
     try:
         host, port = get_address_host_port(address)
         if not (host and 0 < port < 1 << 16):
-            raise ValueError("it names no host" if not host else f"there is no port {port}")
+            raise ValueError("it does not name a host" if not host else f"there is no port {port}")
     except (ValueError, TypeError) as error:
         found = "" if from_file is None else f" in {from_file}"
         raise ValueError(
@@ -154,7 +154,7 @@ def _check_settings(found: dict[str, Any]) -> None:
     if found["worker-saturation"] != math.inf:
         slow.append(f"worker-saturation is {found['worker-saturation']}, should be inf")
     if found["no-workers-timeout"] is None:
-        slow.append("no-workers-timeout is not set, so the loss of a worker can hold a run up for ever")
+        slow.append("no-workers-timeout is not set, so the loss of a worker can hold up a run forever")
     if slow:
         warnings.warn(f"scheduler settings: {'; '.join(slow)}; {_CURE}", stacklevel=3)
 

@@ -1,8 +1,8 @@
-"""Which GPUs a cluster may use, and what is missing to use them.
+"""Which GPUs a cluster may use, and what is missing for using them.
 
 The count is asked of the driver's management library (NVML), never of CUDA: a CUDA context in the client's
 process would occupy memory of the first GPU, and dask-cuda warns of it. NVML is called directly, because its
-Python binding comes with dask-cuda, and "GPUs, but no dask-cuda" is a case to tell.
+Python binding comes with dask-cuda, and "GPUs, but no dask-cuda" is a case to report.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ EXTRA = "pip install 'tilepath[cuda13]' (or tilepath[cuda12], by the driver's CU
 def visible() -> list[str]:
     """GPUs that CUDA would show this process, as ``CUDA_VISIBLE_DEVICES`` names them.
 
-    As in CUDA, an entry that names no GPU hides all that follow it. UUIDs of GPUs and of their MIG instances
-    are taken as they are.
+    As in CUDA, an entry that does not name a GPU hides all that follow it. UUIDs of GPUs and of their MIG instances
+    are taken unchanged.
     """
     present = _driver_count()
     shown = os.environ.get("CUDA_VISIBLE_DEVICES")

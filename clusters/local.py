@@ -1,11 +1,11 @@
 """Start a Dask cluster on this machine: one worker per GPU, or CPU workers.
 
-Without GPUs one worker lives in this very process. That starts in milliseconds and moves nothing between
-processes, and Numba inside it uses every core. Worker processes cost most of a second, and are what a test
-needs that kills workers, or a machine with several sockets.
+Without GPUs one worker lives in this process. It starts in milliseconds and moves nothing between processes,
+and Numba inside it uses every core. Worker processes take most of a second to start; they are for tests that
+kill workers and for machines with several sockets.
 
-Every worker has one thread: tasks change state in place, and Numba or the GPU is what runs in parallel.
-GPU workers carry the Dask resource ``GPU: 1``; by it the pipelines know what kind of device they run on.
+Every worker has one thread: tasks change state in place, and the parallel work is done by Numba or the GPU.
+GPU workers have the Dask resource ``GPU: 1``, which tells the pipelines what kind of device they run on.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OWNED = {
 
 
 class ClusterClient(Client):
-    """A client that owns its cluster: closing the one closes the other."""
+    """A client that owns its cluster: closing the client closes the cluster."""
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         with _at_once(self.cluster) if kind is not None and issubclass(kind, KeyboardInterrupt) else nullcontext():
@@ -91,23 +91,23 @@ def start(
     Parameters
     ----------
     device : {"auto", "cpu", "gpu", "cuda"}
-        "auto" takes the GPUs if there are any and the packages to use them, else the CPU. "cuda" is "gpu".
+        "auto" uses the GPUs if there are any, with the packages to use them, else the CPU. "cuda" means "gpu".
     workers : int, optional
-        CPU: number of workers, 1 if not given. GPU: number of GPUs to use, all visible ones if not given.
+        CPU: number of workers, by default 1. GPU: number of GPUs to use, by default all visible ones.
     processes : bool, optional
-        CPU: whether workers are processes of their own, each with its share of the cores for Numba (a
-        ``NUMBA_NUM_THREADS`` set in the environment wins), or live in this process (the default). GPU
-        workers always are processes.
+        CPU: whether workers are separate processes, each with its share of the cores for Numba (unless
+        ``NUMBA_NUM_THREADS`` is set in the environment), or live in this process (the default). GPU workers
+        are always processes.
     protocol : {"tcp", "ucx"}, optional
-        How workers talk to each other: "tcp" if not given (within one process: no transport at all). "ucx"
+        How workers talk to each other, by default "tcp" (within one process: no transport at all). "ucx"
         uses NVLink and InfiniBand, for GPU workers only, and gives 80% of each GPU to a memory pool, CuPy's
         arrays included (``rmm_pool_size=`` changes the share).
     memory_limit : int, float, str or None
         CPU: bytes, fraction of the machine's memory, text such as "8 GiB", or "auto", for each worker; a
-        worker process near it is restarted. 0 or None: no limit. GPU workers take none.
+        worker process close to it is restarted. 0 or None: no limit. Not for GPU workers.
     dashboard : bool or str
-        True serves Dask's dashboard at 127.0.0.1:8787, a text at the address it names (":0": any port).
-        ``client.dashboard_link`` tells where.
+        True serves Dask's dashboard at 127.0.0.1:8787, text at the address it names (":0": any port).
+        ``client.dashboard_link`` is its address.
     timeout : float
         Seconds within which all workers must be there.
     **options
@@ -121,7 +121,7 @@ def start(
     Raises
     ------
     ValueError
-        If an argument is none of its allowed values, or does not go with another.
+        If an argument is not one of its allowed values, or conflicts with another.
     ClusterError
         If GPUs are asked for and a driver, a GPU or a package is missing, if the dashboard's package is
         missing, if the calling script is not guarded, or if the workers do not all start in time.
@@ -129,7 +129,7 @@ def start(
     Warns
     -----
     UserWarning
-        If "auto" finds GPUs and takes the CPU because a package is missing.
+        If "auto" finds GPUs but uses the CPU because a package is missing.
     """
     _check(device, workers, processes, protocol, memory_limit, dashboard, timeout, options)
     use_gpus = _use_gpus(device)
@@ -196,7 +196,7 @@ def _use_gpus(device: str) -> bool:
     if device != "auto":
         raise ClusterError(f"device={device!r}: {lack}")
     warnings.warn(
-        f"this machine has GPUs, and the run takes the CPU: {lack}; device='cpu' asks for the CPU", stacklevel=3
+        f"this machine has GPUs, but the run uses the CPU: {lack}; device='cpu' silences this warning", stacklevel=3
     )
     return False
 
@@ -209,13 +209,13 @@ def _plan_gpu(
     options: dict[str, Any],
 ) -> tuple[Any, int, dict[str, Any]]:
     if processes is False:
-        raise ValueError("processes=False: GPU workers are processes; drop it, or say device='cpu'")
+        raise ValueError("processes=False: GPU workers are processes; drop it, or pass device='cpu'")
     if memory_limit:
-        raise ValueError(f"memory_limit={memory_limit!r}: GPU workers take none, Dask would spill; say device='cpu'")
+        raise ValueError(f"memory_limit={memory_limit!r}: not for GPU workers, which must not spill; drop it")
     found = gpus.visible()
     count = len(found) if workers is None else int(workers)
     if count > len(found):
-        raise ValueError(f"workers={workers}: there are {len(found)} GPUs, and each worker takes one")
+        raise ValueError(f"workers={workers}: there are {len(found)} GPUs, and each worker needs one")
     if protocol == "ucx":
         lack = gpus.missing_for_ucx()
         if lack is not None:
@@ -300,13 +300,13 @@ def _construct(build: Any, options: dict[str, Any], timeout: float) -> Any:
         late = f"not all workers came up within {timeout:g} s; a slow machine may need a longer timeout="
         reason = late if time.monotonic() - began > timeout else str(error).rstrip(".")
         raise ClusterError(
-            f"the cluster did not start: {reason}. What worker processes said is on stderr. A script must call"
+            f"the cluster did not start: {reason}. The output of worker processes is on stderr. A script must call"
             ' start() under `if __name__ == "__main__":`'
         ) from error
 
 
 def _connect(cluster: Any, count: int, timeout: float) -> ClusterClient:
-    """Return the client once all workers are there: Dask would carry on with fewer, for ever."""
+    """Return the client once all workers are there: Dask would carry on with fewer, forever."""
     client = None
     try:
         client = ClusterClient(cluster)
@@ -318,14 +318,14 @@ def _connect(cluster: Any, count: int, timeout: float) -> ClusterClient:
         if not isinstance(error, Exception):
             raise
         raise ClusterError(
-            f"not all of the {count} workers came up within {timeout:g} s: {error}. See what they said on stderr, or"
+            f"not all of the {count} workers came up within {timeout:g} s: {error}. See their output on stderr, or"
             " give a longer timeout="
         ) from error
 
 
 @contextmanager
 def _at_once(cluster: Any) -> Iterator[None]:
-    """Close a cluster within this without waiting for tasks under way, or reading what Dask has to say of their end."""
+    """Close a cluster within this without waiting for unfinished tasks, and without Dask's messages about them."""
 
     async def stop(worker: Any) -> None:
         if isinstance(worker, TidyNanny):

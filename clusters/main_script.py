@@ -1,4 +1,4 @@
-"""Does the calling script start worker processes unguarded? Each of them imports the script once more.
+"""Finds out whether the calling script starts worker processes unguarded. Each of them imports the script again.
 
 So a script calls `start` under ``if __name__ == "__main__":``, or every worker would start a cluster of its own. That
 is seen here before any process is started: the statement of the main script that is being executed lies in no
@@ -25,8 +25,8 @@ def refuse_unguarded(processes: bool) -> None:
     spawning = dask.config.get("distributed.worker.multiprocessing-method", "spawn") != "fork"
     if inside or (processes and spawning and _unguarded()):
         raise ClusterError(
-            "worker processes import the main script once more, so a script must call start() under"
-            ' `if __name__ == "__main__":`, or every worker would start a cluster of its own'
+            "worker processes import the main script again, so a script must call start() under"
+            ' `if __name__ == "__main__":`; otherwise every worker would start a cluster of its own'
         )
 
 
@@ -37,7 +37,7 @@ def _unguarded() -> bool:
     try:
         with open(frame.f_code.co_filename, encoding="utf-8") as file:
             tree = ast.parse(file.read())
-    except (OSError, ValueError, SyntaxError):  # no text of this program
+    except (OSError, ValueError, SyntaxError):  # the source of the program is not available
         return False
     return not any(
         isinstance(node, _CONDITIONS) and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno)

@@ -9,7 +9,7 @@ Ctrl-C goes to every process of a terminal. It is the client's to answer, so it 
 would die with a traceback each, in the middle of what the client goes on to commit. A process inherits the signals that
 the thread blocks which starts it, and so does that thread: here that of the event loop, in which Python handles none.
 
-Dask's own bound (``death_timeout``) closes a nanny whose worker is still starting, which waits for ever up to
+Dask's own bound (``death_timeout``) closes a nanny whose worker is still starting, which waits forever up to
 2026.7.1, the version dask-cuda 26.10 asks for. Killing the process instead is a death like any other.
 """
 
@@ -28,7 +28,7 @@ from distributed import Nanny
 
 
 class TidyNanny(Nanny):
-    """`distributed.Nanny`, with a worker process killed that does not come up within `start_timeout` seconds."""
+    """`distributed.Nanny` that kills a worker process which does not come up within `start_timeout` seconds."""
 
     def __init__(self, *args: Any, start_timeout: float, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -60,8 +60,8 @@ class TidyNanny(Nanny):
 def start_resource_tracker() -> None:
     """Start Python's tracker of semaphores, before nannies start their workers.
 
-    It would report the semaphores of every worker that was killed, about which nobody can do anything: it removes them.
-    And it unblocks Ctrl-C in the thread that starts it, which must not be that of a nanny.
+    It would report the semaphores of every worker that was killed, although it removes them itself. And it unblocks
+    Ctrl-C in the thread that starts it, which must not be that of a nanny.
     """
     with _restored(["PYTHONWARNINGS"]):
         os.environ["PYTHONWARNINGS"] = "ignore:resource_tracker"

@@ -1,8 +1,8 @@
 """The Dask settings that pipelines rely on: one YAML file, for local clusters and for batch jobs.
 
 Schedulers, nannies and workers read most settings when they are constructed, so `start` puts them in force
-only while it builds a cluster: Dask's configuration is global, and other clusters of the same process are
-none of our business. Batch jobs name the same file in ``DASK_CONFIG``.
+only while it builds a cluster: Dask's configuration is global, and other clusters of the same process must
+not change. Batch jobs name the same file in ``DASK_CONFIG``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def in_force(environ: Mapping[str, object]) -> AbstractContextManager[Any]:
     ----------
     environ : mapping of str
         Environment of the worker processes, set before they are spawned: libraries read the number of their
-        threads when they are first imported. A variable that is set in this process wins.
+        threads when they are first imported. A variable that is set in this process takes precedence.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def in_force(environ: Mapping[str, object]) -> AbstractContextManager[Any]:
     -----
     A nanny keeps a reference to the configuration it was made with and hands it to the worker it restarts
     later. So the whole tree is replaced by a merged copy: setting single keys would change the shared tree,
-    undo that on exit, and the restarted worker would run with other settings than the first.
+    undo that on exit, and the restarted worker would run with different settings.
     """
     (ours,) = dask.config.collect_yaml([str(CONFIG_FILE)])
     spawn = {"nanny": {"pre-spawn-environ": dict(environ)}}

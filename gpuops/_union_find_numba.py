@@ -56,7 +56,7 @@ def find(parents, x):
 
 @njit(nogil=True, cache=True)
 def unite(parents, a, b):
-    """Make one set of those of a and b; were they two? Of all calls that race to unite two sets one is told so."""
+    """Unite the sets of a and b; whether they were two. Of all calls that race to unite two sets, one returns true."""
     a, b = find(parents, a), find(parents, b)
     while a != b:
         if a < b:

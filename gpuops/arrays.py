@@ -52,7 +52,7 @@ def check_matrices(**matrices: Any) -> None:
 
 
 def has_contiguous_rows(matrix: Any) -> bool:
-    """Are the elements of a row neighbours in memory? Rows may lie any distance apart."""
+    """Whether the elements of a row are adjacent in memory. Rows may be any distance apart."""
     return matrix.shape[1] <= 1 or matrix.strides[1] == matrix.itemsize
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 
 class NegativeCycleError(ValueError):
-    """A cycle of negative weight: distances along it fall for ever, so none is returned.
+    """A cycle of negative weight: distances along it fall forever, so none is returned.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""tilepath for users: the command line and other libraries' conventions. The outermost layer, and a thin one."""
+"""tilepath for users: the command line and interfaces in other libraries' conventions. A thin outermost layer."""

@@ -1,7 +1,7 @@
 """A self-organizing map of samples in memory, as an estimator of scikit-learn.
 
-What `pipelines.train_som` does with stores and workers, done with an array on one device. The steps are the same
-functions, so the same samples and options end with the same codebook, bit by bit:
+Does what `pipelines.train_som` does with stores and workers, but with an array on one device. The steps are the same
+functions, so the same samples and options yield the same codebook, bit by bit:
 
 1. Extremes and means of the columns; with them the units of the integer sums   `stores.scaling.Moments`, `MapJob`
 2. The codebook to begin with                                                   `pipelines.som.start`
@@ -37,15 +37,15 @@ except ImportError as error:
     raise ImportError("the estimator needs scikit-learn 1.6 or newer: pip install 'tilepath[sklearn]'") from error
 
 DEVICES = ("auto", "cpu", "gpu")
-# Distances that `transform` evaluates at a time: what a processor's cache holds, or what keeps a GPU busy.
+# Number of distances that `transform` evaluates at a time: what fits in a processor's cache, or keeps a GPU busy.
 CPU_BLOCK, GPU_BLOCK = 1 << 16, 1 << 24
 
 
 class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A self-organizing map by batch learning, of samples in memory.
 
-    It is no clusterer in the sense of scikit-learn, whose labels leave out no number: there may be units that no
-    sample belongs to. `fit_predict` is there all the same.
+    Not a clusterer in the sense of scikit-learn: labels need not be contiguous, since there may be units without a
+    sample. `fit_predict` is available nevertheless.
 
     Parameters
     ----------
@@ -53,27 +53,27 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     hexagonal, toroidal : bool
         The grid, see `gpuops.som.grid.Grid`; by default rectangular and planar.
     metric : {"euclidean", "taxicab", "cosine"}
-        By which best matching units are found. The codebook is made of means with any.
+        The metric for finding best matching units. Units are means of samples whatever the metric.
     kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
         The neighbourhood.
     epochs : int
-        Over which the reach of the neighbourhood falls.
+        The number of epochs over which the reach of the neighbourhood falls.
     sigma, sigma_end : float
-        Its reach in the first and in the last of them, in units of the grid; the first is half of the longer side by
-        default.
+        Its reach in the first and in the last epoch, in units of the grid; by default `sigma` is half of the longer
+        side.
     schedule : {"linear", "exponential"}
-        From one to the other.
+        How the reach falls from `sigma` to `sigma_end`.
     initial : {"pca", "random"} or (M, d) array
-        What to begin with: the plane of the two principal components, as many samples, or a codebook.
+        The initial codebook: the plane of the two principal components, randomly chosen samples, or the given array.
     tolerance : float, optional
-        `fit` lets the map settle: it trains on with `sigma_end` until the quantization error falls by less than this
-        part of itself in an epoch, for as many epochs again at most.
+        `fit` lets the map settle: it continues with `sigma_end` until the quantization error falls by less than this
+        fraction of itself in an epoch, for at most as many epochs again.
     missing : bool
         Declares that NaN stands for a missing value, which is left out of distances and of means.
     device : {"auto", "cpu", "gpu"}
-        "auto" takes the GPU where there is one and CuPy can use it. The device changes no bit of the map.
+        "auto" uses the GPU if there is one and CuPy can use it. The map is the same on any device, bit by bit.
     random_state : int, RandomState or None
-        Draws the samples that `initial="random"` begins with; an int is the `seed` of `train_som`.
+        Chooses the samples of `initial="random"`; an int is the `seed` of `train_som`.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         The units; unit u stands in row u // columns and column u % columns of the grid.
     grid_ : gpuops.som.grid.Grid
     n_iter_ : int
-        Epochs that were done, in `partial_fit` too.
+        Number of epochs done, including those of `partial_fit`.
     quantization_errors_ : list of float
         The error of every codebook an epoch began with, on the samples of that epoch; after `fit` also that of the
         last codebook.
@@ -91,13 +91,13 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         The unit of every sample. After `fit` only.
     n_features_in_ : int
     feature_names_in_ : (d,) array of str
-        Where the samples had such names.
+        Names of the columns, if the samples had any.
 
     Notes
     -----
-    Samples are converted to the dtype of the map, float32 or float64; others than these become float64. They are
-    matrices of NumPy, or what NumPy converts; results are of NumPy on any device. With a GPU the samples have to fit
-    into its memory: `train_som` streams.
+    Samples are NumPy matrices, or anything NumPy converts. They are converted to the dtype of the map, float32 or
+    float64; any other dtype becomes float64. Results are NumPy arrays on any device. On a GPU the samples have to fit
+    into its memory; `train_som` streams them.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Raises
         ------
         ValueError
-            An option does not go with the samples or with another; samples or weights cannot be used.
+            An option conflicts with the samples or with another option; samples or weights cannot be used.
         """
         grid, sigmas = self._plan()
         samples = self._to_learn(X, sample_weight, grid, reset=True)
@@ -174,8 +174,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """One epoch of batch learning, in which the last codebook learns from the given samples alone.
 
         The neighbourhood reaches as far as the schedule says after `n_iter_` epochs, and from `epochs` of them on as
-        `sigma_end` says: so many calls with the same samples do what `fit` does. The first call makes the codebook to
-        begin with out of its samples, which should tell of those to come. `tolerance` is not regarded.
+        `sigma_end` says: that many calls with the same samples do what `fit` does. The first call derives the initial
+        codebook from its samples, which should be typical of those to come. `tolerance` is ignored.
 
         Parameters and errors are those of `fit`.
         """
@@ -200,7 +200,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self.fit(X, sample_weight=sample_weight).labels_
 
     def predict(self, X: Any) -> np.ndarray:
-        """The best matching unit of every sample, (N,) int32; of several the lowest."""
+        """The best matching unit of every sample, (N,) int32; in case of a tie the lowest."""
         check_is_fitted(self)
         return self._take(X, None, self.grid_).units(self.codebook_)
 
@@ -240,14 +240,14 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return len(self.codebook_)
 
     def _plan(self) -> tuple[Grid, list[float]]:
-        """The grid, and the reach of the neighbourhood in every epoch; refuses options that are none."""
+        """The grid, and the reach of the neighbourhood in every epoch; refuses invalid options."""
         for name in ("rows", "columns", "epochs"):
             if not isinstance(getattr(self, name), Integral):
                 raise TypeError(f"{name} is {getattr(self, name)!r}; give an integer")
         check_neighbourhood(self.kernel, 1.0)
         if self.tolerance is not None and not 0 <= self.tolerance < 1:
             raise ValueError(
-                f"tolerance is {self.tolerance}; give a part of the quantization error, such as 0.001, or None"
+                f"tolerance is {self.tolerance}; give a fraction of the quantization error, such as 0.001, or None"
             )
         rows, columns, last = int(self.rows), int(self.columns), float(self.sigma_end)
         sigma = first_sigma(rows, columns, last) if self.sigma is None else float(self.sigma)
@@ -288,7 +288,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, values, dtype=values.dtype, ensure_non_negative=True)
             if not weights.any():
-                raise ValueError("all weights are zero; there has to be a sample that counts")
+                raise ValueError("all weights are zero; give at least one sample a positive weight")
         heaviest = None if weights is None else float(weights.max())
         n, d = values.shape
         job = MapJob(grid, self.metric, self.kernel, n, d, largest, heaviest, bool(self.missing))
@@ -300,7 +300,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return _Samples(values, weights, pieces, job, xp)
 
     def _first_codebook(self, samples: _Samples) -> np.ndarray:
-        """The codebook (M, d) to begin with."""
+        """The initial codebook (M, d)."""
         job, pieces, dtype = samples.job, samples.pieces, samples.values.dtype
         moments = Moments(job.d)
         moments.add(samples.values)
@@ -335,7 +335,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
 
 class _Samples(NamedTuple):
-    """Samples on a device, and what is done with them."""
+    """Samples on a device, and the operations on them."""
 
     values: np.ndarray  # all of them, on the host
     weights: np.ndarray | None

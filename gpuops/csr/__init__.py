@@ -38,7 +38,7 @@ def check_csr(indptr: Any, indices: Any, **of_arcs: Any) -> None:
     check_vectors({"indptr": indptr, "indices": indices, **of_arcs})
     for name, array in (("indptr", indptr), ("indices", indices)):
         if array.dtype.kind not in "iu":
-            raise TypeError(f"{name} is {array.dtype}; it must be of integers")
+            raise TypeError(f"{name} is {array.dtype}; convert it to integers")
     n, m = len(indptr) - 1, len(indices)
     if n < 0 or int(indptr[0]) != 0 or int(indptr[-1]) != m or bool((indptr[1:] < indptr[:-1]).any()):
         raise ValueError(f"indptr must rise from 0 to the number of arcs, {m}")

@@ -58,19 +58,19 @@ def dijkstra(indptr: Any, indices: Any, weights: Any, source: int, *, method: st
     OverflowError
         An int32 distance would reach 2^31 - 1.
     TypeError, ValueError
-        The arrays do not make up a graph, a weight is negative or NaN, the source is no vertex, or CuPy and "heap".
+        The arrays do not make up a graph, a weight is negative or NaN, the source is not a vertex, or CuPy with "heap".
     """
     _check_graph(indptr, indices, weights)
     n = len(indptr) - 1
     if not 0 <= source < n:
-        raise ValueError(f"source {source} is no vertex; they are 0 to {n - 1}")
+        raise ValueError(f"source {source} is not a vertex; vertices are 0 to {n - 1}")
     on_gpu = is_cupy(weights)
     if method is None:
         method = "rounds" if on_gpu else "heap"
     if method not in METHODS:
         raise ValueError(f"there is no method {method!r}; choose {' or '.join(METHODS)}")
     if on_gpu and method == "heap":
-        raise ValueError("a heap is for one thread of a CPU; pass NumPy arrays, or method='rounds'")
+        raise ValueError("a heap runs on one thread of a CPU; pass NumPy arrays, or method='rounds'")
 
     indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
     distances, predecessors, _ = solve(indptr, indices, weights, int(source), method)
@@ -94,6 +94,8 @@ def _check_graph(indptr: Any, indices: Any, weights: Any) -> None:
     if weights.dtype not in DIJKSTRA_DTYPES:
         raise TypeError(f"weights are {weights.dtype}; convert them to {', '.join(map(str, DIJKSTRA_DTYPES))}")
     if len(indptr) > 2**31:
-        raise ValueError(f"there are {len(indptr) - 1} vertices; they are numbered up to 2^31 - 1 here")
+        raise ValueError(f"there are {len(indptr) - 1} vertices; at most 2^31 - 1 are supported")
     if not bool((weights >= 0).all()):
-        raise ValueError("a weight is negative or NaN, which Dijkstra's algorithm cannot have; see shortest_distances")
+        raise ValueError(
+            "a weight is negative or NaN, which Dijkstra's algorithm does not allow; use shortest_distances"
+        )

@@ -141,7 +141,7 @@ def _lightest_arcs(indptr, indices, weights, infinity):
 
 @njit(nogil=True, cache=True)
 def _leads_nowhere(indptr, indices, distances, infinity):
-    """Does an arc lead from a vertex that is reached to one that is not?"""
+    """Whether an arc leads from a vertex that is reached to one that is not."""
     for tail in range(len(indptr) - 1):
         if distances[tail] < infinity:
             for arc in range(indptr[tail], indptr[tail + 1]):

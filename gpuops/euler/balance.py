@@ -27,7 +27,7 @@ def refuse_unbalanced(indptr: Any, indices: Any) -> NoReturn:
     else:
         cure = _either_way(entering + leaving, 0)
     raise NotEulerianError(
-        f"{_count(vertices, 'vertex has', 'vertices have')} not as many arcs in as out: "
+        f"{_count(vertices, 'vertex has', 'vertices have')} unequal numbers of arcs in and out: "
         f"{_balances(vertices, entering, leaving)}{cure}",
         vertices.tolist()[:SHOWN],
     )

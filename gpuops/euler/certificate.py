@@ -39,7 +39,7 @@ def verify_circuit(
     expected = m if directed else m // 2
     ends = xp.asarray(offsets, dtype=np.int64)
     if len(arcs) != expected:
-        raise VerificationError(f"the walks have {len(arcs)} arcs, the graph {expected}")
+        raise VerificationError(f"the walks have {len(arcs)} arcs, but the graph has {expected}")
     if len(ends) == 0 or int(ends[0]) != 0 or int(ends[-1]) != expected or bool((ends[1:] <= ends[:-1]).any()):
         raise VerificationError(f"the offsets do not rise from 0 to {expected}")
     if expected == 0:

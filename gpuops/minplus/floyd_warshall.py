@@ -100,7 +100,7 @@ def _check_lengths(d: Any, nonnegative: bool | None) -> bool:
     if math.isnan(shortest):
         raise ValueError("d contains NaN; write +inf where there is no arc")
     if shortest == -math.inf:
-        raise ValueError("d contains -inf, which is no length; negative lengths must be finite")
+        raise ValueError("d contains -inf, which is not a length; negative lengths must be finite")
     return nonnegative is None and shortest >= 0
 
 

@@ -46,7 +46,7 @@ def tile_columns(itemsize: int) -> int:
 def compile_for(dtype: np.dtype) -> tuple[Any, Any]:
     """`_pack` and `_relax_tiles` for one dtype.
 
-    One signature for every layout, else each combination of contiguous and strided would be compiled anew.
+    One signature for every layout, else each combination of contiguous and strided would be compiled separately.
     """
     scalar = numba.from_dtype(dtype)
     matrix, operand = types.Array(scalar, 2, "A"), types.Array(scalar, 2, "A", readonly=True)

@@ -67,7 +67,7 @@ def butterfly_reduction(x: Any, operator: str) -> Any:
     if x.ndim not in (1, 2):
         raise ValueError(f"x has {x.ndim} dimensions; pass a vector, or a matrix whose rows are reduced")
     if x.shape[-1] == 0 and operator not in _OF_NOTHING:
-        raise ValueError(f"x has the shape {x.shape}: nothing has no {operator}")
+        raise ValueError(f"x has the shape {x.shape}; the {operator} of an empty array is undefined")
 
     half: Any = reduction_cuda if is_cupy(x) else reduction_numba
     rows = x.reshape(1, -1) if x.ndim == 1 else x

@@ -125,7 +125,7 @@ def _check(samples: Any, codebook: Any) -> None:
         if not (isinstance(array, np.ndarray) or is_cupy(array)):
             raise TypeError(f"{name} is a {type(array).__name__}; pass a NumPy or a CuPy array")
         if array.ndim != 2:
-            raise ValueError(f"{name} has {array.ndim} dimensions; pass a matrix, one row each")
+            raise ValueError(f"{name} has {array.ndim} dimensions; pass a matrix, one row per sample or unit")
         if array.dtype not in (np.float32, np.float64):
             raise TypeError(f"{name} is {array.dtype}; convert it to float32 or float64")
     if is_cupy(samples) != is_cupy(codebook):

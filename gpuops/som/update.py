@@ -46,7 +46,7 @@ class FixedPoint(NamedTuple):
     def columns(self, d: int) -> np.ndarray:
         """Units of the sums and bounds of the values, (2, d) float64."""
         if self.sums.shape not in ((), (d,)):
-            raise ValueError(f"the scale has units for {len(self.sums)} columns, and the samples have {d}")
+            raise ValueError(f"the scale has units for {len(self.sums)} columns, but the samples have {d}")
         result = np.empty((2, d))
         result[0], result[1] = self.sums, self.largest
         return result
@@ -75,7 +75,7 @@ def fixed_point(total: float, largest: Any, largest_weight: float | None = None)
         with np.errstate(over="ignore"):
             greatest = np.asarray(total * bound)
         if not np.isfinite(greatest).all():
-            raise ValueError("total x largest x largest_weight exceeds all numbers; pass smaller values or weights")
+            raise ValueError("total x largest x largest_weight overflows; pass smaller values or weights")
         positive = greatest > 0
         if not positive.any():
             return np.ones_like(greatest)
@@ -143,7 +143,7 @@ def unit_sums(
     if fault is not None:
         raise ValueError(
             f"row {fault}: a value or its weight is not finite, negative (weights), or beyond the bounds of the scale, "
-            f"or its unit is none of {count}"
+            f"or its unit is not one of {count}"
         )
     return (sums, counts) if scale else from_fixed_point(sums, counts, units_of_sums)
 
@@ -291,7 +291,7 @@ def train_online(
     order = np.asarray(order, np.int64)
     sigmas, rates = (np.broadcast_to(np.asarray(x, np.float64), order.shape) for x in (sigmas, rates))
     if order.size and not (order.min() >= 0 and order.max() < len(samples)):
-        raise ValueError(f"order names rows that samples, with {len(samples)}, do not have")
+        raise ValueError(f"order names rows that do not exist; samples has {len(samples)}")
     for sigma in (sigmas.min(), sigmas.max()) if sigmas.size else ():
         check_neighbourhood(kernel, float(sigma))
     if metric not in METRICS:

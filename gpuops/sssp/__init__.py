@@ -54,7 +54,7 @@ def shortest_distances(graph: SearchGraph, sources: Any, *, starts: Any = None, 
     OverflowError
         An int32 distance would reach 2^31 - 1.
     ValueError
-        A source is no vertex, a start is not finite, or there is a cutoff and a negative weight.
+        A source is not a vertex, a start is not finite, or there is a cutoff and a negative weight.
     """
     vertices = _vertices(graph, sources)
     begins = _starts(graph, vertices, starts)
@@ -206,7 +206,7 @@ def _vertices(graph: SearchGraph, sources: Any) -> np.ndarray:
         raise ValueError(f"sources are {vertices.dtype} of shape {vertices.shape}; pass a sequence of vertices")
     wrong = vertices[(vertices < 0) | (vertices >= graph.n)]
     if wrong.size:
-        raise ValueError(f"source {wrong[0]} is no vertex; they are 0 to {graph.n - 1}")
+        raise ValueError(f"source {wrong[0]} is not a vertex; vertices are 0 to {graph.n - 1}")
     return vertices.astype(np.int64)
 
 
@@ -214,7 +214,7 @@ def _starts(graph: SearchGraph, vertices: np.ndarray, starts: Any) -> np.ndarray
     """The distance at which paths begin at each source, the least where one is named twice."""
     values = np.asarray(0 if starts is None else starts.get() if is_cupy(starts) else starts)
     if values.ndim and values.shape != vertices.shape:
-        raise ValueError(f"there are {len(vertices)} sources and starts of shape {values.shape}; give each one")
+        raise ValueError(f"there are {len(vertices)} sources, but starts of shape {values.shape}; give one per source")
     values = np.broadcast_to(values, vertices.shape)
     if values.size and not (np.isfinite(values).all() and np.abs(values).max() < np.float64(_largest(graph.dtype))):
         raise ValueError(f"starts must be finite {graph.dtype} numbers")
@@ -249,9 +249,9 @@ def _limit(graph: SearchGraph, cutoff: float | None) -> Any:
 
 def _check_row(graph: SearchGraph, name: str, row: Any, dtype: np.dtype) -> None:
     if type(row) is not type(graph.weights):
-        raise TypeError(f"{name} are a {type(row).__name__}, the graph's arrays {type(graph.weights).__name__}")
+        raise TypeError(f"{name} are a {type(row).__name__}, but the graph's arrays are {type(graph.weights).__name__}")
     if row.dtype != dtype or row.shape != (graph.n,):
-        raise ValueError(f"{name} are {row.dtype} of shape {row.shape}; the graph asks for {dtype} of ({graph.n},)")
+        raise ValueError(f"{name} are {row.dtype} of shape {row.shape}; the graph needs {dtype} of ({graph.n},)")
 
 
 def _unreached(graph: SearchGraph, shape: tuple[int, ...]) -> Any:

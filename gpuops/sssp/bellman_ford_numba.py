@@ -8,7 +8,7 @@ with the first arc that does so, not after n rounds.
 In floating point "nearer" may be lost on the way down the subtree. So an arc whose sum merely equals the distance of a
 vertex that was taken out of its tree puts it back, and its own arcs are relaxed: then no arc is left out. And a cycle
 whose exact weight is not negative may fall by rounding. Its arc is taken like any other; if that happens again and
-again, distances fall for ever.
+again, distances fall forever.
 
 B. V. Cherkassky, A. V. Goldberg, "Negative-cycle detection algorithms", Mathematical Programming 85, 1999 (BFCT).
 """

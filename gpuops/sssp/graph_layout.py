@@ -48,7 +48,7 @@ class SearchGraph:
     rank : (n,) int32
         the internal number of each original vertex, and ``x[rank]`` back.
     negative : bool
-        Is there a weight below 0?
+        Whether there is a weight below 0.
     """
 
     indptr: Any
@@ -101,7 +101,7 @@ def search_graph(
     through : (n,) array of bool, optional
         May the vertex lie inside a path? None: all may. Paths may begin and end at any.
     symmetric : bool
-        The caller's word that for every arc there is the opposite one of the same weight. Saves the transpose.
+        The caller asserts that every arc has an opposite one of the same weight. Saves the transpose.
     reverse : bool
         Lay out the transpose too. Without it searches cannot look back along arcs, which many are faster for.
 
@@ -151,7 +151,7 @@ def _check_arrays(indptr: Any, indices: Any, weights: Any, through: Any) -> None
         check_vectors({"indptr": indptr, "through": through})
     n = len(indptr) - 1
     if n >= 2**31:
-        raise ValueError(f"there are {n} vertices; searches number up to 2^31 - 1 of them")
+        raise ValueError(f"there are {n} vertices; searches support at most 2^31 - 1")
     if through is not None and (through.dtype != bool or len(through) != n):
         raise ValueError(f"through is {through.dtype} of length {len(through)}; give a bool for each of {n} vertices")
 
@@ -162,7 +162,7 @@ def _convert(xp: Any, weights: Any, dtype: Any) -> Any:
         dtype = weights.dtype if weights.dtype.kind == "f" else np.int32
     dtype = np.dtype(dtype)
     if dtype not in SEARCH_DTYPES or weights.dtype.kind not in "fiub":
-        raise TypeError(f"searches have float32, float64 or int32 distances, not {dtype} from {weights.dtype} weights")
+        raise TypeError(f"distances must be float32, float64 or int32, not {dtype} from {weights.dtype} weights")
     if weights.dtype.kind == "f" and len(weights) and not bool((weights > -math.inf).all()):
         raise ValueError("weights contain NaN or -inf; weights below 0 must be finite")
     if dtype.kind == "f":

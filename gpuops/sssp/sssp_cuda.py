@@ -401,7 +401,7 @@ def _unreachable(dtype: np.dtype) -> Any:
 
 
 def _arcs(graph: Any, inward: bool) -> dict[str, Any]:
-    """The first arguments of all kernels; where there is no transpose, or it is not asked for, that is never read."""
+    """The first arguments of all kernels; the transpose, if absent or not requested, is never read."""
     return {
         "indptr": graph.indptr,
         "indices": graph.indices,

@@ -1,1 +1,1 @@
-"""What is read from finished stores: routes, measures, pictures, tables."""
+"""Answers from finished stores: routes, measures, pictures, tables."""

@@ -1,4 +1,4 @@
-"""Vertices that a user lists: the sources and targets of searches, in Python, by options or in a file."""
+"""Vertices listed by the user: the sources and targets of searches, given in Python, as options or in a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def listed_vertices(graph: Graph, what: str, listed: Sequence[int | str] | np.nd
     if isinstance(listed, str) or np.ndim(listed) != 1:
         raise ValueError(f"the {what}s are not a list; give a list of vertices, each an index (int) or a name (str)")
     if len(listed) == 0:
-        raise ValueError(f"there is no {what}; name one at least (--{what})")
+        raise ValueError(f"there is no {what}; name at least one (--{what})")
     if isinstance(listed, np.ndarray) and listed.dtype.kind in "iu":
         vertices = listed
     else:
@@ -63,7 +63,7 @@ def vertices_in_file(graph: Graph, what: str, path: str | os.PathLike[str]) -> l
         table = read_columns(path, [what, "vertex"], optional=[what, "vertex"])
         if not table.column_names:
             raise ValueError(
-                f"{name}: no column `{what}` or `vertex`; name one so, or list a vertex on each line of a .txt file"
+                f"{name}: no column `{what}` or `vertex`; rename one, or list one vertex per line of a .txt file"
             )
         return column_vertices(table.column(0), graph, name).tolist()
     with reading(path), open_text(path) as stream:

@@ -30,7 +30,7 @@ from pipelines.stores import Distances, open_distances
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """What `measures` returns. Where the store holds the rows of some sources only, all of it is about those rows."""
+    """What `measures` returns. Where the store holds only the rows of some sources, everything refers to those rows."""
 
     n: int
     sources: np.ndarray  # int64 (S), the vertex of each row; S = n for a whole matrix
@@ -45,7 +45,7 @@ class Measures:
 
     @property
     def all_sources(self) -> bool:
-        """Are these the measures of the whole graph?"""
+        """Whether these are the measures of the whole graph."""
         return len(self.sources) == self.n
 
     def write(self, out: str | os.PathLike[str], names: Any = None, *, overwrite: bool = False) -> None:
@@ -53,9 +53,9 @@ class Measures:
 
         Parameters
         ----------
-        out : the file, of a suffix that `pipelines.answers.tables` knows
-        names : (n) what the vertices are called, such as `Graph.labels`; None: their indices
-        overwrite : replace a file that stands at `out`
+        out : the file, with a suffix that `pipelines.answers.tables` knows
+        names : (n) names of the vertices, such as `Graph.labels`; None: their indices
+        overwrite : replace an existing file at `out`
         """
         vertex = self.sources if names is None else np.asarray(names, dtype=object)[self.sources].tolist()
         columns = {"eccentricity": self.eccentricity, "closeness": self.closeness, "reached": self.reached}

@@ -34,7 +34,7 @@ class Pairs:
 class Walks:
     """Paths of pairs, made by `walk_pairs`."""
 
-    distances: np.ndarray  # (P), of no meaning where there is no path
+    distances: np.ndarray  # (P), meaningless where there is no path
     hops: np.ndarray  # int64 (P), negative where there is no path
     paths: pa.LargeListArray  # (P) of vertices; empty where there is no path
 
@@ -57,11 +57,11 @@ def read_pairs(pairs: PairsLike, graph: Graph, *, sources_optional: bool = False
     """
     if isinstance(pairs, np.ndarray):
         if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise ValueError(f"pairs are an array of shape (P, 2), not {pairs.shape}")
+            raise ValueError(f"pairs have the shape {pairs.shape}; pass an array of shape (P, 2)")
         if pairs.dtype.kind in "iu":
             return Pairs(_indices(pairs[:, 0], graph), _indices(pairs[:, 1], graph), "pairs")
         if pairs.dtype.kind not in "UT":
-            raise ValueError(f"pairs are an array of integers (indices) or of text (names), not of {pairs.dtype}")
+            raise ValueError(f"pairs are {pairs.dtype}; pass an array of integers (indices) or of text (names)")
         pairs = pa.table({"source": pairs[:, 0].tolist(), "target": pairs[:, 1].tolist()})
     optional = ("source",) if sources_optional else ()
     columns = ("source", "target")

@@ -19,13 +19,13 @@ def picture_distances(
 ) -> None:
     """Draw the distance matrix to the image file `path`; its suffix names the format (.png, .pdf, .svg).
 
-    A pixel shows the mean of the distances it covers; white means that none of its vertices is reachable. Some of the
-    vertices are named along the axes.
+    A pixel shows the mean of the distances it covers; white means that none of its vertices is reachable. Some vertices
+    are labelled along the axes.
 
     Parameters
     ----------
     distances, path : the store, and where the image goes
-    graph : the graph or its path; None: where the store says it is
+    graph : the graph or its path; None: the one recorded in the store
 
     Raises
     ------
@@ -52,8 +52,8 @@ def picture_distances(
     for axis, vertices in ((axes.xaxis, np.arange(columns)), (axes.yaxis, distances.row_vertices())):
         ticks = _ticks(len(vertices))
         names = graph.names(vertices[ticks])
-        shown = [name if len(name) <= 12 else name[:11] + "\u2026" for name in names]
-        axis.set_ticks(ticks + 0.5, shown, parse_math=False)
+        labels = [name if len(name) <= 12 else name[:11] + "\u2026" for name in names]
+        axis.set_ticks(ticks + 0.5, labels, parse_math=False)
     if "labels" in graph.optional:
         axes.tick_params(axis="x", rotation=45)
     axes.set_title(f"{Path(distances.path).name}: {rows:,} x {columns:,}", fontsize=10)
@@ -61,7 +61,7 @@ def picture_distances(
 
 
 def _ticks(count: int) -> np.ndarray:
-    """The rows or columns, of `count`, that are named: every 1, 2, 5, 10, 20, ... of them."""
+    """The rows or columns, of `count`, that are labelled: every 1, 2, 5, 10, 20, ... of them."""
     least = max(1, -(-count // TICKS))
     power = 10 ** (len(str(least)) - 1)
     return np.arange(0, count, power * min(step for step in (1, 2, 5, 10) if step * power >= least))

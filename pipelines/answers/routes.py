@@ -3,7 +3,7 @@
 The path from s to t is walked back from t: a predecessor of v is a tail u of an arc into v that is tight,
 D[s, u] + w = D[s, v], with u = s or u allowed inside paths (`pipelines.validation.tight_arcs` has the tolerance).
 
-1. At v take the tight in-arc that fits best, and of equals the one whose tail is nearest to s.
+1. At v take the tight in-arc that fits best, and among equals the one whose tail is nearest to s.
 2. Cycles of weight zero are tight all around, so no vertex is visited twice, and at a dead end the walk goes back and
    takes another arc: a depth-first search that ends at s, at most O(m), nearly always the in-arcs of the path alone.
 3. Floats: the tolerance starts at that of 8 arcs and grows eightfold until the walk arrives, so that no arc is taken
@@ -62,7 +62,7 @@ class PathFinder:
     Parameters
     ----------
     distances : the store or its path
-    graph : the graph or its path; None: where the store says it is
+    graph : the graph or its path; None: the one recorded in the store
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class PathFinder:
         )
         for target in targets[hops == UNATTAINED][:1]:
             raise VerificationError(
-                f"no path from vertex {arcs.label(source)} to vertex {arcs.label(target)} is {row[target]} long: "
+                f"no path from vertex {arcs.label(source)} to vertex {arcs.label(target)} has length {row[target]}: "
                 "the distances are damaged or not those of this graph"
             )
         return hops, vertices
@@ -124,7 +124,7 @@ def shortest_path(
     source: int | str,
     target: int | str,
 ) -> Path:
-    """One shortest path; `PathFinder` says what is raised, and is quicker for many."""
+    """One shortest path; for the errors see `PathFinder`, which is faster for many paths."""
     return PathFinder(distances, graph).path(source, target)
 
 
@@ -142,16 +142,16 @@ def paths_of_pairs(
     ----------
     distances, graph : as for `PathFinder`
     pairs : array (P, 2), or table or file (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) with columns `source` and `target`.
-        Integers of an array are indices. What stands in a table is text, whole numbers in columns of numbers too, and
-        means what it means on the command line (`pipelines.stores.vertex_names`), as the text of an array does
+        Integers of an array are indices. Entries of a table (whole numbers too), and text in an array, mean what they
+        mean on the command line (`pipelines.stores.vertex_names`)
     out : file to write, of one of these kinds
-    overwrite : replace a file that stands at `out`
+    overwrite : replace an existing file at `out`
 
     Returns
     -------
     One row per pair, in order: `source`, `target`, `distance`, `hops` and `path`, the last three null where there is
-    no path. Vertices go by their labels, or by their indices as text where there are none. `path` is a list; in CSV
-    it is one text, joined by spaces.
+    no path. Vertices are named by their labels, or by their indices as text where there are none. `path` is a list; in
+    CSV it is one text, joined by spaces.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def paths_of_pairs(
         A vertex does not exist or its row is not in the store (naming the row of the table, counted from 1 without
         the header), or a file is of another kind.
     FileExistsError
-        Something stands at `out`.
+        `out` exists already.
     VerificationError
         The distances do not belong to the graph.
     """

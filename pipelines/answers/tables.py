@@ -1,8 +1,8 @@
-"""Tables in files: CSV and TSV, gzip'd or not, and Parquet, told apart by suffix; and columns that name vertices.
+"""Tables in files: CSV and TSV, gzip'd or not, and Parquet, by suffix; and columns that name vertices.
 
-A column that names vertices is read as text, whatever its format and type: integers as `str(int)` writes them, floats
-too where they are whole numbers, as integers become beside a missing value. What the text means is said in
-`pipelines.stores.vertex_names`.
+A column that names vertices is read as text, whatever its format and type: integers as `str(int)` writes them, and
+floats that are whole numbers likewise, since integers become floats beside a missing value. For the meaning of the text
+see `pipelines.stores.vertex_names`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PARQUET = (".parquet", ".pq")
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:
-    """The suffix that tells what kind of table `path` is, in lower case; ValueError if it is none."""
+    """The suffix that says what kind of table `path` is, in lower case; ValueError if it is not a table."""
     for suffix in (*DELIMITERS, *PARQUET):
         if Path(path).name.lower().endswith(suffix):
             return suffix
@@ -40,15 +40,15 @@ def check_output(
     Raises
     ------
     ValueError
-        It is not a table by its name, or it is the file `read` that the work begins with.
+        Its suffix is not that of a table, or it is the input file `read`.
     FileExistsError
-        Something stands there, and `overwrite` does not allow it to be replaced.
+        It exists already, and `overwrite` does not allow replacing it.
     """
     check_suffix(path)
     if not os.path.lexists(path):
         return
     if read is not None and os.path.exists(path) and os.path.samefile(path, read):
-        raise ValueError(f"{path}: the table cannot go where its pairs are read from; choose another name")
+        raise ValueError(f"{path}: the table cannot replace the file its pairs are read from; choose another name")
     if not overwrite:
         raise FileExistsError(f"{path} exists already; choose another name or pass overwrite (--overwrite)")
 
@@ -61,7 +61,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        cure = "correct the file, or its suffix if it is of another kind"
+        cure = "correct the file, or its suffix if it is another kind of file"
         raise ValueError(f"{path}: cannot be read ({error}); {cure}") from error
 
 
@@ -93,7 +93,7 @@ def select_columns(table: pa.Table, columns: Sequence[str], name: str, optional:
         count = table.column_names.count(column)
         if count != 1:
             found = f"{count} columns `{column}`" if count else f"no column `{column}`"
-            raise ValueError(f"{name}: {found}, only {', '.join(table.column_names)}")
+            raise ValueError(f"{name}: {found}; its columns are {', '.join(table.column_names)}")
     return table.select(there)
 
 
@@ -124,7 +124,7 @@ def write_table(table: pa.Table, path: str | os.PathLike[str], overwrite: bool =
 
 
 def vertex_names(graph: Graph) -> pa.Array:
-    """What the vertices are called, text (n): their labels, or their indices."""
+    """The names of the vertices, text (n): their labels, or their indices."""
     labels = graph.labels()
     return pa.array(np.arange(graph.n) if labels is None else labels.tolist()).cast(pa.large_string())
 
@@ -157,7 +157,7 @@ def _as_text(column: pa.ChunkedArray, table: str) -> pa.Array:
     if pa.types.is_floating(kind):
         numbers = column.to_numpy().astype(np.float64)  # NaN where missing
         missing = np.isnan(numbers)
-        largest = min(2.0**53, 2.0 ** (np.finfo(kind.to_pandas_dtype()).nmant + 1))  # up to it every integer is told
+        largest = min(2.0**53, 2.0 ** (np.finfo(kind.to_pandas_dtype()).nmant + 1))  # every integer up to it is exact
         strange = ~missing & ~((np.floor(numbers) == numbers) & (np.abs(numbers) <= largest))
         for row in np.flatnonzero(strange)[:1].tolist():
             raise ValueError(

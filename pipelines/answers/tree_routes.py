@@ -30,7 +30,7 @@ class TreePath:
 
 
 def tree_path(paths: Paths, graph: Graph, source: int | None, target: int) -> TreePath:
-    """The path to `target` in the row of `source`; with all sources as one, None leaves open which one is nearest.
+    """The path to `target` in the row of `source`; where all sources count as one, None means the nearest source.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def tree_path(paths: Paths, graph: Graph, source: int | None, target: int) -> Tr
     label = graph.label
     if distance == outside_infinity(paths.dtype):
         start = "any source" if source is None else f"vertex {label(source)}"
-        kept = " within what the search was limited to" if paths.cutoff is not None or paths.targets else ""
+        kept = " within the limits of the search" if paths.cutoff is not None or paths.targets else ""
         raise NoPathError(f"no path leads from {start} to vertex {label(target)}{kept}")
     _, vertices = _follow(paths, graph, paths.predecessors(row), np.array([target]), np.array([True]))
     if source is not None and vertices[0] != source:
@@ -67,7 +67,7 @@ def tree_paths_of_pairs(
     Parameters
     ----------
     paths : the store or its path
-    graph : the graph or its path; None: where the store says it is
+    graph : the graph or its path; None: the one recorded in the store
     pairs, out, overwrite : as for `answers.routes.paths_of_pairs`. Where all sources of the store count as one, the
         column `source` may be left out
 
@@ -79,8 +79,8 @@ def tree_paths_of_pairs(
     Raises
     ------
     ValueError, FileExistsError
-        As for `answers.routes.paths_of_pairs`; or a path begins at another source than the pair says, as all sources
-        of the store count as one.
+        As for `answers.routes.paths_of_pairs`; or a path begins at another source than the pair names, because all
+        sources of the store count as one.
     """
     if out is not None:
         check_output(out, overwrite, pairs if isinstance(pairs, str | os.PathLike) else None)
@@ -115,7 +115,7 @@ def tree_paths_of_pairs(
 def _sources(
     paths: Paths, graph: Graph, asked: np.ndarray | None, walks: Walks, targets: np.ndarray, name: str
 ) -> np.ndarray:
-    """Where the paths begin, as asked for wherever that was said; StoreError if a path begins elsewhere."""
+    """Where the paths begin; StoreError if a path begins elsewhere than its pair names."""
     begins = walks.begins()
     if asked is None:
         return begins
@@ -126,15 +126,15 @@ def _sources(
 
 
 def _other_begin(paths: Paths, graph: Graph, source: int, begin: int, target: int) -> StoreError:
-    """What is wrong with a path that was asked for from `source` and begins at `begin`."""
+    """What is wrong with a path that was requested from `source` but begins at `begin`."""
     label = graph.label
     if not paths.together:
         return StoreError(
-            f"{paths.path}: predecessors do not lead to vertex {label(source)}; it is damaged, compute it anew"
+            f"{paths.path}: predecessors do not lead to vertex {label(source)}; it is damaged; compute it again"
         )
     return StoreError(
         f"{paths.path}: holds paths from the nearest source; nearest to vertex {label(target)} is "
-        f"{label(begin)}, not {label(source)}; ask for the path from there"
+        f"{label(begin)}, not {label(source)}; request the path from there"
     )
 
 
@@ -145,7 +145,7 @@ def _follow(
     hops = _count(predecessors, targets, reached)
     for target in targets[hops == CYCLE][:1]:
         raise StoreError(
-            f"{paths.path}: the predecessors of vertex {graph.label(target)} lead nowhere; compute it anew"
+            f"{paths.path}: the predecessors of vertex {graph.label(target)} lead nowhere; compute it again"
         )
     return hops, _collect(predecessors, targets, hops)
 

@@ -46,28 +46,28 @@ DIGIT_BITS = 11  # of the radix sort: 2,048 places to write to are few enough fo
 
 
 class FormatError(ValueError):
-    """A source cannot be read; the message names it, the line or row at fault and the cure, in one line."""
+    """A source cannot be read; the message, one line, names it, the line or row at fault and the cure."""
 
     def __init__(self, message: str):
-        super().__init__(re.sub(r"\s*\n\s*", " ", message.strip()))  # what libraries say may have several
+        super().__init__(re.sub(r"\s*\n\s*", " ", message.strip()))  # messages of libraries may have several lines
 
 
 @dataclass
 class ArcStream:
-    """Arcs in pieces and what is known of their graph.
+    """Arcs in pieces, and what is known about their graph.
 
     Attributes
     ----------
     pieces : iterable of (tails, heads, weights), 1-d arrays of equal length, vertices from 0
     n : number of vertices; None: one more than the largest vertex seen
-    directed : False: each edge comes once and is stored in both directions
+    directed : False: each edge is given once and stored in both directions
     weight_dtype : dtype of the stored weights; None: int32 or int64 if every piece has integers, else float64
     labels : names of the vertices in order, or None; n of them are read after the last piece
     label_bytes : memory that a label takes while the store is made
-    through : bool (n), or what makes it of n, or None
-    coordinates : float64 (n, 2), or what makes them of n and the labels, or None
+    through : bool (n), or a function of n that returns it, or None
+    coordinates : float64 (n, 2), or a function of n and the labels that returns them, or None
     weight_unit, source : text for `tilepath info`
-    remarks : lines for people about what was read; more may come with the pieces
+    remarks : remarks for the user about what was read; more may be added as the pieces are read
     """
 
     pieces: Iterable[Piece]
@@ -102,16 +102,16 @@ def write_sorted(
     ----------
     path : path of the new store
     arcs : the arcs, in any order
-    simplify : keep the lightest of parallel arcs only, and no loops
-    overwrite : replace a graph store that stands at `path`
+    simplify : keep only the lightest of parallel arcs, and no loops
+    overwrite : replace an existing graph store at `path`
     memory : bytes to sort in, besides what the vertices need; default `default_memory`. A vertex with more arcs than
-        fit is sorted all the same.
+        fit is sorted anyway.
 
     Raises
     ------
     FormatError
-        There is no vertex, or more than fit in the memory that is free, or far more than arcs although nobody stated
-        their number; a weight is not exact in the dtype of all.
+        There are no vertices, more than fit in the free memory, or far more than arcs although their number was not
+        given; or a weight is not exact in the dtype of all weights.
     StoreError
         `path` exists, or the disk is full.
     """
@@ -194,16 +194,18 @@ class _Spool:
             self._flush()
 
     def close(self) -> int:
-        """No more pieces come: settle n (returned) and the dtype of the weights, cut ranges and deal the arcs out."""
+        """No more pieces follow: settle n (returned) and the dtype of the weights, cut ranges and deal the arcs out."""
         arcs, source = self._arcs, self._arcs.source or "the source"
         n = self._n if arcs.n is None else arcs.n
         if n == 0:
-            raise FormatError(f"{source}: holds no vertex and no arc; is it the right file?")
+            raise FormatError(f"{source}: holds no vertices and no arcs; check that it is the right file")
         if n < self._n:
-            raise FormatError(f"{source}: an arc ends at vertex {self._n - 1}, but there are only {n} (from 0)")
+            raise FormatError(
+                f"{source}: an arc ends at vertex {self._n - 1}, but there are only {n} vertices (from 0)"
+            )
         if arcs.n is None and n > DOUBTFUL_VERTICES and n > DOUBTFUL_PER_ARC * self.m:
             raise FormatError(
-                f"{source}: the largest number makes {n:,} vertices, far more than there are arcs ({self.m:,}); if the "
+                f"{source}: the largest number implies {n:,} vertices, far more than the {self.m:,} arcs; if the "
                 f"numbers are names, pass labels=True (--labels), else vertices={n} (--vertices {n})"
             )
         if arcs.weight_dtype is not None:
@@ -215,7 +217,7 @@ class _Spool:
         if self.weight_dtype.kind == "f" and self._rounded is not None:
             raise FormatError(
                 f"{source}: the weight {self._rounded} is not exact in {self.weight_dtype}, which the other weights "
-                "need; round it, or write all weights in integers"
+                "need; round it, or write all weights as integers"
             )
         self._offsets = np.concatenate([[0], np.cumsum(self._degrees[:n])])
         self._degrees = self._degrees[:0]
@@ -316,14 +318,14 @@ class _Spool:
         arcs = self._arcs
         vertex_bytes = VERTEX_BYTES + (0 if arcs.labels is None else arcs.label_bytes)
         if n * vertex_bytes > VERTEX_SHARE * self._free:
-            counted = f"{n:,} vertices" if arcs.n is not None else f"vertex number {n - 1} makes {n} vertices, which"
-            cure = "take a machine with more memory"
+            counted = f"{n:,} vertices" if arcs.n is not None else f"vertex number {n - 1} implies {n} vertices, which"
+            cure = "use a machine with more memory"
             if arcs.n is None:
                 cure += ", or if the numbers are names, pass labels=True (--labels)"
             elif arcs.labels is not None:
                 cure += ", or leave out the labels (--no-labels)"
             raise FormatError(
-                f"{arcs.source or 'the source'}: {counted} need {size(n * vertex_bytes)} of memory and "
+                f"{arcs.source or 'the source'}: {counted} need {size(n * vertex_bytes)} of memory, but only "
                 f"{size(self._free)} are free; {cure}"
             )
         grown = np.zeros(max(n, min(2 * self._degrees.size, int(self._free) // VERTEX_BYTES)), dtype=np.int64)
@@ -355,7 +357,7 @@ def _cut(offsets: np.ndarray, limit: int, width: int) -> np.ndarray:
 
 
 def _simplify(tails: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> Piece:
-    """Of sorted arcs: the lightest of each (tail, head), no loops."""
+    """Of sorted arcs, the lightest of each (tail, head), without loops."""
     proper = tails != heads
     tails, heads, weights = tails[proper], heads[proper], weights[proper]
     if tails.size == 0:
@@ -371,7 +373,7 @@ def _count(keys: np.ndarray, counts: np.ndarray) -> None:
 
 
 def _sort(keys: np.ndarray, weights: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Keys of so many bits in rising order, equal ones in the order given, and their weights. Overwrites both."""
+    """Keys of `bits` bits in rising order, equal ones in the order given, and their weights. Overwrites both."""
     spare = np.empty_like(keys), np.empty_like(weights)
     for shift in range(0, bits, DIGIT_BITS):
         _scatter(keys, weights, shift, (1 << DIGIT_BITS) - 1, *spare)

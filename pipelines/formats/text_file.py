@@ -1,4 +1,4 @@
-"""Text files of any size, gzip'd or not: lines for the header, then blocks of whole lines, all counted."""
+"""Text files of any size, gzip'd or not: single lines for the header, then blocks of whole lines, all counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipelines.formats.arc_sort import FormatError
 BLOCK_BYTES = 8 << 20
 BLANKS = " \t\r"  # between fields, and around them
 
-# Carriage returns that end no line of ours, as line breaks of their own or within a line, and zero bytes.
+# Zero bytes, and carriage returns that are not part of CR LF: line breaks of their own, or within a line.
 _ODD = re.compile(rb"\r(?![\r\n]|\Z)|\0")
 
 
@@ -26,7 +26,7 @@ class TextFile:
 
     def __init__(self, path: str | os.PathLike[str], plain: bool = True):
         self.path, self._plain = os.fspath(path), plain
-        self.number = 0  # of the line read last
+        self.number = 0  # of the last line read
         try:
             self._file: BinaryIO = open(self.path, "rb")
             if self._file.read(2) == b"\x1f\x8b":
@@ -34,7 +34,7 @@ class TextFile:
                 self._file = gzip.open(self.path, "rb")  # type: ignore[assignment]
             self._file.seek(0)
         except OSError as error:
-            raise FormatError(f"{path}: cannot be read ({error.strerror}); is the name right?") from error
+            raise FormatError(f"{path}: cannot be read ({error.strerror}); check the name") from error
         self._buffer, self._at, self._ended = b"", 0, False
         try:
             self._more()
@@ -91,15 +91,17 @@ class TextFile:
     def _more(self) -> None:
         rest = self._buffer[self._at :]
         if len(rest) > 64 * BLOCK_BYTES and b"\n" not in rest:
-            raise self.error(f"no line break in {len(rest)} bytes; is this a text file?", self.number + 1)
+            raise self.error(f"no line break in {len(rest)} bytes; check that it is a text file", self.number + 1)
         try:
             read = self._file.read(BLOCK_BYTES)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise FormatError(f"{self.path}: the gzip file is cut off or damaged ({error}); get it anew") from error
+            raise FormatError(
+                f"{self.path}: the gzip file is truncated or damaged ({error}); get a new copy"
+            ) from error
         except OSError as error:
             raise FormatError(f"{self.path}: cannot be read ({error.strerror})") from error
         self._buffer, self._at, self._ended = rest + read, 0, not read
-        start = max(0, len(rest) - 1)  # a CR at the end of what was there is known only now
+        start = max(0, len(rest) - 1)  # whether a CR at the end of the last block ends a line is known only now
         returns, ends = (self._buffer.count(end, start) for end in (b"\r", b"\r\n"))
         if self._plain and (returns != ends or b"\0" in read):
             self._refuse_odd_bytes(start)
@@ -110,5 +112,5 @@ class TextFile:
             return
         line = self.number + 1 + self._buffer.count(b"\n", 0, odd.start())
         if odd[0] == b"\0":
-            raise self.error("holds a zero byte; is it a text file in UTF-8 (iconv -t UTF-8)?", line)
+            raise self.error("holds a zero byte; convert it to text in UTF-8 (iconv -t UTF-8)", line)
         raise self.error("a carriage return without a line feed; convert the line breaks (tr '\\r' '\\n')", line)

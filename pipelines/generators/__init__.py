@@ -1,8 +1,8 @@
-"""Graphs that are made, not read: for tests, benchmarks and plans.
+"""Generated graphs, for tests, benchmarks and plans.
 
-An edge is a function of the seed and its number (`counter_random`), so a graph comes out the same however it is cut
-into pieces and whoever makes them. A graph is a description first; then it is stored (`generate`), laid out in memory
-(`csr`), or made edge by edge (`arcs`)::
+An edge is a function of the seed and its number (`counter_random`), so a graph is the same however it is cut into
+pieces and wherever they are generated. A graph is first a description; then it is stored (`generate`), laid out in
+memory (`csr`), or generated edge by edge (`arcs`)::
 
     generate(RMat(20, seed=1), "rmat20.zarr")
     indptr, indices, weights = csr(Grid(2048, weights="integers"))
@@ -49,16 +49,16 @@ KINDS: dict[str, type[SyntheticGraph]] = {
     "euler": EulerGraph,
     "euler-shallow": ShallowEulerGraph,
 }
-PIECE = 1 << 19  # edges made at a time
+PIECE = 1 << 19  # edges generated at a time
 
 
 def synthetic_graph(kind: str, *, scale: int | None = None, **options: Any) -> Any:
-    """A graph to be made, by the name of its kind.
+    """The description of a graph to generate, by the name of its kind.
 
     Parameters
     ----------
     kind : a key of `KINDS`
-    scale : make 2^scale vertices; a grid then has as many columns as rows, or twice as many
+    scale : 2^scale vertices; a grid then has as many columns as rows, or twice as many
     options : attributes of the kind's class
 
     Raises
@@ -67,15 +67,15 @@ def synthetic_graph(kind: str, *, scale: int | None = None, **options: Any) -> A
         The kind does not exist, does not have an option or needs one, or a value is out of range.
     """
     if kind not in KINDS:
-        raise ValueError(f"there is no kind of graph called {kind!r}; choose {', '.join(KINDS)}")
+        raise ValueError(f"there is no kind of graph called {kind!r}; choose one of {', '.join(KINDS)}")
     known = [item.name for item in fields(KINDS[kind])]
     for option in options.keys() - set(known):
-        raise ValueError(f"a graph of kind {kind} has no option `{option}`; it has {', '.join(known)}")
+        raise ValueError(f"a graph of kind {kind} has no option `{option}`; its options are {', '.join(known)}")
     sizes = [name for name in ("n", "vertices", "rows", "columns") if name in known]
     if scale is not None:
         whole("scale", scale, 0, 40)
         for option in options.keys() & set(sizes):
-            raise ValueError(f"scale and {option} both say how many vertices there are; give one of them")
+            raise ValueError(f"scale and {option} both set the number of vertices; give only one of them")
         if not sizes:
             options["scale"] = scale
         elif "n" in sizes:
@@ -85,7 +85,7 @@ def synthetic_graph(kind: str, *, scale: int | None = None, **options: Any) -> A
         else:
             options |= {"rows": 1 << scale // 2, "columns": 1 << scale - scale // 2}
     elif not options.keys() & {"n", "vertices", "rows"}:
-        raise ValueError(f"how many vertices? Give {' or '.join(['scale', *sizes[:1]])}")
+        raise ValueError(f"the number of vertices is missing; give {' or '.join(['scale', *sizes[:1]])}")
     return KINDS[kind](**options)
 
 
@@ -98,7 +98,7 @@ def generate(
     memory: int | None = None,
     progress: bool | None = None,
 ) -> Graph:
-    """Make a graph and store it.
+    """Generate a graph and store it.
 
     The arcs pass through an external sort, so the store may be larger than memory.
 
@@ -106,10 +106,10 @@ def generate(
     ----------
     graph : the description, such as ``RMat(20)``
     path : path of the new store
-    simplify : keep the lightest of parallel arcs only, and no loops
-    overwrite : replace a graph store that stands at `path`
+    simplify : keep only the lightest of parallel arcs, and no loops
+    overwrite : replace an existing graph store at `path`
     memory : bytes to sort in; default a quarter of the machine's, at most 1 GiB
-    progress : show it? None: where standard error is a terminal
+    progress : whether to show progress; None: where standard error is a terminal
 
     Returns
     -------
@@ -119,7 +119,7 @@ def generate(
     Raises
     ------
     StoreError
-        `path` exists, or memory or disk do not suffice.
+        `path` exists, or there is not enough memory or disk space.
     """
     refuse_existing(path, SCHEMA, overwrite)
     _refuse_what_cannot_fit(graph, path, memory)
@@ -136,10 +136,10 @@ def generate(
 
 
 def csr(graph: SyntheticGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Make a graph in memory, in compressed sparse rows.
+    """Generate a graph in memory, in compressed sparse rows.
 
-    The edges are made twice, once to count them: nothing but the result is ever held. Rows keep the order of the
-    edges' numbers; an undirected edge stands twice.
+    The edges are generated twice, the first time to count them: only the result is ever held. Rows keep the order of
+    the edges' numbers; an undirected edge is stored twice.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def csr(graph: SyntheticGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _pieces(graph: SyntheticGraph) -> Iterator[Piece]:
-    """All edges in order, piece by piece; threads make some pieces ahead."""
+    """All edges in order, piece by piece; threads generate some pieces ahead."""
     threads = numba.config.NUMBA_NUM_THREADS
     ahead: deque[Future[Piece]] = deque()
     with ThreadPoolExecutor(threads) as pool:
@@ -173,7 +173,7 @@ def _pieces(graph: SyntheticGraph) -> Iterator[Piece]:
 
 
 def _shown(graph: SyntheticGraph, progress: Progress) -> Iterator[Piece]:
-    """The pieces, and on the terminal how far they are."""
+    """The pieces, with progress on the terminal."""
     progress.stage("make edges")
     for index, piece in enumerate(_pieces(graph)):
         yield piece
@@ -182,7 +182,7 @@ def _shown(graph: SyntheticGraph, progress: Progress) -> Iterator[Piece]:
 
 
 def _description(graph: SyntheticGraph) -> str:
-    """The graph as Python would make it again, and what was planted in it."""
+    """The graph as a Python expression, and the cycle planted in it."""
     if not isinstance(graph, NegativeCycle):
         return str(graph)
     vertices, weight = graph.cycle
@@ -196,7 +196,7 @@ def _refuse_what_cannot_fit(graph: SyntheticGraph, path: str | os.PathLike[str],
     have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > have:
         raise StoreError(
-            f"{path}: {graph.n:,} vertices need {size(needed)} of memory and there are {size(have)}; make fewer"
+            f"{path}: {graph.n:,} vertices need {size(needed)} of memory, but only {size(have)} are free; ask for fewer"
         )
     arcs = graph.ids * (1 if graph.directed else 2)  # a grid has fewer streets than numbers, but by little
     if arcs * ARC_BYTES <= (default_memory() if memory is None else memory):
@@ -208,8 +208,8 @@ def _refuse_what_cannot_fit(graph: SyntheticGraph, path: str | os.PathLike[str],
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise StoreError(
-            f"{path}: sorting {arcs:,} arcs takes {size(needed)} of disk and {folder} has {size(free)}; "
-            "choose another place, or make a smaller graph"
+            f"{path}: sorting {arcs:,} arcs takes {size(needed)} of disk, but {folder} has only {size(free)}; "
+            "choose another place or a smaller graph"
         )
 
 

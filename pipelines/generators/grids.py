@@ -1,11 +1,10 @@
 """Grids and road-like graphs: few neighbours, long shortest paths.
 
-Vertex ``row * columns + column`` stands at (column, row), moved by up to `jitter` along both axes; below one half, no
-two streets cross. The streets go to the four neighbours. Some may be missing: every vertex keeps its street to the
-north or to the west, whichever a coin says (the first row has only the latter, the first column only the former). They
-form a spanning tree, so the network is in one piece, and nobody needs to see more than one vertex to tell. Every other
-street is missing with a probability of `missing`. With 0.7 the mean degree is 2.6, as in Rome; it is 2.4 in the road
-network of the USA.
+Vertex ``row * columns + column`` lies at (column, row), moved by up to `jitter` along both axes; below one half, no two
+streets cross. The streets go to the four neighbours. Some may be missing: every vertex keeps its street to the north or
+to the west, as decided by a coin (the first row has only the latter, the first column only the former). These streets
+form a spanning tree, so the network is connected, and each vertex can be decided alone. Every other street is missing
+with a probability of `missing`. With 0.7 the mean degree is 2.6, as in Rome; it is 2.4 in the road network of the USA.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ _BLOCK = np.uint64(0)
 class Grid(SyntheticGraph):
     """rows x columns vertices, each with a street to its four neighbours.
 
-    Street 2 v leads from v to the east, 2 v + 1 to the south. Where `directed`, a street is two arcs with weights of
-    their own (lengths are equal).
+    Street 2 v leads from v to the east, 2 v + 1 to the south. With `directed`, a street is two arcs with separate
+    weights (lengths are equal).
 
     Attributes
     ----------
     rows, columns : at least 1; by default there are as many columns as rows
     missing : probability that a street which is not needed to keep the network in one piece is missing
-    jitter : how far a vertex is moved at most along each axis, 0 to 0.49
+    jitter : the most a vertex is moved along each axis, 0 to 0.49
     """
 
     rows: int
@@ -97,7 +96,7 @@ class Road(Grid):
 @njit(nogil=True, cache=True)
 @no_type_check
 def _streets(seed, rows, columns, limit, start, stop, ids, tails, heads):
-    """Write number, tail and head of every street that is there; returns how many are."""
+    """Write number, tail and head of every existing street; returns their number."""
     count = 0
     for street in range(start, stop):
         v, to_the_south = street >> 1, street & 1
@@ -107,7 +106,7 @@ def _streets(seed, rows, columns, limit, start, stop, ids, tails, heads):
             there, other = v % columns + 1 < columns, v + 1
         if not there:
             continue
-        if limit:  # is this the street that `other` keeps?
+        if limit:  # whether this is the street that `other` keeps
             coin, luck, _, _ = draw(seed, STREET, np.uint64(other), _BLOCK)
             keeps_north = other >= columns and (other % columns == 0 or coin & _ONE)
             if bool(to_the_south) != bool(keeps_north) and luck < limit:

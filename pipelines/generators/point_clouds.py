@@ -1,8 +1,8 @@
-"""Samples that are made: clouds of points on which self-organizing maps are tried.
+"""Generated samples: clouds of points to try self-organizing maps on.
 
 Blobs and uniform points in any number of dimensions, and shapes in the manner of the Fundamental Clustering Problems
-Suite [1]_, of any size. What is drawn for a point depends on the seed and its number alone (`counter_random`), so a
-cloud may be made in any pieces; its parts are mixed, and labelled.
+Suite [1]_, of any size. What is drawn for a point depends only on the seed and its number (`counter_random`), so a
+cloud may be generated in any pieces. Its parts are mixed and labelled.
 
 .. [1] M. C. Thrun, A. Ultsch, "Clustering benchmark datasets exploiting the fundamental clustering problems",
    Data in Brief 30:105501, 2020.
@@ -48,7 +48,7 @@ KINDS: dict[str, tuple[int, int | None, tuple[int, ...] | None]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class PointCloud:
-    """A cloud to be made.
+    """The description of a cloud to generate.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class PointCloud:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(f"there is no cloud {self.kind!r}; choose {', '.join(KINDS)}")
+            raise ValueError(f"there is no cloud {self.kind!r}; choose one of {', '.join(KINDS)}")
         whole("n", self.n, 1, 2**48)
         whole("seed", self.seed, 0, 2**64 - 1)
         whole("d", self.d, 1, 2**16)
@@ -78,10 +78,10 @@ class PointCloud:
         object.__setattr__(self, "d", KINDS[self.kind][1] or self.d)
 
     def __str__(self) -> str:
-        """What matters of it."""
+        """The kind, with the parameters it depends on."""
         named = {"blobs": ("d", "clusters", "spread"), "uniform": ("d",)}.get(self.kind, ())
-        facts = "".join(f", {name}={getattr(self, name)!r}" for name in named)
-        return f"{self.kind}(n={self.n}{facts}, seed={self.seed})"
+        parameters = "".join(f", {name}={getattr(self, name)!r}" for name in named)
+        return f"{self.kind}(n={self.n}{parameters}, seed={self.seed})"
 
     @property
     def parts(self) -> int:
@@ -107,11 +107,11 @@ class PointCloud:
         return values, labels
 
 
-def write_cloud(cloud: PointCloud, path: str | os.PathLike[str], **facts: Any) -> Samples:
-    """Make a cloud and write it as a samples store; `facts` are keywords of `new_samples`. Returns the store opened."""
+def write_cloud(cloud: PointCloud, path: str | os.PathLike[str], **keywords: Any) -> Samples:
+    """Generate a cloud and write it as a samples store; `keywords` go to `new_samples`. Returns the store, opened."""
     step = max(1, PIECE_VALUES // cloud.d)
     names = ["x", "y", "z"][: cloud.d] if cloud.d <= 3 else list(map(str, range(cloud.d)))
-    with new_samples(path, columns=names, labelled=True, source=str(cloud), **facts) as writer:
+    with new_samples(path, columns=names, labelled=True, source=str(cloud), **keywords) as writer:
         for start in range(0, cloud.n, step):
             values, labels = cloud.points(start, min(start + step, cloud.n))
             writer.append(values, labels=labels.tolist())
@@ -154,7 +154,7 @@ def _fraction(high, low):
 @njit(nogil=True, cache=True)
 @no_type_check
 def _normal(u, v):
-    """Box and Muller's."""
+    """Normally distributed numbers, by Box and Muller's transform."""
     return math.sqrt(-2 * math.log(u)) * math.cos(2 * math.pi * v)
 
 
@@ -169,7 +169,7 @@ def _on_sphere(u, v, radius, out):
 @njit(nogil=True, cache=True)
 @no_type_check
 def _place(kind, label, u, out):
-    """A point of part `label` of a shape, out of numbers u between 0 and 1."""
+    """A point of part `label` of a shape, from numbers u between 0 and 1."""
     turn = 2 * math.pi * u[0]
     if kind == _CHAINLINK:
         # Two rings, one through the other: a point of a circle, moved within a disc across it.
@@ -201,7 +201,7 @@ def _place(kind, label, u, out):
             out[0] = (3.0 if label in (2, 3) else -3.0) + 0.1 * (2 * u[0] - 1)
             out[1] = (3.0 if label in (2, 4) else -3.0) + 0.1 * (2 * u[1] - 1)
     elif kind == _TWO_DIAMONDS:
-        # Two squares on their corners, which touch in one.
+        # Two squares standing on their corners, which touch at one.
         p, q = 2 * u[0] - 1, 2 * u[1] - 1
         out[0], out[1] = 0.98 * (p + q) / 2 + (1.0 if label else -1.0), 0.98 * (p - q) / 2
     elif kind == _WING_NUT:

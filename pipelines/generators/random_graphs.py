@@ -1,8 +1,8 @@
-"""Random graphs: R-MAT, uniform, acyclic with negative arcs, and one with a negative cycle to be found.
+"""Random graphs: R-MAT, uniform, acyclic with negative arcs, and one with a planted negative cycle.
 
 R-MAT [1]_ is the graph of the Graph500 benchmark [2]_: an arc is a cell of the adjacency matrix, found by halving the
 matrix `scale` times, each time going to the top left, top right, bottom left or bottom right with probability a, b, c
-or 1 - a - b - c. Graph500 takes .57, .19, .19, .05 and scrambles the vertices, so that their numbers tell nothing of
+or 1 - a - b - c. Graph500 uses .57, .19, .19, .05 and scrambles the vertices, so that their numbers say nothing about
 their degrees. Loops and parallel arcs are kept.
 
 .. [1] D. Chakrabarti, Y. Zhan, C. Faloutsos, "R-MAT: a recursive model for graph mining", SDM 2004.
@@ -32,8 +32,8 @@ class RMat(SyntheticGraph):
     Attributes
     ----------
     scale : 0 to 40
-    edge_factor : edges per vertex, in the mean
-    a, b, c : probabilities of three quadrants, top left, top right and bottom left; the fourth has the rest
+    edge_factor : mean number of edges per vertex
+    a, b, c : probabilities of three quadrants, top left, top right and bottom left; the fourth gets the rest
     scrambled : False: leave the vertices in the order that the recursion gives them, hubs first
     """
 
@@ -51,7 +51,7 @@ class RMat(SyntheticGraph):
         for name in "abc":
             number(name, getattr(self, name), 0, 1)
         if self.a + self.b + self.c > 1 + 1e-12:
-            raise ValueError(f"the probabilities a + b + c are {self.a + self.b + self.c:g}; they may be 1 at most")
+            raise ValueError(f"the probabilities a + b + c sum to {self.a + self.b + self.c:g}; at most 1 is allowed")
 
     @property
     def n(self) -> int:
@@ -80,7 +80,7 @@ class UniformRandom(SyntheticGraph):
     Attributes
     ----------
     n : 1 to 2^32
-    edge_factor : edges per vertex, in the mean
+    edge_factor : mean number of edges per vertex
     """
 
     n: int
@@ -111,7 +111,7 @@ class Dag(SyntheticGraph):
     Attributes
     ----------
     n : 2 to 2^32
-    edge_factor : arcs per vertex, in the mean; the pairs of vertices are uniform
+    edge_factor : mean number of arcs per vertex; the pairs of vertices are uniform
     negative : share of the arcs with a negative weight
     """
 
@@ -155,18 +155,18 @@ class Dag(SyntheticGraph):
 
 @dataclass(frozen=True)
 class NegativeCycle(SyntheticGraph):
-    """Uniform random arcs, shifted so that many are negative, and one planted cycle that is negative in all.
+    """Uniform random arcs, shifted so that many are negative, and one planted cycle of negative total weight.
 
-    Before the shift, the arcs of the planted cycle weigh 0 but for one of weight -g, and no other arc weighs less than
+    Before the shift, the arcs of the planted cycle weigh 0 except one of weight -g, and every other arc weighs at least
     g (1 for integers, 1/16 for floats). So every other cycle has a weight of 0 or more, and the planted one has -g.
     All this is exact in float32. The planted arcs come first.
 
     Attributes
     ----------
     n : 1 to 2^32
-    edge_factor : further arcs per vertex, in the mean
+    edge_factor : mean number of further arcs per vertex
     length : arcs on the cycle, 1 to n
-    isolated : True: no arc leads to the cycle from elsewhere, so a search that begins elsewhere does not meet it
+    isolated : True: no arc leads to the cycle from outside, so a search that begins outside does not find it
     cycle : its vertices in travel order, and its weight
     """
 
@@ -224,7 +224,7 @@ class NegativeCycle(SyntheticGraph):
 def _only_directed(graph: SyntheticGraph) -> None:
     if not graph.directed:
         raise ValueError(
-            f"{type(graph).__name__} is directed: an edge of negative weight that leads both ways is a negative cycle"
+            f"{type(graph).__name__} must be directed: an undirected edge of negative weight is a negative cycle"
         )
 
 
@@ -243,7 +243,7 @@ def _descend(seed, scale, limit_a, limit_b, limit_c, start, tails, heads):
                 right = (word >= limit_a) ^ lower ^ (word >= limit_c)
                 u, v = u << _ONE | np.uint64(lower), v << _ONE | np.uint64(right)
             tails[i], heads[i] = u, v
-    beyond = 4 * blocks - scale  # levels drawn for nothing, so that every word is used
+    beyond = 4 * blocks - scale  # surplus levels, so that every word is used
     tails >>= beyond
     heads >>= beyond
 

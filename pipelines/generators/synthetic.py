@@ -1,12 +1,12 @@
-"""What all made graphs have in common: numbered edges, each a function of the seed and its number.
+"""What all generated graphs have in common: numbered edges, each a function of the seed and its number.
 
-A graph is a description, a frozen dataclass. `arcs(start, stop)` makes the edges of these numbers:
+A graph is a description, a frozen dataclass. `arcs(start, stop)` generates the edges of these numbers:
 
-1. draw the two ends (each kind its own way; a number may also stand for no edge);
+1. draw the two ends (each kind in its own way; a number may also stand for no edge);
 2. draw the weight: a float from (0, 1], an integer from 1 to 255, or a length;
-3. shift it, if asked: w + p(u) - p(v) with a potential p drawn for every vertex. Many weights are negative then, but
-   around a cycle the potentials cancel (Johnson), so no cycle is. Drawn and shifted floats are multiples of 2^-20
-   below 16, so that float32 holds them exactly and the argument survives rounding.
+3. shift it, if requested: w + p(u) - p(v) with a potential p drawn for every vertex. Many weights are then negative,
+   but around a cycle the potentials cancel (Johnson), so no cycle is. Drawn and shifted floats are multiples of 2^-20
+   below 16, so float32 holds them exactly and the argument survives rounding.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipelines.generators.counter_random import POTENTIAL, WEIGHT, below, draw
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 HEAVIEST = 255  # of the integer weights
-SHIFTED_BITS = 20  # after the binary point of floats that are to be shifted
+SHIFTED_BITS = 20  # after the binary point of floats that will be shifted
 LARGEST_SHIFT = 8.0
 
 _WORD = np.uint64(32)
@@ -31,12 +31,12 @@ _BLOCK = np.uint64(0)
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticGraph:
-    """A graph to be made; the kinds are subclasses.
+    """The description of a graph to generate; the kinds are subclasses.
 
     Attributes
     ----------
     seed : 0 to 2^64 - 1
-    directed : False: every edge leads both ways with one weight
+    directed : False: every edge goes both ways, with one weight
     weights : "uniform", floats from (0, 1]; "integers", 1 to 255; "lengths", Euclidean (grid and road)
     dtype : of the weights; default float32, and int32 for integers. Integers may have any of the four dtypes.
     shift : potentials are drawn from 0 to `shift` times the heaviest weight; 0: no weight is shifted
@@ -64,7 +64,7 @@ class SyntheticGraph:
         dtypes = ("int32", "int64", "float32", "float64") if self.weights == "integers" else ("float32", "float64")
         dtype = np.dtype(("int32" if self.weights == "integers" else "float32") if self.dtype is None else self.dtype)
         if dtype not in dtypes:
-            raise ValueError(f"{self.weights} weights are {', '.join(dtypes[:-1])} or {dtypes[-1]}, not {dtype}")
+            raise ValueError(f"{self.weights} weights must be {', '.join(dtypes[:-1])} or {dtypes[-1]}, not {dtype}")
         object.__setattr__(self, "dtype", str(dtype))
 
     if TYPE_CHECKING:  # fields of some kinds and properties of others, which a dataclass would mix up
@@ -76,7 +76,7 @@ class SyntheticGraph:
         def ids(self) -> int: ...
 
     def __str__(self) -> str:
-        """As Python would make it again: what has no default, or differs from it."""
+        """A Python expression for it, with the fields that have no default or differ from it."""
         given = [item for item in fields(self) if getattr(self, item.name) != item.default]
         given.sort(key=lambda item: item.default is not MISSING)
         return f"{type(self).__name__}({', '.join(f'{item.name}={getattr(self, item.name)!r}' for item in given)})"
@@ -88,7 +88,7 @@ class SyntheticGraph:
 
     @property
     def symmetric(self) -> bool:
-        """Does `arcs` give each edge once, to stand for both directions?"""
+        """Whether `arcs` gives each edge once, for both directions."""
         return not self.directed and not self.shift
 
     def arcs(self, start: int = 0, stop: int | None = None) -> Piece:
@@ -98,7 +98,7 @@ class SyntheticGraph:
         -------
         tails, heads : int64
         weights : `dtype`
-            Three arrays of equal length, no longer than twice the numbers asked for.
+            Three arrays of equal length, at most twice as long as the range of numbers.
         """
         stop = self.ids if stop is None else stop
         if not 0 <= start <= stop <= self.ids:
@@ -131,13 +131,13 @@ def both_ways(tails: np.ndarray, heads: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def whole(name: str, value: Any, low: int, high: int) -> None:
-    """Refuse what is not a whole number from `low` to `high`."""
+    """Refuse anything but a whole number from `low` to `high`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
         raise ValueError(f"{name} is {value!r}; give a whole number from {low} to {high}")
 
 
 def number(name: str, value: Any, low: float, high: float) -> None:
-    """Refuse what is not a number from `low` to `high`."""
+    """Refuse anything but a number from `low` to `high`."""
     if not low <= value <= high:
         raise ValueError(f"{name} is {value!r}; give a number from {low:g} to {high:g}")
 

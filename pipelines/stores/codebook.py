@@ -1,4 +1,4 @@
-"""The codebook store (schema `codebook/1`): a self-organizing map, and how it came about.
+"""The codebook store (schema `codebook/1`): a self-organizing map and its training history.
 
 ========= ================== ==================================================================================
 array     dtype, shape       meaning
@@ -10,8 +10,8 @@ hits      int64 (M)          once complete: how many samples have the unit as th
 
 Attributes: what the map is (`grid`, `metric`, `missing`, names and scaling of the columns), how it was trained
 (`options`, `sigmas`), `errors`, the quantization error of each codebook, and the `topographic_error` of the last.
-`committed` says how many epochs are whole, -1 before there is a first codebook; it is written after them, and what
-kills a run, it goes on from there.
+`committed` says how many epochs are complete, -1 before there is a first codebook. It is written after them, so a run
+that is killed resumes from there.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class Codebook:
         return len(self.columns)
 
     def units(self, epoch: int = -1) -> np.ndarray:
-        """(M, d): the units after so many epochs; 0 is the map training began with, -1 the last one."""
+        """(M, d): the units after `epoch` epochs; 0 is the initial map, -1 the last one."""
         if not -self.epochs - 1 <= epoch <= self.epochs:
-            raise ValueError(f"{self.path}: there is no epoch {epoch}; it has 0 to {self.epochs}")
+            raise ValueError(f"{self.path}: there is no epoch {epoch}; choose one from 0 to {self.epochs}")
         return StoredArray(self.path, "codebooks")[epoch]
 
     def hits(self) -> np.ndarray:
@@ -92,9 +92,9 @@ class Codebook:
         return StoredArray(self.path, "hits")[:]
 
     def samples(self, path: str | os.PathLike[str] | None = None) -> Samples:
-        """The samples the map was trained with; `path` says where they are now, if they were moved."""
+        """The samples the map was trained with; pass `path` if they were moved."""
         if path is None and not os.path.isdir(self.samples_path):
-            raise StoreError(f"{self.path}: its samples are no longer at {self.samples_path}; say where they are")
+            raise StoreError(f"{self.path}: its samples are no longer at {self.samples_path}; give their path")
         samples = open_samples(self.samples_path if path is None else path)
         if samples.digest != self.samples_digest:
             raise StoreError(f"{self.path} was trained with other samples than {samples.path}; name the right ones")
@@ -107,14 +107,14 @@ class Codebook:
 
 @dataclass(frozen=True, eq=False)
 class CodebookRun:
-    """A codebook store in the making: what the driver records and the workers write. Picklable."""
+    """A codebook store being written: what the driver records and the workers write. Picklable."""
 
     path: str
     run_id: str
     epochs: int
 
     def write(self, epoch: int, codebook: np.ndarray) -> None:
-        """Write the units (M, d) after so many epochs."""
+        """Write the units (M, d) after `epoch` epochs."""
         with disk_errors(self.path):
             writable_array(self.path, "codebooks")[epoch] = codebook
 
@@ -122,15 +122,15 @@ class CodebookRun:
         return StoredArray(self.path, "codebooks")[epoch]
 
     def committed(self) -> int:
-        """How many epochs are whole; -1: there is no codebook yet."""
+        """How many epochs are complete; -1: there is no codebook yet."""
         return int(attribute(self.path, open_store(self.path, SCHEMA), "committed"))
 
     def errors(self) -> list[float]:
-        """The quantization errors known, of the codebooks from the first on."""
+        """The quantization errors known so far, from the first codebook on."""
         return list(attribute(self.path, open_store(self.path, SCHEMA), "errors"))
 
     def commit(self, epochs: int, errors: list[float]) -> None:
-        """Record that the codebook after so many epochs is written, and the errors of those before it."""
+        """Record that the codebook after `epoch` epochs is written, and the errors of those before it."""
         before = self.committed()
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
@@ -138,7 +138,7 @@ class CodebookRun:
             record(self.path, group, {"committed": epochs, "errors": errors}, added, begun=before >= 0)
 
     def finish(self, epochs: int, errors: list[float], topographic_error: float | None, hits: np.ndarray) -> None:
-        """Record that training is over, perhaps sooner than was planned."""
+        """Record that training is over, perhaps earlier than planned."""
         with disk_errors(self.path):
             writable_array(self.path, "hits")[:] = hits
             codebooks = writable_array(self.path, "codebooks")
@@ -161,9 +161,9 @@ def create_codebook(
     options: dict[str, Any],
     overwrite: bool = False,
 ) -> CodebookRun:
-    """Begin a codebook store for a map of `samples`, an epoch for each of `sigmas`; nothing is committed yet.
+    """Begin a codebook store for a map of `samples`, with one epoch per entry of `sigmas`; nothing is committed yet.
 
-    `options` is JSON, and what a run must agree with to go on with this store.
+    `options` is JSON; a run that resumes this store must have the same.
     """
     itemsize = samples.dtype.itemsize
     with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
@@ -202,7 +202,7 @@ def create_codebook(
 
 
 def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dict[str, Any]) -> CodebookRun | None:
-    """Take over an unfinished store to go on with it; None if it is finished.
+    """Take over an unfinished store to resume it; None if it is finished.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dic
     for name in sorted({*options, *begun}):
         if begun.get(name) != options.get(name):
             raise StoreError(
-                f"{path}: was begun with {name} {begun.get(name)}, not {options.get(name)}; use that or start afresh"
+                f"{path}: was begun with {name} {begun.get(name)}, not {options.get(name)}; use that or start over"
             )
     if flag(path, group, "complete"):
         take_place(path)
@@ -238,7 +238,7 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
     Raises
     ------
     StoreError
-        It is missing, foreign, damaged or unfinished; the message says how to go on.
+        It is missing, foreign, damaged or unfinished; the message names the cure.
     """
     group = open_store(path, SCHEMA)
     recorded = recorded_origin(path, group, "samples")
@@ -277,13 +277,13 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
 
 
 def progress_of_codebook(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Epochs done, -1 before there is a codebook, and epochs in all."""
+    """Epochs done, -1 before there is a codebook, and the total number of epochs."""
     group = open_store(path, SCHEMA)
     with damaged_attributes(path):
         done = int(attribute(path, group, "committed"))
         total = done if flag(path, group, "complete") else len(attribute(path, group, "sigmas"))
         if not -1 <= done <= total:
-            raise ValueError(f"{done} of {total} epochs")
+            raise ValueError(f"{done} of {total} epochs are recorded as done")
     return done, total
 
 
@@ -297,7 +297,7 @@ def _places(path: str, first: int, last: int) -> dict[str, list[str]]:
     codebooks = StoredArray(path, "codebooks")
     epochs = np.arange(codebooks.shape[0])
     if last >= len(epochs):
-        raise StoreError(f"{path}: epoch {last} has no place in `codebooks`; train the map anew")
+        raise StoreError(f"{path}: `codebooks` is too short to hold epoch {last}; train the map again")
     return {"codebooks": codebooks.places((first <= epochs) & (epochs <= last))}
 
 
@@ -307,9 +307,9 @@ def _verify(path: str, epochs: int, *, finished: bool) -> Verified:
         chunks["hits"] = StoredArray(path, "hits").places()
     refuse_missing(path, chunks)
     if finished and (StoredArray(path, "hits")[:] < 0).any():
-        raise StoreError(f"{path}: there are units with less than no hits; train the map anew")
+        raise StoreError(f"{path}: `hits` has negative counts; train the map again")
     codebooks = StoredArray(path, "codebooks")
     for epoch in range(epochs + 1):
         if not np.isfinite(codebooks[epoch]).all():
-            raise StoreError(f"{path}: epoch {epoch} holds values that are not finite; train the map anew")
+            raise StoreError(f"{path}: epoch {epoch} holds values that are not finite; train the map again")
     return compare_contents(path, open_store(path, SCHEMA), chunks, "that every value is finite")

@@ -1,16 +1,16 @@
-"""What a store holds: reads that miss nothing, and the record by which chunks and attributes are known again.
+"""What a store holds: reads that notice missing chunks, and the record by which chunks and attributes are checked.
 
-Every chunk of a store is written, also one that equals the fill value. Zarr would read a missing chunk as that value,
+Every chunk of a store is written, even one that equals the fill value. Zarr would read a missing chunk as that value,
 which in results means "unreachable"; here it is damage, and reading raises.
 
 Every chunk ends with its CRC-32C, which a codec put there. With each commit a store records in its attributes
 
-* `contents`: for each array the sum, modulo 2^64, of a hash of place and checksum of every chunk that is whole by then.
-  Workers write chunks in any order, and sums add up in any order: a commit reads four bytes of each new chunk;
-* `seal`: a hash of all other attributes, and of what those arrays say of themselves (but for the shape, which follows
-  from the attributes).
+* `contents`: for each array the sum, modulo 2^64, of a hash of place and checksum of every chunk complete by then.
+  Workers write chunks in any order, which does not change a sum. A commit reads four bytes of each new chunk;
+* `seal`: a hash of all other attributes, and of the metadata of those arrays (except the shape, which follows from the
+  attributes).
 
-Stores of versions before have neither; `Verified.unchecked` says what that leaves open.
+Stores of earlier versions have neither; `Verified.unchecked` says what that leaves open.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from zarr.storage import LocalStore
 from pipelines.stores.schema import StoreError, brief, damaged_attributes, no_array, result_codecs, text_codecs
 
 CHECKSUM_BYTES = 4
-READERS = 16  # files that are open at a time: on a network, opening one takes as long as reading it
+READERS = 16  # files open at a time: on a network, opening one takes as long as reading it
 
 
 class _EveryChunk(LocalStore):
-    """The files of an array, of which no chunk may be missing."""
+    """The files of an array; a missing chunk is an error."""
 
     async def get(self, key: str, *arguments: Any, **options: Any) -> Any:
         found = await super().get(key, *arguments, **options)
         if found is None and key.startswith("c/"):
-            raise StoreError(f"{self.root}: the chunk {key} is missing; the store is damaged, make it anew")
+            raise StoreError(f"{self.root}: the chunk {key} is missing; the store is damaged; recreate it")
         return found
 
 
 class StoredArray:
-    """An array of a store, to be read; whatever is wrong with a chunk is a StoreError.
+    """An array of a store, opened for reading; anything wrong with a chunk is a StoreError.
 
-    Versions before left out chunks of some small arrays that equal the fill value: those are opened as `sparse`.
+    Earlier versions left out chunks of some small arrays that equal the fill value: those are opened as `sparse`.
     """
 
     def __init__(self, path: str | os.PathLike[str], name: str, sparse: bool = False):
@@ -67,7 +67,7 @@ class StoredArray:
             return np.asarray(self._array[selection])
 
     def rows(self, start: int, stop: int, out: np.ndarray | None = None) -> np.ndarray:
-        """The rows from `start` to `stop` (excluded); into `out`, such as page-locked memory, without another copy."""
+        """The rows from `start` to `stop` (excluded); into `out`, for example page-locked memory, without a copy."""
         if out is None:
             return self[start:stop]
         with self._damage("a chunk is"):
@@ -75,7 +75,7 @@ class StoredArray:
         return out
 
     def places(self, rows: np.ndarray | None = None) -> list[str]:
-        """The keys of the chunks; with `rows`, bool, of those that begin with such a row."""
+        """The keys of the chunks; with `rows`, bool, only of those whose first row is selected."""
         counts = [-(-size // chunk) for size, chunk in zip(self.shape, self.chunks, strict=True)]
         first: Iterable[int] = range(counts[0]) if rows is None else np.flatnonzero(rows[:: self.chunks[0]]).tolist()
         keys = ["/".join(["c", *map(str, place)]) for place in product(first, *map(range, counts[1:]))]
@@ -83,22 +83,22 @@ class StoredArray:
 
     @contextmanager
     def _damage(self, what: str) -> Iterator[None]:
-        """Turn whatever decoders raise over broken bytes into a StoreError."""
+        """Turn whatever decoders raise on broken bytes into a StoreError."""
         try:
             yield
         except (StoreError, IndexError, OSError):  # known damage, or a fault of the caller or the machine
             raise
         except MemoryError as error:
             raise StoreError(
-                f"{self._place}: cannot be read in the memory there is ({brief(error)}); read less at a time, or make "
-                "the store anew if it is damaged"
+                f"{self._place}: does not fit into the free memory ({brief(error)}); read less at a time, or recreate "
+                "the store if it is damaged"
             ) from error
         except Exception as error:
-            raise StoreError(f"{self._place}: {what} damaged ({brief(error)}); make the store anew") from error
+            raise StoreError(f"{self._place}: {what} damaged ({brief(error)}); recreate the store") from error
 
 
 def small_array(path: str | os.PathLike[str], group: zarr.Group, name: str) -> StoredArray:
-    """An array that versions before wrote as Zarr does by default, without chunks that equal the fill value."""
+    """An array that earlier versions wrote as Zarr does by default, without chunks that equal the fill value."""
     with damaged_attributes(path):
         return StoredArray(path, name, sparse=name not in dict(group.attrs.get("contents", {})))
 
@@ -111,7 +111,7 @@ def write_small_array(group: zarr.Group, name: str, values: np.ndarray, dtype: A
 
 
 def writable_array(path: str, name: str) -> zarr.Array[Any]:
-    """An array of the store at `path`, to be written.
+    """An array of the store at `path`, opened for writing.
 
     Zarr does not keep `write_empty_chunks` with an array; without it, a chunk that equals the fill value is left out.
     """
@@ -127,13 +127,13 @@ def record(
     begun: bool = False,
     dropped: Sequence[str | None] = (),
 ) -> None:
-    """Write attributes of a store in one go, and what is known by them of its chunks.
+    """Write attributes of a store in one go, together with the record of its chunks.
 
     Parameters
     ----------
-    added : for each array the keys of chunks that have become whole
-    begun : were other chunks of these arrays recorded before?
-    dropped : arrays that count no more
+    added : for each array the keys of the chunks completed since
+    begun : whether other chunks of these arrays were recorded before
+    dropped : arrays that are no longer part of the record
     """
     kept = dict(group.attrs.asdict())
     contents = {name: value for name, value in kept.get("contents", {}).items() if name not in dropped}
@@ -146,7 +146,7 @@ def record(
 
 
 def record_everything(path: str, group: zarr.Group) -> None:
-    """Record all chunks that are there, when the store was written."""
+    """Record all chunks of a store that has just been written."""
     added = {}
     for name, array in group.arrays():
         folder = os.path.join(path, name)
@@ -157,18 +157,18 @@ def record_everything(path: str, group: zarr.Group) -> None:
 
 
 class Verified(NamedTuple):
-    """What was found right, and what could not be told."""
+    """What was found correct, and what could not be checked."""
 
     checked: tuple[str, ...]
     unchecked: tuple[str, ...]
 
 
 def refuse_missing(path: str, chunks: Mapping[str, Sequence[str]]) -> None:
-    """Make sure that the chunks, by array, are all there."""
+    """Make sure that no chunk is missing, array by array."""
     for name, keys in chunks.items():
         missing = sum(not os.path.isfile(os.path.join(path, name, key)) for key in keys)
         if missing:
-            raise StoreError(f"{path}: {missing} of {len(keys)} chunks are missing in `{name}`; make the store anew")
+            raise StoreError(f"{path}: {missing} of {len(keys)} chunks are missing in `{name}`; recreate the store")
 
 
 def compare_contents(
@@ -176,32 +176,32 @@ def compare_contents(
 ) -> Verified:
     """Compare chunks, and all attributes, with what was recorded.
 
-    `also` says what else was checked before; of the arrays `digested` a digest of the values was.
+    `also` names what was checked before; the arrays `digested` had a digest of their values checked.
     """
     checked, unchecked = ["nothing but the attributes is committed yet"], []
     if chunks:
         checked = [f"every chunk of {names(chunks)} ({sum(map(len, chunks.values())):,} in all)", *also]
     attributes = dict(group.attrs.asdict())
     if known := refuse_misplaced(path, group, chunks):
-        checked.append("that each chunk is the one that was written to its place")
+        checked.append("that each chunk is the one written there")
     if unknown := [name for name in chunks if name not in known and name not in digested]:
-        unchecked.append(f"whether each chunk of {names(unknown)} is the one that was written to its place")
+        unchecked.append(f"whether each chunk of {names(unknown)} is the one written there")
     if not attributes.keys() & {"contents", "seal"}:
-        unchecked.append("the attributes, but for what they must agree with")
+        unchecked.append("the attributes, except those that the arrays confirm")
     elif attributes.get("seal") != _seal(path, attributes):
-        raise StoreError(f"{path}: the attributes are not those that were recorded; make the store anew")
+        raise StoreError(f"{path}: the attributes differ from those recorded; recreate the store")
     else:
         checked.append("the attributes")
     return Verified(tuple(checked), tuple(unchecked))
 
 
 def refuse_misplaced(path: str, group: zarr.Group, chunks: Mapping[str, Sequence[str]]) -> list[str]:
-    """Make sure that the chunks are those that were recorded; returns the arrays of which something was."""
+    """Make sure that the chunks are those recorded; returns the arrays that have a record."""
     with damaged_attributes(path):
         contents = {name: int(value, 16) for name, value in group.attrs.get("contents", {}).items()}
     for name, keys in chunks.items():
         if contents.get(name) not in (None, _chunk_sum(path, name, keys)):
-            raise StoreError(f"{path}: a chunk of `{name}` is not the one that was written there; make the store anew")
+            raise StoreError(f"{path}: a chunk of `{name}` is not the one written there; recreate the store")
     return [name for name in chunks if name in contents]
 
 
@@ -224,7 +224,7 @@ def _chunk_sum(path: str, name: str, keys: Sequence[str]) -> int:
                 file.seek(-CHECKSUM_BYTES, os.SEEK_END)
                 check = file.read(CHECKSUM_BYTES)
         except OSError as error:
-            raise StoreError(f"{path}: the chunk {name}/{key} is missing or cut short; make the store anew") from error
+            raise StoreError(f"{path}: the chunk {name}/{key} is missing or cut short; recreate the store") from error
         return int.from_bytes(hashlib.blake2b(key.encode() + check, digest_size=8).digest())
 
     if len(keys) < READERS:

@@ -1,8 +1,8 @@
 """The distances store (schema `distances/1`): a matrix of shortest distances that grows in two slots.
 
 A run writes its state to the slot that is not committed, chunk by chunk, and names that slot and the stage in the
-attribute `committed`, written last: that is the commit. Whatever kills the run, the committed slot stays whole and
-the run goes on from there. The last commit writes the result, compressed and checksummed, and the other slot goes.
+attribute `committed`, written last: that is the commit. If the run is killed, the committed slot stays intact and the
+run resumes from there. The last commit writes the result, compressed and checksummed, and removes the other slot.
 
 ========== =================== ==========================================================================
 array      dtype, shape        meaning
@@ -13,7 +13,7 @@ slot-0/1   distance (S, n)     result: S = n, or the rows of `sources`; unreacha
 sources    int64 (S)           optional: the vertices of the rows; absent: row i is vertex i
 ========== =================== ==========================================================================
 
-Every chunk is stored, also one that equals the fill value: a missing chunk is damage, not infinity.
+Every chunk is stored, even one that equals the fill value: a missing chunk is damage, not infinity.
 """
 
 from __future__ import annotations
@@ -89,13 +89,13 @@ class Distances:
     def row_of(self, source: int) -> int:
         """Which row holds the distances from vertex `source`; StoreError if none does."""
         if not 0 <= source < self.n:
-            raise StoreError(f"{self.path}: no vertex {source}; there are 0 to {self.n - 1}")
+            raise StoreError(f"{self.path}: there is no vertex {source}; choose one from 0 to {self.n - 1}")
         if self.sources is None:
             return source
         found = np.flatnonzero(self.sources == source)
         if found.size == 0:
             raise StoreError(
-                f"{self.path}: holds the rows of {len(self.sources)} sources only, vertex {source} is not among them"
+                f"{self.path}: holds the rows of {len(self.sources)} sources only; vertex {source} is not among them"
             )
         return int(found[0])
 
@@ -104,11 +104,11 @@ class Distances:
         return np.arange(self.n) if self.sources is None else self.sources
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """The matrix by whole chunk rows: (first row, block of rows), in order."""
+        """Iterate over the matrix by whole chunk rows: (first row, block of rows), in order."""
         return _blocks(StoredArray(self.path, self.slot))
 
     def graph(self, path: str | os.PathLike[str] | None = None) -> Graph:
-        """The graph the distances were computed from; `path` says where it is now, if it was moved."""
+        """The graph the distances were computed from; pass `path` if it was moved."""
         return open_origin(self.path, self.graph_path, self.graph_digest, path)
 
     def verify(self) -> Verified:
@@ -152,7 +152,7 @@ class Run:
             )
 
     def writer(self) -> Callable[[int, int, np.ndarray], None]:
-        """Open the slot in the making; the function returned writes a block of whole chunks at a row and a column."""
+        """Open the slot being written; the function returned writes a block of whole chunks at a row and a column."""
         array = writable_array(self.path, self.other_slot)
 
         def write(row: int, column: int, block: np.ndarray) -> None:
@@ -162,7 +162,7 @@ class Run:
         return write
 
     def write_rows(self, start: int, values: np.ndarray) -> None:
-        """Write whole chunk rows of the slot in the making, from row `start`."""
+        """Write whole chunk rows of the slot being written, from row `start`."""
         self.writer()(start, 0, values)
 
     def read_rows(self, start: int, stop: int) -> np.ndarray:
@@ -176,11 +176,11 @@ class Run:
         return self.n if self.sources is None else len(self.sources)
 
     def rows_done(self) -> np.ndarray:
-        """bool (S): rows of the slot in the making that are whole, where a result is made row by row."""
+        """bool (S): complete rows of the slot being written, where a result is computed row by row."""
         return row_mask(self.path, open_store(self.path, SCHEMA).attrs.get("done", []), self.rows)
 
     def record(self, done: np.ndarray) -> None:
-        """Record which rows, bool (S), of the slot in the making are whole."""
+        """Record which rows, bool (S), of the slot being written are complete."""
         before, array = self.rows_done(), StoredArray(self.path, self.other_slot)
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
@@ -188,7 +188,7 @@ class Run:
             record(self.path, group, {"done": row_ranges(done)}, added, begun=bool(before.any()))
 
     def commit(self, stage: int) -> Run:
-        """Make the slot just written the committed one; at the last stage also drop the other. Returns the new run."""
+        """Commit the slot just written; at the last stage also drop the other one. Returns the new run."""
         done, before, array = stage == self.stages, self.rows_done(), StoredArray(self.path, self.other_slot)
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
@@ -209,7 +209,7 @@ class Run:
         return _verify(self.path, self.slot, self._sources())
 
     def refuse_misplaced(self) -> None:
-        """Make sure that what a run goes on from is what was committed."""
+        """Make sure that a run resumes from what was committed."""
         group, done = open_store(self.path, SCHEMA), self.rows_done()
         slot, rows = (self.other_slot, done) if self.slot is None and done.any() else (self.slot, None)
         if slot is not None:
@@ -236,7 +236,7 @@ def create_distances(
     ----------
     chunk : edge of the square chunks
     stages : the number of the stage whose commit completes the result
-    plan : what a resumed run must repeat (JSON), compared by `resume_distances`
+    plan : options that a resumed run must repeat (JSON), compared by `resume_distances`
     sources : vertices whose rows the result keeps, None for all
     """
     dtype = np.dtype(dtype)
@@ -258,7 +258,7 @@ def create_distances(
 
 
 def resume_distances(path: str | os.PathLike[str], graph: Graph) -> Run:
-    """Take over an unfinished store to go on from its last commit; StoreError if it is not of this graph.
+    """Take over an unfinished store to resume it from its last commit; StoreError if it belongs to another graph.
 
     A finished store is returned as it is (``stage == stages``).
     """
@@ -278,7 +278,7 @@ def open_distances(path: str | os.PathLike[str]) -> Distances:
     Raises
     ------
     StoreError
-        It is missing, foreign, damaged or unfinished; the message says how to go on.
+        It is missing, foreign, damaged or unfinished; the message names the cure.
     """
     group = open_store(path, SCHEMA)
     run, recorded = _run(path, ""), recorded_origin(path, group, "graph")
@@ -288,7 +288,7 @@ def open_distances(path: str | os.PathLike[str]) -> Distances:
             f"go on with `tilepath apsp {recorded['path']} {place_of(path)} --resume`"
         )
     if run.slot is None:
-        raise StoreError(f"{path}: the attributes are damaged (complete, but nothing is committed); compute it anew")
+        raise StoreError(f"{path}: the attributes are damaged (complete, but nothing is committed); compute it again")
     check_array(path, group, run.slot, (run.rows, run.n), DISTANCE_DTYPES)
     check_array(path, group, run.slot, (run.rows, run.n), (run.dtype,))
     facts = run.n, run.dtype, run.slot, origin_path(path, recorded), recorded["digest"], run._sources()
@@ -296,7 +296,7 @@ def open_distances(path: str | os.PathLike[str]) -> Distances:
 
 
 def progress(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Stages committed and stages in all."""
+    """Stages committed and the total number of stages."""
     run = _run(path, "")
     return run.stage, run.stages
 
@@ -307,7 +307,7 @@ def verify_part(path: str | os.PathLike[str]) -> Verified:
 
 
 def _verify(path: str, slot: str | None, sources: np.ndarray | None, rows: np.ndarray | None = None) -> Verified:
-    """Reread a slot, or those of its rows, bool, that are done; None: nothing is committed."""
+    """Reread a slot, or only its finished rows, bool; None: nothing is committed."""
     group, chunks = open_store(path, SCHEMA), {}
     if slot is not None:
         chunks[slot] = StoredArray(path, slot).places(rows)
@@ -316,12 +316,12 @@ def _verify(path: str, slot: str | None, sources: np.ndarray | None, rows: np.nd
     refuse_missing(path, chunks)
     for start, block in _blocks(StoredArray(path, slot), rows) if slot else ():
         if block.dtype.kind == "f" and np.isnan(block).any():
-            raise StoreError(f"{path}: holds NaN in rows {start} and after; compute it anew")
+            raise StoreError(f"{path}: holds NaN at or after row {start}; compute it again")
     return compare_contents(path, group, chunks, *(["that no distance is NaN"] if slot else []))
 
 
 def _blocks(array: StoredArray, rows: np.ndarray | None = None) -> Iterator[tuple[int, np.ndarray]]:
-    """Chunk rows of an array, those that begin with one of `rows`: (first row, block of rows), in order."""
+    """Chunk rows of an array whose first row is one of `rows`: (first row, block of rows), in order."""
     for start in range(0, array.shape[0], array.chunks[0]):
         if rows is None or rows[start]:
             yield start, array[start : start + array.chunks[0]]

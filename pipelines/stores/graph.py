@@ -6,12 +6,12 @@ array      dtype, shape   meaning
 indptr     int64 (n + 1)  arcs leaving u are indptr[u] : indptr[u + 1]
 indices    int32/64 (m)   heads; sorted within a row, equal heads in the order of the source
 weights    number (m)     in the natural dtype of the source
-labels     str (n)        optional: the source's own names of vertices
+labels     str (n)        optional: the names of the vertices in the source
 coordinates float64 (n,2) optional: x, y or longitude, latitude
-through    bool (n)       optional: may the vertex lie inside a path? Absent: every vertex may
+through    bool (n)       optional: whether the vertex may lie inside a path; absent: every vertex may
 ========== ============== =================================================================================
 
-Vertices are 0-based in file order. An undirected edge stands twice, once in each direction, loops included.
+Vertices are 0-based in file order. An undirected edge is stored twice, once in each direction, loops included.
 Parallel arcs and loops are kept. The `digest` attribute covers everything an answer depends on: n, the direction,
 the four arrays indptr, indices, weights and through.
 """
@@ -51,7 +51,7 @@ SCHEMA = "graph/1"
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph store, opened by `open_graph`: facts at hand, arrays read on demand. It pickles as its path."""
+    """A graph store, opened by `open_graph`: attributes in memory, arrays read on demand. It pickles as its path."""
 
     path: str
     n: int
@@ -68,7 +68,7 @@ class Graph:
     optional: frozenset[str]
 
     def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """int64 offsets of rows `start` to `stop` (excluded), one more than there are rows."""
+        """int64 offsets of rows `start` to `stop` (excluded), one more than the number of rows."""
         stop = self.n if stop is None else stop
         return self._array("indptr")[start : stop + 1]
 
@@ -83,7 +83,7 @@ class Graph:
         return self._array("indices")[start : self.m if stop is None else stop]
 
     def labels(self) -> np.ndarray | None:
-        """The source's names of the vertices, str (n), or None."""
+        """The names of the vertices in the source, str (n), or None."""
         return self._optional("labels")
 
     def coordinates(self) -> np.ndarray | None:
@@ -91,12 +91,12 @@ class Graph:
         return self._optional("coordinates")
 
     def through(self) -> np.ndarray:
-        """bool (n): may the vertex lie inside a path? All true where the store does not say."""
+        """bool (n): whether the vertex may lie inside a path; all true where the store does not say."""
         mask = self._optional("through")
         return np.ones(self.n, dtype=bool) if mask is None else mask
 
     def find(self, names: Sequence[str] | pa.Array) -> np.ndarray:
-        """The vertices that names mean (`pipelines.stores.vertex_names`), int64; negative where that is not one."""
+        """The vertices that names mean (`pipelines.stores.vertex_names`), int64; negative where there is none."""
         return find_vertices(names, self.n, self.labels())
 
     def vertex(self, name: str | int) -> int:
@@ -105,7 +105,7 @@ class Graph:
         Raises
         ------
         StoreError
-            There is no such vertex, or several bear the label.
+            There is no such vertex, or several have the label.
         """
         if isinstance(name, str):
             vertex = int(self.find([name])[0])
@@ -123,7 +123,7 @@ class Graph:
         return str(self._array("labels")[vertex])
 
     def names(self, vertices: Sequence[int] | np.ndarray) -> list[str]:
-        """The labels of many vertices, or their indices as text; quicker than `label` for each."""
+        """The labels of many vertices, or their indices as text; faster than calling `label` for each."""
         labels = self.labels()
         return [str(v if labels is None else labels[v]) for v in vertices]
 
@@ -136,7 +136,7 @@ class Graph:
         indptr = self.indptr()
         if indptr[0] != 0 or indptr[-1] != self.m or np.any(np.diff(indptr) < 0):
             raise StoreError(
-                f"{self.path}: `indptr` is not a rising sequence from 0 to {self.m}; import the graph anew"
+                f"{self.path}: `indptr` is not a non-decreasing sequence from 0 to {self.m}; import the graph again"
             )
         digest.add("indptr", indptr)
         low, high = np.inf, -np.inf
@@ -145,18 +145,18 @@ class Graph:
             for start in range(0, self.m, array.chunks[0]):
                 piece = array[start : start + array.chunks[0]]
                 if name == "indices" and not 0 <= piece.min() <= piece.max() < self.n:
-                    raise StoreError(f"{self.path}: `indices` points outside 0..{self.n - 1}; import the graph anew")
+                    raise StoreError(f"{self.path}: `indices` points outside 0..{self.n - 1}; import the graph again")
                 if name == "weights":
                     low, high = min(low, float(piece.min())), max(high, float(piece.max()))
                 digest.add(name, piece)
         if "through" in self.optional:
             digest.add("through", self.through())
         if digest.value() != self.digest:
-            raise StoreError(f"{self.path}: contents do not match the recorded digest; import the graph anew")
+            raise StoreError(f"{self.path}: contents do not match the recorded digest; import the graph again")
         if self.m and (low, high) != (self.weight_min, self.weight_max):
             raise StoreError(
-                f"{self.path}: weights are from {low} to {high}, recorded are {self.weight_min} to {self.weight_max}; "
-                "import the graph anew"
+                f"{self.path}: weights range from {low} to {high}, but {self.weight_min} to {self.weight_max} was "
+                "recorded; import the graph again"
             )
         for name in self.optional - {"through"}:
             arrays[name][:]
@@ -176,7 +176,7 @@ def open_graph(path: str | os.PathLike[str]) -> Graph:
     Raises
     ------
     StoreError
-        Naming the store, what is wrong with it and the cure.
+        The message names the store, what is wrong with it and the cure.
     """
     group = open_store(path, SCHEMA)
     attrs = dict(group.attrs)
@@ -235,17 +235,17 @@ def new_graph(
     weight_dtype : dtype of `weights`
     directed : False promises that every edge is appended in both directions
     input_edges : edges or arcs the source listed; default m
-    simplified : were parallel arcs and loops removed?
+    simplified : whether parallel arcs and loops were removed
     weight_unit, source : text for `tilepath info`
-    overwrite : replace a graph store that stands at `path`
+    overwrite : replace an existing graph store at `path`
 
     Raises
     ------
     StoreError
         The path exists, or the disk is full.
     ValueError
-        An arc is out of range, a weight is NaN or infinite, or the arcs are not m: a bug in the caller or input
-        that a reader let through.
+        An arc is out of range, a weight is NaN or infinite, or there are not m arcs: a bug in the caller, or input
+        that a reader should have refused.
     """
     attrs: dict[str, Any] = {
         "n": n,
@@ -264,7 +264,7 @@ def new_graph(
 
 
 class GraphWriter:
-    """Takes the arcs of a new graph store in pieces of any size; made by `new_graph`."""
+    """Accepts the arcs of a new graph store in pieces of any size; created by `new_graph`."""
 
     def __init__(self, group: zarr.Group, attrs: dict[str, Any]):
         self.n, self.m = attrs["n"], attrs["m"]
@@ -285,7 +285,7 @@ class GraphWriter:
         if tails[0] < self._last_tail or np.any(np.diff(tails) < 0):
             raise ValueError("arcs must be appended in the order of their tails")
         if tails[0] < 0 or tails[-1] >= self.n or indices.min() < 0 or indices.max() >= self.n:
-            raise ValueError(f"an arc points outside the vertices 0..{self.n - 1}")
+            raise ValueError(f"an arc points to a vertex outside 0..{self.n - 1}")
         if self._weight_dtype.kind == "f" and not np.isfinite(weights).all():
             raise ValueError("a weight is NaN or infinite; leave out arcs that do not exist")
         self._last_tail = int(tails[-1])
@@ -304,7 +304,7 @@ class GraphWriter:
         coordinates: np.ndarray | None = None,
         through: np.ndarray | None = None,
     ) -> None:
-        """Add what is known of the vertices: labels (n), coordinates (n, 2), through (n)."""
+        """Add data of the vertices: labels (n), coordinates (n, 2), through (n)."""
         self._through = through
         if labels is not None:
             self._whole("labels", np.asarray(labels, dtype=object), str)
@@ -317,7 +317,7 @@ class GraphWriter:
         written = self._indices.finish()
         self._weights.finish()
         if written != self.m:
-            raise ValueError(f"{written} arcs were appended, {self.m} were announced")
+            raise ValueError(f"{written} arcs were appended, but {self.m} were announced")
         indptr = np.concatenate([[0], np.cumsum(self._degrees)]).astype(np.int64)
         self._whole("indptr", indptr, np.int64)
         digest = _Digest(self.n, self._attrs["directed"])
@@ -362,21 +362,21 @@ def write_graph(
     labels: np.ndarray | None = None,
     coordinates: np.ndarray | None = None,
     through: np.ndarray | None = None,
-    **facts: Any,
+    **keywords: Any,
 ) -> Graph:
-    """Write a graph that is in memory as CSR; `facts` are the keywords of `new_graph`. Returns it opened."""
+    """Write a graph held in memory as CSR; `keywords` are those of `new_graph`. Returns it opened."""
     n = len(indptr) - 1
     tails = np.repeat(np.arange(n), np.diff(indptr))
     order = np.lexsort((indices, tails))
     weights = np.asarray(weights)
-    with new_graph(path, n=n, m=len(indices), weight_dtype=weights.dtype, **facts) as writer:
+    with new_graph(path, n=n, m=len(indices), weight_dtype=weights.dtype, **keywords) as writer:
         writer.append(tails, np.asarray(indices)[order], weights[order])
         writer.annotate(labels=labels, coordinates=coordinates, through=through)
     return open_graph(path)
 
 
 class _Appender:
-    """A 1-d array written by whole chunks, so that no chunk is ever read back or written twice."""
+    """A 1-d array written by whole chunks: no chunk is ever read back or written twice."""
 
     def __init__(self, group: zarr.Group, name: str, size: int, dtype: np.dtype):
         chunk = max(1, min(size, CHUNK_BYTES // dtype.itemsize))

@@ -1,4 +1,4 @@
-"""The mapping store (schema `mapping/1`): where on a self-organizing map samples lie. It grows by chunks of rows.
+"""The mapping store (schema `mapping/1`): where samples lie on a self-organizing map. It grows by chunks of rows.
 
 ========= ============== ==============================================================
 array     dtype, shape   meaning
@@ -8,7 +8,7 @@ units     int32 (N, t)   the t = 2 best matching units, the nearest first; t = 1
 distances float (N, t)   the distances of the sample to them
 ========= ============== ==============================================================
 
-The attribute `done` names the rows that are whole and is written after them.
+The attribute `done` names the rows that are complete and is written after them.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ class Mapping:
     grid: Grid
     samples_path: str
     samples_digest: str
-    codebook: dict[str, Any]  # what is recorded of the map
+    codebook: dict[str, Any]  # what is recorded about the map
 
     @property
     def codebook_path(self) -> str:
         return str(self.codebook["path"])
 
     def check_codebook(self, codebook: Codebook) -> None:
-        """Refuse to be shown on another map than samples were mapped to."""
+        """Refuse any map other than the one the samples were mapped to."""
         if self.grid != codebook.grid or not _is_recorded(self.codebook, codebook):
             raise StoreError(
-                f"{self.path} is a mapping to another map than {codebook.path}; name the map it was made with, or map "
-                "the samples to this one (tilepath som map)"
+                f"{self.path} maps to another map than {codebook.path}; name the map it was made with, or map the "
+                "samples to this one (tilepath som map)"
             )
 
     def units(self, start: int = 0, stop: int | None = None) -> np.ndarray:
@@ -106,7 +106,7 @@ class Mapping:
     def topographic_error(self) -> float:
         """Fraction of the samples whose two nearest units are not neighbours on the grid."""
         if self.top == 1:
-            raise StoreError(f"{self.path}: the map has one unit; there is no second best to be a neighbour or not")
+            raise StoreError(f"{self.path}: the map has one unit, so there is no topographic error")
         apart = 0
         for rows in self.ranges():
             units = self.units(*rows)
@@ -120,7 +120,7 @@ class Mapping:
 
 @dataclass(frozen=True, eq=False)
 class MappingRun:
-    """A mapping store in the making. Picklable."""
+    """A mapping store being written. Picklable."""
 
     path: str
     run_id: str
@@ -134,11 +134,11 @@ class MappingRun:
             writable_array(self.path, "distances")[start : start + len(units)] = distances
 
     def rows_done(self) -> np.ndarray:
-        """bool (N): which rows are recorded as whole."""
+        """bool (N): which rows are recorded as complete."""
         return row_mask(self.path, attribute(self.path, open_store(self.path, SCHEMA), "done"), self.rows)
 
     def record(self, done: np.ndarray) -> None:
-        """Record which rows, bool (N), are whole; once all are, the store is complete."""
+        """Record which rows, bool (N), are done; once all are, the store is complete."""
         with disk_errors(self.path):
             record_rows(self.path, owned(self.path, SCHEMA, self.run_id), ARRAYS, self.rows_done(), done)
 
@@ -148,7 +148,7 @@ def create_mapping(
 ) -> MappingRun:
     """Begin a mapping store; no row is done yet."""
     top = min(2, codebook.grid.units)
-    # Some chunks for every worker, and none that is too small to be worth a file.
+    # Several chunks for every worker, and none too small to be worth a file.
     chunk = min(samples.n, CHUNK_BYTES // (top * codebook.dtype.itemsize), max(LEAST_ROWS, -(-samples.n // 16)))
     with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
         for name, dtype in zip(ARRAYS, (np.dtype(np.int32), codebook.dtype), strict=True):
@@ -175,11 +175,11 @@ def create_mapping(
 
 
 def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Codebook) -> MappingRun | None:
-    """Take over an unfinished store to go on with it; None if it is finished; StoreError if it is of something else."""
+    """Take over an unfinished store to resume it; None if it is finished; StoreError if its inputs were others."""
     group = open_store(path, SCHEMA, "r+")
     of, by = recorded_origin(path, group, "samples"), recorded_origin(path, group, "codebook")
     if of["digest"] != samples.digest or not _is_recorded(by, codebook):
-        raise StoreError(f"{path}: was begun with other samples or another map; name the right ones or start afresh")
+        raise StoreError(f"{path}: was begun with other samples or another map; name the right ones or start over")
     if flag(path, group, "complete"):
         take_place(path)
         return None
@@ -193,7 +193,7 @@ def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Cod
 
 
 def _codebook_facts(codebook: Codebook) -> dict[str, Any]:
-    """What a codebook and samples on its scale depend on: the same facts, the same bits."""
+    """All that a codebook, and samples on its scale, depend on: where it agrees, results agree bit by bit."""
     return {
         "options": codebook.options,
         "epochs": codebook.epochs,
@@ -203,7 +203,7 @@ def _codebook_facts(codebook: Codebook) -> dict[str, Any]:
 
 
 def _is_recorded(recorded: dict[str, Any], codebook: Codebook) -> bool:
-    """Is it the map that a mapping store has recorded? Stores of earlier versions have recorded no scaling."""
+    """Whether this is the map that a mapping store recorded. Stores of earlier versions recorded no scaling."""
     facts = _codebook_facts(codebook)
     recorded = {"scaling": facts["scaling"], **recorded}
     return all(recorded.get(name) == fact for name, fact in facts.items())
@@ -235,7 +235,7 @@ def open_mapping(path: str | os.PathLike[str]) -> Mapping:
 
 
 def progress_of_mapping(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Samples done and samples in all."""
+    """Samples done and the total number of samples."""
     done = _done(path)
     return int(done.sum()), len(done)
 
@@ -248,7 +248,7 @@ def verify_part_of_mapping(path: str | os.PathLike[str]) -> Verified:
 
 
 def _done(path: str | os.PathLike[str]) -> np.ndarray:
-    """bool (N): the rows that are recorded as whole."""
+    """bool (N): the rows recorded as complete."""
     group = open_store(path, SCHEMA)
     with damaged_attributes(path):
         n, top = int(attribute(path, group, "n")), int(attribute(path, group, "top"))
@@ -267,5 +267,5 @@ def _verify(path: str, grid: Grid, done: np.ndarray) -> Verified:
         possible = (units >= 0) & (units < grid.units) & (distances >= 0) & (distances < np.inf)
         if not possible.all():
             row = start + int(np.flatnonzero(~possible.all(axis=1))[0])
-            raise StoreError(f"{path}: row {row} is on no unit of the map; map the samples anew")
-    return compare_contents(path, open_store(path, SCHEMA), chunks, "that every entry is possible")
+            raise StoreError(f"{path}: row {row} names a unit that the map does not have; map the samples again")
+    return compare_contents(path, open_store(path, SCHEMA), chunks, "that every entry is valid")

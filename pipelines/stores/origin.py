@@ -1,4 +1,4 @@
-"""The store that a result was computed from: recorded in the result's store, found again when both were moved."""
+"""The store that a result was computed from: recorded in the result's store, and found even if both were moved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipelines.stores.schema import StoreError, attribute, damaged_attributes
 
 
 def origin_of(path: str | os.PathLike[str], source: Graph | Samples) -> dict[str, str]:
-    """What the store at `path` records of its graph or its samples."""
+    """What the store at `path` records about its graph or its samples."""
     return {
         "path": source.path,
         "relative": os.path.relpath(source.path, os.path.abspath(path)),
@@ -22,9 +22,9 @@ def origin_of(path: str | os.PathLike[str], source: Graph | Samples) -> dict[str
 
 
 def recorded_origin(path: str | os.PathLike[str], group: zarr.Group, name: str) -> dict[str, Any]:
-    """What a store records of the one called `name` ("graph", "samples", "codebook") that it was computed from."""
+    """What a store records about the one, `name` ("graph", "samples" or "codebook"), that it was computed from."""
     found = attribute(path, group, name)
-    with damaged_attributes(path, f"the facts of the {name}"):
+    with damaged_attributes(path, f"the attributes of its {name}"):
         for key in ("path", "relative", "digest") if name != "codebook" else ("path",):
             if not isinstance(found[key], str):
                 raise TypeError(f"{key} is {found[key]!r}")
@@ -32,15 +32,15 @@ def recorded_origin(path: str | os.PathLike[str], group: zarr.Group, name: str) 
 
 
 def origin_path(path: str | os.PathLike[str], recorded: dict[str, str]) -> str:
-    """The source relative to the store at `path` where it is still there (both were moved), else where it was."""
+    """The path of the source: relative to the store at `path` if it exists there (both moved), else as recorded."""
     beside = os.path.normpath(os.path.join(os.path.abspath(path), recorded["relative"]))
     return beside if os.path.isdir(beside) else recorded["path"]
 
 
 def open_origin(path: str, graph_path: str, digest: str, moved_to: str | os.PathLike[str] | None) -> Graph:
-    """Open the graph of the store at `path`; StoreError if it is gone, or another one."""
+    """Open the graph of the store at `path`; StoreError if it is gone, or if it is another one."""
     if moved_to is None and not os.path.isdir(graph_path):
-        raise StoreError(f"{path}: its graph is no longer at {graph_path}; say where it is (--graph)")
+        raise StoreError(f"{path}: its graph is no longer at {graph_path}; give its path (--graph)")
     graph = open_graph(graph_path if moved_to is None else moved_to)
     if graph.digest != digest:
         raise StoreError(f"{path} was computed from another graph than {graph.path}; name the right one")
@@ -48,6 +48,6 @@ def open_origin(path: str, graph_path: str, digest: str, moved_to: str | os.Path
 
 
 def check_origin(path: str | os.PathLike[str], group: zarr.Group, graph: Graph) -> None:
-    """Refuse to go on with a store that was begun from another graph."""
+    """Refuse to resume a store that was begun from another graph."""
     if recorded_origin(path, group, "graph")["digest"] != graph.digest:
-        raise StoreError(f"{path}: was begun from another graph than {graph.path}; name the right one or start afresh")
+        raise StoreError(f"{path}: was begun from another graph than {graph.path}; name the right one or start over")

@@ -4,19 +4,18 @@
 array        dtype, shape      meaning
 ============ ================= ============================================================================
 distances    distance (S, n)   unreachable is +inf, or the integer dtype's maximum
-predecessors int32 (S, n)      optional: the vertex before, on a shortest path from the source of the row;
+predecessors int32 (S, n)      optional: the preceding vertex on a shortest path from the source of the row;
                                -1 at the sources and where no path leads
 sources      int64 (S)         the vertices of the rows, each once
 ============ ================= ============================================================================
 
-With the attribute `together` all sources count as one: there is one row, of the paths from the nearest of them, and
-following the predecessors tells which one that is. With the attribute `cutoff` vertices farther than that are marked as
-unreachable; with `targets`, those farther than the farthest of these vertices that is reached, within the cutoff if
-there is one.
+With the attribute `together` all sources count as one: there is one row, of the paths from the nearest source, and
+following the predecessors leads to it. With the attribute `cutoff`, vertices farther than that are marked as
+unreachable. With `targets`, vertices farther than the farthest target that is reached (within the cutoff, if any) are.
 
-Rows are written by whole chunks. The attribute `done` names the rows that are whole and is written after them; what
-kills a run, it goes on with the others. Every chunk is stored, also one that equals the fill value: a missing chunk is
-damage, not infinity.
+Rows are written by whole chunks. The attribute `done` names the rows that are complete and is written after them, so a
+run that is killed resumes with the others. Every chunk is stored, even one that equals the fill value: a missing chunk
+is damage, not infinity.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ PATH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """A finished paths store, opened by `open_paths`: facts at hand, rows read on demand. It pickles as its path."""
+    """A finished paths store, opened by `open_paths`: rows are read on demand. It pickles as its path."""
 
     path: str
     n: int
@@ -90,14 +89,14 @@ class Paths:
     def predecessors(self, selection: Any = slice(None)) -> np.ndarray:
         """Any Zarr selection of the predecessors, as NumPy; StoreError where they were not kept."""
         if not self.has_predecessors:
-            raise StoreError(f"{self.path}: holds no predecessors; compute it anew without --no-predecessors")
+            raise StoreError(f"{self.path}: holds no predecessors; compute it again without --no-predecessors")
         return StoredArray(self.path, "predecessors")[selection]
 
     def row_of(self, source: int) -> int:
         """Which row holds the paths from vertex `source`; StoreError if none does."""
         found = np.flatnonzero(self.sources == source)
         if found.size == 0:
-            raise StoreError(f"{self.path}: vertex {source} is none of its {len(self.sources)} sources")
+            raise StoreError(f"{self.path}: vertex {source} is not one of its {len(self.sources)} sources")
         return 0 if self.together else int(found[0])
 
     def row_sources(self, row: int) -> np.ndarray:
@@ -105,14 +104,14 @@ class Paths:
         return self.sources if self.together else self.sources[row : row + 1]
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
-        """The store by whole chunk rows: (first row, distances, predecessors or None), in order."""
+        """Iterate over the store by whole chunk rows: (first row, distances, predecessors or None), in order."""
         step = StoredArray(self.path, "distances").chunks[0]
         for start in range(0, self.shape[0], step):
             rows = slice(start, start + step)
             yield start, self.distances(rows), self.predecessors(rows) if self.has_predecessors else None
 
     def graph(self, path: str | os.PathLike[str] | None = None) -> Graph:
-        """The graph the paths were computed from; `path` says where it is now, if it was moved."""
+        """The graph the paths were computed from; pass `path` if it was moved."""
         return open_origin(self.path, self.graph_path, self.graph_digest, path)
 
     def verify(self) -> Verified:
@@ -133,7 +132,7 @@ class PathsRun:
     cutoff: float | None
     targets: tuple[int, ...] | None
     has_predecessors: bool
-    chunk: int  # rows of a chunk: what is written at a time
+    chunk: int  # rows of a chunk: as many as are written at a time
 
     @property
     def rows(self) -> int:
@@ -155,17 +154,17 @@ class PathsRun:
                 writable_array(self.path, "predecessors")[start : start + len(distances)] = predecessors
 
     def rows_done(self) -> np.ndarray:
-        """bool (S): which rows are recorded as whole."""
+        """bool (S): which rows are recorded as complete."""
         return row_mask(self.path, attribute(self.path, open_store(self.path, SCHEMA), "done"), self.rows)
 
     def record(self, done: np.ndarray) -> None:
-        """Record which rows, bool (S), are whole; once all are, the store is complete."""
+        """Record which rows, bool (S), are done; once all are, the store is complete."""
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
             record_rows(self.path, group, _arrays(self), self.rows_done(), done)
 
     def discard(self) -> None:
-        """Remove the store if no row of it is whole."""
+        """Remove the store if none of its rows is complete."""
         if not self.rows_done().any():
             shutil.rmtree(self.path, ignore_errors=True)
 
@@ -188,7 +187,7 @@ def create_paths(
     Parameters
     ----------
     chunk : rows that are written together
-    predecessors : is there to be that array?
+    predecessors : whether to store that array
     others : as in `pipelines.single_source_shortest_paths`
     """
     dtype, n = np.dtype(dtype), graph.n
@@ -199,7 +198,7 @@ def create_paths(
         if predecessors:
             arrays["predecessors"] = (np.dtype(np.int32), -1)
         for name, (kind, fill) in arrays.items():
-            # A row that is longer than a chunk should be is cut, so that one vertex can be read without all others.
+            # A row longer than a chunk should be is cut: one vertex can then be read without all the others.
             columns = max(1, min(n, CHUNK_BYTES // kind.itemsize))
             group.create_array(
                 name,
@@ -227,7 +226,7 @@ def create_paths(
 
 
 def resume_paths(path: str | os.PathLike[str], graph: Graph) -> PathsRun:
-    """Take over an unfinished store to go on with the rows that are not done; StoreError if it is not of this graph.
+    """Take over an unfinished store to resume its missing rows; StoreError if it belongs to another graph.
 
     A finished store is returned as it is.
     """
@@ -247,7 +246,7 @@ def open_paths(path: str | os.PathLike[str]) -> Paths:
     Raises
     ------
     StoreError
-        It is missing, foreign, damaged or unfinished; the message says how to go on.
+        It is missing, foreign, damaged or unfinished; the message names the cure.
     """
     group = open_store(path, SCHEMA)
     run, recorded = _run(path, ""), recorded_origin(path, group, "graph")
@@ -267,7 +266,7 @@ def open_paths(path: str | os.PathLike[str]) -> Paths:
 
 
 def progress_of_paths(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Rows done and rows in all."""
+    """Rows done and the total number of rows."""
     run = _run(path, "")
     return int(run.rows_done().sum()), run.rows
 
@@ -284,7 +283,7 @@ def _arrays(store: Paths | PathsRun) -> list[str]:
 
 
 def _places(store: Paths | PathsRun, done: np.ndarray) -> dict[str, list[str]]:
-    """The keys of the chunks that are there when these rows, bool, are done."""
+    """The keys of the chunks that exist when these rows, bool, are done."""
     grown = {name: StoredArray(store.path, name).places(done) for name in _arrays(store)}
     return grown | {"sources": small_array(store.path, open_store(store.path, SCHEMA), "sources").places()}
 
@@ -300,17 +299,17 @@ def _verify(store: Paths | PathsRun, done: np.ndarray) -> Verified:
         distances, *kept = (arrays[name][start : start + step] for name in _arrays(store))
         reached = distances != outside_infinity(store.dtype)
         if store.dtype.kind == "f" and np.isnan(distances).any():
-            raise StoreError(f"{path}: holds NaN; compute it anew")
+            raise StoreError(f"{path}: holds NaN; compute it again")
         if store.cutoff is not None and (distances[reached] > store.cutoff).any():
-            raise StoreError(f"{path}: a distance exceeds the cutoff in rows {start} and after; compute it anew")
+            raise StoreError(f"{path}: a distance exceeds the cutoff at or after row {start}; compute it again")
         for predecessors in kept:
             if predecessors.size and not -1 <= predecessors.min() <= predecessors.max() < n:
-                raise StoreError(f"{path}: a predecessor is not a vertex; compute it anew")
+                raise StoreError(f"{path}: a predecessor is not a vertex; compute it again")
             if (predecessors[~reached] >= 0).any():
                 raise StoreError(
-                    f"{path}: an unreachable vertex has a predecessor in rows {start} and after; compute it anew"
+                    f"{path}: an unreachable vertex has a predecessor at or after row {start}; compute it again"
                 )
-    return compare_contents(path, open_store(path, SCHEMA), chunks, "that every entry is possible")
+    return compare_contents(path, open_store(path, SCHEMA), chunks, "that every entry is valid")
 
 
 def _run(path: str | os.PathLike[str], run_id: str) -> PathsRun:

@@ -1,13 +1,13 @@
-"""Where a store that is being made stands, and what may be replaced by it.
+"""Where a store is while it is being written, and what it may replace.
 
 A store that is written in one go is written to ``.NAME.HOST.PID.partial`` beside its place and renamed into it
 (`new_store`), so it is either whole or absent. A store that grows over hours (`growing_store`) records its progress as
-attributes written last. It grows in its place where nothing stands, else beside: what is to replace NAME grows as
-NAME.new, and takes its place when it is complete. Until then the old store stays what it was, and a run that is resumed
-goes on with NAME.new.
+attributes written last. It grows in its final place if that is free, else beside it: the replacement of NAME grows as
+NAME.new, and takes its place when it is complete. Until then the old store stays unchanged, and a run that is resumed
+continues with NAME.new.
 
-What killed runs left beside NAME is removed by the next run that writes NAME. Only for the moment between two renames
-NAME is away; if a run is killed in that moment, the next one puts it back.
+Remains of killed runs beside NAME are removed by the next run that writes NAME. NAME is absent only for the moment
+between two renames; if a run is killed in that moment, the next one puts it back.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ NEW = ".new"  # ends the name of a store that grows beside the one it is to repl
 def standing(
     out: str | os.PathLike[str], schema: str, inputs: Iterable[Any], *, resume: bool, overwrite: bool
 ) -> str | None:
-    """The store that a run to `out` is to go on with, None if it is to begin one.
+    """The store that a run writing to `out` resumes, None if it begins a new one.
 
     Parameters
     ----------
-    inputs : paths of what is read; those that are not paths do not count
-    resume : go on with a store that stands there, if there is one
-    overwrite : begin a store that is to replace one of the same schema
+    inputs : paths of the inputs; entries that are not paths are ignored
+    resume : resume the store at `out`, if there is one
+    overwrite : begin a store that will replace an existing one of the same schema
 
     Raises
     ------
     StoreError
-        `out` is an input, or one lies within the other; or it stands in the way.
+        `out` is an input, one lies within the other, or `out` exists already.
     """
     refuse_inputs(out, inputs)
     clear_leftovers(out)
@@ -63,7 +63,7 @@ def standing(
 
 
 def refuse_inputs(path: str | os.PathLike[str], inputs: Iterable[Any]) -> None:
-    """Refuse to write a store where something stands that it is made of, or within that, or around it."""
+    """Refuse to write a store to the place of one of its inputs, within one, or around one."""
     for given in inputs:
         if not isinstance(given, str | os.PathLike) or not os.path.exists(given):
             continue
@@ -75,7 +75,7 @@ def refuse_inputs(path: str | os.PathLike[str], inputs: Iterable[Any]) -> None:
 
 
 def _within(inner: str | os.PathLike[str], outer: str | os.PathLike[str]) -> bool:
-    """Does one path lead to the other or into it, through links and mounts as well?"""
+    """Whether one path leads to the other or into it, also through links and mounts."""
     real = Path(os.path.realpath(inner))
     return os.path.exists(outer) and any(
         place.exists() and os.path.samefile(place, outer) for place in (real, *real.parents)
@@ -85,7 +85,7 @@ def _within(inner: str | os.PathLike[str], outer: str | os.PathLike[str]) -> boo
 def refuse_existing(
     path: str | os.PathLike[str], schema: str, overwrite: bool, cure: str = "pass overwrite (--overwrite)"
 ) -> None:
-    """Refuse what stands at `path`; with `overwrite` all but a store of that schema, which may be replaced."""
+    """Refuse anything that exists at `path`; with `overwrite`, anything but a store of that schema."""
     if not os.path.lexists(path):
         return
     if not overwrite:
@@ -93,7 +93,7 @@ def refuse_existing(
     found = store_schema(path)
     if found != schema:
         raise StoreError(
-            f"{path} is a store of schema {found}, and overwriting replaces one of schema {schema} only; "
+            f"{path} is a store of schema {found}; only a store of schema {schema} may be overwritten here; "
             "choose another name"
         )
 
@@ -122,16 +122,18 @@ def new_store(path: str | os.PathLike[str], schema: str, overwrite: bool = False
 def growing_store(
     path: str | os.PathLike[str], schema: str, overwrite: bool = False
 ) -> Iterator[tuple[str, str, zarr.Group]]:
-    """Where a store that is to come to `path` grows, the name of the run that makes it, and a group to fill.
+    """Where the new store for `path` grows, the name of the run that writes it, and a group to fill.
 
-    What the block puts into the group appears there when it ends without an error; it is recorded by then.
+    What the block puts into the group is recorded and appears there when the block ends without an error.
     """
     clear_leftovers(path)
     refuse_existing(path, schema, overwrite)
     replaced = os.path.lexists(path)
     place, run_id = (_beside(path) if replaced else os.path.abspath(path)), new_run_id()
     if replaced and os.path.lexists(place) and not _replaces(place):
-        raise StoreError(f"{place} is in the way, where what is to replace {path} would grow; move it elsewhere")
+        raise StoreError(
+            f"{place} is in the way of the new store for {path}, which is written there; move it elsewhere"
+        )
     with new_store(place, schema, overwrite) as group:
         yield place, run_id, group
         replaces = {"replaces": os.path.basename(os.path.realpath(path))} if replaced else {}
@@ -139,7 +141,7 @@ def growing_store(
 
 
 def take_over(path: str | os.PathLike[str], group: zarr.Group) -> str:
-    """Make an unfinished store another run's: its name. Who had it before may no longer change it (`owned`)."""
+    """Hand an unfinished store to a new run; returns its name. The run before may no longer change it (`owned`)."""
     run_id = new_run_id()
     record(os.fspath(path), group, {"run_id": run_id})
     remove_leftovers(path)
@@ -147,7 +149,7 @@ def take_over(path: str | os.PathLike[str], group: zarr.Group) -> str:
 
 
 def take_place(path: str | os.PathLike[str]) -> str:
-    """A store is complete: if it grew beside an older one, it replaces that now. Returns where it stands."""
+    """A store is complete: if it grew beside an older one, it now replaces that one. Returns its final path."""
     place = place_of(path)
     if place == os.fspath(path):
         return place
@@ -156,18 +158,18 @@ def take_place(path: str | os.PathLike[str]) -> str:
             try:
                 refuse_existing(place, store_schema(path), overwrite=True)
             except StoreError as error:
-                raise StoreError(f"{error}; the result stands at {path}") from error
+                raise StoreError(f"{error}; the result is at {path}") from error
         _put(os.fspath(path), place)
     return place
 
 
 def record_rows(path: str, group: zarr.Group, arrays: Iterable[str], before: np.ndarray, done: np.ndarray) -> None:
-    """Record which rows, bool, of a store that is made row by row are whole; once all are, it is complete.
+    """Record which rows, bool, of a store written row by row are done; once all are, it is complete.
 
     Parameters
     ----------
-    arrays : those that are made so
-    before : the rows that were recorded so far
+    arrays : the arrays written row by row
+    before : the rows recorded so far
     """
     if done.all():
         remove_leftovers(path)
@@ -178,17 +180,17 @@ def record_rows(path: str, group: zarr.Group, arrays: Iterable[str], before: np.
 
 
 def growing_beside(path: str | os.PathLike[str]) -> str | None:
-    """The store that grows to replace the one at `path`, if there is one."""
+    """The path of the store that is being written to replace the one at `path`, if there is one."""
     return _beside(path) if _replaces(_beside(path)) else None
 
 
 def place_of(path: str | os.PathLike[str]) -> str:
-    """Where a store is to stand in the end: `path` itself, or the store that it grows beside."""
+    """The final place of a store: `path` itself, or the store that it grows beside."""
     return os.fspath(path).removesuffix(NEW) if _replaces(path) else os.fspath(path)
 
 
 def clear_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove what processes of this machine that live no more left beside `path`, and put back what they took away."""
+    """Remove what dead processes of this machine left beside `path`, and put back what they had moved away."""
     place = Path(os.path.realpath(path))
     host = re.escape(_host())
     form = re.compile(rf"\.{re.escape(place.name)}\.(?:{host}\.)?(\d+)\.(partial|replaced)")
@@ -203,7 +205,7 @@ def clear_leftovers(path: str | os.PathLike[str]) -> None:
 
 
 def _put(new: str, place: str) -> None:
-    """Rename a store to its place; what stands there gives way at this moment, and is deleted afterwards."""
+    """Rename a store to its place; an existing one is moved away at this moment, and deleted afterwards."""
     if not os.path.lexists(place):
         os.rename(new, place)
         return
@@ -222,7 +224,7 @@ def _beside(path: str | os.PathLike[str]) -> str:
 
 
 def _replaces(path: str | os.PathLike[str]) -> bool:
-    """Does a store grow at `path` that is to replace the one of this name without `NEW`?"""
+    """Whether the store growing at `path` will replace the one of this name without `NEW`."""
     if not os.fspath(path).endswith(NEW) or not os.path.isdir(path):
         return False
     try:
@@ -238,7 +240,7 @@ def _hidden(place: str, ending: str) -> str:
 
 
 def _host() -> str:
-    """The machine, as part of a name: a process is known by its number there alone."""
+    """The machine, as part of a name: process numbers are unique only within one machine."""
     return re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())
 
 
@@ -253,5 +255,5 @@ def _alive(process: int) -> bool:
 
 
 def _literal(name: str) -> str:
-    """A name as a pattern of glob that matches nothing else."""
+    """A glob pattern that matches this name only."""
     return re.sub(r"([*?[])", r"[\1]", name)

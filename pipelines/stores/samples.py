@@ -4,7 +4,7 @@
 array       dtype, shape    meaning
 =========== =============== =====================================================================================
 values      float (N, d)    float32 or float64, whole rows in a chunk; scaled as the attribute `scaling` says;
-                            NaN is a missing value, only where the attribute `missing` declares that there are some
+                            NaN is a missing value, allowed only where the attribute `missing` declares it
 weights     as values (N)   optional: how much a sample counts, 0 or more
 labels      int32 (N)       optional: position in `label_names`, -1 for none
 label_names str (L)         optional
@@ -35,7 +35,7 @@ DTYPES = tuple(map(np.dtype, ("float32", "float64")))
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """A samples store, opened by `open_samples`: facts at hand, rows read on demand. It pickles as its path."""
+    """A samples store, opened by `open_samples`: attributes in memory, rows read on demand. It pickles as its path."""
 
     path: str
     n: int
@@ -60,20 +60,20 @@ class Samples:
 
     @property
     def row_bytes(self) -> int:
-        """What a sample takes in memory, with its weight."""
+        """Bytes a sample takes in memory, with its weight."""
         return (self.d + (self.largest_weight is not None)) * self.dtype.itemsize
 
     def values(self, start: int = 0, stop: int | None = None, out: np.ndarray | None = None) -> np.ndarray:
-        """The rows from `start` to `stop` (excluded), if asked for into `out`."""
+        """The rows from `start` to `stop` (excluded), into `out` if given."""
         values = StoredArray(self.path, "values").rows(start, self.n if stop is None else stop, out)
         if self.seen_in is not None:
             values[...] = self.seen_in.apply(self.scaling.undo(values))
         return values
 
     def in_scaling(self, scaling: Scaling) -> Samples:
-        """The same samples, whose `values` are in another scaling: that of the store undone, then `scaling` applied.
+        """The same samples with `values` in another scaling: that of the store undone, then `scaling` applied.
 
-        All other facts remain those of what is stored. ValueError where a value would exceed the dtype.
+        All other attributes stay as stored. ValueError where a value would exceed the dtype.
         """
         if scaling == self.scaling:
             return self
@@ -119,13 +119,13 @@ class Samples:
             if self.labelled:
                 labels = self.labels(start, start + step)
                 if not -1 <= labels.min() <= labels.max() < names:
-                    raise StoreError(f"{self.path}: rows from {start} have labels without a name; import them anew")
+                    raise StoreError(f"{self.path}: rows from {start} on have labels without a name; import them again")
         if digest.value(self.n) != self.digest:
-            raise StoreError(f"{self.path}: contents do not match the recorded digest; import the samples anew")
+            raise StoreError(f"{self.path}: contents do not match the recorded digest; import the samples again")
         moments.finish()
         found = (*(tuple(each.tolist()) for each in (moments.minima, moments.maxima, moments.means)), largest)
         if found != (self.minima, self.maxima, self.means, self.largest_weight):
-            raise StoreError(f"{self.path}: extremes or means are not those recorded; import the samples anew")
+            raise StoreError(f"{self.path}: extremes or means differ from those recorded; import the samples again")
         also = "the digest of values and weights, and extremes and means of the columns"
         return compare_contents(self.path, group, chunks, also, digested=("values", "weights"))
 
@@ -140,7 +140,7 @@ def open_samples(path: str | os.PathLike[str]) -> Samples:
     Raises
     ------
     StoreError
-        Naming the store, what is wrong with it and the cure.
+        The message names the store, what is wrong with it and the cure.
     """
     group = open_store(path, SCHEMA)
     attrs: dict[str, Any] = dict(group.attrs)
@@ -195,23 +195,23 @@ def new_samples(
     Parameters
     ----------
     path : path of the new store
-    columns : a name of its own for each of the d columns
+    columns : distinct names of the d columns
     dtype : {"float32", "float64"}
     missing : declares that NaN stands for a missing value
-    scaling : of `pipelines.stores.scaling.SCALINGS`; while a store is written, the disk then holds float64 values too.
-        Or a `Scaling`, such as that of a map, by which values are scaled as they come
-    cofactor : what values are divided by before arcsinh
-    weighted, labelled : does every piece come with weights, with labels?
-    source : text for messages and for people
-    chunk_rows : rows of a chunk; by default those of 4 MiB
-    overwrite : replace a samples store that stands at `path`
+    scaling : one of `pipelines.stores.scaling.SCALINGS`; while the store is written, the disk then also holds float64
+        values. Or a `Scaling`, for example that of a map, which is applied to values as they arrive
+    cofactor : divisor of values before arcsinh
+    weighted, labelled : whether every piece comes with weights, with labels
+    source : text for messages and display
+    chunk_rows : rows of a chunk; by default as many as take 4 MiB
+    overwrite : replace an existing samples store at `path`
 
     Raises
     ------
     StoreError
         The path exists, or the disk is full.
     ValueError
-        A value cannot be used, or a column is empty or, where it is to be scaled by its spread, constant; the message
+        A value cannot be used, a column is empty, or a column to be scaled by its spread is constant; the message
         names the row or the columns.
     """
     if not isinstance(scaling, Scaling) and scaling not in SCALINGS:
@@ -220,16 +220,16 @@ def new_samples(
         raise ValueError(f"samples are stored as float32 or float64, not {np.dtype(dtype)}; choose one of them")
     columns = list(map(str, columns))
     if not columns:
-        raise ValueError(f"{source or path}: there is no column; samples have one value at least")
+        raise ValueError(f"{source or path}: there is no column; samples have at least one value")
     if isinstance(scaling, Scaling) and len(scaling.factors) != len(columns):
-        raise ValueError(f"{source or path}: a scaling of {len(scaling.factors)} columns, and there are {len(columns)}")
+        raise ValueError(f"{source or path}: the scaling is for {len(scaling.factors)} columns, not {len(columns)}")
     if len(set(columns)) < len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
-        raise ValueError(f"{source or path}: two columns are called {twice!r}; give each a name of its own")
+        raise ValueError(f"{source or path}: two columns are called {twice!r}; give each a different name")
     if not 1e-100 <= cofactor <= 1e100:
         raise ValueError(f"the cofactor is {cofactor}; give a positive number, such as 5 or 150")
     if chunk_rows is not None and chunk_rows < 1:
-        raise ValueError(f"chunk_rows is {chunk_rows}; give one at least")
+        raise ValueError(f"chunk_rows is {chunk_rows}; give at least 1")
     with new_store(path, SCHEMA, overwrite) as group:
         writer = SamplesWriter(
             group,
@@ -254,17 +254,19 @@ def write_samples(
     weights: np.ndarray | None = None,
     labels: Sequence[str | None] | np.ndarray | None = None,
     columns: Sequence[str] | None = None,
-    **facts: Any,
+    **keywords: Any,
 ) -> Samples:
-    """Write samples that are in memory, (N, d); `facts` are the keywords of `new_samples`. Returns the store opened.
+    """Write samples held in memory, (N, d); `keywords` are those of `new_samples`. Returns the store, opened.
 
     Columns are called 0 to d - 1 by default, and the dtype is that of the values where it is float64, else float32.
     """
     values = np.asarray(values)
     if values.ndim != 2:
-        raise ValueError(f"samples have the shape {values.shape}; give a matrix with a row for each")
-    facts.setdefault("dtype", "float64" if values.dtype == np.float64 else "float32")
+        raise ValueError(f"samples have the shape {values.shape}; give a matrix with one row per sample")
+    keywords.setdefault("dtype", "float64" if values.dtype == np.float64 else "float32")
     names = list(map(str, range(values.shape[1]))) if columns is None else list(columns)
-    with new_samples(path, columns=names, weighted=weights is not None, labelled=labels is not None, **facts) as writer:
+    with new_samples(
+        path, columns=names, weighted=weights is not None, labelled=labels is not None, **keywords
+    ) as writer:
         writer.append(values, weights, None if labels is None else list(labels))
     return open_samples(path)

@@ -1,8 +1,8 @@
 """Writes the arrays of a samples store, from pieces of rows of any size.
 
-What has been appended goes to disk in whole chunks, so rows may be more than memory holds. Scaling needs to know all
-rows before it can store one: until then values lie in the array `raw`, in float64, so that nothing is rounded twice,
-and the disk has to hold both. Pieces leave no trace: digest, moments and chunks come out the same for any cutting.
+Appended rows go to disk in whole chunks, so there may be more rows than memory holds. Scaling needs to see all rows
+before it can store one: until then values are kept in the array `raw`, in float64 so that nothing is rounded twice, and
+the disk has to hold both. Digest, moments and chunks do not depend on how the rows were cut into pieces.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SCHEMA = "samples/1"
 
 
 class SamplesWriter:
-    """Takes the rows of a new samples store; made by `pipelines.stores.samples.new_samples`, which has the arguments.
+    """Accepts the rows of a new samples store; `pipelines.stores.samples.new_samples` creates it and has the arguments.
 
     A piece that is refused leaves nothing behind.
     """
@@ -65,12 +65,12 @@ class SamplesWriter:
         """Append (k, d) values in units of the source, with (k) weights and (k) labels where they were announced."""
         values, d = np.asarray(values), len(self.columns)
         if values.dtype.kind not in "fiub":
-            raise ValueError(f"{self.source}: values are {values.dtype}; samples are real numbers, convert them")
+            raise ValueError(f"{self.source}: values are {values.dtype}; convert them to real numbers")
         if values.ndim != 2 or values.shape[1] != d:
-            raise ValueError(f"{self.source}: rows have the shape {values.shape}, expected {d} values in each")
+            raise ValueError(f"{self.source}: rows have the shape {values.shape}; expected {d} values in each")
         for name, given, wanted in (("weights", weights, self._weights), ("labels", labels, self._labels)):
             if (given is None) != (wanted is None) or (given is not None and len(given) != len(values)):
-                raise ValueError(f"{self.source}: {name} come with every row of the samples, or with none")
+                raise ValueError(f"{self.source}: give {name} with every row of the samples, or with none")
         self._check(values)
         if weights is not None and self._weights is not None:
             kept = self._checked(weights)
@@ -93,11 +93,11 @@ class SamplesWriter:
         self.n += len(values)
 
     def finish(self) -> dict[str, Any]:
-        """Write what is left. Returns the attributes of the store; without them it is none."""
+        """Write what is left. Returns the attributes of the store, which make it one."""
         if self.n == 0:
-            raise ValueError(f"{self.source}: there are no rows; a map needs one at least")
+            raise ValueError(f"{self.source}: there are no rows; a map needs at least one")
         if self._weights is not None and self._largest_weight == 0:
-            raise ValueError(f"{self.source}: all weights are 0; a map needs one sample that counts")
+            raise ValueError(f"{self.source}: all weights are 0; a map needs a sample of positive weight")
         d = len(self.columns)
         scaling = self._given or Scaling("none", (0.0,) * d, (1.0,) * d)
         if self._kind != "none" and self._given is None:
@@ -129,11 +129,11 @@ class SamplesWriter:
         }
 
     def _check(self, values: np.ndarray) -> None:
-        """Refuse what is infinite or too large, missing without a declaration, or nothing but missing."""
+        """Refuse values that are infinite, too large, or missing undeclared, and rows with no value at all."""
         # Scaled values are small, whatever they were before.
         limit = np.float64(LARGEST if self._kind != "none" else min(LARGEST, float(np.finfo(self.dtype).max)))
         if len(values) and -limit <= values.min() and values.max() <= limit:
-            return  # nor is any NaN, of which neither is true
+            return  # no NaN either: for NaN neither comparison is true
         absent = np.isnan(values)
         wrong = ~absent & ~((-limit <= values) & (values <= limit))
         if not self.missing:
@@ -156,13 +156,13 @@ class SamplesWriter:
         """Weights as they are stored: (k), finite, not negative."""
         given = np.asarray(weights, np.float64)
         if given.ndim != 1:
-            raise ValueError(f"{self.source}: weights have the shape {given.shape}; give one for each row")
+            raise ValueError(f"{self.source}: weights have the shape {given.shape}; give one per row")
         # Compared before the cast, in which a number that is too large would become infinite with a warning.
         wrong = ~((given >= 0) & (given <= float(np.finfo(self.dtype).max)))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise ValueError(
-                f"{self.source}: the weight of row {self.n + row} (from 0) is {given[row]}; give 0 or more, finite"
+                f"{self.source}: the weight of row {self.n + row} (from 0) is {given[row]}; give a finite number >= 0"
             )
         return given.astype(self.dtype)
 
@@ -182,19 +182,19 @@ class SamplesWriter:
         constant = (raw.minima == raw.maxima) | ((deviations == 0) if self._kind == "zscore" else False)
         self._refuse("is constant, so it has no spread to be scaled by", constant)
         if self._kind == "zscore":
-            self._refuse("has a spread that exceeds all numbers", ~np.isfinite(deviations))
+            self._refuse("has a spread that is not finite", ~np.isfinite(deviations))
             return Scaling(self._kind, tuple(raw.means.tolist()), tuple(deviations.tolist()))
         return Scaling(self._kind, tuple(raw.minima.tolist()), tuple((raw.maxima - raw.minima).tolist()))
 
     def _refuse(self, fault: str, at: np.ndarray) -> None:
         if at.any():
             names = [self.columns[i] for i in np.flatnonzero(at)]
-            shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-            raise ValueError(f"{self.source}: column {shown} {fault}; leave it out (--columns names those to keep)")
+            listed = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            raise ValueError(f"{self.source}: column {listed} {fault}; leave it out (--columns names those to keep)")
 
 
 class _Rows:
-    """An array that grows by whole chunks of rows, so that no chunk is ever read back or written twice."""
+    """An array that grows by whole chunks of rows: no chunk is ever read back or written twice."""
 
     def __init__(self, group: zarr.Group, name: str, chunks: tuple[int, ...], dtype: np.dtype):
         self.array = group.create_array(
@@ -205,7 +205,7 @@ class _Rows:
             compressors=result_codecs(dtype),
             config={"write_empty_chunks": True},
         )
-        self._chunk = np.empty(chunks, dtype)  # the one that is begun; a copy, as callers use their arrays again
+        self._chunk = np.empty(chunks, dtype)  # the unfinished one; a copy, as callers reuse their arrays
         self._held = 0
 
     def append(self, values: np.ndarray) -> None:
@@ -234,7 +234,7 @@ class _Rows:
 
 
 class Digest:
-    """blake2b over what a map depends on, fed in pieces of any size."""
+    """blake2b over all that a map depends on, fed in pieces of any size."""
 
     def __init__(self, d: int, dtype: np.dtype, missing: bool):
         self._d, self._dtype, self._missing = d, dtype, missing

@@ -20,7 +20,7 @@ import numpy as np
 
 SCALINGS = ("none", "zscore", "minmax", "arcsinh")
 BLOCK_VALUES = 1 << 20
-LARGEST = 2.0**500  # what searches for best matching units take
+LARGEST = 2.0**500  # the largest magnitude that searches for best matching units accept
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Scaling:
         return np.arcsinh(values) if self.kind == "arcsinh" else values
 
     def undo(self, values: np.ndarray) -> np.ndarray:
-        """Stored values (..., d), such as a codebook, in units of the source, float64."""
+        """Stored values (..., d), for example a codebook, in units of the source, float64."""
         values = np.asarray(values, np.float64)
         if self.kind == "none":
             return values
@@ -57,7 +57,7 @@ class Scaling:
 def refuse_beyond(
     scaled: np.ndarray, dtype: np.dtype, source: str, columns: Sequence[str], first: int | None = None
 ) -> None:
-    """Refuse values, rows from `first` on if that is known, that exceed `dtype` once scaled by another record."""
+    """Refuse values that exceed `dtype` once scaled by another record; their rows count from `first`, if known."""
     limit = min(LARGEST, float(np.finfo(dtype).max))
     beyond = abs(scaled) > limit
     if beyond.any():
@@ -70,18 +70,18 @@ def refuse_beyond(
 
 
 def scaling_from(recorded: dict[str, Any], columns: int) -> Scaling:
-    """Undo `Scaling.recorded`, of so many columns."""
+    """Undo `Scaling.recorded`; the scaling must have that many columns."""
     offsets, factors = (tuple(map(float, recorded[name])) for name in ("offsets", "factors"))
     if recorded["kind"] not in SCALINGS or not len(offsets) == len(factors) == columns:
-        raise ValueError(f"a scaling {recorded['kind']} of {len(factors)} columns, expected {columns}")
+        raise ValueError(f"the scaling {recorded['kind']} has {len(factors)} columns, expected {columns}")
     return Scaling(recorded["kind"], offsets, factors)
 
 
 class Moments:
-    """Extremes, means and variances of columns, of the values that are present: the same for any cutting into pieces.
+    """Extremes, means and variances of the values present in each column, however the rows are cut into pieces.
 
-    What is added is set aside until a block is full, so that every sum is rounded the same way. Blocks are merged as
-    T. F. Chan, G. H. Golub and R. J. LeVeque do (Technical Report STAN-CS-79-773, 1979).
+    Values are set aside until a block is full, so that every sum is rounded the same way. Blocks are merged as in
+    T. F. Chan, G. H. Golub and R. J. LeVeque (Technical Report STAN-CS-79-773, 1979).
     """
 
     def __init__(self, columns: int):
@@ -92,7 +92,7 @@ class Moments:
         self._block, self._held = np.empty((rows, columns)), 0
 
     def add(self, values: np.ndarray) -> None:
-        """Take (k, d) values."""
+        """Add (k, d) values."""
         while len(values):
             count = min(len(values), len(self._block) - self._held)
             self._block[self._held : self._held + count] = values[:count]
@@ -101,7 +101,7 @@ class Moments:
                 self._merge()
 
     def finish(self) -> Moments:
-        """Nothing more will come."""
+        """Finish: no more values follow."""
         if self._held:
             self._merge()
         return self
@@ -114,7 +114,7 @@ class Moments:
     def _merge(self) -> None:
         block, self._held = self._block[: self._held], 0
         minima, maxima = block.min(axis=0), block.max(axis=0)
-        if (minima == minima).all():  # NaN would have come through
+        if (minima == minima).all():  # a NaN would show here
             counts = np.full(block.shape[1], len(block))
             means = block.sum(axis=0) / counts
             squares = np.square(block - means).sum(axis=0)

@@ -1,7 +1,7 @@
 """What every store has in common: a Zarr 3 group on disk with a `schema` attribute, checked when it is opened.
 
-Where a store comes to stand is told by `place`, what it holds and how that is known by `contents`. Chunk writes are
-atomic with Zarr's default pipeline from 3.1.3 on, one writer per chunk.
+`place` says where a store is written, `contents` what it holds and how that is checked. Chunk writes are atomic with
+Zarr's default pipeline from 3.1.3 on, one writer per chunk.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class StoreError(ValueError):
 
 
 def result_codecs(dtype: np.dtype) -> tuple[Any, ...]:
-    """Compressors of arrays that are kept: fast, and damage is noticed when a chunk is read."""
+    """Compressors of arrays that are kept: fast, and they detect damage when a chunk is read."""
     return (
         BloscCodec(cname="lz4", clevel=5, shuffle="bitshuffle", typesize=dtype.itemsize),
         Crc32cCodec(),
@@ -40,17 +40,17 @@ def text_codecs() -> tuple[Any, ...]:
 
 
 def checkpoint_codecs() -> tuple[Any, ...]:
-    """Compressors of arrays that are soon replaced: none, but damage is noticed."""
+    """Compressors of arrays that are soon replaced: none, but damage is detected."""
     return (Crc32cCodec(),)
 
 
 def store_schema(path: str | os.PathLike[str]) -> str:
-    """The schema a store declares, such as ``"graph/1"``; raises StoreError for anything that is not ours."""
+    """The schema a store declares, such as ``"graph/1"``; StoreError if tilepath did not write it."""
     return str(_declared(path, "r")[1])
 
 
 def open_store(path: str | os.PathLike[str], schema: str | None = None, mode: str = "r") -> zarr.Group:
-    """Open the group at `path` and check that it declares `schema` (any of ours if None), and has its arrays."""
+    """Open the group at `path` and check that it declares `schema` (None: any of tilepath's) and has its arrays."""
     group, found = _declared(path, mode)
     if schema is not None and found != schema:
         raise StoreError(f"{path}: expected a store of schema {schema}, found {found}{_cure(schema)}")
@@ -68,9 +68,9 @@ def _declared(path: str | os.PathLike[str], mode: str) -> tuple[zarr.Group, str]
     try:
         group = zarr.open_group(os.fspath(path), mode=mode, use_consolidated=False)
         found = group.attrs.get("schema")
-    except Exception as error:  # whatever Zarr raises over a file that is not what it should be
+    except Exception as error:  # whatever Zarr raises on a file that is not what it should be
         raise StoreError(
-            f"{path}: not a Zarr 3 group ({brief(error)}); if tilepath made it, remove it and make it anew"
+            f"{path}: not a Zarr 3 group ({brief(error)}); if tilepath made it, remove it and make it again"
         ) from error
     if not isinstance(found, str):
         raise StoreError(f"{path}: a Zarr group without a `schema` attribute; it was not made by tilepath")
@@ -87,7 +87,7 @@ def _cure(schema: str) -> str:
         "mapping/1": "tilepath som map CODEBOOK SAMPLES STORE",
         "circuits/1": "tilepath euler GRAPH STORE",
     }.get(schema)
-    return f"; make one with `{made_by}`" if made_by else ""
+    return f"; create one with `{made_by}`" if made_by else ""
 
 
 def check_array(path: Any, group: zarr.Group, name: str, shape: Sequence[int | None], dtypes: Sequence[Any]) -> None:
@@ -95,7 +95,7 @@ def check_array(path: Any, group: zarr.Group, name: str, shape: Sequence[int | N
     try:
         array = group.get(name)
     except Exception as error:
-        raise StoreError(f"{path}: the array `{name}` is damaged ({brief(error)}); make the store anew") from error
+        raise StoreError(f"{path}: the array `{name}` is damaged ({brief(error)}); recreate the store") from error
     if not isinstance(array, zarr.Array):
         raise no_array(path, name)
     fits = len(array.shape) == len(shape) and all(b in (None, a) for a, b in zip(array.shape, shape, strict=True))
@@ -103,43 +103,43 @@ def check_array(path: Any, group: zarr.Group, name: str, shape: Sequence[int | N
         expected = " or ".join(str(np.dtype(d)) for d in dtypes)
         raise StoreError(
             f"{path}: array `{name}` is {array.dtype} {array.shape}, expected {expected} {tuple(shape)}; "
-            "the store is damaged or foreign, make it anew"
+            "the store is damaged or was not made by tilepath; recreate it"
         )
 
 
 def no_array(path: Any, name: str) -> StoreError:
     """The error to raise over an array that a store lacks."""
-    return StoreError(f"{path}: the array `{name}` is missing; the store is damaged, make it anew")
+    return StoreError(f"{path}: the array `{name}` is missing; the store is damaged; recreate it")
 
 
 def attribute(path: Any, group: zarr.Group, name: str) -> Any:
     """An attribute that every store of the schema has."""
     if name not in group.attrs:
-        raise StoreError(f"{path}: the attribute `{name}` is missing; the store is damaged, compute it anew")
+        raise StoreError(f"{path}: the attribute `{name}` is missing; the store is damaged; compute it again")
     return group.attrs[name]
 
 
 def flag(path: Any, group: zarr.Group, name: str) -> bool:
-    """An attribute that is true or false."""
+    """A boolean attribute."""
     found = attribute(path, group, name)
     if not isinstance(found, bool):
-        raise StoreError(f"{path}: the attribute `{name}` is {found!r}, neither true nor false; make the store anew")
+        raise StoreError(f"{path}: the attribute `{name}` is {found!r}, neither true nor false; recreate the store")
     return found
 
 
 @contextmanager
 def damaged_attributes(path: Any, what: str = "the attributes") -> Iterator[None]:
-    """Turn what attributes that make no sense raise into a StoreError."""
+    """Turn errors raised by invalid attributes into a StoreError."""
     try:
         yield
     except StoreError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise StoreError(f"{path}: {what} are damaged ({error!r}); make the store anew") from error
+        raise StoreError(f"{path}: {what} are damaged ({error!r}); recreate the store") from error
 
 
 def recorded_dtype(name: Any) -> np.dtype:
-    """The dtype of that name. NumPy takes much more for one, such as the text of a tuple."""
+    """The dtype of that name. NumPy accepts much more, such as the text of a tuple."""
     if not (isinstance(name, str) and name.isalnum()):
         raise ValueError(f"{name!r} is not the name of a dtype")
     return np.dtype(name)
@@ -149,14 +149,14 @@ def recorded_vertices(path: Any, name: str, vertices: Any, n: int) -> np.ndarray
     """Vertices as a store has them, int64, each in 0..n-1."""
     found = np.asarray(vertices)
     if found.ndim != 1 or found.dtype.kind not in "iu" or found.size == 0:
-        raise StoreError(f"{path}: the {name} are damaged: not a list of vertices; compute the store anew")
+        raise StoreError(f"{path}: the {name} are damaged: not a list of vertices; compute the store again")
     if found.min() < 0 or found.max() >= n:
-        raise StoreError(f"{path}: the {name} are damaged: not all are vertices in 0..{n - 1}; compute the store anew")
+        raise StoreError(f"{path}: the {name} are damaged: not all are vertices in 0..{n - 1}; compute the store again")
     return found.astype(np.int64)
 
 
 def row_ranges(done: np.ndarray) -> list[list[int]]:
-    """Which rows, bool (S), as JSON: the [start, stop] of those in a row.
+    """Which rows, bool (S), as JSON: the [start, stop] of each run of consecutive rows.
 
     >>> row_ranges(np.array([True, True, False, True]))
     [[0, 2], [3, 4]]
@@ -177,7 +177,7 @@ def row_mask(path: Any, ranges: Any, rows: int) -> np.ndarray:
 
 
 def owned(path: str, schema: str, run_id: str) -> zarr.Group:
-    """The group of an unfinished store, to be changed by the run that has it; StoreError if that is another."""
+    """The group of an unfinished store, to be changed by the run that owns it; StoreError if another one does."""
     group = open_store(path, schema, "r+")
     if group.attrs.get("run_id") != run_id:
         raise StoreError(f"{path}: another run took this store over; stop one of the two")
@@ -185,7 +185,7 @@ def owned(path: str, schema: str, run_id: str) -> zarr.Group:
 
 
 def new_run_id() -> str:
-    """A name for a run that nobody else has."""
+    """A unique name for a run."""
     return uuid.uuid4().hex
 
 

@@ -1,9 +1,9 @@
-"""Which vertex a name means: the one way in which text names a vertex, on the command line, in tables and in Python.
+"""Which vertex a name means: the rule by which text names a vertex, on the command line, in tables and in Python.
 
 * Where a graph has labels, text is a label, or ``#17`` for the vertex with index 17; digits alone are not an index.
 * Where it has none, text is an index as `str(int)` writes it, or ``#17``: "01", "+1" and "1_0" are not integers.
 * Blanks around the text do not count, except in a label that has them itself.
-* A label that begins with ``#`` comes before the index of that form, if it is the very text.
+* A label that begins with ``#`` takes precedence over the index of that form if it is exactly the text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def find_vertices(names: pa.Array | Sequence[str], n: int, labels: np.ndarray | 
     Parameters
     ----------
     names : text (k); null means no vertex
-    n, labels : number of vertices, and what they are called, str (n), if they have labels
+    n, labels : number of vertices, and their labels, str (n), if they have any
 
     Returns
     -------
@@ -44,9 +44,9 @@ def find_vertices(names: pa.Array | Sequence[str], n: int, labels: np.ndarray | 
 
 
 def why_no_vertex(name: str | int, n: int, labels: np.ndarray | None) -> str:
-    """Say why a name, or an index, means no vertex, and what to do."""
+    """Say why a name, or an index, does not mean a vertex, and what to do."""
     if n == 0:
-        return f"there is no vertex {name!r}; the graph has none at all"
+        return f"there is no vertex {name!r}; the graph has no vertices"
     if labels is None or not isinstance(name, str):
         return f"there is no vertex {name!r}; give an index from 0 to {n - 1}"
     if _encodable(name) is not None:
@@ -57,12 +57,12 @@ def why_no_vertex(name: str | int, n: int, labels: np.ndarray | None) -> str:
 
 
 def _exactly(names: pa.Array, n: int, labels: pa.Array | None) -> np.ndarray:
-    """The same without a look at blanks."""
+    """The same, with blanks taken literally."""
     coded = names.dictionary_encode()
     asked = coded.dictionary
-    found = np.full(len(asked) + 1, UNKNOWN, np.int64)  # the last one for nulls
+    found = np.full(len(asked) + 1, UNKNOWN, np.int64)  # the last entry is for nulls
     if labels is not None:
-        named = pc.index_in(labels, value_set=asked)  # of each vertex: which of the names it bears
+        named = pc.index_in(labels, value_set=asked)  # for each vertex: which of the names it has
         vertices = np.flatnonzero(named.is_valid())
         which = named.drop_null().to_numpy()
         found[which] = vertices

@@ -1,1 +1,1 @@
-"""Proofs around a run: before it, that distances fit and no cycle is negative; after it, certificates of results."""
+"""Proofs before and after a run: that distances fit and no cycle is negative; then certificates of the results."""

@@ -16,24 +16,24 @@ import numpy as np
 from gpuops.numbers import check_dtype, distance_limit, infinity
 from pipelines.stores import Graph
 
-PIECE = 1 << 22  # arcs looked at together
+PIECE = 1 << 22  # arcs examined at a time
 
 
 class WeightRangeError(ValueError):
-    """The weights or distances of a graph do not fit the dtype asked for; the message names one that holds them."""
+    """The weights or distances of a graph do not fit the dtype requested; the message names one that holds them."""
 
 
 def distance_dtype(graph: Graph, dtype: Any = None) -> np.dtype:
-    """The dtype of the distances: float32 for float weights, int32 for integers, unless `dtype` says otherwise."""
+    """The dtype of the distances: `dtype` if given, else float32 for float weights, int32 for integers."""
     if dtype is None:
         dtype = "float32" if graph.weight_dtype.kind == "f" else "int32"
     return check_dtype(dtype)
 
 
 def distances_fit(graph: Graph, dtype: np.dtype, limit: float | None = None) -> bool:
-    """Is it proven that all distances fit `dtype`? False: only for non-negative integers, to be checked in the run.
+    """Whether all distances provably fit `dtype`. False only for non-negative integers, to be checked during the run.
 
-    `limit` is what they must stay below; by default what Floyd-Warshall, with potentials or without, has room for.
+    They must stay below `limit`; by default what Floyd-Warshall, with or without potentials, has room for.
 
     Raises
     ------
@@ -57,14 +57,14 @@ def distances_fit(graph: Graph, dtype: np.dtype, limit: float | None = None) -> 
         return False
     larger = {"int16": "int32", "int32": "float64", "float32": "float64"}.get(str(dtype), "smaller weights")
     raise WeightRangeError(
-        f"{graph.path}: distances may reach {bound:.6g}, {dtype} holds them below {limit:.6g}; use --dtype {larger}"
+        f"{graph.path}: distances may reach {bound:.6g}, but {dtype} needs them below {limit:.6g}; use --dtype {larger}"
     )
 
 
 def refuse_overflow(block: Any, dtype: np.dtype) -> None:
-    """Refuse integers (inside form, NumPy or CuPy, not negative) that came too near to infinity to tell them apart.
+    """Refuse integers (inside form, NumPy or CuPy, not negative) too close to infinity to be told from it.
 
-    Distances below the limit add up to less than infinity, so the first that is not below it can be told.
+    Distances below the limit add up to less than infinity, so the first that is not below it can be recognized.
     """
     limit = distance_limit(dtype)
     reached = block[block < infinity(dtype)]
@@ -107,5 +107,5 @@ def _refuse_fractions(graph: Graph, dtype: np.dtype) -> None:
             tail = first + int(np.searchsorted(indptr, arc, side="right")) - 1
             raise WeightRangeError(
                 f"{graph.path}: the arc {graph.label(tail)} -> {graph.label(int(indices[arc]))} weighs {weights[arc]}, "
-                f"no integer; use --dtype float32, or scale the weights before {dtype}"
+                f"not an integer; use --dtype float32, or scale the weights to use {dtype}"
             )

@@ -1,4 +1,4 @@
-"""Certificates of a store of distances or of paths: rows of it proven right against its graph, and told to people."""
+"""Certificates of a store of distances or of paths: proof of its rows against its graph, and a summary for the user."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def certify(
     graph: Graph | str | os.PathLike[str] | None = None,
     rows: int | Literal["all"] = CERTIFIED_ROWS,
 ) -> tuple[Certificate, int]:
-    """Prove rows of the finished store of distances or of paths at `store` right.
+    """Prove rows of the finished store of distances or of paths at `store` correct.
 
     Parameters
     ----------
-    graph : the graph or its path; None: where the store says it is
-    rows : how many rows, chosen at random but for the first and the last, or "all"
+    graph : the graph or its path; None: the one recorded in the store
+    rows : how many rows, chosen at random except the first and the last, or "all"
 
     Returns
     -------
@@ -30,7 +30,7 @@ def certify(
     VerificationError
         A row is wrong; the message says where.
     StoreError
-        The graph is another one, a store cannot be read, or it holds nothing that a certificate could follow.
+        The graph is another one, a store cannot be read, or it holds nothing that a certificate can prove.
     """
     schema = store_schema(store)
     if schema == "distances/1":
@@ -39,7 +39,7 @@ def certify(
     if schema == "paths/1":
         paths = open_paths(store)
         return certify_paths(paths, graph, rows), paths.shape[0]
-    raise StoreError(f"{store}: a store of schema {schema} has no certificates; distances and paths have")
+    raise StoreError(f"{store}: schema {schema} has no certificates; name a store of distances or of paths")
 
 
 def certify_paths(
@@ -48,13 +48,13 @@ def certify_paths(
     rows: int | Literal["all"] = CERTIFIED_ROWS,
     seed: int = 0,
 ) -> Certificate:
-    """Prove rows of a paths store right, as `verify_distances` does those of distances."""
+    """Prove rows of a paths store correct, as `verify_distances` does for distances."""
     from pipelines.sssp.searches import SearchJob, reach
     from pipelines.validation.paths import verify_paths
 
     if not paths.has_predecessors:
         raise StoreError(
-            f"{paths.path}: holds no predecessors, which certificates follow; compute it anew without --no-predecessors"
+            f"{paths.path}: holds no predecessors, which certificates need; compute it again without --no-predecessors"
         )
     graph = graph if isinstance(graph, Graph) else paths.graph(graph)
     job = SearchJob(graph, paths.dtype, cutoff=reach(paths.cutoff, paths.dtype), targets=paths.targets)
@@ -77,7 +77,7 @@ def certify_paths(
 
 
 def describe_certificate(found: Certificate, total: int) -> str:
-    """What was proven, for people."""
+    """What was proven, as text for the user."""
     longest = f"the longest path has {found.hops:,} arc{'' if found.hops == 1 else 's'}"
     parts = [f"{rows_verified(total, found.rows)}: {found.arcs:,} arcs tested", longest]
     if found.relative or found.absolute:

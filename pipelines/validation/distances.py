@@ -1,6 +1,6 @@
 """Certificates of distances: proof in O(m) per row, without a second solver.
 
-The row D of distances from s is right if and only if
+The row D of distances from s is correct if and only if
 
 1. D[s] = 0;
 2. D[v] <= D[u] + w for every arc (u, v) of weight w whose tail may be left (u = s, or u may lie inside a path) and
@@ -8,8 +8,8 @@ The row D of distances from s is right if and only if
 3. every finite D[v] is attained: a path of tight arcs (D[u] + w = D[v]) leads from s to v.
 
 Summed along any path from s, (1) and (2) say that D[v] is at most its length; by (3) some path is exactly that long. By
-(2) what can be reached is finite, by (3) what is finite can be reached. None of this asks for non-negative weights:
-summed around a cycle, (2) says that it is not negative.
+(2) every reachable vertex has a finite distance, by (3) every finite distance is reached. Nothing here requires
+non-negative weights: summed around a cycle, (2) says that it is not negative.
 
 Integers are tested exactly. Floats are tested within the rounding of path sums (`pipelines.validation.tight_arcs`), and
 the tolerance that was granted is part of the certificate.
@@ -31,7 +31,7 @@ from pipelines.stores import Distances, Graph
 from pipelines.validation.tight_arcs import Arcs, arcs_for, open_solution, stored_rows, tight_tree
 from pipelines.validation.tight_arcs import VerificationError as VerificationError
 
-CERTIFIED_ROWS = 16  # of a result, unless more are asked for
+CERTIFIED_ROWS = 16  # of a result, unless more are requested
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ def verify_distances(
     rows: int | Literal["all"] = CERTIFIED_ROWS,
     seed: int = 0,
 ) -> Certificate:
-    """Prove rows of a distances store right.
+    """Prove rows of a distances store correct.
 
     Parameters
     ----------
     distances : the store or its path
-    graph : the graph or its path; None: where the store says it is
-    rows : how many rows, chosen at random but for the first and the last, or "all"
-    seed : of the choice
+    graph : the graph or its path; None: the one recorded in the store
+    rows : how many rows, chosen at random except the first and the last, or "all"
+    seed : seed of the choice
 
     Raises
     ------
@@ -80,7 +80,7 @@ def verify_distances(
 
 
 def join_certificates(certificates: list[Certificate]) -> Certificate:
-    """The certificate of all rows that have one."""
+    """One certificate for all rows checked."""
     return Certificate(
         rows=sum(c.rows for c in certificates),
         arcs=sum(c.arcs for c in certificates),
@@ -92,7 +92,7 @@ def join_certificates(certificates: list[Certificate]) -> Certificate:
 
 
 def verify_row(arcs: Arcs, row: np.ndarray, source: int) -> Certificate:
-    """Prove one row (n) of distances right; raises VerificationError."""
+    """Prove one row (n) of distances correct; raises VerificationError."""
     source, row = int(source), arcs.lift(row)
     tree = tight_tree(arcs, row, source)  # conditions 1 and 3
     u, arc, checked, slack = _triangles(arcs.arrays, row, arcs.unreachable, source, tree.relative, tree.absolute)
@@ -108,7 +108,7 @@ def verify_row(arcs: Arcs, row: np.ndarray, source: int) -> Certificate:
 
 
 def choose_rows(count: int, rows: int | Literal["all"], seed: int) -> np.ndarray:
-    """Rows of so many to be proven right: the first, the last, and others at random; int64, in order."""
+    """The rows to be proven: the first, the last, and others at random; int64, in order."""
     if rows == "all" or rows >= count:
         return np.arange(count)
     if rows < 1:

@@ -1,4 +1,4 @@
-"""Is there a cycle of negative weight, along which distances would fall for ever? If not, what makes weights positive?
+"""Finds a cycle of negative weight, along which distances would fall forever, or else potentials against negative arcs.
 
 Inside a path only vertices of the mask `through` may lie (the *open* ones; the others are closed). A closed walk that
 a path could repeat, or that makes the distance of a vertex to itself negative, therefore contains a simple cycle of
@@ -46,7 +46,7 @@ def find_negative_cycle(
     Parameters
     ----------
     indptr, indices, weights : the graph in CSR, n + 1, m and m entries, loops and parallel arcs welcome
-    through : bool (n), may the vertex lie inside a path? None: every vertex may
+    through : bool (n), whether the vertex may lie inside a path; None: every vertex may
 
     Returns
     -------
@@ -71,7 +71,7 @@ def find_potentials(
     Raises
     ------
     NegativeCycleError
-        There are none, for the cycle that the error carries.
+        There are none, because of the cycle that the error carries.
     ValueError
         Path sums of integer weights may exceed int64.
     """
@@ -98,14 +98,14 @@ def nonnegative_weights(
 
 
 def named_cycle(graph: Graph, error: NegativeCycleError) -> NegativeCycleError:
-    """The error as users want it: the vertices of the cycle by their labels, and what to do."""
+    """The error for users: the vertices of the cycle by their labels, and the cure."""
     vertices, weight = error.vertices, error.weight
     if not vertices:  # none of its cycles is known: rounded sums fall, exact ones may not
         return NegativeCycleError(f"{graph.path}: {error}")
     names = [graph.label(v) for v in (*vertices[:20], vertices[0])]
     shown = " -> ".join(names[:-1] + ["..."] * (len(vertices) > 20) + names[-1:])
     return NegativeCycleError(
-        f"{graph.path}: the cycle {shown} weighs {weight:g}, so distances along it fall for ever; correct its weights",
+        f"{graph.path}: the cycle {shown} weighs {weight:g}, so distances along it fall forever; correct its weights",
         vertices,
         weight,
     )
@@ -249,7 +249,7 @@ def _cheapest_turns(indptr, indices, weights, through, potentials, far):
 
 @njit(nogil=True, cache=True)
 def _return_to(z, indptr, indices, weights, through, potentials, back, labels, far, parents, tail_of):
-    """Is there a walk from z over open vertices back to z of negative weight? `parents` then hold it.
+    """Whether a walk from z over open vertices back to z has negative weight; `parents` then hold it.
 
     The label of v is the least length of a walk from z to v, less p[v]. `labels` come and go filled with `far`.
     """

@@ -1,8 +1,8 @@
 """Certificate of shortest paths from given sources: proof in O(m), without a second solver.
 
-d are the distances, p the predecessors, c(s) the distance at which paths begin at a source s (0 unless said otherwise).
-A vertex *pushes* d(u) if it may lie inside a path. A closed source pushes c(s), since paths begin there, and any other
-closed vertex nothing. The result is right if and only if
+d are the distances, p the predecessors, c(s) the distance at which paths begin at a source s (0 by default). A vertex
+*pushes* d(u) if it may lie inside a path. A closed source pushes c(s), since paths begin there, and any other closed
+vertex nothing. The result is correct if and only if
 
 1. d(s) <= c(s) for every source s;
 2. d(v) <= push(u) + w for every arc (u, v) of weight w whose tail pushes and is reached: *feasible*. In particular v is
@@ -12,8 +12,8 @@ closed vertex nothing. The result is right if and only if
 4. following p ends: the predecessors are a *forest*. Rule 3 does not imply it: around a cycle of weight zero, every arc
    may be tight.
 
-By (1) and (2), summed along any path, d(v) is at most its length; by (3) and (4) some path is exactly that long. None
-of this asks for non-negative weights: summed around a cycle of reached vertices, (2) says that it is not negative.
+By (1) and (2), summed along any path, d(v) is at most its length; by (3) and (4) some path is exactly that long.
+Nothing here requires non-negative weights: summed around a cycle of reached vertices, (2) says that it is not negative.
 
 With a cutoff, an arc that leads beyond it need not reach its head, and no distance may exceed it. With negative weights
 a path may leave the cutoff and come back, so the two do not go together.
@@ -24,7 +24,7 @@ what is tested is then the very comparison that the solver ended with. Results t
 precision (Floyd-Warshall, potentials) need `exact=False`, which grants the rounding of path sums as derived in
 `pipelines.validation.tight_arcs`, for as many arcs as the longest path in the forest has.
 
-The rules are those of the Graph500 specification (validation of the single-source shortest path kernel), which knows
+The rules are those of the Graph500 specification (validation of the single-source shortest path kernel), which covers
 undirected graphs and non-negative weights.
 """
 
@@ -84,26 +84,26 @@ def verify_paths(
     exact: bool = True,
     label: Callable[[int], str] = str,
 ) -> Certificate:
-    """Prove one row of distances and predecessors right.
+    """Prove one row of distances and predecessors correct.
 
     Parameters
     ----------
     indptr, indices, weights : the graph in CSR, n + 1, m and m entries; loops and parallel arcs welcome. Weights are
         rounded to the dtype of the distances, as a computation in that dtype sees them.
     distances : (n) float32, float64, int32 or int16; unreachable is +inf, or the dtype's maximum
-    predecessors : (n) integers, -1 at roots and where unreachable. A closed source may have one of its own; the paths
-        of the vertices it precedes begin at it all the same.
+    predecessors : (n) integers, -1 at roots and where unreachable. A closed source may itself have one; the paths of
+        the vertices it precedes begin at it all the same.
     sources : one vertex, or several that count as one: every distance is that from the nearest
     starts : distance at which paths begin, one number or one for each source; default 0
-    through : bool (n), may the vertex lie inside a path? None: every vertex may
-    cutoff : farthest distance asked for, rounded to the dtype of the distances; farther vertices are unreachable
+    through : bool (n), whether the vertex may lie inside a path; None: every vertex may
+    cutoff : largest distance searched for, rounded to the dtype of the distances; farther vertices are unreachable
     exact : False: grant the rounding of path sums, for results in other arithmetic than rounded sums arc by arc
-    label : what a vertex is called in messages, such as `Graph.label`; default: its number
+    label : names a vertex in messages, such as `Graph.label`; default: its number
 
     Returns
     -------
     Certificate
-        `arcs` were tested; the longest path found has `hops` arcs; the tolerance is 0 unless it was asked for.
+        `arcs` were tested; the longest path found has `hops` arcs; the tolerance is 0 unless requested.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def _claim(
         if values is not None and values.shape != (n,):
             raise ValueError(f"{name} have the shape {values.shape}; the graph has {n} vertices, so give ({n},)")
     if predecessors.dtype.kind != "i":
-        raise ValueError(f"predecessors are {predecessors.dtype}; they are signed integers, -1 for none")
+        raise ValueError(f"predecessors are {predecessors.dtype}; pass signed integers, -1 for none")
     weights = _seen(np.asarray(weights), dtype)
     unreachable = outside_infinity(dtype)
     roots, begins = _begins(n, dtype, sources, starts)
@@ -149,8 +149,8 @@ def _claim(
             raise ValueError("the cutoff is NaN; give a number")
         if weights.size and weights.min() < 0:
             raise ValueError(
-                "with negative weights a path may leave the cutoff and come back, so what lies within it proves "
-                "nothing; search without a cutoff and verify that"
+                "with negative weights a path may leave the cutoff and come back, so a result within it cannot be "
+                "proven; search without a cutoff and verify that"
             )
         limit = dtype.type(cutoff) if dtype.kind == "f" else int(np.floor(min(cutoff, int(unreachable) - 1)))
     predecessors = np.ascontiguousarray(predecessors)
@@ -166,7 +166,7 @@ def _seen(weights: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return weights
     whole = weights.astype(np.int64)
     if not np.array_equal(whole, weights):
-        raise ValueError(f"{dtype} distances cannot be those of a graph with fractional weights")
+        raise ValueError(f"a graph with fractional weights cannot have {dtype} distances")
     return whole
 
 
@@ -174,7 +174,7 @@ def _begins(n: int, dtype: np.dtype, sources: Any, starts: Any) -> tuple[np.ndar
     """The sources, each once, and (n) the distance at which paths begin: unreachable but for sources."""
     given = np.atleast_1d(np.asarray(sources))
     if given.size == 0 or given.dtype.kind not in "iu" or given.ndim != 1:
-        raise ValueError("name one source or more, by vertex number")
+        raise ValueError("name at least one source, by vertex number")
     if given.min() < 0 or given.max() >= n:
         raise ValueError(f"a source is outside the vertices 0..{n - 1}")
     offered = np.broadcast_to(np.asarray(0 if starts is None else starts), given.shape)
@@ -186,7 +186,7 @@ def _begins(n: int, dtype: np.dtype, sources: Any, starts: Any) -> tuple[np.ndar
 
 
 def _check_entries(claim: _Claim) -> None:
-    """What can be told of each vertex alone."""
+    """Check each vertex by itself."""
     distances, predecessors, reached = claim.distances, claim.predecessors, claim.reached
     n, label = len(distances), claim.label
     if distances.dtype.kind == "f":

@@ -1,4 +1,4 @@
-"""Tight arcs: which arcs lie on shortest paths, told from the distances alone.
+"""Tight arcs: which arcs lie on shortest paths, found from the distances alone.
 
 D is the row of distances from the source s. An arc (u, v) of weight w whose tail may be left (u = s, or u may lie
 inside a path) is *tight* if D[u] + w = D[v]. Shortest paths are made of tight arcs, and every path of tight arcs from s
@@ -50,7 +50,7 @@ class Arcs:
     through: np.ndarray  # bool (n)
     dtype: np.dtype  # of the distances
     shift: float  # range of the potentials that make the weights non-negative; 0 if they are, or exact
-    label: Callable[[int], str] = str  # what a vertex is called in messages
+    label: Callable[[int], str] = str  # names a vertex in messages
 
     @property
     def n(self) -> int:
@@ -100,14 +100,14 @@ def arcs_for(
 ) -> Arcs:
     """A graph in CSR as a computation of distances in `dtype` saw it; `through` None: every vertex is open.
 
-    `label` says what a vertex is called in messages.
+    `label` names a vertex in messages.
 
     Raises
     ------
     ValueError
         The distances are integers and a weight is not.
     NegativeCycleError
-        The graph has no shortest distances. (Looked for only where weights are negative and distances floats.)
+        The graph has no shortest distances. (Checked only where weights are negative and distances are floats.)
     """
     dtype = check_dtype(dtype)
     if dtype.kind == "f":
@@ -116,7 +116,7 @@ def arcs_for(
     else:
         seen = weights.astype(np.int64)
         if not np.array_equal(seen, weights):
-            raise ValueError(f"{dtype} distances cannot be those of a graph with fractional weights")
+            raise ValueError(f"a graph with fractional weights cannot have {dtype} distances")
     mask = np.ones(len(indptr) - 1, dtype=bool) if through is None else through
     shift = 0.0
     if dtype.kind == "f" and (weights < 0).any():
@@ -181,7 +181,7 @@ def tolerances(arcs: Arcs, row: np.ndarray, hops: Any) -> tuple[np.ndarray, np.n
 def open_solution(
     distances: Distances | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None
 ) -> tuple[Distances, Graph]:
-    """Open a distances store and the graph it was computed from (None: where the store says it is)."""
+    """Open a distances store and the graph it was computed from (None: the one recorded in the store)."""
     distances = distances if isinstance(distances, Distances) else open_distances(distances)
     return distances, distances.graph(graph.path if isinstance(graph, Graph) else graph)
 
@@ -218,7 +218,7 @@ def _breadth_first(arcs, row, unreachable, source, relative, absolute):
 
 
 def _unattained(arcs: Arcs, row: np.ndarray, source: int, levels: np.ndarray) -> str:
-    """Say which vertex no path of tight arcs leads to: the nearest one, as those behind it suffer from it."""
+    """Name a vertex that no path of tight arcs leads to: the nearest one, as it may be the cause of all others."""
     missing = np.flatnonzero((row != arcs.unreachable) & (levels < 0))
     v = missing[np.argmin(row[missing])]
     into = np.flatnonzero(arcs.indices == v)

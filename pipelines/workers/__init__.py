@@ -1,1 +1,1 @@
-"""What every pipeline asks of its workers: state kept over attempts, capacity, rows dealt out, progress."""
+"""What every pipeline needs from its workers: state kept between tasks, capacity, distribution of rows, progress."""

@@ -1,7 +1,7 @@
 """State that stays on the workers between tasks, and the watch over those workers.
 
 A pipeline keeps its matrix or its samples on the workers and changes them in place: a Dask future per tile would cost
-more to schedule than to compute, and Dask keeps the lineage of every future for ever. Tasks therefore name the state
+more to schedule than to compute, and Dask keeps the lineage of every future forever. Tasks therefore name the state
 they work on by *epoch* and return small tokens. A worker that was restarted has no state; a task that finds none raises
 `StateLost`, the driver drops the epoch and a new one, with new keys, reloads the last commit on all workers. Redoing
 part of an epoch on half-changed state would give other roundings; reloading gives the same bits.
@@ -35,7 +35,7 @@ class WorkersChanged(RuntimeError):
 
 
 class ResidentState(WorkerPlugin):
-    """Gives every worker, also one restarted later, a place to keep state."""
+    """Gives every worker, including one restarted later, a place to keep state."""
 
     name = "tilepath-resident"
     idempotent = True
@@ -49,7 +49,7 @@ class ResidentState(WorkerPlugin):
 
 
 def _worth_logging(record: logging.LogRecord) -> bool:
-    """Not the failure of a task of ours: the driver raises it, and the log would say it a second time."""
+    """Drop log records of failed tasks: the driver raises the error, so the log would repeat it."""
     if not (isinstance(record.msg, str) and record.msg.startswith("Compute Failed")):
         return True
     return not (isinstance(record.args, tuple) and str(record.args[0]).startswith(KEYS))
@@ -80,12 +80,12 @@ def forget(epoch: str, dask_worker: Any) -> None:
 
 
 def has_gpu() -> bool:
-    """Does this worker compute on a GPU? Such workers are started with the Dask resource ``GPU``."""
+    """Whether this worker computes on a GPU. Such workers are started with the Dask resource ``GPU``."""
     return bool(get_worker().state.total_resources.get("GPU"))
 
 
 class Epoch:
-    """One life of the state on the workers. Its keys are its own, its futures and state die with it.
+    """One lifetime of the state on the workers. Its keys are unique; its futures and state end with it.
 
     Parameters
     ----------
@@ -117,11 +117,11 @@ class Epoch:
         return future
 
     def wait(self, futures: Iterable[Future], limit: float = math.inf) -> None:
-        """Wait until all are done; raises as `wait_all`."""
+        """Wait until all are done; raises like `wait_all`."""
         wait_all(self.client, futures, self.members, limit)
 
     def results(self, futures: list[Future], limit: float = math.inf) -> list[Any]:
-        """Wait, and fetch what the tasks returned; raises as `wait_all`, also if a result is lost on its way here."""
+        """Wait, and fetch what the tasks returned; raises like `wait_all`, also if a result is lost on its way here."""
         self.wait(futures, limit)
         found = []
         for future in futures:
@@ -137,13 +137,13 @@ class Epoch:
         return found
 
     def drop_done(self) -> None:
-        """Let go of the futures that are done: who needs a result still holds its own."""
+        """Release the futures that are done; callers that need a result keep their own reference."""
         self.futures = [future for future in self.futures if not future.done()]
 
     def cancel(self) -> None:
-        """Drop whatever is still under way, and the state."""
-        # Let go of, not cancelled: cancelling fails in the scheduler where no client wants something any more that
-        # depends on a task, and takes the client's connection with it.
+        """Drop all unfinished tasks, and the state."""
+        # Released, not cancelled: cancelling a task fails in the scheduler if no client wants its dependents any more,
+        # and breaks the client's connection.
         for future in self.futures:
             future.release()
         self.futures = []
@@ -160,10 +160,10 @@ class Attempt(Protocol):
     def cancel(self) -> None: ...
 
     def done(self) -> int:
-        """What is committed: it grows."""
+        """How much is committed; it only grows."""
 
     def where(self) -> str:
-        """The same for people."""
+        """The same, as text for the user."""
 
 
 A = TypeVar("A", bound=Attempt)
@@ -182,7 +182,7 @@ def run_epochs(client: Client, members: list[str], begin: Callable[[list[str], A
     ConnectionError
         Workers were lost `RECOVERIES` times while nothing was committed.
     pipelines.workers.interruption.Interrupted
-        Ctrl-C in the command line asked for an end; what is done is committed.
+        Ctrl-C on the command line stopped the run; what is done is committed.
     """
     epoch: A | None = None
 
@@ -196,7 +196,7 @@ def run_epochs(client: Client, members: list[str], begin: Callable[[list[str], A
             epoch.cancel()
 
     def lost() -> None:
-        shown.note("a worker was lost; going on" + (f" from {epoch.where()}" if epoch else ""))
+        shown.note("a worker was lost; resuming" + (f" from {epoch.where()}" if epoch else ""))
 
     with boundaries():
         return attempts(client, attempt, members, lambda: epoch.done() if epoch else 0, lost)
@@ -209,11 +209,11 @@ def attempts(
     done: Callable[[], int] = lambda: 0,
     lost: Callable[[], None] = lambda: None,
 ) -> T:
-    """Call `attempt` with the workers there are, and again whenever it raises WorkersChanged; returns what it returns.
+    """Call `attempt` with the current workers, and again whenever it raises WorkersChanged; returns its result.
 
     Parameters
     ----------
-    members : the workers to begin with, those that are there if not given
+    members : the workers to begin with; default: the current ones
     done : how much is committed
     lost : called after the loss of a worker
 
@@ -254,12 +254,12 @@ def workers_of(client: Client) -> list[str]:
 
 
 def wait_all(client: Client, futures: Iterable[Future], members: list[str], limit: float = math.inf) -> None:
-    """Wait until all futures are done, as long as all `members` live, and for `limit` seconds at most.
+    """Wait until all futures are done, as long as all `members` live, and for at most `limit` seconds.
 
     Raises
     ------
     WorkersChanged
-        A member is gone or has lost its state. (A task pinned to a dead worker would wait for ever.)
+        A member is gone or has lost its state. (A task pinned to a dead worker would wait forever.)
     TimeoutError
         The time is up.
     Exception
@@ -296,7 +296,7 @@ def wait_any(
 
 
 def await_return(client: Client, count: int, timeout: float = 60) -> list[str]:
-    """Wait until `count` workers are there again; after `timeout` seconds go on with those that are.
+    """Wait until there are `count` workers again; after `timeout` seconds continue with those that are there.
 
     Raises TimeoutError when not a single one came back.
     """

@@ -1,4 +1,4 @@
-"""What workers have, measured before a run starts; what cannot fit is refused, naming what would."""
+"""What workers have, measured before a run starts; a run that cannot fit is refused, naming one that would."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from pipelines.workers.attempts import Epoch, attempts, has_gpu
 from pipelines.workers.memory import available_memory
 from pipelines.workers.progress import size
 
-MEMORY_SHARE = 0.9  # of the free memory, the rest is the allocator's and the system's
-MEASURE_SECONDS = 300.0  # to measure workers in: a GPU compiles, and a busy worker finishes what it has in hand
+MEMORY_SHARE = 0.9  # of the free memory; the rest is for the allocator and the system
+MEASURE_SECONDS = 300.0  # limit of measuring: a GPU compiles, and a busy worker first finishes its tasks
 
 
 class DoesNotFitError(ValueError):
-    """The run needs more memory or disk than there is; the message says how much, and what would fit."""
+    """The run needs more memory or disk than is free; the message says how much, and what would fit."""
 
 
 @dataclass(frozen=True)
 class WorkerFacts:
-    """What one worker has: measured on it by `worker_facts`."""
+    """The resources of one worker, measured on it by `worker_facts`."""
 
     address: str
     host: str
@@ -44,20 +44,20 @@ class WorkerFacts:
 
 
 def measure_workers(client: Client, dtype: str | None) -> list[WorkerFacts]:
-    """The facts of all workers, by `worker_facts` on each; begun again if one is lost meanwhile.
+    """The resources of all workers, by `worker_facts` on each; repeated if a worker is lost meanwhile.
 
     Raises
     ------
     TimeoutError
         A worker does not answer within `MEASURE_SECONDS`.
     ConnectionError
-        Workers are lost again and again.
+        Workers are lost repeatedly.
     """
     return attempts(client, lambda members: measure_members(client, members, dtype))
 
 
 def measure_members(client: Client, members: list[str], dtype: str | None) -> list[WorkerFacts]:
-    """The facts of these workers, for an attempt of `workers.attempts`: raises WorkersChanged if one is lost."""
+    """The resources of these workers, for an attempt of `workers.attempts`: raises WorkersChanged if one is lost."""
     epoch = Epoch(client, members, "measure", uuid.uuid4().hex[:8])
     facts = [epoch.submit(worker_facts, worker, dtype, stateless=True) for worker in range(len(members))]
     try:
@@ -65,7 +65,7 @@ def measure_members(client: Client, members: list[str], dtype: str | None) -> li
     except TimeoutError:
         silent = ", ".join(address for address, fact in zip(members, facts, strict=True) if not fact.done())
         raise TimeoutError(
-            f"no answer from {silent} within {MEASURE_SECONDS:.0f} s; look at the log of that worker, or start it anew"
+            f"no answer from {silent} within {MEASURE_SECONDS:.0f} s; look at the worker's log, or restart it"
         ) from None
     finally:
         epoch.cancel()
@@ -74,7 +74,7 @@ def measure_members(client: Client, members: list[str], dtype: str | None) -> li
 def worker_facts(dtype: str | None) -> WorkerFacts:
     """Measure this worker (a task): its free memory, and the rate of its product in `dtype`, which also compiles it.
 
-    With `dtype` None the product is left alone, and its rate is 0.
+    With `dtype` None the product is not measured, and its rate is 0.
     """
     address, gpu = get_worker().address, has_gpu()
     host = get_address_host(address)
@@ -111,7 +111,7 @@ def memory_by_place(worker_bytes: Sequence[int], facts: list[WorkerFacts]) -> di
 
 
 def refuse_memory(what: str, worker_bytes: Sequence[int], facts: list[WorkerFacts], cure: Callable[[int], str]) -> None:
-    """Raise DoesNotFitError if the workers need more memory than a place has; `cure` is told how much that is."""
+    """Raise DoesNotFitError if the workers need more memory than a place has; `cure` gets the bytes it has."""
     for place, (needed, free) in memory_by_place(worker_bytes, facts).items():
         if needed > MEMORY_SHARE * free:
             raise DoesNotFitError(f"{what} need {size(needed)} on {place}, which has {size(free)} free. {cure(free)}")
@@ -127,6 +127,6 @@ def refuse_disk(count: int, out: str | os.PathLike[str], cure: str) -> None:
         available += store_bytes(out)
     if count > available:
         raise DoesNotFitError(
-            f"{out} may take {size(count)}, the disk has {size(available)} free. "
+            f"{out} may take {size(count)}, but the disk has {size(available)} free. "
             f"Free some, choose another disk, or {cure}"
         )

@@ -1,11 +1,11 @@
-"""Ctrl-C in the command line: a run ends at its next boundary with everything committed, or at once if asked twice.
+"""Ctrl-C on the command line: a run ends at its next boundary with everything committed, or at once the second time.
 
 A *boundary* is where a run can commit: after a stage, after an epoch, after a chunk of rows. While a run is under way
 (`boundaries`, which `attempts.run_epochs` enters) the first Ctrl-C is only noted, and the run looks at it
-there (`stop_if_asked`). The second one, and any outside a run, raises at once, as in every program.
+there (`stop_if_asked`). The second one, and any outside a run, raises at once, as in any program.
 
 Only the command line installs the handler (`handling`). From Python Ctrl-C raises KeyboardInterrupt at once: what was
-committed before is kept, and the same call with ``resume=True`` goes on from there. To end at a boundary there too,
+committed before is kept, and the same call with ``resume=True`` resumes from there. To end at a boundary there too,
 wrap the call: ``with pipelines.workers.interruption.handling(): ...``; it then raises `Interrupted`.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run was interrupted: its store keeps what is committed, and ``resume`` goes on from there."""
+    """A run was interrupted: its store keeps what is committed, and ``resume`` continues from there."""
 
 
 _runs = 0  # under way
@@ -56,12 +56,12 @@ def boundaries() -> Iterator[None]:
 
 
 def asked() -> bool:
-    """Is the run to end at its next boundary?"""
+    """Whether the run should end at its next boundary."""
     return _asked
 
 
 def stop_if_asked() -> None:
-    """Raise Interrupted if the run is to end: called where everything is committed."""
+    """Raise Interrupted if the run should end: called where everything is committed."""
     if _asked:
         raise Interrupted
 

@@ -1,4 +1,4 @@
-"""Memory that this process may still take."""
+"""The memory that this process may still use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def available_memory() -> int:
-    """Bytes of memory this process may still take: what the system has left, or its control group."""
+    """Bytes of memory this process may still use: what the system, or its control group, has left."""
     text = Path("/proc/meminfo").read_text()
     free = int(text.split("MemAvailable:")[1].split()[0]) << 10
     for limit, used in (

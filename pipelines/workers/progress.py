@@ -6,18 +6,18 @@ import sys
 import time
 from typing import Any
 
-LINE_SECONDS = 10.0  # between two lines where there is no terminal, such as the log of a batch job
+LINE_SECONDS = 10.0  # between two lines where there is no terminal, as in the log of a batch job
 
 
 class Progress:
-    """Shows how far a run is; a context manager.
+    """Shows the progress of a run; a context manager.
 
     Parameters
     ----------
     total : int
-        Units of work in all, `unit` each.
+        Total units of work.
     unit : str
-        For the rate, such as "relaxations".
+        Name of a unit, such as "relaxations", for the rate.
     show : bool or None
         None shows it where standard error is a terminal.
     """
@@ -64,7 +64,7 @@ class Progress:
         self._refresh()
 
     def advance(self, units: int) -> None:
-        """`units` more are done."""
+        """Count `units` more as done."""
         self._done += units
         self._counted += units
         self._refresh()
@@ -100,7 +100,7 @@ def with_prefix(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them.
+    """Seconds as text for the user.
 
     >>> duration(0.62), duration(75), duration(7300)
     ('0.6 s', '1 min 15 s', '2 h 1 min')
@@ -118,7 +118,7 @@ def duration(seconds: float) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes as people say them.
+    """Bytes as text for the user.
 
     >>> size(45_000_000), size(3 << 30)
     ('42.9 MiB', '3.0 GiB')

@@ -1,6 +1,6 @@
-"""A result made by chunks of rows in any order: which are done, their record in the store, and who does the next.
+"""A result computed by chunks of rows in any order: which are done, their record in the store, and who does the next.
 
-A row does not depend on any other, so what a lost worker had in hand is done again with the same result.
+A row does not depend on any other, so the tasks of a lost worker are done again with the same result.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pipelines.workers.attempts import Epoch, wait_any
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.progress import Progress
 
-IN_HAND = 2  # tasks a worker has at a time, so that it never waits for the next
+IN_HAND = 2  # tasks a worker has at a time: it never waits for the next
 RECORD_SECONDS = 1.0  # at least this long between two records of what is done
 
 
 class RowsRun(Protocol):
-    """A store in the making whose rows are written by chunks."""
+    """A store being written, whose rows are written by chunks."""
 
     @property
     def run_id(self) -> str: ...
@@ -81,7 +81,7 @@ class RowsEpoch(Epoch):
             self._recorded, self._last = self.done(), time.monotonic()
 
     def deal(self, load: Callable[[int], Future], work: Callable[[int, int], Future]) -> None:
-        """Deal the chunks to do: `load` readies a worker, `work` does a chunk there; whoever is done gets the next."""
+        """Deal out the chunks to do: `load` prepares a worker, `work` does a chunk; a free worker gets the next."""
         left = self.chunks_to_do()[::-1]
         if not left:
             return

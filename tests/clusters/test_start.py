@@ -207,7 +207,7 @@ class TestProcesses:
         assert run.stderr.count("Traceback") == 1
         last = run.stderr.rstrip().splitlines()[-1]
         assert last.startswith("clusters.errors.ClusterError")
-        assert 'must call start() under `if __name__ == "__main__":`, or every worker' in last
+        assert 'must call start() under `if __name__ == "__main__":`; otherwise every worker' in last
 
     @pytest.mark.parametrize(
         "guarded",
@@ -313,7 +313,7 @@ class TestRefusals:
 
     def test_auto_warns_and_takes_the_cpu_when_a_package_is_missing(self, two_gpus, monkeypatch):
         monkeypatch.setitem(sys.modules, "dask_cuda", None)
-        with pytest.warns(UserWarning, match=r"has GPUs, and the run takes the CPU.*tilepath\[cuda13\]") as caught:
+        with pytest.warns(UserWarning, match=r"has GPUs, but the run uses the CPU.*tilepath\[cuda13\]") as caught:
             client = start()
         with client:
             assert client.submit(math.sqrt, 4).result() == 2
@@ -329,7 +329,7 @@ class TestRefusals:
         [
             ({"workers": 3}, ValueError, "workers=3: there are 2 GPUs"),
             ({"processes": False}, ValueError, "processes=False: GPU workers are processes"),
-            ({"memory_limit": "1 GiB"}, ValueError, "memory_limit='1 GiB': GPU workers take none"),
+            ({"memory_limit": "1 GiB"}, ValueError, "memory_limit='1 GiB': not for GPU workers"),
             ({"protocol": "ucx"}, ClusterError, r"protocol='ucx'.*tilepath\[ucx\]"),
         ],
     )

@@ -80,7 +80,9 @@ def test_tables_of_pairs_of_either_store(tilepath, stores, tmp_path):
         assert rows[1:] == ['"3"\t"Ulm"\t0.30000000000000004\t2\t"3 0 Ulm"', '"Ulm"\t"1"\t2500000000\t1\t"Ulm 1"']
         tilepath("path", store, "--pairs", "pairs.csv", "--out", "out.tsv", fault="--overwrite")
         tilepath("path", store, "--pairs", "pairs.csv", fault="needs --out")
-        tilepath("path", store, "--pairs", "pairs.csv", "--out", "x.csv", "--json", fault="leave out all else")
+        tilepath(
+            "path", store, "--pairs", "pairs.csv", "--out", "x.csv", "--json", fault="leave out the other arguments"
+        )
         tilepath("path", store, "3", "Ulm", "--out", "x.csv", fault="--out and --overwrite are for the table")
 
 
@@ -113,7 +115,7 @@ def test_measures_of_some_rows_say_so(tilepath, solve):
 def test_a_graph_that_was_moved(tilepath, stores, tmp_path):
     shutil.move(stores[2], tmp_path / "moved")
     for arguments in (("stats", stores[0]), ("picture", stores[0], "d.png"), ("path", stores[0], "3", "Ulm")):
-        tilepath(*arguments, fault="say where it is (--graph)")
+        tilepath(*arguments, fault="give its path (--graph)")
         assert tilepath(*arguments, "--graph", "moved")
 
 

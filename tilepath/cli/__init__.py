@@ -26,11 +26,11 @@ CLUSTER_OPTIONS = (
     click.option("--scheduler", metavar="ADDRESS", help="Join a running cluster, such as tcp://host:8786."),
 )
 
-LISTED = "More of them, one on each line, or in the column {0} (or vertex) of a table."
+LISTED = "File with more of them, one per line, or in the column {0} (or vertex) of a table."
 
 
 def main() -> None:
-    """Run the command; an error a user can mend is one line, not a traceback."""
+    """Run the command; an error that the user can fix is one line, not a traceback."""
     try:
         with handling():
             tilepath(standalone_mode=False)
@@ -40,7 +40,7 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt) as error:
         message = "Interrupted."
         if isinstance(error.__cause__ or error, Interrupted):
-            message += f" What is committed is kept; go on with: {_command_to_go_on(sys.argv[1:])}"
+            message += f" What is committed is kept; resume with: {_command_to_go_on(sys.argv[1:])}"
         click.echo(message, err=True)
         sys.exit(130)
     except Exception as error:
@@ -75,12 +75,12 @@ def tilepath() -> None:
 @click.option("--columns", metavar="TAIL,HEAD[,WEIGHT]", help="Columns of an edge list, by name or number from 0.")
 @click.option("--delimiter", help="Between the columns of an edge list; by default blanks, or a comma in .csv.")
 @click.option("--comment", metavar="CHARACTERS", help="Lines that begin with one of these are skipped.")
-@click.option("--header/--no-header", default=None, help="Does an edge list begin with the names of its columns?")
+@click.option("--header/--no-header", default=None, help="Whether an edge list begins with the names of its columns.")
 @click.option("--base", type=click.IntRange(min=0), help="Number of the first vertex in an edge list; 0 by default.")
 @click.option(
     "--vertices", type=click.IntRange(min=1), help="Number of vertices of an edge list; some may have no edge."
 )
-@click.option("--labels/--no-labels", default=None, help="Are the vertices of an edge list names, not numbers?")
+@click.option("--labels/--no-labels", default=None, help="Whether the vertices of an edge list are names, not numbers.")
 @click.option("--undirected", is_flag=True, help="Every edge of the list goes both ways.")
 @click.option("--coordinates", type=click.Path(exists=True), help="DIMACS .co file beside a .gr file.")
 @click.option("--simplify", is_flag=True, help="Keep the shortest of parallel arcs, drop loops.")
@@ -91,8 +91,8 @@ def import_file(file: str, store: str, **options: Any) -> None:
     """Read a graph from FILE into the graph store STORE.
 
     DIMACS .gr, Matrix Market .mtx, TNTP .tntp, edge lists (.txt, .csv, .tsv, ...) and Parquet are read in pieces: the
-    file may be larger than memory. Columns of edge lists and Parquet are known by names such as source, target and
-    weight, else by position. What was taken for a header, and which columns were read, is printed.
+    file may be larger than memory. Columns of edge lists and Parquet are found by names such as source, target and
+    weight, else by position. The command prints whether it read a header, and which columns it used.
     """
     from pipelines.formats.graphs import import_graph
     from tilepath.cli.describe import describe_graph
@@ -118,11 +118,14 @@ def import_file(file: str, store: str, **options: Any) -> None:
 @click.option("--edges", type=int, metavar="M", help="Arcs of euler-shallow; by default three for each vertex.")
 @click.option("--max-degree", "k", type=int, metavar="K", help="Arcs out of a vertex of euler at most; 7 by default.")
 @click.option("--rows", type=int, help="Rows of a grid or road network.")
-@click.option("--columns", type=int, help="Its columns; by default as many as rows.")
-@click.option("--edge-factor", type=int, help="Edges per vertex in the mean; 16 by default (not grid, road).")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same graph anywhere.")
+@click.option("--columns", type=int, help="Columns of a grid or road network; by default as many as rows.")
+@click.option("--edge-factor", type=int, help="Mean number of edges per vertex; 16 by default (not grid, road).")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same graph everywhere.")
 @click.option(
-    "--directed", is_flag=True, default=None, help="Edges lead one way; only those of the first four need not."
+    "--directed",
+    is_flag=True,
+    default=None,
+    help="Edges lead one way; dag, negative-cycle and the Euler kinds always do.",
 )
 @click.option(
     "--weights",
@@ -131,22 +134,24 @@ def import_file(file: str, store: str, **options: Any) -> None:
 )
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int64"]), help="Dtype of the weights.")
 @click.option(
-    "--shift", type=float, help="Make weights negative, but no cycle, by potentials up to SHIFT times the top."
+    "--shift", type=float, help="Make weights negative, but no cycle, by potentials up to SHIFT times the largest."
 )
 @click.option(
     "--quadrants", type=float, nargs=3, metavar="A B C", help="Probabilities of rmat; .57 .19 .19 by default."
 )
 @click.option("--unscrambled", is_flag=True, help="Leave the vertices of rmat in the order of the recursion.")
-@click.option("--missing", type=float, help="Share of the streets missing from grid and road, of those to spare.")
+@click.option("--missing", type=float, help="Share of the dispensable streets of grid and road that are missing.")
 @click.option("--jitter", type=float, help="How far vertices of grid and road are moved, up to 0.49 of a block.")
 @click.option("--negative", type=float, help="Share of the arcs of dag that have negative weights; 0.5 by default.")
 @click.option("--length", type=int, help="Arcs on the cycle of negative-cycle; 8 by default.")
-@click.option("--isolated", is_flag=True, default=None, help="No arc leads to the cycle of negative-cycle.")
+@click.option(
+    "--isolated", is_flag=True, default=None, help="No arc leads to the cycle of negative-cycle from outside."
+)
 @click.option("--simplify", is_flag=True, help="Keep the shortest of parallel arcs, drop loops.")
 @click.option("--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; more arcs go by disk.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 def generate_graph(kind: str, store: str, **options: Any) -> None:
-    """Make a graph of a KIND and write it to the graph store STORE.
+    """Generate a graph of a KIND and write it to the graph store STORE.
 
     rmat: Kronecker graph with the parameters of Graph500. grid: four neighbours. road: a jittered grid with missing
     streets, weighted by length. random: uniform ends. dag: acyclic, with negative arcs. negative-cycle: random, with
@@ -174,14 +179,14 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help="Dtype of the distances.")
-@click.option("--source", "sources", multiple=True, help="Keep the row of this vertex only; repeatable, each once.")
+@click.option("--source", "sources", multiple=True, help="Keep only the row of this vertex; repeatable, each once.")
 @click.option("--sources-file", type=click.Path(exists=True), help=LISTED.format("source"))
 @click.option(
     "--method",
     type=click.Choice(["auto", "floyd-warshall", "batched"]),
     default="auto",
     show_default=True,
-    help="batched searches from every source, for sparse graphs; auto takes what is quicker.",
+    help="batched searches from every source, for sparse graphs; auto chooses the faster method.",
 )
 @click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block; for Floyd-Warshall only.")
 @click.option(
@@ -189,7 +194,7 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
     type=click.FloatRange(min=0),
     default=60.0,
     show_default=True,
-    help="Least time between two commits of Floyd-Warshall.",
+    help="Minimum time between two commits of Floyd-Warshall.",
 )
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
@@ -216,16 +221,16 @@ def apsp(
 @tilepath.command(epilog=VERTICES)
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--source", "sources", multiple=True, help="A vertex to start from; repeatable, each once. Or: all.")
+@click.option("--source", "sources", multiple=True, help="A vertex to start from; repeatable, each once; or `all`.")
 @click.option("--sources-file", type=click.Path(exists=True), help=LISTED.format("source"))
 @click.option("--together", is_flag=True, help="All sources count as one: paths from the nearest of them.")
 @click.option("--cutoff", type=float, help="Vertices farther than this count as unreachable.")
-@click.option("--target", "targets", multiple=True, help="Keep what is as near as the farthest target; repeatable.")
+@click.option("--target", "targets", multiple=True, help="Search as far as the farthest of these; repeatable.")
 @click.option("--targets-file", type=click.Path(exists=True), help=LISTED.format("target"))
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32"]), help="Dtype of the distances.")
-@click.option("--predecessors/--no-predecessors", default=True, help="Are they to be kept? By default they are.")
-@click.option("--spread", type=click.Choice(["sources", "vertices"]), help="How to use many workers; chosen by size.")
-@click.option("--piece-arcs", type=click.IntRange(min=1), help="Arcs that a worker holds at a time, by vertices.")
+@click.option("--predecessors/--no-predecessors", default=True, help="Store predecessors (default).")
+@click.option("--spread", type=click.Choice(["sources", "vertices"]), help="What to divide among workers; by size.")
+@click.option("--piece-arcs", type=click.IntRange(min=1), help="Arcs a worker holds at a time; for --spread vertices.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates.")
@@ -266,7 +271,7 @@ def sssp(
 @tilepath.command()
 @click.argument("store", type=click.Path())
 @click.option("--verify", is_flag=True, help="Reread everything and compare with what was recorded.")
-@click.option("--json", "as_json", is_flag=True, help="Print facts for scripts, numbers in full.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts, with all digits.")
 def info(store: str, verify: bool, as_json: bool) -> None:
     """Print what STORE is, its size and its progress."""
     from tilepath.cli.describe import store_facts, store_info
@@ -280,12 +285,12 @@ def info(store: str, verify: bool, as_json: bool) -> None:
 
 @tilepath.command()
 @click.argument("store", type=click.Path())
-@click.option("--rows", metavar="N", default="16", show_default=True, help="Rows to certify, or: all.")
+@click.option("--rows", metavar="N", default="16", show_default=True, help="Number of rows to certify, or `all`.")
 @click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
 def verify(store: str, rows: str, graph: str | None) -> None:
-    """Verify STORE: that it holds what was recorded and, for distances and paths, that rows of it are right.
+    """Verify STORE: that it holds what was recorded and, for distances and paths, that its rows are correct.
 
-    The certificate of a row proves it against the graph, without a second solver. Rows are chosen at random, but for
+    The certificate of a row proves it against the graph, without a second solver. Rows are chosen at random, except
     the first and the last.
     """
     from pipelines.validation.certificates import certify, describe_certificate
@@ -313,8 +318,8 @@ _CLUSTER_NAMES = ("device", "workers", "processes", "protocol", "scheduler_file"
 
 @contextmanager
 def _client(options: dict[str, Any]) -> Iterator[Any]:
-    """A client of the cluster the options ask for: joined if one is named, else started."""
-    with boundaries():  # workers that are starting cannot be stopped in good order
+    """A client of the cluster that the options describe: joined if one is named, else started."""
+    with boundaries():  # workers that are starting cannot be stopped cleanly
         client = _open_client(options)
         interrupted = asked()
     with client:

@@ -10,7 +10,7 @@ import click
 
 VERTICES = (
     "Vertices are named by their labels, or by index as '#17' (quoted, since # begins a comment in a shell); where the "
-    "graph has no labels, by index as 17 too. A label that is itself #17 comes first."
+    "graph has no labels, by index as 17 too. A label that is itself #17 takes precedence."
 )
 
 GRAPH = click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
@@ -23,7 +23,7 @@ OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace a table that
 @click.argument("source", required=False)
 @click.argument("target", required=False)
 @click.option("--pairs", type=click.Path(exists=True), help="A table with the columns source and target.")
-@click.option("--out", type=click.Path(), help="Where the table of the paths of --pairs, or of a walk, goes.")
+@click.option("--out", type=click.Path(), help="File for the table of the paths of --pairs, or of a walk.")
 @OVERWRITE
 @JSON
 @GRAPH
@@ -39,7 +39,7 @@ def path(
 ) -> None:
     """Print a shortest path of STORE, a store of distances or of paths, from SOURCE to TARGET.
 
-    In a store of paths from the nearest of several sources, TARGET alone will do, and the column target for --pairs.
+    For a store of paths from the nearest of several sources, TARGET alone suffices, and for --pairs the column target.
     Of a store of Euler circuits, print the walks, or write them to the table --out.
 
     Tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet. An entry means the same as on the command line, whatever the
@@ -56,11 +56,13 @@ def path(
         return
     if pairs is not None:
         if source is not None or out is None or as_json:
-            raise click.UsageError("--pairs takes the pairs from its file and needs --out; leave out all else")
+            raise click.UsageError(
+                "--pairs reads the pairs from its file and needs --out; leave out the other arguments"
+            )
         click.echo(f"{out}: {_paths_of_pairs(store, graph, pairs, out, overwrite):,} paths")
         return
     if out is not None or overwrite:
-        raise click.UsageError("--out and --overwrite are for the table of --pairs; name that too")
+        raise click.UsageError("--out and --overwrite are for the table of --pairs; give --pairs too")
     opened, vertices, distance = _path(store, graph, source, target)
     names = opened.names(vertices)
     if as_json:
@@ -81,7 +83,7 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
     """Print diameter, radius and other measures of the distances store STORE.
 
     The diameter is the largest finite distance, the radius the least eccentricity of a vertex that reaches all others.
-    Where STORE holds the rows of some vertices only, all measures are of these rows.
+    Where STORE holds the rows of some vertices only, all measures refer to these rows.
     """
     from pipelines.answers.measures import measures
     from pipelines.answers.tables import check_output

@@ -1,6 +1,6 @@
-"""What a store is, told to people: one line about its contents, whatever its schema, and how far an unfinished one is.
+"""Descriptions of stores: one line about the contents, whatever the schema, and the progress of an unfinished one.
 
-Everything that is known about a kind of store for this stands in one entry of `KINDS`.
+All that this needs to know about a kind of store is one entry of `KINDS`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def store_info(path: str | os.PathLike[str], verify: bool = False) -> Iterator[s
     yield f"{size(store_bytes(path))} on disk, schema {store_schema(path)}"
     beside = growing_beside(path)
     if beside is not None:
-        yield f"{beside} is to replace it once it is complete; `tilepath info {beside}` tells how far it is"
+        yield f"{beside} will replace it once complete; `tilepath info {beside}` shows its progress"
     if verify:
         found = _verify(kind, path, opened)
         yield f"verified: {'; '.join(found.checked)}"
@@ -63,7 +63,7 @@ def store_facts(path: str | os.PathLike[str], verify: bool = False) -> dict[str,
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:
-    """What is known about the kind of store at `path`; StoreError if that is not a store of ours."""
+    """The kind of store at `path`; StoreError if tilepath did not make it."""
     schema = store_schema(path)
     if schema not in KINDS:
         raise StoreError(f"{path}: a store of schema {schema}, which this version of tilepath does not know")
@@ -161,7 +161,7 @@ def describe_circuits(circuits: Circuits) -> str:
 
 
 def number(value: float) -> str:
-    """Digits in groups, six of them unless it is a whole number."""
+    """The number with grouped digits: all of a whole number, else six."""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
 
 

@@ -34,7 +34,7 @@ def som_commands(cluster_options: tuple[Callable[[Any], Any], ...], client: Call
 
 
 def _with_client(call: Any, names: list[Any], client: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
-    """`call` with a function that opens a client, which is not before the stores have been looked at."""
+    """`call` with a function that opens a client, so that the stores are examined first."""
 
     def complete(**options: Any) -> Any:
         cluster = {name: options.pop(name) for name in names}
@@ -50,9 +50,9 @@ def _with_client(call: Any, names: list[Any], client: Callable[[dict[str, Any]],
 @click.option("--columns", metavar="NAME,...", help="Columns to keep, by name or number from 0; by default all others.")
 @click.option("--label", metavar="COLUMN", help="Column of labels; in .npz an array.")
 @click.option("--weight", metavar="COLUMN", help="Column that says how much a sample counts; in .npz an array.")
-@click.option("--delimiter", help="Between the fields of a line; by default a comma, in .tsv a tabulator.")
+@click.option("--delimiter", help="Between the fields of a line; by default a comma, in .tsv a tab.")
 @click.option(
-    "--header/--no-header", default=None, help="Does the text begin with names? Default: if no value of it is a number."
+    "--header/--no-header", default=None, help="Whether the text begins with names; by default if no value is a number."
 )
 @click.option("--missing", is_flag=True, help="Empty fields and NaN are missing values; without this they are errors.")
 @click.option(
@@ -61,20 +61,20 @@ def _with_client(call: Any, names: list[Any], client: Callable[[dict[str, Any]],
     show_default="none",
     help="Bring columns to one scale; pictures undo it.",
 )
-@click.option("--cofactor", type=float, default=5.0, show_default=True, help="What arcsinh divides by before.")
+@click.option("--cofactor", type=float, default=5.0, show_default=True, help="Divisor of values before arcsinh.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), show_default="float32")
 @click.option(
     "--like",
     type=click.Path(exists=True),
     metavar="STORE",
-    help="Take columns, scaling and dtype from a store of samples or of a map, as for new samples of that map.",
+    help="Take columns, scaling and dtype from a store of samples or of a map, for new samples of that map.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 def import_file(file: str, store: str, columns: str | None, **options: Any) -> None:
     """Read samples from FILE into the samples store STORE.
 
-    CSV (perhaps gzip'd), Parquet and NumPy's .npy and .npz are read in pieces: the file may be larger than memory. FCS
-    files of cytometers are read whole.
+    CSV (optionally gzip'd), Parquet and NumPy's .npy and .npz are read in pieces: the file may be larger than memory.
+    FCS files of cytometers are read whole.
     """
     from pipelines.formats.samples import import_samples
     from tilepath.cli.describe import describe_samples
@@ -88,13 +88,13 @@ def import_file(file: str, store: str, columns: str | None, **options: Any) -> N
 @click.argument("store", type=click.Path())
 @click.option("-n", "--samples", "n", type=int, default=1000, show_default=True)
 @click.option("--dimensions", "d", type=int, default=2, show_default=True, help="Of blobs and uniform points.")
-@click.option("--clusters", type=int, default=5, show_default=True, help="How many blobs.")
-@click.option("--spread", type=float, default=0.5, show_default=True, help="Their standard deviation.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same samples anywhere.")
+@click.option("--clusters", type=int, default=5, show_default=True, help="Number of blobs.")
+@click.option("--spread", type=float, default=0.5, show_default=True, help="Standard deviation of the blobs.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same samples everywhere.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any) -> None:
-    """Make samples of a KIND and write them to the samples store STORE.
+    """Generate samples of a KIND and write them to the samples store STORE.
 
     KIND is blobs, uniform, or a shape: chainlink, hepta, tetra, target, two-diamonds, wing-nut, atom, engy-time,
     golf-ball.
@@ -110,7 +110,7 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.argument("samples", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--rows", type=click.IntRange(min=1), required=True, help="Rows of the map.")
-@click.option("--columns", type=click.IntRange(min=1), required=True, help="Its columns.")
+@click.option("--columns", type=click.IntRange(min=1), required=True, help="Columns of the map.")
 @click.option("--hexagonal", is_flag=True, help="Cells are hexagons; by default squares.")
 @click.option("--toroidal", is_flag=True, help="The edges of the map are joined.")
 @click.option("--metric", type=click.Choice(["euclidean", "taxicab", "cosine"]), default="euclidean")
@@ -120,14 +120,14 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
     default="gaussian",
     help="The neighbourhood.",
 )
-@click.option("--epochs", type=click.IntRange(min=1), default=20, show_default=True, help="Over which sigma falls.")
-@click.option("--sigma", type=float, help="Reach of the neighbourhood at first; by default half of the longer side.")
-@click.option("--sigma-end", type=float, default=1.0, show_default=True, help="Its reach in the last of them.")
 @click.option(
-    "--schedule", type=click.Choice(["linear", "exponential"]), default="linear", help="From one to the other."
+    "--epochs", type=click.IntRange(min=1), default=20, show_default=True, help="Epochs over which sigma falls."
 )
-@click.option("--initial", type=click.Choice(["pca", "random"]), default="pca", help="What to begin with.")
-@click.option("--from", "given", type=click.Path(exists=True), help="Codebook store to go on from, instead.")
+@click.option("--sigma", type=float, help="Initial reach of the neighbourhood; by default half of the longer side.")
+@click.option("--sigma-end", type=float, default=1.0, show_default=True, help="Its reach in the last epoch.")
+@click.option("--schedule", type=click.Choice(["linear", "exponential"]), default="linear", help="How sigma falls.")
+@click.option("--initial", type=click.Choice(["pca", "random"]), default="pca", help="The initial map.")
+@click.option("--from", "given", type=click.Path(exists=True), help="Codebook store to start from instead.")
 @click.option(
     "--seed",
     type=int,
@@ -138,14 +138,18 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.option(
     "--tolerance",
     type=float,
-    help="Train on with --sigma-end until the error falls by less than this part of itself, for as many epochs again "
-    "at most.",
+    help="Continue with --sigma-end until the error falls by less than this fraction of itself, for at most as many "
+    "epochs again.",
 )
 @click.option("--online", is_flag=True, help="Learn from one sample after another, on the first worker's CPU.")
-@click.option("--rate", type=float, default=0.5, show_default=True, help="Rate of online learning at first.")
-@click.option("--rate-end", type=float, default=0.01, show_default=True, help="Its rate in the end.")
-@click.option("--resident/--streamed", default=None, help="Samples stay in memory or are read anew; by size.")
-@click.option("--piece-rows", type=click.IntRange(min=1), help="Samples that are read and searched at a time.")
+@click.option("--rate", type=float, default=0.5, show_default=True, help="Initial rate of online learning.")
+@click.option("--rate-end", type=float, default=0.01, show_default=True, help="Final rate of online learning.")
+@click.option(
+    "--resident/--streamed",
+    default=None,
+    help="Keep samples in memory, or read them in each epoch; by default by size.",
+)
+@click.option("--piece-rows", type=click.IntRange(min=1), help="Number of samples read and searched at a time.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 def train(samples: str, out: str, open_client: Callable[[], Any], given: str | None, **options: Any) -> None:
@@ -172,7 +176,7 @@ def train(samples: str, out: str, open_client: Callable[[], Any], given: str | N
 def place(codebook: str, samples: str, out: str, open_client: Callable[[], Any], **options: Any) -> None:
     """Find the best and second best unit of each of SAMPLES on the map CODEBOOK, and write them to the store OUT.
 
-    Samples that are not scaled, or otherwise than those of the map, are scaled by what the map has recorded.
+    Samples that are scaled differently from those of the map, or not at all, are scaled as the map recorded.
     """
     from pipelines.som.place import map_samples
     from pipelines.stores.codebook import open_codebook

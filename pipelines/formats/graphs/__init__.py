@@ -1,7 +1,7 @@
-"""Graphs from files and from other libraries become graph stores.
+"""Imports graphs from files and from other libraries into graph stores.
 
 Each reader is a context manager that yields an `ArcStream`: arcs in pieces of bounded size, in the order of the
-source, and what is known of the graph. `arc_sort.write_sorted` turns that into a store, so a file may be larger than
+source, and what is known about the graph. `arc_sort.write_sorted` turns that into a store, so a file may be larger than
 memory. Parallel arcs and loops are kept, names become labels, negative weights are legal.
 """
 
@@ -59,7 +59,7 @@ def import_graph(
     memory: int | None = None,
     report: Callable[[str], None] | None = None,
 ) -> Graph:
-    """Make a graph store from a file or an object.
+    """Import a graph from a file or an object into a graph store.
 
     Parameters
     ----------
@@ -68,25 +68,25 @@ def import_graph(
     path : path of the new store
     format : a key of `FORMATS`; default by the suffix
     weight : column (edge list, Parquet, TNTP; there ``free_flow_time`` by default) or edge attribute (NetworkX)
-    columns : tail, head and perhaps weight (edge list, Parquet)
+    columns : tail, head and optionally weight (edge list, Parquet)
     delimiter, comment, header : see `read_edge_list`
     base : number of the first vertex (edge list, Parquet); default 0. Formats that count from 1 know it.
-    vertices : number of vertices, where they are numbers (edge list, Parquet); default: as many as the largest makes
-    labels : are vertices names (edge list, Parquet)? Default: where they are not integers. With any base but 0
+    vertices : number of vertices, where they are numbers (edge list, Parquet); default: as the largest one implies
+    labels : whether vertices are names (edge list, Parquet); default: where they are not integers. With any base but 0
         the numbers of the source become labels. False: store no labels.
     directed : False: each edge is stored in both directions (edge list, Parquet, SciPy)
     unit : unit of the weights, for `tilepath info`; default: the name of their column
     coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file
-    simplify : keep the lightest of parallel arcs only, and no loops
-    overwrite : replace a graph store that stands at `path`
+    simplify : keep only the lightest of parallel arcs, and no loops
+    overwrite : replace an existing graph store at `path`
     memory : bytes to sort in; default a quarter of what is free, at most 1 GiB
-    report : is told, in lines for people, whether a header was read, which columns were taken, and what looks odd
+    report : called with remarks for the user: whether a header was read, which columns were used, and what looks odd
 
     Returns
     -------
     Graph
-        The store, opened. Weights: integers in text are int32 if all fit, else int64; decimals are float64; without
-        weights int32 ones; typed sources keep their dtype.
+        The store, opened. Integer weights in text become int32 if all fit, else int64; decimals become float64; without
+        weights every weight is 1, int32; typed sources keep their dtype.
 
     Raises
     ------
@@ -110,9 +110,9 @@ def import_graph(
     options = {option: value for option, value in options.items() if value is not None}
     known = inspect.signature(reader).parameters
     for option in options.keys() - known.keys() - {"labels"}:
-        raise FormatError(f"{name}: the option `{option}` means nothing for {reader.__name__}; leave it out")
+        raise FormatError(f"{name}: the option `{option}` has no meaning for {reader.__name__}; leave it out")
     if labels and "labels" not in known:
-        raise FormatError(f"{name}: labels cannot be asked for in this format; leave the option out")
+        raise FormatError(f"{name}: this format has no option for labels; leave it out")
     with (
         _errors(name),
         reader(source, **{option: value for option, value in options.items() if option in known}) as arcs,
@@ -140,7 +140,7 @@ def _tell(arcs: ArcStream, report: Callable[[str], None] | None) -> None:
 
 @contextmanager
 def _errors(source: str) -> Iterator[None]:
-    """Turn what is raised over names that cannot be written, and over too little memory, into a FormatError."""
+    """Turn errors about names that cannot be written, and about too little memory, into a FormatError."""
     try:
         yield
     except UnicodeEncodeError as error:
@@ -149,7 +149,7 @@ def _errors(source: str) -> Iterator[None]:
         ) from error
     except MemoryError as error:
         raise FormatError(
-            f"{source}: the memory does not suffice ({error}); sort in less (--memory), or take a machine with more"
+            f"{source}: not enough memory ({error}); sort in less (--memory), or use a machine with more"
         ) from error
 
 
@@ -161,16 +161,14 @@ def _reader(source: Any, format: str | None) -> tuple[Callable[..., Any], str]:
         if hasattr(source, "is_directed") and hasattr(source, "nodes"):
             return read_networkx, type(source).__name__
         raise FormatError(
-            f"a {type(source).__name__} is no graph; give a path, a SciPy sparse matrix or a NetworkX graph"
+            f"a {type(source).__name__} is not a graph; give a path, a SciPy sparse matrix or a NetworkX graph"
         )
     name = os.fspath(source)
     suffix = os.path.splitext(name.removesuffix(".gz"))[1].lower()
     if format is None:
         format = next((key for key, (_, suffixes) in FORMATS.items() if suffix in suffixes), None)
     if format not in FORMATS:
-        raise FormatError(
-            f"{name}: unknown format {format or suffix!r}; say which it is (--format {'|'.join(FORMATS)})"
-        )
+        raise FormatError(f"{name}: unknown format {format or suffix!r}; choose one (--format {'|'.join(FORMATS)})")
     return FORMATS[format][0], name
 
 
@@ -183,5 +181,5 @@ def _positions(coordinates: Any, n: int, labels: list[str] | None) -> np.ndarray
         return np.array([coordinates.get(name, (np.nan, np.nan)) for name in names], dtype=np.float64)
     found = np.asarray(coordinates, dtype=np.float64)
     if found.shape != (n, 2):
-        raise FormatError(f"coordinates have the shape {found.shape}; the graph needs ({n}, 2), x and y of each vertex")
+        raise FormatError(f"coordinates have the shape {found.shape}; give ({n}, 2), x and y of each vertex")
     return found

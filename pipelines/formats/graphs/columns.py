@@ -9,8 +9,8 @@ from typing import NamedTuple
 from pipelines.formats.arc_sort import FormatError
 from pipelines.formats.graphs.decimals import count
 
-# Names of tail and head, without blanks, case, or words such as "node" and "id" around them. Both of a pair must be
-# there. Those of `_VAGUE` could as well be names of vertices.
+# Names of tail and head, without blanks, case, or words such as "node" and "id" around them. Both names of a pair must
+# be present. Those of `_VAGUE` could also be names of vertices.
 _AROUND = "(?:id|node|vertex)*(?:{})(?:id|node|vertex|name|label|index)*"
 _PAIRS = tuple(
     (_AROUND.format(tail), _AROUND.format(head))
@@ -38,7 +38,7 @@ class Columns(NamedTuple):
     weight: int | None
 
     def described(self, names: Sequence[str]) -> str:
-        """What is read from which column, for people."""
+        """What is read from which column, as text for the user."""
 
         def column(position: int) -> str:
             return f"column {position}" + (f" ({names[position]})" if position < len(names) else "")
@@ -53,15 +53,15 @@ def choose_columns(
     """The columns to read among `width` columns called `names` (empty: unnamed).
 
     By default tails and heads are the columns with a well-known pair of names, such as source and target, else the
-    first two. The weight is then the only column with a well-known name of weights, else the third of three columns.
+    first two. The weight is then the only column with a well-known name for weights, else the third of three columns.
 
     Raises
     ------
     FormatError
-        A column is missing, or it is in doubt which one to take.
+        A column is missing, or it is unclear which one to use.
     """
     known = f"columns are {listed(names)}" if names else f"columns are 0 to {width - 1}, without a header"
-    choice = "say which are tail, head and weight (--columns TAIL,HEAD,WEIGHT)"
+    choice = "name tail, head and weight (--columns TAIL,HEAD,WEIGHT)"
     if columns is None:
         pairs = well_known_pairs(names, vague=False) or well_known_pairs(names)
         if len(pairs) > 1:
@@ -72,7 +72,7 @@ def choose_columns(
                 columns = [*columns, found]
         elif width < 2 or (width > 3 and weight is None):
             raise FormatError(
-                f"{source}: has {width} columns ({known}); {choice}, or how they are separated (--delimiter)"
+                f"{source}: has {width} columns ({known}); {choice}, or give their separator (--delimiter)"
             )
         else:
             columns = range(2 if weight is not None else width)
@@ -80,7 +80,7 @@ def choose_columns(
     if weight is not None and len(columns) == 2:
         columns = [*columns, weight]
     elif weight is not None or len(columns) not in (2, 3):
-        raise FormatError(f"{source}: give two columns, tail and head, and perhaps the weight (--columns 0,1,2)")
+        raise FormatError(f"{source}: give two columns, tail and head, and optionally the weight (--columns 0,1,2)")
     positions = [_position(source, column, width, names, known) for column in columns]
     if len(set(positions)) != len(positions):
         raise FormatError(f"{source}: columns {positions} are not distinct; give each once (--columns)")
@@ -122,14 +122,14 @@ def _weight_beside(source: str, ends: tuple[int, int], names: Sequence[str], kno
         return 2
     if others:
         raise FormatError(
-            f"{source}: it is in doubt which column holds the weights; {known}; "
+            f"{source}: it is unclear which column holds the weights; {known}; "
             f"name it (--weight), or leave weights out (--columns {ends[0]},{ends[1]})"
         )
     return None
 
 
 def _refuse_misplaced(source: str, names: Sequence[str], columns: range, known: str) -> None:
-    """Columns are about to be taken by their positions: refuse where their names say something else."""
+    """Refuse columns chosen by position where their names say something else."""
     roles = *("|".join(words) for words in zip(*_PAIRS, strict=True)), _WEIGHTS.pattern
     for position, name in enumerate(names):
         place = position if position in columns else None
@@ -138,7 +138,7 @@ def _refuse_misplaced(source: str, names: Sequence[str], columns: range, known: 
         beside = place is None and said == [2]  # one more column of weights, where one was asked for
         key = place is not None and len(columns) == 3 and (normal or place < 2) and _NO_WEIGHTS.fullmatch(normal)
         if key or (said and place not in said and not beside):
-            raise FormatError(f"{source}: what column {position}, called {name[:40]!r}, holds is in doubt; {known}")
+            raise FormatError(f"{source}: it is unclear what column {position}, called {name[:40]!r}, holds; {known}")
 
 
 def _position(source: str, column: str | int, width: int, names: Sequence[str], known: str) -> int:

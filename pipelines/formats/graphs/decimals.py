@@ -10,17 +10,17 @@ _INT64_DIGITS = 18  # that surely fit in int64
 
 
 def is_whole(word: str) -> bool:
-    """Does the word write a whole number?"""
+    """Whether the word is a whole number."""
     return _WHOLE.fullmatch(word) is not None
 
 
 def is_number(word: str) -> bool:
-    """Does the word write a number, whole or not?"""
+    """Whether the word is a number, whole or not."""
     return _NUMBER.fullmatch(word) is not None
 
 
 def count(word: str) -> int | None:
-    """The count that the word writes; None where it writes none, or one of more than 18 digits.
+    """The count that the word denotes; None if it is not one, or has more than 18 digits.
 
     >>> count("007"), count("-1"), count("9" * 5000), count("٣")
     (7, None, None, None)
@@ -31,6 +31,6 @@ def count(word: str) -> int | None:
 
 
 def rounded(word: str) -> bool:
-    """Does the word write an integer that float64 does not hold exactly?"""
-    digits = word.lstrip("+-0") or "0"  # Python reads no more than 4,300 of them, zeros included
+    """Whether the word is an integer that float64 does not hold exactly."""
+    digits = word.lstrip("+-0") or "0"  # Python reads at most 4,300 of them, zeros included
     return is_whole(word) and int(digits) != int(float(digits))

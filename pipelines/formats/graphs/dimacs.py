@@ -4,7 +4,7 @@
     p sp VERTICES ARCS                  p aux sp co VERTICES
     a TAIL HEAD WEIGHT                  v VERTEX X Y
 
-Vertices are numbered from 1; the numbers become labels. Arcs are directed, a two-way road stands twice.
+Vertices are numbered from 1; the numbers become labels. Arcs are directed; a two-way road is listed twice.
 http://www.diag.uniroma1.it/challenge9/format.shtml
 """
 
@@ -36,7 +36,7 @@ def read_coordinates(source: str | os.PathLike[str], n: int) -> np.ndarray:
     with TextFile(source) as text:
         (announced,) = _problem(text, ["p", "aux", "sp", "co"], 1)
         if announced != n:
-            raise text.error(f"announces {announced} vertices, the graph has {n}; take the file of the same graph")
+            raise text.error(f"announces {announced} vertices, but the graph has {n}; use the file of the same graph")
         coordinates = np.full((n, 2), np.nan)
         layout = Layout("v VERTEX X Y", (VERTEX, NUMBER, NUMBER), comments="c", prefix="v", n=n)
         for columns in read_table(text, layout):
@@ -57,7 +57,7 @@ def _problem(text: TextFile, words: list[str], numbers: int) -> list[int]:
                 f"{line.strip()[:80]!r} is not the problem line `{form}`; correct it, or add it before the first arc"
             )
         return found
-    raise FormatError(f"{text.path}: has no problem line `{form}`; is the file empty or of another format (--format)?")
+    raise FormatError(f"{text.path}: has no problem line `{form}`; check that the file has this format (--format)")
 
 
 def _pieces(text: TextFile, layout: Layout, announced: int) -> Iterator[Piece]:
@@ -71,5 +71,5 @@ def _pieces(text: TextFile, layout: Layout, announced: int) -> Iterator[Piece]:
 def check_count(text: TextFile, arcs: int, announced: int, line: int) -> None:
     """Raise FormatError unless as many arcs followed as the header announced on `line`."""
     if arcs != announced:
-        cure = "the file is cut off, get it whole" if arcs < announced else "correct the header"
+        cure = "the file is truncated; get a complete copy" if arcs < announced else "correct the header"
         raise text.error(f"announces {announced} arcs, but {arcs} follow, up to line {text.number}; {cure}", line)

@@ -23,7 +23,7 @@ from pipelines.formats.graphs.text import LABEL, NUMBER, SKIP, VERTEX, Layout, r
 from pipelines.formats.graphs.vertices import Names, check_numbering, edge_stream
 from pipelines.formats.text_file import BLANKS, TextFile
 
-SAMPLE_LINES = 1000  # that are looked at to tell a header from an edge
+SAMPLE_LINES = 1000  # examined to tell a header from an edge
 
 
 @contextmanager
@@ -43,14 +43,14 @@ def read_edge_list(
 
     Parameters
     ----------
-    columns : positions from 0, or names in the header, of tail, head and perhaps weight (`choose_columns`)
+    columns : positions from 0, or names in the header, of tail, head and optionally weight (`choose_columns`)
     weight : column of weights, where `columns` has only two
     delimiter : character between fields; "": runs of blanks; default: "," in `.csv`, tab in `.tsv`, else blanks
     comment : lines whose first character is one of these are skipped
     base : number of the first vertex; default 0
-    vertices : number of vertices, where they are numbers; default: as many as the largest makes
-    labels : are vertices names? Default: they are where the first edge has no whole numbers
-    header : does the first line name the columns? Default: where columns are given by name, or `is_header` says so
+    vertices : number of vertices, where they are numbers; default: as the largest one implies
+    labels : whether vertices are names; default: where the first edge does not have whole numbers
+    header : whether the first line names the columns; default: where columns are given by name, or `is_header` says so
     directed : False: each line is an undirected edge
     """
     name = os.fspath(source)
@@ -58,7 +58,7 @@ def read_edge_list(
     with TextFile(source) as text:
         rows = _first_rows(text, delimiter, comment)
         if not rows:
-            raise FormatError(f"{name}: holds no edge; is it the right file?")
+            raise FormatError(f"{name}: holds no edges; check that it is the right file")
         if header is None:
             header = _asked_by_name(rows[0], columns, weight) or is_header(
                 text, rows, _places(len(rows[0]), columns, weight), bool(labels)
@@ -68,7 +68,7 @@ def read_edge_list(
             text.line()
             names = rows.pop(0)
         if not rows:
-            raise text.error("is a header, and no edge follows; if it is an edge, say so (--no-header)")
+            raise text.error("is a header, and no edge follows; if it is an edge, pass --no-header")
         chosen = choose_columns(name, len(names or rows[0]), names, columns, weight)
         if labels is None:
             row = rows[0]
@@ -117,15 +117,15 @@ def _delimiter(name: str, given: str | None, comment: str) -> str:
     if len(delimiter.encode(errors="replace")) > 1 or re.match(r'[\w"\r\n.+-]', delimiter) or not comment.isascii():
         raise FormatError(
             f"{name}: the delimiter is {delimiter!r}, the comment characters are {comment!r}; give ASCII characters, "
-            "and as a delimiter one that is not part of names or numbers"
+            "and a delimiter that is not part of names or numbers"
         )
     return "" if delimiter == " " else delimiter
 
 
 def _first_rows(text: TextFile, delimiter: str, comment: str) -> list[list[str]]:
-    """The fields of the first lines, of two at least if there are two; comments and blank lines are left out.
+    """The fields of the first lines, at least two if there are two; comments and blank lines are left out.
 
-    The next line of `text` is then the first of them.
+    Afterwards the next line of `text` is the first of them.
     """
     blanks = BLANKS.replace(delimiter, "")
 
@@ -147,7 +147,7 @@ def _first_rows(text: TextFile, delimiter: str, comment: str) -> list[list[str]]
 
 
 def _split(line: str, delimiter: str, blanks: str) -> list[str]:
-    """The fields of a line, as `read_table` divides it."""
+    """The fields of a line, split as in `read_table`."""
     if not delimiter:
         return re.findall(f"[^{blanks}]+", line)
     apart, ends = re.escape(delimiter), rf"[{blanks}]*"
@@ -164,12 +164,12 @@ def _split(line: str, delimiter: str, blanks: str) -> list[str]:
 
 
 def _asked_by_name(first: list[str], columns: Sequence[str | int] | None, weight: str | int | None) -> bool:
-    """Does the first line have a column that was asked for by its name?"""
+    """Whether the first line has a column that was requested by name."""
     return any(isinstance(c, str) and c in first and count(c) is None for c in [*(columns or []), weight])
 
 
 def _places(width: int, columns: Sequence[str | int] | None, weight: str | int | None) -> list[int]:
-    """Positions of tail, head and perhaps weight in a table without a header."""
+    """Positions of tail, head and optionally weight in a table without a header."""
     if columns is None:
         columns = [0, 1] if width != 3 else [0, 1, 2]
     chosen = [*columns[:2], weight] if weight is not None else columns

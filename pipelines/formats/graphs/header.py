@@ -1,7 +1,7 @@
-"""Does the first line of a table of edges name its columns, or is it an edge? What is in doubt is refused.
+"""Tells whether the first line of a table of edges names its columns or is an edge; if that is unclear, refuses it.
 
-It is a header where it holds a well-known pair of names, such as source and target, or where every field is a word
-above a column of numbers; an edge where none is.
+It is a header if it holds a well-known pair of names, such as source and target, or if every field is a word above a
+column of numbers. It is an edge if no field is.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _OTHER_KIND, _DOUBT, _SAME_KIND = "a word above numbers", "a word above numbers,
 
 
 def is_header(text: TextFile, rows: Sequence[Sequence[str]], chosen: Sequence[int], named: bool) -> bool:
-    """Does the first of some rows name the columns of the others?
+    """Whether the first of some rows names the columns of the others.
 
     Parameters
     ----------
-    text : the file, of which the first row is the next line
+    text : the file; its next line is the first row
     rows : fields of its first lines, comments and blank lines left out
-    chosen : columns that hold tail, head and perhaps weight if there is no header
-    named : are the vertices names, which may look like numbers?
+    chosen : columns that hold tail, head and optionally weight if there is no header
+    named : whether the vertices are names, which may look like numbers
 
     Raises
     ------
@@ -48,7 +48,7 @@ def is_header(text: TextFile, rows: Sequence[Sequence[str]], chosen: Sequence[in
         if not (numbers or repeated) and (certain or _OTHER_KIND in kinds.values()):
             return True
         if certain or not (numbers or repeated):
-            raise _doubt(text, first, "it has names such as those of columns")
+            raise _doubt(text, first, "it has words that often name columns")
     found = set(kinds.values())
     if not below or found <= {_SAME_KIND}:
         return False
@@ -66,7 +66,7 @@ def _kind(word: str, below: Sequence[str], is_kind: Callable[[str], bool], named
 
 
 def _is_float(word: str) -> bool:
-    """Such as INF, NAN and 1E5, which are airports."""
+    """Names that look like numbers, such as the airports INF, NAN and 1E5."""
     try:
         float(word)
     except ValueError:
@@ -77,6 +77,4 @@ def _is_float(word: str) -> bool:
 def _doubt(text: TextFile, first: Sequence[str], why: str) -> FormatError:
     shown = ", ".join(map(repr, first))
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
-    return text.error(
-        f"{shown} may be a header or an edge: {why}; say which it is (--header or --no-header)", text.number + 1
-    )
+    return text.error(f"{shown} may be a header or an edge: {why}; pass --header or --no-header", text.number + 1)

@@ -1,6 +1,6 @@
 """Graphs that other libraries hold in memory: SciPy sparse matrices and NetworkX graphs.
 
-Neither library is imported: whoever passes such an object has it.
+Neither library is imported: a caller that passes such an object has done so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def read_sparse(source: Any, directed: bool = True) -> Iterator[ArcStream]:
     """
     what = f"the {type(source).__name__}"
     if len(source.shape) != 2 or source.shape[0] != source.shape[1]:
-        raise FormatError(f"{what} is {' x '.join(map(str, source.shape))}; the matrix of a graph is square")
+        raise FormatError(f"{what} is {' x '.join(map(str, source.shape))}; the matrix of a graph must be square")
     matrix = source.tocoo()
     dtype = weight_dtype(what, matrix.dtype)
     tails, heads = (ends.astype(np.int64, copy=False) for ends in (matrix.row, matrix.col))
@@ -39,7 +39,7 @@ def read_sparse(source: Any, directed: bool = True) -> Iterator[ArcStream]:
 
 @contextmanager
 def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
-    """A NetworkX graph: nodes in its order, their names as labels unless they are 0, 1, 2, ...
+    """A NetworkX graph: nodes in its order, with their names as labels unless these are 0, 1, 2, ...
 
     `weight` names the edge attribute; by default it is "weight" if some edge has that, else every weight is 1.
     """
@@ -62,7 +62,7 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
 
 
 def _weights(edges: list[Any], values: list[Any], name: str) -> np.ndarray:
-    """Integers, as small as they are, like those in text, or float64; none is rounded."""
+    """Integers, in the smallest dtype that is used for text, or float64; none is rounded."""
     exact = all(isinstance(value, int | np.integer | np.bool_) for value in values)
     for u, v, value in edges:
         fault = _fault(value, exact)
@@ -76,11 +76,11 @@ def _weights(edges: list[Any], values: list[Any], name: str) -> np.ndarray:
 
 
 def _fault(value: Any, exact: bool) -> str:
-    """What is wrong with a weight, and the cure, or nothing; `exact`: are all weights integers?"""
+    """The cure for a weight that cannot be used, or ""; `exact`: whether all weights are integers."""
     if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
         return "give every edge a finite number, or name another attribute (weight=)"
     if exact:
-        return "" if -(2**63) <= value < 2**63 else "integers have 64 bits at most, so round it to a float"
+        return "" if -(2**63) <= value < 2**63 else "integers have at most 64 bits; make it a float"
     try:
         as_float = float(value)
     except OverflowError:
@@ -88,5 +88,5 @@ def _fault(value: Any, exact: bool) -> str:
     if not math.isfinite(as_float):
         return "give every edge a finite number, or name another attribute (weight=)"
     if isinstance(value, int | np.integer) and int(as_float) != value:
-        return "beside decimals, weights are float64, which does not hold this integer exactly; round it"
+        return "with decimals among the weights, all are float64, which does not hold this integer exactly; round it"
     return ""

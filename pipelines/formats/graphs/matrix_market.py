@@ -47,20 +47,20 @@ def read_matrix_market(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
 def _banner(text: TextFile) -> tuple[str, str]:
     line = text.line()
     if line is None:
-        raise FormatError(f"{text.path}: is empty; get it anew")
+        raise FormatError(f"{text.path}: is empty; get a new copy")
     words = line.lower().split()
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
         raise text.error(
             f"{line.strip()[:80]!r} is not the banner `%%MatrixMarket matrix coordinate FIELD SYMMETRY`; "
-            "add it, or name the true format (--format)"
+            "add it, or name the actual format (--format)"
         )
     layout, field, symmetry = words[2:]
     if layout != "coordinate":
         raise text.error(f"a dense matrix ({layout}) lists no arcs; save it as sparse, in coordinate format")
     if field not in ("real", "double", "integer", "pattern"):
-        raise text.error(f"values are {field}, a weight is real, integer or pattern; convert the matrix")
+        raise text.error(f"values are {field}; weights are real, integer or pattern; convert the matrix")
     if symmetry not in ("general", "symmetric"):
-        raise text.error(f"a {symmetry} matrix is no graph of ours; write it as general, with both triangles")
+        raise text.error(f"a {symmetry} matrix is not supported; save it as general, with both triangles")
     return field, symmetry
 
 
@@ -74,9 +74,9 @@ def _size(text: TextFile) -> tuple[int, int]:
             raise text.error(f"{line.strip()[:80]!r} is not the size line `ROWS COLUMNS ENTRIES`; correct it")
         rows, columns, entries = sizes
         if rows != columns:
-            raise text.error(f"the matrix is {rows} x {columns}; that of a graph is square")
+            raise text.error(f"the matrix is {rows} x {columns}; the matrix of a graph must be square")
         return rows, entries
-    raise text.error("the size line `ROWS COLUMNS ENTRIES` is missing; the file is cut off, get it whole")
+    raise text.error("the size line `ROWS COLUMNS ENTRIES` is missing; the file is truncated; get a complete copy")
 
 
 def _pieces(text: TextFile, layout: Layout, announced: int, values: bool) -> Iterator[Piece]:

@@ -17,8 +17,8 @@ from pipelines.formats.graphs.text import first_not_utf8
 from pipelines.formats.graphs.vertices import Names, check_numbering, edge_stream
 
 BATCH_ROWS = 1 << 18
-_LARGEST = 1 << 62  # what a number of a vertex has to be less than, so that differences fit in int64
-_DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)  # what pyarrow raises over a file that is no Parquet
+_LARGEST = 1 << 62  # the number of a vertex must be below this, so that differences fit in int64
+_DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)  # what pyarrow raises on a file that is not Parquet
 
 
 @contextmanager
@@ -35,25 +35,25 @@ def read_parquet(
 
     Parameters
     ----------
-    columns : names or positions from 0 of tail, head and perhaps weight (`choose_columns`)
+    columns : names or positions from 0 of tail, head and optionally weight (`choose_columns`)
     weight : column of weights, where `columns` has only two
     base : number of the first vertex; default 0
-    vertices : number of vertices, where they are numbers; default: as many as the largest makes
-    labels : are vertices names? Default: they are unless both columns are integers
+    vertices : number of vertices, where they are numbers; default: as the largest one implies
+    labels : whether vertices are names; default: unless both columns are integers
     directed : False: each row is an undirected edge
     """
     name = os.fspath(source)
     try:
         file = pq.ParquetFile(name, buffer_size=1 << 20, pre_buffer=False)  # a row group may be the whole file
     except _DAMAGE as error:
-        raise FormatError(f"{name}: cannot be read as Parquet ({error}); get it anew, or name its format") from error
+        raise FormatError(f"{name}: cannot be read as Parquet ({error}); get a new copy, or name its format") from error
     with file:
         schema = file.schema_arrow
         chosen = choose_columns(name, len(schema), schema.names, columns, weight)
         for position in chosen:
             if position is not None and schema.names.count(schema.names[position]) > 1:
                 raise FormatError(
-                    f"{name}: several columns are called {schema.names[position][:40]!r}; give each a name of its own"
+                    f"{name}: several columns are called {schema.names[position][:40]!r}; give each a different name"
                 )
         ends = [schema.field(end).type for end in chosen[:2]]
         if labels is None:
@@ -87,7 +87,7 @@ def _is_text(kind: pa.DataType) -> bool:
 def _weight_dtype(name: str, column: pa.Field) -> np.dtype:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        raise FormatError(f"{name}: column {column.name!r} holds {kind}; weights are integers or floats, convert it")
+        raise FormatError(f"{name}: column {column.name!r} holds {kind}; weights are integers or floats; convert it")
     return weight_dtype("", "float16" if pa.types.is_float16(kind) else kind.to_pandas_dtype())
 
 
@@ -114,7 +114,7 @@ def _pieces(
             yield tails, heads, weights
             row += size
     except _DAMAGE as error:
-        raise FormatError(f"{name}: damaged after row {row} ({error}); get it anew") from error
+        raise FormatError(f"{name}: damaged after row {row} ({error}); get a new copy") from error
 
 
 def _vertices(name: str, row: int, column: pa.Array, named: bool) -> Any:
@@ -123,7 +123,7 @@ def _vertices(name: str, row: int, column: pa.Array, named: bool) -> Any:
         return column.to_numpy()
     column = column.cast(pa.string())
     if (bad := first_not_utf8(column)) is not None:
-        raise FormatError(f"{name}, row {row + bad} (from 0): a name is not UTF-8; write the file anew")
+        raise FormatError(f"{name}, row {row + bad} (from 0): a name is not UTF-8; write the file again")
     return column
 
 
@@ -131,13 +131,13 @@ def weight_dtype(what: str, dtype: Any) -> np.dtype:
     """The dtype in which weights of a typed source are stored: their own, but int32 for bool, float32 for float16."""
     dtype = np.dtype(dtype)
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
-        raise FormatError(f"{what} is {dtype}; weights are integers or floats of at most 64 bits, convert it")
+        raise FormatError(f"{what} is {dtype}; weights are integers or floats of at most 64 bits; convert it")
     return np.dtype({"bool": "int32", "float16": "float32"}.get(dtype.name, dtype))
 
 
 def check_rows(where: str, first: int, ends: Any, weights: np.ndarray, bounds: tuple[int, int] | None = None) -> None:
-    """Raise FormatError at the first row with a weight that is not finite, or beyond int64, or, with `bounds`, with a
-    vertex below the first or not below the second of them. `ends` are the tails and the heads."""
+    """Raise FormatError at the first row whose weight is not finite or beyond int64, or, with `bounds`, whose vertex
+    is below the first bound or not below the second. `ends` are the tails and the heads."""
     bad = ~np.isfinite(weights) if weights.dtype.kind == "f" else weights > np.iinfo(np.int64).max
     if bounds is not None:
         for vertices in ends:
@@ -153,5 +153,5 @@ def check_rows(where: str, first: int, ends: Any, weights: np.ndarray, bounds: t
             )
         raise FormatError(
             f"{where} {first + row} (from 0): arc {ends[0][row]} -> {ends[1][row]}, weight {weights[row]}; {allowed}"
-            "weights are finite and at most 2^63 - 1, arcs that do not exist are left out"
+            "weights must be finite and at most 2^63 - 1; leave out arcs that do not exist"
         )

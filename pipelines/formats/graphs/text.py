@@ -1,4 +1,4 @@
-"""Tables in text: blocks of whole lines become columns in one pass over the bytes.
+"""Tables in text: blocks of whole lines are turned into columns in one pass over the bytes.
 
 A `Layout` says what a line looks like: a class for each of the 256 bytes, and a kind for each field. One compiled
 scan splits, checks and converts a block; it knows the line it is in, so an error costs nothing until it occurs.
@@ -21,7 +21,7 @@ from pipelines.formats.graphs.decimals import rounded
 from pipelines.formats.text_file import BLANKS, TextFile
 
 SKIP, VERTEX, NUMBER, LABEL = range(4)  # kinds of fields
-_DECIMAL = 4  # a NUMBER once a value has been met that is no plain integer
+_DECIMAL = 4  # a NUMBER once a value was found that is not a plain integer
 ORDINARY, QUOTE, COMMENT, BLANK, DELIMITER, NEWLINE = range(6)  # classes of bytes
 
 _NO_PREFIX, _WRONG_WIDTH, _NO_VERTEX, _OUTSIDE, _EMPTY, _OPEN_QUOTE, _NO_NUMBER, _ROUNDED, _NO_UTF8, _NOT_PLAIN = range(
@@ -35,7 +35,7 @@ class Layout:
 
     Attributes
     ----------
-    form : the line as people write it, for messages
+    form : an example of the line, for messages
     kinds : kind of each field: SKIP, VERTEX, NUMBER or LABEL
     delimiter : the byte between two fields; empty: runs of blanks and tabs
     blanks : further bytes that count as blanks
@@ -43,7 +43,7 @@ class Layout:
     prefix : the letter every line begins with, or empty
     base : number of the first vertex
     n : number of vertices if it was announced
-    cure : what to do about a field that is no vertex number
+    cure : what to do about a field that is not a vertex number
     """
 
     form: str
@@ -71,18 +71,18 @@ class Layout:
 
 
 def read_table(text: TextFile, layout: Layout) -> Iterator[dict[int, Any]]:
-    """The columns of the lines still to come, block by block.
+    """The columns of the remaining lines, block by block.
 
     Returns
     -------
     iterator of dict
         Position of the field -> VERTEX: int64 array, from 0; NUMBER: int64 or float64 array, finite;
-        LABEL: pyarrow string array, good until the next block is asked for.
+        LABEL: pyarrow string array, valid until the next block is requested.
 
     Raises
     ------
     FormatError
-        Naming the first line at fault.
+        The message names the first line at fault.
     """
     kinds = np.array(layout.kinds, dtype=np.int8)
     columns = {field: column for column, field in enumerate(np.flatnonzero(kinds != SKIP).tolist())}
@@ -129,9 +129,9 @@ def read_table(text: TextFile, layout: Layout) -> Iterator[dict[int, Any]]:
 
 
 def _numbers(strings: pa.StringArray) -> tuple[np.ndarray, int | None, int]:
-    """Numbers written in text, the position of the first that is at fault, and its fault.
+    """Numbers parsed from text, the position of the first that is at fault, and its fault.
 
-    The scan has let through digits, signs, points and e alone, so nothing hexadecimal, infinite or NaN comes here.
+    The scan has let through only digits, signs, points and e, so there is nothing hexadecimal, infinite or NaN here.
     """
     try:
         strings[:100].cast(pa.int64())  # a cast that fails takes long, and most columns of decimals begin with one
@@ -179,30 +179,30 @@ def _error(text: TextFile, layout: Layout, fault: int, line: int, content: bytes
     last = "" if layout.n is None else f"..{layout.base + layout.n - 1}"
     what = {
         _NO_PREFIX: f"{shown} does not begin with {layout.prefix!r}, expected `{layout.form}`; correct the line",
-        _WRONG_WIDTH: f"{shown} has not {len(layout.kinds)} fields, expected `{layout.form}`; correct or complete it",
+        _WRONG_WIDTH: f"{shown} does not have {len(layout.kinds)} fields, expected `{layout.form}`; correct the line",
         _NO_VERTEX: f"{shown} does not name its vertices by whole numbers, expected `{layout.form}`; {layout.cure}",
         _OUTSIDE: f"{shown} names a vertex outside {layout.base}{last or ' and up'}; "
         + ("correct the line or the number of vertices" if last else "correct the line or the base (--base)"),
         _EMPTY: f"{shown} has an empty field, expected `{layout.form}`; complete or remove the line",
-        _OPEN_QUOTE: f"{shown} has a quotation mark without its partner; names may not run over several lines",
+        _OPEN_QUOTE: f"{shown} has an unmatched quotation mark; names may not extend over several lines",
         _NO_NUMBER: f"{shown} has a value that is not a finite float64 number, expected `{layout.form}`; "
         "correct it, or leave out an arc that does not exist",
         _ROUNDED: f"{shown} has an integer that float64, the type of its column, does not hold exactly; round it, or "
-        "write the whole column in integers of 64 bits",
+        "write the whole column as 64-bit integers",
         _NO_UTF8: f"{shown} is not UTF-8; convert the file (iconv -t UTF-8)",
     }
     return text.error(what[fault], line)
 
 
 @numba.njit(nogil=True, cache=True)
-@no_type_check  # of the compiler's integers, which mypy takes for Python's
+@no_type_check  # mypy takes the compiler's integers for Python's
 def _scan(text, classes, blanks_separate, prefix, kinds, slots, low, high, integers, packed, ends, lines):
     """Split, check and convert the lines of a block that ends in a newline.
 
     Writes rows to integers (columns, rows), to packed and ends (the bytes of text fields end to end), and to lines
     (the line of each row). Returns the number of rows, the fault (0: none), its line and its field.
     """
-    ending = BLANK if blanks_separate else DELIMITER  # the classes from here on end a field
+    ending = BLANK if blanks_separate else DELIMITER  # classes from this one on end a field
     at = line = row = 0
     while at < text.size:
         while classes[text[at]] == BLANK:

@@ -8,7 +8,7 @@
       1 117 9000 5280 1.090458488 0.15 4 4842 0 1 ;
 
 Nodes are numbered from 1; the numbers become labels. Nodes below the first through node are centroids of zones: trips
-begin and end there, and no path passes through one. They are closed in the store's `through` mask.
+begin and end there, but no path passes through one. They are closed in the store's `through` mask.
 https://github.com/bstabler/TransportationNetworks
 """
 
@@ -67,28 +67,28 @@ def _metadata(text: TextFile) -> tuple[dict[str, tuple[str, int]], list[str]]:
         match = re.match(r"\s*<([^>]*)>([^;~]*)", line)
         if match is None:
             if line.strip(BLANKS)[:1] not in ("", "~"):
-                raise text.error(f"{line.strip()[:80]!r} stands before `<END OF METADATA>`; add that line")
+                raise text.error(f"{line.strip()[:80]!r} comes before `<END OF METADATA>`; add that line")
             remarks.append(line)
             continue
         key, value = match[1].strip().upper(), match[2].strip()
         if key == "END OF METADATA":
             return facts, remarks
         facts[key] = value, text.number
-    raise text.error("there is no `<END OF METADATA>`; is it a network in TNTP format (*_net.tntp), and whole?")
+    raise text.error("there is no `<END OF METADATA>`; check that it is a complete TNTP network (*_net.tntp)")
 
 
 def _fact(text: TextFile, facts: dict[str, tuple[str, int]], key: str) -> tuple[int, int]:
     value, line = facts.get(key, ("", text.number))
     if not value:
-        raise text.error(f"the metadata lack `<{key}>`; add it (without zones the first through node is 1)")
+        raise text.error(f"`<{key}>` is missing in the metadata; add it (without zones the first through node is 1)")
     number = count(value)
     if number is None:
-        raise text.error(f"`<{key}>` is {value[:80]!r}, not a whole number, or too large a one; correct it", line)
+        raise text.error(f"`<{key}>` is {value[:80]!r}, not a whole number or too large; correct it", line)
     return number, line
 
 
 def _column_names(text: TextFile, remarks: list[str]) -> list[str]:
-    """Names of the columns: the last `~` line before the first link that has as many as it, or else the format's."""
+    """Names of the columns: the last `~` line before the first link with as many words as that, else the format's."""
     while (lines := text.peek(1)) and lines[0].strip(BLANKS)[:1] in ("", "~"):
         remarks.append(lines[0])
         text.line()
@@ -100,7 +100,7 @@ def _column_names(text: TextFile, remarks: list[str]) -> list[str]:
     if width == len(COLUMNS):
         return COLUMNS
     raise text.error(
-        f"the link has {width} fields, its header {len(headers[-1]) if headers else 0}; name them all on a line "
+        f"the link has {width} fields, but its header {len(headers[-1]) if headers else 0}; name them all on a line "
         f"`~ {' '.join(COLUMNS)} ;`",
         text.number + 1,
     )

@@ -15,7 +15,7 @@ NAME_BYTES = 224  # of memory for the name of a vertex: its text, its entry in a
 
 
 class Names:
-    """Vertices in order of first appearance: the names become labels. Held in memory, like all of a vertex."""
+    """Vertices in order of first appearance: the names become labels. Held in memory, like all data of vertices."""
 
     def __init__(self) -> None:
         self._indices: dict[str, int] = {}
@@ -35,9 +35,9 @@ class Names:
 
 
 def check_numbering(source: str, base: int | None, n: int | None, named: bool) -> None:
-    """Raise FormatError where `base` and the number of vertices `n` mean nothing, or are out of bounds."""
+    """Raise FormatError where `base` and the number of vertices `n` have no meaning, or are out of bounds."""
     if named and n is not None:
-        raise FormatError(f"{source}: the vertices have names, which are not counted beforehand; leave --vertices out")
+        raise FormatError(f"{source}: the vertices have names, so their number is not an option; leave --vertices out")
     if not -(2**60) < (base or 0) < 2**60 or not 0 < (1 if n is None else n) < 2**60:
         raise FormatError(f"{source}: the base is {base} and the number of vertices {n}; give numbers below 2^60")
 
@@ -62,6 +62,6 @@ def _noting_the_least(source: str, pieces: Iterable[Piece], stream: ArcStream) -
         yield piece
     if least:
         stream.remarks.append(
-            f"{source}: the vertices were counted from 0, but the least number is {least}; "
+            f"{source}: the vertices were counted from 0, but the smallest number is {least}; "
             f"if they count from {least}, import with base={least} (--base {least})"
         )

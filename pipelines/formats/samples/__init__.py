@@ -1,8 +1,8 @@
-"""Samples from files become samples stores: CSV, Parquet, NumPy's .npy and .npz, FCS.
+"""Imports samples from files into samples stores: CSV, Parquet, NumPy's .npy and .npz, FCS.
 
 A reader is a context manager that yields the names of the columns and then tables of some rows each: values in float64,
 and weights and labels where a column of them was named. An empty field, a null, or NaN is a missing value, or no label.
-But for those of FCS, and what `samples_arrays` says of .npz, a file may be larger than memory.
+A file may be larger than memory, except in FCS and in the cases of .npz that `samples.arrays` names.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FORMATS: dict[str, tuple[Callable[..., Source], tuple[str, ...]]] = {
     "fcs": (read_fcs, (".fcs",)),
 }
 
-# What libraries raise over a file that is damaged, beside errors of their own: also what its pieces lead to.
+# What libraries raise on a damaged file besides errors of their own, including errors that its contents lead to.
 _DAMAGE = (
     *(OSError, EOFError, ValueError, LookupError, TypeError, ArithmeticError, SyntaxError, RuntimeError),
     *(tokenize.TokenError, zipfile.BadZipFile, zlib.error, pa.ArrowException),
@@ -59,21 +59,21 @@ def import_samples(
     like: Samples | Codebook | str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> Samples:
-    """Make a samples store from a file.
+    """Import samples from a file into a samples store.
 
     Parameters
     ----------
-    source : path of a .csv, .tsv or .txt (perhaps gzip'd), .parquet, .npy, .npz or .fcs file
+    source : path of a .csv, .tsv or .txt (optionally gzip'd), .parquet, .npy, .npz or .fcs file
     path : path of the new store
     format : {"csv", "parquet", "npy", "npz", "fcs"}, default by the suffix
-    columns : those that are values, by name or position from 0; default all that are neither label nor weight
+    columns : columns of values, by name or position from 0; default all that are neither label nor weight
     label, weight : columns, or arrays of an .npz file, with labels and with weights
-    delimiter : between the fields of a line; default a comma, in .tsv a tabulator
-    header : does a text file begin with the names of its columns? Default: it does if a column is asked for by its
-        name, or if no field of a value is a number in its first line
+    delimiter : between the fields of a line; default a comma, in .tsv a tab
+    header : whether a text file begins with the names of its columns; default: if a column is requested by name, or if
+        no value in the first line is a number
     dtype, missing, scaling, cofactor, overwrite : as for `pipelines.stores.samples.new_samples`
-    like : a samples or a codebook store, or its path: columns, their scaling and dtype are what it has recorded, as for
-        new samples that are to be compared with others
+    like : a samples or a codebook store, or its path: take columns, their scaling and dtype as recorded there, for new
+        samples that will be compared with others
 
     Returns
     -------
@@ -83,7 +83,7 @@ def import_samples(
     Raises
     ------
     FormatError
-        The source cannot be read; the message names it, the line where there are some, and the cure.
+        The source cannot be read; the message names it, the line if it has lines, and the cure.
     ImportError
         FCS files are read with `flowio`; the message says how to install it.
     ValueError
@@ -99,7 +99,7 @@ def import_samples(
     if like is not None:
         for option, value in (("columns", columns), ("scaling", scaling), ("dtype", dtype)):
             if value is not None:
-                raise ValueError(f"like says which {option} samples have; leave out {option} (--{option})")
+                raise ValueError(f"like determines the {option} of samples; leave out {option} (--{option})")
         like = like if isinstance(like, Samples | Codebook) else _open_record(like)
         columns, dtype = like.columns, like.dtype
     with ExitStack() as stack:
@@ -107,7 +107,7 @@ def import_samples(
             names, tables = stack.enter_context(reader(name, Wanted(columns, label, weight), **options))
         if like is not None and tuple(names) != like.columns:
             shown = ", ".join(like.columns[:12]) + (", ..." if len(like.columns) > 12 else "")
-            raise FormatError(f"{name}: columns are not called as those of {like.path}; name them {shown}")
+            raise FormatError(f"{name}: column names differ from those of {like.path}; name them {shown}")
         refuse_existing(path, SCHEMA, overwrite)
         refuse_inputs(path, [source] if like is None else [source, like.path])
         with new_samples(
@@ -128,10 +128,10 @@ def import_samples(
 
 
 def _open_record(path: str | os.PathLike[str]) -> Samples | Codebook:
-    """A store that has recorded how samples were scaled."""
+    """Open a store that records how samples were scaled."""
     schema = store_schema(path)
     if schema not in ("samples/1", "codebook/1"):
-        raise StoreError(f"{path}: a store of schema {schema}; name the samples or the codebook store to scale like")
+        raise StoreError(f"{path}: a store of schema {schema}; name a samples or a codebook store to scale like")
     return open_samples(path) if schema == "samples/1" else open_codebook(path)
 
 
@@ -139,26 +139,28 @@ def _reader(source: str, given: str | None) -> Callable[..., Source]:
     suffix = os.path.splitext(source.removesuffix(".gz"))[1].lower()
     found = given or next((key for key, (_, suffixes) in FORMATS.items() if suffix in suffixes), suffix)
     if found not in FORMATS:
-        raise FormatError(f"{source}: unknown format {found!r}; say which it is (--format {'|'.join(FORMATS)})")
+        raise FormatError(f"{source}: unknown format {found!r}; choose one (--format {'|'.join(FORMATS)})")
     return FORMATS[found][0]
 
 
 def _tables(source: str, tables: Iterator[Rows]) -> Iterator[Rows]:
-    """The tables; what goes wrong in reading them is told apart from what does in writing."""
+    """The tables; errors in reading them are kept apart from errors in writing."""
     with _reading(source):
         yield from tables
 
 
 @contextmanager
 def _reading(source: str) -> Iterator[None]:
-    """Turn what libraries raise over a file that is missing or damaged into a FormatError that names it."""
+    """Turn what libraries raise on a missing or damaged file into a FormatError that names it."""
     try:
         yield
     except FileNotFoundError as error:
-        raise FormatError(f"{source}: cannot be read (no such file); is the name right?") from error
+        raise FormatError(f"{source}: cannot be read (no such file); check the name") from error
     except MemoryError as error:
-        raise FormatError(f"{source}: the memory does not suffice ({error}); take a machine with more") from error
+        raise FormatError(f"{source}: not enough memory ({error}); use a machine with more") from error
     except FormatError:
         raise
     except _DAMAGE as error:
-        raise FormatError(f"{source}: cannot be read ({error}); get it anew, or name its format (--format)") from error
+        raise FormatError(
+            f"{source}: cannot be read ({error}); get a new copy or name its format (--format)"
+        ) from error

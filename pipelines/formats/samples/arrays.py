@@ -1,7 +1,7 @@
 """Samples from NumPy's files: a matrix in a .npy file, or one of an .npz file with labels and weights beside it.
 
 Rows are read in pieces. Two things are not: labels and weights of an .npz file, and a matrix in an .npz file that lies
-there column after column (Fortran's order), of which no row is complete before the end.
+there column after column (Fortran's order), so that no row is complete before the end.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class _Header(NamedTuple):
 
 @contextmanager
 def read_npy(source: str, wanted: Wanted) -> Iterator[tuple[list[str], Iterator[Rows]]]:
-    """The rows of the matrix in a .npy file; its columns are called by their numbers."""
+    """The rows of the matrix in a .npy file; its columns are named by their numbers."""
     with open(source, "rb") as file:
         header = _header(source, file)
     _check_matrix(source, header)
     try:
         array = np.load(source, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
-        raise FormatError(f"{source}: cannot be read ({error}); get it anew") from error
+        raise FormatError(f"{source}: cannot be read ({error}); get a new copy") from error
     yield matrix_rows(source, header, wanted, slices(array))
 
 
@@ -57,7 +57,7 @@ def read_npz(source: str, wanted: Wanted) -> Iterator[tuple[list[str], Iterator[
         found = [name for name in ("values", "X") if name in matrices] or matrices
         if not found or (len(matrices) > 1 and found == matrices):
             raise FormatError(
-                f"{source}: has {len(matrices)} matrices, and only one can be the samples; call that one `values` "
+                f"{source}: has {len(matrices)} matrices, but only one can be the samples; call that one `values` "
                 f"({there})"
             )
         header = arrays[found[0]]
@@ -84,8 +84,8 @@ def read_npz(source: str, wanted: Wanted) -> Iterator[tuple[list[str], Iterator[
 def matrix_rows(
     source: str, header: Any, wanted: Wanted, read: Callable[[int, int], np.ndarray], names: list[str] | None = None
 ) -> tuple[list[str], Iterator[Rows]]:
-    """Names of the columns and rows of a matrix, something with a shape and a dtype, that `read(start, stop)` gives;
-    without `names` columns are called by their numbers."""
+    """Names of the columns, and rows, of a matrix (anything with a shape and a dtype) that `read(start, stop)` returns;
+    without `names`, columns are named by their numbers."""
     _check_matrix(source, header)
     shape = header.shape
     names = list(map(str, range(shape[1]))) if names is None else names
@@ -103,7 +103,7 @@ def matrix_rows(
 
 
 def slices(array: Any) -> Callable[[int, int], np.ndarray]:
-    """Gives rows of an array that is at hand."""
+    """Returns rows of an array in memory."""
     return lambda start, stop: np.asarray(array[start:stop])
 
 
@@ -112,7 +112,7 @@ def _check_matrix(source: str, header: Any) -> None:
     if len(shape) != 2 or dtype.kind not in "fiub":
         hint = " (one column: reshape(-1, 1))" if len(shape) == 1 and dtype.kind in "fiub" else ""
         raise FormatError(
-            f"{source}: holds {dtype} of shape {tuple(shape)}; samples are a matrix of numbers, a row for each{hint}"
+            f"{source}: holds {dtype} of shape {tuple(shape)}; give a matrix of numbers, one row per sample{hint}"
         )
 
 
@@ -122,7 +122,7 @@ def _beside(source: str, loaded: Any, name: str, header: _Header) -> np.ndarray:
     if array.size != header.shape[0] or array.dtype.kind not in "fiubSU":
         raise FormatError(
             f"{source}: {name!r} holds {array.dtype} of shape {array.shape} for {header.shape[0]} samples; "
-            "give one number or text for each"
+            "give one number or text per sample"
         )
     return array.ravel()
 
@@ -132,18 +132,18 @@ def _header(what: str, stream: IO[bytes]) -> _Header:
         version = npy.read_magic(stream)
         return _Header(*(npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(stream))
     except ValueError as error:
-        raise FormatError(f"{what}: is no array of NumPy ({error}); write it with numpy.save or savez") from error
+        raise FormatError(f"{what}: is not a NumPy array ({error}); write it with numpy.save or savez") from error
 
 
 def _in_turn(stream: IO[bytes], source: str) -> Callable[[int, int], np.ndarray]:
-    """Reads rows of an array in an .npz file, one range after the other, without ever holding all of it."""
+    """Reads rows of an array in an .npz file, one range after another, without ever holding all of it."""
     shape, _, dtype = _header(source, stream)
 
     def read(start: int, stop: int) -> np.ndarray:
         count = (stop - start) * shape[1]
         text = stream.read(count * dtype.itemsize)
         if len(text) < count * dtype.itemsize:
-            raise FormatError(f"{source}: ends before row {stop} (from 0); get it anew")
+            raise FormatError(f"{source}: ends before row {stop} (from 0); get a new copy")
         return np.frombuffer(text, dtype, count).reshape(stop - start, shape[1])
 
     return read

@@ -22,7 +22,7 @@ class Rows(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Which columns of a source to read, by name or position from 0; None: all that are neither label nor weight."""
+    """The columns of a source to read, by name or position from 0; None: all that are neither label nor weight."""
 
     columns: Sequence[str | int] | None = None
     label: str | int | None = None
@@ -60,10 +60,10 @@ def choose_columns(source: str, names: Sequence[str], wanted: Wanted) -> Chosen:
         values = [position(column) for column in wanted.columns]
     chosen = [*values, *(c for c in (label, weight) if c is not None)]
     if not values:
-        raise FormatError(f"{source}: there is no column of values; samples have one at least (--columns)")
+        raise FormatError(f"{source}: there is no column of values; name at least one (--columns)")
     if len(set(chosen)) < len(chosen):
         twice = next(names[column] for column in chosen if chosen.count(column) > 1)
-        raise FormatError(f"{source}: column {twice!r} was chosen twice; it is a value, the label or the weight")
+        raise FormatError(f"{source}: column {twice!r} was chosen twice; use it as value, label or weight, only once")
     return Chosen(values, label, weight)
 
 
@@ -72,12 +72,12 @@ def distinct(source: str, names: Sequence[str]) -> list[str]:
     names = [name.strip() for name in names]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise FormatError(f"{source}: two columns are called {twice!r}; give each a name of its own")
+        raise FormatError(f"{source}: two columns are called {twice!r}; give each a different name")
     return names
 
 
 def named_label(value: float | int | str | bytes) -> str | None:
-    """A label out of an array; None for NaN and for no text at all.
+    """A label from an array; None for NaN and for empty text.
 
     >>> named_label(3.0), named_label(12345678), named_label(b"B cell"), named_label(float("nan"))
     ('3', '12345678', 'B cell', None)

@@ -6,8 +6,8 @@ linear scale: where the file says so, flowio undoes logarithmic amplification an
 Nothing is compensated and nothing transformed; `scaling="arcsinh"` with a cofactor of 150 (fluorescence) or 5 (mass
 cytometry) is customary.
 
-flowio reads a whole file at once, and converts it to float64: unlike a file of the other formats it has to fit in
-memory, some four times over. Files of several data sets are refused.
+flowio reads a whole file at once and converts it to float64: unlike a file of the other formats it has to fit in memory
+about four times. Files of several data sets are refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pipelines.formats.arc_sort import FormatError
 from pipelines.formats.samples.arrays import matrix_rows, slices
 from pipelines.formats.samples.columns import Rows, Wanted, distinct
 
-# What flowio raises over a file that is cut off or damaged, beside errors of its own.
+# What flowio raises on a truncated or damaged file, besides errors of its own.
 _DAMAGE = (
     ValueError,
     LookupError,
@@ -44,22 +44,24 @@ def read_fcs(source: str, wanted: Wanted) -> Iterator[tuple[list[str], Iterator[
         raise ImportError("FCS files need flowio: pip install 'tilepath[cytometry]'") from error
     with open(source, "rb") as file:
         if file.read(3) != b"FCS":
-            raise FormatError(f"{source}: does not begin with FCS; is it the file of a cytometer?")
+            raise FormatError(f"{source}: does not begin with FCS; check that it is the file of a cytometer")
         try:
             # An end of the data that is off by one is so common that flowio knows how to read on, with a warning.
             with warnings.catch_warnings():
-                warnings.filterwarnings("error", message="unsupported byte order")  # it would read on in some other
+                warnings.filterwarnings("error", message="unsupported byte order")  # it would read on in another one
                 data = flowio.FlowData(file, ignore_offset_error=True)
             _check_channels(data.text, data.channel_count)
             names, events = _channels(data.pns_labels, data.pnn_labels), data.as_array()
         except (FlowIOException, *_DAMAGE) as error:
-            raise FormatError(f"{source}: cannot be read as FCS ({error}); get it anew, or export it as CSV") from error
+            raise FormatError(
+                f"{source}: cannot be read as FCS ({error}); get a new copy or export it as CSV"
+            ) from error
     del data
     yield matrix_rows(source, events, wanted, slices(events), distinct(source, names))
 
 
 def _check_channels(keywords: dict[str, str], channels: int) -> None:
-    """ValueError where a channel lacks its name, or the bits of a value are not what its type says: flowio reads on."""
+    """ValueError where a channel has no name, or its bits do not match its type: flowio would read on."""
     kind = keywords["datatype"].strip().upper()
     if kind not in ("I", "F", "D"):
         raise ValueError(f"$DATATYPE is {kind[:40]!r}, not I, F or D")
@@ -69,7 +71,7 @@ def _check_channels(keywords: dict[str, str], channels: int) -> None:
                 raise ValueError(f"the keyword $P{channel}{key.upper()} is missing")
         bits = keywords[f"p{channel}b"].strip()
         if bits != {"F": "32", "D": "64"}.get(kind, bits):
-            raise ValueError(f"$P{channel}B, the bits of a value, is {bits[:40]!r} where $DATATYPE is {kind}")
+            raise ValueError(f"$P{channel}B, the bits of a value, is {bits[:40]!r}, but $DATATYPE is {kind}")
 
 
 def _channels(labels: list[str], short_names: list[str]) -> list[str]:

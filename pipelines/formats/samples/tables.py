@@ -1,7 +1,7 @@
 """Samples from tables of named columns, CSV and Parquet, read in pieces by pyarrow.
 
-pyarrow converts a gigabyte of text in seconds, but says neither in which line it stumbled nor, for a header, what it
-takes for one. So the first line is looked at here, and an error looked for once more, with Python's own csv module.
+pyarrow converts a gigabyte of text in seconds, but reports neither the line at fault nor what it takes for a header. So
+the first line is examined here, and the line of an error is searched for with Python's own csv module.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def read_csv(
 
     Parameters
     ----------
-    delimiter : default a comma, in .tsv a tabulator
-    header : default: whether the fields of values in the first line are words, no numbers
+    delimiter : default a comma, in .tsv a tab
+    header : default: whether the fields of values in the first line are words, not numbers
     """
     if delimiter is None:
         delimiter = "\t" if source.removesuffix(".gz").lower().endswith(".tsv") else ","
@@ -47,7 +47,7 @@ def read_csv(
     with TextFile(source, plain=False) as file:
         line, words = next(_records(file, iter(file.line, None), delimiter), (0, []))
     if not words:
-        raise FormatError(f"{source}: is empty; a table has one row at least")
+        raise FormatError(f"{source}: is empty; a table has at least one row")
     if any(set(word) & _NO_UTF8 for word in words):
         raise FormatError(f"{source}, line {line}: {_RECODE}")
     if header is None:
@@ -127,7 +127,7 @@ def _floats(column: Any) -> np.ndarray:
 
 
 def _is_header(source: str, line: int, words: list[str], wanted: Wanted) -> bool:
-    """Is the first line one of names? A column wanted by its name says so, else what stands in the place of values."""
+    """Whether the first line holds names: if a column is requested by name, else judged by the fields of values."""
     asked = [*(wanted.columns or ()), *(c for c in (wanted.label, wanted.weight) if c is not None)]
     if any(isinstance(column, str) and not column.isdecimal() for column in asked):
         return True
@@ -138,7 +138,7 @@ def _is_header(source: str, line: int, words: list[str], wanted: Wanted) -> bool
         odd = next(word for word in known if not _is_number(word))
         raise FormatError(
             f"{source}, line {line}: has numbers and words such as {odd!r}; say whether it holds names (--header) or "
-            "values (--no-header), and which column holds labels (--label)"
+            "values (--no-header), and name the column of labels (--label)"
         )
     return numbers < len(known)
 
@@ -157,15 +157,15 @@ def _records(file: TextFile, lines: Iterable[str], delimiter: str) -> Iterator[t
     try:
         yield from ((reader.line_num, fields) for fields in reader if fields)
     except csv.Error as error:
-        raise file.error(f"{error}; is this a text file of lines?", reader.line_num) from error
+        raise file.error(f"{error}; check that it is a text file", reader.line_num) from error
 
 
 def _fault(
     source: str, error: Exception, delimiter: str, names: list[str], chosen: Chosen, begin: int, seen: int
 ) -> FormatError:
-    """What pyarrow stumbled over after `seen` rows, and in which line."""
+    """The error that stopped pyarrow after `seen` rows, and its line."""
     numbers = [*chosen.values, *(() if chosen.weight is None else (chosen.weight,))]
-    cut = f"is {delimiter!r} what divides the fields (--delimiter)?"
+    cut = f"check the line, and that {delimiter!r} separates the fields (--delimiter)"
     with TextFile(source, plain=False) as file:
         lines = (line for _, _, block in file.blocks() for line in block.decode(errors="replace").split("\n")[:-1])
         for _ in islice(lines, begin):
@@ -173,14 +173,14 @@ def _fault(
         for number, fields in islice(_records(file, lines, delimiter), seen, None):
             line = begin + number
             if len(fields) != len(names):
-                return file.error(f"has {len(fields)} fields, {len(names)} were expected; {cut}", line)
+                return file.error(f"has {len(fields)} fields, expected {len(names)}; {cut}", line)
             for column in numbers:
                 word = fields[column].strip()
                 if word not in ABSENT and not _is_number(word):
                     cure = _CURE if len(names) > 1 else cut
-                    return file.error(f"column {names[column]!r} is {word!r}, no number; {cure}", line)
+                    return file.error(f"column {names[column]!r} is {word!r}, not a number; {cure}", line)
             if any(set(field) & _NO_UTF8 for field in fields):
                 return file.error(_RECODE, line)
     if seen == 0 and begin:
-        return FormatError(f"{source}: has names of columns and no rows; a table has one row at least")
+        return FormatError(f"{source}: has column names but no rows; a table has at least one row")
     return FormatError(f"{source}: cannot be read after row {seen} (from 0): {error}")

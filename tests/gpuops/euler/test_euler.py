@@ -410,7 +410,9 @@ def test_errors_name_vertices_as_they_are_told():
     with pytest.raises(NotEulerianError) as caught:
         euler_circuit(*csr(3, [(0, 1), (1, 2)]))
     named = caught.value.named(lambda v: f"{{{'abc'[v]}}}", "trip{s}.zarr")
-    assert str(named).startswith("trip{s}.zarr: 2 vertices have not as many arcs in as out: {a} (0 in, 1 out), {c}")
+    assert str(named).startswith(
+        "trip{s}.zarr: 2 vertices have unequal numbers of arcs in and out: {a} (0 in, 1 out), {c}"
+    )
     assert named.vertices == (0, 2)
 
 

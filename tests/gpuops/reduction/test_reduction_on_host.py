@@ -148,7 +148,7 @@ def test_a_distance_that_does_not_fit_is_an_error(cupy):
 
 
 def test_a_heap_is_for_a_cpu(cupy):
-    with pytest.raises(ValueError, match="a heap is for one thread"):
+    with pytest.raises(ValueError, match="a heap runs on one thread"):
         dijkstra(*[cupy.asarray(x) for x in random_graph(0, "int32")], 0, method="heap")
 
 

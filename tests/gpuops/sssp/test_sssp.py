@@ -570,11 +570,11 @@ def test_rows_that_do_not_fit(xp):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"sources": [20]}, "source 20 is no vertex; they are 0 to 19"),
+        ({"sources": [20]}, "source 20 is not a vertex; vertices are 0 to 19"),
         ({"sources": [-1]}, "source -1"),
         ({"sources": [0.5]}, "float64"),
         ({"sources": [[1]]}, "sequence of vertices"),
-        ({"sources": [1], "starts": [1, 2]}, "1 sources and starts of shape"),
+        ({"sources": [1], "starts": [1, 2]}, "1 sources, but starts of shape"),
         ({"sources": [1], "starts": np.nan}, "finite"),
         ({"sources": [1], "starts": 2**31 - 1}, "finite int32"),
         ({"sources": [1], "starts": 0.5}, "fractions"),

@@ -42,7 +42,7 @@ def test_text_is_a_name_and_an_int_an_index(graph, listed, vertices):
 @pytest.mark.parametrize(
     ("listed", "message"),
     [
-        ([], "there is no target; name one at least"),
+        ([], "there is no target; name at least one"),
         (["0"], "there is no vertex '0'; give a label"),
         ([1, 6], "there is no vertex 6; give an index from 0 to 5"),
         ([-1], "there is no vertex -1"),
@@ -80,7 +80,7 @@ def test_files(graph, tmp_path):
         ("a.txt", b"3\n1,2\n", "a.txt, line 2: .*there is no vertex '1,2'"),
         ("a.txt", b"3\n\xff\n", r"a.txt: cannot be read \(.utf-8. codec"),
         ("a.csv", b"source\n3\n7\n", "a.csv, row 2: .*there is no vertex '7'"),
-        ("a.csv", b"1\n2\n3\n", "a.csv: no column `source` or `vertex`; name one so, or list"),
+        ("a.csv", b"1\n2\n3\n", "a.csv: no column `source` or `vertex`; rename one, or list"),
         ("a.txt.gz", b"1\n2\n3\n", r"a.txt.gz: cannot be read \(zlib"),
     ],
 )

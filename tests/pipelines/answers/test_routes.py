@@ -236,7 +236,7 @@ def test_an_empty_table_of_pairs(towns, tmp_path):
         ("source,target\nUlm,007\nUlm,Ulmm\n", "in.csv, row 2: .*no vertex 'Ulmm'"),
         ("source,target\nUlm,007\n4,007\n", "in.csv, row 2: .*no vertex '4'"),
         ("source,target\n,007\n", "in.csv, row 1: .*no vertex ''"),
-        ("from,target\nUlm,007\n", "no column `source`, only from, target"),
+        ("from,target\nUlm,007\n", "no column `source`; its columns are from, target"),
     ],
 )
 def test_bad_tables_are_named(towns, tmp_path, text, message):
@@ -249,7 +249,7 @@ def test_bad_pairs_are_named(towns, solve, tmp_path):
     with pytest.raises(ValueError, match=r"pairs, row 2: .*no vertex 4;"):
         paths_of_pairs(*towns, np.array([[0, 1], [0, 4]]))
     for kind in (float, object, bool):
-        with pytest.raises(ValueError, match=r"array of integers \(indices\) or of text \(names\), not of"):
+        with pytest.raises(ValueError, match=r"pass an array of integers \(indices\) or of text \(names\)"):
             paths_of_pairs(*towns, np.array([[0, 1]]).astype(kind))
     with pytest.raises(ValueError, match=r"shape \(P, 2\)"):
         paths_of_pairs(*towns, np.array([1, 2]))
@@ -371,7 +371,7 @@ def test_the_table_of_pairs_is_never_replaced(numbered, tmp_path):
     (tmp_path / "pairs.csv").write_text("source,target\n1,2\n")
     (tmp_path / "same.csv").symlink_to(tmp_path / "pairs.csv")
     for out in (tmp_path / "pairs.csv", tmp_path / "same.csv"):
-        with pytest.raises(ValueError, match="where its pairs are read from"):
+        with pytest.raises(ValueError, match="the file its pairs are read from"):
             paths_of_pairs(*numbered, tmp_path / "pairs.csv", out, overwrite=True)
     assert (tmp_path / "pairs.csv").read_text() == "source,target\n1,2\n"
 
@@ -398,6 +398,6 @@ def test_messages_name_vertices_by_label(solve):
     def spoil(matrix):
         matrix[0, 2] = 7
 
-    with pytest.raises(VerificationError, match="no path from vertex Ulm to vertex Jena is 7 long"):
+    with pytest.raises(VerificationError, match="no path from vertex Ulm to vertex Jena has length 7"):
         shortest_path(*solve(3, arcs, "int32", labels=labels, spoil=spoil), 0, 2)
     assert predecessors(distances, graph, ["Bonn", 0]).tolist() == [[-1, -1, 1], [-1, 0, 1]]

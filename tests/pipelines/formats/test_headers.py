@@ -165,7 +165,7 @@ def test_a4_a_tntp_header_out_of_order_is_honoured(edges, after):
 
 def test_a4_a_tntp_header_in_doubt_is_refused(edges):
     odd = SWAPPED.replace("term_node", "to").replace("init_node", "a")
-    with pytest.raises(FormatError, match=r"x\.tntp: what column 0, called 'to', holds is in doubt"):
+    with pytest.raises(FormatError, match=r"x\.tntp: it is unclear what column 0, called 'to', holds"):
         edges(TNTP.format("", odd), "x.tntp")
     with pytest.raises(FormatError, match="several columns 'length'"):
         edges(TNTP.format("", SWAPPED.replace("capacity", "length")), "x.tntp", weight="length")

@@ -169,7 +169,7 @@ def test_c5_one_line_of_a_large_number_is_asked_about(tmp_path):
     begin = time.monotonic()
     result = call()
     assert isinstance(result.exception, FormatError)
-    assert "x.txt: the largest number makes 500,000,001 vertices" in str(result.exception)
+    assert "x.txt: the largest number implies 500,000,001 vertices" in str(result.exception)
     assert "--labels" in str(result.exception)
     assert "--vertices 500000001" in str(result.exception)
     assert time.monotonic() - begin < 10

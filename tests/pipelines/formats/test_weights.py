@@ -72,7 +72,7 @@ def test_a9_integers_are_not_rounded_beside_decimals(weights, monkeypatch, large
 @pytest.mark.parametrize(
     ("values", "fault"),
     [
-        ([2**63 + 5], "'weight' = 9223372036854775813; integers have 64 bits"),
+        ([2**63 + 5], "'weight' = 9223372036854775813; integers have at most 64 bits"),
         ([2**63, -1], "64 bits"),
         ([2**70], "64 bits"),
         ([10**400, 1], "64 bits"),
@@ -122,7 +122,7 @@ def test_a9_a_list_that_never_uses_0_gets_a_hint(tmp_path, name):
 
     (hint,) = hints([1, 3], [2, 1])
     assert hint == (
-        f"{tmp_path / name}: the vertices were counted from 0, but the least number is 1; "
+        f"{tmp_path / name}: the vertices were counted from 0, but the smallest number is 1; "
         "if they count from 1, import with base=1 (--base 1)"
     )
     assert "--base 5" in hints([5], [6])[0]

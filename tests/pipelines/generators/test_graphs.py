@@ -372,12 +372,12 @@ def test_an_isolated_cycle_is_not_met():
         ("rmat", {"scale": -1}, "scale is -1"),
         ("rmat", {"scale": 5, "edge_factor": -1}, "edge_factor is -1"),
         ("rmat", {"scale": 5, "seed": 2**64}, "seed is 18446744073709551616"),
-        ("rmat", {"scale": 5, "a": 0.7, "b": 0.3}, "a \\+ b \\+ c are 1.19"),
+        ("rmat", {"scale": 5, "a": 0.7, "b": 0.3}, "a \\+ b \\+ c sum to 1.19"),
         ("rmat", {"scale": 5, "weights": "lengths"}, "RMat has no weights 'lengths'; choose uniform or integers"),
         ("rmat", {"scale": 5, "weights": "uniform", "dtype": "int32"}, "float32 or float64, not int32"),
         ("rmat", {"scale": 5, "missing": 0.5}, "no option `missing`"),
-        ("rmat", {}, "Give scale$"),
-        ("random", {}, "Give scale or n$"),
+        ("rmat", {}, "give scale$"),
+        ("random", {}, "give scale or n$"),
         ("random", {"scale": 5, "n": 7}, "scale and n both"),
         ("random", {"n": 0}, "n is 0"),
         ("random", {"n": 9, "shift": 9.0}, "shift is 9.0; give a number from 0 to 8"),
@@ -387,9 +387,9 @@ def test_an_isolated_cycle_is_not_met():
         ("grid", {"columns": 5, "scale": 3}, "scale and columns both"),
         ("grid", {"rows": 5, "missing": float("nan")}, "missing is nan"),
         ("dag", {"n": 1}, "n is 1; give a whole number from 2"),
-        ("dag", {"n": 5, "directed": False}, "Dag is directed"),
+        ("dag", {"n": 5, "directed": False}, "Dag must be directed"),
         ("negative-cycle", {"n": 5, "length": 6}, "length is 6; give a whole number from 1 to 5"),
-        ("tree", {"scale": 3}, "no kind of graph called 'tree'; choose rmat, grid"),
+        ("tree", {"scale": 3}, "no kind of graph called 'tree'; choose one of rmat, grid"),
     ],
 )
 def test_descriptions_that_make_no_sense(kind, options, message):
@@ -409,9 +409,9 @@ def test_edges_that_do_not_exist():
 
 
 def test_what_cannot_fit_is_refused(tmp_path):
-    with pytest.raises(StoreError, match="of memory and there are"):
+    with pytest.raises(StoreError, match="of memory, but only"):
         generate(RMat(40), tmp_path / "g.zarr")
-    with pytest.raises(StoreError, match="of disk and"):
+    with pytest.raises(StoreError, match="of disk, but"):
         generate(RMat(20, edge_factor=1 << 20), tmp_path / "g.zarr")
     assert list(tmp_path.iterdir()) == []
 
@@ -459,7 +459,10 @@ def test_the_command(tmp_path):
 
 def test_mistakes_are_one_line(tmp_path):
     run = [sys.executable, "-c", "from tilepath.cli import main; main()", "generate"]
-    for arguments, message in ((["rmat", "g", "--scale", "60"], "scale is 60"), (["dag", "g"], "how many vertices")):
+    for arguments, message in (
+        (["rmat", "g", "--scale", "60"], "scale is 60"),
+        (["dag", "g"], "the number of vertices is missing"),
+    ):
         done = subprocess.run(run + arguments, cwd=tmp_path, capture_output=True, text=True, timeout=120)
         assert done.returncode == 1
         assert message in done.stderr

@@ -200,7 +200,7 @@ def test_a_cloud_becomes_a_store(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        ({"kind": "cube"}, "no cloud 'cube'; choose blobs, uniform, chainlink"),
+        ({"kind": "cube"}, "no cloud 'cube'; choose one of blobs, uniform, chainlink"),
         ({"n": 0}, "n is 0; give a whole number from 1"),
         ({"n": 2.5}, "n is 2.5"),
         ({"seed": -1}, "seed is -1"),

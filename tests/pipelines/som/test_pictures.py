@@ -226,7 +226,7 @@ def test_a13_a_mapping_to_another_map_of_the_same_grid_is_refused(tmp_path, made
     group.update_attributes(change)
     for kind in "hits", "labels":
         draw(tmp_path / "x.png", codebook, kind, **placed)
-        with pytest.raises(StoreError, match=f"{mapping.path} is a mapping to another map than {other}; name the map"):
+        with pytest.raises(StoreError, match=f"{mapping.path} maps to another map than {other}; name the map"):
             draw(tmp_path / "y.png", open_codebook(other), kind, **placed)
     assert not (tmp_path / "y.png").exists()
 
@@ -268,7 +268,7 @@ def test_faults_are_named(tmp_path, made, monkeypatch):
     refused(r"has 3 columns; name up to 2 of them \(--column\)", "planes")
     monkeypatch.undo()
     codebook, _, _ = made(Grid(4, 4))
-    refused("mapping to another map", "hits", StoreError, mapping=mapping)
-    refused("mapping to another map", "labels", StoreError, mapping=mapping, samples=samples)
+    refused("maps to another map", "hits", StoreError, mapping=mapping)
+    refused("maps to another map", "labels", StoreError, mapping=mapping, samples=samples)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     refused(r"pip install 'tilepath\[plot\]'", error=ImportError)

@@ -422,7 +422,7 @@ def test_a12_samples_beyond_the_scale_of_the_map_are_named(client, tmp_path):
     assert not (tmp_path / "p").exists()
     with pytest.raises(ValueError, match=r"row 70 \(from 0\), column '1' is .*e\+58 once it is scaled"):
         write_samples(tmp_path / "u", values, dtype="float32", scaling=found.scaling)
-    with pytest.raises(ValueError, match="a scaling of 2 columns, and there are 3"):
+    with pytest.raises(ValueError, match="the scaling is for 2 columns, not 3"):
         write_samples(tmp_path / "u", cloud(9, d=3), scaling=found.scaling)
 
 
@@ -461,9 +461,9 @@ def test_a12_train_and_test_sets_by_command(tmp_path, monkeypatch, header):
         np.testing.assert_array_equal(open_mapping(other).distances(), open_mapping("on-map").distances())
     som("import", "test.csv", "x", "--like", "map", "--scaling", "zscore", fault="leave out scaling (--scaling)")
     som("import", "test.csv", "x", "--like", "map", "--columns", "1", fault="leave out columns (--columns)")
-    som("import", "test.csv", "x", "--like", "on-map", fault="name the samples or the codebook store")
+    som("import", "test.csv", "x", "--like", "on-map", fault="name a samples or a codebook store")
     (tmp_path / "other.csv").write_text("height,width,length\n1,2,3\n")
-    fault = "no column 'depth'" if header else "not called as those of"
+    fault = "no column 'depth'" if header else "column names differ from those of"
     som("import", "other.csv", "x", "--like", "map", fault=fault)
     assert not (tmp_path / "x").exists()
 

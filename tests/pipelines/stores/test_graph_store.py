@@ -91,11 +91,11 @@ def test_no_vertices_and_no_arcs(tmp_path):
     ("arcs", "message"),
     [
         (([1, 0], [0, 0], [1, 1]), "order of their tails"),
-        (([0, 3], [0, 0], [1, 1]), "outside the vertices"),
-        (([0, 1], [0, -1], [1, 1]), "outside the vertices"),
+        (([0, 3], [0, 0], [1, 1]), "to a vertex outside"),
+        (([0, 1], [0, -1], [1, 1]), "to a vertex outside"),
         (([0, 1], [0, 1], [1, np.nan]), "NaN or infinite"),
         (([0, 1], [0, 1], [1, np.inf]), "NaN or infinite"),
-        (([0], [0], [1]), "1 arcs were appended, 2 were announced"),
+        (([0], [0], [1]), "1 arcs were appended, but 2 were announced"),
         (([0, 0, 1], [0, 1, 1], [1, 1, 1]), "more arcs"),
     ],
 )
@@ -143,7 +143,7 @@ def test_damage_is_found_and_named(tmp_path):
     with pytest.raises(StoreError, match="points outside"):
         graph.verify()
     group["indptr"][1] = 9
-    with pytest.raises(StoreError, match="not a rising sequence"):
+    with pytest.raises(StoreError, match="not a non-decreasing sequence"):
         graph.verify()
     group.attrs["m"] = 4
     with pytest.raises(StoreError, match=r"array `indices` is int32 \(3,\), expected"):

@@ -78,7 +78,9 @@ def test_b1_no_pipeline_overwrites_another_kind_of_store(client, graph, samples,
         lambda: import_graph(tmp_path / "edges.txt", samples.path, overwrite=True),
         lambda: generate(RMat(4), samples.path, overwrite=True),
     ):
-        with pytest.raises(StoreError, match=r"is a store of schema .*overwriting replaces one of schema .* only"):
+        with pytest.raises(
+            StoreError, match=r"is a store of schema .*only a store of schema .* may be overwritten here"
+        ):
             run()
     assert contents(tmp_path) == before
 

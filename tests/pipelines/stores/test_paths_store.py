@@ -46,7 +46,7 @@ def test_rows_come_back_and_the_store_pickles_as_its_path(tmp_path, graph):
     assert [start for start, _, _ in paths.blocks()] == [0, 1, 2]
     assert paths.graph().digest == graph.digest
     paths.verify()
-    with pytest.raises(StoreError, match="vertex 0 is none of its 3 sources"):
+    with pytest.raises(StoreError, match="vertex 0 is not one of its 3 sources"):
         paths.row_of(0)
 
 
@@ -94,7 +94,7 @@ def test_other_stores_and_other_graphs_are_refused(tmp_path, graph):
     with pytest.raises(StoreError, match="computed from another graph"):
         open_paths(tmp_path / "p").graph(other.path)
     with pytest.raises(
-        StoreError, match="expected a store of schema paths/1, found graph/1; make one with `tilepath sssp"
+        StoreError, match="expected a store of schema paths/1, found graph/1; create one with `tilepath sssp"
     ):
         open_paths(graph.path)
     with pytest.raises(StoreError, match="found paths/1"):

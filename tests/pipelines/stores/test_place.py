@@ -79,7 +79,7 @@ def test_b1_a_store_replaces_its_own_kind_only(tmp_path, graph):
         lambda: write_samples(tmp_path / "p", np.ones((2, 2)), overwrite=True),
     ):
         with pytest.raises(
-            StoreError, match=r"is a store of schema .*, and overwriting replaces one of schema .* only"
+            StoreError, match=r"is a store of schema .*; only a store of schema .* may be overwritten here"
         ):
             make()
     open_graph(graph.path).verify()
@@ -122,7 +122,7 @@ def test_b1_a_run_begun_anew_replaces_the_one_that_was_to_replace_the_old_result
 def test_b1_a_store_of_that_name_which_replaces_nothing_is_left_alone(tmp_path, graph):
     finished(tmp_path / "p", graph, 1)
     finished(tmp_path / "p.new", graph, 2)
-    with pytest.raises(StoreError, match=r"p\.new is in the way, .*; move it elsewhere"):
+    with pytest.raises(StoreError, match=r"p\.new is in the way of .*; move it elsewhere"):
         begin(tmp_path / "p", graph, overwrite=True)
     assert standing(tmp_path / "p", "paths/1", [], resume=True, overwrite=False) == str(tmp_path / "p")
 
@@ -133,7 +133,7 @@ def test_b1_a_result_that_could_not_take_its_place_is_kept(tmp_path, graph):
     os.rename(tmp_path / "p", tmp_path / "elsewhere")
     ring(tmp_path / "p")
     with pytest.raises(
-        StoreError, match=r"overwriting replaces one of schema paths/1 only.*the result stands at .*p\.new"
+        StoreError, match=r"only a store of schema paths/1 may be overwritten here.*the result is at .*p\.new"
     ):
         fill(run, [0, 1, 2], 2)
     open_graph(tmp_path / "p").verify()

@@ -56,7 +56,7 @@ def test_labels_of_several_vertices(tmp_path):
 
 
 def test_no_vertices_at_all(tmp_path):
-    with pytest.raises(StoreError, match="there is no vertex '0'; the graph has none at all"):
+    with pytest.raises(StoreError, match="there is no vertex '0'; the graph has no vertices"):
         named(tmp_path / "g", None, 0).vertex("0")
 
 

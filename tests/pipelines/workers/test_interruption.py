@@ -151,8 +151,8 @@ def test_ctrl_c_commits_at_the_next_boundary_and_names_the_command_to_go_on_with
     unit = {"stages": "stage", "by vertices": "row|loading", "epochs": "training"}.get(pipeline, "searching")
     *before, last = said
     assert all(re.match(unit, line) for line in before), said
-    assert last.startswith("Interrupted. What is committed is kept; go on with: tilepath "), said
-    go_on = shlex.split(last.split("go on with: tilepath ")[1])
+    assert last.startswith("Interrupted. What is committed is kept; resume with: tilepath "), said
+    go_on = shlex.split(last.split("resume with: tilepath ")[1])
     assert go_on == [*words("interrupted"), "--resume"]
 
     facts = json.loads((tmp_path / "interrupted" / "zarr.json").read_text())["attributes"]
@@ -175,7 +175,7 @@ def test_a_second_ctrl_c_stops_at_once(inputs, tmp_path, workers):
     seconds, said = run.end()
     assert run.process.returncode == 130
     assert seconds < 10
-    assert said == [f"Interrupted. What is committed is kept; go on with: tilepath {command.strip()} --resume"]
+    assert said == [f"Interrupted. What is committed is kept; resume with: tilepath {command.strip()} --resume"]
 
 
 def test_ctrl_c_while_workers_start_is_one_line(inputs, tmp_path):
