@@ -1,10 +1,9 @@
-"""All pairs of a sparse graph by searches from every source, many at a time, and the choice between that and
-Floyd-Warshall.
+"""All pairs of a sparse graph by searches from every source, many at a time.
 
 Floyd-Warshall takes n^2 p / r seconds, p of the n vertices being open to through traffic, at r relaxations/s, which are
 measured on the workers at hand. It does not matter how many arcs there are, or how many rows are kept. S searches take
 S (a + b n + c m) seconds, a, b and c measured once for each kind of device (`sssp.plan.BATCHING`), and what it takes
-to lay the graph out. Both write the same store, in about the same time. Whichever is less is the choice of "auto".
+to lay the graph out. Both write the same store, in about the same time. "auto" takes whichever takes less.
 
 Integer distances are the same. Floats are summed in another order: by searches, arc by arc from the source on.
 
@@ -13,97 +12,62 @@ Negative weights are made non-negative by potentials, as for Floyd-Warshall (Joh
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from distributed import Client
 
-from pipelines.apsp.plan import Plan
-from pipelines.sssp.plan import LANES, SearchPlan, make_search_plan, refuse_disk_of
+from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
+from pipelines.sssp.plan import LANES, make_search_plan, refuse_disk_of
 from pipelines.sssp.searches import SearchJob
 from pipelines.sssp.solve import run_searches
-from pipelines.stores import Graph, create_distances
 from pipelines.stores.distances import Run
 from pipelines.stores.paths import PATH_DTYPES
-from pipelines.workers.capacity import MEMORY_SHARE, DoesNotFitError, WorkerFacts, memory_by_place
-from pipelines.workers.progress import Progress, duration
+from pipelines.workers.capacity import DoesNotFitError
+from pipelines.workers.progress import Progress
 
 EDGE = 1024  # of a square chunk: 4 MiB and more
 
 
-def choose_method(
-    method: str, graph: Graph, plan: Plan, rows: int, facts: list[WorkerFacts], run: Run | None, block: int | None
-) -> tuple[str, SearchPlan | None]:
-    """Why the method asked for is taken, or with "auto" the one that takes less time and fits; its plan if searches.
-
-    Parameters
-    ----------
-    method : "auto" or "batched"
-    plan : of Floyd-Warshall
-    rows : of the result
-    run : the store that was begun, None if it is to be created
-    block : width of a pivot block, if that was asked for
-    """
-    obstacle = None
-    if block is not None:
-        obstacle = f"block is {block}, but searches have no blocks"
-    elif plan.dtype not in PATH_DTYPES:
-        obstacle = f"searches have no {plan.dtype} distances"
-    if obstacle is not None:
-        if method == "batched":
-            raise ValueError(f"{obstacle}; leave that option out, or use --method floyd-warshall")
-        return f"Floyd-Warshall: {obstacle}", None
-    chunk = _chunk(rows, len(facts)) if run is None else run.chunk
+def estimate(request: Request) -> Estimate:
+    """What searches from all sources take."""
+    job, rows, facts = request.job, request.rows, request.facts
+    if request.block is not None:
+        raise Obstacle(f"block is {request.block}, but searches have no blocks")
+    if job.dtype not in PATH_DTYPES:
+        raise Obstacle(f"searches have no {job.dtype} distances")
+    chunk = _chunk(rows, len(facts)) if request.writer is None else request.writer.chunk
+    options: dict[str, Any] = {"lanes": True, "predecessors": False, "spread": "sources", "chunk": chunk}
     try:
-        searches = make_search_plan(
-            graph, plan.dtype, rows, facts, lanes=True, predecessors=False, spread="sources", chunk=chunk
-        )
-    except DoesNotFitError:
-        if method == "batched":
-            raise
-        return "Floyd-Warshall: every worker would have to hold all arcs to search, which does not fit", None
-    if method == "batched":
-        return f"batched searches, as asked for: {searches.describe(graph, rows, facts)}", searches
-    costs = f"Floyd-Warshall would take about {duration(plan.seconds)}, searches {duration(searches.seconds)}"
-    places = memory_by_place(plan.worker_bytes, facts).values()
-    if any(needed > MEMORY_SHARE * free for needed, free in places):
-        return f"batched searches: the matrix does not fit in memory; {costs}", searches
-    if searches.seconds < plan.seconds:
-        return f"batched searches: {costs}", searches
-    return f"Floyd-Warshall: {costs}", None
+        plan = make_search_plan(job.graph, job.dtype, rows, facts, **options)
+    except DoesNotFitError as error:
+        raise Obstacle("every worker would have to hold all arcs to search, which does not fit") from error
+    return Estimate(
+        seconds=plan.seconds,
+        too_large=None,
+        chunk=plan.chunk,
+        stages=1,
+        options={"block": None},
+        work=(rows, "rows"),
+        summary=plan.describe(job.graph, rows, facts),
+        refuse=lambda out: refuse_disk_of(plan, out),
+        plan=plan,
+    )
 
 
-def search_from_all(
-    client: Client,
-    facts: list[WorkerFacts],
-    job: SearchJob,
-    out: str | os.PathLike[str],
-    plan: SearchPlan,
-    run: Run | None,
-    sources: Sequence[int] | None,
-    overwrite: bool,
-    shown: Progress,
-) -> None:
-    """Write the rows of a distances store by searches, and commit it."""
-    refuse_disk_of(plan, out)
-    if run is None:
-        run = create_distances(
-            out,
-            job.graph,
-            dtype=job.dtype,
-            chunk=plan.chunk,
-            stages=1,
-            plan={"method": "batched", "block": None},
-            sources=sources,
-            overwrite=overwrite,
-        )
-    if not run.rows_done().any():
-        run.make_slot(result=True)
-    run_searches(client, [fact.address for fact in facts], plan, job, _Rows(run), shown)
-    run.commit(run.stages)
+def execute(client: Client, request: Request, estimate: Estimate, writer: Run, shown: Progress) -> None:
+    """Search for the rows that are not done, and commit the store."""
+    job = request.job
+    if not writer.rows_done().any():
+        writer.make_slot(result=True)
+    searches = SearchJob(job.graph, job.dtype, predecessors=False, potentials=job.potentials)
+    members = [fact.address for fact in request.facts]
+    run_searches(client, members, estimate.plan, searches, _Rows(writer), shown)
+    writer.commit(writer.stages)
+
+
+BATCHED = Method("batched", "batched searches", "searches", estimate, execute)
 
 
 def _chunk(rows: int, workers: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal
 
@@ -12,19 +13,20 @@ from distributed import Client
 
 from gpuops import NegativeCycleError
 from pipelines.answers.listed_vertices import brief, listed_vertices
-from pipelines.apsp.layout import make_layout
-from pipelines.apsp.plan import make_plan, refuse_what_cannot_fit
-from pipelines.apsp.stages import COMMIT_SECONDS, Job, relaxations_done, run_stages, stages_of
-from pipelines.stores import Distances, Graph, StoreError, create_distances, open_distances, open_graph
+from pipelines.apsp.batched import BATCHED
+from pipelines.apsp.floyd_warshall import FLOYD_WARSHALL
+from pipelines.apsp.methods import Job, Request, choose
+from pipelines.apsp.stages import COMMIT_SECONDS
+from pipelines.stores import Distances, Graph, create_distances, open_distances, open_graph
 from pipelines.stores.distances import SCHEMA, Run, resume_distances
-from pipelines.stores.place import standing
+from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import find_potentials, named_cycle
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.progress import Progress
 
-METHODS = ("auto", "floyd-warshall", "batched")
+METHODS = (FLOYD_WARSHALL, BATCHED)  # of equal ones the first is taken
 
 
 def all_pairs_shortest_paths(
@@ -96,90 +98,57 @@ def all_pairs_shortest_paths(
     -----
     Floyd-Warshall: O(n^3) work, n / block stages of one task a worker; 1.5 x the matrix in memory over all workers.
     """
-    if method not in METHODS:
-        raise ValueError(f"method is {method!r}; pass 'auto', 'floyd-warshall' or 'batched'")
+    _check_method(method)
     block = _check_block(block)
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
     chosen = None if sources is None else listed_vertices(graph, "source", sources)
-    stands = standing(out, SCHEMA, [graph.path], resume=resume, overwrite=overwrite)
-    run = None if stands is None else _unfinished(stands, graph, dtype, chosen, block, method)
-    if run is not None and run.stage == run.stages:
-        return _checked(open_distances(out), graph, verify)
+    asked = {"dtype": dtype and str(np.dtype(dtype)), "block": block, "sources": chosen}
+    asked["method"] = None if method == "auto" else method
+    again = partial(_resume, graph=graph, asked=asked)
+    writer = resumed(out, SCHEMA, [graph.path], again, resume=resume, overwrite=overwrite)
+    if writer is not None:
+        if writer.finished:
+            return _verified(open_distances(out), graph, verify)
+        method, block = writer.plan.get("method", "floyd-warshall"), writer.plan["block"]
 
-    distances = distance_dtype(graph, dtype) if run is None else run.dtype
-    job = Job(
-        graph=graph,
-        dtype=distances,
-        through=graph.through(),
-        potentials=_potentials(graph),
-        fits=distances_fit(graph, distances),
-    )
-    rows_out = graph.n if chosen is None else len(chosen)
-    if run is not None:
-        method = run.plan.get("method", "floyd-warshall")
-
-    facts = measure_workers(client, str(distances))
-    width = block if run is None else run.plan["block"]
-    layout = make_layout(graph.n, len(facts), distances.itemsize, width)
-    pivots = int(job.through.sum())
-    plan = make_plan(layout, distances, pivots, rows_out, facts, relaxations_done(layout, job, run))
-    reason = None
-    if method != "floyd-warshall":
-        from pipelines.apsp.batched import choose_method, search_from_all
-        from pipelines.sssp.searches import SearchJob
-
-        reason, searches = choose_method(method, graph, plan, rows_out, facts, run, block)
-        if searches is not None:
-            rows = SearchJob(graph, distances, predecessors=False, potentials=job.potentials)
-            with Progress(rows_out, "rows", progress) as shown:
-                shown.note(reason)
-                search_from_all(client, facts, rows, out, searches, run, chosen, overwrite, shown)
-                shown.stage("verifying")
-                return _checked(open_distances(out), graph, verify)
-
-    refuse_what_cannot_fit(plan, facts, out)
-    if run is None:
-        run = create_distances(
+    job = _job(graph, distance_dtype(graph, dtype) if writer is None else writer.dtype)
+    request = Request(job, chosen, block, commit_seconds, measure_workers(client, str(job.dtype)), writer)
+    how, estimate, reason = choose(METHODS, method, request)
+    estimate.refuse(out)
+    if writer is None:
+        writer = create_distances(
             out,
             graph,
-            dtype=distances,
-            chunk=layout.band,
-            stages=len(stages_of(layout, job)) + 1,
-            plan={"method": "floyd-warshall", "block": layout.block},
+            dtype=job.dtype,
+            chunk=estimate.chunk,
+            stages=estimate.stages,
+            plan={"method": how.name, **estimate.options},
             sources=chosen,
             overwrite=overwrite,
         )
-    with Progress(plan.relaxations, "relaxations", progress) as shown:
+    with Progress(*estimate.work, progress) as shown:
         if reason is not None:
             shown.note(reason)
-        shown.note(plan.describe(facts))
-        run_stages(client, job, run, shown, facts, commit_seconds)
+        how.execute(client, request, estimate, writer, shown)
         shown.stage("verifying")
-        return _checked(open_distances(out), graph, verify)
+        return _verified(open_distances(out), graph, verify)
 
 
-def _unfinished(
-    out: Any, graph: Graph, dtype: Any, sources: tuple[int, ...] | None, block: int | None, method: str
-) -> Run:
-    """The store to go on with, which must have been begun with the same options."""
-    run = resume_distances(out, graph)
-    asked = {
-        "dtype": dtype and str(np.dtype(dtype)),
-        "block": block,
-        "sources": sources,
-        "method": None if method == "auto" else method,
-    }
-    begun = {
-        "dtype": str(run.dtype),
-        "block": run.plan["block"],
-        "sources": run.sources,
-        "method": run.plan.get("method", "floyd-warshall"),
-    }
-    for name, value in asked.items():
-        if value is not None and value != begun[name]:
-            told = [brief(graph, given, "all") if name == "sources" else given for given in (begun[name], value)]
-            raise StoreError(f"{out} was begun with {name} {told[0]}, not {told[1]}; drop the option or start afresh")
-    return run
+def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> Run:
+    """The store to go on with, which must have been begun with the options that are given."""
+    given = {name: value for name, value in asked.items() if value is not None}
+    return resume_distances(found, graph, given, lambda name, v: brief(graph, v, "all") if name == "sources" else v)
+
+
+def _job(graph: Graph, dtype: np.dtype) -> Job:
+    """What the tasks need to know; finds a negative cycle."""
+    return Job(graph, dtype, graph.through(), _potentials(graph), fits=distances_fit(graph, dtype))
+
+
+def _check_method(name: str) -> None:
+    *most, last = ("auto", *(method.name for method in METHODS))
+    if name not in (*most, last):
+        raise ValueError(f"method is {name!r}; pass {', '.join(map(repr, most))} or {last!r}")
 
 
 def _check_block(block: Any) -> int | None:
@@ -200,7 +169,8 @@ def _potentials(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
         raise named_cycle(graph, error) from None
 
 
-def _checked(distances: Distances, graph: Graph, verify: bool) -> Distances:
+def _verified(distances: Distances, graph: Graph, verify: bool) -> Distances:
+    """The store, proven right if asked for."""
     if verify:
         verify_distances(distances, graph)
     return distances

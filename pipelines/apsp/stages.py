@@ -16,7 +16,7 @@ from gpuops.arrays import like
 from gpuops.minplus.adjacency import weight_rows
 from gpuops.numbers import distance_limit, to_outside
 from pipelines.apsp.layout import Layout, make_layout
-from pipelines.stores import Graph
+from pipelines.apsp.methods import Job
 from pipelines.stores.distances import Run
 from pipelines.validation.bounds import arc_pieces, refuse_overflow
 from pipelines.validation.negative_cycle import nonnegative_weights
@@ -32,21 +32,10 @@ from pipelines.workers.device_arrays import array_library, synchronize, to_host
 from pipelines.workers.interruption import asked, stop_if_asked
 from pipelines.workers.progress import Progress
 
-COMMIT_SECONDS = 60.0  # at least this long between two commits,
+COMMIT_SECONDS = 60.0  # at least this long between two commits by default,
 COMMIT_SHARE = 0.05  # and at most this share of the time spent in them
 SAVERS = min(8, CPU_COUNT)  # chunks a worker writes at a time; each is held in a few copies
 WINDOW = 3  # stages in flight: enough to hide the scheduler, few enough to bound the panels in memory
-
-
-@dataclass(frozen=True)
-class Job:
-    """What the tasks need to know of the problem; pickles small but for the mask."""
-
-    graph: Graph
-    dtype: np.dtype
-    through: np.ndarray
-    potentials: tuple[np.ndarray, np.ndarray] | None  # of tails and of heads; None where no weight is negative
-    fits: bool  # is it proven that the distances fit the dtype?
 
 
 def stages_of(layout: Layout, job: Job) -> list[tuple[int, int]]:

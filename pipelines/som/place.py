@@ -7,6 +7,7 @@ of the sample and the codebook alone, so what a lost worker had in hand is searc
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import numpy as np
 from distributed import Client
@@ -16,7 +17,7 @@ from pipelines.som.plan import PIECE_BYTES
 from pipelines.som.shard import Shard
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import SCHEMA, Mapping, MappingRun, create_mapping, open_mapping, resume_mapping
-from pipelines.stores.place import standing
+from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.workers.attempts import clear, held, keep, run_epochs, workers_of
 from pipelines.workers.device_arrays import array_library, to_host
@@ -67,19 +68,17 @@ def map_samples(
             what = what if len(what) < 120 else f"other {name} than the map"
             raise ValueError(f"{samples.path} has {what}; import them like those of the map (--like {codebook.path})")
     scaled = samples.in_scaling(codebook.scaling)
-    run, stands = None, standing(out, SCHEMA, [codebook.path, samples.path], resume=resume, overwrite=overwrite)
-    if stands is not None:
-        run = resume_mapping(stands, samples, codebook)
-        if run is None:
-            return open_mapping(out)
-    if run is None:
-        run = create_mapping(out, samples, codebook, overwrite=overwrite)
+    again = partial(resume_mapping, samples=samples, codebook=codebook)
+    begun = resumed(out, SCHEMA, [codebook.path, samples.path], again, resume=resume, overwrite=overwrite)
+    if begun is not None and begun.finished:
+        return open_mapping(out)
+    writer = begun or create_mapping(out, samples, codebook, overwrite=overwrite)
     with Progress(samples.n, "samples", progress) as shown:
         if scaled is not samples:
             shown.note(f"{samples.path}: scaling {samples.scaling.kind}, the map {codebook.scaling.kind}; as the map's")
 
         def begin(members: list[str], before: Placing | None) -> Placing:
-            return Placing(client, members, before, codebook, scaled, run, shown)
+            return Placing(client, members, before, codebook, scaled, writer, shown)
 
         run_epochs(client, workers_of(client), begin, shown)
     return open_mapping(out)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,8 @@ from pipelines.som.plan import OnlineSteps, SomPlan, first_sigma, make_som_plan,
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.start import random_rows
 from pipelines.som.training import Recipe, Training
-from pipelines.stores.codebook import SCHEMA, Codebook, create_codebook, open_codebook, resume_codebook
-from pipelines.stores.place import standing
+from pipelines.stores.codebook import SCHEMA, Codebook, CodebookRun, create_codebook, open_codebook, resume_codebook
+from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.workers.attempts import run_epochs
 from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers
@@ -119,58 +121,90 @@ def train_som(
     """
     samples = samples if isinstance(samples, Samples) else open_samples(samples)
     grid = Grid(rows, columns, hexagonal, toroidal)
-    _check_options(metric, kernel, tolerance, piece_rows, rate, rate_end)
-    if online and samples.largest_weight is not None:
-        raise ValueError(f"{samples.path} has weights, which online training has no use for; train in batches")
+    _check_options(samples, metric, kernel, tolerance, piece_rows, rate, rate_end, online)
     sigma = first_sigma(rows, columns, sigma_end) if sigma is None else float(sigma)
-    sigmas = sigma_schedule(epochs, sigma, float(sigma_end), schedule, tolerance)
-    given, beginning = _first_codebook(initial, samples, grid, seed)
-    options = {
-        "grid": vars(grid),
-        "metric": metric,
-        "kernel": kernel,
-        "epochs": epochs,
-        "sigma": [sigma, float(sigma_end)],
-        "schedule": schedule,
-        "initial": beginning,
-        "tolerance": tolerance,
-        "online": [rate, rate_end, seed] if online else None,
-    }
-    steps = OnlineSteps(samples.n, epochs, (sigma, float(sigma_end)), (rate, rate_end), schedule, seed)
-    magnitudes, heaviest = samples.magnitudes, samples.largest_weight
-    job = MapJob(grid, metric, kernel, samples.n, samples.d, magnitudes, heaviest, samples.missing)
-    first = [initial.path if isinstance(initial, Codebook) else initial] if given is not None else []
-    run, stands = None, standing(out, SCHEMA, [samples.path, *first], resume=resume, overwrite=overwrite)
-    if stands is not None:
-        run = resume_codebook(stands, samples, options)
-        if run is None:
-            return open_codebook(out)
+    reaches, rates = (sigma, float(sigma_end)), (rate, rate_end) if online else None
+    recipe, recorded = _recipe(samples, grid, initial, epochs, reaches, schedule, tolerance, rates, seed)
+    options = {"grid": vars(grid), "metric": metric, "kernel": kernel, **recorded}
+    first = [initial.path if isinstance(initial, Codebook) else initial] if recipe.given is not None else []
+    again = partial(resume_codebook, samples=samples, options=options)
+    writer = resumed(out, SCHEMA, [samples.path, *first], again, resume=resume, overwrite=overwrite)
+    if writer is not None and writer.finished:
+        return open_codebook(out)
 
+    job = _job(samples, grid, metric, kernel)
     refuse_unresolved(job, lambda *rows: (samples.values(*rows), samples.weights(*rows)), samples.path, samples.columns)
-    disk = (len(sigmas) + 1) * grid.units * samples.d * samples.dtype.itemsize
+    disk = (len(recipe.sigmas) + 1) * grid.units * samples.d * samples.dtype.itemsize
 
-    def dealt(facts: list[WorkerFacts]) -> SomPlan:
+    def deal(facts: list[WorkerFacts]) -> SomPlan:
         return make_som_plan(
             samples, grid.units, facts, disk_bytes=disk, resident=resident, piece_rows=piece_rows, alone=online
         )
 
     facts = measure_workers(client, None)
-    plan = dealt(facts)
+    plan = deal(facts)
     refuse_disk_of_map(plan, out)
-    if run is None:
-        run = create_codebook(out, samples, grid, metric=metric, sigmas=sigmas, options=options, overwrite=overwrite)
-    sigmas = sigmas[: run.epochs]  # a store of an earlier version has no place for those that a tolerance adds
-    recipe = Recipe(sigmas, beginning, given, tolerance, steps if online else None)
-    with Progress(len(sigmas) * samples.n, "samples", progress) as shown:
-        shown.note(plan.describe(samples, grid.units, facts))
-
-        def begin(members: list[str], before: Training | None) -> Training:
-            # After a loss there may be fewer workers, or more.
-            now = plan if len(members) == len(facts) else dealt(measure_members(client, members, None))
-            return Training(client, members, before, samples, now, job, recipe, run, shown)
-
-        run_epochs(client, [fact.address for fact in facts], begin, shown)
+    writer = writer or create_codebook(
+        out, samples, grid, metric=metric, sigmas=recipe.sigmas, options=options, overwrite=overwrite
+    )
+    # A store of an earlier version has no place for the epochs that a tolerance adds.
+    recipe = recipe._replace(sigmas=recipe.sigmas[: writer.epochs])
+    with Progress(len(recipe.sigmas) * samples.n, "samples", progress) as shown:
+        _execute(client, samples, facts, plan, deal, job, recipe, writer, shown)
     return open_codebook(out)
+
+
+def _execute(
+    client: Client,
+    samples: Samples,
+    facts: list[WorkerFacts],
+    plan: SomPlan,
+    deal: Callable[[list[WorkerFacts]], SomPlan],
+    job: MapJob,
+    recipe: Recipe,
+    writer: CodebookRun,
+    shown: Progress,
+) -> None:
+    """Train for the epochs that are not done, through the loss of workers."""
+    shown.note(plan.describe(samples, job.grid.units, facts))
+
+    def begin(members: list[str], before: Training | None) -> Training:
+        # After a loss there may be fewer workers, or more.
+        now = plan if len(members) == len(facts) else deal(measure_members(client, members, None))
+        return Training(client, members, before, samples, now, job, recipe, writer, shown)
+
+    run_epochs(client, [fact.address for fact in facts], begin, shown)
+
+
+def _job(samples: Samples, grid: Grid, metric: str, kernel: str) -> MapJob:
+    magnitudes, heaviest = samples.magnitudes, samples.largest_weight
+    return MapJob(grid, metric, kernel, samples.n, samples.d, magnitudes, heaviest, samples.missing)
+
+
+def _recipe(
+    samples: Samples,
+    grid: Grid,
+    initial: Any,
+    epochs: int,
+    reaches: tuple[float, float],
+    schedule: str,
+    tolerance: float | None,
+    rates: tuple[float, float] | None,
+    seed: int,
+) -> tuple[Recipe, dict[str, Any]]:
+    """How the map is trained, and what is recorded of that; `rates` are those of online training."""
+    sigmas = sigma_schedule(epochs, *reaches, schedule, tolerance)
+    given, beginning = _first_codebook(initial, samples, grid, seed)
+    online = None if rates is None else OnlineSteps(samples.n, epochs, reaches, rates, schedule, seed)
+    recorded = {
+        "epochs": epochs,
+        "sigma": list(reaches),
+        "schedule": schedule,
+        "initial": beginning,
+        "tolerance": tolerance,
+        "online": None if rates is None else [*rates, seed],
+    }
+    return Recipe(sigmas, beginning, given, tolerance, online), recorded
 
 
 def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tuple[np.ndarray | None, dict[str, Any]]:
@@ -207,7 +241,14 @@ def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tu
 
 
 def _check_options(
-    metric: str, kernel: str, tolerance: float | None, piece_rows: int | None, rate: float, rate_end: float
+    samples: Samples,
+    metric: str,
+    kernel: str,
+    tolerance: float | None,
+    piece_rows: int | None,
+    rate: float,
+    rate_end: float,
+    online: bool,
 ) -> None:
     if metric not in METRICS:
         raise ValueError(f"metric is {metric!r}; pass one of {', '.join(map(repr, METRICS))}")
@@ -219,3 +260,5 @@ def _check_options(
     for name, value in (("rate", rate), ("rate_end", rate_end)):
         if not 0 < value <= 1:
             raise ValueError(f"{name} is {value}; give a part of the way to a sample, above 0 and up to 1")
+    if online and samples.largest_weight is not None:
+        raise ValueError(f"{samples.path} has weights, which online training has no use for; train in batches")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,9 +16,9 @@ from pipelines.answers.listed_vertices import brief, listed_vertices
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
 from pipelines.sssp.searches import BySources, SearchEpoch, SearchJob, SearchRun, negative_loops, reach
 from pipelines.sssp.vertex_rounds import ByVertices
-from pipelines.stores import Graph, Paths, StoreError, create_paths, open_graph, open_paths
+from pipelines.stores import Graph, Paths, create_paths, open_graph, open_paths
 from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsRun, resume_paths
-from pipelines.stores.place import standing
+from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import WeightRangeError, distance_dtype, distances_fit
 from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.attempts import run_epochs
@@ -101,12 +102,10 @@ def single_source_shortest_paths(
         An option does not go with the graph or with another.
     """
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
-    kind = _path_dtype(graph, dtype)
     every = isinstance(sources, str) and sources == "all"
     chosen = listed_vertices(graph, "source", np.arange(graph.n) if every else sources)
     cutoff = None if cutoff is None else float(cutoff)
     wanted = None if targets is None else listed_vertices(graph, "target", targets)
-    _check_options(graph, cutoff, wanted, verify, predecessors)
     options: dict[str, Any] = {
         "sources": chosen,
         "together": together,
@@ -114,42 +113,30 @@ def single_source_shortest_paths(
         "cutoff": cutoff,
         "targets": wanted,
     }
-    run, stands = None, standing(out, SCHEMA, [graph.path], resume=resume, overwrite=overwrite)
-    if stands is not None:
-        run = _unfinished(stands, graph, {"dtype": None if dtype is None else kind, **options})
-        if run.rows_done().all():
-            return _checked(open_paths(out), graph, verify)
-        kind = run.dtype
-    # Integer sums that would wrap are noticed by the searches, but for those of negative weights.
-    distances_fit(graph, kind, limit=None if kind.kind == "f" else float(outside_infinity(kind)))
+    asked = options if dtype is None else {"dtype": _path_dtype(graph, dtype), **options}
+    _check_options(graph, cutoff, wanted, verify, predecessors)
+    again = partial(_resume, graph=graph, asked=asked)
+    writer = resumed(out, SCHEMA, [graph.path], again, resume=resume, overwrite=overwrite)
+    if writer is not None and writer.finished:
+        return _verified(open_paths(out), graph, verify)
 
-    facts = measure_workers(client, None)
-    rows = 1 if together else len(chosen)
-    lanes = graph.weight_min >= 0 and reach(cutoff, kind) is None and not together
-    plan = make_search_plan(
-        graph,
-        kind,
-        rows,
-        facts,
-        lanes=lanes,
-        predecessors=predecessors,
-        spread=spread,
-        piece_arcs=piece_arcs,
-        chunk=None if run is None else run.chunk,
-    )
+    job = _job(graph, _path_dtype(graph, dtype) if writer is None else writer.dtype, options)
+    facts, rows = measure_workers(client, None), 1 if together else len(chosen)
+    chunk = None if writer is None else writer.chunk
+    ways = {"lanes": job.lanes, "predecessors": predecessors}
+    plan = make_search_plan(graph, job.dtype, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk, **ways)
     refuse_disk_of(plan, out)
-    if run is None:
-        run = create_paths(out, graph, dtype=kind, chunk=plan.chunk, overwrite=overwrite, **options)
-    job = SearchJob(graph, kind, lanes, predecessors, reach(cutoff, kind), wanted, loops=negative_loops(graph))
+    if writer is None:
+        writer = create_paths(out, graph, dtype=job.dtype, chunk=plan.chunk, overwrite=overwrite, **options)
     with Progress(rows, "rows", progress) as shown:
         shown.note(plan.describe(graph, rows, facts))
         try:
-            run_searches(client, [fact.address for fact in facts], plan, job, run, shown)
+            run_searches(client, [fact.address for fact in facts], plan, job, writer, shown)
         except (NegativeCycleError, WeightRangeError):
-            run.discard()
+            writer.discard()
             raise
         shown.stage("verifying")
-        return _checked(open_paths(out), graph, verify)
+        return _verified(open_paths(out), graph, verify)
 
 
 def run_searches(
@@ -178,11 +165,23 @@ def run_searches(
         raise WeightRangeError(f"{job.graph.path}: {error}; use --dtype float64") from None
 
 
-def _path_dtype(graph: Graph, dtype: Any) -> np.dtype:
-    kind = distance_dtype(graph, dtype)
-    if kind not in PATH_DTYPES:
-        raise ValueError(f"paths have distances in float32, float64 or int32, not {kind}; choose one of them (--dtype)")
-    return kind
+def _path_dtype(graph: Graph, asked: Any) -> np.dtype:
+    dtype = distance_dtype(graph, asked)
+    if dtype not in PATH_DTYPES:
+        raise ValueError(
+            f"paths have distances in float32, float64 or int32, not {dtype}; choose one of them (--dtype)"
+        )
+    return dtype
+
+
+def _job(graph: Graph, dtype: np.dtype, options: dict[str, Any]) -> SearchJob:
+    """What the tasks need to know; WeightRangeError if the distances cannot fit the dtype."""
+    # Integer sums that would wrap are noticed by the searches, but for those of negative weights.
+    distances_fit(graph, dtype, limit=None if dtype.kind == "f" else float(outside_infinity(dtype)))
+    cutoff = reach(options["cutoff"], dtype)
+    lanes = graph.weight_min >= 0 and cutoff is None and not options["together"]
+    loops = negative_loops(graph)
+    return SearchJob(graph, dtype, lanes, options["predecessors"], cutoff, options["targets"], loops=loops)
 
 
 def _check_options(
@@ -200,19 +199,14 @@ def _check_options(
         raise ValueError("the certificate follows predecessors; keep them, or do not verify")
 
 
-def _unfinished(out: Any, graph: Graph, asked: dict[str, Any]) -> PathsRun:
+def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> PathsRun:
     """The store to go on with, which must have been begun with the same options."""
-    run = resume_paths(out, graph)
-    for name, value in asked.items():
-        begun = run.has_predecessors if name == "predecessors" else getattr(run, name)
-        if begun != value and (name, value) != ("dtype", None):
-            if name in ("sources", "targets"):
-                begun, value = brief(graph, begun), brief(graph, value)
-            raise StoreError(f"{out} was begun with other {name} ({begun}, not {value}); start afresh")
-    return run
+    return resume_paths(
+        found, graph, asked, lambda name, value: brief(graph, value) if name in ("sources", "targets") else value
+    )
 
 
-def _checked(paths: Paths, graph: Graph, verify: bool) -> Paths:
+def _verified(paths: Paths, graph: Graph, verify: bool) -> Paths:
     """The store, proven right if asked for."""
     if verify:
         from pipelines.validation.certificates import certify_paths

@@ -28,12 +28,12 @@ from pipelines.stores.contents import (
     Verified,
     compare_contents,
     record,
-    refuse_misplaced,
     refuse_missing,
     writable_array,
 )
 from pipelines.stores.origin import origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, place_of, take_over, take_place
+from pipelines.stores.place import growing_store, place_of, take_place
+from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.scaling import Scaling, scaling_from
 from pipelines.stores.schema import (
@@ -106,12 +106,11 @@ class Codebook:
 
 
 @dataclass(frozen=True, eq=False)
-class CodebookRun:
-    """A codebook store being written: what the driver records and the workers write. Picklable."""
+class CodebookRun(StoreWriter):
+    """A codebook store that is being trained."""
 
-    path: str
-    run_id: str
     epochs: int
+    options: dict[str, Any]
 
     def write(self, epoch: int, codebook: np.ndarray) -> None:
         """Write the units (M, d) after `epoch` epochs."""
@@ -128,6 +127,9 @@ class CodebookRun:
     def errors(self) -> list[float]:
         """The quantization errors known so far, from the first codebook on."""
         return list(attribute(self.path, open_store(self.path, SCHEMA), "errors"))
+
+    def chunks_committed(self) -> dict[str, list[str]]:
+        return _places(self.path, 0, self.committed())
 
     def commit(self, epochs: int, errors: list[float]) -> None:
         """Record that the codebook after `epoch` epochs is written, and the errors of those before it."""
@@ -198,38 +200,43 @@ def create_codebook(
                 "topographic_error": None,
             }
         )
-    return CodebookRun(place, run_id, len(sigmas))
+    return _run(place, run_id)
 
 
-def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dict[str, Any]) -> CodebookRun | None:
-    """Take over an unfinished store to resume it; None if it is finished.
+def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dict[str, Any]) -> CodebookRun:
+    """Take over an unfinished store to resume it; a finished one is returned as it is.
 
     Raises
     ------
     StoreError
         It was begun with other samples or other options.
     """
-    group = open_store(path, SCHEMA, "r+")
-    if recorded_origin(path, group, "samples")["digest"] != samples.digest:
-        raise StoreError(f"{path}: was begun with other samples than {samples.path}; name the right ones")
-    with damaged_attributes(path):
-        begun = dict(attribute(path, group, "options"))
-        epochs = len(attribute(path, group, "sigmas"))
-    for name in sorted({*options, *begun}):
-        if begun.get(name) != options.get(name):
-            raise StoreError(
-                f"{path}: was begun with {name} {begun.get(name)}, not {options.get(name)}; use that or start over"
-            )
-    if flag(path, group, "complete"):
-        take_place(path)
-        return None
-    # A run that stopped early may have been killed between cutting the array and recording that it was over.
-    with disk_errors(path):
-        codebooks = writable_array(os.fspath(path), "codebooks")
-        codebooks.resize((epochs + 1, *codebooks.shape[1:]))
-    run = CodebookRun(os.path.abspath(path), take_over(path, group), epochs)
-    refuse_misplaced(run.path, group, _places(run.path, 0, run.committed()))
+
+    def check(group: Any, begun: CodebookRun) -> None:
+        if recorded_origin(path, group, "samples")["digest"] != samples.digest:
+            raise StoreError(f"{path}: was begun with other samples than {samples.path}; name the right ones")
+        every = sorted({*options, *begun.options})  # one that is not given is None
+        refuse_other_options(path, begun.options, {name: options.get(name) for name in every})
+
+    run = resume_store(path, SCHEMA, check, _run)
+    if not run.finished:
+        # A run that stopped early may have been killed between cutting the array and recording that it was over.
+        with disk_errors(run.path):
+            codebooks = writable_array(run.path, "codebooks")
+            codebooks.resize((run.epochs + 1, *codebooks.shape[1:]))
     return run
+
+
+def _run(path: str | os.PathLike[str], run_id: str) -> CodebookRun:
+    group = open_store(path, SCHEMA)
+    with damaged_attributes(path):
+        return CodebookRun(
+            path=os.path.abspath(path),
+            run_id=run_id,
+            finished=flag(path, group, "complete"),
+            epochs=len(attribute(path, group, "sigmas")),
+            options=dict(attribute(path, group, "options")),
+        )
 
 
 def open_codebook(path: str | os.PathLike[str]) -> Codebook:

@@ -19,8 +19,8 @@ Every chunk is stored, even one that equals the fill value: a missing chunk is d
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,6 @@ from pipelines.stores.contents import (
     Verified,
     compare_contents,
     record,
-    refuse_misplaced,
     refuse_missing,
     small_array,
     writable_array,
@@ -39,7 +38,8 @@ from pipelines.stores.contents import (
 )
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import check_origin, open_origin, origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, place_of, take_over, take_place
+from pipelines.stores.place import growing_store, place_of, take_place
+from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
 from pipelines.stores.schema import (
     StoreError,
     attribute,
@@ -116,12 +116,10 @@ class Distances:
         return _verify(self.path, self.slot, self.sources)
 
 
-@dataclass(frozen=True)
-class Run:
-    """A distances store that is being computed: what the driver records and the workers write. Picklable."""
+@dataclass(frozen=True, eq=False)
+class Run(StoreWriter):
+    """A distances store that is being computed."""
 
-    path: str
-    run_id: str
     n: int
     dtype: np.dtype
     chunk: int
@@ -200,7 +198,7 @@ class Run:
             if done:
                 remove_leftovers(self.path)
                 take_place(self.path)
-        return _with(self, stage=stage, slot=self.other_slot)
+        return replace(self, stage=stage, slot=self.other_slot)
 
     def verify(self) -> Verified:
         """Reread what is committed, as `Distances.verify`."""
@@ -208,12 +206,14 @@ class Run:
             return _verify(self.path, self.other_slot, self._sources(), self.rows_done())
         return _verify(self.path, self.slot, self._sources())
 
-    def refuse_misplaced(self) -> None:
-        """Make sure that a run resumes from what was committed."""
-        group, done = open_store(self.path, SCHEMA), self.rows_done()
+    def chunks_committed(self) -> dict[str, list[str]]:
+        done = self.rows_done()
         slot, rows = (self.other_slot, done) if self.slot is None and done.any() else (self.slot, None)
-        if slot is not None:
-            refuse_misplaced(self.path, group, {slot: StoredArray(self.path, slot).places(rows)})
+        return {} if slot is None else {slot: StoredArray(self.path, slot).places(rows)}
+
+    def begun_with(self) -> dict[str, Any]:
+        """The options that a run must agree with to go on with this store."""
+        return {"dtype": str(self.dtype), "sources": self.sources, "method": "floyd-warshall", **self.plan}
 
     def _sources(self) -> np.ndarray | None:
         return None if self.sources is None else np.array(self.sources)
@@ -257,19 +257,29 @@ def create_distances(
     return _run(place, run_id)
 
 
-def resume_distances(path: str | os.PathLike[str], graph: Graph) -> Run:
-    """Take over an unfinished store to resume it from its last commit; StoreError if it belongs to another graph.
+def resume_distances(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    options: Mapping[str, Any] | None = None,
+    describe: Callable[[str, Any], Any] = lambda name, value: value,
+) -> Run:
+    """Take over an unfinished store to resume it from its last commit; a finished one is returned as it is.
 
-    A finished store is returned as it is (``stage == stages``).
+    Parameters
+    ----------
+    options, describe : what the store must have been begun with, as `pipelines.stores.resuming.refuse_other_options`
+
+    Raises
+    ------
+    StoreError
+        It was begun from another graph or with other options.
     """
-    group = open_store(path, SCHEMA, "r+")
-    check_origin(path, group, graph)
-    if flag(path, group, "complete"):
-        finished = _run(path, "")
-        return _with(finished, path=take_place(path))
-    run = _run(path, take_over(path, group))
-    run.refuse_misplaced()
-    return run
+
+    def check(group: Any, begun: Run) -> None:
+        check_origin(path, group, graph)
+        refuse_other_options(path, begun.begun_with(), options or {}, describe)
+
+    return resume_store(path, SCHEMA, check, _run)
 
 
 def open_distances(path: str | os.PathLike[str]) -> Distances:
@@ -282,7 +292,7 @@ def open_distances(path: str | os.PathLike[str]) -> Distances:
     """
     group = open_store(path, SCHEMA)
     run, recorded = _run(path, ""), recorded_origin(path, group, "graph")
-    if not flag(path, group, "complete"):
+    if not run.finished:
         raise StoreError(
             f"{path}: unfinished, committed at stage {run.stage} of {run.stages}; "
             f"go on with `tilepath apsp {recorded['path']} {place_of(path)} --resume`"
@@ -338,6 +348,7 @@ def _run(path: str | os.PathLike[str], run_id: str) -> Run:
         run = Run(
             path=os.path.abspath(path),
             run_id=run_id,
+            finished=flag(path, group, "complete"),
             n=n,
             dtype=recorded_dtype(attribute(path, group, "dtype")),
             chunk=int(attribute(path, group, "chunk")),
@@ -351,11 +362,7 @@ def _run(path: str | os.PathLike[str], run_id: str) -> Run:
             raise ValueError(f"{run.dtype} distances, {run.slot} committed")
         if not 0 <= run.stage <= run.stages or min(run.n, run.chunk) < 0:
             raise ValueError(f"stage {run.stage} of {run.stages}, {run.n} vertices, chunks of {run.chunk}")
-        done, slot = attribute(path, group, "complete"), run.slot or ("done" in group.attrs and run.other_slot)
+        slot = run.slot or ("done" in group.attrs and run.other_slot)
         if slot:
-            check_array(path, group, slot, (run.rows if done or run.slot is None else n, n), (run.dtype,))
+            check_array(path, group, slot, (run.rows if run.finished or run.slot is None else n, n), (run.dtype,))
     return run
-
-
-def _with(run: Run, **changes: Any) -> Run:
-    return Run(**{**run.__dict__, **changes})

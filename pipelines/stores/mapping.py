@@ -26,12 +26,12 @@ from pipelines.stores.contents import (
     StoredArray,
     Verified,
     compare_contents,
-    refuse_misplaced,
     refuse_missing,
     writable_array,
 )
 from pipelines.stores.origin import origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, place_of, record_rows, take_over, take_place
+from pipelines.stores.place import growing_store, place_of, record_rows
+from pipelines.stores.resuming import StoreWriter, resume_store
 from pipelines.stores.samples import DTYPES, Samples
 from pipelines.stores.schema import (
     CHUNK_BYTES,
@@ -119,11 +119,9 @@ class Mapping:
 
 
 @dataclass(frozen=True, eq=False)
-class MappingRun:
-    """A mapping store being written. Picklable."""
+class MappingRun(StoreWriter):
+    """A mapping store that is being written."""
 
-    path: str
-    run_id: str
     rows: int
     chunk: int
 
@@ -136,6 +134,10 @@ class MappingRun:
     def rows_done(self) -> np.ndarray:
         """bool (N): which rows are recorded as complete."""
         return row_mask(self.path, attribute(self.path, open_store(self.path, SCHEMA), "done"), self.rows)
+
+    def chunks_committed(self) -> dict[str, list[str]]:
+        done = self.rows_done()
+        return {name: StoredArray(self.path, name).places(done) for name in ARRAYS}
 
     def record(self, done: np.ndarray) -> None:
         """Record which rows, bool (N), are done; once all are, the store is complete."""
@@ -171,25 +173,34 @@ def create_mapping(
                 "done": [],
             }
         )
-    return MappingRun(place, run_id, samples.n, chunk)
+    return _run(place, run_id)
 
 
-def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Codebook) -> MappingRun | None:
-    """Take over an unfinished store to resume it; None if it is finished; StoreError if its inputs were others."""
-    group = open_store(path, SCHEMA, "r+")
-    of, by = recorded_origin(path, group, "samples"), recorded_origin(path, group, "codebook")
-    if of["digest"] != samples.digest or not _is_recorded(by, codebook):
-        raise StoreError(f"{path}: was begun with other samples or another map; name the right ones or start over")
-    if flag(path, group, "complete"):
-        take_place(path)
-        return None
-    for name, dtype in zip(ARRAYS, (np.dtype(np.int32), codebook.dtype), strict=True):
-        check_array(path, group, name, (samples.n, min(2, codebook.grid.units)), (dtype,))
+def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Codebook) -> MappingRun:
+    """Take over an unfinished store to resume it; a finished one is returned as it is.
+
+    Raises
+    ------
+    StoreError
+        It was begun with other samples or another map.
+    """
+
+    def check(group: Any, begun: MappingRun) -> None:
+        of, by = recorded_origin(path, group, "samples"), recorded_origin(path, group, "codebook")
+        if of["digest"] != samples.digest or not _is_recorded(by, codebook):
+            fault = "was begun with other samples or another map; name the right ones or start over"
+            raise StoreError(f"{path}: {fault}")
+        for name, dtype in zip(ARRAYS, (np.dtype(np.int32), codebook.dtype), strict=True):
+            check_array(path, group, name, (samples.n, min(2, codebook.grid.units)), (dtype,))
+
+    return resume_store(path, SCHEMA, check, _run)
+
+
+def _run(path: str | os.PathLike[str], run_id: str) -> MappingRun:
+    group = open_store(path, SCHEMA)
+    check_array(path, group, "units", (None, None), ("int32",))
     units = StoredArray(path, "units")
-    run = MappingRun(os.path.abspath(path), take_over(path, group), samples.n, units.chunks[0])
-    done = run.rows_done()
-    refuse_misplaced(run.path, group, {name: StoredArray(path, name).places(done) for name in ARRAYS})
-    return run
+    return MappingRun(os.path.abspath(path), run_id, flag(path, group, "complete"), units.shape[0], units.chunks[0])
 
 
 def _codebook_facts(codebook: Codebook) -> dict[str, Any]:

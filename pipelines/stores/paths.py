@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,7 +33,6 @@ from pipelines.stores.contents import (
     StoredArray,
     Verified,
     compare_contents,
-    refuse_misplaced,
     refuse_missing,
     small_array,
     writable_array,
@@ -41,7 +40,8 @@ from pipelines.stores.contents import (
 )
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import check_origin, open_origin, origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, place_of, record_rows, take_over, take_place
+from pipelines.stores.place import growing_store, place_of, record_rows
+from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
 from pipelines.stores.schema import (
     CHUNK_BYTES,
     StoreError,
@@ -120,11 +120,9 @@ class Paths:
 
 
 @dataclass(frozen=True, eq=False)
-class PathsRun:
-    """A paths store that is being computed: what the driver records and the workers write. Picklable."""
+class PathsRun(StoreWriter):
+    """A paths store that is being computed."""
 
-    path: str
-    run_id: str
     n: int
     dtype: np.dtype
     sources: tuple[int, ...]
@@ -162,6 +160,14 @@ class PathsRun:
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
             record_rows(self.path, group, _arrays(self), self.rows_done(), done)
+
+    def chunks_committed(self) -> dict[str, list[str]]:
+        return _places(self, self.rows_done())
+
+    def begun_with(self) -> dict[str, Any]:
+        """The options that a run must agree with to go on with this store."""
+        names = ("dtype", "sources", "together", "cutoff", "targets")
+        return {name: getattr(self, name) for name in names} | {"predecessors": self.has_predecessors}
 
     def discard(self) -> None:
         """Remove the store if none of its rows is complete."""
@@ -225,19 +231,29 @@ def create_paths(
     return _run(place, run_id)
 
 
-def resume_paths(path: str | os.PathLike[str], graph: Graph) -> PathsRun:
-    """Take over an unfinished store to resume its missing rows; StoreError if it belongs to another graph.
+def resume_paths(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    options: Mapping[str, Any] | None = None,
+    describe: Callable[[str, Any], Any] = lambda name, value: value,
+) -> PathsRun:
+    """Take over an unfinished store to resume its missing rows; a finished one is returned as it is.
 
-    A finished store is returned as it is.
+    Parameters
+    ----------
+    options, describe : what the store must have been begun with, as `pipelines.stores.resuming.refuse_other_options`
+
+    Raises
+    ------
+    StoreError
+        It was begun from another graph or with other options.
     """
-    group = open_store(path, SCHEMA, "r+")
-    check_origin(path, group, graph)
-    if flag(path, group, "complete"):
-        finished = _run(path, "")
-        return replace(finished, path=take_place(path))
-    run = _run(path, take_over(path, group))
-    refuse_misplaced(run.path, group, _places(run, run.rows_done()))
-    return run
+
+    def check(group: Any, begun: PathsRun) -> None:
+        check_origin(path, group, graph)
+        refuse_other_options(path, begun.begun_with(), options or {}, describe)
+
+    return resume_store(path, SCHEMA, check, _run)
 
 
 def open_paths(path: str | os.PathLike[str]) -> Paths:
@@ -250,12 +266,13 @@ def open_paths(path: str | os.PathLike[str]) -> Paths:
     """
     group = open_store(path, SCHEMA)
     run, recorded = _run(path, ""), recorded_origin(path, group, "graph")
-    if not flag(path, group, "complete"):
+    if not run.finished:
         raise StoreError(
             f"{path}: unfinished, {run.rows_done().sum()} of {run.rows} rows are done; go on with --resume and the "
             f"command `tilepath sssp {recorded['path']} {place_of(path)}` it was begun with"
         )
-    facts = {name: value for name, value in vars(run).items() if name not in ("run_id", "chunk", "path", "sources")}
+    others = ("run_id", "finished", "chunk", "path", "sources")
+    facts = {name: value for name, value in vars(run).items() if name not in others}
     return Paths(
         path=os.path.abspath(path),
         sources=np.asarray(run.sources, dtype=np.int64),
@@ -322,6 +339,7 @@ def _run(path: str | os.PathLike[str], run_id: str) -> PathsRun:
         run = PathsRun(
             path=os.path.abspath(path),
             run_id=run_id,
+            finished=flag(path, group, "complete"),
             n=n,
             dtype=dtype,
             sources=tuple(sources.tolist()),

@@ -97,11 +97,11 @@ def test_both_pipelines_take_labels_and_refuse_what_is_named_twice(client, graph
         assert found.sources.tolist() == [1, 0, 5]
         again = apsp(client, graph, tmp_path / method, sources=np.array([1, 0, 5]), method=method, resume=True)
         assert again.sources.tolist() == [1, 0, 5]
-        with pytest.raises(StoreError, match="was begun with sources 2, 1, 6, not 1, 2, 3 and 1 more; drop"):
+        with pytest.raises(StoreError, match="was begun with sources 2, 1, 6, not 1, 2, 3 and 1 more; use that"):
             apsp(client, graph, tmp_path / method, sources=range(4), method=method, resume=True)
     found = sssp(client, graph, tmp_path / "p", ["2", 0], targets=["#3", "3"])
     assert (found.sources.tolist(), found.targets) == ([1, 0], (3, 2))
-    with pytest.raises(StoreError, match=r"was begun with other targets \(4, 3, not none\)"):
+    with pytest.raises(StoreError, match="was begun with targets 4, 3, not none"):
         sssp(client, graph, tmp_path / "p", ["2", 0], resume=True)
     assert sssp(client, graph, tmp_path / "all", "all").sources.tolist() == list(range(6))
     for call in (apsp, sssp):

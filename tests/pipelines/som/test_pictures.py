@@ -237,7 +237,7 @@ def test_a13_a_mapping_of_an_earlier_version_is_still_drawn(tmp_path, made):
     group = zarr.open_group(mapping.path)
     group.attrs["codebook"] = {name: fact for name, fact in group.attrs["codebook"].items() if name != "scaling"}
     draw(tmp_path / "x.png", codebook, "labels", mapping=open_mapping(mapping.path), samples=samples)
-    assert resume_mapping(mapping.path, samples, codebook) is None
+    assert resume_mapping(mapping.path, samples, codebook).finished
 
 
 @pytest.mark.parametrize("suffix", ["pdf", "svg"])

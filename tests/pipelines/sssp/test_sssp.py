@@ -21,9 +21,8 @@ from scipy.sparse.csgraph import shortest_path
 from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from pipelines import all_pairs_shortest_paths, single_source_shortest_paths
-from pipelines.apsp.batched import choose_method
-from pipelines.apsp.layout import make_layout
-from pipelines.apsp.plan import make_plan
+from pipelines.apsp.methods import Job, Request, choose
+from pipelines.apsp.solve import METHODS
 from pipelines.formats.graphs import import_graph
 from pipelines.sssp.plan import make_search_plan
 from pipelines.sssp.vertex_ranges import equal_ranges
@@ -533,14 +532,14 @@ def test_an_existing_output_is_not_touched_unasked(client, tmp_path):
     again = search(client, graph, tmp_path / "p", [1, 2], resume=True)  # finished: returned as it is
     np.testing.assert_array_equal(again.distances(), before)
     for options, fault in (
-        ({"dtype": "float32"}, "other dtype"),
-        ({"together": True}, "other together"),
-        ({"cutoff": 3}, "other cutoff"),
-        ({"predecessors": False}, "other predecessors"),
+        ({"dtype": "float32"}, "begun with dtype"),
+        ({"together": True}, "begun with together"),
+        ({"cutoff": 3}, "begun with cutoff"),
+        ({"predecessors": False}, "begun with predecessors"),
     ):
         with pytest.raises(StoreError, match=fault):
             search(client, graph, tmp_path / "p", [1, 2], resume=True, **options)
-    with pytest.raises(StoreError, match="other sources"):
+    with pytest.raises(StoreError, match="begun with sources"):
         search(client, graph, tmp_path / "p", [1], resume=True)
     with pytest.raises(StoreError, match="another graph"):
         search(client, other, tmp_path / "p", [1, 2], resume=True)
@@ -664,24 +663,24 @@ def test_the_method_is_chosen_by_cost(tmp_path):
     sparse = store(tmp_path / "sparse", 1500, *random_arcs(1500, 3000), "int32")
     dense = store(tmp_path / "dense", 300, *map(np.ravel, np.indices((300, 300))), np.ones(90_000), "int32")
 
-    def choose(graph, method="auto", *, free=10**9, dtype="int32", block=None):
+    def chosen(graph, method="auto", *, free=10**9, dtype="int32", block=None):
         facts = [WorkerFacts("w", "host", "CPU", False, free, 1e9)]
-        plan = make_plan(make_layout(graph.n, 1, 4, block), dtype, graph.n, graph.n, facts)
-        reason, searches = choose_method(method, graph, plan, graph.n, facts, None, block)
-        assert reason.startswith("Floyd-Warshall:" if searches is None else "batched searches")
+        job = Job(graph, np.dtype(dtype), np.ones(graph.n, bool), None, True)
+        how, _, reason = choose(METHODS, method, Request(job, None, block, 60.0, facts, None))
+        assert reason.startswith(how.title)
         return reason
 
-    assert choose(sparse).startswith("batched searches: Floyd-Warshall would take about 3.")
-    assert choose(dense).startswith("Floyd-Warshall: Floyd-Warshall would take about 0.0 s, searches")
-    assert choose(dense, "batched").startswith("batched searches, as asked for: n = 300, m = 90,000")
-    assert "the matrix does not fit in memory" in choose(sparse, free=15 * 10**6)
-    assert "hold all arcs to search, which does not fit" in choose(dense, free=10**6)
+    assert chosen(sparse).startswith("batched searches: Floyd-Warshall would take about 3.")
+    assert chosen(dense).startswith("Floyd-Warshall: Floyd-Warshall would take about 0.0 s, searches")
+    assert chosen(dense, "batched").startswith("batched searches, as asked for: n = 300, m = 90,000")
+    assert "the matrix does not fit in memory" in chosen(sparse, free=15 * 10**6)
+    assert "hold all arcs to search, which does not fit" in chosen(dense, free=10**6)
     with pytest.raises(DoesNotFitError):
-        choose(dense, "batched", free=10**6)
+        chosen(dense, "batched", free=10**6)
     for options, fault in (({"block": 64}, "no blocks"), ({"dtype": "int16"}, "no int16 distances")):
         with pytest.raises(ValueError, match=fault):
-            choose(sparse, "batched", **options)
-        assert fault in choose(sparse, **options)
+            chosen(sparse, "batched", **options)
+        assert fault in chosen(sparse, **options)
 
 
 SQUARE = "p sp 4 5\na 1 2 5\na 2 3 5\na 3 4 5\na 4 1 5\na 1 3 7\n"

@@ -103,7 +103,7 @@ def test_a_run_is_resumed_with_what_it_was_begun_with(tmp_path, samples):
     with pytest.raises(StoreError, match="codebook/1, found samples/1"):
         resume_codebook(tmp_path / "t", samples, OPTIONS)
     codebook_of(samples, tmp_path / "done")
-    assert resume_codebook(tmp_path / "done", samples, OPTIONS) is None
+    assert resume_codebook(tmp_path / "done", samples, OPTIONS).finished
 
 
 def test_training_that_stopped_early(tmp_path, samples):
@@ -245,7 +245,7 @@ def test_an_unfinished_mapping_goes_on_where_it_was(tmp_path, samples):
         run.record(np.ones(4, bool))
     place(again)
     open_mapping(tmp_path / "p").verify()
-    assert resume_mapping(tmp_path / "p", samples, codebook) is None
+    assert resume_mapping(tmp_path / "p", samples, codebook).finished
 
 
 def test_a_mapping_is_resumed_with_what_it_was_begun_with(tmp_path, samples):
@@ -260,7 +260,7 @@ def test_a_mapping_is_resumed_with_what_it_was_begun_with(tmp_path, samples):
     os.rename(tmp_path / "m", tmp_path / "kept")
     with pytest.raises(StoreError, match="another map"):
         resume_mapping(tmp_path / "p", samples, codebook_of(others, tmp_path / "m"))
-    assert resume_mapping(tmp_path / "p", samples, open_codebook(tmp_path / "kept")) is not None
+    assert not resume_mapping(tmp_path / "p", samples, open_codebook(tmp_path / "kept")).finished
 
 
 def test_a_mapping_finds_its_samples(tmp_path, samples):

@@ -1,0 +1,140 @@
+"""What a method of all pairs is, and the choice among methods.
+
+A method is data: `estimate` says what it would take, `execute` does it. The driver knows no method by name, so another
+one joins by being added to the tuple it chooses from (`pipelines.apsp.solve.METHODS`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from distributed import Client
+
+from pipelines.stores import Graph
+from pipelines.stores.distances import Run
+from pipelines.workers.capacity import WorkerFacts
+from pipelines.workers.progress import Progress, duration
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What the tasks need to know of the problem; pickles small but for the mask."""
+
+    graph: Graph
+    dtype: np.dtype
+    through: np.ndarray
+    potentials: tuple[np.ndarray, np.ndarray] | None  # of tails and of heads; None where no weight is negative
+    fits: bool  # whether it is proven that the distances fit the dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What a run is asked for, and what it has.
+
+    `writer` is the store that was begun, None if there is none; `block` is the width of a pivot block, None if it was
+    not asked for.
+    """
+
+    job: Job
+    sources: tuple[int, ...] | None
+    block: int | None
+    commit_seconds: float
+    facts: list[WorkerFacts]
+    writer: Run | None
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result."""
+        return self.job.graph.n if self.sources is None else len(self.sources)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What a method would take, and how its store is begun.
+
+    Attributes
+    ----------
+    seconds : float
+    too_large : str or None
+        Why it does not fit in memory, None if it fits.
+    chunk, stages, options : of a store that is begun; the driver records the name of the method with the options
+    work : how many units of work there are, and what they are called
+    summary : one line on a run of a method that was asked for; None if `execute` says it
+    refuse : raises DoesNotFitError if memory, or the disk of the path it is given, is too small
+    plan : what `execute` needs to know
+    """
+
+    seconds: float
+    too_large: str | None
+    chunk: int
+    stages: int
+    options: dict[str, Any]
+    work: tuple[int, str]
+    summary: str | None
+    refuse: Callable[[str | os.PathLike[str]], None]
+    plan: Any
+
+
+class Obstacle(Exception):
+    """Why a method cannot do what is asked for; its cause, if it has one, says it at length."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to compute all pairs.
+
+    Attributes
+    ----------
+    name : what it is called in options and in stores
+    title, short : what it is called in messages, first and later on
+    estimate : raises Obstacle if it cannot do what is asked for
+    execute : writes the rows of the store that are not done, and commits it
+    """
+
+    name: str
+    title: str
+    short: str
+    estimate: Callable[[Request], Estimate]
+    execute: Callable[[Client, Request, Estimate, Run, Progress], None]
+
+
+def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Method, Estimate, str | None]:
+    """The method of that name, or with "auto" the one that takes the least time of those that fit; and why, if said.
+
+    Where none fits it is the first that can do what is asked for, to say what would fit.
+
+    Raises
+    ------
+    ValueError
+        The method does not go with another option.
+    DoesNotFitError
+        The method does not fit, whatever the disk has.
+    """
+    if name != "auto":
+        (method,) = (method for method in methods if method.name == name)
+        try:
+            estimate = method.estimate(request)
+        except Obstacle as obstacle:
+            cure = f"leave that option out, or use --method {methods[0].name}"
+            raise obstacle.__cause__ or ValueError(f"{obstacle}; {cure}") from None
+        return method, estimate, estimate.summary and f"{method.title}, as asked for: {estimate.summary}"
+
+    found: list[tuple[Method, Estimate]] = []
+    reasons: list[str] = []
+    for method in methods:
+        try:
+            found.append((method, method.estimate(request)))
+        except Obstacle as obstacle:
+            reasons.append(str(obstacle))
+    fitting = [(method, estimate) for method, estimate in found if estimate.too_large is None]
+    reasons += [estimate.too_large for _, estimate in found if fitting and estimate.too_large is not None]
+    if len(found) > 1:
+        (first, least), *others = found
+        costs = [f"{first.title} would take about {duration(least.seconds)}"]
+        reasons.append(", ".join(costs + [f"{method.short} {duration(other.seconds)}" for method, other in others]))
+    method, estimate = min(fitting, key=lambda one: one[1].seconds) if fitting else found[0]
+    return method, estimate, f"{method.title}: {'; '.join(reasons)}"

@@ -1,0 +1,117 @@
+"""One meaning of resuming, whatever the schema: what is refused, what is returned as it is, whose a store then is."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from gpuops.som.grid import Grid
+from pipelines import all_pairs_shortest_paths, map_samples, single_source_shortest_paths, train_som
+from pipelines.stores import StoreError, create_distances, create_paths, write_graph
+from pipelines.stores.codebook import create_codebook, open_codebook, resume_codebook
+from pipelines.stores.distances import resume_distances
+from pipelines.stores.mapping import create_mapping, resume_mapping
+from pipelines.stores.paths import resume_paths
+from pipelines.stores.samples import write_samples
+
+KINDS = ("distances", "paths", "codebook", "mapping")
+
+
+@pytest.fixture
+def graph(tmp_path):
+    return write_graph(tmp_path / "g", np.arange(6), np.array([1, 2, 3, 4, 0]), np.ones(5, "int32"))
+
+
+@pytest.fixture
+def samples(tmp_path):
+    values = np.array([[1.0, 2], [3, 4], [5, 7], [2, 2]])
+    return write_samples(tmp_path / "s", values, chunk_rows=2, source="made")
+
+
+def train(path, samples, *, end=True):
+    writer = create_codebook(path, samples, Grid(1, 2), metric="euclidean", sigmas=[1.0], options={"epochs": 1})
+    for epoch in range(2 if end else 1):
+        writer.write(epoch, np.ones((2, 2)))
+        writer.commit(epoch, [1.0] * epoch)
+    if end:
+        writer.finish(1, [1.0, 1.0], 0.0, np.array([2, 2]))
+    return writer
+
+
+@pytest.fixture
+def begin(tmp_path, graph, samples):
+    """Begins a store: its writer, what commits something, what commits all, what resumes, a call with other options."""
+    out = tmp_path / "out"
+
+    def distances():
+        options = {"plan": {"method": "batched", "block": None}, "stages": 1}
+        writer = create_distances(out, graph, dtype="int32", chunk=5, **options)
+        other = partial(all_pairs_shortest_paths, None, graph, out, dtype="float64", resume=True)
+
+        def commit():
+            writer.make_slot(result=True)
+            writer.write_rows(0, np.ones((5, 5), "int32"))
+            writer.commit(1)
+
+        return writer, commit, partial(resume_distances, graph=graph), other
+
+    def paths():
+        writer = create_paths(out, graph, dtype="int32", sources=[3], chunk=1)
+        other = partial(single_source_shortest_paths, None, graph, out, [2], resume=True)
+
+        def commit():
+            writer.write_rows(0, np.ones((1, 5), "int32"), np.zeros((1, 5), "int32"))
+            writer.record(np.array([True]))
+
+        return writer, commit, partial(resume_paths, graph=graph), other
+
+    def codebook():
+        writer = train(out, samples, end=False)
+        other = partial(train_som, None, samples, out, 1, 2, metric="taxicab", resume=True)
+
+        def commit():
+            writer.write(1, np.ones((2, 2)))
+            writer.commit(1, [1.0])
+            writer.finish(1, [1.0, 1.0], 0.0, np.array([2, 2]))
+
+        return writer, commit, partial(resume_codebook, samples=samples, options={"epochs": 1}), other
+
+    def mapping():
+        train(tmp_path / "m", samples)
+        codebook = open_codebook(tmp_path / "m")
+        writer = create_mapping(out, samples, codebook)
+        others = write_samples(tmp_path / "others", np.ones((4, 2)), chunk_rows=2, source="made")
+        other = partial(map_samples, None, codebook, others, out, resume=True)
+
+        def commit():
+            writer.write(0, np.tile(np.array([0, 1], "int32"), (4, 1)), np.ones((4, 2)))
+            writer.record(np.ones(4, bool))
+
+        return writer, commit, partial(resume_mapping, samples=samples, codebook=codebook), other
+
+    return {"distances": distances, "paths": paths, "codebook": codebook, "mapping": mapping}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_is_refused_takes_nothing_over(kind, begin):
+    _, commit, _, other = begin[kind]()
+    with pytest.raises(StoreError, match="was begun with"):
+        other()
+    commit()  # by the run that had the store before, and has it still
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_unfinished_store_belongs_to_the_run_that_resumed_it(kind, begin):
+    writer, commit, resume, _ = begin[kind]()
+    assert not writer.finished
+    assert not resume(writer.path).finished
+    with pytest.raises(StoreError, match="another run took this store over"):
+        commit()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_finished_store_is_returned_as_it_is(kind, begin):
+    writer, commit, resume, _ = begin[kind]()
+    commit()
+    again = resume(writer.path)
+    assert (again.finished, again.path, again.run_id) == (True, writer.path, "")
