@@ -32,15 +32,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from gpuops.errors import VerificationError as VerificationError
 from gpuops.numbers import check_dtype, outside_infinity
 from pipelines.stores import Distances, Graph, open_distances
 from pipelines.validation.negative_cycle import find_potentials
 
 BATCH_BYTES = 64 << 20
-
-
-class VerificationError(ValueError):
-    """Distances that are not those of the graph; the message names the row, the arc or vertex and the numbers."""
 
 
 @dataclass(frozen=True, eq=False)
