@@ -75,9 +75,8 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
     The diameter is the largest finite distance, the radius the least eccentricity of a vertex that reaches all others.
     Where STORE holds the rows of some vertices only, all measures are of these rows.
     """
-    from pipelines.answers.measures import measures
+    from pipelines import measures, open_distances
     from pipelines.answers.tables import check_output
-    from pipelines.stores import open_distances
 
     if out is not None:
         check_output(out, overwrite)
@@ -99,8 +98,7 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
 @GRAPH
 def picture(store: str, image: str, graph: str | None) -> None:
     """Draw the distances store STORE to IMAGE (.png, .pdf or .svg)."""
-    from pipelines.answers.pictures import picture_distances
-    from pipelines.stores import open_distances
+    from pipelines import open_distances, picture_distances
 
     picture_distances(open_distances(store), image, graph)
     click.echo(image)
@@ -108,11 +106,10 @@ def picture(store: str, image: str, graph: str | None) -> None:
 
 def _path(store: str, graph: str | None, source: str | None, target: str | None) -> tuple[Any, tuple[int, ...], Any]:
     """The graph, the vertices of the path and its length."""
-    from pipelines.stores import open_distances, open_paths, store_schema
+    from pipelines import open_distances, open_paths, shortest_path, tree_path
+    from pipelines.stores import store_schema
 
     if store_schema(store) == "paths/1":
-        from pipelines.answers.tree_routes import tree_path
-
         paths = open_paths(store)
         opened = paths.graph(graph)
         if target is None and paths.together:
@@ -122,8 +119,6 @@ def _path(store: str, graph: str | None, source: str | None, target: str | None)
         start = None if source is None else opened.vertex(source)
         branch = tree_path(paths, opened, start, opened.vertex(target))
         return opened, branch.vertices, branch.distance
-
-    from pipelines.answers.routes import shortest_path
 
     distances = open_distances(store)
     opened = distances.graph(graph)
@@ -135,15 +130,11 @@ def _path(store: str, graph: str | None, source: str | None, target: str | None)
 
 def _paths_of_pairs(store: str, graph: str | None, pairs: str, out: str, overwrite: bool) -> int:
     """Write the table; returns how many rows it has."""
+    from pipelines import paths_of_pairs, tree_paths_of_pairs
     from pipelines.stores import store_schema
 
-    if store_schema(store) == "paths/1":
-        from pipelines.answers.tree_routes import tree_paths_of_pairs
-
-        return tree_paths_of_pairs(store, graph, pairs, out, overwrite=overwrite).num_rows
-    from pipelines.answers.routes import paths_of_pairs
-
-    return paths_of_pairs(store, graph, pairs, out, overwrite=overwrite).num_rows
+    write = tree_paths_of_pairs if store_schema(store) == "paths/1" else paths_of_pairs
+    return write(store, graph, pairs, out, overwrite=overwrite).num_rows
 
 
 def _echo_measures(found: Any, graph: Any) -> None:

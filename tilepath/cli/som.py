@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
 
-
-def som_commands(cluster_options: tuple[Callable[[Any], Any], ...], client: Callable[[dict[str, Any]], Any]) -> Any:
-    """The group of commands.
-
-    Parameters
-    ----------
-    cluster_options : options of commands that compute
-    client : gives a client (a context manager) of the cluster that their values ask for
-    """
-
-    @click.group("som")
-    def som() -> None:
-        """Self-organizing maps: samples in, a map, pictures and best matching units out."""
-
-    for command in (import_file, generate, plot):
-        som.add_command(command)
-    for command in (train, place):
-        known = [parameter.name for parameter in command.params]
-        for option in reversed(cluster_options):
-            option(command)
-        names = [parameter.name for parameter in command.params if parameter.name not in known]
-        command.callback = _with_client(command.callback, names, client)
-        som.add_command(command)
-    return som
+from tilepath.cli.cluster import OpenClient, on_cluster
 
 
-def _with_client(call: Any, names: list[Any], client: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
-    """`call` with a function that opens a client, which is not before the stores have been looked at."""
-
-    def complete(**options: Any) -> Any:
-        cluster = {name: options.pop(name) for name in names}
-        return call(open_client=lambda: client(cluster), **options)
-
-    return complete
+@click.group("som")
+def som() -> None:
+    """Self-organizing maps: samples in, a map, pictures and best matching units out."""
 
 
-@click.command("import")
+@som.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.argument("store", type=click.Path())
 @click.option("--format", type=click.Choice(["csv", "parquet", "npy", "npz", "fcs"]))
@@ -76,14 +47,14 @@ def import_file(file: str, store: str, columns: str | None, **options: Any) -> N
     CSV (perhaps gzip'd), Parquet and NumPy's .npy and .npz are read in pieces: the file may be larger than memory. FCS
     files of cytometers are read whole.
     """
-    from pipelines.formats.samples import import_samples
+    from pipelines import import_samples
     from tilepath.cli.describe import describe_samples
 
     chosen = None if columns is None else columns.split(",")
     click.echo(describe_samples(import_samples(file, store, columns=chosen, **options)))
 
 
-@click.command()
+@som.command()
 @click.argument("kind", metavar="KIND")
 @click.argument("store", type=click.Path())
 @click.option("-n", "--samples", "n", type=int, default=1000, show_default=True)
@@ -99,14 +70,14 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
     KIND is blobs, uniform, or a shape: chainlink, hepta, tetra, target, two-diamonds, wing-nut, atom, engy-time,
     golf-ball.
     """
-    from pipelines.generators.point_clouds import PointCloud, write_cloud
+    from pipelines import PointCloud, write_cloud
     from tilepath.cli.describe import describe_samples
 
     cloud = PointCloud(kind=kind, **options)
     click.echo(describe_samples(write_cloud(cloud, store, dtype=dtype, overwrite=overwrite)))
 
 
-@click.command()
+@som.command()
 @click.argument("samples", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--rows", type=click.IntRange(min=1), required=True, help="Rows of the map.")
@@ -148,11 +119,10 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.option("--piece-rows", type=click.IntRange(min=1), help="Samples that are read and searched at a time.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
-def train(samples: str, out: str, open_client: Callable[[], Any], given: str | None, **options: Any) -> None:
+@on_cluster
+def train(samples: str, out: str, open_client: OpenClient, given: str | None, **options: Any) -> None:
     """Train a map with the samples store SAMPLES and write it to the codebook store OUT."""
-    from pipelines.som.train import train_som
-    from pipelines.stores.codebook import open_codebook
-    from pipelines.stores.samples import open_samples
+    from pipelines import open_codebook, open_samples, train_som
     from tilepath.cli.describe import describe_codebook
 
     opened = open_samples(samples)
@@ -163,20 +133,19 @@ def train(samples: str, out: str, open_client: Callable[[], Any], given: str | N
     click.echo(describe_codebook(codebook))
 
 
-@click.command("map")
+@som.command("map")
 @click.argument("codebook", type=click.Path())
 @click.argument("samples", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
-def place(codebook: str, samples: str, out: str, open_client: Callable[[], Any], **options: Any) -> None:
+@on_cluster
+def place(codebook: str, samples: str, out: str, open_client: OpenClient, **options: Any) -> None:
     """Find the best and second best unit of each of SAMPLES on the map CODEBOOK, and write them to the store OUT.
 
     Samples that are not scaled, or otherwise than those of the map, are scaled by what the map has recorded.
     """
-    from pipelines.som.place import map_samples
-    from pipelines.stores.codebook import open_codebook
-    from pipelines.stores.samples import open_samples
+    from pipelines import map_samples, open_codebook, open_samples
     from tilepath.cli.describe import describe_mapping
 
     opened = open_codebook(codebook), open_samples(samples)
@@ -185,7 +154,7 @@ def place(codebook: str, samples: str, out: str, open_client: Callable[[], Any],
     click.echo(describe_mapping(mapping))
 
 
-@click.command()
+@som.command()
 @click.argument("codebook", type=click.Path())
 @click.argument("image", type=click.Path())
 @click.option(
@@ -200,13 +169,10 @@ def place(codebook: str, samples: str, out: str, open_client: Callable[[], Any],
 @click.option("--samples", type=click.Path(), help="Its samples store, if it was moved.")
 def plot(codebook: str, image: str, mapping: str | None, samples: str | None, **options: Any) -> None:
     """Draw the map CODEBOOK to IMAGE (.png, .pdf or .svg)."""
-    from pipelines.som.pictures import picture_map
-    from pipelines.stores.codebook import open_codebook
-    from pipelines.stores.mapping import open_mapping
-    from pipelines.stores.samples import open_samples
+    from pipelines import open_codebook, open_mapping, open_samples, picture_map
 
-    placed = None if mapping is None else open_mapping(mapping)
-    where = samples or (placed and placed.samples_path)
-    of = open_samples(where) if where and options["kind"] == "labels" else None
-    picture_map(open_codebook(codebook), image, mapping=placed, samples=of, **options)
+    units = None if mapping is None else open_mapping(mapping)
+    where = samples or (units and units.samples_path)
+    labelled = open_samples(where) if where and options["kind"] == "labels" else None
+    picture_map(open_codebook(codebook), image, mapping=units, samples=labelled, **options)
     click.echo(image)

@@ -28,7 +28,8 @@ from pipelines.generators.counter_random import below, philox, scramble_all, scr
 from pipelines.generators.synthetic import _fill
 from pipelines.stores import StoreError, open_graph
 from pipelines.validation.negative_cycle import find_negative_cycle, find_potentials
-from tilepath.cli import generate_graph, tilepath
+from tilepath.cli import tilepath
+from tilepath.cli.graphs import generate_graph
 
 GRAPHS = {
     "rmat": RMat(7, seed=3),
