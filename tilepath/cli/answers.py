@@ -116,15 +116,14 @@ def _path(store: str, graph: str | None, source: str | None, target: str | None)
             source, target = None, source
         if target is None or (source is None and not paths.together):
             raise click.UsageError("name SOURCE and TARGET, or a table with --pairs")
-        start = None if source is None else opened.vertex(source)
-        branch = tree_path(paths, opened, start, opened.vertex(target))
+        branch = tree_path(paths, source, target, graph=opened)
         return opened, branch.vertices, branch.distance
 
     distances = open_distances(store)
     opened = distances.graph(graph)
     if source is None or target is None:
         raise click.UsageError("name SOURCE and TARGET, or a table with --pairs")
-    found = shortest_path(distances, opened, source, target)
+    found = shortest_path(distances, source, target, graph=opened)
     return opened, found.vertices, found.distance
 
 
@@ -134,7 +133,7 @@ def _paths_of_pairs(store: str, graph: str | None, pairs: str, out: str, overwri
     from pipelines.stores import store_schema
 
     write = tree_paths_of_pairs if store_schema(store) == "paths/1" else paths_of_pairs
-    return write(store, graph, pairs, out, overwrite=overwrite).num_rows
+    return write(store, pairs, out=out, graph=graph, overwrite=overwrite).num_rows
 
 
 def _echo_measures(found: Any, graph: Any) -> None:
