@@ -23,7 +23,7 @@ OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace a table that
 @click.argument("source", required=False)
 @click.argument("target", required=False)
 @click.option("--pairs", type=click.Path(exists=True), help="A table with the columns source and target.")
-@click.option("--out", type=click.Path(), help="Where the table of the paths of --pairs goes.")
+@click.option("--out", type=click.Path(), help="The table of paths to write, for --pairs.")
 @OVERWRITE
 @JSON
 @GRAPH
@@ -39,7 +39,7 @@ def path(
 ) -> None:
     """Print a shortest path of STORE, a store of distances or of paths, from SOURCE to TARGET.
 
-    In a store of paths from the nearest of several sources, TARGET alone will do, and the column target for --pairs.
+    In a store of paths from the nearest of several sources, TARGET alone is enough, as is the column target in --pairs.
 
     Tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet. An entry means the same as on the command line, whatever the
     format, and whether its column holds text or whole numbers.
@@ -48,11 +48,13 @@ def path(
 
     if pairs is not None:
         if source is not None or out is None or as_json:
-            raise click.UsageError("--pairs takes the pairs from its file and needs --out; leave out all else")
+            raise click.UsageError(
+                "--pairs takes the pairs from its file and needs --out; leave out SOURCE, TARGET and --json"
+            )
         click.echo(f"{out}: {_paths_of_pairs(store, graph, pairs, out, overwrite):,} paths")
         return
     if out is not None or overwrite:
-        raise click.UsageError("--out and --overwrite are for the table of --pairs; name that too")
+        raise click.UsageError("--out and --overwrite need --pairs")
     opened, vertices, distance = _path(store, graph, source, target)
     names = opened.names(vertices)
     if as_json:
@@ -142,7 +144,7 @@ def _echo_measures(found: Any, graph: Any) -> None:
     first, last = map(graph.label, found.diameter_pair)
     unit = _unit(graph)
     if not found.all_sources:
-        click.echo(f"from {len(found.sources):,} of {found.n:,} vertices only:")
+        click.echo(f"from only {len(found.sources):,} of {found.n:,} vertices:")
     lines = {
         "diameter": f"{number(found.diameter)}{unit}, from {first} to {last}",
         "radius": "none, as no vertex reaches all others" if math.isnan(found.radius) else number(found.radius) + unit,

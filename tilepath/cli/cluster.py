@@ -16,10 +16,12 @@ OpenClient: TypeAlias = Callable[[], AbstractContextManager[Any]]
 OPTIONS = (
     click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", help="Where to compute."),
     click.option("--workers", type=click.IntRange(min=1), help="Workers to start, or to wait for."),
-    click.option("--processes", is_flag=True, help="CPU workers as processes of their own."),
-    click.option("--protocol", type=click.Choice(["tcp", "ucx"]), help="How workers talk; ucx uses NVLink."),
+    click.option("--processes", is_flag=True, help="Start CPU workers as separate processes."),
+    click.option("--protocol", type=click.Choice(["tcp", "ucx"]), help="How workers communicate; ucx uses NVLink."),
     click.option("--scheduler-file", type=click.Path(), help="Join the cluster of a batch job by its file."),
-    click.option("--scheduler", metavar="ADDRESS", help="Join a running cluster, such as tcp://host:8786."),
+    click.option(
+        "--scheduler", metavar="ADDRESS", help="Join the running cluster at ADDRESS, such as tcp://host:8786."
+    ),
 )
 
 NAMES = ("device", "workers", "processes", "protocol", "scheduler_file", "scheduler")

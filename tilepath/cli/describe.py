@@ -1,4 +1,4 @@
-"""What a store is, told to people: one line about its contents, whatever its schema, and how far an unfinished one is.
+"""What a store is, for people: one line about its contents, whatever its schema, and how far an unfinished one is.
 
 Everything that is known about a kind of store for this stands in one entry of `KINDS`.
 """
@@ -33,7 +33,7 @@ def store_info(path: str | os.PathLike[str], verify: bool = False) -> Iterator[s
     yield f"{size(store_bytes(path))} on disk, schema {store_schema(path)}"
     beside = growing_beside(path)
     if beside is not None:
-        yield f"{beside} is to replace it once it is complete; `tilepath info {beside}` tells how far it is"
+        yield f"{beside} will replace it once that is complete; `tilepath info {beside}` shows how far it is"
     if verify:
         found = _verify(kind, path, opened)
         yield f"verified: {'; '.join(found.checked)}"
@@ -62,7 +62,7 @@ def store_facts(path: str | os.PathLike[str], verify: bool = False) -> dict[str,
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:
-    """What is known about the kind of store at `path`; StoreError if that is not a store of ours."""
+    """What is known about the kind of store at `path`; StoreError if this version does not know it."""
     schema = store_schema(path)
     if schema not in KINDS:
         raise StoreError(f"{path}: a store of schema {schema}, which this version of tilepath does not know")

@@ -15,24 +15,26 @@ import click
 @click.option("--columns", metavar="TAIL,HEAD[,WEIGHT]", help="Columns of an edge list, by name or number from 0.")
 @click.option("--delimiter", help="Between the columns of an edge list; by default blanks, or a comma in .csv.")
 @click.option("--comment", metavar="CHARACTERS", help="Lines that begin with one of these are skipped.")
-@click.option("--header/--no-header", default=None, help="Does an edge list begin with the names of its columns?")
+@click.option("--header/--no-header", default=None, help="The first line of an edge list names its columns.")
 @click.option("--base", type=click.IntRange(min=0), help="Number of the first vertex in an edge list; 0 by default.")
 @click.option(
     "--vertices", type=click.IntRange(min=1), help="Number of vertices of an edge list; some may have no edge."
 )
-@click.option("--labels/--no-labels", default=None, help="Are the vertices of an edge list names, not numbers?")
-@click.option("--undirected", is_flag=True, help="Every edge of the list goes both ways.")
+@click.option("--labels/--no-labels", default=None, help="Vertices of an edge list are names, not numbers.")
+@click.option("--undirected", is_flag=True, help="Every edge of the list leads both ways.")
 @click.option("--coordinates", type=click.Path(exists=True), help="DIMACS .co file beside a .gr file.")
 @click.option("--simplify", is_flag=True, help="Keep the shortest of parallel arcs, drop loops.")
 @click.option("--unit", help="Unit of the weights, for display.")
-@click.option("--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; more arcs go by disk.")
+@click.option(
+    "--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; larger graphs use the disk."
+)
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 def import_file(file: str, store: str, **options: Any) -> None:
     """Read a graph from FILE into the graph store STORE.
 
     DIMACS .gr, Matrix Market .mtx, TNTP .tntp, edge lists (.txt, .csv, .tsv, ...) and Parquet are read in pieces: the
-    file may be larger than memory. Columns of edge lists and Parquet are known by names such as source, target and
-    weight, else by position. What was taken for a header, and which columns were read, is printed.
+    file may be larger than memory. Columns of edge lists and Parquet are found by names such as source, target and
+    weight, else by position. The header and the columns that were taken are printed.
     """
     from pipelines import import_graph
     from tilepath.cli.describe import describe_graph
@@ -54,7 +56,7 @@ def import_file(file: str, store: str, **options: Any) -> None:
 @click.option("--vertices", "n", type=int, metavar="N", help="Make N vertices (random, dag, negative-cycle).")
 @click.option("--rows", type=int, help="Rows of a grid or road network.")
 @click.option("--columns", type=int, help="Its columns; by default as many as rows.")
-@click.option("--edge-factor", type=int, help="Edges per vertex in the mean; 16 by default (not grid, road).")
+@click.option("--edge-factor", type=int, help="Mean number of edges per vertex; 16 by default (not grid, road).")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same graph anywhere.")
 @click.option("--directed", is_flag=True, default=None, help="Edges lead one way; dag and negative-cycle always do.")
 @click.option(
@@ -64,27 +66,33 @@ def import_file(file: str, store: str, **options: Any) -> None:
 )
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int64"]), help="Dtype of the weights.")
 @click.option(
-    "--shift", type=float, help="Make weights negative, but no cycle, by potentials up to SHIFT times the top."
+    "--shift",
+    type=float,
+    help="Make weights negative, but no cycle, by potentials of up to SHIFT times the largest weight.",
 )
 @click.option(
     "--quadrants", type=float, nargs=3, metavar="A B C", help="Probabilities of rmat; .57 .19 .19 by default."
 )
 @click.option("--unscrambled", is_flag=True, help="Leave the vertices of rmat in the order of the recursion.")
-@click.option("--missing", type=float, help="Share of the streets missing from grid and road, of those to spare.")
+@click.option(
+    "--missing", type=float, help="Share of the streets that are missing, of those that can be spared (grid, road)."
+)
 @click.option("--jitter", type=float, help="How far vertices of grid and road are moved, up to 0.49 of a block.")
 @click.option("--negative", type=float, help="Share of the arcs of dag that have negative weights; 0.5 by default.")
 @click.option("--length", type=int, help="Arcs on the cycle of negative-cycle; 8 by default.")
 @click.option("--isolated", is_flag=True, default=None, help="No arc leads to the cycle of negative-cycle.")
 @click.option("--simplify", is_flag=True, help="Keep the shortest of parallel arcs, drop loops.")
-@click.option("--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; more arcs go by disk.")
+@click.option(
+    "--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; larger graphs use the disk."
+)
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 def generate_graph(kind: str, store: str, **options: Any) -> None:
-    """Make a graph of a KIND and write it to the graph store STORE.
+    """Generate a graph of KIND and write it to the graph store STORE.
 
     rmat: Kronecker graph with the parameters of Graph500. grid: four neighbours. road: a jittered grid with missing
-    streets, weighted by length. random: uniform ends. dag: acyclic, with negative arcs. negative-cycle: random, with
-    negative arcs and one negative cycle, which is named. All but the last two are undirected by default. The graph may
-    be larger than memory.
+    streets, weighted by length. random: both ends of an edge uniform. dag: acyclic, with negative arcs.
+    negative-cycle: random, with negative arcs and one negative cycle, which is named. All but the last two are
+    undirected by default. The graph may be larger than memory.
     """
     from pipelines import generate, synthetic_graph
     from tilepath.cli.describe import describe_graph

@@ -9,21 +9,21 @@ import click
 from tilepath.cli.answers import VERTICES
 from tilepath.cli.cluster import OpenClient, on_cluster
 
-LISTED = "More of them, one on each line, or in the column {0} (or vertex) of a table."
+LISTED = "A file with more of them: one per line, or a table with a column {0} or vertex."
 
 
 @click.command(epilog=VERTICES)
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help="Dtype of the distances.")
-@click.option("--source", "sources", multiple=True, help="Keep the row of this vertex only; repeatable, each once.")
+@click.option("--source", "sources", multiple=True, help="Keep only the row of this vertex; repeatable.")
 @click.option("--sources-file", type=click.Path(exists=True), help=LISTED.format("source"))
 @click.option(
     "--method",
     type=click.Choice(["auto", "floyd-warshall", "batched"]),
     default="auto",
     show_default=True,
-    help="batched searches from every source, for sparse graphs; auto takes what is quicker.",
+    help="batched: searches from every source, for sparse graphs; auto: the faster method.",
 )
 @click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block; for Floyd-Warshall only.")
 @click.option(
@@ -33,7 +33,7 @@ LISTED = "More of them, one on each line, or in the column {0} (or vertex) of a 
     show_default=True,
     help="Least time between two commits of Floyd-Warshall.",
 )
-@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
 @on_cluster
@@ -58,17 +58,19 @@ def apsp(
 @click.command(epilog=VERTICES)
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--source", "sources", multiple=True, help="A vertex to start from; repeatable, each once. Or: all.")
+@click.option("--source", "sources", multiple=True, help="A vertex to start from; repeatable, or `all`.")
 @click.option("--sources-file", type=click.Path(exists=True), help=LISTED.format("source"))
 @click.option("--together", is_flag=True, help="All sources count as one: paths from the nearest of them.")
 @click.option("--cutoff", type=float, help="Vertices farther than this count as unreachable.")
-@click.option("--target", "targets", multiple=True, help="Keep what is as near as the farthest target; repeatable.")
+@click.option("--target", "targets", multiple=True, help="Search as far as the farthest target; repeatable.")
 @click.option("--targets-file", type=click.Path(exists=True), help=LISTED.format("target"))
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32"]), help="Dtype of the distances.")
-@click.option("--predecessors/--no-predecessors", default=True, help="Are they to be kept? By default they are.")
-@click.option("--spread", type=click.Choice(["sources", "vertices"]), help="How to use many workers; chosen by size.")
-@click.option("--piece-arcs", type=click.IntRange(min=1), help="Arcs that a worker holds at a time, by vertices.")
-@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
+@click.option("--predecessors/--no-predecessors", default=True, help="Store predecessors (default).")
+@click.option(
+    "--spread", type=click.Choice(["sources", "vertices"]), help="How to spread the work; by default chosen by size."
+)
+@click.option("--piece-arcs", type=click.IntRange(min=1), help="Arcs a worker holds at a time (--spread vertices).")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates.")
 @on_cluster

@@ -20,10 +20,12 @@ def som() -> None:
 @click.option("--format", type=click.Choice(["csv", "parquet", "npy", "npz", "fcs"]))
 @click.option("--columns", metavar="NAME,...", help="Columns to keep, by name or number from 0; by default all others.")
 @click.option("--label", metavar="COLUMN", help="Column of labels; in .npz an array.")
-@click.option("--weight", metavar="COLUMN", help="Column that says how much a sample counts; in .npz an array.")
-@click.option("--delimiter", help="Between the fields of a line; by default a comma, in .tsv a tabulator.")
+@click.option("--weight", metavar="COLUMN", help="Column of weights of the samples; in .npz an array.")
+@click.option("--delimiter", help="Between the fields of a line; by default a comma, in .tsv a tab.")
 @click.option(
-    "--header/--no-header", default=None, help="Does the text begin with names? Default: if no value of it is a number."
+    "--header/--no-header",
+    default=None,
+    help="The first line holds names; by default, if none of its values is a number.",
 )
 @click.option("--missing", is_flag=True, help="Empty fields and NaN are missing values; without this they are errors.")
 @click.option(
@@ -32,7 +34,7 @@ def som() -> None:
     show_default="none",
     help="Bring columns to one scale; pictures undo it.",
 )
-@click.option("--cofactor", type=float, default=5.0, show_default=True, help="What arcsinh divides by before.")
+@click.option("--cofactor", type=float, default=5.0, show_default=True, help="Divisor of the values before arcsinh.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), show_default="float32")
 @click.option(
     "--like",
@@ -59,13 +61,13 @@ def import_file(file: str, store: str, columns: str | None, **options: Any) -> N
 @click.argument("store", type=click.Path())
 @click.option("-n", "--samples", "n", type=int, default=1000, show_default=True)
 @click.option("--dimensions", "d", type=int, default=2, show_default=True, help="Of blobs and uniform points.")
-@click.option("--clusters", type=int, default=5, show_default=True, help="How many blobs.")
+@click.option("--clusters", type=int, default=5, show_default=True, help="Number of blobs.")
 @click.option("--spread", type=float, default=0.5, show_default=True, help="Their standard deviation.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same samples anywhere.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any) -> None:
-    """Make samples of a KIND and write them to the samples store STORE.
+    """Generate samples of KIND and write them to the samples store STORE.
 
     KIND is blobs, uniform, or a shape: chainlink, hepta, tetra, target, two-diamonds, wing-nut, atom, engy-time,
     golf-ball.
@@ -81,7 +83,7 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.argument("samples", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--rows", type=click.IntRange(min=1), required=True, help="Rows of the map.")
-@click.option("--columns", type=click.IntRange(min=1), required=True, help="Its columns.")
+@click.option("--columns", type=click.IntRange(min=1), required=True, help="Columns of the map.")
 @click.option("--hexagonal", is_flag=True, help="Cells are hexagons; by default squares.")
 @click.option("--toroidal", is_flag=True, help="The edges of the map are joined.")
 @click.option("--metric", type=click.Choice(["euclidean", "taxicab", "cosine"]), default="euclidean")
@@ -91,14 +93,14 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
     default="gaussian",
     help="The neighbourhood.",
 )
-@click.option("--epochs", type=click.IntRange(min=1), default=20, show_default=True, help="Over which sigma falls.")
-@click.option("--sigma", type=float, help="Reach of the neighbourhood at first; by default half of the longer side.")
-@click.option("--sigma-end", type=float, default=1.0, show_default=True, help="Its reach in the last of them.")
 @click.option(
-    "--schedule", type=click.Choice(["linear", "exponential"]), default="linear", help="From one to the other."
+    "--epochs", type=click.IntRange(min=1), default=20, show_default=True, help="Epochs over which sigma falls."
 )
-@click.option("--initial", type=click.Choice(["pca", "random"]), default="pca", help="What to begin with.")
-@click.option("--from", "given", type=click.Path(exists=True), help="Codebook store to go on from, instead.")
+@click.option("--sigma", type=float, help="Reach of the neighbourhood at first; by default half of the longer side.")
+@click.option("--sigma-end", type=float, default=1.0, show_default=True, help="Reach in the last of these epochs.")
+@click.option("--schedule", type=click.Choice(["linear", "exponential"]), default="linear", help="How sigma falls.")
+@click.option("--initial", type=click.Choice(["pca", "random"]), default="pca", help="First codebook.")
+@click.option("--from", "given", type=click.Path(exists=True), help="Codebook store to start from instead.")
 @click.option(
     "--seed",
     type=int,
@@ -109,15 +111,17 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.option(
     "--tolerance",
     type=float,
-    help="Train on with --sigma-end until the error falls by less than this part of itself, for as many epochs again "
-    "at most.",
+    help="Go on with --sigma-end until the error falls by less than this share of itself, for at most as many epochs "
+    "again.",
 )
 @click.option("--online", is_flag=True, help="Learn from one sample after another, on the first worker's CPU.")
 @click.option("--rate", type=float, default=0.5, show_default=True, help="Rate of online learning at first.")
-@click.option("--rate-end", type=float, default=0.01, show_default=True, help="Its rate in the end.")
-@click.option("--resident/--streamed", default=None, help="Samples stay in memory or are read anew; by size.")
+@click.option("--rate-end", type=float, default=0.01, show_default=True, help="Rate of online learning at the end.")
+@click.option(
+    "--resident/--streamed", default=None, help="Keep samples in memory, or read them in each epoch; chosen by size."
+)
 @click.option("--piece-rows", type=click.IntRange(min=1), help="Samples that are read and searched at a time.")
-@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 @on_cluster
 def train(samples: str, out: str, open_client: OpenClient, given: str | None, **options: Any) -> None:
@@ -137,13 +141,13 @@ def train(samples: str, out: str, open_client: OpenClient, given: str | None, **
 @click.argument("codebook", type=click.Path())
 @click.argument("samples", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT; begin it if there is none.")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 @on_cluster
 def place(codebook: str, samples: str, out: str, open_client: OpenClient, **options: Any) -> None:
     """Find the best and second best unit of each of SAMPLES on the map CODEBOOK, and write them to the store OUT.
 
-    Samples that are not scaled, or otherwise than those of the map, are scaled by what the map has recorded.
+    Samples on another scale than the map's, or on none, are brought to the scale that the map has recorded.
     """
     from pipelines import map_samples, open_codebook, open_samples
     from tilepath.cli.describe import describe_mapping

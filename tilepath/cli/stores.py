@@ -10,7 +10,7 @@ import click
 @click.command()
 @click.argument("store", type=click.Path())
 @click.option("--verify", is_flag=True, help="Reread everything and compare with what was recorded.")
-@click.option("--json", "as_json", is_flag=True, help="Print facts for scripts, numbers in full.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits, for scripts.")
 def info(store: str, verify: bool, as_json: bool) -> None:
     """Print what STORE is, its size and its progress."""
     from tilepath.cli.describe import store_facts, store_info
@@ -24,13 +24,13 @@ def info(store: str, verify: bool, as_json: bool) -> None:
 
 @click.command()
 @click.argument("store", type=click.Path())
-@click.option("--rows", metavar="N", default="16", show_default=True, help="Rows to certify, or: all.")
+@click.option("--rows", metavar="N", default="16", show_default=True, help="Rows to certify, or `all`.")
 @click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
 def verify(store: str, rows: str, graph: str | None) -> None:
     """Verify STORE: that it holds what was recorded and, for distances and paths, that rows of it are right.
 
-    The certificate of a row proves it against the graph, without a second solver. Rows are chosen at random, but for
-    the first and the last.
+    The certificate of a row proves it against the graph, without a second solver. The first and the
+    last row are certified, and others chosen at random.
     """
     from pipelines.validation.certificates import certify, describe_certificate
     from tilepath.cli.describe import store_facts, store_info
