@@ -107,9 +107,14 @@ class PointCloud:
         return values, labels
 
 
-def write_cloud(cloud: PointCloud, path: str | os.PathLike[str], **facts: Any) -> Samples:
-    """Make a cloud and write it as a samples store; `facts` are keywords of `new_samples`. Returns the store opened."""
-    step = max(1, PIECE_VALUES // cloud.d)
+def write_cloud(
+    cloud: PointCloud, path: str | os.PathLike[str], *, piece_values: int = PIECE_VALUES, **facts: Any
+) -> Samples:
+    """Make a cloud and write it as a samples store, `piece_values` values at a time. Returns the store opened.
+
+    `facts` are keywords of `new_samples`.
+    """
+    step = max(1, piece_values // cloud.d)
     names = ["x", "y", "z"][: cloud.d] if cloud.d <= 3 else list(map(str, range(cloud.d)))
     with new_samples(path, columns=names, labelled=True, source=str(cloud), **facts) as writer:
         for start in range(0, cloud.n, step):

@@ -95,10 +95,9 @@ def test_a_worker_killed_while_workers_are_measured_costs_time_alone(plain, monk
 
 
 def test_a_worker_that_does_not_answer_is_named(client, monkeypatch):
-    monkeypatch.setattr(capacity, "MEASURE_SECONDS", 1)
     monkeypatch.setattr(capacity, "worker_facts", _measured_slowly)
     with pytest.raises(TimeoutError, match=f"no answer from {workers_of(client)[0]} within 1 s; look at the log"):
-        measure_workers(client, None)
+        measure_workers(client, None, seconds=1)
 
 
 def test_workers_lost_again_and_again_end_a_run(client, monkeypatch):
