@@ -1,26 +1,110 @@
-"""Distributed algorithms over Zarr: a client and stores in, a store out."""
+"""Distributed algorithms over Zarr: a client and stores in, a store out.
+
+Everything that users call is imported from here, whatever module it is in, when it is first asked for: Dask and Numba
+take a second, and reading a store needs neither.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gpuops.errors import NegativeCycleError as NegativeCycleError
+    from gpuops.errors import VerificationError as VerificationError
+    from pipelines.answers.measures import Measures as Measures
+    from pipelines.answers.measures import measures as measures
+    from pipelines.answers.pictures import picture_distances as picture_distances
+    from pipelines.answers.routes import NoPathError as NoPathError
+    from pipelines.answers.routes import Path as Path
+    from pipelines.answers.routes import PathFinder as PathFinder
+    from pipelines.answers.routes import paths_of_pairs as paths_of_pairs
+    from pipelines.answers.routes import predecessors as predecessors
+    from pipelines.answers.routes import shortest_path as shortest_path
+    from pipelines.answers.tree_routes import tree_path as tree_path
+    from pipelines.answers.tree_routes import tree_paths_of_pairs as tree_paths_of_pairs
     from pipelines.apsp.solve import all_pairs_shortest_paths as all_pairs_shortest_paths
     from pipelines.euler.circuits import euler_circuits as euler_circuits
+    from pipelines.formats.arc_sort import FormatError as FormatError
+    from pipelines.formats.graphs import import_graph as import_graph
+    from pipelines.formats.samples import import_samples as import_samples
+    from pipelines.generators import generate as generate
+    from pipelines.generators import synthetic_graph as synthetic_graph
+    from pipelines.generators.point_clouds import PointCloud as PointCloud
+    from pipelines.generators.point_clouds import write_cloud as write_cloud
+    from pipelines.som.pictures import picture_map as picture_map
     from pipelines.som.place import map_samples as map_samples
     from pipelines.som.train import train_som as train_som
     from pipelines.sssp.solve import single_source_shortest_paths as single_source_shortest_paths
+    from pipelines.stores.codebook import Codebook as Codebook
+    from pipelines.stores.codebook import open_codebook as open_codebook
+    from pipelines.stores.distances import Distances as Distances
+    from pipelines.stores.distances import open_distances as open_distances
+    from pipelines.stores.graph import Graph as Graph
+    from pipelines.stores.graph import open_graph as open_graph
+    from pipelines.stores.graph import write_graph as write_graph
+    from pipelines.stores.mapping import Mapping as Mapping
+    from pipelines.stores.mapping import open_mapping as open_mapping
+    from pipelines.stores.paths import Paths as Paths
+    from pipelines.stores.paths import open_paths as open_paths
+    from pipelines.stores.samples import Samples as Samples
+    from pipelines.stores.samples import open_samples as open_samples
+    from pipelines.stores.samples import write_samples as write_samples
+    from pipelines.stores.schema import StoreError as StoreError
+    from pipelines.validation.bounds import WeightRangeError as WeightRangeError
+    from pipelines.validation.distances import Certificate as Certificate
+    from pipelines.validation.distances import verify_distances as verify_distances
+    from pipelines.validation.paths import verify_paths as verify_paths
+    from pipelines.workers.capacity import DoesNotFitError as DoesNotFitError
+    from pipelines.workers.interruption import Interrupted as Interrupted
 
-PIPELINES = {
-    "all_pairs_shortest_paths": "pipelines.apsp.solve",
-    "single_source_shortest_paths": "pipelines.sssp.solve",
-    "euler_circuits": "pipelines.euler.circuits",
-    "train_som": "pipelines.som.train",
-    "map_samples": "pipelines.som.place",
+# The same again for the interpreter (tests/tilepath/test_faces.py compares): what users call, by module.
+_NAMES = {
+    "gpuops.errors": ["NegativeCycleError", "VerificationError"],
+    "pipelines.answers.measures": ["Measures", "measures"],
+    "pipelines.answers.pictures": ["picture_distances"],
+    "pipelines.answers.routes": [
+        "NoPathError",
+        "Path",
+        "PathFinder",
+        "paths_of_pairs",
+        "predecessors",
+        "shortest_path",
+    ],
+    "pipelines.answers.tree_routes": ["tree_path", "tree_paths_of_pairs"],
+    "pipelines.apsp.solve": ["all_pairs_shortest_paths"],
+    "pipelines.euler.circuits": ["euler_circuits"],
+    "pipelines.formats.arc_sort": ["FormatError"],
+    "pipelines.formats.graphs": ["import_graph"],
+    "pipelines.formats.samples": ["import_samples"],
+    "pipelines.generators": ["generate", "synthetic_graph"],
+    "pipelines.generators.point_clouds": ["PointCloud", "write_cloud"],
+    "pipelines.som.pictures": ["picture_map"],
+    "pipelines.som.place": ["map_samples"],
+    "pipelines.som.train": ["train_som"],
+    "pipelines.sssp.solve": ["single_source_shortest_paths"],
+    "pipelines.stores.codebook": ["Codebook", "open_codebook"],
+    "pipelines.stores.distances": ["Distances", "open_distances"],
+    "pipelines.stores.graph": ["Graph", "open_graph", "write_graph"],
+    "pipelines.stores.mapping": ["Mapping", "open_mapping"],
+    "pipelines.stores.paths": ["Paths", "open_paths"],
+    "pipelines.stores.samples": ["Samples", "open_samples", "write_samples"],
+    "pipelines.stores.schema": ["StoreError"],
+    "pipelines.validation.bounds": ["WeightRangeError"],
+    "pipelines.validation.distances": ["Certificate", "verify_distances"],
+    "pipelines.validation.paths": ["verify_paths"],
+    "pipelines.workers.capacity": ["DoesNotFitError"],
+    "pipelines.workers.interruption": ["Interrupted"],
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+
+if not TYPE_CHECKING:  # a checker sees the imports above; it could not read this
+    __all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a pipeline when it is first asked for: Dask and Numba take a second, reading a store needs neither."""
-    if name in PIPELINES:
-        return getattr(import_module(PIPELINES[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

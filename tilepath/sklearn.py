@@ -44,8 +44,8 @@ CPU_BLOCK, GPU_BLOCK = 1 << 16, 1 << 24
 class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A self-organizing map by batch learning, of samples in memory.
 
-    Not a clusterer in the sense of scikit-learn: labels need not be contiguous, since there may be units without a
-    sample. `fit_predict` is available nevertheless.
+    Not a clusterer by scikit-learn's conventions, whose labels are contiguous: some units may have no sample. There is
+    `fit_predict` all the same.
 
     Parameters
     ----------
@@ -174,8 +174,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """One epoch of batch learning, in which the last codebook learns from the given samples alone.
 
         The neighbourhood reaches as far as the schedule says after `n_iter_` epochs, and from `epochs` of them on as
-        `sigma_end` says: that many calls with the same samples do what `fit` does. The first call derives the initial
-        codebook from its samples, which should be typical of those to come. `tolerance` is ignored.
+        `sigma_end` says: so many calls with the same samples do what `fit` does. The first call makes the first
+        codebook from its samples, which should resemble those to come. `tolerance` is ignored.
 
         Parameters and errors are those of `fit`.
         """
@@ -240,7 +240,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return len(self.codebook_)
 
     def _plan(self) -> tuple[Grid, list[float]]:
-        """The grid, and the reach of the neighbourhood in every epoch; refuses invalid options."""
+        """The grid, and the reach of the neighbourhood in every epoch; refuses options that make no sense."""
         for name in ("rows", "columns", "epochs"):
             if not isinstance(getattr(self, name), Integral):
                 raise TypeError(f"{name} is {getattr(self, name)!r}; give an integer")

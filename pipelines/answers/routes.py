@@ -120,20 +120,27 @@ class PathFinder:
 
 def shortest_path(
     distances: Distances | str | os.PathLike[str],
-    graph: Graph | str | os.PathLike[str] | None,
     source: int | str,
     target: int | str,
+    *,
+    graph: Graph | str | os.PathLike[str] | None = None,
 ) -> Path:
-    """One shortest path; for the errors see `PathFinder`, which is faster for many paths."""
+    """One shortest path; `PathFinder` says what is raised, and is quicker for many.
+
+    Parameters
+    ----------
+    distances, graph : as for `PathFinder`
+    source, target : vertices by index (int) or name (str)
+    """
     return PathFinder(distances, graph).path(source, target)
 
 
 def paths_of_pairs(
     distances: Distances | str | os.PathLike[str],
-    graph: Graph | str | os.PathLike[str] | None,
     pairs: PairsLike,
-    out: str | os.PathLike[str] | None = None,
     *,
+    out: str | os.PathLike[str] | None = None,
+    graph: Graph | str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> pa.Table:
     """Distances and shortest paths of a table of pairs; each row of the matrix is read once.
@@ -183,8 +190,9 @@ def paths_of_pairs(
 
 def predecessors(
     distances: Distances | str | os.PathLike[str],
-    graph: Graph | str | os.PathLike[str] | None,
     sources: Sequence[int | str] | np.ndarray,
+    *,
+    graph: Graph | str | os.PathLike[str] | None = None,
 ) -> np.ndarray:
     """The vertex before each vertex on a shortest path from each source; the paths of one source form a tree.
 

@@ -29,18 +29,32 @@ class TreePath:
     distance: Any  # as stored
 
 
-def tree_path(paths: Paths, graph: Graph, source: int | None, target: int) -> TreePath:
-    """The path to `target` in the row of `source`; where all sources count as one, None means the nearest source.
+def tree_path(
+    paths: Paths | str | os.PathLike[str],
+    source: int | str | None,
+    target: int | str,
+    *,
+    graph: Graph | str | os.PathLike[str] | None = None,
+) -> TreePath:
+    """The path to `target` in the row of `source`; with all sources as one, None leaves open which one is nearest.
+
+    Parameters
+    ----------
+    paths : the store or its path
+    source, target : vertices by index (int) or name (str)
+    graph : the graph or its path; None: where the store says it is
 
     Raises
     ------
     NoPathError
         The target was not reached, or lies beyond the cutoff or the targets of the search.
     StoreError
-        There is no such row, the path begins at another source, or the predecessors are damaged.
+        There is no such vertex or row, the path begins at another source, or the predecessors are damaged.
     """
+    paths, graph = _open(paths, graph)
     if source is None and not paths.together:
         raise StoreError(f"{paths.path}: holds a row for each source; name the one to start from")
+    source, target = None if source is None else graph.vertex(source), graph.vertex(target)
     row = 0 if source is None else int(rows_of(paths, np.array([source]), graph)[0])
     distance = paths.distances((row, target))
     label = graph.label
@@ -56,18 +70,17 @@ def tree_path(paths: Paths, graph: Graph, source: int | None, target: int) -> Tr
 
 def tree_paths_of_pairs(
     paths: Paths | str | os.PathLike[str],
-    graph: Graph | str | os.PathLike[str] | None,
     pairs: PairsLike,
-    out: str | os.PathLike[str] | None = None,
     *,
+    out: str | os.PathLike[str] | None = None,
+    graph: Graph | str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> pa.Table:
     """Distances and shortest paths of a table of pairs; each row of the store is read once.
 
     Parameters
     ----------
-    paths : the store or its path
-    graph : the graph or its path; None: the one recorded in the store
+    paths, graph : as for `tree_path`
     pairs, out, overwrite : as for `answers.routes.paths_of_pairs`. Where all sources of the store count as one, the
         column `source` may be left out
 
@@ -84,8 +97,7 @@ def tree_paths_of_pairs(
     """
     if out is not None:
         check_output(out, overwrite, pairs if isinstance(pairs, str | os.PathLike) else None)
-    paths = paths if isinstance(paths, Paths) else open_paths(paths)
-    graph = paths.graph(graph.path if isinstance(graph, Graph) else graph)
+    paths, graph = _open(paths, graph)
     given = read_pairs(pairs, graph, sources_optional=paths.together)
     targets = given.targets
     if given.sources is None:
@@ -110,6 +122,11 @@ def tree_paths_of_pairs(
     if out is not None:
         write_table(table, out, overwrite)
     return table
+
+
+def _open(paths: Paths | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None) -> tuple[Paths, Graph]:
+    paths = paths if isinstance(paths, Paths) else open_paths(paths)
+    return paths, paths.graph(graph.path if isinstance(graph, Graph) else graph)
 
 
 def _sources(

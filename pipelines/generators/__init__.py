@@ -97,6 +97,7 @@ def generate(
     overwrite: bool = False,
     memory: int | None = None,
     progress: bool | None = None,
+    piece: int = PIECE,
 ) -> Graph:
     """Generate a graph and store it.
 
@@ -110,6 +111,7 @@ def generate(
     overwrite : replace an existing graph store at `path`
     memory : bytes to sort in; default a quarter of the machine's, at most 1 GiB
     progress : whether to show progress; None: where standard error is a terminal
+    piece : edges made at a time
 
     Returns
     -------
@@ -125,7 +127,7 @@ def generate(
     _refuse_what_cannot_fit(graph, path, memory)
     with Progress(graph.ids, "edges", progress) as shown:
         stream = ArcStream(
-            _shown(graph, shown),
+            _shown(graph, shown, piece),
             n=graph.n,
             directed=not graph.symmetric,
             weight_dtype=graph.dtype,
@@ -135,7 +137,7 @@ def generate(
         return write_sorted(path, stream, simplify=simplify, overwrite=overwrite, memory=memory)
 
 
-def csr(graph: SyntheticGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def csr(graph: SyntheticGraph, *, piece: int = PIECE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Generate a graph in memory, in compressed sparse rows.
 
     The edges are generated twice, the first time to count them: only the result is ever held. Rows keep the order of
@@ -148,36 +150,36 @@ def csr(graph: SyntheticGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     weights : (m)
     """
     indptr = np.zeros(graph.n + 1, dtype=np.int64)
-    for tails, heads, _ in _pieces(graph):
+    for tails, heads, _ in _pieces(graph, piece):
         _count(tails, heads, graph.symmetric, indptr[1:])
     np.cumsum(indptr, out=indptr)
     indices = np.empty(indptr[-1], dtype=np.int32 if graph.n <= 2**31 else np.int64)
     weights = np.empty(indptr[-1], dtype=graph.dtype)
     place = indptr[:-1].copy()
-    for piece in _pieces(graph):
-        _scatter(*piece, graph.symmetric, place, indices, weights)
+    for edges in _pieces(graph, piece):
+        _scatter(*edges, graph.symmetric, place, indices, weights)
     return indptr, indices, weights
 
 
-def _pieces(graph: SyntheticGraph) -> Iterator[Piece]:
+def _pieces(graph: SyntheticGraph, size: int) -> Iterator[Piece]:
     """All edges in order, piece by piece; threads generate some pieces ahead."""
     threads = numba.config.NUMBA_NUM_THREADS
     ahead: deque[Future[Piece]] = deque()
     with ThreadPoolExecutor(threads) as pool:
-        for start in range(0, graph.ids, PIECE):
-            ahead.append(pool.submit(graph.arcs, start, min(start + PIECE, graph.ids)))
+        for start in range(0, graph.ids, size):
+            ahead.append(pool.submit(graph.arcs, start, min(start + size, graph.ids)))
             if len(ahead) > threads:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
 
 
-def _shown(graph: SyntheticGraph, progress: Progress) -> Iterator[Piece]:
+def _shown(graph: SyntheticGraph, progress: Progress, size: int) -> Iterator[Piece]:
     """The pieces, with progress on the terminal."""
     progress.stage("make edges")
-    for index, piece in enumerate(_pieces(graph)):
+    for index, piece in enumerate(_pieces(graph, size)):
         yield piece
-        progress.advance(min(PIECE, graph.ids - index * PIECE))
+        progress.advance(min(size, graph.ids - index * size))
     progress.stage("sort and store")
 
 

@@ -107,11 +107,16 @@ class PointCloud:
         return values, labels
 
 
-def write_cloud(cloud: PointCloud, path: str | os.PathLike[str], **keywords: Any) -> Samples:
-    """Generate a cloud and write it as a samples store; `keywords` go to `new_samples`. Returns the store, opened."""
-    step = max(1, PIECE_VALUES // cloud.d)
+def write_cloud(
+    cloud: PointCloud, path: str | os.PathLike[str], *, piece_values: int = PIECE_VALUES, **facts: Any
+) -> Samples:
+    """Generate a cloud and write it as a samples store, `piece_values` values at a time. Returns the store, opened.
+
+    `facts` are keywords of `new_samples`.
+    """
+    step = max(1, piece_values // cloud.d)
     names = ["x", "y", "z"][: cloud.d] if cloud.d <= 3 else list(map(str, range(cloud.d)))
-    with new_samples(path, columns=names, labelled=True, source=str(cloud), **keywords) as writer:
+    with new_samples(path, columns=names, labelled=True, source=str(cloud), **facts) as writer:
         for start in range(0, cloud.n, step):
             values, labels = cloud.points(start, min(start + step, cloud.n))
             writer.append(values, labels=labels.tolist())

@@ -43,29 +43,31 @@ class WorkerFacts:
     threads: int = 1  # of the CPU that operations use; 1 for a GPU
 
 
-def measure_workers(client: Client, dtype: str | None) -> list[WorkerFacts]:
+def measure_workers(client: Client, dtype: str | None, seconds: float = MEASURE_SECONDS) -> list[WorkerFacts]:
     """The resources of all workers, by `worker_facts` on each; repeated if a worker is lost meanwhile.
 
     Raises
     ------
     TimeoutError
-        A worker does not answer within `MEASURE_SECONDS`.
+        A worker does not answer within so many `seconds`.
     ConnectionError
         Workers are lost repeatedly.
     """
-    return attempts(client, lambda members: measure_members(client, members, dtype))
+    return attempts(client, lambda members: measure_members(client, members, dtype, seconds))
 
 
-def measure_members(client: Client, members: list[str], dtype: str | None) -> list[WorkerFacts]:
+def measure_members(
+    client: Client, members: list[str], dtype: str | None, seconds: float = MEASURE_SECONDS
+) -> list[WorkerFacts]:
     """The resources of these workers, for an attempt of `workers.attempts`: raises WorkersChanged if one is lost."""
     epoch = Epoch(client, members, "measure", uuid.uuid4().hex[:8])
     facts = [epoch.submit(worker_facts, worker, dtype, stateless=True) for worker in range(len(members))]
     try:
-        return epoch.results(facts, MEASURE_SECONDS)
+        return epoch.results(facts, seconds)
     except TimeoutError:
         silent = ", ".join(address for address, fact in zip(members, facts, strict=True) if not fact.done())
         raise TimeoutError(
-            f"no answer from {silent} within {MEASURE_SECONDS:.0f} s; look at the worker's log, or restart it"
+            f"no answer from {silent} within {seconds:.0f} s; look at the worker's log, or restart it"
         ) from None
     finally:
         epoch.cancel()

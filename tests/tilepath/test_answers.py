@@ -81,9 +81,16 @@ def test_tables_of_pairs_of_either_store(tilepath, stores, tmp_path):
         tilepath("path", store, "--pairs", "pairs.csv", "--out", "out.tsv", fault="--overwrite")
         tilepath("path", store, "--pairs", "pairs.csv", fault="needs --out")
         tilepath(
-            "path", store, "--pairs", "pairs.csv", "--out", "x.csv", "--json", fault="leave out the other arguments"
+            "path",
+            store,
+            "--pairs",
+            "pairs.csv",
+            "--out",
+            "x.csv",
+            "--json",
+            fault="leave out SOURCE",
         )
-        tilepath("path", store, "3", "Ulm", "--out", "x.csv", fault="--out and --overwrite are for the table")
+        tilepath("path", store, "3", "Ulm", "--out", "x.csv", fault="--out and --overwrite need --pairs")
 
 
 def test_measures_are_written_by_label_and_not_over_a_file(tilepath, stores, tmp_path):
@@ -104,7 +111,7 @@ def test_measures_are_written_by_label_and_not_over_a_file(tilepath, stores, tmp
 def test_measures_of_some_rows_say_so(tilepath, solve):
     some, _ = solve(4, ARCS, "float64", labels=LABELS, sources=[2, 1])
     told = tilepath("stats", some.path)
-    assert told.splitlines()[0] == "from 2 of 4 vertices only:"
+    assert told.splitlines()[0] == "from only 2 of 4 vertices:"
     assert "radius             none, as no vertex reaches all others" in told
     found = json.loads(tilepath("stats", some.path, "--json"))
     assert (found["rows"], found["vertices"], found["radius"]) == (2, 4, None)

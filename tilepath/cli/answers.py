@@ -23,7 +23,7 @@ OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace a table that
 @click.argument("source", required=False)
 @click.argument("target", required=False)
 @click.option("--pairs", type=click.Path(exists=True), help="A table with the columns source and target.")
-@click.option("--out", type=click.Path(), help="File for the table of the paths of --pairs, or of a walk.")
+@click.option("--out", type=click.Path(), help="The table to write: of the paths of --pairs, or of a walk.")
 @OVERWRITE
 @JSON
 @GRAPH
@@ -39,7 +39,7 @@ def path(
 ) -> None:
     """Print a shortest path of STORE, a store of distances or of paths, from SOURCE to TARGET.
 
-    For a store of paths from the nearest of several sources, TARGET alone suffices, and for --pairs the column target.
+    In a store of paths from the nearest of several sources, TARGET alone is enough, as is the column target in --pairs.
     Of a store of Euler circuits, print the walks, or write them to the table --out.
 
     Tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet. An entry means the same as on the command line, whatever the
@@ -57,12 +57,12 @@ def path(
     if pairs is not None:
         if source is not None or out is None or as_json:
             raise click.UsageError(
-                "--pairs reads the pairs from its file and needs --out; leave out the other arguments"
+                "--pairs takes the pairs from its file and needs --out; leave out SOURCE, TARGET and --json"
             )
         click.echo(f"{out}: {_paths_of_pairs(store, graph, pairs, out, overwrite):,} paths")
         return
     if out is not None or overwrite:
-        raise click.UsageError("--out and --overwrite are for the table of --pairs; give --pairs too")
+        raise click.UsageError("--out and --overwrite need --pairs")
     opened, vertices, distance = _path(store, graph, source, target)
     names = opened.names(vertices)
     if as_json:
@@ -85,9 +85,8 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
     The diameter is the largest finite distance, the radius the least eccentricity of a vertex that reaches all others.
     Where STORE holds the rows of some vertices only, all measures refer to these rows.
     """
-    from pipelines.answers.measures import measures
+    from pipelines import measures, open_distances
     from pipelines.answers.tables import check_output
-    from pipelines.stores import open_distances
 
     if out is not None:
         check_output(out, overwrite)
@@ -109,8 +108,7 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
 @GRAPH
 def picture(store: str, image: str, graph: str | None) -> None:
     """Draw the distances store STORE to IMAGE (.png, .pdf or .svg)."""
-    from pipelines.answers.pictures import picture_distances
-    from pipelines.stores import open_distances
+    from pipelines import open_distances, picture_distances
 
     picture_distances(open_distances(store), image, graph)
     click.echo(image)
@@ -118,42 +116,34 @@ def picture(store: str, image: str, graph: str | None) -> None:
 
 def _path(store: str, graph: str | None, source: str | None, target: str | None) -> tuple[Any, tuple[int, ...], Any]:
     """The graph, the vertices of the path and its length."""
-    from pipelines.stores import open_distances, open_paths, store_schema
+    from pipelines import open_distances, open_paths, shortest_path, tree_path
+    from pipelines.stores import store_schema
 
     if store_schema(store) == "paths/1":
-        from pipelines.answers.tree_routes import tree_path
-
         paths = open_paths(store)
         opened = paths.graph(graph)
         if target is None and paths.together:
             source, target = None, source
         if target is None or (source is None and not paths.together):
             raise click.UsageError("name SOURCE and TARGET, or a table with --pairs")
-        start = None if source is None else opened.vertex(source)
-        branch = tree_path(paths, opened, start, opened.vertex(target))
+        branch = tree_path(paths, source, target, graph=opened)
         return opened, branch.vertices, branch.distance
-
-    from pipelines.answers.routes import shortest_path
 
     distances = open_distances(store)
     opened = distances.graph(graph)
     if source is None or target is None:
         raise click.UsageError("name SOURCE and TARGET, or a table with --pairs")
-    found = shortest_path(distances, opened, source, target)
+    found = shortest_path(distances, source, target, graph=opened)
     return opened, found.vertices, found.distance
 
 
 def _paths_of_pairs(store: str, graph: str | None, pairs: str, out: str, overwrite: bool) -> int:
     """Write the table; returns how many rows it has."""
+    from pipelines import paths_of_pairs, tree_paths_of_pairs
     from pipelines.stores import store_schema
 
-    if store_schema(store) == "paths/1":
-        from pipelines.answers.tree_routes import tree_paths_of_pairs
-
-        return tree_paths_of_pairs(store, graph, pairs, out, overwrite=overwrite).num_rows
-    from pipelines.answers.routes import paths_of_pairs
-
-    return paths_of_pairs(store, graph, pairs, out, overwrite=overwrite).num_rows
+    write = tree_paths_of_pairs if store_schema(store) == "paths/1" else paths_of_pairs
+    return write(store, pairs, out=out, graph=graph, overwrite=overwrite).num_rows
 
 
 def _echo_measures(found: Any, graph: Any) -> None:
@@ -162,7 +152,7 @@ def _echo_measures(found: Any, graph: Any) -> None:
     first, last = map(graph.label, found.diameter_pair)
     unit = _unit(graph)
     if not found.all_sources:
-        click.echo(f"from {len(found.sources):,} of {found.n:,} vertices only:")
+        click.echo(f"from only {len(found.sources):,} of {found.n:,} vertices:")
     lines = {
         "diameter": f"{number(found.diameter)}{unit}, from {first} to {last}",
         "radius": "none, as no vertex reaches all others" if math.isnan(found.radius) else number(found.radius) + unit,

@@ -1,4 +1,4 @@
-"""Descriptions of stores: one line about the contents, whatever the schema, and the progress of an unfinished one.
+"""What a store is, for people: one line about its contents, whatever its schema, and how far an unfinished one is.
 
 All that this needs to know about a kind of store is one entry of `KINDS`.
 """
@@ -34,7 +34,7 @@ def store_info(path: str | os.PathLike[str], verify: bool = False) -> Iterator[s
     yield f"{size(store_bytes(path))} on disk, schema {store_schema(path)}"
     beside = growing_beside(path)
     if beside is not None:
-        yield f"{beside} will replace it once complete; `tilepath info {beside}` shows its progress"
+        yield f"{beside} will replace it once that is complete; `tilepath info {beside}` shows how far it is"
     if verify:
         found = _verify(kind, path, opened)
         yield f"verified: {'; '.join(found.checked)}"
@@ -63,7 +63,7 @@ def store_facts(path: str | os.PathLike[str], verify: bool = False) -> dict[str,
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:
-    """The kind of store at `path`; StoreError if tilepath did not make it."""
+    """What is known about the kind of store at `path`; StoreError if this version does not know it."""
     schema = store_schema(path)
     if schema not in KINDS:
         raise StoreError(f"{path}: a store of schema {schema}, which this version of tilepath does not know")

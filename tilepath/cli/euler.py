@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
 
+from tilepath.cli.cluster import OpenClient, on_cluster
+
 SHOWN_VERTICES = 40  # of a walk that is printed
 SHOWN_WALKS = 10
-
-
-def euler_command(cluster_options: tuple[Callable[[Any], Any], ...], client: Callable[[dict[str, Any]], Any]) -> Any:
-    """The command; arguments as for `tilepath.cli.som.som_commands`."""
-    known = [parameter.name for parameter in euler.params]
-    for option in reversed(cluster_options):
-        option(euler)
-    names = [parameter.name for parameter in euler.params if parameter.name not in known]
-    call: Any = euler.callback
-
-    def complete(**options: Any) -> Any:
-        cluster = {name: options.pop(name) for name in names}
-        return call(open_client=lambda: client(cluster), **options)
-
-    euler.callback = complete
-    return euler
 
 
 @click.command()
@@ -44,9 +29,8 @@ def euler_command(cluster_options: tuple[Callable[[Any], Any], ...], client: Cal
 )
 @click.option("--verify", is_flag=True, help="Prove that every arc is walked along once.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
-def euler(
-    graph: str, out: str, open_client: Callable[[], Any], start: str | None, undirected: bool, **options: Any
-) -> None:
+@on_cluster
+def euler(graph: str, out: str, open_client: OpenClient, start: str | None, undirected: bool, **options: Any) -> None:
     """Walk along every arc of the graph store GRAPH once, and write the walk to the store OUT.
 
     There is an Euler circuit for each component where every vertex has as many arcs in as out (--undirected: an even

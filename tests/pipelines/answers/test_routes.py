@@ -17,6 +17,34 @@ from pipelines.stores import StoreError
 from pipelines.validation.tight_arcs import VerificationError
 
 
+def route(distances, graph, source, target):
+    """`shortest_path` of what the fixture `solve` returns; the two below likewise."""
+    return shortest_path(distances, source, target, graph=graph)
+
+
+def table_of(distances, graph, pairs, out=None, **options):
+    return paths_of_pairs(distances, pairs, out=out, graph=graph, **options)
+
+
+def trees_of(distances, graph, sources):
+    return predecessors(distances, sources, graph=graph)
+
+
+def test_the_graph_is_a_keyword_that_may_be_left_out(solve, tmp_path):
+    distances, _ = solve(3, ([0, 1], [1, 2], [1, 1]), "int32")
+    assert shortest_path(distances, 0, 2).vertices == (0, 1, 2)
+    assert paths_of_pairs(distances, np.array([[0, 2]]))["hops"].to_pylist() == [2]
+    assert predecessors(distances, [0]).tolist() == [[-1, 0, 1]]
+    (tmp_path / "pairs.csv").write_text("source,target\n0,1\n")
+    for call in (
+        lambda: shortest_path(distances, None, 0, 2),
+        lambda: paths_of_pairs(distances, None, tmp_path / "pairs.csv", overwrite=True),
+        lambda: predecessors(distances, None, [0]),
+    ):
+        with pytest.raises(TypeError, match="positional argument"):  # not one argument taken for another
+            call()
+
+
 def lightest(arcs):
     """(tail, head) -> weight of the lightest arc."""
     table = {}
@@ -68,7 +96,7 @@ def test_all_paths(solve, graphs, case, dtype):
 def test_dijkstra_agrees_where_vertices_are_closed(solve, graphs, kind):
     n, arcs, facts = graphs[kind]
     distances, graph = solve(n, arcs, "int32", **facts)
-    table = paths_of_pairs(distances, graph, np.argwhere(np.ones((n, n))))
+    table = table_of(distances, graph, np.argwhere(np.ones((n, n))))
     expected = [d for s in range(n) for d in dijkstra(n, arcs, facts["through"], s)]
     assert table["distance"].to_pylist() == expected
 
@@ -79,7 +107,7 @@ def test_predecessors_lead_home(solve, graphs, case):
     distances, graph = solve(n, arcs, "int32", **facts)
     matrix, weight = distances[:], lightest(arcs)
     through = facts.get("through", np.ones(n, bool))
-    trees = predecessors(distances, graph, range(n))
+    trees = trees_of(distances, graph, range(n))
     assert trees.dtype == np.int32
     for s in range(n):
         for t in range(n):
@@ -98,11 +126,11 @@ def test_predecessors_lead_home(solve, graphs, case):
 def test_predecessors_of_some_sources_in_any_order(solve, graphs):
     n, arcs, _ = graphs["random"]
     distances, graph = solve(n, arcs, "int32", sources=[30, 4, 9], chunk=2)
-    trees = predecessors(distances, graph, [9, 30, 9])
-    every = predecessors(*solve(n, arcs, "int32"), range(n))
+    trees = trees_of(distances, graph, [9, 30, 9])
+    every = trees_of(*solve(n, arcs, "int32"), range(n))
     np.testing.assert_array_equal(trees, every[[9, 30, 9]])
     with pytest.raises(StoreError, match="not among them"):
-        predecessors(distances, graph, [5])
+        trees_of(distances, graph, [5])
 
 
 @pytest.mark.parametrize("signed", [False, True])
@@ -127,7 +155,7 @@ def test_rounded_distances(solve, dtype, signed):
             # each arc fits within the tolerance of at most 64 arcs, 64 eps of the distance (of the spread, if signed)
             scale = spread if signed else matrix[s, t]
             assert abs(path.length - matrix[s, t]) <= 64 * unit * scale * max(1, len(path.weights))
-    trees = predecessors(distances, graph, range(n))
+    trees = trees_of(distances, graph, range(n))
     assert ((trees >= 0).sum(axis=1) == np.isfinite(matrix).sum(axis=1) - 1).all()
 
 
@@ -139,7 +167,7 @@ def test_scipy_agrees(solve):
     distances, graph = solve(n, (tails, heads, weights), "int32", chunk=64)
     expected = scipy_dijkstra(csr_array((weights.astype(float), (tails, heads)), shape=(n, n)))
     pairs = rng.integers(0, n, (500, 2))
-    table = paths_of_pairs(distances, graph, pairs)
+    table = table_of(distances, graph, pairs)
     found = [np.inf if d is None else d for d in table["distance"].to_pylist()]
     assert found == [expected[s, t] for s, t in pairs]
 
@@ -152,28 +180,28 @@ def test_zero_cycles_cost_no_detour_without_end(solve):
     tails = np.concatenate([a, b, *stubs])
     heads = np.concatenate([b, a, *stubs[::-1]])
     distances, graph = solve(n, (tails, heads, np.zeros(len(tails), int)), "int32", chunk=600)
-    assert shortest_path(distances, graph, 0, lane - 1).vertices == tuple(range(lane))
-    assert len(shortest_path(distances, graph, lane, n - 1).weights) == lane + 1
+    assert route(distances, graph, 0, lane - 1).vertices == tuple(range(lane))
+    assert len(route(distances, graph, lane, n - 1).weights) == lane + 1
 
 
 def test_the_smallest_of_parallel_arcs(solve):
     arcs = np.array([0, 0, 0, 1, 1]), np.array([1, 1, 1, 1, 2]), np.array([7.5, 2.5, 2.5000001, 0.0, 1.0])
-    path = shortest_path(*solve(3, arcs, "float32"), 0, 2)
+    path = route(*solve(3, arcs, "float32"), 0, 2)
     assert (path.vertices, path.weights, path.distance, path.length) == ((0, 1, 2), (2.5, 1.0), 3.5, 3.5)
 
 
 def test_trivial_path(solve):
-    path = shortest_path(*solve(2, ([0], [0], [3]), "int32"), 0, 0)
+    path = route(*solve(2, ([0], [0], [3]), "int32"), 0, 0)
     assert (path.vertices, path.weights, path.distance, path.length) == ((0,), (), 0, 0)
 
 
 def test_labels_paths_and_a_graph_found_by_itself(solve):
     arcs = [0, 1, 2], [1, 2, 0], [1, 1, 1]
     distances, graph = solve(3, arcs, "int32", labels=np.array(["x", "y", "0"]))
-    assert shortest_path(distances.path, None, "x", "0").vertices == (0, 1, 2)
-    assert shortest_path(distances, graph.path, "y", 0).vertices == (1, 2, 0)
+    assert shortest_path(distances.path, "x", "0").vertices == (0, 1, 2)
+    assert route(distances, graph.path, "y", 0).vertices == (1, 2, 0)
     with pytest.raises(StoreError, match="no vertex 'z'"):
-        shortest_path(distances, graph, "x", "z")
+        route(distances, graph, "x", "z")
 
 
 def test_damaged_distances_are_no_path(solve, graphs):
@@ -184,9 +212,9 @@ def test_damaged_distances_are_no_path(solve, graphs):
 
     distances, graph = solve(n, arcs, "int32", spoil=spoil)
     with pytest.raises(VerificationError, match="vertex 3 to vertex 8"):
-        shortest_path(distances, graph, 3, 8)
+        route(distances, graph, 3, 8)
     with pytest.raises(VerificationError, match="vertex 3 to vertex 8"):
-        predecessors(distances, graph, [3])
+        trees_of(distances, graph, [3])
 
 
 @pytest.fixture
@@ -199,7 +227,7 @@ def towns(solve):
 
 def test_table_of_pairs(towns, tmp_path):
     (tmp_path / "in.csv").write_text("name,target,source\nlorry,Bad Urach,Ulm\ncar,1,007\nvan, #0 ,007\nbus,Ulm,Ulm\n")
-    table = paths_of_pairs(*towns, tmp_path / "in.csv", tmp_path / "out.parquet")
+    table = table_of(*towns, tmp_path / "in.csv", tmp_path / "out.parquet")
     expected = {
         "source": ["Ulm", "007", "007", "Ulm"],
         "target": ["Bad Urach", "1", "Ulm", "Ulm"],
@@ -212,20 +240,20 @@ def test_table_of_pairs(towns, tmp_path):
 
     array = np.array([[0, 2], [1, 3], [1, 0], [0, 0]])
     for pairs in (array, array.astype(np.uint8), table, tmp_path / "out.parquet"):
-        assert paths_of_pairs(*towns, pairs).equals(table)
+        assert table_of(*towns, pairs).equals(table)
 
-    paths_of_pairs(*towns, array, tmp_path / "out.csv")
+    table_of(*towns, array, tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text().splitlines()[1:3] == [
         '"Ulm","Bad Urach",9,2,"Ulm 007 Bad Urach"',
         '"007","1",,,',
     ]
-    assert paths_of_pairs(*towns, tmp_path / "out.csv").equals(table)
+    assert table_of(*towns, tmp_path / "out.csv").equals(table)
 
 
 def test_an_empty_table_of_pairs(towns, tmp_path):
     (tmp_path / "in.csv").write_text("source,target\n")
     for pairs in (tmp_path / "in.csv", np.empty((0, 2), np.int64)):
-        table = paths_of_pairs(*towns, pairs, tmp_path / "out.csv", overwrite=True)
+        table = table_of(*towns, pairs, tmp_path / "out.csv", overwrite=True)
         assert table.num_rows == 0
         assert table.column_names == ["source", "target", "distance", "hops", "path"]
 
@@ -242,34 +270,34 @@ def test_an_empty_table_of_pairs(towns, tmp_path):
 def test_bad_tables_are_named(towns, tmp_path, text, message):
     (tmp_path / "in.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
-        paths_of_pairs(*towns, tmp_path / "in.csv")
+        table_of(*towns, tmp_path / "in.csv")
 
 
 def test_bad_pairs_are_named(towns, solve, tmp_path):
     with pytest.raises(ValueError, match=r"pairs, row 2: .*no vertex 4;"):
-        paths_of_pairs(*towns, np.array([[0, 1], [0, 4]]))
+        table_of(*towns, np.array([[0, 1], [0, 4]]))
     for kind in (float, object, bool):
         with pytest.raises(ValueError, match=r"pass an array of integers \(indices\) or of text \(names\)"):
-            paths_of_pairs(*towns, np.array([[0, 1]]).astype(kind))
+            table_of(*towns, np.array([[0, 1]]).astype(kind))
     with pytest.raises(ValueError, match=r"shape \(P, 2\)"):
-        paths_of_pairs(*towns, np.array([1, 2]))
+        table_of(*towns, np.array([1, 2]))
     with pytest.raises(ValueError, match=r"out.txt: tables are .csv, .tsv"):
-        paths_of_pairs(*towns, np.array([[0, 1]]), tmp_path / "out.txt")
+        table_of(*towns, np.array([[0, 1]]), tmp_path / "out.txt")
     with pytest.raises(ValueError, match=r"pairs, row 1: a vertex is missing"):
-        paths_of_pairs(*towns, pa.table({"source": pa.array([None], pa.string()), "target": ["Ulm"]}))
+        table_of(*towns, pa.table({"source": pa.array([None], pa.string()), "target": ["Ulm"]}))
     some = solve(3, ([0], [1], [1]), "int32", sources=[1, 2])
     with pytest.raises(ValueError, match=r"pairs, row 2: .* from 2 of 3 vertices only; vertex 0 is not"):
-        paths_of_pairs(*some, np.array([[2, 0], [0, 1]]))
+        table_of(*some, np.array([[2, 0], [0, 1]]))
     twins = solve(3, ([0], [1], [1]), "int32", labels=np.array(["a", "a", "b"]))
     with pytest.raises(ValueError, match=r"row 1: .*2 vertices are labelled 'a'"):
-        paths_of_pairs(*twins, pa.table({"source": ["a"], "target": ["b"]}))
+        table_of(*twins, pa.table({"source": ["a"], "target": ["b"]}))
 
 
 def test_many_pairs_grow_the_buffer(solve):
     """All pairs of a ring: paths of up to n - 1 arcs, far more vertices than one path has."""
     n = 50
     ring = np.arange(n), (np.arange(n) + 1) % n, np.ones(n, int)
-    table = paths_of_pairs(*solve(n, ring, "int16"), np.argwhere(np.ones((n, n))))
+    table = table_of(*solve(n, ring, "int16"), np.argwhere(np.ones((n, n))))
     for s, t, path in zip(*(table[c].to_pylist() for c in ("source", "target", "path")), strict=True):
         s, t = int(s), int(t)
         assert path == [str((s + i) % n) for i in range((t - s) % n + 1)]
@@ -299,19 +327,19 @@ def test_a_table_of_pairs_means_the_same_in_every_format_and_type(numbered, tmp_
     for table in tables:
         pa.parquet.write_table(table, tmp_path / "pairs.parquet")
         for pairs in (table, tmp_path / "pairs.parquet"):
-            assert paths_of_pairs(*numbered, pairs)["path"].to_pylist() == expected
+            assert table_of(*numbered, pairs)["path"].to_pylist() == expected
     for name in ("p.csv", "p.CSV", "p.tsv", "p.csv.gz", "P.TSV.GZ", "p.pq", "p.Parquet"):
         write_table(tables[0], tmp_path / name)
-        assert paths_of_pairs(*numbered, tmp_path / name)["path"].to_pylist() == expected
-    assert paths_of_pairs(*numbered, integers - 1)["path"].to_pylist() == expected  # NumPy integers are indices
-    assert paths_of_pairs(*numbered, np.array(rows))["path"].to_pylist() == expected
+        assert table_of(*numbered, tmp_path / name)["path"].to_pylist() == expected
+    assert table_of(*numbered, integers - 1)["path"].to_pylist() == expected  # NumPy integers are indices
+    assert table_of(*numbered, np.array(rows))["path"].to_pylist() == expected
 
 
 def test_a_missing_value_makes_a_column_float_and_no_label_an_index(numbered, tmp_path):
     for missing in (pa.array([1.0, None, 2.0]), pa.array([1.0, np.nan, 2.0]), pa.array([1, None, 2])):
         pa.parquet.write_table(pa.table({"source": missing, "target": missing}), tmp_path / "p.parquet")
         with pytest.raises(ValueError, match=r"p.parquet, row 2: a vertex is missing; fill it in"):
-            paths_of_pairs(*numbered, tmp_path / "p.parquet")
+            table_of(*numbered, tmp_path / "p.parquet")
     for wrong in (
         pa.array([0]),
         pa.array([0.0]),
@@ -321,7 +349,7 @@ def test_a_missing_value_makes_a_column_float_and_no_label_an_index(numbered, tm
         pa.array(["1_0"]),
     ):
         with pytest.raises(ValueError, match=r"pairs, row 1: .*there is no vertex"):
-            paths_of_pairs(*numbered, pa.table({"source": wrong, "target": wrong}))
+            table_of(*numbered, pa.table({"source": wrong, "target": wrong}))
 
 
 @pytest.mark.parametrize(
@@ -338,7 +366,7 @@ def test_a_missing_value_makes_a_column_float_and_no_label_an_index(numbered, tm
 )
 def test_columns_that_name_no_vertices(numbered, column, message):
     with pytest.raises(ValueError, match=message):
-        paths_of_pairs(*numbered, pa.table({"source": column, "target": column}))
+        table_of(*numbered, pa.table({"source": column, "target": column}))
 
 
 def test_files_that_are_not_tables_are_named(numbered, tmp_path):
@@ -352,7 +380,7 @@ def test_files_that_are_not_tables_are_named(numbered, tmp_path):
     (tmp_path / "plain.parquet").write_text("source,target\n1,2\n")
     for file in tmp_path.iterdir():
         with pytest.raises(ValueError, match=file.name):
-            paths_of_pairs(*numbered, file)
+            table_of(*numbered, file)
 
 
 def test_a_table_is_replaced_only_if_asked_for(numbered, tmp_path):
@@ -360,9 +388,9 @@ def test_a_table_is_replaced_only_if_asked_for(numbered, tmp_path):
     for name in ("out.csv", "out.parquet"):
         (tmp_path / name).write_text("precious")
         with pytest.raises(FileExistsError, match=rf"{name} exists already; .*--overwrite"):
-            paths_of_pairs(*numbered, pairs, tmp_path / name)
+            table_of(*numbered, pairs, tmp_path / name)
         assert (tmp_path / name).read_text() == "precious"
-        assert paths_of_pairs(*numbered, pairs, tmp_path / name, overwrite=True).num_rows == 1
+        assert table_of(*numbered, pairs, tmp_path / name, overwrite=True).num_rows == 1
         assert b"precious" not in (tmp_path / name).read_bytes()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["out.csv", "out.parquet"]
 
@@ -372,7 +400,7 @@ def test_the_table_of_pairs_is_never_replaced(numbered, tmp_path):
     (tmp_path / "same.csv").symlink_to(tmp_path / "pairs.csv")
     for out in (tmp_path / "pairs.csv", tmp_path / "same.csv"):
         with pytest.raises(ValueError, match="the file its pairs are read from"):
-            paths_of_pairs(*numbered, tmp_path / "pairs.csv", out, overwrite=True)
+            table_of(*numbered, tmp_path / "pairs.csv", out, overwrite=True)
     assert (tmp_path / "pairs.csv").read_text() == "source,target\n1,2\n"
 
 
@@ -391,7 +419,7 @@ def test_messages_name_vertices_by_label(solve):
     arcs = [0, 1], [1, 2], [1, 1]
     labels = np.array(["Ulm", "Bonn", "Jena"])
     distances, graph = solve(3, arcs, "int32", labels=labels, sources=[0, 1])
-    for call in (shortest_path, lambda d, g, s, t: predecessors(d, g, [s])):
+    for call in (route, lambda d, g, s, t: trees_of(d, g, [s])):
         with pytest.raises(StoreError, match="from 2 of 3 vertices only; vertex Jena is not among them"):
             call(distances, graph, "Jena", "Ulm")
 
@@ -399,5 +427,5 @@ def test_messages_name_vertices_by_label(solve):
         matrix[0, 2] = 7
 
     with pytest.raises(VerificationError, match="no path from vertex Ulm to vertex Jena has length 7"):
-        shortest_path(*solve(3, arcs, "int32", labels=labels, spoil=spoil), 0, 2)
-    assert predecessors(distances, graph, ["Bonn", 0]).tolist() == [[-1, -1, 1], [-1, 0, 1]]
+        route(*solve(3, arcs, "int32", labels=labels, spoil=spoil), 0, 2)
+    assert trees_of(distances, graph, ["Bonn", 0]).tolist() == [[-1, -1, 1], [-1, 0, 1]]

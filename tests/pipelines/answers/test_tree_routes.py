@@ -19,7 +19,7 @@ def search(solve, tmp_path):
 
     def write(n, arcs, sources, *, together=False, keep=True, spoil=None, **facts):
         distances, graph = solve(n, arcs, "int32", **facts)
-        rows, trees = distances[:][sources], predecessors(distances, graph, sources)
+        rows, trees = distances[:][sources], predecessors(distances, sources, graph=graph)
         if together:
             nearest = rows.argmin(axis=0)
             rows, trees = rows.min(axis=0)[None], trees[nearest, np.arange(n)][None]
@@ -42,8 +42,8 @@ def test_pairs_agree_with_those_from_distances(search, graphs, kind, tmp_path):
     paths, distances, graph = search(n, arcs, sources, labels=LABELS, **facts)
     rng = np.random.default_rng(1)
     pairs = np.column_stack([rng.choice(sources, 60), rng.integers(0, n, 60)])
-    found = tree_paths_of_pairs(paths, None, pairs, tmp_path / "out.parquet")
-    expected = paths_of_pairs(distances, graph, pairs)
+    found = tree_paths_of_pairs(paths, pairs, out=tmp_path / "out.parquet")
+    expected = paths_of_pairs(distances, pairs, graph=graph)
     for column in ("source", "target", "distance"):
         assert found[column].equals(expected[column])
     assert pa.parquet.read_table(tmp_path / "out.parquet").equals(found)
@@ -52,24 +52,24 @@ def test_pairs_agree_with_those_from_distances(search, graphs, kind, tmp_path):
         if row["distance"] is None:
             assert (row["hops"], row["path"]) == (None, None)
             with pytest.raises(NoPathError, match=f"from vertex v{source} to vertex v{target}"):
-                tree_path(paths, graph, source, target)
+                tree_path(paths, source, target, graph=graph)
             continue
         assert row["hops"] == len(row["path"]) - 1
-        one = tree_path(paths, graph, source, target)
+        one = tree_path(paths, source, target, graph=graph)
         assert [f"v{v}" for v in one.vertices] == row["path"]
         assert one.distance == row["distance"]
     with pytest.raises(ValueError, match="pairs, row 2: .* the paths from 5 of 40 vertices only; vertex v1 is not"):
-        tree_paths_of_pairs(paths, graph, np.array([[9, 1], [1, 9]]))
+        tree_paths_of_pairs(paths, np.array([[9, 1], [1, 9]]))
     with pytest.raises(FileExistsError, match="--overwrite"):
-        tree_paths_of_pairs(paths, graph, pairs, tmp_path / "out.parquet")
+        tree_paths_of_pairs(paths, pairs, out=tmp_path / "out.parquet")
 
 
 def test_pairs_in_a_store_of_nearest_sources(search, graphs, tmp_path):
     n, arcs, _ = graphs["sparse"]
     sources = [9, 0, 31]
-    paths, distances, graph = search(n, arcs, sources, together=True, labels=LABELS)
+    paths, distances, _ = search(n, arcs, sources, together=True, labels=LABELS)
     (tmp_path / "targets.csv").write_text("\n".join(["target", *LABELS]))
-    found = tree_paths_of_pairs(paths, graph, tmp_path / "targets.csv")
+    found = tree_paths_of_pairs(paths, tmp_path / "targets.csv")
     nearest = distances[:][sources].min(axis=0)
     assert found["target"].to_pylist() == LABELS.tolist()
     reached = nearest != outside_infinity("int32")
@@ -82,12 +82,12 @@ def test_pairs_in_a_store_of_nearest_sources(search, graphs, tmp_path):
             assert row["source"] == row["path"][0]
             assert int(row["source"][1:]) in sources
     named = found.filter(pa.array(reached)).select(["source", "target"])
-    assert tree_paths_of_pairs(paths, graph, named)["path"].equals(found["path"].filter(pa.array(reached)))
+    assert tree_paths_of_pairs(paths, named)["path"].equals(found["path"].filter(pa.array(reached)))
     wrong = pa.table({"source": ["v9", "v0"], "target": ["v9", "v9"]})
     with pytest.raises(ValueError, match="pairs, row 2: .*nearest to vertex v9 is v9, not v0"):
-        tree_paths_of_pairs(paths, graph, wrong)
+        tree_paths_of_pairs(paths, wrong)
     with pytest.raises(ValueError, match="no column `source`"):
-        paths_of_pairs(distances, graph, tmp_path / "targets.csv")
+        paths_of_pairs(distances, tmp_path / "targets.csv")
 
 
 def test_damage_is_named_by_label(search):
@@ -99,19 +99,19 @@ def test_damage_is_named_by_label(search):
     paths, _, graph = search(5, ring, [0, 3], spoil=spoil, labels=LABELS[:5])
     for fault, pair in (("the predecessors of vertex v2 lead nowhere", (0, 2)), ("do not lead to vertex v3", (3, 4))):
         with pytest.raises(StoreError, match=fault):
-            tree_path(paths, graph, *pair)
+            tree_path(paths, *pair, graph=graph)
         with pytest.raises(StoreError, match=fault):
-            tree_paths_of_pairs(paths, graph, np.array([pair]))
+            tree_paths_of_pairs(paths, np.array([pair]))
 
 
 def test_without_predecessors_there_are_no_paths(search):
-    paths, _, graph = search(3, ([0, 1], [1, 2], [1, 1]), [0], keep=False)
+    paths, _, _ = search(3, ([0, 1], [1, 2], [1, 1]), [0], keep=False)
     with pytest.raises(StoreError, match="--no-predecessors"):
-        tree_paths_of_pairs(paths, graph, np.array([[0, 2]]))
+        tree_paths_of_pairs(paths, np.array([[0, 2]]))
 
 
 def test_no_pairs(search):
-    paths, _, graph = search(3, ([0, 1], [1, 2], [1, 1]), [0])
-    table = tree_paths_of_pairs(paths, graph, np.empty((0, 2), int))
+    paths, _, _ = search(3, ([0, 1], [1, 2], [1, 1]), [0])
+    table = tree_paths_of_pairs(paths, np.empty((0, 2), int))
     assert table.num_rows == 0
     assert table.column_names == ["source", "target", "distance", "hops", "path"]

@@ -1,11 +1,6 @@
-import doctest
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pipelines.apsp.layout
-import pipelines.workers.progress
 from pipelines.apsp.layout import make_layout
 
 
@@ -24,8 +19,3 @@ def test_every_row_has_one_owner_and_blocks_lie_within_bands(n, workers, itemsiz
 @given(st.integers(1, 200_000), st.integers(1, 8), st.integers(1, 8))
 def test_the_block_and_so_the_bits_do_not_depend_on_the_workers(n, one, other):
     assert make_layout(n, one, 4).block == make_layout(n, other, 4).block
-
-
-@pytest.mark.parametrize("module", [pipelines.apsp.layout, pipelines.workers.progress])
-def test_examples(module):
-    assert doctest.testmod(module).failed == 0

@@ -30,7 +30,8 @@ from pipelines.generators.counter_random import below, philox, scramble_all, scr
 from pipelines.generators.synthetic import _fill
 from pipelines.stores import StoreError, open_graph
 from pipelines.validation.negative_cycle import find_negative_cycle, find_potentials
-from tilepath.cli import generate_graph, tilepath
+from tilepath.cli import tilepath
+from tilepath.cli.graphs import generate_graph
 
 GRAPHS = {
     "rmat": RMat(7, seed=3),
@@ -121,9 +122,8 @@ def test_edges_are_in_range(graph):
 
 
 @pytest.mark.parametrize("memory", [None, 1 << 14])
-def test_a_store_holds_the_same_graph_as_memory(graph, memory, tmp_path, monkeypatch):
-    monkeypatch.setattr(generators, "PIECE", 50)
-    stored = generate(graph, tmp_path / "g.zarr", memory=memory)
+def test_a_store_holds_the_same_graph_as_memory(graph, memory, tmp_path):
+    stored = generate(graph, tmp_path / "g.zarr", memory=memory, piece=50)
     stored.verify()
     assert stored.directed is not graph.symmetric
     assert stored.source.startswith(str(graph))
@@ -132,7 +132,7 @@ def test_a_store_holds_the_same_graph_as_memory(graph, memory, tmp_path, monkeyp
         tails, heads = np.stack([tails, heads], 1).ravel(), np.stack([heads, tails], 1).ravel()
         weights = np.repeat(weights, 2)
     rows = np.argsort(tails, kind="stable")
-    for ours, theirs in zip((heads[rows], weights[rows]), csr(graph)[1:], strict=True):
+    for ours, theirs in zip((heads[rows], weights[rows]), csr(graph, piece=50)[1:], strict=True):
         np.testing.assert_array_equal(ours, theirs)
     order = np.lexsort((heads, tails))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=graph.n))])

@@ -182,7 +182,7 @@ def test_the_golf_ball_is_a_sphere():
         assert kstest((column + 1) / 2, "uniform").pvalue > 1e-4
 
 
-def test_a_cloud_becomes_a_store(tmp_path, monkeypatch):
+def test_a_cloud_becomes_a_store(tmp_path):
     cloud = PointCloud(kind="tetra", n=300, seed=7)
     samples = write_cloud(cloud, tmp_path / "s", dtype="float64")
     values, labels = cloud.points()
@@ -190,8 +190,7 @@ def test_a_cloud_becomes_a_store(tmp_path, monkeypatch):
     assert np.array(samples.label_names())[samples.labels()].astype(int).tolist() == labels.tolist()
     assert (samples.columns, samples.source) == (("x", "y", "z"), "tetra(n=300, seed=7)")
     samples.verify()
-    monkeypatch.setattr("pipelines.generators.point_clouds.PIECE_VALUES", 30)
-    assert write_cloud(cloud, tmp_path / "t", dtype="float64").digest == samples.digest
+    assert write_cloud(cloud, tmp_path / "t", dtype="float64", piece_values=30).digest == samples.digest
     many = write_cloud(PointCloud(kind="blobs", n=10, d=5), tmp_path / "u", scaling="zscore")
     assert (many.columns, many.scaling.kind) == (("0", "1", "2", "3", "4"), "zscore")
     assert many.source == "blobs(n=10, d=5, clusters=5, spread=0.5, seed=0)"

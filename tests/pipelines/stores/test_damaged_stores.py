@@ -235,7 +235,7 @@ def test_a6_commands_do_not_take_a_missing_chunk_for_unreachable(tiny_stores, tm
     store = kind_of(path).open(path)
     for command in (
         measures,
-        lambda of: shortest_path(of, None, 4, 3),
+        lambda of: shortest_path(of, 4, 3),
         lambda of: picture_distances(of, path / "p.png"),
     ):
         with pytest.raises(StoreError, match="is missing"):

@@ -97,12 +97,11 @@ def test_a_worker_killed_while_workers_are_measured_costs_time_alone(plain, monk
 
 
 def test_a_worker_that_does_not_answer_is_named(client, monkeypatch):
-    monkeypatch.setattr(capacity, "MEASURE_SECONDS", 1)
     monkeypatch.setattr(capacity, "worker_facts", _measured_slowly)
     with pytest.raises(
         TimeoutError, match=f"no answer from {workers_of(client)[0]} within 1 s; look at the worker's log"
     ):
-        measure_workers(client, None)
+        measure_workers(client, None, seconds=1)
 
 
 @pytest.mark.parametrize("error", [KilledWorker("key", SimpleNamespace(address="tcp://gone"), 0), StateLost("none")])

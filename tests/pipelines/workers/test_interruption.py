@@ -19,7 +19,8 @@ from pipelines.stores.codebook import open_codebook
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.samples import write_samples
 from pipelines.workers.interruption import Interrupted, asked, boundaries, handling, stop_if_asked
-from tilepath.cli import _command_to_go_on, main, tilepath
+from tilepath.cli import main, tilepath
+from tilepath.cli.command import _command_to_go_on
 
 ROOT = Path(__file__).parents[3]
 

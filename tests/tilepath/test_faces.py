@@ -1,0 +1,75 @@
+"""What `import tilepath` and `import pipelines` offer, and what they do not load."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import clusters
+import pipelines
+import tilepath
+
+HEAVY = {"numpy", "numba", "dask", "distributed", "zarr", "pyarrow", "cupy"}
+FACES = {"pipelines": pipelines, "tilepath": tilepath}
+
+
+def imports_for_checkers(face):
+    """The names that a type checker finds, each with its module; `*` is followed."""
+    for block in ast.parse(Path(face.__file__).read_text()).body:
+        if not (isinstance(block, ast.If) and getattr(block.test, "id", None) == "TYPE_CHECKING"):
+            continue
+        for statement in block.body:
+            for alias in statement.names:
+                if alias.name == "*":
+                    yield from imports_for_checkers(FACES[statement.module])
+                else:
+                    assert alias.asname == alias.name  # else it is not exported
+                    yield alias.name, statement.module
+
+
+@pytest.mark.parametrize("face", FACES.values(), ids=FACES)
+def test_every_name_is_the_object_of_its_module_and_known_to_type_checkers(face):
+    expected = dict(imports_for_checkers(face))
+    assert sorted(expected) == face.__all__
+    for name, module in expected.items():
+        assert getattr(face, name) is getattr(importlib.import_module(module), name)
+    assert set(face.__all__) <= set(dir(face))
+    with pytest.raises(AttributeError, match=f"'{face.__name__}' has no attribute 'unknown'"):
+        face.unknown  # noqa: B018
+
+
+def test_users_find_what_they_call():
+    from tilepath import ClusterError, StoreError, VerificationError, all_pairs_shortest_paths, join, start
+
+    assert (start, join, ClusterError) == (clusters.start, clusters.join, clusters.ClusterError)
+    assert all_pairs_shortest_paths is pipelines.all_pairs_shortest_paths
+    assert issubclass(StoreError, ValueError)
+    for place in "gpuops.euler.certificate", "pipelines.validation.paths", "pipelines.validation.tight_arcs":
+        assert importlib.import_module(place).VerificationError is VerificationError  # one class, to catch all
+
+
+@pytest.mark.parametrize(
+    ("arguments", "call", "says"),
+    [
+        ([], "import tilepath", ""),
+        ([], "import tilepath; dir(tilepath)", ""),
+        (["--help"], "from tilepath.cli import main; main()", "Usage: -c [OPTIONS]"),
+        (["apsp", "--help"], "from tilepath.cli import main; main()", "Usage: -c apsp [OPTIONS]"),
+    ],
+)
+def test_nothing_heavy_is_loaded(arguments, call, says):
+    code = f"import atexit, sys; atexit.register(lambda: print('loaded', *({HEAVY} & set(sys.modules)))); {call}"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(says)
+    assert done.stdout.splitlines()[-1] == "loaded"
+
+
+def test_the_module_runs_as_a_command():
+    run = [sys.executable, "-m", "tilepath", "--help"]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Usage: python -m tilepath")

@@ -1,0 +1,116 @@
+"""The commands that compute shortest paths: `tilepath apsp | sssp`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tilepath.cli.answers import VERTICES
+from tilepath.cli.cluster import OpenClient, on_cluster
+
+LISTED = "A file with more of them: one per line, or a table with a column {0} or vertex."
+
+
+@click.command(epilog=VERTICES)
+@click.argument("graph", type=click.Path())
+@click.argument("out", type=click.Path())
+@click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help="Dtype of the distances.")
+@click.option("--source", "sources", multiple=True, help="Keep only the row of this vertex; repeatable.")
+@click.option("--sources-file", type=click.Path(exists=True), help=LISTED.format("source"))
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "floyd-warshall", "batched"]),
+    default="auto",
+    show_default=True,
+    help="batched: searches from every source, for sparse graphs; auto: the faster method.",
+)
+@click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block; for Floyd-Warshall only.")
+@click.option(
+    "--commit-seconds",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="Least time between two commits of Floyd-Warshall.",
+)
+@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
+@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
+@on_cluster
+def apsp(
+    graph: str, out: str, open_client: OpenClient, sources: tuple[str, ...], sources_file: str | None, **options: Any
+) -> None:
+    """Write all shortest distances of the graph store GRAPH to the store OUT."""
+    from pipelines import all_pairs_shortest_paths, open_graph
+    from pipelines.stores import store_bytes
+    from pipelines.validation.certificates import rows_verified
+    from pipelines.workers.progress import size
+
+    opened = open_graph(graph)
+    vertices = _listed(opened, "source", sources, sources_file)
+    with open_client() as client:
+        distances = all_pairs_shortest_paths(client, opened, out, sources=vertices, progress=True, **options)
+    rows, columns = distances.shape
+    checked = f", {rows_verified(rows)}" if options["verify"] else ""
+    click.echo(f"{out}: {rows:,} x {columns:,} {distances.dtype} distances, {size(store_bytes(out))}{checked}")
+
+
+@click.command(epilog=VERTICES)
+@click.argument("graph", type=click.Path())
+@click.argument("out", type=click.Path())
+@click.option("--source", "sources", multiple=True, help="A vertex to start from; repeatable, or `all`.")
+@click.option("--sources-file", type=click.Path(exists=True), help=LISTED.format("source"))
+@click.option("--together", is_flag=True, help="All sources count as one: paths from the nearest of them.")
+@click.option("--cutoff", type=float, help="Vertices farther than this count as unreachable.")
+@click.option("--target", "targets", multiple=True, help="Search as far as the farthest target; repeatable.")
+@click.option("--targets-file", type=click.Path(exists=True), help=LISTED.format("target"))
+@click.option("--dtype", type=click.Choice(["float32", "float64", "int32"]), help="Dtype of the distances.")
+@click.option("--predecessors/--no-predecessors", default=True, help="Store predecessors (default).")
+@click.option(
+    "--spread", type=click.Choice(["sources", "vertices"]), help="How to spread the work; by default chosen by size."
+)
+@click.option("--piece-arcs", type=click.IntRange(min=1), help="Arcs a worker holds at a time (--spread vertices).")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
+@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option("--verify", is_flag=True, help="Check the result by certificates.")
+@on_cluster
+def sssp(
+    graph: str,
+    out: str,
+    open_client: OpenClient,
+    sources: tuple[str, ...],
+    sources_file: str | None,
+    targets: tuple[str, ...],
+    targets_file: str | None,
+    **options: Any,
+) -> None:
+    """Write shortest paths from some vertices of the graph store GRAPH to the store OUT.
+
+    Weights may be negative.
+    """
+    from pipelines import open_graph, single_source_shortest_paths
+    from pipelines.stores import store_bytes
+    from pipelines.stores.vertex_names import UNKNOWN
+    from pipelines.validation.certificates import rows_verified
+    from pipelines.workers.progress import size
+    from tilepath.cli.describe import describe_paths
+
+    opened = open_graph(graph)
+    every = sources == ("all",) and sources_file is None and opened.find(sources)[0] == UNKNOWN  # not a label
+    chosen: Any = "all" if every else _listed(opened, "source", sources, sources_file)
+    if chosen is None:
+        raise click.UsageError("name the vertices to start from, with --source or --sources-file")
+    wanted = _listed(opened, "target", targets, targets_file)
+    with open_client() as client:
+        paths = single_source_shortest_paths(client, opened, out, chosen, targets=wanted, progress=True, **options)
+    checked = f", {rows_verified(paths.shape[0])}" if options["verify"] else ""
+    click.echo(f"{describe_paths(paths)}, {size(store_bytes(out))}{checked}")
+
+
+def _listed(graph: Any, what: str, names: tuple[str, ...], file: str | None) -> tuple[int, ...] | None:
+    """The vertices of an option and of its file, None if neither was given."""
+    from pipelines.answers.listed_vertices import listed_vertices, vertices_in_file
+
+    if not names and file is None:
+        return None
+    return listed_vertices(graph, what, [*names, *(() if file is None else vertices_in_file(graph, what, file))])
