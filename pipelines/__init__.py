@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpuops.errors import NegativeCycleError as NegativeCycleError
+    from gpuops.errors import NotEulerianError as NotEulerianError
     from gpuops.errors import VerificationError as VerificationError
     from pipelines.answers.measures import Measures as Measures
     from pipelines.answers.measures import measures as measures
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pipelines.answers.tree_routes import tree_paths_of_pairs as tree_paths_of_pairs
     from pipelines.apsp.solve import all_pairs_shortest_paths as all_pairs_shortest_paths
     from pipelines.euler.circuits import euler_circuits as euler_circuits
+    from pipelines.euler.walks import write_walks as write_walks
     from pipelines.formats.arc_sort import FormatError as FormatError
     from pipelines.formats.graphs import import_graph as import_graph
     from pipelines.formats.samples import import_samples as import_samples
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from pipelines.som.place import map_samples as map_samples
     from pipelines.som.train import train_som as train_som
     from pipelines.sssp.solve import single_source_shortest_paths as single_source_shortest_paths
+    from pipelines.stores.circuits import Circuits as Circuits
+    from pipelines.stores.circuits import open_circuits as open_circuits
     from pipelines.stores.codebook import Codebook as Codebook
     from pipelines.stores.codebook import open_codebook as open_codebook
     from pipelines.stores.distances import Distances as Distances
@@ -58,7 +62,7 @@ if TYPE_CHECKING:
 
 # The same again for the interpreter (tests/tilepath/test_faces.py compares): what users call, by module.
 _NAMES = {
-    "gpuops.errors": ["NegativeCycleError", "VerificationError"],
+    "gpuops.errors": ["NegativeCycleError", "NotEulerianError", "VerificationError"],
     "pipelines.answers.measures": ["Measures", "measures"],
     "pipelines.answers.pictures": ["picture_distances"],
     "pipelines.answers.routes": [
@@ -72,6 +76,7 @@ _NAMES = {
     "pipelines.answers.tree_routes": ["tree_path", "tree_paths_of_pairs"],
     "pipelines.apsp.solve": ["all_pairs_shortest_paths"],
     "pipelines.euler.circuits": ["euler_circuits"],
+    "pipelines.euler.walks": ["write_walks"],
     "pipelines.formats.arc_sort": ["FormatError"],
     "pipelines.formats.graphs": ["import_graph"],
     "pipelines.formats.samples": ["import_samples"],
@@ -81,6 +86,7 @@ _NAMES = {
     "pipelines.som.place": ["map_samples"],
     "pipelines.som.train": ["train_som"],
     "pipelines.sssp.solve": ["single_source_shortest_paths"],
+    "pipelines.stores.circuits": ["Circuits", "open_circuits"],
     "pipelines.stores.codebook": ["Codebook", "open_codebook"],
     "pipelines.stores.distances": ["Distances", "open_distances"],
     "pipelines.stores.graph": ["Graph", "open_graph", "write_graph"],

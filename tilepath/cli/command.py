@@ -28,7 +28,7 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt) as error:
         message = "Interrupted."
         if isinstance(error.__cause__ or error, Interrupted):
-            message += f" What is committed is kept; go on with: {_command_to_go_on(sys.argv[1:])}"
+            message += f" What is committed is kept; resume with: {_command_to_go_on(sys.argv[1:])}"
         click.echo(message, err=True)
         sys.exit(130)
     except Exception as error:

@@ -160,8 +160,8 @@ def test_a_graph_is_made_once_for_all_threads(monkeypatch):
         (lambda: ShallowEulerGraph(2), "vertices is 2; give a whole number from 3"),
         (lambda: ShallowEulerGraph(10, 22), "edges is 22; give a whole number from 23"),
         (lambda: ShallowEulerGraph(10, directed=False), "ShallowEulerGraph is directed"),
-        (lambda: synthetic_graph("euler-shallow", edges=9), "how many vertices"),
-        (lambda: synthetic_graph("euler", n=9, edges=9), "no option `edges`; it has .*k"),
+        (lambda: synthetic_graph("euler-shallow", edges=9), "the number of vertices is missing"),
+        (lambda: synthetic_graph("euler", n=9, edges=9), "no option `edges`; its options are .*k"),
     ],
 )
 def test_misuse_is_named(make, message):
