@@ -105,7 +105,7 @@ def test_settings_that_cost_time_are_warned_of():
 
 @pytest.mark.parametrize(
     ("content", "lack"),
-    [(None, "it does not exist"), ("", "it does not hold the address of a scheduler"), ("[1]", "holds no")],
+    [(None, "it does not exist"), ("", "it does not hold the address of a scheduler"), ("[1]", "does not hold")],
 )
 def test_a_scheduler_file_that_never_comes(tmp_path, content, lack):
     file = tmp_path / "scheduler.json"

@@ -319,7 +319,7 @@ def test_errors_name_the_cure():
         refused("sigma is -1", sigma=-1, learn=learn)
         refused("sigma_end is 0", sigma_end=0, learn=learn)
         refused("schedule is 'cosine'", schedule="cosine", learn=learn)
-        refused("tolerance is 2; give a part", tolerance=2, learn=learn)
+        refused("tolerance is 2; give a fraction", tolerance=2, learn=learn)
         refused("random_state is -1", initial="random", random_state=-1, learn=learn)
         refused("device is 'tpu'; pass one of 'auto', 'cpu', 'gpu'", device="tpu", learn=learn)
         refused("weight.*zero", weights=np.zeros(20), learn=learn)

@@ -293,7 +293,7 @@ def test_the_certificate_rejects_what_is_no_circuit(xp, data, directed, path, ho
 @pytest.mark.parametrize(
     ("arcs", "offsets", "message"),
     [
-        ([0, 3, 1], [0, 3], "the walks have 3 arcs, the graph 4"),
+        ([0, 3, 1], [0, 3], "the walks have 3 arcs, but the graph has 4"),
         ([0, 2, 1, 1], [0, 4], "no walk takes the arc 3"),
         ([0, 2, 1, 4], [0, 4], "an arc that is not one of 0 to 3"),
         ([0, 3, 1, 2], [0, 4], r"the arc 3 at 1 does not leave vertex 1, where the arc 0 before it ends"),

@@ -555,7 +555,7 @@ def test_only_pending_vertices_that_are_open_push(xp):
 def test_rows_that_do_not_fit(xp):
     graph = laid_out(xp, random_rows(1, 20, 50, "float32"))
     for row in xp.zeros(19, "float32"), xp.zeros(20, "float64"):
-        with pytest.raises(ValueError, match=r"asks for float32 of \(20,\)"):
+        with pytest.raises(ValueError, match=r"needs float32 of \(20,\)"):
             improve_distances(graph, row)
         with pytest.raises(ValueError, match="distances are"):
             shortest_path_tree(graph, row, [0])
