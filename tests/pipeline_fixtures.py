@@ -61,7 +61,7 @@ def solve(tmp_path_factory):
             spoil(matrix)
         result = matrix if sources is None else matrix[sources]
         run = create_distances(
-            folder / "distances", graph, dtype=dtype, chunk=chunk, stages=1, plan={}, sources=sources
+            folder / "distances", graph, dtype=dtype, chunk=chunk, stages=1, options={}, sources=sources
         )
         run.make_slot(result=True)
         for first in range(0, len(result), chunk):

@@ -22,7 +22,7 @@ from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
 from pipelines.sssp.plan import LANES, make_search_plan, refuse_disk_of
 from pipelines.sssp.searches import SearchJob
 from pipelines.sssp.solve import run_searches
-from pipelines.stores.distances import Run
+from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.paths import PATH_DTYPES
 from pipelines.workers.capacity import DoesNotFitError
 from pipelines.workers.progress import Progress
@@ -56,7 +56,7 @@ def estimate(request: Request) -> Estimate:
     )
 
 
-def execute(client: Client, request: Request, estimate: Estimate, writer: Run, shown: Progress) -> None:
+def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
     """Search for the rows that are not done, and commit the store."""
     job = request.job
     if not writer.rows_done().any():
@@ -80,31 +80,31 @@ def _chunk(rows: int, workers: int) -> int:
 class _Rows:
     """A distances store as one that grows by rows."""
 
-    run: Run
+    store: DistancesWriter
 
     @property
     def rows(self) -> int:
-        return self.run.rows
+        return self.store.rows
 
     @property
     def chunk(self) -> int:
-        return self.run.chunk
+        return self.store.chunk
 
     @property
     def run_id(self) -> str:
-        return self.run.run_id
+        return self.store.run_id
 
     def row_sources(self, row: int) -> tuple[int, ...]:
-        return (row if self.run.sources is None else self.run.sources[row],)
+        return (row if self.store.sources is None else self.store.sources[row],)
 
     def write_rows(self, start: int, distances: np.ndarray, predecessors: Any) -> None:
-        self.run.write_rows(start, distances)
+        self.store.write_rows(start, distances)
 
     def writer(self) -> _Rows:
         return self
 
     def rows_done(self) -> np.ndarray:
-        return self.run.rows_done()
+        return self.store.rows_done()
 
     def record(self, done: np.ndarray) -> None:
-        self.run.record(done)
+        self.store.record(done)

@@ -8,7 +8,7 @@ from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
 from pipelines.apsp.plan import make_plan, refuse_what_cannot_fit
 from pipelines.apsp.stages import relaxations_done, run_stages, stages_of
-from pipelines.stores.distances import Run
+from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.capacity import MEMORY_SHARE, memory_by_place
 from pipelines.workers.progress import Progress
 
@@ -33,7 +33,7 @@ def estimate(request: Request) -> Estimate:
     )
 
 
-def execute(client: Client, request: Request, estimate: Estimate, writer: Run, shown: Progress) -> None:
+def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
     """Run the stages that are not done."""
     shown.note(estimate.plan.describe(request.facts))
     run_stages(client, request.job, writer, shown, request.facts, request.commit_seconds)

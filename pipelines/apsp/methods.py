@@ -15,7 +15,7 @@ import numpy as np
 from distributed import Client
 
 from pipelines.stores import Graph
-from pipelines.stores.distances import Run
+from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.capacity import WorkerFacts
 from pipelines.workers.progress import Progress, duration
 
@@ -44,7 +44,7 @@ class Request:
     block: int | None
     commit_seconds: float
     facts: list[WorkerFacts]
-    writer: Run | None
+    writer: DistancesWriter | None
 
     @property
     def rows(self) -> int:
@@ -99,7 +99,7 @@ class Method:
     title: str
     short: str
     estimate: Callable[[Request], Estimate]
-    execute: Callable[[Client, Request, Estimate, Run, Progress], None]
+    execute: Callable[[Client, Request, Estimate, DistancesWriter, Progress], None]
 
 
 def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Method, Estimate, str | None]:

@@ -18,7 +18,7 @@ from pipelines.apsp.floyd_warshall import FLOYD_WARSHALL
 from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.stages import COMMIT_SECONDS
 from pipelines.stores import Distances, Graph, create_distances, open_distances, open_graph
-from pipelines.stores.distances import SCHEMA, Run, resume_distances
+from pipelines.stores.distances import SCHEMA, DistancesWriter, resume_distances
 from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
@@ -109,7 +109,7 @@ def all_pairs_shortest_paths(
     if writer is not None:
         if writer.finished:
             return _verified(open_distances(out), graph, verify)
-        method, block = writer.plan.get("method", "floyd-warshall"), writer.plan["block"]
+        method, block = writer.options.get("method", "floyd-warshall"), writer.options["block"]
 
     job = _job(graph, distance_dtype(graph, dtype) if writer is None else writer.dtype)
     request = Request(job, chosen, block, commit_seconds, measure_workers(client, str(job.dtype)), writer)
@@ -122,7 +122,7 @@ def all_pairs_shortest_paths(
             dtype=job.dtype,
             chunk=estimate.chunk,
             stages=estimate.stages,
-            plan={"method": how.name, **estimate.options},
+            options={"method": how.name, **estimate.options},
             sources=chosen,
             overwrite=overwrite,
         )
@@ -134,7 +134,7 @@ def all_pairs_shortest_paths(
         return _verified(open_distances(out), graph, verify)
 
 
-def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> Run:
+def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> DistancesWriter:
     """The store to go on with, which must have been begun with the options that are given."""
     given = {name: value for name, value in asked.items() if value is not None}
     return resume_distances(found, graph, given, lambda name, v: brief(graph, v, "all") if name == "sources" else v)

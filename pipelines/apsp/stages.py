@@ -1,4 +1,4 @@
-"""The stages of blocked Floyd-Warshall on rows that stay on the workers: epochs, commits, and the tasks."""
+"""The stages of blocked Floyd-Warshall on rows that stay on the workers: attempts, commits, and the tasks."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from gpuops.minplus.adjacency import weight_rows
 from gpuops.numbers import distance_limit, to_outside
 from pipelines.apsp.layout import Layout, make_layout
 from pipelines.apsp.methods import Job
-from pipelines.stores.distances import Run
+from pipelines.stores.distances import DistancesWriter
 from pipelines.validation.bounds import arc_pieces, refuse_overflow
 from pipelines.validation.negative_cycle import nonnegative_weights
 from pipelines.workers.attempts import (
-    Epoch,
+    Attempt,
     clear,
     held,
     keep,
-    run_epochs,
+    run_attempts,
 )
 from pipelines.workers.capacity import WorkerFacts
 from pipelines.workers.device_arrays import array_library, synchronize, to_host
@@ -43,43 +43,45 @@ def stages_of(layout: Layout, job: Job) -> list[tuple[int, int]]:
     return [(start, stop) for start, stop in layout.blocks() if job.through[start:stop].any()]
 
 
-def relaxations_done(layout: Layout, job: Job, run: Run | None) -> int:
-    """Relaxations that the commits of `run` have behind them."""
-    if run is None:
+def relaxations_done(layout: Layout, job: Job, writer: DistancesWriter | None) -> int:
+    """Relaxations that the commits of `writer` have behind them."""
+    if writer is None:
         return 0
-    return sum(layout.n**2 * int(job.through[a:b].sum()) for a, b in stages_of(layout, job)[: run.stage])
+    return sum(layout.n**2 * int(job.through[a:b].sum()) for a, b in stages_of(layout, job)[: writer.stage])
 
 
 def run_stages(
-    client: Client, job: Job, run: Run, shown: Progress, facts: list[WorkerFacts], commit_seconds: float
+    client: Client, job: Job, writer: DistancesWriter, shown: Progress, facts: list[WorkerFacts], commit_seconds: float
 ) -> None:
-    """Run epochs until the result is committed; a new one begins whenever the workers change."""
+    """Run attempts until the result is committed; a new one begins whenever the workers change."""
 
     def begin(members: list[str], before: Stages | None) -> Stages:
         number = 0 if before is None else before.number + 1
-        return Stages(client, job, run if before is None else before.committed, shown, members, number, commit_seconds)
+        return Stages(
+            client, job, writer if before is None else before.committed, shown, members, number, commit_seconds
+        )
 
-    run_epochs(client, [fact.address for fact in facts], begin, shown)
+    run_attempts(client, [fact.address for fact in facts], begin, shown)
 
 
-class Stages(Epoch):
+class Stages(Attempt):
     """One life of the resident state: load, stages, commits. Its futures die with it."""
 
     def __init__(
         self,
         client: Client,
         job: Job,
-        run: Run,
+        writer: DistancesWriter,
         shown: Progress,
         members: list[str],
         number: int,
         commit_seconds: float,
     ):
-        super().__init__(client, members, "apsp", f"{run.run_id[:8]}-{number}")
-        self.number, self.job, self.committed, self.shown = number, job, run, shown
-        self.layout = make_layout(run.n, len(members), run.dtype.itemsize, run.plan["block"])
+        super().__init__(client, members, "apsp", f"{writer.run_id[:8]}-{number}")
+        self.number, self.job, self.committed, self.shown = number, job, writer, shown
+        self.layout = make_layout(writer.n, len(members), writer.dtype.itemsize, writer.options["block"])
         # The bands of a resumed run follow the chunks of its store, whatever the number of workers then was.
-        self.layout = Layout(run.n, self.layout.block, run.chunk, len(members))
+        self.layout = Layout(writer.n, self.layout.block, writer.chunk, len(members))
         self.stages = stages_of(self.layout, job)
         self.commit_seconds = commit_seconds
 
@@ -206,28 +208,28 @@ class _Slab:
         return rows[:, pivots].copy() if isinstance(pivots, slice) else rows[:, pivots]
 
 
-def _load(epoch: str, run: Run, layout: Layout, worker: int, job: Job) -> None:
+def _load(attempt: str, writer: DistancesWriter, layout: Layout, worker: int, job: Job) -> None:
     """Set up this worker's rows: of the committed checkpoint, or of the weights."""
     clear()
     matrix = array_library().empty((layout.rows(worker), layout.n), dtype=job.dtype)
     whole = [(0, layout.n)] if layout.workers == 1 else layout.bands(worker)
-    for start, stop in layout.bands(worker) if run.slot else whole:
-        if run.slot:
-            matrix[layout.local(start, stop)] = like(matrix, run.read_rows(start, stop))
+    for start, stop in layout.bands(worker) if writer.slot else whole:
+        if writer.slot:
+            matrix[layout.local(start, stop)] = like(matrix, writer.read_rows(start, stop))
             continue
         for first, indptr, indices, weights in arc_pieces(job.graph, start, stop):
             if job.potentials is not None:
                 weights = nonnegative_weights(job.potentials, first, indptr, indices, weights)
             weight_rows(matrix[layout.local(first, first + len(indptr) - 1)], first, indptr, indices, weights)
-    keep(epoch, _Slab(job, layout, worker, matrix))
+    keep(attempt, _Slab(job, layout, worker, matrix))
 
 
-def _pivot(epoch: str, block: tuple[int, int], before: tuple[int, int] | None, panel: Any, _after: Any) -> Any:
+def _pivot(attempt: str, block: tuple[int, int], before: tuple[int, int] | None, panel: Any, _after: Any) -> Any:
     """Close the independent block and return the singly dependent row panel, (pivots, n).
 
     Running ahead, it first does the doubly dependent update of these rows for the stage `before`, from its panel.
     """
-    slab = held(epoch)
+    slab = held(attempt)
     rows = slab.rows(block)
     if before is not None:
         _update(slab, rows, before, panel)
@@ -241,9 +243,9 @@ def _pivot(epoch: str, block: tuple[int, int], before: tuple[int, int] | None, p
     return panel
 
 
-def _relax(epoch: str, block: tuple[int, int], following: tuple[int, int] | None, panel: Any, _after: Any) -> None:
+def _relax(attempt: str, block: tuple[int, int], following: tuple[int, int] | None, panel: Any, _after: Any) -> None:
     """Doubly dependent update of this worker's other rows."""
-    slab = held(epoch)
+    slab = held(attempt)
     settled = [following] if following else []
     if isinstance(slab.pivots(block), slice):
         settled.append(block)  # rows of the panel itself; where some are no pivots, all are updated
@@ -265,42 +267,42 @@ def _update(slab: _Slab, rows: Any, block: tuple[int, int], panel: Any) -> None:
     synchronize(rows)
 
 
-def _save(epoch: str, run: Run, result: bool) -> None:
+def _save(attempt: str, writer: DistancesWriter, result: bool) -> None:
     """Write this worker's rows to the slot in the making, a chunk at a time: copying, compressing, writing overlap."""
-    slab = held(epoch)
-    write = run.writer()
+    slab = held(attempt)
+    write = writer.writer()
 
     def save(corner: tuple[int, int, int]) -> None:
         start, stop, column = corner
         rows = slab.matrix[slab.layout.local(start, stop)]
-        write(start, column, to_host(rows[:, column : column + run.chunk]))
+        write(start, column, to_host(rows[:, column : column + writer.chunk]))
 
     bands = slab.layout.bands(slab.worker)
     if result:  # in place: the result is the last that is asked of this state
         for band in bands:
             _finish(slab.job, slab.matrix[slab.layout.local(*band)], np.arange(*band))
     with ThreadPoolExecutor(SAVERS) as pool:
-        for _ in pool.map(save, [(*band, column) for band in bands for column in range(0, run.n, run.chunk)]):
+        for _ in pool.map(save, [(*band, column) for band in bands for column in range(0, writer.n, writer.chunk)]):
             pass
 
 
-def _rows_of(epoch: str, vertices: list[int], run: Run) -> np.ndarray:
+def _rows_of(attempt: str, vertices: list[int], writer: DistancesWriter) -> np.ndarray:
     """Finished rows of some vertices this worker owns."""
-    slab = held(epoch)
+    slab = held(attempt)
     local = np.array([slab.layout.local(v, v + 1).start for v in vertices])
     rows = to_host(slab.matrix[local])
     _finish(slab.job, rows, np.array(vertices))
     return rows
 
 
-def _write_pieces(run: Run, start: int, pieces: list[np.ndarray], places: list[np.ndarray]) -> None:
-    rows = np.empty((sum(map(len, pieces)), run.n), dtype=run.dtype)
+def _write_pieces(writer: DistancesWriter, start: int, pieces: list[np.ndarray], places: list[np.ndarray]) -> None:
+    rows = np.empty((sum(map(len, pieces)), writer.n), dtype=writer.dtype)
     for piece, place in zip(pieces, places, strict=True):
         rows[place] = piece
-    run.write_rows(start, rows)
+    writer.write_rows(start, rows)
 
 
-def _token(epoch: str) -> None:
+def _token(attempt: str) -> None:
     """A token that depends on nothing."""
 
 

@@ -15,7 +15,7 @@ from pipelines.euler.plan import METHODS, EulerPlan, make_euler_plan
 from pipelines.stores import Graph, open_graph
 from pipelines.stores.circuits import SCHEMA, Circuits, open_circuits, write_circuits
 from pipelines.stores.place import refuse_existing, refuse_inputs
-from pipelines.workers.attempts import Epoch, run_epochs
+from pipelines.workers.attempts import Attempt, run_attempts
 from pipelines.workers.device_arrays import array_library, synchronize, to_host
 from pipelines.workers.progress import Progress, duration
 
@@ -97,7 +97,7 @@ def euler_circuits(
             return Walking(client, members, graph, os.path.abspath(out), plan, walk, verify, overwrite)
 
         try:
-            done = run_epochs(client, [plan.worker.address], begin, shown)
+            done = run_attempts(client, [plan.worker.address], begin, shown)
         except NotEulerianError as error:
             raise error.named(graph.label, graph.path) from None
         for line in _told(done.stages):
@@ -117,8 +117,8 @@ def _notes(graph: Graph, directed: bool) -> list[str]:
     return notes
 
 
-class Walking(Epoch):
-    """The one task, for `attempts.run_epochs`: done again from the beginning if its worker is lost."""
+class Walking(Attempt):
+    """The one task, for `attempts.run_attempts`: done again from the beginning if its worker is lost."""
 
     stages: StageTimes
 

@@ -16,13 +16,13 @@ from gpuops import best_matching_units
 from pipelines.som.plan import PIECE_BYTES
 from pipelines.som.shard import Shard
 from pipelines.stores.codebook import Codebook, open_codebook
-from pipelines.stores.mapping import SCHEMA, Mapping, MappingRun, create_mapping, open_mapping, resume_mapping
+from pipelines.stores.mapping import SCHEMA, Mapping, MappingWriter, create_mapping, open_mapping, resume_mapping
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
-from pipelines.workers.attempts import clear, held, keep, run_epochs, workers_of
+from pipelines.workers.attempts import clear, held, keep, run_attempts, workers_of
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
-from pipelines.workers.row_chunks import RowsEpoch
+from pipelines.workers.row_chunks import RowsAttempt
 
 
 def map_samples(
@@ -80,12 +80,12 @@ def map_samples(
         def begin(members: list[str], before: Placing | None) -> Placing:
             return Placing(client, members, before, codebook, scaled, writer, shown)
 
-        run_epochs(client, workers_of(client), begin, shown)
+        run_attempts(client, workers_of(client), begin, shown)
     return open_mapping(out)
 
 
-class Placing(RowsEpoch):
-    """An epoch of searches, for `pipelines.workers.attempts.run_epochs`."""
+class Placing(RowsAttempt):
+    """An attempt of searches, for `pipelines.workers.attempts.run_attempts`."""
 
     unit = "samples"
 
@@ -96,7 +96,7 @@ class Placing(RowsEpoch):
         before: Placing | None,
         codebook: Codebook,
         samples: Samples,
-        out: MappingRun,
+        out: MappingWriter,
         shown: Progress,
     ):
         super().__init__(client, members, "som-map", before, out, shown)
@@ -109,14 +109,14 @@ class Placing(RowsEpoch):
         )
 
 
-def _load(epoch: str, codebook: Codebook) -> None:
+def _load(attempt: str, codebook: Codebook) -> None:
     clear()
-    keep(epoch, (codebook, array_library().asarray(codebook.units())))
+    keep(attempt, (codebook, array_library().asarray(codebook.units())))
 
 
-def _place(epoch: str, samples: Samples, out: MappingRun, start: int) -> None:
+def _place(attempt: str, samples: Samples, out: MappingWriter, start: int) -> None:
     """Search for the units of a chunk of samples, by pieces that fit into memory, and write them."""
-    facts, units = held(epoch)
+    facts, units = held(attempt)
     top = min(2, len(units))
     stop = min(start + out.chunk, out.rows)
     found: list[tuple[np.ndarray, np.ndarray]] = []

@@ -18,10 +18,10 @@ from pipelines.som.plan import OnlineSteps, SomPlan, first_sigma, make_som_plan,
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.start import random_rows
 from pipelines.som.training import Recipe, Training
-from pipelines.stores.codebook import SCHEMA, Codebook, CodebookRun, create_codebook, open_codebook, resume_codebook
+from pipelines.stores.codebook import SCHEMA, Codebook, CodebookWriter, create_codebook, open_codebook, resume_codebook
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
-from pipelines.workers.attempts import run_epochs
+from pipelines.workers.attempts import run_attempts
 from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers
 from pipelines.workers.progress import Progress
 
@@ -162,7 +162,7 @@ def _execute(
     deal: Callable[[list[WorkerFacts]], SomPlan],
     job: MapJob,
     recipe: Recipe,
-    writer: CodebookRun,
+    writer: CodebookWriter,
     shown: Progress,
 ) -> None:
     """Train for the epochs that are not done, through the loss of workers."""
@@ -173,7 +173,7 @@ def _execute(
         now = plan if len(members) == len(facts) else deal(measure_members(client, members, None))
         return Training(client, members, before, samples, now, job, recipe, writer, shown)
 
-    run_epochs(client, [fact.address for fact in facts], begin, shown)
+    run_attempts(client, [fact.address for fact in facts], begin, shown)
 
 
 def _job(samples: Samples, grid: Grid, metric: str, kernel: str) -> MapJob:

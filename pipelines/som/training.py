@@ -13,9 +13,9 @@ from pipelines.som.epoch import Judgement, MapJob, Sums, Survey, accumulate, add
 from pipelines.som.plan import OnlineSteps, SomPlan, settled
 from pipelines.som.shard import Shard
 from pipelines.som.start import Products, Steps, pick, principal_plane, products_of, random_rows, steps_for
-from pipelines.stores.codebook import CodebookRun
+from pipelines.stores.codebook import CodebookWriter
 from pipelines.stores.samples import Samples
-from pipelines.workers.attempts import Epoch, clear, held, keep
+from pipelines.workers.attempts import Attempt, clear, held, keep
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.progress import Progress
@@ -37,8 +37,8 @@ class Recipe(NamedTuple):
     online: OnlineSteps | None
 
 
-class Training(Epoch):
-    """An epoch in the sense of `pipelines.workers.attempts.run_epochs`: training from the last commit on."""
+class Training(Attempt):
+    """An attempt, for `pipelines.workers.attempts.run_attempts`: training from the last commit on."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Training(Epoch):
         plan: SomPlan,
         job: MapJob,
         recipe: Recipe,
-        out: CodebookRun,
+        out: CodebookWriter,
         shown: Progress,
     ):
         self.number: int = 0 if before is None else before.number + 1
@@ -163,59 +163,59 @@ class _Learnt(NamedTuple):
     error: float  # of the codebook before
 
 
-def _load(epoch: str, samples: Samples, plan: SomPlan, worker: int, job: MapJob, online: OnlineSteps | None) -> None:
+def _load(attempt: str, samples: Samples, plan: SomPlan, worker: int, job: MapJob, online: OnlineSteps | None) -> None:
     """Take this worker's share of the samples."""
     clear()
     start, stop = plan.bounds[worker], plan.bounds[worker + 1]
     xp = array_library() if online is None else np
-    keep(epoch, _State(Shard(samples, start, stop, plan.piece_rows, plan.resident, xp), job, online, xp))
+    keep(attempt, _State(Shard(samples, start, stop, plan.piece_rows, plan.resident, xp), job, online, xp))
 
 
-def _products(epoch: str, steps: Steps) -> Products:
-    return products_of(held(epoch).shard.pieces(), steps)
+def _products(attempt: str, steps: Steps) -> Products:
+    return products_of(held(attempt).shard.pieces(), steps)
 
 
-def _pick(epoch: str, rows: np.ndarray, means: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    return pick(held(epoch).shard.pieces(), rows, means)
+def _pick(attempt: str, rows: np.ndarray, means: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    return pick(held(attempt).shard.pieces(), rows, means)
 
 
-def _read(epoch: str, out: CodebookRun, number: int) -> _Learnt:
-    held(epoch)
+def _read(attempt: str, out: CodebookWriter, number: int) -> _Learnt:
+    held(attempt)
     return _Learnt(out.read(number), float("nan"))
 
 
-def _accumulate(epoch: str, last: _Learnt) -> Sums:
+def _accumulate(attempt: str, last: _Learnt) -> Sums:
     """Sum up the samples of this worker by their best matching units."""
-    state = held(epoch)
+    state = held(attempt)
     return accumulate(state.shard.pieces(), state.xp.asarray(last.codebook), state.job)
 
 
-def _learn(epoch: str, last: _Learnt, parts: list[Sums], sigma: float) -> _Learnt:
+def _learn(attempt: str, last: _Learnt, parts: list[Sums], sigma: float) -> _Learnt:
     """The next codebook from the sums of all workers."""
-    state, total = held(epoch), add_up(parts)
+    state, total = held(attempt), add_up(parts)
     error = total.judged.quantization_error(state.job, last.codebook)
     return _Learnt(learn(total, last.codebook, state.job, sigma, state.xp), error)
 
 
-def _learn_online(epoch: str, last: _Learnt, number: int) -> _Learnt:
+def _learn_online(attempt: str, last: _Learnt, number: int) -> _Learnt:
     """The next codebook from a step for each sample, in an order drawn for this epoch. All samples are one piece."""
-    state = held(epoch)
+    state = held(attempt)
     (piece,) = state.shard.pieces()
-    job, error = state.job, _survey(epoch, last).judged.quantization_error(state.job, last.codebook)
+    job, error = state.job, _survey(attempt, last).judged.quantization_error(state.job, last.codebook)
     order = random_rows(job.n, job.n, state.online.seed + number)
     sigmas, rates = state.online.of_epoch(number)
     options = job.kernel, job.metric, job.missing
     return _Learnt(train_online(last.codebook, piece.values, order, job.grid, sigmas, rates, *options), error)
 
 
-def _write(epoch: str, out: CodebookRun, number: int, learnt: _Learnt) -> float:
+def _write(attempt: str, out: CodebookWriter, number: int, learnt: _Learnt) -> float:
     """Write a codebook, while the worker goes on; the error of the one before is the token."""
-    held(epoch)
+    held(attempt)
     secede()
     out.write(number, learnt.codebook)
     return learnt.error
 
 
-def _survey(epoch: str, last: _Learnt) -> Survey:
-    state = held(epoch)
+def _survey(attempt: str, last: _Learnt) -> Survey:
+    state = held(attempt)
     return survey(state.shard.pieces(), state.xp.asarray(last.codebook), state.job)

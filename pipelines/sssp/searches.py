@@ -30,7 +30,7 @@ from pipelines.validation.negative_cycle import nonnegative_weights
 from pipelines.workers.attempts import clear, held, keep
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
-from pipelines.workers.row_chunks import RowsEpoch, RowsRun
+from pipelines.workers.row_chunks import RowChunksWriter, RowsAttempt
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +99,9 @@ class SearchJob:
             row[source] = 0
 
 
-def reach(cutoff: float | None, kind: np.dtype) -> float | None:
+def reach(cutoff: float | None, dtype: np.dtype) -> float | None:
     """The cutoff where a distance of the dtype can be beyond it, else None."""
-    largest = float(np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max)
+    largest = float(np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max)
     return cutoff if cutoff is not None and cutoff < largest else None
 
 
@@ -124,7 +124,7 @@ class RowWriter(Protocol):
     def write_rows(self, start: int, distances: np.ndarray, predecessors: np.ndarray | None) -> None: ...
 
 
-class SearchRun(RowsRun, Protocol):
+class SearchWriter(RowChunksWriter, Protocol):
     """A store that grows by whole chunks of rows: of paths, or of distances."""
 
     def row_sources(self, row: int) -> tuple[int, ...]: ...
@@ -132,19 +132,19 @@ class SearchRun(RowsRun, Protocol):
     def writer(self) -> RowWriter: ...
 
 
-class SearchEpoch(RowsEpoch):
+class SearchAttempt(RowsAttempt):
     """What the ways to spread searches have in common."""
 
-    out: SearchRun
+    out: SearchWriter
 
     def __init__(
         self,
         client: Client,
         members: list[str],
         kind: str,
-        before: RowsEpoch | None,
+        before: RowsAttempt | None,
         job: SearchJob,
-        out: SearchRun,
+        out: SearchWriter,
         shown: Progress,
     ):
         super().__init__(client, members, kind, before, out, shown)
@@ -155,8 +155,8 @@ class SearchEpoch(RowsEpoch):
         return [self.out.row_sources(row) for row in range(start, min(start + self.out.chunk, self.out.rows))]
 
 
-class BySources(SearchEpoch):
-    """An epoch of searches spread by sources, for `pipelines.workers.attempts.run_epochs`."""
+class BySources(SearchAttempt):
+    """An attempt of searches spread by sources, for `pipelines.workers.attempts.run_attempts`."""
 
     def run(self) -> None:
         writer = self.out.writer()
@@ -198,7 +198,7 @@ class _Searcher:
         return distances, predecessors
 
 
-def _load(epoch: str, job: SearchJob) -> None:
+def _load(attempt: str, job: SearchJob) -> None:
     """Lay the graph out on this worker."""
     clear()
     xp = array_library()
@@ -212,12 +212,12 @@ def _load(epoch: str, job: SearchJob) -> None:
         through=None if mask is None else xp.asarray(mask),
         symmetric=not job.graph.directed and job.potentials is None,
     )
-    keep(epoch, _Searcher(job, graph))
+    keep(attempt, _Searcher(job, graph))
 
 
-def _search(epoch: str, writer: RowWriter, start: int, sources: list[tuple[int, ...]]) -> None:
+def _search(attempt: str, writer: RowWriter, start: int, sources: list[tuple[int, ...]]) -> None:
     """Search for the rows of the chunk from `start`, and write them."""
-    searcher = held(epoch)
+    searcher = held(attempt)
     distances, predecessors = searcher.rows(sources)
     searcher.job.shift_back(distances, sources)
     writer.write_rows(start, distances, predecessors)

@@ -14,14 +14,14 @@ from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from pipelines.answers.listed_vertices import brief, listed_vertices
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
-from pipelines.sssp.searches import BySources, SearchEpoch, SearchJob, SearchRun, negative_loops, reach
+from pipelines.sssp.searches import BySources, SearchAttempt, SearchJob, SearchWriter, negative_loops, reach
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, create_paths, open_graph, open_paths
-from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsRun, resume_paths
+from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsWriter, resume_paths
 from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import WeightRangeError, distance_dtype, distances_fit
 from pipelines.validation.negative_cycle import named_cycle
-from pipelines.workers.attempts import run_epochs
+from pipelines.workers.attempts import run_attempts
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.progress import Progress
 
@@ -140,7 +140,7 @@ def single_source_shortest_paths(
 
 
 def run_searches(
-    client: Client, members: list[str], plan: SearchPlan, job: SearchJob, out: SearchRun, shown: Progress
+    client: Client, members: list[str], plan: SearchPlan, job: SearchJob, out: SearchWriter, shown: Progress
 ) -> None:
     """Search for all rows of `out` that are not done, the way `plan` says, through the loss of workers.
 
@@ -152,13 +152,13 @@ def run_searches(
         A distance does not fit the dtype.
     """
 
-    def begin(members: list[str], before: SearchEpoch | None) -> SearchEpoch:
+    def begin(members: list[str], before: SearchAttempt | None) -> SearchAttempt:
         if plan.spread == "sources":
             return BySources(client, members, "sssp", before, job, out, shown)
         return ByVertices(client, members, before, job, out, shown, plan.pieces)
 
     try:
-        run_epochs(client, members, begin, shown)
+        run_attempts(client, members, begin, shown)
     except NegativeCycleError as error:
         raise named_cycle(job.graph, error) from None
     except OverflowError as error:
@@ -199,7 +199,7 @@ def _check_options(
         raise ValueError("the certificate follows predecessors; keep them, or do not verify")
 
 
-def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> PathsRun:
+def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> PathsWriter:
     """The store to go on with, which must have been begun with the same options."""
     return resume_paths(
         found, graph, asked, lambda name, value: brief(graph, value) if name in ("sources", "targets") else value

@@ -18,7 +18,7 @@ from distributed import Client, Future
 
 from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
-from pipelines.sssp.searches import RowWriter, SearchEpoch, SearchJob, SearchRun
+from pipelines.sssp.searches import RowWriter, SearchAttempt, SearchJob, SearchWriter
 from pipelines.sssp.vertex_ranges import Packet, Seeds, VertexRange, equal_ranges, seeds_of
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.validation.negative_cycle import find_negative_cycle
@@ -32,16 +32,16 @@ Posts = tuple[list[Future], list[Future]]  # packets that a worker receives, and
 FIRST_CHECK = 16  # rounds before negative cycles are looked for; doubles each time
 
 
-class ByVertices(SearchEpoch):
-    """An epoch of searches spread by vertices, for `pipelines.workers.attempts.run_epochs`."""
+class ByVertices(SearchAttempt):
+    """An attempt of searches spread by vertices, for `pipelines.workers.attempts.run_attempts`."""
 
     def __init__(
         self,
         client: Client,
         members: list[str],
-        before: SearchEpoch | None,
+        before: SearchAttempt | None,
         job: SearchJob,
-        out: SearchRun,
+        out: SearchWriter,
         shown: Progress,
         pieces: int,
     ):
@@ -155,51 +155,51 @@ def _no_posts(count: int) -> list[Posts]:
 # The tasks: each runs on the worker it is pinned to, and changes that worker's range in place.
 
 
-def _load(epoch: str, job: SearchJob, ranges: list[tuple[int, int]], worker: int, pieces: int) -> None:
+def _load(attempt: str, job: SearchJob, ranges: list[tuple[int, int]], worker: int, pieces: int) -> None:
     clear()
-    keep(epoch, VertexRange(job, ranges, worker, pieces, array_library()))
+    keep(attempt, VertexRange(job, ranges, worker, pieces, array_library()))
 
 
-def _begin(epoch: str, seeds: Seeds) -> None:
-    held(epoch).begin(seeds)
+def _begin(attempt: str, seeds: Seeds) -> None:
+    held(attempt).begin(seeds)
 
 
-def _settle(epoch: str, packets: list[Packet], _sent: list[Packet]) -> tuple[int, list[int]]:
+def _settle(attempt: str, packets: list[Packet], _sent: list[Packet]) -> tuple[int, list[int]]:
     """Receive and search: what is left to do, and how much there is to send to each worker.
 
     The packets that this worker sent are waited for: then there is room for new ones.
     """
-    part = held(epoch)
+    part = held(attempt)
     for packet in packets:
         part.receive(packet)
     return part.settle(), part.collect_news()
 
 
-def _packet(epoch: str, receiver: int) -> Packet:
-    return held(epoch).packets.pop(receiver)
+def _packet(attempt: str, receiver: int) -> Packet:
+    return held(attempt).packets.pop(receiver)
 
 
-def _own(epoch: str) -> np.ndarray:
-    return held(epoch).own()
+def _own(attempt: str) -> np.ndarray:
+    return held(attempt).own()
 
 
-def _finish(epoch: str, parts: list[np.ndarray]) -> np.ndarray:
+def _finish(attempt: str, parts: list[np.ndarray]) -> np.ndarray:
     """The own distances once all are final and cut."""
-    part = held(epoch)
+    part = held(attempt)
     part.complete(parts)
     return part.own()
 
 
-def _take(epoch: str, packets: list[Packet], _sent: list[Packet]) -> tuple[int, int]:
-    return held(epoch).take(packets)
+def _take(attempt: str, packets: list[Packet], _sent: list[Packet]) -> tuple[int, int]:
+    return held(attempt).take(packets)
 
 
-def _attach(epoch: str, hasty: bool) -> list[int]:
-    return held(epoch).attach(hasty)
+def _attach(attempt: str, hasty: bool) -> list[int]:
+    return held(attempt).attach(hasty)
 
 
-def _predecessors(epoch: str) -> np.ndarray:
-    return held(epoch).own_predecessors()
+def _predecessors(attempt: str) -> np.ndarray:
+    return held(attempt).own_predecessors()
 
 
 def _write(writer: RowWriter, start: int, rows: list[tuple[list[np.ndarray], list[np.ndarray]]]) -> None:

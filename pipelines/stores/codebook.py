@@ -106,7 +106,7 @@ class Codebook:
 
 
 @dataclass(frozen=True, eq=False)
-class CodebookRun(StoreWriter):
+class CodebookWriter(StoreWriter):
     """A codebook store that is being trained."""
 
     epochs: int
@@ -162,7 +162,7 @@ def create_codebook(
     sigmas: list[float],
     options: dict[str, Any],
     overwrite: bool = False,
-) -> CodebookRun:
+) -> CodebookWriter:
     """Begin a codebook store for a map of `samples`, with one epoch per entry of `sigmas`; nothing is committed yet.
 
     `options` is JSON; a run that resumes this store must have the same.
@@ -200,10 +200,10 @@ def create_codebook(
                 "topographic_error": None,
             }
         )
-    return _run(place, run_id)
+    return _writer(place, run_id)
 
 
-def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dict[str, Any]) -> CodebookRun:
+def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dict[str, Any]) -> CodebookWriter:
     """Take over an unfinished store to resume it; a finished one is returned as it is.
 
     Raises
@@ -212,25 +212,25 @@ def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dic
         It was begun with other samples or other options.
     """
 
-    def check(group: Any, begun: CodebookRun) -> None:
+    def check(group: Any, begun: CodebookWriter) -> None:
         if recorded_origin(path, group, "samples")["digest"] != samples.digest:
             raise StoreError(f"{path}: was begun with other samples than {samples.path}; name the right ones")
         every = sorted({*options, *begun.options})  # one that is not given is None
         refuse_other_options(path, begun.options, {name: options.get(name) for name in every})
 
-    run = resume_store(path, SCHEMA, check, _run)
-    if not run.finished:
+    writer = resume_store(path, SCHEMA, check, _writer)
+    if not writer.finished:
         # A run that stopped early may have been killed between cutting the array and recording that it was over.
-        with disk_errors(run.path):
-            codebooks = writable_array(run.path, "codebooks")
-            codebooks.resize((run.epochs + 1, *codebooks.shape[1:]))
-    return run
+        with disk_errors(writer.path):
+            codebooks = writable_array(writer.path, "codebooks")
+            codebooks.resize((writer.epochs + 1, *codebooks.shape[1:]))
+    return writer
 
 
-def _run(path: str | os.PathLike[str], run_id: str) -> CodebookRun:
+def _writer(path: str | os.PathLike[str], run_id: str) -> CodebookWriter:
     group = open_store(path, SCHEMA)
     with damaged_attributes(path):
-        return CodebookRun(
+        return CodebookWriter(
             path=os.path.abspath(path),
             run_id=run_id,
             finished=flag(path, group, "complete"),

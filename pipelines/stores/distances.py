@@ -117,13 +117,13 @@ class Distances:
 
 
 @dataclass(frozen=True, eq=False)
-class Run(StoreWriter):
+class DistancesWriter(StoreWriter):
     """A distances store that is being computed."""
 
     n: int
     dtype: np.dtype
     chunk: int
-    plan: dict[str, Any]
+    options: dict[str, Any]
     sources: tuple[int, ...] | None
     stages: int
     stage: int  # of the last commit; 0 when nothing is committed yet
@@ -185,8 +185,8 @@ class Run(StoreWriter):
             added = {self.other_slot: array.places(done & ~before)}
             record(self.path, group, {"done": row_ranges(done)}, added, begun=bool(before.any()))
 
-    def commit(self, stage: int) -> Run:
-        """Commit the slot just written; at the last stage also drop the other one. Returns the new run."""
+    def commit(self, stage: int) -> DistancesWriter:
+        """Commit the slot just written; at the last stage also drop the other one. Returns a new writer."""
         done, before, array = stage == self.stages, self.rows_done(), StoredArray(self.path, self.other_slot)
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
@@ -213,7 +213,7 @@ class Run(StoreWriter):
 
     def begun_with(self) -> dict[str, Any]:
         """The options that a run must agree with to go on with this store."""
-        return {"dtype": str(self.dtype), "sources": self.sources, "method": "floyd-warshall", **self.plan}
+        return {"dtype": str(self.dtype), "sources": self.sources, "method": "floyd-warshall", **self.options}
 
     def _sources(self) -> np.ndarray | None:
         return None if self.sources is None else np.array(self.sources)
@@ -226,17 +226,17 @@ def create_distances(
     dtype: Any,
     chunk: int,
     stages: int,
-    plan: dict[str, Any],
+    options: dict[str, Any],
     sources: Sequence[int] | None = None,
     overwrite: bool = False,
-) -> Run:
+) -> DistancesWriter:
     """Begin a distances store for `graph`; nothing is committed yet.
 
     Parameters
     ----------
     chunk : edge of the square chunks
     stages : the number of the stage whose commit completes the result
-    plan : options that a resumed run must repeat (JSON), compared by `resume_distances`
+    options : what a resumed run must repeat (JSON), compared by `resume_distances`
     sources : vertices whose rows the result keeps, None for all
     """
     dtype = np.dtype(dtype)
@@ -249,12 +249,12 @@ def create_distances(
                 "dtype": str(dtype),
                 "chunk": chunk,
                 "graph": origin_of(path, graph),
-                "plan": plan,
+                "plan": options,
                 "stages": stages,
                 "committed": None,
             }
         )
-    return _run(place, run_id)
+    return _writer(place, run_id)
 
 
 def resume_distances(
@@ -262,7 +262,7 @@ def resume_distances(
     graph: Graph,
     options: Mapping[str, Any] | None = None,
     describe: Callable[[str, Any], Any] = lambda name, value: value,
-) -> Run:
+) -> DistancesWriter:
     """Take over an unfinished store to resume it from its last commit; a finished one is returned as it is.
 
     Parameters
@@ -275,11 +275,11 @@ def resume_distances(
         It was begun from another graph or with other options.
     """
 
-    def check(group: Any, begun: Run) -> None:
+    def check(group: Any, begun: DistancesWriter) -> None:
         check_origin(path, group, graph)
         refuse_other_options(path, begun.begun_with(), options or {}, describe)
 
-    return resume_store(path, SCHEMA, check, _run)
+    return resume_store(path, SCHEMA, check, _writer)
 
 
 def open_distances(path: str | os.PathLike[str]) -> Distances:
@@ -291,29 +291,29 @@ def open_distances(path: str | os.PathLike[str]) -> Distances:
         It is missing, foreign, damaged or unfinished; the message names the cure.
     """
     group = open_store(path, SCHEMA)
-    run, recorded = _run(path, ""), recorded_origin(path, group, "graph")
-    if not run.finished:
+    writer, recorded = _writer(path, ""), recorded_origin(path, group, "graph")
+    if not writer.finished:
         raise StoreError(
-            f"{path}: unfinished, committed at stage {run.stage} of {run.stages}; "
+            f"{path}: unfinished, committed at stage {writer.stage} of {writer.stages}; "
             f"go on with `tilepath apsp {recorded['path']} {place_of(path)} --resume`"
         )
-    if run.slot is None:
+    if writer.slot is None:
         raise StoreError(f"{path}: the attributes are damaged (complete, but nothing is committed); compute it again")
-    check_array(path, group, run.slot, (run.rows, run.n), DISTANCE_DTYPES)
-    check_array(path, group, run.slot, (run.rows, run.n), (run.dtype,))
-    facts = run.n, run.dtype, run.slot, origin_path(path, recorded), recorded["digest"], run._sources()
+    check_array(path, group, writer.slot, (writer.rows, writer.n), DISTANCE_DTYPES)
+    check_array(path, group, writer.slot, (writer.rows, writer.n), (writer.dtype,))
+    facts = writer.n, writer.dtype, writer.slot, origin_path(path, recorded), recorded["digest"], writer._sources()
     return Distances(os.path.abspath(path), *facts)
 
 
 def progress(path: str | os.PathLike[str]) -> tuple[int, int]:
     """Stages committed and the total number of stages."""
-    run = _run(path, "")
-    return run.stage, run.stages
+    writer = _writer(path, "")
+    return writer.stage, writer.stages
 
 
 def verify_part(path: str | os.PathLike[str]) -> Verified:
     """Reread what is committed in an unfinished store."""
-    return _run(path, "").verify()
+    return _writer(path, "").verify()
 
 
 def _verify(path: str, slot: str | None, sources: np.ndarray | None, rows: np.ndarray | None = None) -> Verified:
@@ -337,7 +337,7 @@ def _blocks(array: StoredArray, rows: np.ndarray | None = None) -> Iterator[tupl
             yield start, array[start : start + array.chunks[0]]
 
 
-def _run(path: str | os.PathLike[str], run_id: str) -> Run:
+def _writer(path: str | os.PathLike[str], run_id: str) -> DistancesWriter:
     group = open_store(path, SCHEMA)
     with damaged_attributes(path):
         n, committed = int(attribute(path, group, "n")), attribute(path, group, "committed")
@@ -345,24 +345,26 @@ def _run(path: str | os.PathLike[str], run_id: str) -> Run:
         if "sources" in group:
             check_array(path, group, "sources", (None,), ("int64",))
             sources = tuple(recorded_vertices(path, "sources", small_array(path, group, "sources")[:], n).tolist())
-        run = Run(
+        writer = DistancesWriter(
             path=os.path.abspath(path),
             run_id=run_id,
             finished=flag(path, group, "complete"),
             n=n,
             dtype=recorded_dtype(attribute(path, group, "dtype")),
             chunk=int(attribute(path, group, "chunk")),
-            plan=dict(attribute(path, group, "plan")),
+            options=dict(attribute(path, group, "plan")),
             sources=sources,
             stages=int(attribute(path, group, "stages")),
             stage=0 if committed is None else int(committed["stage"]),
             slot=None if committed is None else committed["slot"],
         )
-        if run.dtype not in DISTANCE_DTYPES or run.slot not in (None, "slot-0", "slot-1"):
-            raise ValueError(f"{run.dtype} distances, {run.slot} committed")
-        if not 0 <= run.stage <= run.stages or min(run.n, run.chunk) < 0:
-            raise ValueError(f"stage {run.stage} of {run.stages}, {run.n} vertices, chunks of {run.chunk}")
-        slot = run.slot or ("done" in group.attrs and run.other_slot)
+        if writer.dtype not in DISTANCE_DTYPES or writer.slot not in (None, "slot-0", "slot-1"):
+            raise ValueError(f"{writer.dtype} distances, {writer.slot} committed")
+        if not 0 <= writer.stage <= writer.stages or min(writer.n, writer.chunk) < 0:
+            raise ValueError(f"stage {writer.stage} of {writer.stages}, {writer.n} vertices, chunks of {writer.chunk}")
+        slot = writer.slot or ("done" in group.attrs and writer.other_slot)
         if slot:
-            check_array(path, group, slot, (run.rows if run.finished or run.slot is None else n, n), (run.dtype,))
-    return run
+            check_array(
+                path, group, slot, (writer.rows if writer.finished or writer.slot is None else n, n), (writer.dtype,)
+            )
+    return writer

@@ -119,7 +119,7 @@ class Mapping:
 
 
 @dataclass(frozen=True, eq=False)
-class MappingRun(StoreWriter):
+class MappingWriter(StoreWriter):
     """A mapping store that is being written."""
 
     rows: int
@@ -147,7 +147,7 @@ class MappingRun(StoreWriter):
 
 def create_mapping(
     path: str | os.PathLike[str], samples: Samples, codebook: Codebook, *, overwrite: bool = False
-) -> MappingRun:
+) -> MappingWriter:
     """Begin a mapping store; no row is done yet."""
     top = min(2, codebook.grid.units)
     # Several chunks for every worker, and none too small to be worth a file.
@@ -173,10 +173,10 @@ def create_mapping(
                 "done": [],
             }
         )
-    return _run(place, run_id)
+    return _writer(place, run_id)
 
 
-def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Codebook) -> MappingRun:
+def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Codebook) -> MappingWriter:
     """Take over an unfinished store to resume it; a finished one is returned as it is.
 
     Raises
@@ -185,22 +185,22 @@ def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Cod
         It was begun with other samples or another map.
     """
 
-    def check(group: Any, begun: MappingRun) -> None:
-        of, by = recorded_origin(path, group, "samples"), recorded_origin(path, group, "codebook")
-        if of["digest"] != samples.digest or not _is_recorded(by, codebook):
+    def check(group: Any, begun: MappingWriter) -> None:
+        mapped, trained = recorded_origin(path, group, "samples"), recorded_origin(path, group, "codebook")
+        if mapped["digest"] != samples.digest or not _is_recorded(trained, codebook):
             fault = "was begun with other samples or another map; name the right ones or start over"
             raise StoreError(f"{path}: {fault}")
         for name, dtype in zip(ARRAYS, (np.dtype(np.int32), codebook.dtype), strict=True):
             check_array(path, group, name, (samples.n, min(2, codebook.grid.units)), (dtype,))
 
-    return resume_store(path, SCHEMA, check, _run)
+    return resume_store(path, SCHEMA, check, _writer)
 
 
-def _run(path: str | os.PathLike[str], run_id: str) -> MappingRun:
+def _writer(path: str | os.PathLike[str], run_id: str) -> MappingWriter:
     group = open_store(path, SCHEMA)
     check_array(path, group, "units", (None, None), ("int32",))
     units = StoredArray(path, "units")
-    return MappingRun(os.path.abspath(path), run_id, flag(path, group, "complete"), units.shape[0], units.chunks[0])
+    return MappingWriter(os.path.abspath(path), run_id, flag(path, group, "complete"), units.shape[0], units.chunks[0])
 
 
 def _codebook_facts(codebook: Codebook) -> dict[str, Any]:
@@ -223,10 +223,11 @@ def _is_recorded(recorded: dict[str, Any], codebook: Codebook) -> bool:
 def open_mapping(path: str | os.PathLike[str]) -> Mapping:
     """Open a finished mapping store and check its schema, shapes and dtypes; raises StoreError."""
     group = open_store(path, SCHEMA)
-    of, by = recorded_origin(path, group, "samples"), recorded_origin(path, group, "codebook")
+    mapped, trained = recorded_origin(path, group, "samples"), recorded_origin(path, group, "codebook")
     if not flag(path, group, "complete"):
         raise StoreError(
-            f"{path}: unfinished; go on with `tilepath som map {by['path']} {of['path']} {place_of(path)} --resume`"
+            f"{path}: unfinished; go on with "
+            f"`tilepath som map {trained['path']} {mapped['path']} {place_of(path)} --resume`"
         )
     attrs: dict[str, Any] = dict(group.attrs)
     with damaged_attributes(path, "the attributes of the mapping"):
@@ -236,9 +237,9 @@ def open_mapping(path: str | os.PathLike[str]) -> Mapping:
             top=int(attrs["top"]),
             dtype=DTYPES[DTYPES.index(recorded_dtype(attrs["dtype"]))],
             grid=Grid(**attrs["grid"]),
-            samples_path=origin_path(path, of),
-            samples_digest=of["digest"],
-            codebook={**by, "path": str(by["path"])},
+            samples_path=origin_path(path, mapped),
+            samples_digest=mapped["digest"],
+            codebook={**trained, "path": str(trained["path"])},
         )
     check_array(path, group, "units", (facts.n, facts.top), ("int32",))
     check_array(path, group, "distances", (facts.n, facts.top), (facts.dtype,))

@@ -120,7 +120,7 @@ class Paths:
 
 
 @dataclass(frozen=True, eq=False)
-class PathsRun(StoreWriter):
+class PathsWriter(StoreWriter):
     """A paths store that is being computed."""
 
     n: int
@@ -140,8 +140,8 @@ class PathsRun(StoreWriter):
         """The vertices that the paths of a row begin at."""
         return self.sources if self.together else self.sources[row : row + 1]
 
-    def writer(self) -> PathsRun:
-        """The run without its sources, of which there may be millions, for the tasks that write rows."""
+    def writer(self) -> PathsWriter:
+        """The writer without its sources, of which there may be millions, for the tasks that write rows."""
         return replace(self, sources=())
 
     def write_rows(self, start: int, distances: np.ndarray, predecessors: np.ndarray | None) -> None:
@@ -187,7 +187,7 @@ def create_paths(
     cutoff: float | None = None,
     targets: Sequence[int] | None = None,
     overwrite: bool = False,
-) -> PathsRun:
+) -> PathsWriter:
     """Begin a paths store for `graph`; no row is done yet.
 
     Parameters
@@ -228,7 +228,7 @@ def create_paths(
                 "done": [],
             }
         )
-    return _run(place, run_id)
+    return _writer(place, run_id)
 
 
 def resume_paths(
@@ -236,7 +236,7 @@ def resume_paths(
     graph: Graph,
     options: Mapping[str, Any] | None = None,
     describe: Callable[[str, Any], Any] = lambda name, value: value,
-) -> PathsRun:
+) -> PathsWriter:
     """Take over an unfinished store to resume its missing rows; a finished one is returned as it is.
 
     Parameters
@@ -249,11 +249,11 @@ def resume_paths(
         It was begun from another graph or with other options.
     """
 
-    def check(group: Any, begun: PathsRun) -> None:
+    def check(group: Any, begun: PathsWriter) -> None:
         check_origin(path, group, graph)
         refuse_other_options(path, begun.begun_with(), options or {}, describe)
 
-    return resume_store(path, SCHEMA, check, _run)
+    return resume_store(path, SCHEMA, check, _writer)
 
 
 def open_paths(path: str | os.PathLike[str]) -> Paths:
@@ -265,17 +265,17 @@ def open_paths(path: str | os.PathLike[str]) -> Paths:
         It is missing, foreign, damaged or unfinished; the message names the cure.
     """
     group = open_store(path, SCHEMA)
-    run, recorded = _run(path, ""), recorded_origin(path, group, "graph")
-    if not run.finished:
+    writer, recorded = _writer(path, ""), recorded_origin(path, group, "graph")
+    if not writer.finished:
         raise StoreError(
-            f"{path}: unfinished, {run.rows_done().sum()} of {run.rows} rows are done; go on with --resume and the "
-            f"command `tilepath sssp {recorded['path']} {place_of(path)}` it was begun with"
+            f"{path}: unfinished, {writer.rows_done().sum()} of {writer.rows} rows are done; go on with --resume and "
+            f"the command `tilepath sssp {recorded['path']} {place_of(path)}` it was begun with"
         )
     others = ("run_id", "finished", "chunk", "path", "sources")
-    facts = {name: value for name, value in vars(run).items() if name not in others}
+    facts = {name: value for name, value in vars(writer).items() if name not in others}
     return Paths(
         path=os.path.abspath(path),
-        sources=np.asarray(run.sources, dtype=np.int64),
+        sources=np.asarray(writer.sources, dtype=np.int64),
         graph_path=origin_path(path, recorded),
         graph_digest=recorded["digest"],
         **facts,
@@ -284,28 +284,28 @@ def open_paths(path: str | os.PathLike[str]) -> Paths:
 
 def progress_of_paths(path: str | os.PathLike[str]) -> tuple[int, int]:
     """Rows done and the total number of rows."""
-    run = _run(path, "")
-    return int(run.rows_done().sum()), run.rows
+    writer = _writer(path, "")
+    return int(writer.rows_done().sum()), writer.rows
 
 
 def verify_part_of_paths(path: str | os.PathLike[str]) -> Verified:
     """Reread what is recorded as done in an unfinished store."""
-    run = _run(path, "")
-    return _verify(run, run.rows_done())
+    writer = _writer(path, "")
+    return _verify(writer, writer.rows_done())
 
 
-def _arrays(store: Paths | PathsRun) -> list[str]:
+def _arrays(store: Paths | PathsWriter) -> list[str]:
     """The arrays that grow by rows."""
     return ["distances", "predecessors"] if store.has_predecessors else ["distances"]
 
 
-def _places(store: Paths | PathsRun, done: np.ndarray) -> dict[str, list[str]]:
+def _places(store: Paths | PathsWriter, done: np.ndarray) -> dict[str, list[str]]:
     """The keys of the chunks that exist when these rows, bool, are done."""
     grown = {name: StoredArray(store.path, name).places(done) for name in _arrays(store)}
     return grown | {"sources": small_array(store.path, open_store(store.path, SCHEMA), "sources").places()}
 
 
-def _verify(store: Paths | PathsRun, done: np.ndarray) -> Verified:
+def _verify(store: Paths | PathsWriter, done: np.ndarray) -> Verified:
     path, chunks, n = store.path, _places(store, done), store.n
     refuse_missing(path, chunks)
     arrays = {name: StoredArray(path, name) for name in _arrays(store)}
@@ -329,14 +329,14 @@ def _verify(store: Paths | PathsRun, done: np.ndarray) -> Verified:
     return compare_contents(path, open_store(path, SCHEMA), chunks, "that every entry is valid")
 
 
-def _run(path: str | os.PathLike[str], run_id: str) -> PathsRun:
+def _writer(path: str | os.PathLike[str], run_id: str) -> PathsWriter:
     group = open_store(path, SCHEMA)
     with damaged_attributes(path):
         n, dtype = int(attribute(path, group, "n")), recorded_dtype(attribute(path, group, "dtype"))
         check_array(path, group, "sources", (None,), ("int64",))
         sources = recorded_vertices(path, "sources", small_array(path, group, "sources")[:], n)
         targets, cutoff = attribute(path, group, "targets"), attribute(path, group, "cutoff")
-        run = PathsRun(
+        writer = PathsWriter(
             path=os.path.abspath(path),
             run_id=run_id,
             finished=flag(path, group, "complete"),
@@ -351,10 +351,10 @@ def _run(path: str | os.PathLike[str], run_id: str) -> PathsRun:
         )
         if cutoff is not None and not (isinstance(cutoff, int | float) and cutoff >= 0):
             raise ValueError(f"the cutoff is {cutoff!r}")
-        if run.chunk < 1:
-            raise ValueError(f"chunks of {run.chunk} rows")
-    check_array(path, group, "distances", (run.rows, n), PATH_DTYPES)
-    check_array(path, group, "distances", (run.rows, n), (dtype,))
-    if run.has_predecessors:
-        check_array(path, group, "predecessors", (run.rows, n), ("int32",))
-    return run
+        if writer.chunk < 1:
+            raise ValueError(f"chunks of {writer.chunk} rows")
+    check_array(path, group, "distances", (writer.rows, n), PATH_DTYPES)
+    check_array(path, group, "distances", (writer.rows, n), (dtype,))
+    if writer.has_predecessors:
+        check_array(path, group, "predecessors", (writer.rows, n), ("int32",))
+    return writer

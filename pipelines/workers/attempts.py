@@ -2,9 +2,9 @@
 
 A pipeline keeps its matrix or its samples on the workers and changes them in place: a Dask future per tile would cost
 more to schedule than to compute, and Dask keeps the lineage of every future forever. Tasks therefore name the state
-they work on by *epoch* and return small tokens. A worker that was restarted has no state; a task that finds none raises
-`StateLost`, the driver drops the epoch and a new one, with new keys, reloads the last commit on all workers. Redoing
-part of an epoch on half-changed state would give other roundings; reloading gives the same bits.
+they work on by *attempt* and return small tokens. A worker that was restarted has no state; a task that finds none raises
+`StateLost`, the driver drops the attempt and a new one, with new keys, reloads the last commit on all workers. Redoing
+part of an attempt on half-changed state would give other roundings; reloading gives the same bits.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ KEYS = "tilepath-"  # the keys of all tasks begin so
 
 
 class StateLost(RuntimeError):
-    """A task found no state of its epoch: its worker was restarted."""
+    """A task found no state of its attempt: its worker was restarted."""
 
 
 class WorkersChanged(RuntimeError):
-    """A worker that holds state is gone; the epoch cannot go on."""
+    """A worker that holds state is gone; the attempt cannot go on."""
 
 
 class ResidentState(WorkerPlugin):
@@ -55,28 +55,28 @@ def _worth_logging(record: logging.LogRecord) -> bool:
     return not (isinstance(record.args, tuple) and str(record.args[0]).startswith(KEYS))
 
 
-def keep(epoch: str, state: Any) -> None:
+def keep(attempt: str, state: Any) -> None:
     """Keep `state` on this worker (from a task)."""
-    get_worker().tilepath_state[epoch] = state
+    get_worker().tilepath_state[attempt] = state
 
 
-def held(epoch: str) -> Any:
-    """The state this worker keeps for `epoch` (from a task); raises StateLost."""
+def held(attempt: str) -> Any:
+    """The state this worker keeps for `attempt` (from a task); raises StateLost."""
     worker = get_worker()
     try:
-        return worker.tilepath_state[epoch]
+        return worker.tilepath_state[attempt]
     except KeyError:
-        raise StateLost(f"no state of epoch {epoch} on worker {worker.address}") from None
+        raise StateLost(f"no state of attempt {attempt} on worker {worker.address}") from None
 
 
 def clear() -> None:
-    """Forget the state of all epochs on this worker (from a task), to make room for the next one's."""
+    """Forget the state of all attempts on this worker (from a task), to make room for the next one's."""
     get_worker().tilepath_state.clear()
 
 
-def forget(epoch: str, dask_worker: Any) -> None:
-    """Forget the state of `epoch` on a worker (for `Client.run`)."""
-    dask_worker.tilepath_state.pop(epoch, None)
+def forget(attempt: str, dask_worker: Any) -> None:
+    """Forget the state of `attempt` on a worker (for `Client.run`)."""
+    dask_worker.tilepath_state.pop(attempt, None)
 
 
 def has_gpu() -> bool:
@@ -84,7 +84,7 @@ def has_gpu() -> bool:
     return bool(get_worker().state.total_resources.get("GPU"))
 
 
-class Epoch:
+class Attempt:
     """One lifetime of the state on the workers. Its keys are unique; its futures and state end with it.
 
     Parameters
@@ -101,7 +101,7 @@ class Epoch:
     def submit(
         self, task: Callable[..., Any], worker: int, *args: Any, priority: int = 0, stateless: bool = False
     ) -> Future:
-        """Run `task` on a worker, by number; its first argument is the name of the epoch unless it is `stateless`."""
+        """Run `task` on a worker, by number; its first argument is the name of the attempt unless it is `stateless`."""
         self._serial += 1
         future = self.client.submit(
             task,
@@ -152,8 +152,8 @@ class Epoch:
             self.client.run(forget, self.name, workers=alive, on_error="ignore")
 
 
-class Attempt(Protocol):
-    """A run within one epoch, for `run_epochs`."""
+class Resumable(Protocol):
+    """A run within one attempt, for `run_attempts`."""
 
     def run(self) -> None: ...
 
@@ -166,16 +166,16 @@ class Attempt(Protocol):
         """The same, as text for the user."""
 
 
-A = TypeVar("A", bound=Attempt)
+A = TypeVar("A", bound=Resumable)
 T = TypeVar("T")
 
 
-def run_epochs(client: Client, members: list[str], begin: Callable[[list[str], A | None], A], shown: Progress) -> A:
-    """Run to the end, in a new epoch whenever the workers change; returns the last one.
+def run_attempts(client: Client, members: list[str], begin: Callable[[list[str], A | None], A], shown: Progress) -> A:
+    """Run to the end, in a new attempt whenever the workers change; returns the last one.
 
     Parameters
     ----------
-    begin : makes an epoch of the members and of the epoch before, None at first
+    begin : makes an attempt of the members and of the attempt before, None at first
 
     Raises
     ------
@@ -184,22 +184,22 @@ def run_epochs(client: Client, members: list[str], begin: Callable[[list[str], A
     pipelines.workers.interruption.Interrupted
         Ctrl-C on the command line stopped the run; what is done is committed.
     """
-    epoch: A | None = None
+    latest: A | None = None
 
-    def attempt(members: list[str]) -> A:
-        nonlocal epoch
-        epoch = begin(members, epoch)
+    def once(members: list[str]) -> A:
+        nonlocal latest
+        latest = begin(members, latest)
         try:
-            epoch.run()
-            return epoch
+            latest.run()
+            return latest
         finally:
-            epoch.cancel()
+            latest.cancel()
 
     def lost() -> None:
-        shown.note("a worker was lost; resuming" + (f" from {epoch.where()}" if epoch else ""))
+        shown.note("a worker was lost; resuming" + (f" from {latest.where()}" if latest else ""))
 
     with boundaries():
-        return attempts(client, attempt, members, lambda: epoch.done() if epoch else 0, lost)
+        return attempts(client, once, members, lambda: latest.done() if latest else 0, lost)
 
 
 def attempts(

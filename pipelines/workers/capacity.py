@@ -18,7 +18,7 @@ from distributed.comm import get_address_host
 
 from gpuops import minplus_update
 from pipelines.stores import store_bytes
-from pipelines.workers.attempts import Epoch, attempts, has_gpu
+from pipelines.workers.attempts import Attempt, attempts, has_gpu
 from pipelines.workers.memory import available_memory
 from pipelines.workers.progress import size
 
@@ -60,17 +60,17 @@ def measure_members(
     client: Client, members: list[str], dtype: str | None, seconds: float = MEASURE_SECONDS
 ) -> list[WorkerFacts]:
     """The resources of these workers, for an attempt of `workers.attempts`: raises WorkersChanged if one is lost."""
-    epoch = Epoch(client, members, "measure", uuid.uuid4().hex[:8])
-    facts = [epoch.submit(worker_facts, worker, dtype, stateless=True) for worker in range(len(members))]
+    attempt = Attempt(client, members, "measure", uuid.uuid4().hex[:8])
+    facts = [attempt.submit(worker_facts, worker, dtype, stateless=True) for worker in range(len(members))]
     try:
-        return epoch.results(facts, seconds)
+        return attempt.results(facts, seconds)
     except TimeoutError:
         silent = ", ".join(address for address, fact in zip(members, facts, strict=True) if not fact.done())
         raise TimeoutError(
             f"no answer from {silent} within {seconds:.0f} s; look at the worker's log, or restart it"
         ) from None
     finally:
-        epoch.cancel()
+        attempt.cancel()
 
 
 def worker_facts(dtype: str | None) -> WorkerFacts:

@@ -1,7 +1,7 @@
 """Ctrl-C on the command line: a run ends at its next boundary with everything committed, or at once the second time.
 
 A *boundary* is where a run can commit: after a stage, after an epoch, after a chunk of rows. While a run is under way
-(`boundaries`, which `attempts.run_epochs` enters) the first Ctrl-C is only noted, and the run looks at it
+(`boundaries`, which `attempts.run_attempts` enters) the first Ctrl-C is only noted, and the run looks at it
 there (`stop_if_asked`). The second one, and any outside a run, raises at once, as in any program.
 
 Only the command line installs the handler (`handling`). From Python Ctrl-C raises KeyboardInterrupt at once: what was

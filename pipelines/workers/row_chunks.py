@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from distributed import Client, Future
 
-from pipelines.workers.attempts import Epoch, wait_any
+from pipelines.workers.attempts import Attempt, wait_any
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.progress import Progress
 
@@ -20,7 +20,7 @@ IN_HAND = 2  # tasks a worker has at a time: it never waits for the next
 RECORD_SECONDS = 1.0  # at least this long between two records of what is done
 
 
-class RowsRun(Protocol):
+class RowChunksWriter(Protocol):
     """A store being written, whose rows are written by chunks."""
 
     @property
@@ -38,13 +38,19 @@ class RowsRun(Protocol):
     def record(self, done: np.ndarray) -> None: ...
 
 
-class RowsEpoch(Epoch):
-    """An epoch, for `workers.attempts.run_epochs`, that does rows of `out`; `unit` is what they are called."""
+class RowsAttempt(Attempt):
+    """An attempt, for `workers.attempts.run_attempts`, that does rows of `out`; `unit` is what they are called."""
 
     unit = "rows"
 
     def __init__(
-        self, client: Client, members: list[str], kind: str, before: RowsEpoch | None, out: RowsRun, shown: Progress
+        self,
+        client: Client,
+        members: list[str],
+        kind: str,
+        before: RowsAttempt | None,
+        out: RowChunksWriter,
+        shown: Progress,
     ):
         self.number: int = 0 if before is None else before.number + 1
         super().__init__(client, members, kind, f"{out.run_id[:8]}-{self.number}")

@@ -22,7 +22,7 @@ from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.shard import Piece, read_ahead
 from pipelines.som.start import products_of, random_rows, steps_for
 from pipelines.stores import StoreError
-from pipelines.stores.codebook import CodebookRun, open_codebook, progress_of_codebook
+from pipelines.stores.codebook import CodebookWriter, open_codebook, progress_of_codebook
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.samples import open_samples, write_samples
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
@@ -296,7 +296,7 @@ def test_a10_a_run_of_an_earlier_version_ends_where_it_was_planned_to(client, tm
             "pipelines.som.train.sigma_schedule",
             lambda epochs, first, last, schedule, tolerance: sigma_schedule(epochs, first, last, schedule),
         )
-        patch.setattr(CodebookRun, "finish", pull_the_plug)
+        patch.setattr(CodebookWriter, "finish", pull_the_plug)
         with pytest.raises(KeyboardInterrupt):
             train_som(client, samples, tmp_path / "m", 5, 6, epochs=5, tolerance=1e-3)
     found = train_som(client, samples, tmp_path / "m", 5, 6, epochs=5, tolerance=1e-3, resume=True)
@@ -314,7 +314,7 @@ def test_what_has_settled_is_not_trained_on_after_a_kill(client, tmp_path, monke
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(CodebookRun, "finish", pull_the_plug)
+        patch.setattr(CodebookWriter, "finish", pull_the_plug)
         with pytest.raises(KeyboardInterrupt):
             train_som(client, samples, tmp_path / "m", 5, 6, **options)
     got = train_som(client, samples, tmp_path / "m", 5, 6, resume=True, **options)
@@ -472,7 +472,7 @@ def test_a_mapping_resumes_by_chunks(client, tmp_path, monkeypatch):
     monkeypatch.setattr("pipelines.stores.mapping.CHUNK_BYTES", 1600)
     samples = write_samples(tmp_path / "s", cloud(900))
     found = train_som(client, samples, tmp_path / "m", 4, 4, epochs=2)
-    write = "pipelines.stores.mapping.MappingRun.write"
+    write = "pipelines.stores.mapping.MappingWriter.write"
 
     def fail(run, start, units, distances):
         if start >= 400:
@@ -480,9 +480,9 @@ def test_a_mapping_resumes_by_chunks(client, tmp_path, monkeypatch):
             raise RuntimeError("the plug is pulled")
         original(run, start, units, distances)
 
-    from pipelines.stores.mapping import MappingRun
+    from pipelines.stores.mapping import MappingWriter
 
-    original = MappingRun.write
+    original = MappingWriter.write
     with monkeypatch.context() as patch:
         patch.setattr(write, fail)
         with pytest.raises(RuntimeError, match="plug"):

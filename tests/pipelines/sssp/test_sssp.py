@@ -27,7 +27,7 @@ from pipelines.formats.graphs import import_graph
 from pipelines.sssp.plan import make_search_plan
 from pipelines.sssp.vertex_ranges import equal_ranges
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
-from pipelines.stores.distances import Run
+from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.paths import progress_of_paths
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
@@ -631,7 +631,7 @@ def test_all_pairs_by_searches_are_those_of_floyd_warshall(client, three, tmp_pa
 def test_all_pairs_by_searches_resume_by_rows(client, tmp_path, monkeypatch):
     graph = store(tmp_path / "g", 300, *random_arcs(300, 1200), "int32")
     monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
-    write, written = "pipelines.stores.distances.Run.write_rows", Run.write_rows
+    write, written = "pipelines.stores.distances.DistancesWriter.write_rows", DistancesWriter.write_rows
     monkeypatch.setattr("pipelines.apsp.batched.EDGE", 64)
 
     def fail(run, start, values):

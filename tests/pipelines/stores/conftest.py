@@ -49,7 +49,7 @@ def write_tiny_stores(folder):
 
 
 def _distances(path, graph, *, stages, sources=None):
-    run = create_distances(path, graph, dtype="float32", chunk=2, stages=stages, plan={"block": 2}, sources=sources)
+    run = create_distances(path, graph, dtype="float32", chunk=2, stages=stages, options={"block": 2}, sources=sources)
     finished = stages == 1
     rows = RING[sources] if finished and sources else RING
     run.make_slot(result=finished)
@@ -59,8 +59,8 @@ def _distances(path, graph, *, stages, sources=None):
 
 
 def _searched(path, graph):
-    plan = {"method": "batched", "block": None}
-    run = create_distances(path, graph, dtype="float32", chunk=2, stages=1, plan=plan)
+    options = {"method": "batched", "block": None}
+    run = create_distances(path, graph, dtype="float32", chunk=2, stages=1, options=options)
     run.make_slot(result=True)
     run.write_rows(2, RING[2:4].astype("float32"))
     run.record(np.array([False, False, True, True, False]))

@@ -17,7 +17,7 @@ def fill(run, values, *, result, step=2):
 
 
 def begin(path, graph, **options):
-    facts = {"dtype": "float32", "chunk": 2, "stages": 3, "plan": {"block": 2}} | options
+    facts = {"dtype": "float32", "chunk": 2, "stages": 3, "options": {"block": 2}} | options
     return create_distances(path, graph, **facts)
 
 

@@ -15,7 +15,7 @@ from pipelines.som.place import map_samples
 from pipelines.som.train import train_som
 from pipelines.stores import StoreError, open_distances, open_graph, open_paths, write_graph
 from pipelines.stores.codebook import open_codebook
-from pipelines.stores.distances import Run
+from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.samples import open_samples, write_samples
 
 
@@ -100,7 +100,7 @@ def test_b1_the_old_distances_stay_until_the_new_ones_are_whole(client, tmp_path
     rng = np.random.default_rng(0)
     old = write_graph(tmp_path / "g", np.arange(0, 801, 4), rng.integers(0, 200, 800), rng.integers(1, 9, 800))
     all_pairs_shortest_paths(client, old, tmp_path / "d", block=64)
-    before, commit = contents(tmp_path / "d"), Run.commit
+    before, commit = contents(tmp_path / "d"), DistancesWriter.commit
 
     def fail(run, number):
         if number > stage:
@@ -108,7 +108,7 @@ def test_b1_the_old_distances_stay_until_the_new_ones_are_whole(client, tmp_path
         return commit(run, number)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "commit", fail)
+        patch.setattr(DistancesWriter, "commit", fail)
         with pytest.raises(RuntimeError, match="plug"):
             all_pairs_shortest_paths(
                 client, old, tmp_path / "d", block=64, dtype="float32", overwrite=True, commit_seconds=0

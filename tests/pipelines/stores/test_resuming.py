@@ -44,8 +44,8 @@ def begin(tmp_path, graph, samples):
     out = tmp_path / "out"
 
     def distances():
-        options = {"plan": {"method": "batched", "block": None}, "stages": 1}
-        writer = create_distances(out, graph, dtype="int32", chunk=5, **options)
+        options = {"method": "batched", "block": None}
+        writer = create_distances(out, graph, dtype="int32", chunk=5, stages=1, options=options)
         other = partial(all_pairs_shortest_paths, None, graph, out, dtype="float64", resume=True)
 
         def commit():

@@ -15,14 +15,14 @@ from pipelines import single_source_shortest_paths
 from pipelines.generators import generate, synthetic_graph
 from pipelines.workers import capacity
 from pipelines.workers.attempts import (
-    Epoch,
+    Attempt,
     ResidentState,
     StateLost,
     WorkersChanged,
     attempts,
     clear,
     keep,
-    run_epochs,
+    run_attempts,
     workers_of,
 )
 from pipelines.workers.capacity import measure_workers
@@ -30,9 +30,9 @@ from pipelines.workers.interruption import Interrupted
 from pipelines.workers.progress import Progress
 
 
-def _load(epoch):
+def _load(attempt):
     clear()
-    keep(epoch, 1)
+    keep(attempt, 1)
 
 
 def _slow(_epoch):
@@ -45,22 +45,22 @@ def _next(_epoch, before):
 
 
 def test_dropping_tasks_that_depend_on_forgotten_ones(client):
-    """Whoever let go of the middle of a chain can drop the epoch, and goes on with the next."""
+    """Whoever let go of the middle of a chain can drop the attempt, and goes on with the next."""
     client.register_plugin(ResidentState())
-    epoch = Epoch(client, workers_of(client), "test", "first")
-    epoch.wait([epoch.submit(_load, 0)])
-    middle = epoch.submit(_next, 0, epoch.submit(_slow, 0))
-    last = epoch.submit(_next, 0, middle)
-    epoch.futures.remove(middle)
+    attempt = Attempt(client, workers_of(client), "test", "first")
+    attempt.wait([attempt.submit(_load, 0)])
+    middle = attempt.submit(_next, 0, attempt.submit(_slow, 0))
+    last = attempt.submit(_next, 0, middle)
+    attempt.futures.remove(middle)
     del middle
     time.sleep(0.1)  # until the scheduler knows that nobody wants it
     another = client.submit(_next, "", 1, pure=False)
     assert another.result() == 2
-    epoch.cancel()
+    attempt.cancel()
     del last
     time.sleep(0.3)
     assert another.status == "finished"  # else the connection was lost, and everything with it
-    again = Epoch(client, workers_of(client), "test", "second")
+    again = Attempt(client, workers_of(client), "test", "second")
     again.wait([again.submit(_load, 0)])
     assert again.results([again.submit(_next, 0, again.submit(_slow, 0))]) == [2]
     again.cancel()
@@ -114,7 +114,7 @@ def test_a_result_whose_worker_dies_on_its_way_here_is_a_loss(client, monkeypatc
         def result(self, timeout):
             raise error
 
-    epoch = Epoch(client, workers_of(client), "test", "lost")
+    epoch = Attempt(client, workers_of(client), "test", "lost")
     monkeypatch.setattr(epoch, "wait", lambda *_: None)
     with pytest.raises(WorkersChanged, match="lost"):
         epoch.results([Lost()])
@@ -132,7 +132,7 @@ def test_workers_lost_again_and_again_end_a_run(client, monkeypatch):
     assert tried == [workers_of(client)] * 6
 
 
-def test_a_loss_while_an_epoch_begins_begins_it_again(client):
+def test_a_loss_while_an_attempt_begins_begins_it_again(client):
     class Once:
         def done(self):
             return 1
@@ -151,7 +151,7 @@ def test_a_loss_while_an_epoch_begins_begins_it_again(client):
             raise WorkersChanged("gone while it was measured")
         return Once()
 
-    run_epochs(client, workers_of(client), begin, Progress(1, "", False))
+    run_attempts(client, workers_of(client), begin, Progress(1, "", False))
     assert begun == [None, None]
 
 
