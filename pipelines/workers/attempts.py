@@ -2,9 +2,9 @@
 
 A pipeline keeps its matrix or its samples on the workers and changes them in place: a Dask future per tile would cost
 more to schedule than to compute, and Dask keeps the lineage of every future forever. Tasks therefore name the state
-they work on by *attempt* and return small tokens. A worker that was restarted has no state; a task that finds none raises
-`StateLost`, the driver drops the attempt and a new one, with new keys, reloads the last commit on all workers. Redoing
-part of an attempt on half-changed state would give other roundings; reloading gives the same bits.
+they work on by *attempt* and return small tokens. A worker that was restarted has no state; a task that finds none
+raises `StateLost`, the driver drops the attempt and a new one, with new keys, reloads the last commit on all workers.
+Redoing part of an attempt on half-changed state would give other roundings; reloading gives the same bits.
 """
 
 from __future__ import annotations
