@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from pipelines.apsp.layout import Layout
-from pipelines.workers.capacity import MEMORY_SHARE, WorkerFacts, refuse_disk, refuse_memory
+from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, WorkerFacts, refuse_disk, refuse_memory
 from pipelines.workers.progress import duration, size, with_prefix
 
 PANELS = 4  # panels a worker may hold at once: the window of stages in flight, one of them being packed
-WRITE_RATE = 0.4e9  # bytes/s of compressed chunks one process was seen to write, low rather than high
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from pipelines.apsp.plan import WRITE_RATE
 from pipelines.stores import Graph
 from pipelines.stores.schema import CHUNK_BYTES
 from pipelines.workers.capacity import (
     MEMORY_SHARE,
+    WRITE_RATE,
     DoesNotFitError,
     WorkerFacts,
     memory_by_place,

@@ -23,6 +23,7 @@ from pipelines.workers.memory import available_memory
 from pipelines.workers.progress import size
 
 MEMORY_SHARE = 0.9  # of the free memory; the rest is for the allocator and the system
+WRITE_RATE = 0.4e9  # bytes/s of compressed chunks one process was seen to write, low rather than high
 MEASURE_SECONDS = 300.0  # limit of measuring: a GPU compiles, and a busy worker first finishes its tasks
 
 
