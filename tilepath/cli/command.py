@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import sys
@@ -26,6 +27,8 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as error:
+        # Writes in hand, which no commit counts, end with the process; asyncio would report each of them at exit.
+        logging.getLogger("asyncio").disabled = True
         message = "Interrupted."
         if isinstance(error.__cause__ or error, Interrupted):
             message += f" What is committed is kept; resume with: {_command_to_go_on(sys.argv[1:])}"
