@@ -36,6 +36,7 @@ CONVENTION = (
 SEED = 1
 GROUPS = ("deep", "shallow", "series", "large", "bidirected")
 MILLION = 1 << 20
+SERIES_K = 5
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
             case.all_and_stages()
     if "series" in groups:
         for millions in (1, 5, 10, 15, 20):
-            deep(bench, millions * MILLION // share, 5).all()
+            deep(bench, millions * MILLION // share, SERIES_K).all()
     if "large" in groups:
         deep(bench, 75_000_000, 7).all_and_stages()
     if "bidirected" in groups:
