@@ -12,7 +12,8 @@
     scripts/bench.py som-training  epochs of the pipeline: one worker and all, resident and streamed
     scripts/bench.py limits      what this GPU can do at its present clock: relaxations per second, bandwidth
 
-scripts/bench.py SUITE --help shows the options of a suite. The records go to benchmarks/results/SUITE-DEVICE.json.
+scripts/bench.py SUITE --help shows the options of a suite. The records go to benchmarks/results/SUITE-DEVICE.json;
+scripts/bench.py chart SUITE draws them (euler).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Bench
+from benchmarks.charts import CHARTS
+from benchmarks.harness import ROOT, Bench
 from benchmarks.suites import apsp, euler, fw_table, graphs, limits, reduction, som, som_training, sssp, sssp_table
 
 SUITES = {
@@ -50,7 +52,14 @@ def main() -> None:
         options.add_argument("--repeats", type=int, default=5)
         options.add_argument("--out", type=Path, help=f"default: benchmarks/results/{name}-DEVICE.json")
         suite.add_arguments(options)
+    chart = parsers.add_parser("chart", description="Draw the results of a suite, beside what was published.")
+    chart.add_argument("chart", choices=CHARTS, metavar="SUITE", help=", ".join(CHARTS))
+    chart.add_argument("results", type=Path, nargs="*", help="default: benchmarks/results/SUITE-*.json")
+    chart.add_argument("--out", type=Path, help="the image; default: its place in docs/gallery")
     args = parser.parse_args()
+    if args.suite == "chart":
+        _draw(args)
+        return
 
     device = getattr(args, "device", "gpu")
     xp = _array_library(device)
@@ -62,6 +71,14 @@ def main() -> None:
     bench.write(args.out, suite.CONVENTION)
     if table:
         print(f"\n{table}")
+
+
+def _draw(args: argparse.Namespace) -> None:
+    results = args.results or sorted((ROOT / "benchmarks" / "results").glob(f"{args.chart}-*.json"))
+    try:
+        print(CHARTS[args.chart](results, args.out))
+    except (ImportError, OSError, ValueError) as error:
+        sys.exit(str(error))
 
 
 def _array_library(device: str) -> Any:

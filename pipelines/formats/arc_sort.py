@@ -4,8 +4,8 @@
    else in a spool file.
 2. Cut the vertices into ranges whose arcs fit in memory. With several ranges, deal the spooled arcs out into a second
    file with one region per range; the degrees say where each begins.
-3. Sort each range by (tail, head, order of the source): a stable radix sort of the keys ``tail << bits | head``.
-   Append it to the store.
+3. Sort each range by (tail, head, order of the source), or by (tail, order of the source) where rows stay as given: a
+   stable radix sort of the keys ``tail << bits | head``, or of their upper bits. Append it to the store.
 
 Every arc is written and read twice at most, however large the source. What is held in memory is the budget, a few
 numbers per vertex, and labels; vertices that cannot fit are refused before any work. The files are unlinked as soon as
@@ -93,6 +93,7 @@ def write_sorted(
     arcs: ArcStream,
     *,
     simplify: bool = False,
+    sorted_rows: bool = True,
     overwrite: bool = False,
     memory: int | None = None,
 ) -> Graph:
@@ -103,6 +104,7 @@ def write_sorted(
     path : path of the new store
     arcs : the arcs, in any order
     simplify : keep only the lightest of parallel arcs, and no loops
+    sorted_rows : False: keep the arcs of each vertex in the order of the stream, not sorted by head
     overwrite : replace an existing graph store at `path`
     memory : bytes to sort in, besides what the vertices need; default `default_memory`. A vertex with more arcs than
         fit is sorted anyway.
@@ -112,9 +114,12 @@ def write_sorted(
     FormatError
         There are no vertices, more than fit in the free memory, or far more than arcs although their number was not
         given; or a weight is not exact in the dtype of all weights.
+    ValueError
+        `simplify` with ``sorted_rows=False``: simplified rows are sorted.
     StoreError
         `path` exists, or the disk is full.
     """
+    refuse_unsorted(simplify, sorted_rows)
     refuse_existing(path, SCHEMA, overwrite)
     limit = max(1, min(default_memory() if memory is None else memory, 1 << 50) // ARC_BYTES)
     with disk_errors(path), _Spool(Path(path).parent, limit, arcs) as spool:
@@ -124,16 +129,17 @@ def write_sorted(
         labels = None if arcs.labels is None else list(islice(arcs.labels, n))
         coordinates = arcs.coordinates(n, labels) if callable(arcs.coordinates) else arcs.coordinates
         through = arcs.through(n) if callable(arcs.through) else arcs.through
-        m = spool.m if not simplify else sum(tails.size for tails, _, _ in spool.sorted_ranges(simplify))
+        m = spool.m if not simplify else sum(tails.size for tails, _, _ in spool.sorted_ranges(simplify, sorted_rows))
         facts: dict[str, Any] = {
             "directed": arcs.directed,
             "input_edges": spool.m if arcs.directed else spool.m // 2,
             "simplified": simplify,
+            "sorted_rows": sorted_rows,
             "weight_unit": arcs.weight_unit,
             "source": arcs.source,
         }
         with new_graph(path, n=n, m=m, weight_dtype=spool.weight_dtype, overwrite=overwrite, **facts) as writer:
-            for sorted_piece in spool.sorted_ranges(simplify):
+            for sorted_piece in spool.sorted_ranges(simplify, sorted_rows):
                 writer.append(*sorted_piece)
             writer.annotate(
                 labels=None if labels is None else np.array(labels, dtype=object),
@@ -141,6 +147,15 @@ def write_sorted(
                 through=through,
             )
     return open_graph(path)
+
+
+def refuse_unsorted(simplify: bool, sorted_rows: bool) -> None:
+    """Simplifying sorts the rows: it compares neighbours."""
+    if simplify and not sorted_rows:
+        raise ValueError(
+            "simplified rows are sorted by head, so they cannot be kept as given; leave out simplify (--simplify) or "
+            "sorted_rows=False (--unsorted)"
+        )
 
 
 class _Spool:
@@ -227,11 +242,13 @@ class _Spool:
             self._deal()
         return n
 
-    def sorted_ranges(self, simplify: bool) -> Iterator[Piece]:
-        """The arcs of one range of vertices after the other, each sorted by (tail, head, order of the source)."""
+    def sorted_ranges(self, simplify: bool, sorted_rows: bool) -> Iterator[Piece]:
+        """The arcs of one range of vertices after the other, each sorted by (tail, head, order of the source), or
+        by (tail, order of the source)."""
         for first, stop in zip(self._cuts[:-1], self._cuts[1:], strict=True):
             keys, weights = self._range(int(first), int(stop))
-            keys, weights = _sort(keys, weights, self._head_bits + int(stop - first - 1).bit_length())
+            lowest, highest = 0 if sorted_rows else self._head_bits, int(stop - first - 1).bit_length()
+            keys, weights = _sort(keys, weights, lowest, self._head_bits + highest)
             heads = keys & ((1 << self._head_bits) - 1)
             keys >>= self._head_bits
             keys += first
@@ -372,10 +389,13 @@ def _count(keys: np.ndarray, counts: np.ndarray) -> None:
         counts[key] += 1
 
 
-def _sort(keys: np.ndarray, weights: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Keys of `bits` bits in rising order, equal ones in the order given, and their weights. Overwrites both."""
+def _sort(keys: np.ndarray, weights: np.ndarray, lowest: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Keys of `bits` bits in the order of their bits from `lowest` on, equal ones as given, and their weights.
+
+    Overwrites both.
+    """
     spare = np.empty_like(keys), np.empty_like(weights)
-    for shift in range(0, bits, DIGIT_BITS):
+    for shift in range(lowest, bits, DIGIT_BITS):
         _scatter(keys, weights, shift, (1 << DIGIT_BITS) - 1, *spare)
         (keys, weights), spare = spare, (keys, weights)
     return keys, weights

@@ -24,8 +24,15 @@ import numba
 import numpy as np
 from numba import njit
 
-from pipelines.formats.arc_sort import ARC_BYTES, VERTEX_BYTES, ArcStream, default_memory, write_sorted
-from pipelines.generators.euler_graphs import EulerGraph, ShallowEulerGraph
+from pipelines.formats.arc_sort import (
+    ARC_BYTES,
+    VERTEX_BYTES,
+    ArcStream,
+    default_memory,
+    refuse_unsorted,
+    write_sorted,
+)
+from pipelines.generators.euler_graphs import EulerGraph, ShallowEulerGraph, euler_of_degrees
 from pipelines.generators.grids import Grid, Road
 from pipelines.generators.random_graphs import Dag, NegativeCycle, RMat, UniformRandom
 from pipelines.generators.synthetic import Piece, SyntheticGraph, whole
@@ -36,7 +43,7 @@ from pipelines.workers.progress import Progress, size
 
 __all__ = [
     "KINDS", "Dag", "EulerGraph", "Grid", "NegativeCycle", "RMat", "Road", "ShallowEulerGraph", "SyntheticGraph",
-    "UniformRandom", "csr", "generate", "synthetic_graph",
+    "UniformRandom", "csr", "euler_of_degrees", "generate", "synthetic_graph",
 ]  # fmt: skip
 
 KINDS: dict[str, type[SyntheticGraph]] = {
@@ -94,6 +101,7 @@ def generate(
     path: str | os.PathLike[str],
     *,
     simplify: bool = False,
+    sorted_rows: bool = True,
     overwrite: bool = False,
     memory: int | None = None,
     progress: bool | None = None,
@@ -108,6 +116,7 @@ def generate(
     graph : the description, such as ``RMat(20)``
     path : path of the new store
     simplify : keep only the lightest of parallel arcs, and no loops
+    sorted_rows : False: keep the arcs of each vertex in the order of the generator, not sorted by head
     overwrite : replace an existing graph store at `path`
     memory : bytes to sort in; default a quarter of the machine's, at most 1 GiB
     progress : whether to show progress; None: where standard error is a terminal
@@ -122,7 +131,10 @@ def generate(
     ------
     StoreError
         `path` exists, or there is not enough memory or disk space.
+    ValueError
+        `simplify` with ``sorted_rows=False``: simplified rows are sorted.
     """
+    refuse_unsorted(simplify, sorted_rows)
     refuse_existing(path, SCHEMA, overwrite)
     _refuse_what_cannot_fit(graph, path, memory)
     with Progress(graph.ids, "edges", progress) as shown:
@@ -134,7 +146,9 @@ def generate(
             coordinates=(lambda _n, _labels: graph.coordinates()) if isinstance(graph, Grid) else None,
             source=_description(graph),
         )
-        return write_sorted(path, stream, simplify=simplify, overwrite=overwrite, memory=memory)
+        return write_sorted(
+            path, stream, simplify=simplify, sorted_rows=sorted_rows, overwrite=overwrite, memory=memory
+        )
 
 
 def csr(graph: SyntheticGraph, *, piece: int = PIECE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -5,13 +5,18 @@ nearly always). The arcs of a deep graph depend on all before them, so it is mad
 numbers; what is random in it is drawn by counter, so that it comes out the same anywhere. An arc of a shallow graph is
 a function of its number.
 
-How many circuits the pairing has depends on the order of the arcs within rows. A store sorts them by head.
+A third kind has any degrees, and its arcs are drawn at random (`euler_of_degrees`).
+
+How many circuits the pairing has depends on the order of the arcs within rows. The arcs of a shallow graph come in
+random order, as published; a store sorts them by head, unless it is told to keep them as they come
+(``sorted_rows=False``).
 
 .. [1] "Zooming Through Euler Path: Supercharging with GPU", viralfsharp.com, December 2016.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
@@ -20,10 +25,11 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-from pipelines.generators.counter_random import ENDS, below, draw
+from pipelines.generators.counter_random import ENDS, below, draw, scramble_all, scrambler
 from pipelines.generators.synthetic import Piece, SyntheticGraph, whole
 
 _BLOCK = np.uint64(0)
+_WORD = np.uint64(32)
 _MAKING = Lock()  # pieces are asked for by several threads at once; the first makes the graph for all
 
 
@@ -88,17 +94,19 @@ class ShallowEulerGraph(SyntheticGraph):
 
     The arcs 0 -> 1 and 1 -> 0 come first; then for i = 2, 3, ... the triangle a -> i, i -> b, b -> a, with a and b
     uniform below i; then pairs a -> b, b -> a, uniform, until there are `edges` arcs or one less. As published, there
-    is one vertex less than `vertices`.
+    is one vertex less than `vertices`. Then the arcs are put in random order.
 
     Attributes
     ----------
     vertices : 3 to 2^32
     edges : 3 * vertices - 7 or more; by default three for each vertex
+    scrambled : False: leave the arcs in the order of their making
     """
 
     vertices: int
     edges: int = 0
     directed: bool = field(default=True, kw_only=True)
+    scrambled: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,8 +131,48 @@ class ShallowEulerGraph(SyntheticGraph):
     def _ends(self, start: int, stop: int) -> Piece:
         ids = np.arange(start, stop)
         tails, heads = np.empty_like(ids), np.empty_like(ids)
-        _triangles_and_pairs(np.uint64(self.seed), self.n, start, tails, heads)
+        if self.scrambled:
+            scramble_all(ids, scrambler(self.seed, self.ids))
+        _triangles_and_pairs(np.uint64(self.seed), self.n, ids, tails, heads)
         return ids, tails, heads
+
+
+def euler_of_degrees(degrees: Sequence[int] | np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A random directed graph in CSR whose vertex v has degrees[v] arcs out and as many in.
+
+    Places to leave from are matched with places to arrive at, every matching as likely as the next. So loops and
+    parallel arcs may occur, and the graph need not be in one piece.
+
+    Parameters
+    ----------
+    degrees : integers (n), 0 or more
+    seed : 0 to 2^64 - 1; the same seed makes the same graph anywhere
+
+    Returns
+    -------
+    indptr : int64 (n + 1)
+    indices : int32 (m), int64 from 2^31 vertices on
+        Heads in random order within rows.
+
+    Raises
+    ------
+    ValueError
+        A degree is negative or not an integer, or there is no vertex.
+    """
+    whole("seed", seed, 0, 2**64 - 1)
+    given = np.asarray(degrees)
+    if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
+        raise ValueError(f"degrees are {given.dtype} of the shape {given.shape}; give an integer for each vertex")
+    if given.min() < 0:
+        v = int(given.argmin())
+        raise ValueError(f"degrees[{v}] is {given[v]}; give 0 or more")
+    n = given.size
+    indptr = np.zeros(n + 1, np.int64)
+    np.cumsum(given, out=indptr[1:])
+    keys = np.empty(indptr[-1], np.uint64)
+    _draw_keys(np.uint64(seed), keys)
+    arrivals = np.repeat(np.arange(n, dtype=np.int32 if n <= 2**31 else np.int64), given)
+    return indptr, arrivals[np.argsort(keys, kind="stable")]
 
 
 def _only_directed(graph: SyntheticGraph) -> None:
@@ -138,6 +186,14 @@ def _draw_quotas(seed, k, quotas):
     for i in range(quotas.size):
         high, low, _, _ = draw(seed, ENDS, np.uint64(i), _BLOCK)
         quotas[i] = below(k, high, low) + np.uint64(1)
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def _draw_keys(seed, keys):
+    for i in range(keys.size):
+        high, low, _, _ = draw(seed, ENDS, np.uint64(i), _BLOCK)
+        keys[i] = high << _WORD | low
 
 
 @njit(nogil=True, cache=True)
@@ -169,10 +225,10 @@ def _next(following, j):
 
 @njit(nogil=True, cache=True)
 @no_type_check
-def _triangles_and_pairs(seed, n, start, tails, heads):
+def _triangles_and_pairs(seed, n, arcs, tails, heads):
     paired = 2 + 3 * (n - 2)
     for place in range(tails.size):
-        arc = start + place
+        arc = arcs[place]
         if arc < 2:
             tails[place], heads[place] = arc, 1 - arc
             continue

@@ -4,7 +4,7 @@
 array      dtype, shape   meaning
 ========== ============== =================================================================================
 indptr     int64 (n + 1)  arcs leaving u are indptr[u] : indptr[u + 1]
-indices    int32/64 (m)   heads; sorted within a row, equal heads in the order of the source
+indices    int32/64 (m)   heads; sorted within a row, equal heads in the order of the source; or rows as given
 weights    number (m)     in the natural dtype of the source
 labels     str (n)        optional: the names of the vertices in the source
 coordinates float64 (n,2) optional: x, y or longitude, latitude
@@ -13,7 +13,11 @@ through    bool (n)       optional: whether the vertex may lie inside a path; ab
 
 Vertices are 0-based in file order. An undirected edge is stored twice, once in each direction, loops included.
 Parallel arcs and loops are kept. The `digest` attribute covers everything an answer depends on: n, the direction,
-the four arrays indptr, indices, weights and through.
+the four arrays indptr, indices, weights and through; and that the rows are as given, where they are.
+
+Most rows are sorted by head. A store may instead keep them in the order of the source (`sorted_rows` is false; older
+stores lack the attribute and are sorted), for Euler circuits, whose arcs are numbered by their places in the store.
+Everything else asks for `Graph.rows`, which hands out sorted rows of either store.
 """
 
 from __future__ import annotations
@@ -66,6 +70,7 @@ class Graph:
     source: str
     digest: str
     optional: frozenset[str]
+    sorted_rows: bool
 
     def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """int64 offsets of rows `start` to `stop` (excluded), one more than the number of rows."""
@@ -73,13 +78,22 @@ class Graph:
         return self._array("indptr")[start : stop + 1]
 
     def rows(self, start: int = 0, stop: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The arcs leaving vertices `start` to `stop` (excluded) as CSR: indptr (from 0), indices, weights."""
+        """The arcs leaving vertices `start` to `stop` (excluded) as CSR: indptr (from 0), indices, weights.
+
+        Heads are sorted within a row, whether or not they are in the store; equal ones keep their order.
+        """
         indptr = self.indptr(start, stop)
         arcs = slice(int(indptr[0]), int(indptr[-1]))
-        return indptr - indptr[0], self._array("indices")[arcs], self._array("weights")[arcs]
+        indptr -= indptr[0]
+        indices, weights = self._array("indices")[arcs], self._array("weights")[arcs]
+        if not self.sorted_rows:
+            from pipelines.stores.row_order import sort_rows  # Numba takes a second, and few stores need it
+
+            sort_rows(indptr, indices, weights.view(f"u{weights.itemsize}"))
+        return indptr, indices, weights
 
     def indices(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """int32 or int64: the heads of the arcs at the places `start` to `stop` (excluded)."""
+        """int32 or int64: the heads of the arcs at the places `start` to `stop` (excluded), as they are stored."""
         return self._array("indices")[start : self.m if stop is None else stop]
 
     def labels(self) -> np.ndarray | None:
@@ -132,7 +146,7 @@ class Graph:
         arrays = {name: self._array(name) for name in ("indptr", "indices", "weights", *sorted(self.optional))}
         chunks = {name: array.places() for name, array in arrays.items()}
         refuse_missing(self.path, chunks)
-        digest = _Digest(self.n, self.directed)
+        digest = _Digest(self.n, self.directed, self.sorted_rows)
         indptr = self.indptr()
         if indptr[0] != 0 or indptr[-1] != self.m or np.any(np.diff(indptr) < 0):
             raise StoreError(
@@ -196,6 +210,7 @@ def open_graph(path: str | os.PathLike[str]) -> Graph:
             source=str(attrs["source"]),
             digest=str(attrs["digest"]),
             optional=frozenset(name for name in ("labels", "coordinates", "through") if name in group),
+            sorted_rows="sorted_rows" not in attrs or flag(path, group, "sorted_rows"),
         )
     check_array(path, group, "indptr", (n + 1,), ("int64",))
     check_array(path, group, "indices", (m,), ("int32", "int64"))
@@ -219,6 +234,7 @@ def new_graph(
     directed: bool = True,
     input_edges: int | None = None,
     simplified: bool = False,
+    sorted_rows: bool = True,
     weight_unit: str = "",
     source: str = "",
     overwrite: bool = False,
@@ -236,6 +252,7 @@ def new_graph(
     directed : False promises that every edge is appended in both directions
     input_edges : edges or arcs the source listed; default m
     simplified : whether parallel arcs and loops were removed
+    sorted_rows : whether the arcs of a vertex are appended in the order of their heads; True promises it
     weight_unit, source : text for `tilepath info`
     overwrite : replace an existing graph store at `path`
 
@@ -253,6 +270,7 @@ def new_graph(
         "input_edges": m if input_edges is None else input_edges,
         "directed": directed,
         "simplified": simplified,
+        "sorted_rows": sorted_rows,
         "weight_dtype": str(np.dtype(weight_dtype)),
         "weight_unit": weight_unit,
         "source": source,
@@ -320,7 +338,7 @@ class GraphWriter:
             raise ValueError(f"{written} arcs were appended, but {self.m} were announced")
         indptr = np.concatenate([[0], np.cumsum(self._degrees)]).astype(np.int64)
         self._whole("indptr", indptr, np.int64)
-        digest = _Digest(self.n, self._attrs["directed"])
+        digest = _Digest(self.n, self._attrs["directed"], self._attrs["sorted_rows"])
         digest.add("indptr", indptr)
         digest.join("indices", self._indices.digest)
         digest.join("weights", self._weights.digest)
@@ -362,15 +380,22 @@ def write_graph(
     labels: np.ndarray | None = None,
     coordinates: np.ndarray | None = None,
     through: np.ndarray | None = None,
+    sorted_rows: bool = True,
     **keywords: Any,
 ) -> Graph:
-    """Write a graph held in memory as CSR; `keywords` are those of `new_graph`. Returns it opened."""
+    """Write a graph held in memory as CSR; `keywords` are those of `new_graph`. Returns it opened.
+
+    Rows need not be sorted; they are stored sorted by head, or, with ``sorted_rows=False``, as given.
+    """
     n = len(indptr) - 1
     tails = np.repeat(np.arange(n), np.diff(indptr))
-    order = np.lexsort((indices, tails))
-    weights = np.asarray(weights)
-    with new_graph(path, n=n, m=len(indices), weight_dtype=weights.dtype, **keywords) as writer:
-        writer.append(tails, np.asarray(indices)[order], weights[order])
+    indices, weights = np.asarray(indices), np.asarray(weights)
+    if sorted_rows:
+        order = np.lexsort((indices, tails))
+        indices, weights = indices[order], weights[order]
+    keywords |= {"weight_dtype": weights.dtype, "sorted_rows": sorted_rows}
+    with new_graph(path, n=n, m=len(indices), **keywords) as writer:
+        writer.append(tails, indices, weights)
         writer.annotate(labels=labels, coordinates=coordinates, through=through)
     return open_graph(path)
 
@@ -419,8 +444,8 @@ class _Appender:
 class _Digest:
     """blake2b over the arrays of a graph, each fed in pieces of any size."""
 
-    def __init__(self, n: int, directed: bool):
-        self._head = f"{SCHEMA} n={n} directed={directed}"
+    def __init__(self, n: int, directed: bool, sorted_rows: bool):
+        self._head = f"{SCHEMA} n={n} directed={directed}" + ("" if sorted_rows else " rows=as given")
         self._parts: dict[str, Any] = {}
 
     def add(self, name: str, values: np.ndarray) -> None:

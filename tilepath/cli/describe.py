@@ -84,6 +84,8 @@ def describe_graph(graph: Graph) -> str:
     ]
     if closed:
         parts.append(f"{closed:,} vertices closed to through traffic")
+    if not graph.sorted_rows:
+        parts.append("rows as given")
     extras = sorted(graph.optional - {"through"})
     if extras:
         parts.append(f"with {' and '.join(extras)}")

@@ -26,6 +26,9 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
 @click.option("--undirected", is_flag=True, help="Every edge of the list leads both ways.")
 @click.option("--coordinates", type=click.Path(exists=True), help="DIMACS .co file beside a .gr file.")
 @click.option("--simplify", is_flag=True, help="Keep the shortest of parallel arcs, drop loops.")
+@click.option(
+    "--unsorted", is_flag=True, help="Keep the arcs of a vertex in the order of the file, not sorted by head."
+)
 @click.option("--unit", help="Unit of the weights, for display.")
 @click.option(
     "--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; larger graphs use the disk."
@@ -43,6 +46,7 @@ def import_file(file: str, store: str, **options: Any) -> None:
 
     options["format"] = options.pop("file_format")
     options["directed"] = False if options.pop("undirected") else None
+    options["sorted_rows"] = not options.pop("unsorted")
     if options["columns"] is not None:
         options["columns"] = options["columns"].split(",")
     if options["memory"] is not None:
@@ -88,6 +92,7 @@ def import_file(file: str, store: str, **options: Any) -> None:
 @click.option("--length", type=int, help="Arcs on the cycle of negative-cycle; 8 by default.")
 @click.option("--isolated", is_flag=True, default=None, help="No arc leads to the cycle of negative-cycle.")
 @click.option("--simplify", is_flag=True, help="Keep the shortest of parallel arcs, drop loops.")
+@click.option("--unsorted", is_flag=True, help="Keep the arcs of a vertex as they are generated, not sorted by head.")
 @click.option(
     "--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; larger graphs use the disk."
 )
@@ -105,6 +110,7 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
     from tilepath.cli.describe import describe_graph
 
     stored: dict[str, Any] = {name: options.pop(name) for name in ("simplify", "overwrite", "memory")}
+    stored["sorted_rows"] = not options.pop("unsorted")
     if stored["memory"] is not None:
         stored["memory"] <<= 20
     if options["quadrants"] is not None:

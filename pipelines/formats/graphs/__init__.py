@@ -55,6 +55,7 @@ def import_graph(
     unit: str | None = None,
     coordinates: str | os.PathLike[str] | Mapping[str, Sequence[float]] | np.ndarray | None = None,
     simplify: bool = False,
+    sorted_rows: bool = True,
     overwrite: bool = False,
     memory: int | None = None,
     report: Callable[[str], None] | None = None,
@@ -78,6 +79,7 @@ def import_graph(
     unit : unit of the weights, for `tilepath info`; default: the name of their column
     coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file
     simplify : keep only the lightest of parallel arcs, and no loops
+    sorted_rows : False: keep the arcs of each vertex in the order of the source, not sorted by head
     overwrite : replace an existing graph store at `path`
     memory : bytes to sort in; default a quarter of what is free, at most 1 GiB
     report : called with remarks for the user: whether a header was read, which columns were used, and what looks odd
@@ -92,6 +94,8 @@ def import_graph(
     ------
     FormatError
         The source cannot be read; the message names it, the line or row at fault and the cure.
+    ValueError
+        Simplified rows are asked for as given: they are sorted.
     StoreError
         `path` exists, or the disk is full.
     """
@@ -126,7 +130,7 @@ def import_graph(
         _tell(arcs, report)
         refuse_existing(path, SCHEMA, overwrite)
         refuse_inputs(path, [source, coordinates])
-        graph = write_sorted(path, arcs, simplify=simplify, overwrite=overwrite, memory=memory)
+        graph = write_sorted(path, arcs, simplify=simplify, sorted_rows=sorted_rows, overwrite=overwrite, memory=memory)
         _tell(arcs, report)
         return graph
 

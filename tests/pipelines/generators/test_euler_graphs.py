@@ -1,5 +1,6 @@
 """Graphs with Euler circuits: balanced, of the published sizes, deep or shallow."""
 
+import dataclasses
 import threading
 import time
 
@@ -12,7 +13,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from gpuops import cycle_labels, euler_circuit, pair_arcs, verify_circuit
-from pipelines.generators import EulerGraph, ShallowEulerGraph, csr, generate, synthetic_graph
+from pipelines.generators import EulerGraph, ShallowEulerGraph, csr, euler_of_degrees, generate, synthetic_graph
 from pipelines.generators.counter_random import ENDS, below, draw
 from pipelines.stores import open_graph
 from tilepath.cli import tilepath
@@ -59,10 +60,13 @@ def test_a_shallow_graph_is_triangles_and_pairs(vertices, more, seed):
         a, b = (random_below(vertices - 1, seed, item, part) for part in (0, 1))
         expected += [(a, b), (b, a)]
         item += 1
-    graph = ShallowEulerGraph(vertices, edges, seed=seed)
+    graph = ShallowEulerGraph(vertices, edges, seed=seed, scrambled=False)
     assert graph.n == vertices - 1
     assert graph.ids == len(expected) in (edges - 1, edges)
-    assert list(zip(*(x.tolist() for x in graph.arcs()[:2]), strict=True)) == expected
+    made = list(zip(*(x.tolist() for x in graph.arcs()), strict=True))
+    assert [arc[:2] for arc in made] == expected
+    scrambled = ShallowEulerGraph(vertices, edges, seed=seed)
+    assert sorted(zip(*(x.tolist() for x in scrambled.arcs()), strict=True)) == sorted(made)
 
 
 @pytest.mark.parametrize("graph", [EulerGraph(5000, 7, seed=2), ShallowEulerGraph(3000, 9001)], ids=str)
@@ -88,11 +92,13 @@ def circuits(indptr, indices):
 
 
 def circuits_by_order(graph, seed):
-    """Circuits of the pairing, with the arcs of each row in random order, sorted by head, and in order of insertion."""
-    indptr, indices, _ = csr(graph)
+    """Circuits of the pairing, with the arcs of each row in random order (by another generator, and as they are made),
+    sorted by head, and in order of insertion."""
+    indptr, indices, _ = csr(dataclasses.replace(graph, scrambled=False))
     tails = np.repeat(np.arange(graph.n), np.diff(indptr))
     at_random = np.lexsort((np.random.default_rng(seed).random(len(tails)), tails))
-    return [circuits(indptr, indices[order]) for order in (at_random, np.lexsort((indices, tails)), slice(None))]
+    orders = at_random, np.lexsort((indices, tails)), slice(None)
+    return [circuits(*csr(graph)[:2]), *(circuits(indptr, indices[order]) for order in orders)]
 
 
 # Ranges: mean and five standard deviations of 30 seeds, or of 10 where a case is slow. Slow cases have published sizes.
@@ -109,11 +115,11 @@ def test_deep_graphs_fall_into_few_circuits(n, fewest, most):
 @pytest.mark.parametrize(
     ("vertices", "arcs", "ranges"),
     [
-        (16_384, 49_151, [(615, 835), (1280, 1650), (4180, 4900)]),
+        (16_384, 49_151, [(615, 835), (615, 835), (1280, 1650), (4180, 4900)]),
         pytest.param(
             1_048_576,
             3_145_727,
-            [(44_150, 46_950), (90_950, 92_800), (287_000, 292_400)],
+            [(44_150, 46_950), (44_150, 46_950), (90_950, 92_800), (287_000, 292_400)],
             marks=pytest.mark.slow,
         ),
     ],
@@ -130,6 +136,25 @@ def test_the_published_demo():
     graph = EulerGraph(15, 5, seed=15009)
     assert graph.ids == 44
     assert circuits(*csr(graph)[:2]) == 5
+
+
+@given(degrees=st.lists(st.integers(0, 6), min_size=1, max_size=30), seed=st.integers(0, 2**64 - 1))
+def test_graphs_of_given_degrees_are_eulerian(degrees, seed):
+    indptr, indices = euler_of_degrees(degrees, seed)
+    np.testing.assert_array_equal(np.diff(indptr), degrees)
+    np.testing.assert_array_equal(np.bincount(indices, minlength=len(degrees)), degrees)
+    verify_circuit(indptr, indices, *euler_circuit(indptr, indices))
+    for again, expected in zip(euler_of_degrees(np.array(degrees), seed), (indptr, indices), strict=True):
+        np.testing.assert_array_equal(again, expected)
+
+
+def test_every_matching_of_given_degrees_is_as_likely():
+    """Of the 4! matchings of degrees 1, 2, 1, twelve differ in their heads: loops and parallel arcs are kept."""
+    found, counts = np.unique(
+        [euler_of_degrees([1, 2, 1], seed)[1] for seed in range(6000)], axis=0, return_counts=True
+    )
+    assert len(found) == 12
+    assert (abs(counts - 500) < 5 * np.sqrt(500)).all()
 
 
 def test_a_graph_is_made_once_for_all_threads(monkeypatch):
@@ -160,6 +185,9 @@ def test_a_graph_is_made_once_for_all_threads(monkeypatch):
         (lambda: ShallowEulerGraph(2), "vertices is 2; give a whole number from 3"),
         (lambda: ShallowEulerGraph(10, 22), "edges is 22; give a whole number from 23"),
         (lambda: ShallowEulerGraph(10, directed=False), "ShallowEulerGraph is directed"),
+        (lambda: euler_of_degrees([2, -1]), r"degrees\[1\] is -1; give 0 or more"),
+        (lambda: euler_of_degrees([0.5]), "degrees are float64 of the shape .1,.; give an integer for each vertex"),
+        (lambda: euler_of_degrees([1], -1), "seed is -1; give a whole number from 0"),
         (lambda: synthetic_graph("euler-shallow", edges=9), "the number of vertices is missing"),
         (lambda: synthetic_graph("euler", n=9, edges=9), "no option `edges`; its options are .*k"),
     ],

@@ -1,0 +1,99 @@
+"""Charts of benchmarks, drawn with matplotlib (the `plot` extra) from their records, beside what was published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import ROOT
+from benchmarks.suites.euler import DEEP, MILLION, SERIES_K
+
+GALLERY = ROOT / "docs" / "gallery"
+Points = list[tuple[float, float]]
+
+
+def euler(results: Sequence[Path], out: Path | None = None) -> Path:
+    """Seconds over vertices of deep graphs with up to k = 5 arcs a vertex, the published times of k = 7 beside.
+
+    Parameters
+    ----------
+    results : files of the suite `euler`, one a device; each becomes a line for every method it timed
+    out : path of the image; default docs/gallery/eulergpu.svg
+
+    Returns
+    -------
+    Path
+        Of the image.
+
+    Raises
+    ------
+    ImportError
+        Matplotlib is missing; the message says how to install it.
+    ValueError
+        A file is not one of results, or none has the series of k = 5.
+    """
+    figure, axes, settings = _figure()
+    drawn = False
+    for result in results:
+        device, records = _read(result)
+        for what in ("in all", "Hierholzer, one core"):
+            if points := _series(records, what):
+                axes.plot(*zip(*points, strict=True), marker="o", markersize=4, label=f"{device}: {what}")
+                drawn = True
+    if not drawn:
+        raise ValueError(
+            f"{', '.join(map(str, results)) or 'benchmarks/results'}: no times of the series k = {SERIES_K}; "
+            "run scripts/bench.py euler --only series"
+        )
+    for name, seconds, marker in (("GPU", DEEP.total, "s"), ("CPU, Hierholzer", DEEP.hierholzer, "^")):
+        label = f"published 2016, k = 7: {name}, {seconds:.1f} s"
+        axes.plot([10], [seconds], marker, color="black", markerfacecolor="none", label=label)
+    axes.set(
+        xlabel="vertices [2^20]", ylabel="seconds", yscale="log", title=f"Euler circuits of deep graphs, k = {SERIES_K}"
+    )
+    axes.set_xlim(left=0)
+    axes.grid(which="major", alpha=0.3)
+    axes.legend(fontsize=8)
+    out = GALLERY / "eulergpu.svg" if out is None else out
+    out.parent.mkdir(parents=True, exist_ok=True)
+    # No date and no random names, so that the same times give the same file.
+    with settings({"svg.hashsalt": "tilepath"}):
+        figure.savefig(out, metadata={"Date": None} if out.suffix == ".svg" else None)
+    return out
+
+
+CHARTS = {"euler": euler}
+
+
+def _series(records: list[dict[str, Any]], what: str) -> Points:
+    """Vertices, in units of 2^20, and median seconds of the deep graphs of the series, by size."""
+    return sorted(
+        (record["sizes"]["n"] / MILLION, record["seconds"]["median"])
+        for record in records
+        if record["case"].startswith("deep, ") and record["case"].endswith(f", k = {SERIES_K}: {what}")
+    )
+
+
+def _read(result: Path) -> tuple[str, list[dict[str, Any]]]:
+    """The device and the records of a file of results."""
+    try:
+        found = json.loads(result.read_text())
+        return found["device"], found["records"]
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"{result}: is not a file of results of scripts/bench.py ({error!r})") from error
+
+
+def _figure() -> tuple[Any, Any, Any]:
+    """A figure, its axes, and a context for settings of matplotlib."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("charts need matplotlib: pip install 'tilepath[plot]'") from error
+
+    figure = Figure(figsize=(7.2, 4.8), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.add_subplot(), rc_context

@@ -1,0 +1,68 @@
+"""Charts from results of tiny sizes, made here."""
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import charts
+from benchmarks.harness import Bench
+from benchmarks.suites import euler
+
+pytest.importorskip("matplotlib")
+SCRIPT = Path(__file__).parents[2] / "scripts" / "bench.py"
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    bench = Bench("euler", np, 1)
+    for n in (400, 100, 200):
+        euler.deep(bench, n, 5).all()
+    euler.deep(bench, 300, 7).all()
+    path = tmp_path_factory.mktemp("results") / "euler-here.json"
+    bench.write(path, euler.CONVENTION)
+    return path
+
+
+def test_the_series_is_read_by_size(result):
+    device, records = charts._read(result)
+    assert device
+    for what in "in all", "Hierholzer, one core":
+        points = charts._series(records, what)
+        assert [n * 2**20 for n, _ in points] == [100, 200, 400]
+        assert all(seconds > 0 for _, seconds in points)
+
+
+def test_the_chart_of_euler_circuits_has_published_points(result, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "gallery" / "eulergpu.svg"
+    drawn = []
+    for _ in range(2):
+        monkeypatch.setattr(sys, "argv", ["bench.py", "chart", "euler", str(result), "--out", str(out)])
+        runpy.run_path(str(SCRIPT))["main"]()
+        assert capsys.readouterr().out.strip() == str(out)
+        drawn.append(out.read_text())
+    assert drawn[0] == drawn[1]
+    texts = re.findall(r"<!-- (.*?) -->", drawn[0])
+    for part in "in all", "Hierholzer, one core", "GPU, 41.3 s", "CPU, Hierholzer, 62.9 s", "vertices", "seconds":
+        assert any(part in text for text in texts), part
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"device": "a", "records": []}', "no times of the series k = 5; run scripts/bench.py euler --only series"),
+        ("[]", "is not a file of results"),
+        ("{", "is not a file of results"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named_in_a_line(tmp_path, monkeypatch, content, message):
+    path = tmp_path / "euler-x.json"
+    path.write_text(content)
+    monkeypatch.setattr(sys, "argv", ["bench.py", "chart", "euler", str(path), "--out", str(tmp_path / "x.svg")])
+    with pytest.raises(SystemExit, match=message) as refused:
+        runpy.run_path(str(SCRIPT))["main"]()
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "x.svg").exists()
