@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from pipelines.answers.tree_routes import tree_path as tree_path
     from pipelines.answers.tree_routes import tree_paths_of_pairs as tree_paths_of_pairs
     from pipelines.apsp.solve import all_pairs_shortest_paths as all_pairs_shortest_paths
+    from pipelines.assembly.assemble import Assembly as Assembly
+    from pipelines.assembly.assemble import assemble as assemble
     from pipelines.euler.circuits import euler_circuits as euler_circuits
+    from pipelines.euler.de_bruijn import de_bruijn_sequence as de_bruijn_sequence
     from pipelines.euler.walks import write_walks as write_walks
     from pipelines.formats.arc_sort import FormatError as FormatError
     from pipelines.formats.graphs import import_graph as import_graph
@@ -75,7 +78,9 @@ _NAMES = {
     ],
     "pipelines.answers.tree_routes": ["tree_path", "tree_paths_of_pairs"],
     "pipelines.apsp.solve": ["all_pairs_shortest_paths"],
+    "pipelines.assembly.assemble": ["Assembly", "assemble"],
     "pipelines.euler.circuits": ["euler_circuits"],
+    "pipelines.euler.de_bruijn": ["de_bruijn_sequence"],
     "pipelines.euler.walks": ["write_walks"],
     "pipelines.formats.arc_sort": ["FormatError"],
     "pipelines.formats.graphs": ["import_graph"],

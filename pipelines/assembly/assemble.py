@@ -1,0 +1,128 @@
+"""From reads to contigs, the call.
+
+This shows what the operations on Euler circuits are good for. It is not an assembler to rely on: errors of reads are
+not corrected, only dropped by how rare they are, repeats longer than k stay unresolved, and neither qualities nor pairs
+of reads are used. SPAdes, MEGAHIT and hifiasm do all that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from pipelines.assembly.contigs import Contigs, DeBruijnGraph, de_bruijn_graph, find_contigs, tips
+from pipelines.assembly.files import refuse_files, write_fasta, write_gfa
+from pipelines.assembly.kmers import Kmers, check_k, count_kmers, reverse_complements, text_of
+from pipelines.formats.reads import read_batches
+from pipelines.stores.graph import SCHEMA, write_graph
+from pipelines.stores.place import refuse_existing
+
+
+class Assembly(NamedTuple):
+    """What was read, left out and found.
+
+    Attributes
+    ----------
+    contigs : Contigs
+    reads, bases : int
+    kmers : int
+        Different ones, a k-mer and its reverse complement counted as one.
+    rare : int
+        Of these, left out because they stand in the reads fewer than `min_coverage` times.
+    clipped : int
+        Of these, left out with tips.
+    """
+
+    contigs: Contigs
+    reads: int
+    bases: int
+    kmers: int
+    rare: int
+    clipped: int
+
+
+def assemble(
+    reads: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    k: int = 31,
+    min_coverage: int = 1,
+    tip_letters: int = 0,
+    gfa: str | os.PathLike[str] | None = None,
+    graph: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> Assembly:
+    """Find the contigs of a genome: the ways of the de Bruijn graph of its reads that do not branch.
+
+    Parameters
+    ----------
+    reads : one or more files, FASTA or FASTQ, gzip'd or not; of either strand
+    out : FASTA file for the contigs
+    k : letters in a k-mer, odd, 3 to 31. Repeats of k letters and more cut contigs; k-mers with errors are about k for
+        each error.
+    min_coverage : leave out k-mers that stand in the reads fewer times, on both strands together
+    tip_letters : leave out contigs of fewer letters that end blindly beside a more frequent way; 0 keeps all
+    gfa : file for contigs and which follow each other, in GFA 1
+    graph : graph store for the de Bruijn graph, of both strands; weights are counts, labels words of k - 1 letters
+    overwrite : replace files and the store that exist
+
+    Raises
+    ------
+    FormatError
+        A file cannot be read as reads.
+    ValueError
+        An argument is out of range, or no k-mer is left.
+    FileExistsError, StoreError
+        An output exists.
+    """
+    check_k(k)
+    for name, value, least in ("min_coverage", min_coverage, 1), ("tip_letters", tip_letters, 0):
+        if value < least:
+            raise ValueError(f"{name} is {value}; give a whole number from {least}")
+    paths = [reads] if isinstance(reads, str | os.PathLike) else list(reads)
+    refuse_files([path for path in (out, gfa) if path is not None], paths, overwrite)
+    if graph is not None:
+        refuse_existing(graph, SCHEMA, overwrite)
+
+    kmers = count_kmers(read_batches(paths), k)
+    if not len(kmers.codes):
+        raise ValueError(f"the {kmers.reads:,} reads have no {k} nucleotides in a row; give a lesser k")
+    frequent = _only(kmers, kmers.counts >= min_coverage)
+    if not len(frequent.codes):
+        raise ValueError(f"no {k}-mer stands in the reads {min_coverage:,} times; give a lesser min_coverage")
+    contigs, clipped = _clipped(frequent, tip_letters)
+
+    if out is not None:
+        write_fasta(contigs, out)
+    if gfa is not None:
+        write_gfa(contigs, gfa)
+    if graph is not None:
+        _write_store(contigs.graph, graph, overwrite)
+    rare = len(kmers.codes) - len(frequent.codes)
+    return Assembly(contigs, kmers.reads, kmers.bases, len(kmers.codes), rare, clipped)
+
+
+def _clipped(kmers: Kmers, tip_letters: int) -> tuple[Contigs, int]:
+    """The contigs without tips, and how many k-mers these had: a tip that is gone may leave another one."""
+    all_of_them = len(kmers.codes)
+    while True:
+        contigs = find_contigs(de_bruijn_graph(kmers))
+        blind = tips(contigs, tip_letters)
+        if not len(blind):
+            return contigs, all_of_them - len(kmers.codes)
+        lost = np.concatenate([contigs.codes(i) for i in blind])
+        kmers = _only(kmers, ~np.isin(kmers.codes, np.concatenate([lost, reverse_complements(lost, kmers.k)])))
+
+
+def _only(kmers: Kmers, kept: np.ndarray) -> Kmers:
+    return kmers._replace(codes=kmers.codes[kept], counts=kmers.counts[kept])
+
+
+def _write_store(graph: DeBruijnGraph, path: str | os.PathLike[str], overwrite: bool) -> None:
+    labels = np.array(text_of(graph.vertices, graph.k - 1))
+    write_graph(
+        path, graph.indptr, graph.indices, graph.counts, labels=labels, overwrite=overwrite, weight_unit="reads"
+    )

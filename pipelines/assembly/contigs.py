@@ -1,0 +1,228 @@
+"""Contigs: the ways of a de Bruijn graph between its branches.
+
+The arcs of the graph are the k-mers of the reads and their reverse complements, its vertices their ends of k - 1
+letters. A genome is a walk in it. Where one arc enters a vertex and one leaves it, every walk goes on in one way; such
+arcs make a contig. It ends where that is not so, and at a vertex that is its own reverse complement, where it would
+turn back on itself.
+
+Those ways are found by the stages of Euler circuits: the arc that goes on from each is paired with it, ends with
+beginnings in any order. This is a permutation of the arcs, whose circuits are walked along, and cut where a contig
+begins (`gpuops.euler`). Every contig is found on both strands; the one with the lesser first arc is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gpuops import cycle_labels, degrees, walk_circuits
+from pipelines.assembly.kmers import Kmers, reverse_complements, text_of
+
+
+@dataclass(frozen=True)
+class DeBruijnGraph:
+    """The de Bruijn graph of both strands, in compressed sparse rows.
+
+    Attributes
+    ----------
+    k : int
+    vertices : (n,) uint64, rising
+        Words of k - 1 letters.
+    indptr, indices : (n + 1,) and (m,) int64
+        The arcs: the k-mers of both strands in rising order, so row by row and sorted by head.
+    codes : (m,) uint64
+        Their words.
+    counts : (m,) int64
+        How often they stand in the reads, on either strand.
+    """
+
+    k: int
+    vertices: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    codes: np.ndarray
+    counts: np.ndarray
+
+    @cached_property
+    def mates(self) -> np.ndarray:
+        """(m,) int64: the arc of the other strand of every arc."""
+        return np.searchsorted(self.codes, reverse_complements(self.codes, self.k))
+
+    @cached_property
+    def opposites(self) -> np.ndarray:
+        """(n,) int64: the vertex of the other strand of every vertex."""
+        return np.searchsorted(self.vertices, reverse_complements(self.vertices, self.k - 1))
+
+    @cached_property
+    def branches(self) -> np.ndarray:
+        """(n,) bool: where contigs end: not one arc in and one out, or its own reverse complement."""
+        count = degrees(self.indptr, self.indices)
+        return (count.incoming != 1) | (count.outgoing != 1) | (self.opposites == np.arange(len(self.vertices)))
+
+
+@dataclass(frozen=True)
+class Contigs:
+    """Contigs of one strand each, the longest first, equal ones by their first arcs.
+
+    Attributes
+    ----------
+    graph : DeBruijnGraph
+    arcs : (a,) int64
+        The arcs of all of them in walking order.
+    offsets : (c + 1,) int64
+        Contig i is ``arcs[offsets[i] : offsets[i + 1]]``.
+    """
+
+    graph: DeBruijnGraph
+    arcs: np.ndarray
+    offsets: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def circular(self) -> np.ndarray:
+        """(c,) bool: whether a contig is a circle by itself, without a branch."""
+        return (self.tails == self.heads) & ~self.graph.branches[self.tails]
+
+    @cached_property
+    def tails(self) -> np.ndarray:
+        """(c,) int64: the vertex where each begins."""
+        first = self.graph.codes[self.arcs[self.offsets[:-1]]] >> np.uint64(2)
+        return np.searchsorted(self.graph.vertices, first)
+
+    @cached_property
+    def heads(self) -> np.ndarray:
+        """(c,) int64: the vertex where each ends."""
+        return self.graph.indices[self.arcs[self.offsets[1:] - 1]]
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """(c,) int64: letters of each: k - 1 more than it has arcs, or as many if it is circular."""
+        return np.diff(self.offsets) + np.where(self.circular, 0, self.graph.k - 1)
+
+    @cached_property
+    def kmer_counts(self) -> np.ndarray:
+        """(c,) int64: how often the k-mers of each stand in the reads, in all."""
+        counts = self.graph.counts[self.arcs]
+        return np.add.reduceat(counts, self.offsets[:-1]) if len(self) else counts
+
+    @cached_property
+    def coverage(self) -> np.ndarray:
+        """(c,) float64: how often a k-mer of each stands in the reads, on average."""
+        return self.kmer_counts / np.diff(self.offsets)
+
+    @cached_property
+    def n50(self) -> int:
+        """The length that contigs of at least half of all letters have; 0 if there are none."""
+        lengths = np.sort(self.lengths)[::-1]
+        return int(lengths[np.searchsorted(np.cumsum(lengths), lengths.sum() / 2)]) if len(lengths) else 0
+
+    def codes(self, i: int) -> np.ndarray:
+        """(a,) uint64: the k-mers of a contig, in order."""
+        return self.graph.codes[self.arcs[self.offsets[i] : self.offsets[i + 1]]]
+
+    def sequence(self, i: int) -> str:
+        """The letters of a contig; of a circular one, from its least k-mer on, once around."""
+        codes = self.codes(i)
+        if self.circular[i]:
+            first = codes >> np.uint64(2 * (self.graph.k - 1))
+            return "".join(text_of(first, 1))
+        (begin,) = text_of(codes[:1] >> np.uint64(2), self.graph.k - 1)
+        return begin + np.frombuffer(b"ACGT", np.uint8)[(codes & np.uint64(3)).astype(np.intp)].tobytes().decode()
+
+    def links(self) -> np.ndarray:
+        """Which contigs follow each other, with k - 1 letters in common.
+
+        Returns
+        -------
+        (l, 4) int64
+            Rows (a, strand of a, b, strand of b), strand 1 being the reverse complement; of a link and the same seen
+            from the other strand, the lesser.
+        """
+        opposites = self.graph.opposites
+        c = len(self)
+        ends = np.concatenate([self.heads, opposites[self.tails]])  # of each contig, then of its reverse complement
+        begins = np.concatenate([self.tails, opposites[self.heads]])
+        by_begin = np.argsort(begins, kind="stable")
+        first, last = (np.searchsorted(begins[by_begin], ends, side=side) for side in ("left", "right"))
+        a = np.repeat(np.arange(2 * c), last - first)
+        b = by_begin[np.arange(len(a)) - np.repeat(np.cumsum(last - first) - last, last - first)]
+        here, mirrored = (a % c, a // c, b % c, b // c), (b % c, 1 - b // c, a % c, 1 - a // c)
+        links, mirror = np.stack(here, 1), np.stack(mirrored, 1)
+        differ = links != mirror
+        place = differ.argmax(1)
+        rows = np.arange(len(links))
+        kept = ~differ.any(1) | (links[rows, place] < mirror[rows, place])
+        return links[kept]
+
+
+def de_bruijn_graph(kmers: Kmers) -> DeBruijnGraph:
+    """The graph of k-mers, both strands."""
+    k = kmers.k
+    codes = np.concatenate([kmers.codes, reverse_complements(kmers.codes, k)])
+    order = np.argsort(codes, kind="stable")
+    codes, counts = codes[order], np.concatenate([kmers.counts, kmers.counts])[order]
+    tails, heads = codes >> np.uint64(2), codes & np.uint64((1 << 2 * (k - 1)) - 1)
+    vertices = np.unique(np.concatenate([tails, heads]))
+    indptr = np.append(np.searchsorted(tails, vertices), len(codes))
+    return DeBruijnGraph(k, vertices, indptr, np.searchsorted(vertices, heads), codes, counts)
+
+
+def find_contigs(graph: DeBruijnGraph) -> Contigs:
+    """All contigs of a graph, each once."""
+    branch = graph.branches
+    begins = np.flatnonzero(np.repeat(branch, np.diff(graph.indptr)))
+    inner = np.flatnonzero(~branch[graph.indices])
+    predecessors = np.empty(len(graph.codes), np.int64)
+    predecessors[graph.indptr[graph.indices[inner]]] = inner
+    predecessors[begins] = np.flatnonzero(branch[graph.indices])  # any end: it is cut there again
+    labels = cycle_labels(predecessors)
+    starts = np.flatnonzero(labels == np.arange(len(labels)))
+    cut, first = np.unique(labels[begins], return_index=True)
+    starts[np.searchsorted(starts, cut)] = begins[first]
+    arcs, circuits = walk_circuits(predecessors, labels, starts)
+    offsets = np.union1d(np.flatnonzero(np.isin(arcs, begins)), circuits)
+    return _one_of_each_pair(Contigs(graph, arcs.astype(np.int64), offsets.astype(np.int64)))
+
+
+def _one_of_each_pair(contigs: Contigs) -> Contigs:
+    """Of a contig and its reverse complement the one with the lesser least arc; the longest first."""
+    arcs, offsets = contigs.arcs, contigs.offsets
+    if not len(contigs):
+        return contigs
+    least = np.minimum.reduceat(arcs, offsets[:-1])
+    kept = np.flatnonzero(least < np.minimum.reduceat(contigs.graph.mates[arcs], offsets[:-1]))
+    kept = kept[np.lexsort((arcs[offsets[kept]], -np.diff(offsets)[kept]))]
+    lengths = np.diff(offsets)[kept]
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    places = np.repeat(offsets[kept] - bounds[:-1], lengths) + np.arange(bounds[-1])
+    return Contigs(contigs.graph, arcs[places], bounds)
+
+
+def tips(contigs: Contigs, letters: int) -> np.ndarray:
+    """Contigs of fewer than so many letters that leave a branch and end blindly, where a more frequent arc leaves too.
+
+    Errors near the end of a read leave such contigs. Both directions of each contig are looked at.
+
+    Returns
+    -------
+    (t,) int64
+        Their numbers, rising.
+    """
+    graph, mates = contigs.graph, contigs.graph.mates
+    out = np.diff(graph.indptr)
+    opposites = graph.opposites
+    most = np.maximum.reduceat(graph.counts, graph.indptr[:-1][out > 0]) if len(graph.codes) else graph.counts
+    most_of = np.zeros(len(out), np.int64)
+    most_of[out > 0] = most
+    first, last = contigs.arcs[contigs.offsets[:-1]], contigs.arcs[contigs.offsets[1:] - 1]
+    tip = np.zeros(len(contigs), bool)
+    for tail, head, arc in (
+        (contigs.tails, contigs.heads, first),
+        (opposites[contigs.heads], opposites[contigs.tails], mates[last]),
+    ):
+        tip |= (out[head] == 0) & (out[tail] > 1) & (graph.counts[arc] < most_of[tail])
+    return np.flatnonzero(tip & (contigs.lengths < letters))

@@ -1,0 +1,68 @@
+"""Uses of Euler circuits: `tilepath de-bruijn | assemble`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+@click.command("de-bruijn")
+@click.argument("alphabet")
+@click.argument("order", type=click.IntRange(min=1))
+@click.option("--cyclic", is_flag=True, help="Leave out the letters at the end that repeat those at the beginning.")
+@click.option("--out", type=click.Path(), help="Write the sequence to this file instead of the terminal.")
+@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+def de_bruijn(alphabet: str, order: int, cyclic: bool, out: str | None, overwrite: bool) -> None:
+    """Print the shortest text that holds every word of ORDER letters of ALPHABET once.
+
+    `tilepath de-bruijn 0123456789 4` opens any lock that looks at the last four digits.
+    """
+    from pipelines import de_bruijn_sequence
+    from pipelines.assembly.files import refuse_files, write_pieces
+
+    if out is not None:
+        refuse_files([out], [], overwrite)
+    sequence = de_bruijn_sequence(alphabet, order, cyclic=cyclic)
+    if out is None:
+        click.echo(sequence)
+        return
+    write_pieces(out, [sequence, "\n"])
+    click.echo(f"{out}: {len(sequence):,} letters, each of {len(alphabet) ** order:,} words once")
+
+
+@click.command()
+@click.argument("reads", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.argument("out", type=click.Path())
+@click.option("--k", type=int, default=31, show_default=True, help="Letters in a k-mer, odd, 3 to 31.")
+@click.option("--min-coverage", type=int, default=1, show_default=True, help="Leave out k-mers read fewer times.")
+@click.option(
+    "--tips",
+    "tip_letters",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Leave out contigs of fewer letters that end blindly beside a more frequent way.",
+)
+@click.option("--gfa", type=click.Path(), help="Write contigs and their links to this file, in GFA 1.")
+@click.option("--graph", type=click.Path(), help="Write the de Bruijn graph of both strands to this graph store.")
+@click.option("--overwrite", is_flag=True, help="Replace files and the store that exist.")
+def assemble(reads: tuple[str, ...], out: str, **options: Any) -> None:
+    """Find the contigs of a genome in READS, FASTA or FASTQ files, and write them to the FASTA file OUT.
+
+    Contigs are the ways of the de Bruijn graph of both strands that do not branch. This shows what Euler circuits are
+    good for and is not an assembler to rely on: errors are not corrected, repeats longer than k stay unresolved,
+    qualities and pairs are not used.
+    """
+    from pipelines import assemble as find
+
+    found = find(reads, out, **options)
+    contigs, k = found.contigs, options["k"]
+    click.echo(f"reads     {found.reads:,} with {found.bases:,} bases")
+    click.echo(f"{k}-mers{' ' * (4 - len(str(k)))}{found.kmers:,} different ones on both strands together")
+    click.echo(f"left out  {found.rare:,} read fewer than {options['min_coverage']} times, {found.clipped:,} in tips")
+    circles = int(contigs.circular.sum())
+    click.echo(
+        f"{out}: {len(contigs):,} contigs, {int(contigs.lengths.sum()):,} bases, the longest"
+        f" {int(contigs.lengths.max()):,}, N50 {contigs.n50:,}" + (f", {circles:,} circular" if circles else "")
+    )
