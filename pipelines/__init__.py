@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pipelines.answers.tree_routes import tree_path as tree_path
     from pipelines.answers.tree_routes import tree_paths_of_pairs as tree_paths_of_pairs
     from pipelines.apsp.solve import all_pairs_shortest_paths as all_pairs_shortest_paths
+    from pipelines.boundary.solve import distances_between as distances_between
+    from pipelines.boundary.solve import partition_graph as partition_graph
     from pipelines.euler.circuits import euler_circuits as euler_circuits
     from pipelines.euler.walks import write_walks as write_walks
     from pipelines.formats.arc_sort import FormatError as FormatError
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from pipelines.som.place import map_samples as map_samples
     from pipelines.som.train import train_som as train_som
     from pipelines.sssp.solve import single_source_shortest_paths as single_source_shortest_paths
+    from pipelines.stores.boundary import Boundary as Boundary
+    from pipelines.stores.boundary import open_boundary as open_boundary
     from pipelines.stores.circuits import Circuits as Circuits
     from pipelines.stores.circuits import open_circuits as open_circuits
     from pipelines.stores.codebook import Codebook as Codebook
@@ -75,6 +79,7 @@ _NAMES = {
     ],
     "pipelines.answers.tree_routes": ["tree_path", "tree_paths_of_pairs"],
     "pipelines.apsp.solve": ["all_pairs_shortest_paths"],
+    "pipelines.boundary.solve": ["distances_between", "partition_graph"],
     "pipelines.euler.circuits": ["euler_circuits"],
     "pipelines.euler.walks": ["write_walks"],
     "pipelines.formats.arc_sort": ["FormatError"],
@@ -86,6 +91,7 @@ _NAMES = {
     "pipelines.som.place": ["map_samples"],
     "pipelines.som.train": ["train_som"],
     "pipelines.sssp.solve": ["single_source_shortest_paths"],
+    "pipelines.stores.boundary": ["Boundary", "open_boundary"],
     "pipelines.stores.circuits": ["Circuits", "open_circuits"],
     "pipelines.stores.codebook": ["Codebook", "open_codebook"],
     "pipelines.stores.distances": ["Distances", "open_distances"],
