@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pipelines.apsp.solve import all_pairs_shortest_paths as all_pairs_shortest_paths
     from pipelines.assembly.assemble import Assembly as Assembly
     from pipelines.assembly.assemble import assemble as assemble
+    from pipelines.boundary.solve import distances_between as distances_between
+    from pipelines.boundary.solve import partition_graph as partition_graph
     from pipelines.euler.circuits import euler_circuits as euler_circuits
     from pipelines.euler.de_bruijn import de_bruijn_sequence as de_bruijn_sequence
     from pipelines.euler.walks import write_walks as write_walks
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from pipelines.som.place import map_samples as map_samples
     from pipelines.som.train import train_som as train_som
     from pipelines.sssp.solve import single_source_shortest_paths as single_source_shortest_paths
+    from pipelines.stores.boundary import Boundary as Boundary
+    from pipelines.stores.boundary import open_boundary as open_boundary
     from pipelines.stores.circuits import Circuits as Circuits
     from pipelines.stores.circuits import open_circuits as open_circuits
     from pipelines.stores.codebook import Codebook as Codebook
@@ -79,6 +83,7 @@ _NAMES = {
     "pipelines.answers.tree_routes": ["tree_path", "tree_paths_of_pairs"],
     "pipelines.apsp.solve": ["all_pairs_shortest_paths"],
     "pipelines.assembly.assemble": ["Assembly", "assemble"],
+    "pipelines.boundary.solve": ["distances_between", "partition_graph"],
     "pipelines.euler.circuits": ["euler_circuits"],
     "pipelines.euler.de_bruijn": ["de_bruijn_sequence"],
     "pipelines.euler.walks": ["write_walks"],
@@ -91,6 +96,7 @@ _NAMES = {
     "pipelines.som.place": ["map_samples"],
     "pipelines.som.train": ["train_som"],
     "pipelines.sssp.solve": ["single_source_shortest_paths"],
+    "pipelines.stores.boundary": ["Boundary", "open_boundary"],
     "pipelines.stores.circuits": ["Circuits", "open_circuits"],
     "pipelines.stores.codebook": ["Codebook", "open_codebook"],
     "pipelines.stores.distances": ["Distances", "open_distances"],

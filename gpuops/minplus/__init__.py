@@ -26,9 +26,10 @@ import numpy as np
 
 from gpuops._cuda import Program, multiprocessors
 from gpuops._threads import for_all
-from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, same_view
+from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, library_of, same_view
 from gpuops.minplus.product_numba import ROWS, TASK_A_PANELS, TASK_B_PANELS, compile_for, tile_columns
 from gpuops.minplus.product_numba import relax_register_tile as relax_register_tile  # the limit of a CPU, to benchmarks
+from gpuops.numbers import infinity
 
 
 def minplus_update(c: Any, a: Any, b: Any, *, out: Any = None, nonnegative: bool | None = None) -> Any:
@@ -70,6 +71,41 @@ def minplus_update(c: Any, a: Any, b: Any, *, out: Any = None, nonnegative: bool
     result = out if in_place else c.copy(order="C")
     relax(result, a, b, nonnegative)
     if out is None or in_place:
+        return result
+    out[...] = result
+    return out
+
+
+def minplus_product(a: Any, b: Any, *, out: Any = None, nonnegative: bool | None = None) -> Any:
+    """Return ``a (x) b``, at most infinity: integers that stand for "unreachable" do not add up to more.
+
+    Parameters
+    ----------
+    a : (m, p) array
+    b : (p, n) array
+        As for `minplus_update`.
+    out : (m, n) array, optional
+        Receives the result; it may overlap `a` and `b`. Without p, infinity.
+    nonnegative : bool, optional
+        As for `minplus_update`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `minplus_update`.
+    """
+    check_matrices(**({"a": a, "b": b} | ({} if out is None else {"out": out})))
+    (m, p), n = a.shape, b.shape[1]
+    if len(b) != p:
+        raise ValueError(f"b has shape {b.shape}; with a {a.shape} it must have {p} rows")
+    if out is not None and out.shape != (m, n):
+        raise ValueError(f"out has shape {out.shape}; with a {a.shape} and b {b.shape} it must be {(m, n)}")
+    apart = out is not None and has_contiguous_rows(out) and not library_of(out).may_share_memory(out, a)
+    apart = apart and not library_of(out).may_share_memory(out, b)
+    result = out if apart else library_of(a).empty((m, n), a.dtype)
+    result[...] = infinity(a.dtype)
+    relax(result, a, b, nonnegative)
+    if out is None or apart:
         return result
     out[...] = result
     return out

@@ -33,7 +33,9 @@ _CPU_BLOCKS = (256, 64)
 _CUDA_BLOCKS = (1024,)
 
 
-def floyd_warshall(d: Any, *, out: Any = None, nonnegative: bool | None = None, tolerance: float = 0.0) -> Any:
+def floyd_warshall(
+    d: Any, *, out: Any = None, nonnegative: bool | None = None, tolerance: float = 0.0, pivots: int | None = None
+) -> Any:
     """Shortest distances between all pairs of vertices.
 
     Parameters
@@ -51,6 +53,8 @@ def floyd_warshall(d: Any, *, out: Any = None, nonnegative: bool | None = None, 
         ``-tolerance`` are taken for that and become 0. Where many such cycles share vertices the error can double
         with every vertex (S. Hougardy, Information Processing Letters 110, 2010) and no tolerance helps: use
         integers, or lengths that are exact in the dtype.
+    pivots : int, optional
+        Only the first so many vertices may lie inside a path; by default all.
 
     Returns
     -------
@@ -73,15 +77,18 @@ def floyd_warshall(d: Any, *, out: Any = None, nonnegative: bool | None = None, 
             raise ValueError(f"{name} has shape {matrix.shape}; distances between n vertices are an (n, n) matrix")
     if not tolerance >= 0:
         raise ValueError(f"tolerance is {tolerance}; it must be 0 or positive")
+    if pivots is not None and not 0 <= pivots <= n:
+        raise ValueError(f"pivots is {pivots}; with {n} vertices it must be from 0 to {n}")
+    inside = n if pivots is None else pivots
     nonnegative = _check_lengths(d, nonnegative)
 
     in_place = out is not None and same_view(d, out) and has_contiguous_rows(d)
     distances = d if in_place else d.copy(order="C")
     _clear_diagonal(distances)
     if is_cupy(d):
-        _close(distances, _CUDA_BLOCKS, functools.partial(_close_block_cuda, tolerance=tolerance), nonnegative)
+        _close(distances, inside, _CUDA_BLOCKS, functools.partial(_close_block_cuda, tolerance=tolerance), nonnegative)
     else:
-        _close(distances, _CPU_BLOCKS, functools.partial(_close_block_numpy, tolerance=tolerance), nonnegative)
+        _close(distances, inside, _CPU_BLOCKS, functools.partial(_close_block_numpy, tolerance=tolerance), nonnegative)
     if not nonnegative:
         _check_diagonal(distances, tolerance)
     if out is None or in_place:
@@ -104,17 +111,19 @@ def _check_lengths(d: Any, nonnegative: bool | None) -> bool:
     return nonnegative is None and shortest >= 0
 
 
-def _close(d: Any, blocks: tuple[int, ...], close_block: Callable[[Any], None], nonnegative: bool) -> None:
+def _close(d: Any, inside: int, blocks: tuple[int, ...], close_block: Callable[[Any], None], nonnegative: bool) -> None:
+    """Close `d` over paths with the first `inside` vertices within."""
     if not blocks:
         return close_block(d)
     block, *finer = blocks
-    for start in range(0, len(d), block):
-        pivots = slice(start, start + block)
+    for start in range(0, inside, block):
+        stop = min(start + block, inside)
+        pivots = slice(start, stop)
         independent, rows = d[pivots, pivots], d[pivots]
-        _close(independent, tuple(finer), close_block, nonnegative)
-        if len(d) > block:
+        _close(independent, stop - start, tuple(finer), close_block, nonnegative)
+        if len(d) > stop - start:
             relax(rows, independent, rows, nonnegative)
-            for others in d[:start], d[start + block :]:
+            for others in d[:start], d[stop:]:
                 relax(others, others[:, pivots], rows, nonnegative)
 
 

@@ -85,6 +85,7 @@ def _cure(schema: str) -> str:
         "samples/1": "tilepath som import FILE STORE",
         "codebook/1": "tilepath som train SAMPLES STORE",
         "mapping/1": "tilepath som map CODEBOOK SAMPLES STORE",
+        "boundary/1": "tilepath partition GRAPH STORE",
         "circuits/1": "tilepath euler GRAPH STORE",
     }.get(schema)
     return f"; create one with `{made_by}`" if made_by else ""

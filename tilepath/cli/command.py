@@ -14,6 +14,7 @@ from tilepath.cli.answers import path, picture, stats
 from tilepath.cli.assembly import assemble, de_bruijn
 from tilepath.cli.euler import euler
 from tilepath.cli.graphs import generate_graph, import_file
+from tilepath.cli.partition import partition
 from tilepath.cli.paths import apsp, sssp
 from tilepath.cli.som import som
 from tilepath.cli.stores import info, verify
@@ -64,6 +65,7 @@ for command in (
     generate_graph,
     apsp,
     sssp,
+    partition,
     euler,
     de_bruijn,
     assemble,

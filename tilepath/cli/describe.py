@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from pipelines.stores import Distances, Graph, Paths, StoreError, open_distances, open_graph, open_paths
+from pipelines.stores.boundary import Boundary, open_boundary, progress_of_boundary, verify_part_of_boundary
 from pipelines.stores.circuits import Circuits, open_circuits
 from pipelines.stores.codebook import Codebook, open_codebook, progress_of_codebook, verify_part_of_codebook
 from pipelines.stores.contents import Verified
@@ -149,6 +150,13 @@ def describe_mapping(mapping: Mapping) -> str:
     return ", ".join(parts)
 
 
+def describe_boundary(store: Boundary) -> str:
+    return (
+        f"{store.path}: {store.dtype} distances of {store.graph_path}, {store.n:,} vertices in {store.parts:,} parts,"
+        f" {store.boundary:,} of them on boundaries"
+    )
+
+
 def describe_circuits(circuits: Circuits) -> str:
     closed = circuits.count - (circuits.path_from is not None)
     walks = [f"{closed:,} Euler circuit{'' if closed == 1 else 's'}"] if closed or not circuits.count else []
@@ -188,6 +196,9 @@ KINDS = {
     ),
     "mapping/1": Kind(
         "mapping", open_mapping, describe_mapping, progress_of_mapping, "samples", verify_part_of_mapping
+    ),
+    "boundary/1": Kind(
+        "boundary", open_boundary, describe_boundary, progress_of_boundary, "parts", verify_part_of_boundary
     ),
     "circuits/1": Kind("circuits", open_circuits, describe_circuits),
 }

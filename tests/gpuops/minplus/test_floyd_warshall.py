@@ -207,3 +207,20 @@ def test_errors_name_the_cure(xp):
         for nonnegative in None, False:
             with pytest.raises(ValueError, match=cure):
                 floyd_warshall(d, nonnegative=nonnegative)
+
+
+@dtypes
+@pytest.mark.parametrize(("n", "pivots"), [(1, 0), (40, 7), (90, 64), (300, 130), (300, 299)])
+def test_only_pivots_lie_inside_paths(xp, dtype, n, pivots):
+    lengths = random_lengths(n, n)
+    expected = lengths.copy()
+    np.fill_diagonal(expected, 0)
+    for k in range(pivots):
+        np.minimum(expected, expected[:, k, None] + expected[k], out=expected)
+    result = floyd_warshall(as_dtype(xp, lengths, dtype), pivots=pivots)
+    np.testing.assert_array_equal(as_lengths(result), expected)
+
+
+def test_pivots_out_of_range_are_refused():
+    with pytest.raises(ValueError, match="pivots is 4; with 3 vertices it must be from 0 to 3"):
+        floyd_warshall(np.zeros((3, 3), "float32"), pivots=4)

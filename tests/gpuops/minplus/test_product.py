@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuops import minplus_update
+from gpuops import minplus_product, minplus_update
 from gpuops.numbers import DISTANCE_DTYPES, infinity
 
 dtypes = pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
@@ -212,3 +212,34 @@ def test_numpy_and_cupy_do_not_mix(xp):
     c, a, b = random_operands(0, 4, 5, 3, "float32")
     with pytest.raises(TypeError, match=r"NumPy and of CuPy.*asarray"):
         minplus_update(c, xp.asarray(a), b)
+
+
+@pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(3, 0, 5), (0, 2, 4), (65, 31, 129), (1, 200, 1)])
+def test_a_product_of_its_own_is_at_most_infinity(xp, dtype, shape):
+    (m, p, n), rng = shape, np.random.default_rng(1)
+    a, b = (rng.integers(0, 50, size).astype(dtype) for size in ((m, p), (p, n)))
+    for matrix in a, b:
+        matrix[rng.random(matrix.shape) < 0.3] = infinity(dtype)
+    expected = np.full((m, n), float(infinity(dtype)))
+    for k in range(p):
+        np.minimum(expected, a[:, k, None].astype(float) + b[k].astype(float), out=expected)
+    found = minplus_product(xp.asarray(a), xp.asarray(b))
+    np.testing.assert_array_equal(host(found), expected)
+    out = xp.zeros((m, n), dtype)
+    assert minplus_product(xp.asarray(a), xp.asarray(b), out=out) is out
+    np.testing.assert_array_equal(host(out), expected)
+
+
+def test_a_product_may_overwrite_its_operands(xp):
+    d = np.random.default_rng(2).integers(0, 99, (40, 40)).astype("int32")
+    expected, there = minplus_product(d, d), xp.asarray(d)
+    np.testing.assert_array_equal(host(minplus_product(there, there, out=there)), expected)
+
+
+def test_shapes_of_products_that_do_not_fit_are_refused():
+    a = np.zeros((2, 3), "float32")
+    with pytest.raises(ValueError, match="it must have 3 rows"):
+        minplus_product(a, a)
+    with pytest.raises(ValueError, match=r"it must be \(2, 2\)"):
+        minplus_product(a, a.T, out=a)

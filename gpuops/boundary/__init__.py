@@ -1,0 +1,125 @@
+"""Rows of distances of a graph that is cut into closed parts, by two short products (see `pipelines.boundary`).
+
+For a source s of part I and the targets of part J, with B(I) and B(J) their boundary vertices:
+
+    onward = D_I[s, B(I)] (x) H[B(I), :]               from s to every boundary vertex of the graph
+    row[J] = onward[B(J)] (x) D_J[B(J), J]             for J = I at most D_I[s, J]
+
+A row of both stays in cache, so an entry is written once, and costs as many relaxations as J has boundary vertices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gpuops._threads import for_all
+from gpuops.boundary.boundary_numba import compile_for
+from gpuops.numbers import check_dtype
+
+ROWS = 16  # of a task
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedParts:
+    """Tables of a cut graph: K parts of p vertices and b boundary vertices at most, S boundary vertices in all.
+
+    Attributes
+    ----------
+    part, place : (n,) integers
+        The part of every vertex, and its place there; boundary vertices have the first places.
+    boundary_sizes : (K,) integers
+        Boundary vertices of each part.
+    to_boundary : (K, p, b) array
+        Distances within each part from every place to its boundary; infinite beyond its sizes.
+    from_boundary : (K, b, p) array
+    inner : (K, p, p) array
+        Distances within each part.
+    among : (S, S) array
+        Distances between all boundary vertices, those of one part after those of another.
+
+    All NumPy, of one distance dtype, contiguous; integers have the inside infinity of `gpuops.numbers`.
+    """
+
+    part: np.ndarray
+    place: np.ndarray
+    boundary_sizes: np.ndarray
+    to_boundary: np.ndarray
+    from_boundary: np.ndarray
+    inner: np.ndarray
+    among: np.ndarray
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """(K + 1,) int64: where the boundary of each part begins among all boundary vertices, and the end."""
+        return np.concatenate([[0], np.cumsum(self.boundary_sizes)])
+
+    @cached_property
+    def all_columns(self) -> tuple[np.ndarray, ...]:
+        """What `_columns` finds for all vertices: whole rows ask for it again and again."""
+        return _columns(self, np.arange(len(self.part)))
+
+
+def boundary_distances(
+    parts: ClosedParts, sources: np.ndarray, targets: np.ndarray, *, out: np.ndarray | None = None
+) -> np.ndarray:
+    """Distances from each of some vertices to each of others.
+
+    Parameters
+    ----------
+    parts : ClosedParts
+    sources, targets : (k,) and (l,) vertices
+        In any order, repeated or not.
+    out : (k, l) array, optional
+        Receives the result, in the dtype of the tables, with contiguous rows.
+
+    Returns
+    -------
+    (k, l) array
+        Integers have the inside infinity.
+
+    Raises
+    ------
+    IndexError
+        There is no such vertex.
+    ValueError
+        `out` does not fit.
+    """
+    dtype = check_dtype(parts.among.dtype)
+    n = len(parts.part)
+    for name, vertices in ("sources", sources), ("targets", targets):
+        if len(vertices) and not (0 <= np.min(vertices) and np.max(vertices) < n):
+            raise IndexError(f"{name}: the vertices are 0 to {n - 1:,}")
+    shape = (len(sources), len(targets))
+    out = np.empty(shape, dtype) if out is None else out
+    if out.shape != shape or out.dtype != dtype:
+        raise ValueError(f"out is {out.dtype} {out.shape}; for these vertices it must be {dtype} {shape}")
+    targets = np.asarray(targets, np.int64)
+    whole = len(targets) == n and np.array_equal(targets, np.arange(n))
+    columns = parts.all_columns if whole else _columns(parts, targets)
+    rows: Callable = compile_for(dtype)
+    order = np.argsort(parts.part[sources], kind="stable")  # neighbours in a part share rows of `among`
+    sources = np.asarray(sources, np.int64)
+    tables = (parts.part, parts.place, parts.starts, parts.to_boundary, parts.inner, parts.among)
+    work = len(sources) * (len(targets) + len(parts.among)) * max(1, parts.to_boundary.shape[2])
+    for_all(
+        lambda first: rows(out, order[first : first + ROWS], sources, *tables, *columns),
+        range(0, len(sources), ROWS),
+        work,
+    )
+    return out
+
+
+def _columns(parts: ClosedParts, targets: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The targets by part: their order, the parts there are and where each begins, places, and how they are reached."""
+    order = np.argsort(parts.part[targets], kind="stable")
+    there = parts.part[targets][order].astype(np.int64)
+    groups, firsts = np.unique(there, return_index=True)
+    places = parts.place[targets][order].astype(np.int64)
+    arrival = np.ascontiguousarray(parts.from_boundary[there, :, places].T)
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return back, groups, np.append(firsts, len(order)).astype(np.int64), places, arrival

@@ -1,0 +1,127 @@
+"""Closes the parts of a cut graph, and the graph of their boundary vertices. On the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuops import floyd_warshall
+from gpuops.numbers import distance_limit, infinity
+from pipelines.stores.boundary import Cut
+
+Potentials = tuple[np.ndarray, np.ndarray] | None  # of tails and of heads; None where no weight is negative
+
+
+class Arcs(NamedTuple):
+    """Arcs with weights that are not negative.
+
+    Attributes
+    ----------
+    tails, heads : (m,) integers
+    weights : (m,) numbers of the dtype of the distances
+    """
+
+    tails: np.ndarray
+    heads: np.ndarray
+    weights: np.ndarray
+
+
+def close(d: np.ndarray, through: np.ndarray) -> np.ndarray:
+    """Close a matrix of lengths in place over paths with open vertices inside; returns it.
+
+    Parameters
+    ----------
+    d : (n, n) array
+        As for `gpuops.floyd_warshall`, not negative.
+    through : (n,) bool
+        Whether a vertex may lie inside a path.
+    """
+    if through.all():
+        return floyd_warshall(d, out=d, nonnegative=True)
+    order = np.argsort(~through, kind="stable")
+    sorted_ = floyd_warshall(d[order[:, None], order], nonnegative=True, pivots=int(through.sum()))
+    d[order[:, None], order] = sorted_
+    return d
+
+
+def close_part(arcs: Arcs, through: np.ndarray) -> np.ndarray:
+    """The distances within a part.
+
+    Parameters
+    ----------
+    arcs : between vertices of the part, by their places
+    through : (p,) bool
+
+    Returns
+    -------
+    (p, p) array
+    """
+    return close(_matrix(arcs, len(through)), through)
+
+
+def ways_to(inner: np.ndarray, through: np.ndarray, boundary: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first columns and rows of a closed part: distances to the boundary, and from there.
+
+    A closed vertex of the boundary is the end of a path but not on its way: it is reached by itself only, and reaches
+    only itself.
+
+    Returns
+    -------
+    (p, boundary) and (boundary, p) arrays
+    """
+    to_boundary, from_boundary = inner[:, :boundary].copy(), inner[:boundary].copy()
+    for v in np.flatnonzero(~through[:boundary]).tolist():
+        to_boundary[:, v] = from_boundary[v] = infinity(inner.dtype)
+        to_boundary[v, v] = from_boundary[v, v] = 0
+    return to_boundary, from_boundary
+
+
+def with_weights(d: np.ndarray, potentials: Potentials, vertices: np.ndarray) -> np.ndarray:
+    """Distances as they are, of those that potentials made non-negative: d[u, v] - out[u] + into[v]."""
+    return d if potentials is None else _moved(d, potentials[0][vertices], potentials[1][vertices])
+
+
+def without_negative(d: np.ndarray, potentials: Potentials, vertices: np.ndarray) -> np.ndarray:
+    """Undo `with_weights`; by rounding, floats may come to a little less than 0, and count as 0."""
+    if potentials is None:
+        return d
+    return np.maximum(_moved(d, -potentials[0][vertices], -potentials[1][vertices]), d.dtype.type(0))
+
+
+def _moved(d: np.ndarray, out: np.ndarray, into: np.ndarray) -> np.ndarray:
+    reached = d < (infinity(d.dtype) if d.dtype.kind == "f" else distance_limit(d.dtype))
+    moved = np.where(reached, (d - out[:, None] + into).astype(d.dtype), infinity(d.dtype))
+    np.fill_diagonal(moved, 0)
+    return moved
+
+
+def boundary_matrix(cut: Cut, arcs: Arcs, among: Iterable[np.ndarray]) -> np.ndarray:
+    """Lengths between boundary vertices, to be closed: arcs between parts, and distances within parts.
+
+    Parameters
+    ----------
+    arcs : those that lead from one part to another
+    among : for each part the (b, b) distances between its boundary vertices
+
+    Returns
+    -------
+    (S, S) array
+        The boundary vertices of all parts, one part after the other.
+    """
+    starts = np.cumsum(cut.boundary_sizes) - cut.boundary_sizes
+    place = starts[cut.part] + cut.place
+    h = _matrix(Arcs(place[arcs.tails], place[arcs.heads], arcs.weights), int(cut.boundary_sizes.sum()))
+    for start, block in zip(starts.tolist(), among, strict=True):
+        square = slice(start, start + len(block))
+        np.minimum(h[square, square], block, out=h[square, square])
+    return h
+
+
+def _matrix(arcs: Arcs, size: int) -> np.ndarray:
+    """The least weight of the arcs between any two vertices, 0 on the diagonal."""
+    d = np.full((size, size), infinity(arcs.weights.dtype))
+    np.minimum.at(d, (arcs.tails, arcs.heads), arcs.weights)
+    np.fill_diagonal(d, 0)
+    return d

@@ -1,0 +1,77 @@
+"""Cuts a graph into parts with few boundary vertices, by METIS, and chooses how many parts to make.
+
+G. Karypis, V. Kumar, "A fast and high quality multilevel scheme for partitioning irregular graphs", SIAM J. Sci.
+Comput. 20, 1998.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipelines.boundary.plan import work
+from pipelines.stores.boundary import Cut
+
+SMALLEST = 48  # vertices of a part that is still tried
+LARGEST = 4096  # beyond, closing a part takes long
+
+
+def cut_graph(indptr: np.ndarray, indices: np.ndarray, parts: int | None = None) -> Cut:
+    """Cut a graph.
+
+    Parameters
+    ----------
+    indptr, indices : (n + 1,) and (m,) integers
+        The graph in CSR; directions, loops and parallel arcs do not matter.
+    parts : int, optional
+        How many; by default as many as make the least work (`pipelines.boundary.plan.work`).
+
+    Raises
+    ------
+    ImportError
+        `pymetis` is not installed.
+    ValueError
+        There are not so many vertices.
+    """
+    n = len(indptr) - 1
+    if parts is not None and not 1 <= parts <= max(n, 1):
+        raise ValueError(f"parts is {parts}; with {n:,} vertices it must be from 1 to {max(n, 1):,}")
+    pattern = _undirected(indptr, indices)
+    if parts is not None:
+        return _cut(*pattern, parts)
+    best = _cut(*pattern, 1)
+    worse, count = 0, 2
+    while n // count >= SMALLEST and worse < 2:
+        if n // count <= LARGEST:
+            other = _cut(*pattern, count)
+            best, worse = (other, 0) if work(other) < work(best) else (best, worse + 1)
+        count *= 2
+    return best
+
+
+def _undirected(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both directions of every arc, once, without loops: what METIS takes."""
+    n = len(indptr) - 1
+    tails, heads = np.repeat(np.arange(n), np.diff(indptr)), np.asarray(indices, np.int64)
+    apart = tails != heads
+    pairs = np.unique(np.concatenate([(tails * n + heads)[apart], (heads * n + tails)[apart]]))
+    starts = np.searchsorted(pairs, np.arange(n + 1) * n)
+    return starts.astype(np.int32), (pairs % max(n, 1)).astype(np.int32)
+
+
+def _cut(starts: np.ndarray, neighbours: np.ndarray, parts: int) -> Cut:
+    n = len(starts) - 1
+    if parts == 1 or n == 0:
+        return Cut(np.zeros(n, np.int32), np.zeros(n, bool))
+    try:
+        import pymetis
+    except ImportError as error:
+        raise ImportError("cutting a graph needs pymetis: pip install 'tilepath[partition]'") from error
+    adjacency = pymetis.CSRAdjacency(adj_starts=starts, adjacent=neighbours)
+    options = pymetis.Options(seed=1)
+    _, found = pymetis.part_graph(parts, adjacency, recursive=False, options=options)
+    _, part = np.unique(np.asarray(found, np.int32), return_inverse=True)  # METIS may leave parts empty
+    part = part.astype(np.int32)
+    across = part[np.repeat(np.arange(n), np.diff(starts))] != part[neighbours]
+    boundary = np.zeros(n, bool)
+    boundary[neighbours[across]] = True
+    return Cut(part, boundary)

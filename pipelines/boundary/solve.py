@@ -1,0 +1,175 @@
+"""The calls: a graph cut and closed into a store, and distances on demand (see `pipelines.boundary`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from distributed import Client
+
+from gpuops import NegativeCycleError
+from gpuops.boundary import boundary_distances
+from gpuops.numbers import to_outside
+from pipelines.boundary.cut import Cut, cut_graph
+from pipelines.boundary.plan import refuse_what_cannot_fit
+from pipelines.boundary.stages import Job, close_parts
+from pipelines.stores import Graph, open_graph
+from pipelines.stores.boundary import (
+    SCHEMA,
+    Boundary,
+    create_boundary,
+    open_boundary,
+    resume_boundary,
+)
+from pipelines.stores.resuming import resumed
+from pipelines.validation.bounds import distance_dtype, distances_fit
+from pipelines.validation.distances import arcs_for, join_certificates, verify_row
+from pipelines.validation.negative_cycle import find_potentials, named_cycle
+from pipelines.workers.progress import Progress
+
+CERTIFIED_ROWS = 16
+
+
+def partition_graph(
+    client: Client,
+    graph: Graph | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    parts: int | None = None,
+    dtype: Any = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    verify: bool = False,
+    progress: bool | None = None,
+) -> Boundary:
+    """Cut a graph into parts, close them, and write what any distance follows from to the store `out`.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of any cluster; parts are closed on the workers' CPUs, the boundary on that of one.
+    graph : Graph or path of a graph store
+        Weights may be negative; a cycle of negative weight may not be. It pays for graphs such as road networks, which
+        few vertices cut into parts.
+    out : path of the new boundary store
+    parts : int, optional
+        How many; by default as many as make the least work.
+    dtype : {"float32", "float64", "int32", "int16"}, optional
+        Of the distances; float32 for float weights and int32 for integer weights by default.
+    resume : bool
+        Go on with an unfinished `out`; begin if there is none; return a finished one as it is.
+    overwrite : bool
+        Replace a boundary store at `out`, once the new one is complete.
+    verify : bool
+        Prove sampled rows of distances.
+    progress : bool, optional
+        Show progress on standard error; by default where that is a terminal.
+
+    Returns
+    -------
+    Boundary
+        The finished store, opened.
+
+    Raises
+    ------
+    gpuops.NegativeCycleError
+        With the vertices of one such cycle; `out` is not created.
+    pipelines.workers.capacity.DoesNotFitError
+        Memory or disk is too small; nothing is written.
+    pipelines.validation.bounds.WeightRangeError
+        The distances do not fit `dtype`.
+    pipelines.stores.StoreError
+        A store is missing, foreign or damaged, `out` exists, or the disk is full.
+    ImportError
+        `pymetis` is not installed.
+    """
+    graph = graph if isinstance(graph, Graph) else open_graph(graph)
+    given = {"parts": parts, "dtype": dtype and str(np.dtype(dtype))}
+    given = {name: value for name, value in given.items() if value is not None}
+    again = partial(resume_boundary, graph=graph, options=given)
+    writer = resumed(out, SCHEMA, [graph.path], again, resume=resume, overwrite=overwrite)
+    if writer is None or not writer.finished:
+        job = _job(graph, distance_dtype(graph, dtype) if writer is None else writer.dtype)
+        if writer is None:
+            cut = _cut(graph, parts, progress)
+            refuse_what_cannot_fit(cut, job.dtype, out)
+            writer = create_boundary(out, graph, cut, dtype=job.dtype, options={"parts": parts}, overwrite=overwrite)
+        close_parts(client, job, writer, progress)
+    found = open_boundary(out)
+    if verify:
+        verify_boundary(found, graph)
+    return found
+
+
+def distances_between(
+    store: Boundary | str | os.PathLike[str],
+    sources: Sequence[int | str],
+    targets: Sequence[int | str],
+    *,
+    graph: Graph | str | os.PathLike[str] | None = None,
+) -> np.ndarray:
+    """Shortest distances from each of some vertices to each of others, without the matrix of all.
+
+    Parameters
+    ----------
+    store : Boundary or path of a boundary store
+    sources, targets : (k,) and (l,) vertices
+        An int is an index, text a label or an index in the form "#17" (`pipelines.stores.vertex_names`).
+    graph : Graph or path, optional
+        Where the graph is now, if it was moved; asked for names only.
+
+    Returns
+    -------
+    (k, l) array
+        Unreachable is +inf, or the integer dtype's maximum.
+    """
+    store = store if isinstance(store, Boundary) else open_boundary(store)
+    named = any(isinstance(v, str) for v in (*sources, *targets))
+    opened = None
+    if named:
+        opened = graph if isinstance(graph, Graph) else store.graph(graph)
+    rows, columns = (_vertices(store, opened, what, v) for what, v in (("source", sources), ("target", targets)))
+    return to_outside(boundary_distances(store.tables(), rows, columns))
+
+
+def verify_boundary(store: Boundary, graph: Graph, rows: int = CERTIFIED_ROWS) -> Any:
+    """Prove rows of distances that follow from a store, the first, the last and others at random.
+
+    Raises
+    ------
+    VerificationError
+        A row is wrong; the message names it.
+    """
+    arcs = arcs_for(*graph.rows(), graph.through(), store.dtype, graph.label)
+    chosen = np.unique(np.r_[0, store.n - 1, np.random.default_rng(0).integers(0, max(store.n, 1), rows)])[: store.n]
+    found = to_outside(boundary_distances(store.tables(), chosen, np.arange(store.n)))
+    return join_certificates([verify_row(arcs, row, int(v)) for row, v in zip(found, chosen, strict=True)])
+
+
+def _vertices(store: Boundary, graph: Graph | None, what: str, vertices: Sequence[int | str]) -> np.ndarray:
+    if graph is not None:
+        return np.array([graph.vertex(v) for v in vertices], np.int64)
+    found = np.asarray(vertices, np.int64)
+    if found.size and not (0 <= found.min() and found.max() < store.n):
+        raise ValueError(f"{what}: there is no such vertex; the vertices are 0 to {store.n - 1:,}")
+    return found
+
+
+def _job(graph: Graph, dtype: np.dtype) -> Job:
+    """What the tasks need to know; finds a negative cycle."""
+    potentials = None
+    if graph.weight_min < 0:
+        try:
+            potentials = find_potentials(*graph.rows(), graph.through())
+        except NegativeCycleError as error:
+            raise named_cycle(graph, error) from None
+    return Job(graph, dtype, potentials, distances_fit(graph, dtype))
+
+
+def _cut(graph: Graph, parts: int | None, progress: bool | None) -> Cut:
+    with Progress(1, "cuts", progress) as shown:
+        shown.stage("cutting")
+        return cut_graph(graph.indptr(), graph.indices(), parts)

@@ -1,0 +1,161 @@
+"""The work on the workers: close parts, one a task, then join them on one worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from distributed import Client
+
+from gpuops.numbers import distance_limit, infinity
+from pipelines.boundary.closures import (
+    Arcs,
+    Potentials,
+    boundary_matrix,
+    close,
+    close_part,
+    ways_to,
+    with_weights,
+    without_negative,
+)
+from pipelines.boundary.plan import describe
+from pipelines.stores import Graph
+from pipelines.stores.boundary import BoundaryWriter, Cut
+from pipelines.validation.bounds import WeightRangeError
+from pipelines.validation.negative_cycle import nonnegative_weights
+from pipelines.workers.attempts import clear, held, keep, run_attempts, workers_of
+from pipelines.workers.progress import Progress
+from pipelines.workers.row_chunks import RowsAttempt
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What the tasks need to know of the problem."""
+
+    graph: Graph
+    dtype: np.dtype
+    potentials: Potentials
+    fits: bool  # whether it is proven that the distances fit the dtype
+
+
+@dataclass(frozen=True, eq=False)
+class CutGraph:
+    """What a worker holds: the graph cut, its arcs by the part they lie in, and those between parts."""
+
+    job: Job
+    cut: Cut
+    through: np.ndarray
+    within: Arcs  # by part, tails and heads as places in it
+    starts: np.ndarray  # of the arcs of each part, and the end
+    between: Arcs
+
+
+def close_parts(client: Client, job: Job, writer: BoundaryWriter, progress: bool | None) -> None:
+    """Close the parts that are not done, join them, and complete the store."""
+    with Progress(writer.rows, "parts", progress) as shown:
+        shown.note(describe(writer.cut(), job.dtype))
+
+        def begin(members: list[str], before: Closing | None) -> Closing:
+            return Closing(client, members, before, job, writer, shown)
+
+        run_attempts(client, workers_of(client), begin, shown)
+
+
+class Closing(RowsAttempt):
+    """An attempt of closing parts, for `pipelines.workers.attempts.run_attempts`."""
+
+    unit = "parts"
+
+    def __init__(
+        self,
+        client: Client,
+        members: list[str],
+        before: Closing | None,
+        job: Job,
+        writer: BoundaryWriter,
+        shown: Progress,
+    ):
+        super().__init__(client, members, "boundary", before, writer, shown)
+        self.job, self.writer = job, writer
+
+    def run(self) -> None:
+        self.deal(
+            lambda worker: self.submit(_load, worker, self.job, self.writer),
+            lambda worker, part: self.submit(_close, worker, self.writer, part),
+        )
+        self.shown.stage("joining parts")
+        self.wait([self.submit(_join, 0, self.job, self.writer)])
+
+
+def _load(attempt: str, job: Job, writer: BoundaryWriter) -> None:
+    clear()
+    keep(attempt, cut_arcs(job, writer.cut()))
+
+
+def _close(attempt: str, writer: BoundaryWriter, part: int) -> None:
+    held_graph: CutGraph = held(attempt)
+    writer.write_part(part, **closed_part(held_graph, part))
+
+
+def _join(attempt: str, job: Job, writer: BoundaryWriter) -> None:
+    graph = cut_arcs(job, writer.cut())
+    sizes = graph.cut.boundary_sizes.tolist()
+    among = closed_boundary(graph, (writer.inner(part)[:b, :b] for part, b in enumerate(sizes)))
+    refuse_what_may_overflow(job, writer, among)
+    writer.complete(among)
+
+
+def cut_arcs(job: Job, cut: Cut) -> CutGraph:
+    """The arcs of a graph by part; weights in the dtype of the distances, not negative."""
+    indptr, indices, weights = job.graph.rows()
+    if job.potentials is not None:
+        weights = nonnegative_weights(job.potentials, 0, indptr, indices, weights)
+    tails = np.repeat(np.arange(job.graph.n), np.diff(indptr))
+    weights = weights.astype(job.dtype)
+    across = cut.part[tails] != cut.part[indices]
+    between = Arcs(tails[across], indices[across], weights[across])
+    order = np.flatnonzero(~across)
+    order = order[np.argsort(cut.part[tails[order]], kind="stable")]
+    starts = np.searchsorted(cut.part[tails[order]], np.arange(cut.parts + 1))
+    within = Arcs(cut.place[tails[order]], cut.place[indices[order]], weights[order])
+    return CutGraph(job, cut, job.graph.through(), within, starts, between)
+
+
+def closed_part(graph: CutGraph, part: int) -> dict[str, np.ndarray]:
+    """The tables of a part by their names in the store."""
+    arcs, vertices = slice(*graph.starts[part : part + 2]), graph.cut.vertices(part)
+    through = graph.through[vertices]
+    inner = close_part(Arcs(*(array[arcs] for array in graph.within)), through)
+    inner = with_weights(inner, graph.job.potentials, vertices)
+    to_boundary, from_boundary = ways_to(inner, through, int(graph.cut.boundary_sizes[part]))
+    return {"inner": inner, "to_boundary": to_boundary, "from_boundary": from_boundary}
+
+
+def closed_boundary(graph: CutGraph, among: Iterable[np.ndarray]) -> np.ndarray:
+    """Distances between all boundary vertices; `among` has, part by part, those within it."""
+    cut, potentials = graph.cut, graph.job.potentials
+    vertices = cut.order[cut.boundary[cut.order]]
+    blocks = np.split(vertices, np.cumsum(cut.boundary_sizes)[:-1])
+    lengths = (without_negative(block, potentials, v) for block, v in zip(among, blocks, strict=True))
+    h = close(boundary_matrix(cut, graph.between, lengths), graph.through[vertices])
+    return with_weights(h, potentials, vertices)
+
+
+def refuse_what_may_overflow(job: Job, writer: BoundaryWriter, among: np.ndarray) -> None:
+    """Refuse integers whose sums might not be told from infinity, where nothing else proves that they fit."""
+    if job.fits:
+        return
+    limit = distance_limit(job.dtype)
+    far = largest(among) + 2 * max((largest(writer.inner(part)) for part in range(writer.rows)), default=0)
+    if far >= limit:
+        larger = "int32" if job.dtype == np.int16 else "float64"
+        raise WeightRangeError(
+            f"distances may exceed {limit - 1:,}, the most that {job.dtype} holds; use --dtype {larger}"
+        )
+
+
+def largest(d: np.ndarray) -> int:
+    """The largest of some distances that is not infinite, 0 if there is none."""
+    reached = d[d < infinity(d.dtype)]
+    return int(reached.max()) if reached.size else 0

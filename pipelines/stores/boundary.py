@@ -1,0 +1,328 @@
+"""The boundary store (schema `boundary/1`): a graph cut into closed parts, from which any distance follows.
+
+=============== ================= ===========================================================================
+array           dtype, shape      meaning
+=============== ================= ===========================================================================
+part            int32 (n)         the part of each vertex
+place           int32 (n)         where it stands in its part; boundary vertices come first
+boundary_sizes  int64 (K)         boundary vertices of each part
+to_boundary     number (K, p, b)  distances within a part, from each place to its boundary
+from_boundary   number (K, b, p)  and from there
+inner           number (K, p, p)  distances within a part
+among           number (S, S)     distances between the boundary vertices of all parts
+=============== ================= ===========================================================================
+
+p and b are those of the largest part; what is beyond the size of a part is infinite. Unreachable is +inf, or the
+integer dtype's maximum. `pipelines.boundary` says how distances follow. The first four are written when the cut is
+known, the tables part by part, and `among` last.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpuops.boundary import ClosedParts
+from gpuops.numbers import DISTANCE_DTYPES, outside_infinity, to_inside, to_outside
+from pipelines.stores.contents import (
+    StoredArray,
+    Verified,
+    compare_contents,
+    record,
+    refuse_missing,
+    writable_array,
+    write_small_array,
+)
+from pipelines.stores.graph import Graph
+from pipelines.stores.origin import check_origin, open_origin, origin_of, origin_path, recorded_origin
+from pipelines.stores.place import growing_store, place_of, take_place
+from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
+from pipelines.stores.schema import (
+    StoreError,
+    attribute,
+    check_array,
+    damaged_attributes,
+    disk_errors,
+    flag,
+    open_store,
+    owned,
+    recorded_dtype,
+    remove_leftovers,
+    result_codecs,
+    row_mask,
+    row_ranges,
+)
+
+SCHEMA = "boundary/1"
+TABLES = ("to_boundary", "from_boundary", "inner")  # written part by part
+EDGE = 1024  # of a chunk of `among`
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A graph cut into parts.
+
+    Attributes
+    ----------
+    part : (n,) int32
+        The part of each vertex, from 0.
+    boundary : (n,) bool
+        Vertices with an arc to or from another part.
+    """
+
+    part: np.ndarray
+    boundary: np.ndarray
+
+    @property
+    def parts(self) -> int:
+        return int(self.part.max()) + 1 if len(self.part) else 0
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """(n,) int64: the vertices by part, the boundary of a part before the others, else rising."""
+        return np.lexsort((~self.boundary, self.part))
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """(K,) int64: vertices of each part."""
+        return np.bincount(self.part, minlength=self.parts)
+
+    @cached_property
+    def boundary_sizes(self) -> np.ndarray:
+        """(K,) int64: boundary vertices of each part."""
+        return np.bincount(self.part[self.boundary], minlength=self.parts)
+
+    @cached_property
+    def place(self) -> np.ndarray:
+        """(n,) int64: where a vertex stands in its part."""
+        place = np.empty(len(self.part), np.int64)
+        starts = np.cumsum(self.sizes) - self.sizes
+        place[self.order] = np.arange(len(place)) - np.repeat(starts, self.sizes)
+        return place
+
+    def vertices(self, part: int) -> np.ndarray:
+        """The vertices of a part in their order."""
+        start = int(self.sizes[:part].sum())
+        return self.order[start : start + int(self.sizes[part])]
+
+
+@dataclass(frozen=True, eq=False)
+class Boundary:
+    """A finished boundary store, opened by `open_boundary`. It pickles as its path.
+
+    Attributes
+    ----------
+    n, parts, boundary : numbers of vertices, of parts and of boundary vertices
+    dtype : of the distances
+    """
+
+    path: str
+    n: int
+    parts: int
+    boundary: int
+    dtype: np.dtype
+    graph_path: str
+    graph_digest: str
+
+    def tables(self) -> ClosedParts:
+        """All tables in memory, integers with the inside infinity."""
+        part, place, sizes = (StoredArray(self.path, name)[:] for name in ("part", "place", "boundary_sizes"))
+        tables = (to_inside(np.ascontiguousarray(StoredArray(self.path, name)[:])) for name in (*TABLES, "among"))
+        return ClosedParts(part, place, sizes, *tables)
+
+    def graph(self, moved_to: str | os.PathLike[str] | None = None) -> Graph:
+        """The graph that was cut; StoreError if it is gone, or another one."""
+        return open_origin(self.path, self.graph_path, self.graph_digest, moved_to)
+
+    def verify(self) -> Verified:
+        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        return _verify(self.path, np.ones(self.parts, bool), whole=True)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundaryWriter(StoreWriter):
+    """A boundary store that is being written. Its rows are the parts, one a chunk."""
+
+    n: int
+    dtype: np.dtype
+    rows: int
+    options: dict[str, Any]
+
+    chunk = 1
+
+    def cut(self) -> Cut:
+        """How the graph is cut."""
+        part, place, sizes = (StoredArray(self.path, name)[:] for name in ("part", "place", "boundary_sizes"))
+        return Cut(part, place < sizes[part])
+
+    def write_part(self, part: int, **tables: np.ndarray) -> None:
+        """Write the tables of a part, in inside form, each filled up to the size of the largest."""
+        with disk_errors(self.path):
+            for name, table in tables.items():
+                array = writable_array(self.path, name)
+                filled = np.full(array.shape[1:], outside_infinity(self.dtype))
+                filled[: table.shape[0], : table.shape[1]] = to_outside(table.copy())
+                array[part] = filled
+
+    def inner(self, part: int) -> np.ndarray:
+        """The distances within a part that was written, in inside form; filled up to the size of the largest."""
+        return to_inside(np.ascontiguousarray(StoredArray(self.path, "inner")[part]))
+
+    def rows_done(self) -> np.ndarray:
+        """bool (K): which parts are recorded as closed."""
+        return row_mask(self.path, attribute(self.path, open_store(self.path, SCHEMA), "done"), self.rows)
+
+    def record(self, done: np.ndarray) -> None:
+        """Record which parts, bool (K), are closed."""
+        before = self.rows_done()
+        with disk_errors(self.path):
+            group = owned(self.path, SCHEMA, self.run_id)
+            added = {name: StoredArray(self.path, name).places(done & ~before) for name in TABLES}
+            record(self.path, group, {"done": row_ranges(done)}, added, begun=bool(before.any()))
+
+    def complete(self, among: np.ndarray) -> None:
+        """Write the distances between all boundary vertices, in inside form; the store is complete."""
+        with disk_errors(self.path):
+            group = owned(self.path, SCHEMA, self.run_id)
+            write_among(group, among, self.dtype)
+            remove_leftovers(self.path)
+            added = {"among": StoredArray(self.path, "among").places()}
+            record(self.path, group, {"complete": True, "boundary": len(among)}, added)
+            take_place(self.path)
+
+    def chunks_committed(self) -> dict[str, list[str]]:
+        done = self.rows_done()
+        return {name: StoredArray(self.path, name).places(done) for name in TABLES}
+
+
+def write_among(group: Any, among: np.ndarray, dtype: np.dtype) -> None:
+    """Write `among`; an empty one as an array without chunks."""
+    edge = max(1, min(EDGE, len(among)))
+    array = group.create_array(
+        "among",
+        shape=among.shape,
+        chunks=(edge, edge),
+        dtype=dtype,
+        compressors=result_codecs(dtype),
+        overwrite=True,
+        config={"write_empty_chunks": True},
+    )
+    if among.size:
+        array[:] = to_outside(among.copy())
+
+
+def create_boundary(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    cut: Cut,
+    *,
+    dtype: Any,
+    options: dict[str, Any],
+    overwrite: bool = False,
+) -> BoundaryWriter:
+    """Begin a boundary store; no part is closed yet. `options` are what a resumed run must repeat (JSON)."""
+    dtype = np.dtype(dtype)
+    size, boundary = (max(1, int(sizes.max(initial=0))) for sizes in (cut.sizes, cut.boundary_sizes))
+    shapes = {"to_boundary": (size, boundary), "from_boundary": (boundary, size), "inner": (size, size)}
+    with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
+        write_small_array(group, "part", cut.part, "int32")
+        write_small_array(group, "place", cut.place, "int32")
+        write_small_array(group, "boundary_sizes", cut.boundary_sizes, "int64")
+        for name, shape in shapes.items():
+            group.create_array(
+                name,
+                shape=(cut.parts, *shape),
+                chunks=(1, *shape),
+                dtype=dtype,
+                fill_value=outside_infinity(dtype).item(),
+                compressors=result_codecs(dtype),
+                config={"write_empty_chunks": True},
+            )
+        group.update_attributes(
+            {"n": graph.n, "dtype": str(dtype), "graph": origin_of(path, graph), "plan": options, "done": []}
+        )
+    return _writer(place, run_id)
+
+
+def resume_boundary(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    options: dict[str, Any],
+    describe: Callable[[str, Any], Any] = lambda name, value: value,
+) -> BoundaryWriter:
+    """Take over an unfinished store to resume it; a finished one is returned as it is.
+
+    Raises
+    ------
+    StoreError
+        It was begun from another graph or with other options.
+    """
+
+    def check(group: Any, begun: BoundaryWriter) -> None:
+        check_origin(path, group, graph)
+        refuse_other_options(path, {"dtype": str(begun.dtype), **begun.options}, options, describe)
+
+    return resume_store(path, SCHEMA, check, _writer)
+
+
+def open_boundary(path: str | os.PathLike[str]) -> Boundary:
+    """Open a finished boundary store and check its schema, shapes and dtypes; raises StoreError."""
+    group, origin = open_store(path, SCHEMA), recorded_origin(path, open_store(path, SCHEMA), "graph")
+    writer = _writer(path, "")
+    if not writer.finished:
+        raise StoreError(
+            f"{path}: unfinished; resume with `tilepath partition {origin['path']} {place_of(path)} --resume`"
+        )
+    with damaged_attributes(path):
+        boundary = int(attribute(path, group, "boundary"))
+    check_array(path, group, "among", (boundary, boundary), (writer.dtype,))
+    facts = writer.n, writer.rows, boundary, writer.dtype, origin_path(path, origin), origin["digest"]
+    return Boundary(os.path.abspath(path), *facts)
+
+
+def progress_of_boundary(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Parts closed and the number of parts."""
+    writer = _writer(path, "")
+    return int(writer.rows_done().sum()), writer.rows
+
+
+def verify_part_of_boundary(path: str | os.PathLike[str]) -> Verified:
+    """Reread the parts that are recorded as closed in an unfinished store."""
+    return _verify(os.fspath(path), _writer(path, "").rows_done(), whole=False)
+
+
+def _verify(path: str, done: np.ndarray, *, whole: bool) -> Verified:
+    small = {name: StoredArray(path, name).places() for name in ("part", "place", "boundary_sizes")}
+    chunks = small | {name: StoredArray(path, name).places(done) for name in TABLES}
+    if whole and StoredArray(path, "among").shape[0]:
+        chunks["among"] = StoredArray(path, "among").places()
+    refuse_missing(path, chunks)
+    for name in chunks.keys() - small.keys():
+        array = StoredArray(path, name)
+        rows = np.flatnonzero(done) if name in TABLES else range(0, array.shape[0], array.chunks[0])
+        for row in map(int, rows):
+            block = array[row : row + array.chunks[0]]
+            if block.dtype.kind == "f" and np.isnan(block).any():
+                raise StoreError(f"{path}: `{name}` holds NaN; cut the graph again (tilepath partition)")
+    return compare_contents(path, open_store(path, SCHEMA), chunks, "that no distance is NaN")
+
+
+def _writer(path: str | os.PathLike[str], run_id: str) -> BoundaryWriter:
+    group = open_store(path, SCHEMA)
+    with damaged_attributes(path):
+        n, dtype = int(attribute(path, group, "n")), recorded_dtype(attribute(path, group, "dtype"))
+        options = dict(attribute(path, group, "plan"))
+        if dtype not in DISTANCE_DTYPES:
+            raise ValueError(f"{dtype} distances")
+    for name in "part", "place":
+        check_array(path, group, name, (n,), ("int32",))
+    check_array(path, group, "boundary_sizes", (None,), ("int64",))
+    parts = StoredArray(path, "boundary_sizes").shape[0]
+    for name in TABLES:
+        check_array(path, group, name, (parts, None, None), (dtype,))
+    return BoundaryWriter(os.path.abspath(path), run_id, flag(path, group, "complete"), n, dtype, parts, options)

@@ -1,0 +1,204 @@
+"""The boundary method against Floyd-Warshall on any graph and any cut, and its store."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuops import NegativeCycleError
+from gpuops.boundary import ClosedParts, boundary_distances
+from gpuops.numbers import infinity, outside_infinity, to_outside
+from pipelines import StoreError, WeightRangeError, open_boundary, write_graph
+from pipelines.boundary.cut import cut_graph
+from pipelines.boundary.solve import distances_between, partition_graph, verify_boundary
+from pipelines.boundary.stages import Job, closed_boundary, closed_part, cut_arcs
+from pipelines.stores.boundary import Cut
+from pipelines.validation.negative_cycle import find_potentials
+
+
+class GraphInMemory:
+    """As much of a graph as the stages ask for."""
+
+    def __init__(self, n, tails, heads, weights, through):
+        order = np.argsort(tails, kind="stable")
+        self.n, self._through = n, through
+        self._rows = np.searchsorted(tails[order], np.arange(n + 1)), heads[order], weights[order]
+
+    def rows(self):
+        return self._rows
+
+    def through(self):
+        return self._through
+
+
+def random_graph(seed, dtype, *, negative=False, closed=False):
+    """Up to 40 vertices, disconnected or not, with loops and parallel arcs; weights exact in every dtype."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(1, 40)), int(rng.integers(0, 160))
+    tails, heads = rng.integers(0, n, (2, m))
+    weights = rng.integers(0, 50, m)
+    if negative:
+        potential = rng.integers(0, 30, n)
+        weights = np.where(tails == heads, weights, weights + potential[tails] - potential[heads])
+    through = rng.random(n) < 0.7 if closed else np.ones(n, bool)
+    return GraphInMemory(n, tails, heads, weights.astype(dtype), through), rng
+
+
+def plain_distances(graph):
+    """By Floyd and Warshall, in float64."""
+    indptr, indices, weights = graph.rows()
+    d = np.full((graph.n, graph.n), np.inf)
+    np.minimum.at(d, (np.repeat(np.arange(graph.n), np.diff(indptr)), indices), weights)
+    np.fill_diagonal(d, 0)
+    for k in np.flatnonzero(graph.through()):
+        np.minimum(d, d[:, k, None] + d[k], out=d)
+    return d
+
+
+def random_cut(graph, rng):
+    part = np.unique(rng.integers(0, rng.integers(1, 8), graph.n), return_inverse=True)[1].astype(np.int32)
+    indptr, indices, _ = graph.rows()
+    tails = np.repeat(np.arange(graph.n), np.diff(indptr))
+    across = part[tails] != part[indices]
+    boundary = np.zeros(graph.n, bool)
+    boundary[tails[across]] = boundary[indices[across]] = True
+    return Cut(part, boundary)
+
+
+def tables_of(graph, cut, dtype):
+    """What the store would hold."""
+    potentials = None
+    if graph.rows()[2].size and graph.rows()[2].min() < 0:
+        potentials = find_potentials(*graph.rows(), graph.through())
+    arcs = cut_arcs(Job(graph, np.dtype(dtype), potentials, True), cut)
+    p, b = (max(1, int(sizes.max())) for sizes in (cut.sizes, cut.boundary_sizes))
+    shapes = {"to_boundary": (p, b), "from_boundary": (b, p), "inner": (p, p)}
+    tables = {name: np.full((cut.parts, *shape), infinity(dtype)) for name, shape in shapes.items()}
+    for k in range(cut.parts):
+        for name, table in closed_part(arcs, k).items():
+            tables[name][k, : table.shape[0], : table.shape[1]] = table
+    among = closed_boundary(arcs, (tables["inner"][k, :s, :s] for k, s in enumerate(cut.boundary_sizes)))
+    place = cut.place.astype(np.int32)
+    return ClosedParts(cut.part, place, cut.boundary_sizes, *(tables[name] for name in shapes), among)
+
+
+def check(seed, dtype, **kind):
+    graph, rng = random_graph(seed, dtype, **kind)
+    parts = tables_of(graph, random_cut(graph, rng), dtype)
+    sources, targets = rng.integers(0, graph.n, (2, int(rng.integers(0, 50))))
+    found = to_outside(boundary_distances(parts, sources, targets))
+    expected = plain_distances(graph)[np.ix_(sources, targets)]
+    np.testing.assert_array_equal(np.where(found == outside_infinity(dtype), np.inf, found), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32", "float32", "float64"])
+@given(seed=st.integers(0, 2**32 - 1), negative=st.booleans(), closed=st.booleans())
+def test_any_graph_and_any_cut_give_the_distances_of_floyd_and_warshall(dtype, seed, negative, closed):
+    check(seed, dtype, negative=negative, closed=closed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["int16", "int32", "float32", "float64"])
+def test_thousands_of_graphs(dtype):
+    for seed in range(2_000):
+        check(seed, dtype, negative=bool(seed & 1), closed=bool(seed & 2))
+
+
+@given(seed=st.integers(0, 2**32 - 1), parts=st.integers(1, 6))
+def test_a_cut_knows_its_boundary(seed, parts):
+    graph, _ = random_graph(seed, "int32")
+    indptr, indices, _ = graph.rows()
+    cut = cut_graph(indptr, indices, min(parts, graph.n))
+    tails = np.repeat(np.arange(graph.n), np.diff(indptr))
+    across = cut.part[tails] != cut.part[indices]
+    assert set(np.flatnonzero(cut.boundary)) == {*tails[across], *indices[across]}
+    assert sorted(cut.order) == list(range(graph.n))
+    for k in range(cut.parts):
+        vertices = cut.vertices(k)
+        assert (cut.part[vertices] == k).all()
+        np.testing.assert_array_equal(cut.place[vertices], np.arange(len(vertices)))
+        np.testing.assert_array_equal(cut.boundary[vertices], np.arange(len(vertices)) < cut.boundary_sizes[k])
+
+
+@pytest.fixture
+def grid(tmp_path):
+    """A 12 x 12 grid with integer weights in both directions, and labels."""
+    rng = np.random.default_rng(1)
+    vertices = np.arange(144).reshape(12, 12)
+    pairs = [(vertices[:-1], vertices[1:]), (vertices[1:], vertices[:-1])]
+    pairs += [(vertices[:, :-1], vertices[:, 1:]), (vertices[:, 1:], vertices[:, :-1])]
+    tails, heads = (np.concatenate([pair[i].ravel() for pair in pairs]) for i in (0, 1))
+    order = np.argsort(tails, kind="stable")
+    indptr = np.searchsorted(tails[order], np.arange(145))
+    labels = np.array([f"v{v}" for v in range(144)])
+    weights = rng.integers(1, 90, len(tails)).astype("int32")
+    return write_graph(tmp_path / "g.zarr", indptr, heads[order], weights, labels=labels)
+
+
+def test_the_store_answers_by_names_and_verifies(client, grid, tmp_path):
+    store = partition_graph(client, grid, tmp_path / "b.zarr", parts=5, verify=True)
+    assert (store.n, store.parts, store.dtype) == (144, 5, np.dtype("int32"))
+    expected = plain_distances(grid)
+    np.testing.assert_array_equal(distances_between(store, range(144), range(144)), expected)
+    np.testing.assert_array_equal(distances_between(store.path, ["v3", "#7"], ["v5"]), expected[[3, 7]][:, [5]])
+    assert distances_between(store, [], [1]).shape == (0, 1)
+    assert "that no distance is NaN" in store.verify().checked
+    with pytest.raises(ValueError, match="the vertices are 0 to 143"):
+        distances_between(store, [144], [0])
+    with pytest.raises(StoreError, match="there is no vertex 'x'"):
+        distances_between(store, ["x"], [0])
+
+
+def test_workers_and_parts_do_not_matter(client, two, grid, tmp_path):
+    found = [
+        distances_between(partition_graph(users, grid, tmp_path / name, parts=parts), range(144), range(144))
+        for name, users, parts in (("a", client, 1), ("b", client, 3), ("c", two, 7), ("d", two, None))
+    ]
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+
+
+def test_an_unfinished_store_is_resumed(client, grid, tmp_path, monkeypatch):
+    calm = partition_graph(client, grid, tmp_path / "calm.zarr", parts=6)
+
+    def stop(*_arguments):
+        raise RuntimeError("stopped")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pipelines.boundary.stages.closed_boundary", stop)
+        with pytest.raises(RuntimeError, match="stopped"):
+            partition_graph(client, grid, tmp_path / "b.zarr", parts=6)
+    with pytest.raises(StoreError, match="unfinished; resume with `tilepath partition .*--resume`"):
+        open_boundary(tmp_path / "b.zarr")
+    with pytest.raises(StoreError, match="was begun with parts 6, not 5"):
+        partition_graph(client, grid, tmp_path / "b.zarr", parts=5, resume=True)
+    with monkeypatch.context() as patched:
+        patched.setattr("pipelines.boundary.stages.closed_part", stop)  # all parts are done
+        again = partition_graph(client, grid, tmp_path / "b.zarr", parts=6, resume=True)
+    for name in ("part", "place", "to_boundary", "from_boundary", "inner", "among"):
+        for chunk in (tmp_path / "calm.zarr" / name).rglob("[0-9]*"):
+            if chunk.is_file():
+                assert chunk.read_bytes() == (tmp_path / "b.zarr" / chunk.relative_to(calm.path)).read_bytes()
+    assert partition_graph(client, grid, tmp_path / "b.zarr", resume=True).path == again.path
+
+
+def test_a_wrong_distance_is_found(client, grid, tmp_path):
+    store = partition_graph(client, grid, tmp_path / "b.zarr", parts=4)
+    tables = store.tables()
+    tables.among[:] += 1
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(type(store), "tables", lambda self: tables)
+        with pytest.raises(Exception, match="wrong|no path|too long|shorter|arc"):
+            verify_boundary(store, grid)
+
+
+def test_graphs_that_have_no_answer_are_refused(client, tmp_path):
+    cycle = write_graph(tmp_path / "c", [0, 1, 2], [1, 0], np.array([1, -2], "int32"))
+    with pytest.raises(NegativeCycleError):
+        partition_graph(client, cycle, tmp_path / "b")
+    long = write_graph(tmp_path / "l", [0, 1, 2, 2], [1, 2], np.array([8000, 8000], "int16"))
+    with pytest.raises(WeightRangeError, match="use --dtype int32"):
+        partition_graph(client, long, tmp_path / "b", dtype="int16", parts=1)
+    with pytest.raises(ValueError, match="parts is 9; with 3 vertices"):
+        partition_graph(client, long, tmp_path / "b2", parts=9)
+    assert not (tmp_path / "b2").exists()

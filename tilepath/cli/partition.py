@@ -1,0 +1,36 @@
+"""The command `tilepath partition`: a graph cut into closed parts, for distances on demand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tilepath.cli.cluster import OpenClient, on_cluster
+
+
+@click.command()
+@click.argument("graph", type=click.Path())
+@click.argument("out", type=click.Path())
+@click.option("--parts", type=click.IntRange(min=1), help="How many parts; by default as many as make the least work.")
+@click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help="Dtype of the distances.")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
+@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option("--verify", is_flag=True, help="Prove sampled rows of distances.")
+@on_cluster
+def partition(graph: str, out: str, open_client: OpenClient, **options: Any) -> None:
+    """Cut the graph store GRAPH into parts and write what any distance follows from to the store OUT.
+
+    It pays for road networks and other graphs that few vertices cut into parts: the store is much smaller than the
+    matrix of all distances, and `pipelines.distances_between` answers any block of it. Needs pymetis.
+    """
+    from pipelines import open_graph, partition_graph
+    from pipelines.stores import store_bytes
+    from pipelines.workers.progress import size
+    from tilepath.cli.describe import describe_boundary
+
+    opened = open_graph(graph)
+    with open_client() as client:
+        found = partition_graph(client, opened, out, progress=True, **options)
+    verified = ", verified" if options["verify"] else ""
+    click.echo(f"{describe_boundary(found)}, {size(store_bytes(out))}{verified}")
