@@ -14,6 +14,7 @@ from tilepath.cli.answers import path, picture, stats
 from tilepath.cli.assembly import assemble, de_bruijn
 from tilepath.cli.euler import euler
 from tilepath.cli.graphs import generate_graph, import_file
+from tilepath.cli.od import od
 from tilepath.cli.partition import partition
 from tilepath.cli.paths import apsp, sssp
 from tilepath.cli.som import som
@@ -66,6 +67,7 @@ for command in (
     apsp,
     sssp,
     partition,
+    od,
     euler,
     de_bruijn,
     assemble,

@@ -1,0 +1,226 @@
+"""Tables from origins to destinations, against the matrix of all distances."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from pipelines import open_boundary, partition_graph, write_graph
+from pipelines.answers import od_tables
+from pipelines.answers.od_points import EARTH_RADIUS, points_of, read_points
+from pipelines.answers.od_tables import Reduction, parse_reduction, write_od_table
+from tilepath.cli import tilepath
+
+N = 60
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    """A strongly connected graph of 50 vertices, and 10 that lead into it, with labels, longitudes and latitudes."""
+    rng = np.random.default_rng(4)
+    tails = np.concatenate([np.arange(50), rng.integers(0, 50, 100), np.arange(50, 60)])
+    heads = np.concatenate([(np.arange(50) + 1) % 50, rng.integers(0, 50, 100), np.arange(10)])
+    order = np.argsort(tails, kind="stable")
+    indptr = np.searchsorted(tails[order], np.arange(N + 1))
+    return write_graph(
+        tmp_path_factory.mktemp("graph") / "g.zarr",
+        indptr,
+        heads[order],
+        rng.integers(1, 50, len(tails)).astype("int32"),
+        labels=np.array([f"v{v}" for v in range(N)]),
+        coordinates=np.stack([rng.uniform(5, 15, N), rng.uniform(45, 55, N)], axis=1),
+    )
+
+
+@pytest.fixture(scope="module", params=["boundary", "graph"])
+def source(request, client, graph, tmp_path_factory):
+    if request.param == "graph":
+        return graph
+    return partition_graph(client, graph, tmp_path_factory.mktemp("boundary") / "b.zarr", parts=4)
+
+
+@pytest.fixture(scope="module")
+def matrix(graph):
+    """(n, n) float64; unreachable is +inf."""
+    indptr, indices, weights = graph.rows()
+    d = np.full((N, N), np.inf)
+    np.minimum.at(d, (np.repeat(np.arange(N), np.diff(indptr)), indices), weights)
+    return dijkstra(csr_array(np.where(np.isinf(d), 0, d)))
+
+
+@pytest.fixture
+def points(graph):
+    rng = np.random.default_rng(5)
+    return points_of(graph, [*rng.integers(0, N, 17).tolist(), 55]), points_of(graph, rng.permutation(N).tolist())
+
+
+def expected_pairs(matrix, origins, destinations, keep):
+    block = matrix[np.ix_(origins.vertices, destinations.vertices)]
+    return [
+        (origins.ids[i].as_py(), destinations.ids[j].as_py(), None if np.isinf(block[i, j]) else int(block[i, j]))
+        for i, j in keep(block)
+    ]
+
+
+def rows_of(path):
+    table = pa.parquet.read_table(path) if str(path).endswith("parquet") else pa.csv.read_csv(path)
+    return list(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "tsv.gz"])
+def test_all_pairs_in_order_with_null_where_nothing_leads(source, matrix, points, tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(od_tables, "BLOCK_BYTES", 5 * N * 8)  # several blocks
+    count = write_od_table(source, *points, tmp_path / f"od.{suffix}")
+    expected = expected_pairs(matrix, *points, lambda block: np.ndindex(block.shape))
+    assert count == len(expected) == 18 * N
+    if suffix == "tsv.gz":
+        table = pa.csv.read_csv(tmp_path / "od.tsv.gz", parse_options=pa.csv.ParseOptions(delimiter="\t"))
+        assert [tuple(row.values()) for row in table.to_pylist()] == expected
+    else:
+        assert rows_of(tmp_path / f"od.{suffix}") == expected
+    assert any(d is None for *_, d in expected)
+
+
+@pytest.mark.parametrize(("within", "nearest"), [(40, None), (None, 3), (60, 4), (0, None), (None, 1000)])
+def test_within_and_nearest(source, matrix, points, tmp_path, within, nearest):
+    write_od_table(source, *points, tmp_path / "od.parquet", within=within, nearest=nearest)
+
+    def keep(block):
+        for i, row in enumerate(block):
+            near = np.argsort(row, kind="stable") if nearest else np.arange(len(row))
+            yield from ((i, j) for j in near[:nearest] if row[j] <= (within if within is not None else 1e9))
+
+    assert rows_of(tmp_path / "od.parquet") == expected_pairs(matrix, *points, keep)
+
+
+@pytest.mark.parametrize("how", ["count", "min", "sum:jobs", "decay:20", "decay:20:jobs"])
+@pytest.mark.parametrize("within", [None, 45])
+def test_reductions(source, matrix, points, tmp_path, how, within):
+    origins, destinations = points
+    jobs = np.random.default_rng(6).uniform(0, 9, N)
+    destinations = destinations._replace(columns={"jobs": jobs})
+    write_od_table(source, origins, destinations, tmp_path / "od.csv", reduce=how, within=within)
+    block = matrix[np.ix_(origins.vertices, destinations.vertices)]
+    reached = block <= (1e9 if within is None else within)
+    values = {
+        "count": reached.sum(1),
+        "min": np.where(reached, block, np.inf).min(1),
+        "sum:jobs": (reached * jobs).sum(1),
+        "decay:20": np.where(reached, np.exp(-block / 20), 0).sum(1),
+        "decay:20:jobs": (np.where(reached, np.exp(-block / 20), 0) * jobs).sum(1),
+    }[how]
+    found = rows_of(tmp_path / "od.csv")
+    assert [name for name, _ in found] == origins.ids.to_pylist()
+    np.testing.assert_allclose([value for _, value in found], values)
+
+
+def test_a_matrix(source, matrix, points, tmp_path):
+    write_od_table(source, *points, tmp_path / "od.npy")
+    found = np.load(tmp_path / "od.npy")
+    expected = matrix[np.ix_(*(p.vertices for p in points))]
+    np.testing.assert_array_equal(np.where(found == np.iinfo("int32").max, np.inf, found), expected)
+
+
+def test_places_are_snapped_within_the_largest_strong_component(graph, tmp_path):
+    coordinates = graph.coordinates()
+    at = coordinates[[3, 55]] + [0.001, 0]
+    rows = "".join(f"{name},{lon!r},{lat!r}\n" for name, (lon, lat) in zip("ab", at.tolist(), strict=True))
+    (tmp_path / "o.csv").write_text("id,lon,lat\n" + rows)
+    found = read_points(tmp_path / "o.csv", graph, "origin")
+    lon, lat = np.radians(coordinates[:50]).T
+
+    def metres(place):
+        x, y = np.radians(place)
+        half = np.sin((lat - y) / 2) ** 2 + np.cos(lat) * np.cos(y) * np.sin((lon - x) / 2) ** 2
+        return 2 * EARTH_RADIUS * np.arcsin(np.sqrt(half))
+
+    for i, place in enumerate(at):
+        assert found.vertices[i] == metres(place).argmin()  # not 55 itself: nothing leads there
+        assert found.snapped[i] == pytest.approx(metres(place).min(), rel=1e-6)
+    assert found.ids.to_pylist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("origin\nv1\nx9\n", r"o.csv, row 2: .*there is no vertex 'x9'"),
+        ("origin\n", "o.csv: no rows; give at least one origin"),
+        ("name\nv1\n", "no column `origin` or `vertex`, nor `lon` and `lat`, nor `x` and `y`"),
+        ("lon,lat\n10,50\n,50\n", "row 2: `lon` is missing or not a number"),
+        ("lon,lat\n10,nan\n", "row 1: `lat` is missing or not a number"),
+        ("lon,lat\n50,100\n", "row 1: there is no longitude 50 with latitude 100; are they exchanged"),
+        ("lon,lat\n10,fifty\n", "row 1: `lat` is missing or not a number"),
+        ("origin,jobs\nv1,\n", "row 1: `jobs` is missing or not a number"),
+    ],
+)
+def test_bad_tables_are_named_by_row(graph, tmp_path, text, message):
+    (tmp_path / "o.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_points(tmp_path / "o.csv", graph, "origin", ["jobs"] if "jobs" in text else [])
+
+
+@pytest.mark.parametrize(
+    ("options", "out", "message"),
+    [
+        ({"within": -1}, "od.csv", "within is -1; give a distance of 0 or more"),
+        ({"nearest": 0}, "od.csv", "nearest is 0"),
+        ({"nearest": 2, "reduce": "count"}, "od.csv", "nearest does not go with reduce"),
+        ({"within": 3}, "od.npy", "a matrix has every distance"),
+        ({"reduce": "mean"}, "od.csv", "reduce is 'mean'; give count, min, sum:COLUMN"),
+        ({"reduce": "decay:-1"}, "od.csv", "reduce is 'decay:-1'"),
+        ({}, "od.xls", "tables are .csv"),
+    ],
+)
+def test_misuse_is_named(source, points, tmp_path, options, out, message):
+    with pytest.raises(ValueError, match=message):
+        write_od_table(source, *points, tmp_path / out, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_exists_is_kept_until_the_new_table_is_whole(source, points, tmp_path, monkeypatch):
+    out = tmp_path / "od.parquet"
+    write_od_table(source, *points, out, nearest=1)
+    before = out.read_bytes()
+    with pytest.raises(FileExistsError):
+        write_od_table(source, *points, out)
+    with monkeypatch.context() as patched:
+        patched.setattr(od_tables, "_chosen", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            write_od_table(source, *points, out, overwrite=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["od.parquet"]
+    assert out.read_bytes() == before
+
+
+def test_parse_reduction():
+    assert parse_reduction("decay:600:jobs") == Reduction("decay", "jobs", 600.0)
+
+
+def test_the_command(source, tmp_path):
+    (tmp_path / "o.csv").write_text("vertex,jobs\nv1,3\nv2,4\n")
+    arguments = [
+        "od",
+        source.path,
+        str(tmp_path / "od.csv"),
+        "--origins",
+        str(tmp_path / "o.csv"),
+        "--reduce",
+        "sum:jobs",
+    ]
+    said = CliRunner().invoke(tilepath, arguments)
+    assert said.exit_code == 0, said.output
+    assert (tmp_path / "od.csv").read_text() == '"origin","sum_jobs"\n"v1",7\n"v2",7\n'
+    assert "2 origins, 2 destinations, 2 rows" in said.output
+
+
+def test_negative_weights_need_a_boundary_store(client, tmp_path):
+    graph = write_graph(tmp_path / "g", [0, 1, 1], [1], np.array([-2], "int32"))
+    both = points_of(graph, [0, 1])
+    with pytest.raises(ValueError, match="has negative weights; make a boundary store"):
+        write_od_table(graph, both, both, tmp_path / "od.csv")
+    partition_graph(client, graph, tmp_path / "b", parts=1)
+    write_od_table(open_boundary(tmp_path / "b"), both, both, tmp_path / "od.csv")
+    assert [d for *_, d in rows_of(tmp_path / "od.csv")] == [0, -2, None, 0]

@@ -1,0 +1,55 @@
+"""The command `tilepath od`: tables from origins to destinations."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+POINTS = "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with lon and lat, or x and y; and id, if wanted."
+
+
+@click.command()
+@click.argument("store", type=click.Path())
+@click.argument("out", type=click.Path())
+@click.option("--origins", required=True, type=click.Path(exists=True), help=POINTS.format("origin"))
+@click.option("--destinations", type=click.Path(exists=True), help="Likewise; by default the origins.")
+@click.option("--within", type=float, metavar="T", help="Leave out what is farther than T.")
+@click.option("--nearest", type=int, metavar="K", help="Keep the K nearest destinations of each origin.")
+@click.option(
+    "--reduce",
+    metavar="HOW",
+    help="One value for each origin: count, min, sum:COLUMN, decay:SCALE or decay:SCALE:COLUMN of the destinations.",
+)
+@click.option("--graph", type=click.Path(), help="The graph of a boundary store, if it was moved.")
+@click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+def od(
+    store: str, out: str, origins: str, destinations: str | None, reduce: str | None, graph: str | None, **options: Any
+) -> None:
+    """Write the distances from origins to destinations to the table OUT, or, if it ends in .npy, as a matrix.
+
+    STORE is a boundary store (tilepath partition), which answers at once, or a graph store, which is searched. Places
+    are snapped to the nearest vertex of the largest strongly connected component. Distances are in the unit of the
+    weights. There are no turn costs and no timetables.
+    """
+    from pipelines import open_boundary, open_graph
+    from pipelines.answers.od_points import read_points
+    from pipelines.answers.od_tables import parse_reduction, write_od_table
+    from pipelines.stores.boundary import SCHEMA
+    from pipelines.stores.schema import store_schema
+
+    source: Any = open_boundary(store) if store_schema(store) == SCHEMA else open_graph(store)
+    opened = source.graph(graph) if store_schema(store) == SCHEMA else source
+    column = parse_reduction(reduce).column if reduce else None
+    begins = read_points(origins, opened, "origin")
+    ends = read_points(destinations or origins, opened, "destination", [column] if column else [])
+    if source is opened:
+        click.echo(f"{store} is a graph: one search for each origin; tilepath partition makes this faster", err=True)
+    began = time.perf_counter()
+    count = write_od_table(source, begins, ends, out, reduce=reduce, progress=None, **options)
+    rate = len(begins.vertices) * len(ends.vertices) / (time.perf_counter() - began)
+    click.echo(
+        f"{out}: {len(begins.vertices):,} origins, {len(ends.vertices):,} destinations, {count:,} rows;"
+        f" {rate / 1e6:,.1f} million pairs/s"
+    )
