@@ -82,7 +82,7 @@ def points_of(graph: Graph, vertices: Sequence[int | str]) -> Points:
 
 
 def snap(graph: Graph, places: np.ndarray, *, on_the_globe: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest vertices of the largest strongly connected component, where paths lead to and fro.
+    """The nearest vertices of the largest strongly connected component, where paths lead both ways.
 
     Parameters
     ----------
