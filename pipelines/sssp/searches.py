@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,10 +47,14 @@ class SearchJob:
     potentials: tuple[np.ndarray, np.ndarray] | None = None  # that make the weights non-negative; distances only
     loops: tuple[np.ndarray, np.ndarray] | None = None  # vertices with loops of negative weight, and those weights
 
+    @cached_property
     def through(self) -> np.ndarray | None:
-        """The mask of vertices that may lie inside a path, None where all may."""
+        """bool (n): the vertices that may lie inside a path, None where all may. Read once in a process."""
         mask = self.graph.through()
         return None if mask.all() else mask
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "through"}
 
     def arcs(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The arcs that leave the vertices from `first` to `last` (excluded), weights to search with: CSR."""
@@ -67,9 +72,9 @@ class SearchJob:
         """Raise NegativeCycleError if a loop of negative weight lies on the way: (n) distances."""
         if self.loops is None:
             return
-        through = self.graph.through()
         for vertex, weight in zip(*(part.tolist() for part in self.loops), strict=True):
-            if bool(distances[vertex] != outside_infinity(self.dtype)) and (through[vertex] or vertex in sources):
+            passes = self.through is None or self.through[vertex] or vertex in sources
+            if passes and bool(distances[vertex] != outside_infinity(self.dtype)):
                 raise NegativeCycleError(f"a loop of weight {weight:g} at vertex {vertex}", (vertex,), weight)
 
     def limit(self, distances: Any) -> float | None:
@@ -203,7 +208,7 @@ def _load(attempt: str, job: SearchJob) -> None:
     clear()
     xp = array_library()
     indptr, indices, weights = job.arcs(0, job.graph.n)
-    mask = job.through()
+    mask = job.through
     graph = search_graph(
         xp.asarray(indptr),
         xp.asarray(indices),

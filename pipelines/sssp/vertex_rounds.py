@@ -136,13 +136,15 @@ class ByVertices(SearchAttempt):
     def _look_for_cycle(self, sources: tuple[int, ...]) -> None:
         """Raise NegativeCycleError if a cycle that the search can go around is negative: O(m), in this process."""
         known = np.concatenate(self.results([self.submit(_own, w) for w in range(len(self.members))]))
-        through, job = self.job.graph.through(), self.job
-        pushes = (known != outside_infinity(job.dtype)) & through
+        job = self.job
+        pushes = known != outside_infinity(job.dtype)
+        if job.through is not None:
+            pushes &= job.through
         pushes[list(sources)] = True
         indptr, indices, weights = job.arcs(0, job.graph.n)
         kept = np.repeat(pushes, np.diff(indptr))
         offsets = np.concatenate([[0], np.cumsum(np.where(pushes, np.diff(indptr), 0))])
-        found = find_negative_cycle(offsets, indices[kept], weights[kept], through)
+        found = find_negative_cycle(offsets, indices[kept], weights[kept], job.through)
         if found is not None:
             vertices, weight = found
             raise NegativeCycleError(f"the vertices {vertices} form a cycle of weight {weight:g}", vertices, weight)

@@ -43,6 +43,7 @@ from pipelines.stores.schema import (
     check_array,
     damaged_attributes,
     flag,
+    number,
     open_store,
     recorded_dtype,
     result_codecs,
@@ -131,15 +132,34 @@ class Graph:
         raise StoreError(f"{self.path}: {why_no_vertex(name, self.n, self.labels())}")
 
     def label(self, vertex: int) -> str:
-        """The label of a vertex, or its index as text."""
-        if "labels" not in self.optional:
-            return str(vertex)
-        return str(self._array("labels")[vertex])
+        """The label of a vertex, or its index as text; of several, `names` reads them at once."""
+        return self.names([vertex])[0]
 
     def names(self, vertices: Sequence[int] | np.ndarray) -> list[str]:
-        """The labels of many vertices, or their indices as text; faster than calling `label` for each."""
-        labels = self.labels()
-        return [str(v if labels is None else labels[v]) for v in vertices]
+        """The labels of vertices, or their indices as text. Reads only the chunks of labels that they stand in."""
+        places = np.asarray(vertices, dtype=np.int64)
+        found = self._array("labels")[places] if "labels" in self.optional and places.size else places
+        return [str(name) for name in found]
+
+    def describe(self) -> str:
+        """One line for people about what the store holds."""
+        kind = "directed" if self.directed else "undirected"
+        unit = f" {self.weight_unit}" if self.weight_unit else ""
+        closed = int((~self.through()).sum())
+        parts = [
+            f"{self.path}: {kind} graph, {self.n:,} vertices, {self.m:,} arcs",
+            f"weights {self.weight_dtype} from {number(self.weight_min)} to {number(self.weight_max)}{unit}",
+        ]
+        if closed:
+            parts.append(f"{closed:,} vertices closed to through traffic")
+        if not self.sorted_rows:
+            parts.append("rows as given")
+        extras = sorted(self.optional - {"through"})
+        if extras:
+            parts.append(f"with {' and '.join(extras)}")
+        if self.source:
+            parts.append(f"from {self.source}")
+        return "; ".join(parts)
 
     def verify(self) -> Verified:
         """Reread everything and compare it with what was recorded; StoreError names what differs."""

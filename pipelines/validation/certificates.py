@@ -58,7 +58,7 @@ def certify_paths(
         )
     graph = graph if isinstance(graph, Graph) else paths.graph(graph)
     job = SearchJob(graph, paths.dtype, cutoff=reach(paths.cutoff, paths.dtype), targets=paths.targets)
-    arcs, through = graph.rows(), job.through()
+    arcs, through = graph.rows(), job.through
     certificates = []
     for row in choose_rows(paths.shape[0], rows, seed).tolist():
         distances = paths.distances(row)

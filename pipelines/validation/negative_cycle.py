@@ -102,7 +102,7 @@ def named_cycle(graph: Graph, error: NegativeCycleError) -> NegativeCycleError:
     vertices, weight = error.vertices, error.weight
     if not vertices:  # none of its cycles is known: rounded sums fall, exact ones may not
         return NegativeCycleError(f"{graph.path}: {error}")
-    names = [graph.label(v) for v in (*vertices[:20], vertices[0])]
+    names = graph.names([*vertices[:20], vertices[0]])
     shown = " -> ".join(names[:-1] + ["..."] * (len(vertices) > 20) + names[-1:])
     return NegativeCycleError(
         f"{graph.path}: the cycle {shown} weighs {weight:g}, so distances along it fall forever; correct its weights",

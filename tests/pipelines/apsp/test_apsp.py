@@ -21,7 +21,7 @@ from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from pipelines import all_pairs_shortest_paths as by_any_method
 from pipelines.stores import StoreError, open_distances, write_graph
-from pipelines.stores.distances import progress
+from pipelines.stores.distances import begun_distances
 from pipelines.validation.bounds import WeightRangeError, distances_fit
 from pipelines.workers.capacity import DoesNotFitError
 from tilepath import cli
@@ -370,7 +370,7 @@ def test_a_killed_worker_costs_nothing_but_time(client, tmp_path, monkeypatch):
 
     def murder(victims):
         for stage in (4, 15):
-            while not out.exists() or progress(out)[0] < stage:
+            while not out.exists() or begun_distances(out).progress()[0] < stage:
                 time.sleep(0.01)
             pid = next(p for p in victims() if p not in killed)
             os.kill(pid, signal.SIGKILL)
@@ -403,12 +403,12 @@ def test_a_killed_run_resumes_with_the_same_bits(client, tmp_path):
     want = all_pairs_shortest_paths(client, graph, tmp_path / "calm.zarr", block=16)[:]
     out = tmp_path / "killed.zarr"
     run = subprocess.Popen([sys.executable, "-c", RUN, graph.path, out])
-    while not out.exists() or progress(out)[0] < 10:
+    while not out.exists() or begun_distances(out).progress()[0] < 10:
         assert run.poll() is None
         time.sleep(0.01)
     run.kill()
     run.wait()
-    done, total = progress(out)
+    done, total = begun_distances(out).progress()
     assert 10 <= done < total
     with pytest.raises(StoreError, match="--resume"):
         open_distances(out)

@@ -28,7 +28,7 @@ from pipelines.sssp.plan import make_search_plan
 from pipelines.sssp.vertex_ranges import equal_ranges
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
 from pipelines.stores.distances import DistancesWriter
-from pipelines.stores.paths import progress_of_paths
+from pipelines.stores.paths import begun_paths
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from tilepath import cli
@@ -560,10 +560,10 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
 
     def murder():
         pid = next(iter(two_processes.run(os.getpid).values()))
-        while not out.exists() or progress_of_paths(out)[0] < 1:
+        while not out.exists() or begun_paths(out).progress()[0] < 1:
             time.sleep(0.02)
         os.kill(pid, signal.SIGKILL)
-        killed.append(progress_of_paths(out)[0])
+        killed.append(begun_paths(out).progress()[0])
 
     two_processes.wait_for_workers(2)
     murderer = threading.Thread(target=murder)
@@ -593,12 +593,12 @@ def test_a_killed_run_resumes_where_it_was(client, two, tmp_path):
     graph = store(tmp_path / "g", n, *random_arcs(n, 15_000), "float32")
     out = tmp_path / "killed"
     run = subprocess.Popen([sys.executable, "-c", RUN, graph.path, out])
-    while not out.exists() or progress_of_paths(out)[0] < 5:
+    while not out.exists() or begun_paths(out).progress()[0] < 5:
         assert run.poll() is None
         time.sleep(0.05)
     run.kill()
     run.wait()
-    done, total = progress_of_paths(out)
+    done, total = begun_paths(out).progress()
     assert 5 <= done < total
     with pytest.raises(StoreError, match="--resume"):
         open_paths(out)
