@@ -20,14 +20,14 @@ import numpy as np
 from distributed import Client
 
 from gpuops import NegativeCycleError
-from gpuops.arrays import like
+from gpuops.certificates import nonnegative_weights
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import batched_shortest_distances, shortest_distances, shortest_path_tree
 from gpuops.sssp.graph_layout import SearchGraph, search_graph
 from pipelines.sssp.plan import LANES
 from pipelines.stores import Graph
 from pipelines.validation.bounds import arc_pieces
-from pipelines.validation.negative_cycle import nonnegative_weights
+from pipelines.validation.limits import row_limit
 from pipelines.workers.attempts import clear, held, keep
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
@@ -77,19 +77,9 @@ class SearchJob:
             if passes and bool(distances[vertex] != outside_infinity(self.dtype)):
                 raise NegativeCycleError(f"a loop of weight {weight:g} at vertex {vertex}", (vertex,), weight)
 
-    def limit(self, distances: Any) -> float | None:
-        """The farthest distance a row keeps: that of the farthest target within the cutoff, or the cutoff."""
-        if self.targets is None:
-            return self.cutoff
-        reached = distances[like(distances, np.array(self.targets))]
-        reached = reached[reached != outside_infinity(self.dtype)]
-        if self.cutoff is not None:
-            reached = reached[reached <= self.cutoff]
-        return float(reached.max()) if reached.size else self.cutoff
-
     def cut(self, distances: Any) -> None:
         """Mark as unreachable what lies beyond the limit of a row, in place."""
-        limit = self.limit(distances)
+        limit = row_limit(distances, self.cutoff, self.targets)
         if limit is not None:
             distances[distances > limit] = outside_infinity(self.dtype)
 
@@ -102,12 +92,6 @@ class SearchJob:
             reached = row != outside_infinity(self.dtype)
             row[reached] = (row + (into - out[source]))[reached]
             row[source] = 0
-
-
-def reach(cutoff: float | None, dtype: np.dtype) -> float | None:
-    """The cutoff where a distance of the dtype can be beyond it, else None."""
-    largest = float(np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max)
-    return cutoff if cutoff is not None and cutoff < largest else None
 
 
 def negative_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:

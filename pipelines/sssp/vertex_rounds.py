@@ -8,7 +8,7 @@
 
 A negative cycle within a piece is found by the search there. One that runs through several would keep rounds going for
 ever, so after 16, 32, 64, ... of them the arcs that leave vertices reached so far are searched for one, with exact sums
-(`pipelines.validation.negative_cycle`).
+(`gpuops.certificates.negative_cycle`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 from distributed import Client, Future
 
 from gpuops import NegativeCycleError
+from gpuops.certificates import find_negative_cycle
 from gpuops.numbers import outside_infinity
 from pipelines.sssp.searches import RowWriter, SearchAttempt, SearchJob, SearchWriter
 from pipelines.sssp.vertex_ranges import Packet, Seeds, VertexRange, equal_ranges, seeds_of
 from pipelines.validation.bounds import WeightRangeError
-from pipelines.validation.negative_cycle import find_negative_cycle
 from pipelines.workers.attempts import clear, held, keep
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.interruption import stop_if_asked

@@ -60,6 +60,7 @@ from pipelines.stores.schema import (
 )
 
 SCHEMA = "distances/1"
+BATCH_BYTES = 64 << 20  # of rows that are read at a time
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,12 @@ class Distances:
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over the matrix by whole chunk rows: (first row, block of rows), in order."""
         return _blocks(StoredArray(self.path, self.slot))
+
+    def rows(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Some rows, int (k) and rising, in batches: (position in `rows`, block); a chunk is decoded once a batch."""
+        batch = max(1, BATCH_BYTES // max(1, self.n * self.dtype.itemsize))
+        for start in range(0, len(rows), batch):
+            yield start, self[rows[start : start + batch], :]
 
     def graph(self, path: str | os.PathLike[str] | None = None) -> Graph:
         """The graph the distances were computed from; pass `path` if it was moved."""
@@ -321,6 +328,14 @@ def open_distances(path: str | os.PathLike[str]) -> Distances:
     check_array(path, group, writer.slot, (writer.rows, writer.n), (writer.dtype,))
     facts = writer.n, writer.dtype, writer.slot, origin_path(path, recorded), recorded["digest"], writer._sources()
     return Distances(os.path.abspath(path), *facts)
+
+
+def open_solution(
+    distances: Distances | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None
+) -> tuple[Distances, Graph]:
+    """Open a distances store and the graph it was computed from (None: the one recorded in the store)."""
+    distances = distances if isinstance(distances, Distances) else open_distances(distances)
+    return distances, distances.graph(graph.path if isinstance(graph, Graph) else graph)
 
 
 def begun_distances(path: str | os.PathLike[str]) -> DistancesWriter:

@@ -10,11 +10,11 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra as scipy_dijkstra
 
+from gpuops.errors import VerificationError
 from gpuops.numbers import outside_infinity
 from pipelines.answers.routes import NoPathError, PathFinder, paths_of_pairs, predecessors, shortest_path
 from pipelines.answers.tables import write_table
 from pipelines.stores import StoreError
-from pipelines.validation.tight_arcs import VerificationError
 
 
 def route(distances, graph, source, target):
