@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from distributed import Client
 
-from gpuops import NegativeCycleError
+from gpuops import NegativeCycleError, csr
 from gpuops.certificates import nonnegative_weights
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import batched_shortest_distances, shortest_distances, shortest_path_tree
@@ -62,10 +62,9 @@ class SearchJob:
         if self.potentials is not None:
             weights = nonnegative_weights(self.potentials, first, indptr, indices, weights)
         if self.loops is not None and len(self.loops[0]):  # left to `refuse_loops`: most may be out of reach
-            tails = first + np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-            kept = indices != tails
-            indptr = np.concatenate([[0], np.cumsum(np.bincount(tails[kept] - first, minlength=len(indptr) - 1))])
-            indices, weights = indices[kept], weights[kept]
+            rows = csr.tails(indptr, len(indices), np.int64)
+            kept = indices != first + rows
+            indptr, indices, weights = csr.row_starts(rows[kept], len(indptr) - 1), indices[kept], weights[kept]
         return indptr, indices, weights.astype(self.dtype, copy=False)
 
     def refuse_loops(self, distances: Any, sources: tuple[int, ...]) -> None:
@@ -100,7 +99,7 @@ def negative_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
         return None
     lightest: dict[int, Any] = {}
     for first, indptr, indices, weights in arc_pieces(graph):
-        tails = first + np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        tails = first + csr.tails(indptr, len(indices), np.int64)
         for arc in np.flatnonzero((tails == indices) & (weights < 0)):
             vertex, weight = int(tails[arc]), weights[arc].item()
             lightest[vertex] = min(weight, lightest.get(vertex, weight))

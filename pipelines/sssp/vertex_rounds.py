@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from distributed import Client, Future
 
-from gpuops import NegativeCycleError
+from gpuops import NegativeCycleError, csr
 from gpuops.certificates import find_negative_cycle
 from gpuops.numbers import outside_infinity
 from pipelines.sssp.searches import RowWriter, SearchAttempt, SearchJob, SearchWriter
@@ -142,8 +142,9 @@ class ByVertices(SearchAttempt):
             pushes &= job.through
         pushes[list(sources)] = True
         indptr, indices, weights = job.arcs(0, job.graph.n)
-        kept = np.repeat(pushes, np.diff(indptr))
-        offsets = np.concatenate([[0], np.cumsum(np.where(pushes, np.diff(indptr), 0))])
+        tails = csr.tails(indptr, len(indices), np.int64)
+        kept = pushes[tails]
+        offsets = csr.row_starts(tails[kept], job.graph.n)
         found = find_negative_cycle(offsets, indices[kept], weights[kept], job.through)
         if found is not None:
             vertices, weight = found

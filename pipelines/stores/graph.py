@@ -34,8 +34,10 @@ import numpy as np
 import pyarrow as pa
 import zarr
 
+from gpuops import csr
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.place import new_store
+from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import (
     CHUNK_BYTES,
     TEXT,
@@ -88,8 +90,6 @@ class Graph:
         indptr -= indptr[0]
         indices, weights = self._array("indices")[arcs], self._array("weights")[arcs]
         if not self.sorted_rows:
-            from pipelines.stores.row_order import sort_rows  # Numba takes a second, and few stores need it
-
             sort_rows(indptr, indices, weights.view(f"u{weights.itemsize}"))
         return indptr, indices, weights
 
@@ -406,10 +406,18 @@ def write_graph(
     """Write a graph held in memory as CSR; `keywords` are those of `new_graph`. Returns it opened.
 
     Rows need not be sorted; they are stored sorted by head, or, with ``sorted_rows=False``, as given.
+
+    Raises
+    ------
+    StoreError
+        The path exists, or the disk is full.
+    TypeError, ValueError
+        The arrays do not make up a graph (`gpuops.csr.check_csr`), or a weight is NaN or infinite.
     """
+    indptr, indices, weights = np.asarray(indptr), np.asarray(indices), np.asarray(weights)
+    csr.check_csr(indptr, indices, weights=weights)
     n = len(indptr) - 1
-    tails = np.repeat(np.arange(n), np.diff(indptr))
-    indices, weights = np.asarray(indices), np.asarray(weights)
+    tails = csr.tails(indptr.astype(np.int64, copy=False), len(indices), np.int64)
     if sorted_rows:
         order = np.lexsort((indices, tails))
         indices, weights = indices[order], weights[order]
