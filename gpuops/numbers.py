@@ -57,10 +57,3 @@ def to_outside(distances: Any) -> Any:
     if distances.dtype.kind != "f":
         distances[distances >= distance_limit(distances.dtype)] = outside_infinity(distances.dtype)
     return distances
-
-
-def to_inside(distances: Any) -> Any:
-    """Undo `to_outside`, in place."""
-    if distances.dtype.kind != "f":
-        distances[distances == outside_infinity(distances.dtype)] = infinity(distances.dtype)
-    return distances
