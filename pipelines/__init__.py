@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gpuops.certificates import Certificate as Certificate
+    from gpuops.certificates import verify_paths as verify_paths
     from gpuops.errors import NegativeCycleError as NegativeCycleError
     from gpuops.errors import NotEulerianError as NotEulerianError
     from gpuops.errors import VerificationError as VerificationError
@@ -61,14 +63,13 @@ if TYPE_CHECKING:
     from pipelines.stores.samples import write_samples as write_samples
     from pipelines.stores.schema import StoreError as StoreError
     from pipelines.validation.bounds import WeightRangeError as WeightRangeError
-    from pipelines.validation.distances import Certificate as Certificate
     from pipelines.validation.distances import verify_distances as verify_distances
-    from pipelines.validation.paths import verify_paths as verify_paths
     from pipelines.workers.capacity import DoesNotFitError as DoesNotFitError
     from pipelines.workers.interruption import Interrupted as Interrupted
 
 # The same again for the interpreter (tests/tilepath/test_faces.py compares): what users call, by module.
 _NAMES = {
+    "gpuops.certificates": ["Certificate", "verify_paths"],
     "gpuops.errors": ["NegativeCycleError", "NotEulerianError", "VerificationError"],
     "pipelines.answers.measures": ["Measures", "measures"],
     "pipelines.answers.pictures": ["picture_distances"],
@@ -106,8 +107,7 @@ _NAMES = {
     "pipelines.stores.samples": ["Samples", "open_samples", "write_samples"],
     "pipelines.stores.schema": ["StoreError"],
     "pipelines.validation.bounds": ["WeightRangeError"],
-    "pipelines.validation.distances": ["Certificate", "verify_distances"],
-    "pipelines.validation.paths": ["verify_paths"],
+    "pipelines.validation.distances": ["verify_distances"],
     "pipelines.workers.capacity": ["DoesNotFitError"],
     "pipelines.workers.interruption": ["Interrupted"],
 }

@@ -1,7 +1,6 @@
 import functools
 import importlib.util
 import itertools
-import os
 import re
 import sys
 from pathlib import Path
@@ -30,7 +29,7 @@ def xp(request):
 
 
 @pytest.fixture(scope="module")
-def host_shim(tmp_path_factory):
+def host_shim(request):
     """host_shim/cupy.py in CuPy's place, with devices of which gpuops remembers nothing."""
     spec = importlib.util.spec_from_file_location("cupy", SHIM)
     module = importlib.util.module_from_spec(spec)
@@ -39,10 +38,8 @@ def host_shim(tmp_path_factory):
         spec.loader.exec_module(module)
         if not module.COMPILER:
             pytest.skip("no C++ compiler: install g++")
-        folder = tmp_path_factory.getbasetemp()
-        if "PYTEST_XDIST_WORKER" in os.environ:
-            folder = folder.parent  # the processes of a test run share what they compile
-        module.RawModule.build = folder / "host_shim"
+        # What is compiled serves all processes and the runs to come: text, flags and compiler are part of its name.
+        module.RawModule.build = request.config.cache.mkdir("host_shim")
         module.start(device=next(DEVICES))
         from gpuops._cuda import Program
 

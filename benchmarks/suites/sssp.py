@@ -17,8 +17,8 @@ import numpy as np
 
 from benchmarks.harness import Bench, draw_roots
 from gpuops import batched_shortest_distances, search_graph, shortest_distances, shortest_path_tree
+from gpuops.certificates import verify_paths
 from pipelines.generators import Grid, RMat, SyntheticGraph, csr
-from pipelines.validation.paths import verify_paths
 
 CONVENTION = (
     "edges per second as Graph500 counts them: edges of the input that were reached, loops and parallel ones included, "

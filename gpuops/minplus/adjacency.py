@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops import csr
 from gpuops.arrays import like
 from gpuops.numbers import infinity
 
@@ -26,7 +27,7 @@ def weight_rows(out: Any, first: int, indptr: np.ndarray, indices: np.ndarray, w
         CSR of those rows, heads sorted within a row; weights are converted to the dtype of `out`.
     """
     out[...] = infinity(out.dtype)
-    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    rows = csr.tails(indptr, len(indices), np.int64)
     if len(indices):
         new = np.empty(len(indices), dtype=bool)
         new[0] = True

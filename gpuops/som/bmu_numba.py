@@ -165,7 +165,10 @@ def _search_block(
     samples, centre, scale, metric, missing, features, bias, exact, unit_norms, tile_norms, m, kappa, rounding, first,
     units, distances,
 ):  # fmt: skip
-    """Units and distances of BLOCK samples from `first` on. Returns 4 * row + fault of the first at fault, or -1."""
+    """Units and distances of BLOCK samples from `first` on. Returns 4 * row + fault of the first at fault, or -1.
+
+    One long function: its steps share the buffers of a block, some twenty of them.
+    """
     n, d = samples.shape
     count = min(BLOCK, n - first)
     groups = (count + ROWS - 1) // ROWS

@@ -162,7 +162,10 @@ def _push(
     indptr, indices, weights, lightest, entering, distances, wake, cursor, state, queue, pile, waiting,
     last, width, limit, infinity, touched, open_arcs,
 ):  # fmt: skip
-    """state: 1, in the queue; 2, in the pile; 3, both."""
+    """state: 1, in the queue; 2, in the pile; 3, both.
+
+    One long function: queue, pile and window are all changed by the innermost loop.
+    """
     n, m, windows, kind = distances.size, indices.size, 0, distances.dtype.type
     due = infinity  # nothing wakes before
     for i in range(waiting):

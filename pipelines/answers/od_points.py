@@ -116,7 +116,9 @@ def snap(graph: Graph, places: np.ndarray, *, on_the_globe: bool) -> tuple[np.nd
             " places by x and y"
         )
     indptr, indices, _ = graph.rows()
-    _, component = connected_components(csr_array((np.ones(graph.m, bool), indices, indptr), shape=(graph.n, graph.n)), connection="strong")
+    _, component = connected_components(
+        csr_array((np.ones(graph.m, bool), indices, indptr), shape=(graph.n, graph.n)), connection="strong"
+    )
     largest = np.flatnonzero(component == np.bincount(component).argmax())
     spots, wanted = (_on_sphere(p) if on_the_globe else p for p in (coordinates[largest], places))
     apart, nearest = cKDTree(spots).query(wanted)

@@ -1,7 +1,7 @@
 """Shortest paths from a matrix of distances, without a matrix of predecessors.
 
 The path from s to t is walked back from t: a predecessor of v is a tail u of an arc into v that is tight,
-D[s, u] + w = D[s, v], with u = s or u allowed inside paths (`pipelines.validation.tight_arcs` has the tolerance).
+D[s, u] + w = D[s, v], with u = s or u allowed inside paths (`gpuops.certificates.tight_arcs` has the tolerance).
 
 1. At v take the tight in-arc that fits best, and among equals the one whose tail is nearest to s.
 2. Cycles of weight zero are tight all around, so no vertex is visited twice, and at a dead end the walk goes back and
@@ -19,7 +19,6 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -27,17 +26,12 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from gpuops.certificates import arcs_for, tight_tree, tolerances
+from gpuops.errors import VerificationError
 from pipelines.answers.pairs import PairsLike, read_pairs, rows_of, table_of_walks, walk_pairs
 from pipelines.answers.tables import check_output, write_table
 from pipelines.stores import Distances, Graph
-from pipelines.validation.tight_arcs import (
-    VerificationError,
-    arcs_for,
-    open_solution,
-    stored_rows,
-    tight_tree,
-    tolerances,
-)
+from pipelines.stores.distances import open_solution
 
 UNREACHABLE, UNATTAINED = -1, -2
 
@@ -181,7 +175,7 @@ def paths_of_pairs(
         return row[targets[pairs]], *finder.walk(int(sources[pairs[0]]), row, targets[pairs])
 
     rows = rows_of(finder.distances, sources, finder.graph, given.name)
-    walks = walk_pairs(rows, partial(stored_rows, finder.distances), walk, finder.distances.dtype)
+    walks = walk_pairs(rows, finder.distances.rows, walk, finder.distances.dtype)
     table = table_of_walks(finder.graph, sources, targets, walks)
     if out is not None:
         write_table(table, out, overwrite)
@@ -221,7 +215,7 @@ def predecessors(
         trees[place] = tight_tree(arcs, row, int(vertices[place])).predecessors
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for start, block in stored_rows(distances, rows):
+        for start, block in distances.rows(rows):
             list(pool.map(fill, range(start, start + len(block)), block))
     return trees[places]
 

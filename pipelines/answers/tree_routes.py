@@ -16,7 +16,7 @@ from pipelines.answers.pairs import PairsLike, Walks, read_pairs, rows_of, table
 from pipelines.answers.routes import NoPathError
 from pipelines.answers.tables import check_output, write_table
 from pipelines.stores import Graph, Paths, StoreError, open_paths
-from pipelines.validation.tight_arcs import BATCH_BYTES
+from pipelines.stores.distances import BATCH_BYTES
 
 UNREACHABLE, CYCLE = -1, -2
 

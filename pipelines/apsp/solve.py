@@ -12,6 +12,7 @@ import numpy as np
 from distributed import Client
 
 from gpuops import NegativeCycleError
+from gpuops.certificates import find_potentials
 from pipelines.answers.listed_vertices import brief, listed_vertices
 from pipelines.apsp.batched import BATCHED
 from pipelines.apsp.floyd_warshall import FLOYD_WARSHALL
@@ -22,7 +23,7 @@ from pipelines.stores.distances import SCHEMA, DistancesWriter, resume_distances
 from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
-from pipelines.validation.negative_cycle import find_potentials, named_cycle
+from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.progress import Progress
 

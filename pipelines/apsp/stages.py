@@ -13,13 +13,13 @@ from distributed import Client, Future
 
 from gpuops import floyd_warshall, minplus_update
 from gpuops.arrays import like
+from gpuops.certificates import nonnegative_weights
 from gpuops.minplus.adjacency import weight_rows
 from gpuops.numbers import distance_limit, to_outside
 from pipelines.apsp.layout import Layout, make_layout
 from pipelines.apsp.methods import Job
 from pipelines.stores.distances import DistancesWriter
 from pipelines.validation.bounds import arc_pieces, refuse_overflow
-from pipelines.validation.negative_cycle import nonnegative_weights
 from pipelines.workers.attempts import (
     Attempt,
     clear,

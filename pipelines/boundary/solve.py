@@ -12,6 +12,7 @@ from distributed import Client
 
 from gpuops import NegativeCycleError
 from gpuops.boundary import boundary_distances
+from gpuops.certificates import arcs_for, find_potentials, join_certificates, verify_row
 from gpuops.numbers import to_outside
 from pipelines.boundary.cut import Cut, cut_graph
 from pipelines.boundary.plan import refuse_what_cannot_fit
@@ -26,8 +27,7 @@ from pipelines.stores.boundary import (
 )
 from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import distance_dtype, distances_fit
-from pipelines.validation.distances import arcs_for, join_certificates, verify_row
-from pipelines.validation.negative_cycle import find_potentials, named_cycle
+from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.progress import Progress
 
 CERTIFIED_ROWS = 16

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from distributed import Client
 
+from gpuops.certificates import nonnegative_weights
 from gpuops.numbers import distance_limit, infinity
 from pipelines.boundary.closures import (
     Arcs,
@@ -23,7 +24,6 @@ from pipelines.boundary.plan import describe
 from pipelines.stores import Graph
 from pipelines.stores.boundary import BoundaryWriter, Cut
 from pipelines.validation.bounds import WeightRangeError
-from pipelines.validation.negative_cycle import nonnegative_weights
 from pipelines.workers.attempts import clear, held, keep, run_attempts, workers_of
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt

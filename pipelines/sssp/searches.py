@@ -13,20 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from distributed import Client
 
-from gpuops import NegativeCycleError
-from gpuops.arrays import like
+from gpuops import NegativeCycleError, csr
+from gpuops.certificates import nonnegative_weights
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import batched_shortest_distances, shortest_distances, shortest_path_tree
 from gpuops.sssp.graph_layout import SearchGraph, search_graph
 from pipelines.sssp.plan import LANES
 from pipelines.stores import Graph
 from pipelines.validation.bounds import arc_pieces
-from pipelines.validation.negative_cycle import nonnegative_weights
+from pipelines.validation.limits import row_limit
 from pipelines.workers.attempts import clear, held, keep
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
@@ -46,10 +47,14 @@ class SearchJob:
     potentials: tuple[np.ndarray, np.ndarray] | None = None  # that make the weights non-negative; distances only
     loops: tuple[np.ndarray, np.ndarray] | None = None  # vertices with loops of negative weight, and those weights
 
+    @cached_property
     def through(self) -> np.ndarray | None:
-        """The mask of vertices that may lie inside a path, None where all may."""
+        """bool (n): the vertices that may lie inside a path, None where all may. Read once in a process."""
         mask = self.graph.through()
         return None if mask.all() else mask
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "through"}
 
     def arcs(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The arcs that leave the vertices from `first` to `last` (excluded), weights to search with: CSR."""
@@ -57,34 +62,23 @@ class SearchJob:
         if self.potentials is not None:
             weights = nonnegative_weights(self.potentials, first, indptr, indices, weights)
         if self.loops is not None and len(self.loops[0]):  # left to `refuse_loops`: most may be out of reach
-            tails = first + np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-            kept = indices != tails
-            indptr = np.concatenate([[0], np.cumsum(np.bincount(tails[kept] - first, minlength=len(indptr) - 1))])
-            indices, weights = indices[kept], weights[kept]
+            rows = csr.tails(indptr, len(indices), np.int64)
+            kept = indices != first + rows
+            indptr, indices, weights = csr.row_starts(rows[kept], len(indptr) - 1), indices[kept], weights[kept]
         return indptr, indices, weights.astype(self.dtype, copy=False)
 
     def refuse_loops(self, distances: Any, sources: tuple[int, ...]) -> None:
         """Raise NegativeCycleError if a loop of negative weight lies on the way: (n) distances."""
         if self.loops is None:
             return
-        through = self.graph.through()
         for vertex, weight in zip(*(part.tolist() for part in self.loops), strict=True):
-            if bool(distances[vertex] != outside_infinity(self.dtype)) and (through[vertex] or vertex in sources):
+            passes = self.through is None or self.through[vertex] or vertex in sources
+            if passes and bool(distances[vertex] != outside_infinity(self.dtype)):
                 raise NegativeCycleError(f"a loop of weight {weight:g} at vertex {vertex}", (vertex,), weight)
-
-    def limit(self, distances: Any) -> float | None:
-        """The farthest distance a row keeps: that of the farthest target within the cutoff, or the cutoff."""
-        if self.targets is None:
-            return self.cutoff
-        reached = distances[like(distances, np.array(self.targets))]
-        reached = reached[reached != outside_infinity(self.dtype)]
-        if self.cutoff is not None:
-            reached = reached[reached <= self.cutoff]
-        return float(reached.max()) if reached.size else self.cutoff
 
     def cut(self, distances: Any) -> None:
         """Mark as unreachable what lies beyond the limit of a row, in place."""
-        limit = self.limit(distances)
+        limit = row_limit(distances, self.cutoff, self.targets)
         if limit is not None:
             distances[distances > limit] = outside_infinity(self.dtype)
 
@@ -99,19 +93,13 @@ class SearchJob:
             row[source] = 0
 
 
-def reach(cutoff: float | None, dtype: np.dtype) -> float | None:
-    """The cutoff where a distance of the dtype can be beyond it, else None."""
-    largest = float(np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max)
-    return cutoff if cutoff is not None and cutoff < largest else None
-
-
 def negative_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
     """The vertices that have a loop of negative weight, and the lightest of each; None where no weight is negative."""
     if graph.weight_min >= 0:
         return None
     lightest: dict[int, Any] = {}
     for first, indptr, indices, weights in arc_pieces(graph):
-        tails = first + np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        tails = first + csr.tails(indptr, len(indices), np.int64)
         for arc in np.flatnonzero((tails == indices) & (weights < 0)):
             vertex, weight = int(tails[arc]), weights[arc].item()
             lightest[vertex] = min(weight, lightest.get(vertex, weight))
@@ -203,7 +191,7 @@ def _load(attempt: str, job: SearchJob) -> None:
     clear()
     xp = array_library()
     indptr, indices, weights = job.arcs(0, job.graph.n)
-    mask = job.through()
+    mask = job.through
     graph = search_graph(
         xp.asarray(indptr),
         xp.asarray(indices),

@@ -14,12 +14,13 @@ from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from pipelines.answers.listed_vertices import brief, listed_vertices
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
-from pipelines.sssp.searches import BySources, SearchAttempt, SearchJob, SearchWriter, negative_loops, reach
+from pipelines.sssp.searches import BySources, SearchAttempt, SearchJob, SearchWriter, negative_loops
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, create_paths, open_graph, open_paths
 from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsWriter, resume_paths
 from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import WeightRangeError, distance_dtype, distances_fit
+from pipelines.validation.limits import reach
 from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.attempts import run_attempts
 from pipelines.workers.capacity import measure_workers

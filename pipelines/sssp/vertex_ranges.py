@@ -86,7 +86,7 @@ class Seeds:
 
 def seeds_of(job: SearchJob, sources: tuple[int, ...]) -> Seeds:
     """The seeds of a search from `sources`."""
-    through = job.through()
+    through = job.through
     heads: dict[int, tuple[Any, int]] = {}
     for source in sources:
         if through is None or through[source]:
@@ -107,7 +107,7 @@ class VertexRange:
         indptr = job.graph.indptr(self.first, self.last)
         cuts = equal_ranges(indptr - indptr[0], pieces)
         self.cuts = [(self.first + a, self.first + b) for a, b in cuts if a < b]
-        mask = job.through()
+        mask = job.through
         self.through = None if mask is None else xp.asarray(mask)
         # Reading and sorting pieces again is what takes longest. Beside a GPU, the host mostly has room to keep them.
         own_bytes = int(indptr[-1] - indptr[0]) * (4 + job.dtype.itemsize) + 32 * job.graph.n * len(self.cuts)

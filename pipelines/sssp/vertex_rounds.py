@@ -8,7 +8,7 @@
 
 A negative cycle within a piece is found by the search there. One that runs through several would keep rounds going for
 ever, so after 16, 32, 64, ... of them the arcs that leave vertices reached so far are searched for one, with exact sums
-(`pipelines.validation.negative_cycle`).
+(`gpuops.certificates.negative_cycle`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from __future__ import annotations
 import numpy as np
 from distributed import Client, Future
 
-from gpuops import NegativeCycleError
+from gpuops import NegativeCycleError, csr
+from gpuops.certificates import find_negative_cycle
 from gpuops.numbers import outside_infinity
 from pipelines.sssp.searches import RowWriter, SearchAttempt, SearchJob, SearchWriter
 from pipelines.sssp.vertex_ranges import Packet, Seeds, VertexRange, equal_ranges, seeds_of
 from pipelines.validation.bounds import WeightRangeError
-from pipelines.validation.negative_cycle import find_negative_cycle
 from pipelines.workers.attempts import clear, held, keep
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.interruption import stop_if_asked
@@ -136,13 +136,16 @@ class ByVertices(SearchAttempt):
     def _look_for_cycle(self, sources: tuple[int, ...]) -> None:
         """Raise NegativeCycleError if a cycle that the search can go around is negative: O(m), in this process."""
         known = np.concatenate(self.results([self.submit(_own, w) for w in range(len(self.members))]))
-        through, job = self.job.graph.through(), self.job
-        pushes = (known != outside_infinity(job.dtype)) & through
+        job = self.job
+        pushes = known != outside_infinity(job.dtype)
+        if job.through is not None:
+            pushes &= job.through
         pushes[list(sources)] = True
         indptr, indices, weights = job.arcs(0, job.graph.n)
-        kept = np.repeat(pushes, np.diff(indptr))
-        offsets = np.concatenate([[0], np.cumsum(np.where(pushes, np.diff(indptr), 0))])
-        found = find_negative_cycle(offsets, indices[kept], weights[kept], through)
+        tails = csr.tails(indptr, len(indices), np.int64)
+        kept = pushes[tails]
+        offsets = csr.row_starts(tails[kept], job.graph.n)
+        found = find_negative_cycle(offsets, indices[kept], weights[kept], job.through)
         if found is not None:
             vertices, weight = found
             raise NegativeCycleError(f"the vertices {vertices} form a cycle of weight {weight:g}", vertices, weight)

@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import zarr
 
 from gpuops.boundary import ClosedParts
 from gpuops.numbers import DISTANCE_DTYPES, outside_infinity, to_inside, to_outside
@@ -39,8 +40,8 @@ from pipelines.stores.contents import (
     write_small_array,
 )
 from pipelines.stores.graph import Graph
-from pipelines.stores.origin import check_origin, open_origin, origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, place_of, take_place
+from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
+from pipelines.stores.place import growing_store, place_of, recorded_rows, take_place
 from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
 from pipelines.stores.schema import (
     StoreError,
@@ -54,7 +55,6 @@ from pipelines.stores.schema import (
     recorded_dtype,
     remove_leftovers,
     result_codecs,
-    row_mask,
     row_ranges,
 )
 
@@ -139,6 +139,13 @@ class Boundary:
         """The graph that was cut; StoreError if it is gone, or another one."""
         return open_origin(self.path, self.graph_path, self.graph_digest, moved_to)
 
+    def describe(self) -> str:
+        """One line for people about what the store holds."""
+        return (
+            f"{self.path}: {self.dtype} distances of {self.graph_path}, {self.n:,} vertices in {self.parts:,} parts,"
+            f" {self.boundary:,} of them on boundaries"
+        )
+
     def verify(self) -> Verified:
         """Reread everything and compare it with what was recorded; StoreError names what differs."""
         return _verify(self.path, np.ones(self.parts, bool), whole=True)
@@ -175,7 +182,15 @@ class BoundaryWriter(StoreWriter):
 
     def rows_done(self) -> np.ndarray:
         """bool (K): which parts are recorded as closed."""
-        return row_mask(self.path, attribute(self.path, open_store(self.path, SCHEMA), "done"), self.rows)
+        return recorded_rows(self.path, open_store(self.path, SCHEMA), self.rows)
+
+    def progress(self) -> tuple[int, int]:
+        """Parts closed and the number of parts."""
+        return int(self.rows_done().sum()), self.rows
+
+    def verify(self) -> Verified:
+        """Reread the parts that are recorded as closed, as `Boundary.verify`."""
+        return _verify(self.path, self.rows_done(), whole=False)
 
     def record(self, done: np.ndarray) -> None:
         """Record which parts, bool (K), are closed."""
@@ -246,7 +261,7 @@ def create_boundary(
         group.update_attributes(
             {"n": graph.n, "dtype": str(dtype), "graph": origin_of(path, graph), "plan": options, "done": []}
         )
-    return _writer(place, run_id)
+    return replace(begun_boundary(place), run_id=run_id)
 
 
 def resume_boundary(
@@ -263,17 +278,21 @@ def resume_boundary(
         It was begun from another graph or with other options.
     """
 
-    def check(group: Any, begun: BoundaryWriter) -> None:
-        check_origin(path, group, graph)
+    def refuse(begun: BoundaryWriter) -> None:
         refuse_other_options(path, {"dtype": str(begun.dtype), **begun.options}, options, describe)
 
-    return resume_store(path, SCHEMA, check, _writer)
+    return resume_store(path, SCHEMA, graph, _read, refuse)
+
+
+def begun_boundary(path: str | os.PathLike[str]) -> BoundaryWriter:
+    """How far the store at `path` is: a writer that belongs to no run."""
+    return _read(path, open_store(path, SCHEMA))
 
 
 def open_boundary(path: str | os.PathLike[str]) -> Boundary:
     """Open a finished boundary store and check its schema, shapes and dtypes; raises StoreError."""
-    group, origin = open_store(path, SCHEMA), recorded_origin(path, open_store(path, SCHEMA), "graph")
-    writer = _writer(path, "")
+    group = open_store(path, SCHEMA)
+    writer, origin = _read(path, group), recorded_origin(path, group, "graph")
     if not writer.finished:
         raise StoreError(
             f"{path}: unfinished; resume with `tilepath partition {origin['path']} {place_of(path)} --resume`"
@@ -283,17 +302,6 @@ def open_boundary(path: str | os.PathLike[str]) -> Boundary:
     check_array(path, group, "among", (boundary, boundary), (writer.dtype,))
     facts = writer.n, writer.rows, boundary, writer.dtype, origin_path(path, origin), origin["digest"]
     return Boundary(os.path.abspath(path), *facts)
-
-
-def progress_of_boundary(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Parts closed and the number of parts."""
-    writer = _writer(path, "")
-    return int(writer.rows_done().sum()), writer.rows
-
-
-def verify_part_of_boundary(path: str | os.PathLike[str]) -> Verified:
-    """Reread the parts that are recorded as closed in an unfinished store."""
-    return _verify(os.fspath(path), _writer(path, "").rows_done(), whole=False)
 
 
 def _verify(path: str, done: np.ndarray, *, whole: bool) -> Verified:
@@ -312,8 +320,7 @@ def _verify(path: str, done: np.ndarray, *, whole: bool) -> Verified:
     return compare_contents(path, open_store(path, SCHEMA), chunks, "that no distance is NaN")
 
 
-def _writer(path: str | os.PathLike[str], run_id: str) -> BoundaryWriter:
-    group = open_store(path, SCHEMA)
+def _read(path: str | os.PathLike[str], group: zarr.Group) -> BoundaryWriter:
     with damaged_attributes(path):
         n, dtype = int(attribute(path, group, "n")), recorded_dtype(attribute(path, group, "dtype"))
         options = dict(attribute(path, group, "plan"))
@@ -325,4 +332,4 @@ def _writer(path: str | os.PathLike[str], run_id: str) -> BoundaryWriter:
     parts = StoredArray(path, "boundary_sizes").shape[0]
     for name in TABLES:
         check_array(path, group, name, (parts, None, None), (dtype,))
-    return BoundaryWriter(os.path.abspath(path), run_id, flag(path, group, "complete"), n, dtype, parts, options)
+    return BoundaryWriter(os.path.abspath(path), "", flag(path, group, "complete"), n, dtype, parts, options)

@@ -17,10 +17,11 @@ that is killed resumes from there.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import zarr
 
 from gpuops.som.grid import Grid
 from pipelines.stores.contents import (
@@ -100,6 +101,19 @@ class Codebook:
             raise StoreError(f"{self.path} was trained with other samples than {samples.path}; name the right ones")
         return samples
 
+    def describe(self) -> str:
+        """One line for people about what the store holds."""
+        grid = self.grid
+        kind = f"{'toroidal ' if grid.toroidal else ''}{'hexagonal' if grid.hexagonal else 'rectangular'}"
+        parts = [
+            f"{self.path}: {grid.rows:,} x {grid.columns:,} {kind} map of {self.d} columns",
+            f"{self.epochs} epochs",
+            f"quantization error {self.quantization_errors[-1]:.6g}",
+        ]
+        if self.topographic_error is not None:
+            parts.append(f"topographic error {self.topographic_error:.4g}")
+        return ", ".join(parts)
+
     def verify(self) -> Verified:
         """Reread everything and compare it with what was recorded; StoreError names what differs."""
         return _verify(self.path, self.epochs, finished=True)
@@ -122,7 +136,15 @@ class CodebookWriter(StoreWriter):
 
     def committed(self) -> int:
         """How many epochs are complete; -1: there is no codebook yet."""
-        return int(attribute(self.path, open_store(self.path, SCHEMA), "committed"))
+        return self.progress()[0]
+
+    def progress(self) -> tuple[int, int]:
+        """Epochs done, -1 before there is a codebook, and the total number of epochs."""
+        return _progress(self.path, open_store(self.path, SCHEMA))
+
+    def verify(self) -> Verified:
+        """Reread the codebooks that are committed, as `Codebook.verify`."""
+        return _verify(self.path, self.committed(), finished=False)
 
     def errors(self) -> list[float]:
         """The quantization errors known so far, from the first codebook on."""
@@ -200,7 +222,7 @@ def create_codebook(
                 "topographic_error": None,
             }
         )
-    return _writer(place, run_id)
+    return replace(begun_codebook(place), run_id=run_id)
 
 
 def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dict[str, Any]) -> CodebookWriter:
@@ -212,13 +234,11 @@ def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dic
         It was begun with other samples or other options.
     """
 
-    def check(group: Any, begun: CodebookWriter) -> None:
-        if recorded_origin(path, group, "samples")["digest"] != samples.digest:
-            raise StoreError(f"{path}: was begun with other samples than {samples.path}; name the right ones")
+    def refuse(begun: CodebookWriter) -> None:
         every = sorted({*options, *begun.options})  # one that is not given is None
         refuse_other_options(path, begun.options, {name: options.get(name) for name in every})
 
-    writer = resume_store(path, SCHEMA, check, _writer)
+    writer = resume_store(path, SCHEMA, samples, _read, refuse)
     if not writer.finished:
         # A run that stopped early may have been killed between cutting the array and recording that it was over.
         with disk_errors(writer.path):
@@ -227,12 +247,16 @@ def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dic
     return writer
 
 
-def _writer(path: str | os.PathLike[str], run_id: str) -> CodebookWriter:
-    group = open_store(path, SCHEMA)
+def begun_codebook(path: str | os.PathLike[str]) -> CodebookWriter:
+    """How far the store at `path` is: a writer that belongs to no run."""
+    return _read(path, open_store(path, SCHEMA))
+
+
+def _read(path: str | os.PathLike[str], group: zarr.Group) -> CodebookWriter:
     with damaged_attributes(path):
         return CodebookWriter(
             path=os.path.abspath(path),
-            run_id=run_id,
+            run_id="",
             finished=flag(path, group, "complete"),
             epochs=len(attribute(path, group, "sigmas")),
             options=dict(attribute(path, group, "options")),
@@ -250,7 +274,7 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
     group = open_store(path, SCHEMA)
     recorded = recorded_origin(path, group, "samples")
     if not flag(path, group, "complete"):
-        done, total = progress_of_codebook(path)
+        done, total = _progress(path, group)
         raise StoreError(
             f"{path}: unfinished, {max(done, 0)} of {total} epochs are done; go on with --resume and the command "
             f"`tilepath som train {recorded['path']} {place_of(path)}` it was begun with"
@@ -283,20 +307,14 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
     return facts
 
 
-def progress_of_codebook(path: str | os.PathLike[str]) -> tuple[int, int]:
+def _progress(path: str | os.PathLike[str], group: zarr.Group) -> tuple[int, int]:
     """Epochs done, -1 before there is a codebook, and the total number of epochs."""
-    group = open_store(path, SCHEMA)
     with damaged_attributes(path):
         done = int(attribute(path, group, "committed"))
         total = done if flag(path, group, "complete") else len(attribute(path, group, "sigmas"))
         if not -1 <= done <= total:
             raise ValueError(f"{done} of {total} epochs are recorded as done")
     return done, total
-
-
-def verify_part_of_codebook(path: str | os.PathLike[str]) -> Verified:
-    """Reread the codebooks that are committed in an unfinished store."""
-    return _verify(os.path.abspath(path), progress_of_codebook(path)[0], finished=False)
 
 
 def _places(path: str, first: int, last: int) -> dict[str, list[str]]:

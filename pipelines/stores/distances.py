@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import zarr
 
 from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
 from pipelines.stores.contents import (
@@ -37,7 +38,7 @@ from pipelines.stores.contents import (
     write_small_array,
 )
 from pipelines.stores.graph import Graph
-from pipelines.stores.origin import check_origin, open_origin, origin_of, origin_path, recorded_origin
+from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
 from pipelines.stores.place import growing_store, place_of, take_place
 from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
 from pipelines.stores.schema import (
@@ -59,6 +60,7 @@ from pipelines.stores.schema import (
 )
 
 SCHEMA = "distances/1"
+BATCH_BYTES = 64 << 20  # of rows that are read at a time
 
 
 @dataclass(frozen=True)
@@ -107,13 +109,24 @@ class Distances:
         """Iterate over the matrix by whole chunk rows: (first row, block of rows), in order."""
         return _blocks(StoredArray(self.path, self.slot))
 
+    def rows(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Some rows, int (k) and rising, in batches: (position in `rows`, block); a chunk is decoded once a batch."""
+        batch = max(1, BATCH_BYTES // max(1, self.n * self.dtype.itemsize))
+        for start in range(0, len(rows), batch):
+            yield start, self[rows[start : start + batch], :]
+
     def graph(self, path: str | os.PathLike[str] | None = None) -> Graph:
         """The graph the distances were computed from; pass `path` if it was moved."""
         return open_origin(self.path, self.graph_path, self.graph_digest, path)
 
+    def describe(self) -> str:
+        """One line for people about what the store holds."""
+        rows, columns = self.shape
+        return f"{self.path}: {rows:,} x {columns:,} {self.dtype} distances of {self.graph_path}"
+
     def verify(self) -> Verified:
         """Reread everything and compare it with what was recorded; StoreError names what differs."""
-        return _verify(self.path, self.slot, self.sources)
+        return _verify(self.path, self.slot, None, self.sources)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,21 +188,26 @@ class DistancesWriter(StoreWriter):
 
     def rows_done(self) -> np.ndarray:
         """bool (S): complete rows of the slot being written, where a result is computed row by row."""
-        return row_mask(self.path, open_store(self.path, SCHEMA).attrs.get("done", []), self.rows)
+        return self._done(open_store(self.path, SCHEMA))
+
+    def _done(self, group: zarr.Group) -> np.ndarray:
+        return row_mask(self.path, group.attrs.get("done", []), self.rows)
 
     def record(self, done: np.ndarray) -> None:
         """Record which rows, bool (S), of the slot being written are complete."""
-        before, array = self.rows_done(), StoredArray(self.path, self.other_slot)
+        array = StoredArray(self.path, self.other_slot)
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
+            before = self._done(group)
             added = {self.other_slot: array.places(done & ~before)}
             record(self.path, group, {"done": row_ranges(done)}, added, begun=bool(before.any()))
 
     def commit(self, stage: int) -> DistancesWriter:
         """Commit the slot just written; at the last stage also drop the other one. Returns a new writer."""
-        done, before, array = stage == self.stages, self.rows_done(), StoredArray(self.path, self.other_slot)
+        done, array = stage == self.stages, StoredArray(self.path, self.other_slot)
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
+            before = self._done(group)
             committed = {"committed": {"slot": self.other_slot, "stage": stage}, "complete": done}
             added = {self.other_slot: array.places(None if not before.any() else ~before)}
             record(self.path, group, committed, added, begun=bool(before.any()), dropped=[self.slot])
@@ -200,16 +218,24 @@ class DistancesWriter(StoreWriter):
                 take_place(self.path)
         return replace(self, stage=stage, slot=self.other_slot)
 
+    def progress(self) -> tuple[int, int]:
+        """Stages committed and the total number of stages."""
+        return self.stage, self.stages
+
     def verify(self) -> Verified:
         """Reread what is committed, as `Distances.verify`."""
-        if self.slot is None and self.rows_done().any():
-            return _verify(self.path, self.other_slot, self._sources(), self.rows_done())
-        return _verify(self.path, self.slot, self._sources())
+        return _verify(self.path, *self._committed(), self._sources())
 
     def chunks_committed(self) -> dict[str, list[str]]:
-        done = self.rows_done()
-        slot, rows = (self.other_slot, done) if self.slot is None and done.any() else (self.slot, None)
+        slot, rows = self._committed()
         return {} if slot is None else {slot: StoredArray(self.path, slot).places(rows)}
+
+    def _committed(self) -> tuple[str | None, np.ndarray | None]:
+        """The slot that holds what is committed, None if nothing is, and which of its rows do, None for all."""
+        if self.slot is not None:
+            return self.slot, None
+        done = self.rows_done()
+        return (self.other_slot, done) if done.any() else (None, None)
 
     def begun_with(self) -> dict[str, Any]:
         """The options that a run must agree with to go on with this store."""
@@ -254,7 +280,7 @@ def create_distances(
                 "committed": None,
             }
         )
-    return _writer(place, run_id)
+    return replace(begun_distances(place), run_id=run_id)
 
 
 def resume_distances(
@@ -275,11 +301,10 @@ def resume_distances(
         It was begun from another graph or with other options.
     """
 
-    def check(group: Any, begun: DistancesWriter) -> None:
-        check_origin(path, group, graph)
+    def refuse(begun: DistancesWriter) -> None:
         refuse_other_options(path, begun.begun_with(), options or {}, describe)
 
-    return resume_store(path, SCHEMA, check, _writer)
+    return resume_store(path, SCHEMA, graph, _read, refuse)
 
 
 def open_distances(path: str | os.PathLike[str]) -> Distances:
@@ -291,7 +316,7 @@ def open_distances(path: str | os.PathLike[str]) -> Distances:
         It is missing, foreign, damaged or unfinished; the message names the cure.
     """
     group = open_store(path, SCHEMA)
-    writer, recorded = _writer(path, ""), recorded_origin(path, group, "graph")
+    writer, recorded = _read(path, group), recorded_origin(path, group, "graph")
     if not writer.finished:
         raise StoreError(
             f"{path}: unfinished, committed at stage {writer.stage} of {writer.stages}; "
@@ -305,19 +330,21 @@ def open_distances(path: str | os.PathLike[str]) -> Distances:
     return Distances(os.path.abspath(path), *facts)
 
 
-def progress(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Stages committed and the total number of stages."""
-    writer = _writer(path, "")
-    return writer.stage, writer.stages
+def open_solution(
+    distances: Distances | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None
+) -> tuple[Distances, Graph]:
+    """Open a distances store and the graph it was computed from (None: the one recorded in the store)."""
+    distances = distances if isinstance(distances, Distances) else open_distances(distances)
+    return distances, distances.graph(graph.path if isinstance(graph, Graph) else graph)
 
 
-def verify_part(path: str | os.PathLike[str]) -> Verified:
-    """Reread what is committed in an unfinished store."""
-    return _writer(path, "").verify()
+def begun_distances(path: str | os.PathLike[str]) -> DistancesWriter:
+    """How far the store at `path` is: a writer that belongs to no run."""
+    return _read(path, open_store(path, SCHEMA))
 
 
-def _verify(path: str, slot: str | None, sources: np.ndarray | None, rows: np.ndarray | None = None) -> Verified:
-    """Reread a slot, or only its finished rows, bool; None: nothing is committed."""
+def _verify(path: str, slot: str | None, rows: np.ndarray | None, sources: np.ndarray | None) -> Verified:
+    """Reread a slot (None: nothing is committed), or only the `rows`, bool, of it."""
     group, chunks = open_store(path, SCHEMA), {}
     if slot is not None:
         chunks[slot] = StoredArray(path, slot).places(rows)
@@ -337,8 +364,7 @@ def _blocks(array: StoredArray, rows: np.ndarray | None = None) -> Iterator[tupl
             yield start, array[start : start + array.chunks[0]]
 
 
-def _writer(path: str | os.PathLike[str], run_id: str) -> DistancesWriter:
-    group = open_store(path, SCHEMA)
+def _read(path: str | os.PathLike[str], group: zarr.Group) -> DistancesWriter:
     with damaged_attributes(path):
         n, committed = int(attribute(path, group, "n")), attribute(path, group, "committed")
         sources = None
@@ -347,7 +373,7 @@ def _writer(path: str | os.PathLike[str], run_id: str) -> DistancesWriter:
             sources = tuple(recorded_vertices(path, "sources", small_array(path, group, "sources")[:], n).tolist())
         writer = DistancesWriter(
             path=os.path.abspath(path),
-            run_id=run_id,
+            run_id="",
             finished=flag(path, group, "complete"),
             n=n,
             dtype=recorded_dtype(attribute(path, group, "dtype")),

@@ -34,8 +34,10 @@ import numpy as np
 import pyarrow as pa
 import zarr
 
+from gpuops import csr
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.place import new_store
+from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import (
     CHUNK_BYTES,
     TEXT,
@@ -43,6 +45,7 @@ from pipelines.stores.schema import (
     check_array,
     damaged_attributes,
     flag,
+    number,
     open_store,
     recorded_dtype,
     result_codecs,
@@ -87,8 +90,6 @@ class Graph:
         indptr -= indptr[0]
         indices, weights = self._array("indices")[arcs], self._array("weights")[arcs]
         if not self.sorted_rows:
-            from pipelines.stores.row_order import sort_rows  # Numba takes a second, and few stores need it
-
             sort_rows(indptr, indices, weights.view(f"u{weights.itemsize}"))
         return indptr, indices, weights
 
@@ -131,15 +132,34 @@ class Graph:
         raise StoreError(f"{self.path}: {why_no_vertex(name, self.n, self.labels())}")
 
     def label(self, vertex: int) -> str:
-        """The label of a vertex, or its index as text."""
-        if "labels" not in self.optional:
-            return str(vertex)
-        return str(self._array("labels")[vertex])
+        """The label of a vertex, or its index as text; of several, `names` reads them at once."""
+        return self.names([vertex])[0]
 
     def names(self, vertices: Sequence[int] | np.ndarray) -> list[str]:
-        """The labels of many vertices, or their indices as text; faster than calling `label` for each."""
-        labels = self.labels()
-        return [str(v if labels is None else labels[v]) for v in vertices]
+        """The labels of vertices, or their indices as text. Reads only the chunks of labels that they stand in."""
+        places = np.asarray(vertices, dtype=np.int64)
+        found = self._array("labels")[places] if "labels" in self.optional and places.size else places
+        return [str(name) for name in found]
+
+    def describe(self) -> str:
+        """One line for people about what the store holds."""
+        kind = "directed" if self.directed else "undirected"
+        unit = f" {self.weight_unit}" if self.weight_unit else ""
+        closed = int((~self.through()).sum())
+        parts = [
+            f"{self.path}: {kind} graph, {self.n:,} vertices, {self.m:,} arcs",
+            f"weights {self.weight_dtype} from {number(self.weight_min)} to {number(self.weight_max)}{unit}",
+        ]
+        if closed:
+            parts.append(f"{closed:,} vertices closed to through traffic")
+        if not self.sorted_rows:
+            parts.append("rows as given")
+        extras = sorted(self.optional - {"through"})
+        if extras:
+            parts.append(f"with {' and '.join(extras)}")
+        if self.source:
+            parts.append(f"from {self.source}")
+        return "; ".join(parts)
 
     def verify(self) -> Verified:
         """Reread everything and compare it with what was recorded; StoreError names what differs."""
@@ -386,10 +406,18 @@ def write_graph(
     """Write a graph held in memory as CSR; `keywords` are those of `new_graph`. Returns it opened.
 
     Rows need not be sorted; they are stored sorted by head, or, with ``sorted_rows=False``, as given.
+
+    Raises
+    ------
+    StoreError
+        The path exists, or the disk is full.
+    TypeError, ValueError
+        The arrays do not make up a graph (`gpuops.csr.check_csr`), or a weight is NaN or infinite.
     """
+    indptr, indices, weights = np.asarray(indptr), np.asarray(indices), np.asarray(weights)
+    csr.check_csr(indptr, indices, weights=weights)
     n = len(indptr) - 1
-    tails = np.repeat(np.arange(n), np.diff(indptr))
-    indices, weights = np.asarray(indices), np.asarray(weights)
+    tails = csr.tails(indptr.astype(np.int64, copy=False), len(indices), np.int64)
     if sorted_rows:
         order = np.lexsort((indices, tails))
         indices, weights = indices[order], weights[order]

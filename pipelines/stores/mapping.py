@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import zarr
 
 from gpuops.som.grid import Grid
 from pipelines.stores.codebook import Codebook
@@ -30,7 +31,7 @@ from pipelines.stores.contents import (
     writable_array,
 )
 from pipelines.stores.origin import origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, place_of, record_rows
+from pipelines.stores.place import growing_store, place_of, record_rows, recorded_rows
 from pipelines.stores.resuming import StoreWriter, resume_store
 from pipelines.stores.samples import DTYPES, Samples
 from pipelines.stores.schema import (
@@ -45,7 +46,6 @@ from pipelines.stores.schema import (
     owned,
     recorded_dtype,
     result_codecs,
-    row_mask,
 )
 
 SCHEMA = "mapping/1"
@@ -113,6 +113,16 @@ class Mapping:
             apart += int((~self.grid.adjacent(units[:, 0], units[:, 1])).sum())
         return apart / self.n
 
+    def describe(self) -> str:
+        """One line for people about what the store holds."""
+        parts = [
+            f"{self.path}: units of {self.n:,} samples",
+            f"quantization error {self.quantization_error():.6g}",
+        ]
+        if self.top > 1:
+            parts.append(f"topographic error {self.topographic_error():.4g}")
+        return ", ".join(parts)
+
     def verify(self) -> Verified:
         """Reread everything and compare it with what was recorded; StoreError names what differs."""
         return _verify(self.path, self.grid, np.ones(self.n, bool))
@@ -124,6 +134,8 @@ class MappingWriter(StoreWriter):
 
     rows: int
     chunk: int
+    grid: Grid
+    codebook: dict[str, Any]  # what is recorded about the map
 
     def write(self, start: int, units: np.ndarray, distances: np.ndarray) -> None:
         """Write whole chunks, from row `start`."""
@@ -133,7 +145,15 @@ class MappingWriter(StoreWriter):
 
     def rows_done(self) -> np.ndarray:
         """bool (N): which rows are recorded as complete."""
-        return row_mask(self.path, attribute(self.path, open_store(self.path, SCHEMA), "done"), self.rows)
+        return recorded_rows(self.path, open_store(self.path, SCHEMA), self.rows)
+
+    def progress(self) -> tuple[int, int]:
+        """Samples done and the total number of samples."""
+        return int(self.rows_done().sum()), self.rows
+
+    def verify(self) -> Verified:
+        """Reread the rows that are recorded as done, as `Mapping.verify`."""
+        return _verify(self.path, self.grid, self.rows_done())
 
     def chunks_committed(self) -> dict[str, list[str]]:
         done = self.rows_done()
@@ -142,7 +162,7 @@ class MappingWriter(StoreWriter):
     def record(self, done: np.ndarray) -> None:
         """Record which rows, bool (N), are done; once all are, the store is complete."""
         with disk_errors(self.path):
-            record_rows(self.path, owned(self.path, SCHEMA, self.run_id), ARRAYS, self.rows_done(), done)
+            record_rows(self.path, owned(self.path, SCHEMA, self.run_id), ARRAYS, done)
 
 
 def create_mapping(
@@ -173,7 +193,7 @@ def create_mapping(
                 "done": [],
             }
         )
-    return _writer(place, run_id)
+    return replace(begun_mapping(place), run_id=run_id)
 
 
 def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Codebook) -> MappingWriter:
@@ -185,22 +205,34 @@ def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Cod
         It was begun with other samples or another map.
     """
 
-    def check(group: Any, begun: MappingWriter) -> None:
-        mapped, trained = recorded_origin(path, group, "samples"), recorded_origin(path, group, "codebook")
-        if mapped["digest"] != samples.digest or not _is_recorded(trained, codebook):
-            fault = "was begun with other samples or another map; name the right ones or start over"
-            raise StoreError(f"{path}: {fault}")
-        for name, dtype in zip(ARRAYS, (np.dtype(np.int32), codebook.dtype), strict=True):
-            check_array(path, group, name, (samples.n, min(2, codebook.grid.units)), (dtype,))
+    def refuse(begun: MappingWriter) -> None:
+        if begun.grid != codebook.grid or not _is_recorded(begun.codebook, codebook):
+            raise StoreError(
+                f"{path}: was begun with another map than {codebook.path}; name the right one or start over"
+            )
 
-    return resume_store(path, SCHEMA, check, _writer)
+    return resume_store(path, SCHEMA, samples, _read, refuse)
 
 
-def _writer(path: str | os.PathLike[str], run_id: str) -> MappingWriter:
-    group = open_store(path, SCHEMA)
-    check_array(path, group, "units", (None, None), ("int32",))
-    units = StoredArray(path, "units")
-    return MappingWriter(os.path.abspath(path), run_id, flag(path, group, "complete"), units.shape[0], units.chunks[0])
+def begun_mapping(path: str | os.PathLike[str]) -> MappingWriter:
+    """How far the store at `path` is: a writer that belongs to no run."""
+    return _read(path, open_store(path, SCHEMA))
+
+
+def _read(path: str | os.PathLike[str], group: zarr.Group) -> MappingWriter:
+    with damaged_attributes(path):
+        n, top = int(attribute(path, group, "n")), int(attribute(path, group, "top"))
+        check_array(path, group, "units", (n, top), ("int32",))
+        check_array(path, group, "distances", (n, top), (recorded_dtype(attribute(path, group, "dtype")),))
+        return MappingWriter(
+            path=os.path.abspath(path),
+            run_id="",
+            finished=flag(path, group, "complete"),
+            rows=n,
+            chunk=StoredArray(path, "units").chunks[0],
+            grid=Grid(**attribute(path, group, "grid")),
+            codebook=recorded_origin(path, group, "codebook"),
+        )
 
 
 def _codebook_facts(codebook: Codebook) -> dict[str, Any]:
@@ -244,29 +276,6 @@ def open_mapping(path: str | os.PathLike[str]) -> Mapping:
     check_array(path, group, "units", (facts.n, facts.top), ("int32",))
     check_array(path, group, "distances", (facts.n, facts.top), (facts.dtype,))
     return facts
-
-
-def progress_of_mapping(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Samples done and the total number of samples."""
-    done = _done(path)
-    return int(done.sum()), len(done)
-
-
-def verify_part_of_mapping(path: str | os.PathLike[str]) -> Verified:
-    """Reread the rows that are recorded as done in an unfinished store."""
-    with damaged_attributes(path):
-        grid = Grid(**attribute(path, open_store(path, SCHEMA), "grid"))
-    return _verify(os.path.abspath(path), grid, _done(path))
-
-
-def _done(path: str | os.PathLike[str]) -> np.ndarray:
-    """bool (N): the rows recorded as complete."""
-    group = open_store(path, SCHEMA)
-    with damaged_attributes(path):
-        n, top = int(attribute(path, group, "n")), int(attribute(path, group, "top"))
-        check_array(path, group, "units", (n, top), ("int32",))
-        check_array(path, group, "distances", (n, top), (recorded_dtype(attribute(path, group, "dtype")),))
-        return row_mask(path, attribute(path, group, "done"), n)
 
 
 def _verify(path: str, grid: Grid, done: np.ndarray) -> Verified:

@@ -47,7 +47,9 @@ def open_origin(path: str, graph_path: str, digest: str, moved_to: str | os.Path
     return graph
 
 
-def check_origin(path: str | os.PathLike[str], group: zarr.Group, graph: Graph) -> None:
-    """Refuse to resume a store that was begun from another graph."""
-    if recorded_origin(path, group, "graph")["digest"] != graph.digest:
-        raise StoreError(f"{path}: was begun from another graph than {graph.path}; name the right one or start over")
+def check_origin(path: str | os.PathLike[str], group: zarr.Group, source: Graph | Samples) -> None:
+    """Refuse to resume a store that was begun from another graph, or with other samples."""
+    name = "graph" if isinstance(source, Graph) else "samples"
+    if recorded_origin(path, group, name)["digest"] != source.digest:
+        others = "from another graph" if name == "graph" else "with other samples"
+        raise StoreError(f"{path}: was begun {others} than {source.path}; name the right one or start over")

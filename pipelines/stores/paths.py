@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import zarr
 
 from gpuops.numbers import outside_infinity
 from pipelines.stores.contents import (
@@ -39,8 +40,8 @@ from pipelines.stores.contents import (
     write_small_array,
 )
 from pipelines.stores.graph import Graph
-from pipelines.stores.origin import check_origin, open_origin, origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, place_of, record_rows
+from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
+from pipelines.stores.place import growing_store, place_of, record_rows, recorded_rows
 from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
 from pipelines.stores.schema import (
     CHUNK_BYTES,
@@ -50,12 +51,12 @@ from pipelines.stores.schema import (
     damaged_attributes,
     disk_errors,
     flag,
+    number,
     open_store,
     owned,
     recorded_dtype,
     recorded_vertices,
     result_codecs,
-    row_mask,
 )
 
 SCHEMA = "paths/1"
@@ -114,6 +115,19 @@ class Paths:
         """The graph the paths were computed from; pass `path` if it was moved."""
         return open_origin(self.path, self.graph_path, self.graph_digest, path)
 
+    def describe(self) -> str:
+        """One line for people about what the store holds."""
+        rows, columns = self.shape
+        kept = " distances and predecessors" if self.has_predecessors else " distances"
+        parts = [f"{self.path}: {rows:,} x {columns:,} {self.dtype}{kept} of {self.graph_path}"]
+        if self.together:
+            parts.append(f"from the nearest of {len(self.sources):,} sources")
+        if self.cutoff is not None:
+            parts.append(f"up to a distance of {number(self.cutoff)}")
+        if self.targets is not None:
+            parts.append(f"as far as {len(self.targets):,} target{'s' if len(self.targets) > 1 else ''}")
+        return ", ".join(parts)
+
     def verify(self) -> Verified:
         """Reread everything and compare it with what was recorded; StoreError names what differs."""
         return _verify(self, np.ones(self.shape[0], bool))
@@ -153,16 +167,24 @@ class PathsWriter(StoreWriter):
 
     def rows_done(self) -> np.ndarray:
         """bool (S): which rows are recorded as complete."""
-        return row_mask(self.path, attribute(self.path, open_store(self.path, SCHEMA), "done"), self.rows)
+        return recorded_rows(self.path, open_store(self.path, SCHEMA), self.rows)
 
     def record(self, done: np.ndarray) -> None:
         """Record which rows, bool (S), are done; once all are, the store is complete."""
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
-            record_rows(self.path, group, _arrays(self), self.rows_done(), done)
+            record_rows(self.path, group, _arrays(self), done)
+
+    def progress(self) -> tuple[int, int]:
+        """Rows done and the total number of rows."""
+        return int(self.rows_done().sum()), self.rows
 
     def chunks_committed(self) -> dict[str, list[str]]:
         return _places(self, self.rows_done())
+
+    def verify(self) -> Verified:
+        """Reread what is recorded as done, as `Paths.verify`."""
+        return _verify(self, self.rows_done())
 
     def begun_with(self) -> dict[str, Any]:
         """The options that a run must agree with to go on with this store."""
@@ -228,7 +250,7 @@ def create_paths(
                 "done": [],
             }
         )
-    return _writer(place, run_id)
+    return replace(begun_paths(place), run_id=run_id)
 
 
 def resume_paths(
@@ -249,11 +271,10 @@ def resume_paths(
         It was begun from another graph or with other options.
     """
 
-    def check(group: Any, begun: PathsWriter) -> None:
-        check_origin(path, group, graph)
+    def refuse(begun: PathsWriter) -> None:
         refuse_other_options(path, begun.begun_with(), options or {}, describe)
 
-    return resume_store(path, SCHEMA, check, _writer)
+    return resume_store(path, SCHEMA, graph, _read, refuse)
 
 
 def open_paths(path: str | os.PathLike[str]) -> Paths:
@@ -265,10 +286,11 @@ def open_paths(path: str | os.PathLike[str]) -> Paths:
         It is missing, foreign, damaged or unfinished; the message names the cure.
     """
     group = open_store(path, SCHEMA)
-    writer, recorded = _writer(path, ""), recorded_origin(path, group, "graph")
+    writer, recorded = _read(path, group), recorded_origin(path, group, "graph")
     if not writer.finished:
+        done = recorded_rows(path, group, writer.rows).sum()
         raise StoreError(
-            f"{path}: unfinished, {writer.rows_done().sum()} of {writer.rows} rows are done; go on with --resume and "
+            f"{path}: unfinished, {done} of {writer.rows} rows are done; go on with --resume and "
             f"the command `tilepath sssp {recorded['path']} {place_of(path)}` it was begun with"
         )
     others = ("run_id", "finished", "chunk", "path", "sources")
@@ -282,16 +304,9 @@ def open_paths(path: str | os.PathLike[str]) -> Paths:
     )
 
 
-def progress_of_paths(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Rows done and the total number of rows."""
-    writer = _writer(path, "")
-    return int(writer.rows_done().sum()), writer.rows
-
-
-def verify_part_of_paths(path: str | os.PathLike[str]) -> Verified:
-    """Reread what is recorded as done in an unfinished store."""
-    writer = _writer(path, "")
-    return _verify(writer, writer.rows_done())
+def begun_paths(path: str | os.PathLike[str]) -> PathsWriter:
+    """How far the store at `path` is: a writer that belongs to no run."""
+    return _read(path, open_store(path, SCHEMA))
 
 
 def _arrays(store: Paths | PathsWriter) -> list[str]:
@@ -329,8 +344,7 @@ def _verify(store: Paths | PathsWriter, done: np.ndarray) -> Verified:
     return compare_contents(path, open_store(path, SCHEMA), chunks, "that every entry is valid")
 
 
-def _writer(path: str | os.PathLike[str], run_id: str) -> PathsWriter:
-    group = open_store(path, SCHEMA)
+def _read(path: str | os.PathLike[str], group: zarr.Group) -> PathsWriter:
     with damaged_attributes(path):
         n, dtype = int(attribute(path, group, "n")), recorded_dtype(attribute(path, group, "dtype"))
         check_array(path, group, "sources", (None,), ("int64",))
@@ -338,7 +352,7 @@ def _writer(path: str | os.PathLike[str], run_id: str) -> PathsWriter:
         targets, cutoff = attribute(path, group, "targets"), attribute(path, group, "cutoff")
         writer = PathsWriter(
             path=os.path.abspath(path),
-            run_id=run_id,
+            run_id="",
             finished=flag(path, group, "complete"),
             n=n,
             dtype=dtype,

@@ -27,10 +27,12 @@ import zarr
 from pipelines.stores.contents import StoredArray, record, record_everything
 from pipelines.stores.schema import (
     StoreError,
+    attribute,
     disk_errors,
     new_run_id,
     open_store,
     remove_leftovers,
+    row_mask,
     row_ranges,
     store_schema,
 )
@@ -163,14 +165,14 @@ def take_place(path: str | os.PathLike[str]) -> str:
     return place
 
 
-def record_rows(path: str, group: zarr.Group, arrays: Iterable[str], before: np.ndarray, done: np.ndarray) -> None:
-    """Record which rows, bool, of a store written row by row are done; once all are, it is complete.
+def recorded_rows(path: str | os.PathLike[str], group: zarr.Group, rows: int) -> np.ndarray:
+    """bool (rows): which rows of a store written row by row are recorded as done."""
+    return row_mask(path, attribute(path, group, "done"), rows)
 
-    Parameters
-    ----------
-    arrays : the arrays written row by row
-    before : the rows recorded so far
-    """
+
+def record_rows(path: str, group: zarr.Group, arrays: Iterable[str], done: np.ndarray) -> None:
+    """Record which rows, bool, of `arrays`, which are written row by row, are done; once all are, it is complete."""
+    before = recorded_rows(path, group, len(done))
     if done.all():
         remove_leftovers(path)
     added = {name: StoredArray(path, name).places(done & ~before) for name in arrays}

@@ -14,8 +14,11 @@ from typing import Any, TypeVar
 
 import zarr
 
-from pipelines.stores.contents import refuse_misplaced
+from pipelines.stores.contents import Verified, refuse_misplaced
+from pipelines.stores.graph import Graph
+from pipelines.stores.origin import check_origin
 from pipelines.stores.place import standing, take_over, take_place
+from pipelines.stores.samples import Samples
 from pipelines.stores.schema import StoreError, open_store
 
 
@@ -32,6 +35,14 @@ class StoreWriter:
 
     def chunks_committed(self) -> dict[str, list[str]]:
         """The keys of the chunks that what is committed is made of, by array."""
+        raise NotImplementedError
+
+    def progress(self) -> tuple[int, int]:
+        """How much is committed, and of how much, in units of the schema (`pipelines.stores.kinds`)."""
+        raise NotImplementedError
+
+    def verify(self) -> Verified:
+        """Reread what is committed and compare it with what was recorded; StoreError names what differs."""
         raise NotImplementedError
 
 
@@ -63,22 +74,27 @@ def resumed(
 def resume_store(
     path: str | os.PathLike[str],
     schema: str,
-    check: Callable[[zarr.Group, W], None],
-    read: Callable[[str | os.PathLike[str], str], W],
+    source: Graph | Samples,
+    read: Callable[[str | os.PathLike[str], zarr.Group], W],
+    refuse: Callable[[W], None],
 ) -> W:
     """Take over an unfinished store to go on from what is committed; return a finished one as it is.
 
     Parameters
     ----------
-    check : raises StoreError if the store was begun otherwise
-    read : the writer of the store at a path for a run of that name
+    source : the graph or the samples that the store must have been begun from
+    read : the writer of a store that is open, as a run of no name
+    refuse : raises StoreError if the store was begun otherwise
     """
     group = open_store(path, schema, "r+")
-    found = read(path, "")
-    check(group, found)
+    found = read(path, group)
+    check_origin(path, group, source)
+    refuse(found)
     if found.finished:
         return replace(found, path=take_place(path))
-    writer = read(path, take_over(path, group))
+    run_id = take_over(path, group)
+    group = open_store(path, schema)  # the run before may have committed something until then, but not from then on
+    writer = replace(read(path, group), run_id=run_id)
     refuse_misplaced(writer.path, group, writer.chunks_committed())
     return writer
 

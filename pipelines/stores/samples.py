@@ -97,6 +97,20 @@ class Samples:
         self._need_labels()
         return [str(name) for name in small_array(self.path, open_store(self.path, SCHEMA), "label_names")[:]]
 
+    def describe(self) -> str:
+        """One line for people about what the store holds."""
+        parts = [f"{self.path}: {self.n:,} x {self.d} {self.dtype} samples"]
+        if self.scaling.kind != "none":
+            parts.append(f"scaled by {self.scaling.kind}")
+        if self.missing:
+            parts.append("values may be missing")
+        extras = [name for name, there in (("labels", self.labelled), ("weights", self.largest_weight)) if there]
+        if extras:
+            parts.append(f"with {' and '.join(extras)}")
+        if self.source:
+            parts.append(f"from {self.source}")
+        return "; ".join(parts)
+
     def verify(self) -> Verified:
         """Reread everything and compare it with what was recorded; StoreError names what differs."""
         arrays = ["values"] + ["weights"] * (self.largest_weight is not None)

@@ -18,6 +18,8 @@ import numpy as np
 import zarr
 from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 
+from pipelines.stores.kinds import KINDS, Kind
+
 CHUNK_BYTES = 4 << 20
 TEXT = np.dtypes.StringDType()
 
@@ -49,6 +51,14 @@ def store_schema(path: str | os.PathLike[str]) -> str:
     return str(_declared(path, "r")[1])
 
 
+def kind_of(path: str | os.PathLike[str]) -> Kind:
+    """The kind of the store at `path`; StoreError if this version does not know it."""
+    schema = store_schema(path)
+    if schema not in KINDS:
+        raise StoreError(f"{path}: a store of schema {schema}, which this version of tilepath does not know")
+    return KINDS[schema]
+
+
 def open_store(path: str | os.PathLike[str], schema: str | None = None, mode: str = "r") -> zarr.Group:
     """Open the group at `path` and check that it declares `schema` (None: any of tilepath's) and has its arrays."""
     group, found = _declared(path, mode)
@@ -78,17 +88,7 @@ def _declared(path: str | os.PathLike[str], mode: str) -> tuple[zarr.Group, str]
 
 
 def _cure(schema: str) -> str:
-    made_by = {
-        "graph/1": "tilepath import FILE STORE",
-        "distances/1": "tilepath apsp GRAPH STORE",
-        "paths/1": "tilepath sssp GRAPH STORE --source VERTEX",
-        "samples/1": "tilepath som import FILE STORE",
-        "codebook/1": "tilepath som train SAMPLES STORE",
-        "mapping/1": "tilepath som map CODEBOOK SAMPLES STORE",
-        "boundary/1": "tilepath partition GRAPH STORE",
-        "circuits/1": "tilepath euler GRAPH STORE",
-    }.get(schema)
-    return f"; create one with `{made_by}`" if made_by else ""
+    return f"; create one with `{KINDS[schema].made_by}`" if schema in KINDS else ""
 
 
 def check_array(path: Any, group: zarr.Group, name: str, shape: Sequence[int | None], dtypes: Sequence[Any]) -> None:
@@ -219,3 +219,12 @@ def brief(error: Exception) -> str:
     """What an error says, on one line."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 200 else text[:197] + "..."
+
+
+def number(value: float) -> str:
+    """A number for people, digits grouped: all of a whole number, else six.
+
+    >>> number(65536.0), number(1234.5678)
+    ('65,536', '1,234.57')
+    """
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"

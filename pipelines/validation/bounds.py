@@ -106,6 +106,6 @@ def _refuse_fractions(graph: Graph, dtype: np.dtype) -> None:
             arc = int(wrong[0])
             tail = first + int(np.searchsorted(indptr, arc, side="right")) - 1
             raise WeightRangeError(
-                f"{graph.path}: the arc {graph.label(tail)} -> {graph.label(int(indices[arc]))} weighs {weights[arc]}, "
+                f"{graph.path}: the arc {' -> '.join(graph.names([tail, indices[arc]]))} weighs {weights[arc]}, "
                 f"not an integer; use --dtype float32, or scale the weights to use {dtype}"
             )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from typing import Literal
 
+from gpuops.certificates import Certificate, join_certificates, verify_paths
 from pipelines.stores import Graph, Paths, StoreError, open_distances, open_paths, store_schema
-from pipelines.validation.distances import CERTIFIED_ROWS, Certificate, choose_rows, join_certificates, verify_distances
+from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows, verify_distances
+from pipelines.validation.limits import reach, row_limit
 
 
 def certify(
@@ -49,16 +51,13 @@ def certify_paths(
     seed: int = 0,
 ) -> Certificate:
     """Prove rows of a paths store correct, as `verify_distances` does for distances."""
-    from pipelines.sssp.searches import SearchJob, reach
-    from pipelines.validation.paths import verify_paths
-
     if not paths.has_predecessors:
         raise StoreError(
             f"{paths.path}: holds no predecessors, which certificates need; compute it again without --no-predecessors"
         )
     graph = graph if isinstance(graph, Graph) else paths.graph(graph)
-    job = SearchJob(graph, paths.dtype, cutoff=reach(paths.cutoff, paths.dtype), targets=paths.targets)
-    arcs, through = graph.rows(), job.through()
+    cutoff = reach(paths.cutoff, paths.dtype)
+    arcs, through = graph.rows(), graph.through()
     certificates = []
     for row in choose_rows(paths.shape[0], rows, seed).tolist():
         distances = paths.distances(row)
@@ -69,7 +68,7 @@ def certify_paths(
                 paths.predecessors(row),
                 paths.row_sources(row),
                 through=through,
-                cutoff=job.limit(distances),
+                cutoff=row_limit(distances, cutoff, paths.targets),
                 label=graph.label,
             )
         )

@@ -14,7 +14,6 @@ PRIVATE = re.compile(r"\bgpuops\.(?:\w+\.)*(?:_\w+|\w+_numba|\w+_cuda)\b")
 
 ALLOWED = {
     "benchmarks": {"gpuops._cuda"},  # kernels of their own are launched like those of gpuops
-    "pipelines/validation/paths.py": {"gpuops._threads"},  # until its half of arrays is an operation
 }
 
 

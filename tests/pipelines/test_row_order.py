@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuops import cycle_labels, euler_circuit, pair_arcs, verify_circuit
+from gpuops.certificates import find_potentials
 from pipelines import all_pairs_shortest_paths, euler_circuits, single_source_shortest_paths
 from pipelines.answers.measures import measures
 from pipelines.answers.routes import PathFinder
@@ -17,7 +18,6 @@ from pipelines.formats.arc_sort import ARC_BYTES, ArcStream, write_sorted
 from pipelines.formats.graphs import import_graph
 from pipelines.generators import ShallowEulerGraph, UniformRandom, csr, euler_of_degrees, generate
 from pipelines.stores import StoreError, open_graph, write_graph
-from pipelines.validation.negative_cycle import find_potentials
 from tilepath.cli import tilepath
 
 

@@ -47,7 +47,7 @@ def test_users_find_what_they_call():
     assert (start, join, ClusterError) == (clusters.start, clusters.join, clusters.ClusterError)
     assert all_pairs_shortest_paths is pipelines.all_pairs_shortest_paths
     assert issubclass(StoreError, ValueError)
-    for place in "gpuops.euler.certificate", "pipelines.validation.paths", "pipelines.validation.tight_arcs":
+    for place in "gpuops.euler.certificate", "gpuops.certificates.paths", "gpuops.certificates.tight_arcs":
         assert importlib.import_module(place).VerificationError is VerificationError  # one class, to catch all
 
 

@@ -46,7 +46,7 @@ def path(
     format, and whether its column holds text or whole numbers.
     """
     from pipelines.stores import store_schema
-    from tilepath.cli.describe import number
+    from pipelines.stores.schema import number
     from tilepath.cli.euler import echo_walks
 
     if store_schema(store) == "circuits/1":
@@ -147,9 +147,9 @@ def _paths_of_pairs(store: str, graph: str | None, pairs: str, out: str, overwri
 
 
 def _echo_measures(found: Any, graph: Any) -> None:
-    from tilepath.cli.describe import number
+    from pipelines.stores.schema import number
 
-    first, last = map(graph.label, found.diameter_pair)
+    first, last = graph.names(found.diameter_pair)
     unit = _unit(graph)
     if not found.all_sources:
         click.echo(f"from only {len(found.sources):,} of {found.n:,} vertices:")
@@ -165,7 +165,7 @@ def _echo_measures(found: Any, graph: Any) -> None:
 
 def _measures_in_full(found: Any, graph: Any) -> dict[str, Any]:
     """What JSON holds; null where a measure is not defined."""
-    first, last = map(graph.label, found.diameter_pair)
+    first, last = graph.names(found.diameter_pair)
     return {
         "vertices": found.n,
         "rows": len(found.sources),

@@ -38,13 +38,12 @@ def euler(graph: str, out: str, open_client: OpenClient, start: str | None, undi
     """
     from pipelines.euler.circuits import euler_circuits
     from pipelines.stores import open_graph
-    from tilepath.cli.describe import describe_circuits
 
     opened = open_graph(graph)
     options |= {"start": None if start is None else opened.vertex(start), "directed": not undirected}
     with open_client() as client:
         circuits = euler_circuits(client, opened, out, progress=True, **options)
-    click.echo(describe_circuits(circuits) + (", verified" if options["verify"] else ""))
+    click.echo(circuits.describe() + (", verified" if options["verify"] else ""))
 
 
 def echo_walks(store: str, out: str | None, graph: str | None, overwrite: bool) -> None:
@@ -59,7 +58,7 @@ def echo_walks(store: str, out: str | None, graph: str | None, overwrite: bool) 
         return
     ends = walk_ends(circuits, opened, SHOWN_VERTICES, SHOWN_WALKS)
     for walk in ends:
-        first, last = ([opened.label(v) for v in vertices] for vertices in (walk.first, walk.last))
+        first, last = opened.names(walk.first), opened.names(walk.last)
         between = [f"... {walk.skipped:,} more ..."] if walk.skipped else []
         click.echo(" -> ".join([*first, *between, *last]))
     if circuits.count > len(ends):

@@ -42,7 +42,6 @@ def import_file(file: str, store: str, **options: Any) -> None:
     weight, else by position. The header and the columns that were taken are printed.
     """
     from pipelines import import_graph
-    from tilepath.cli.describe import describe_graph
 
     options["format"] = options.pop("file_format")
     options["directed"] = False if options.pop("undirected") else None
@@ -52,7 +51,7 @@ def import_file(file: str, store: str, **options: Any) -> None:
     if options["memory"] is not None:
         options["memory"] <<= 20
     given = {name: value for name, value in options.items() if value is not None}
-    click.echo(describe_graph(import_graph(file, store, report=click.echo, **given)))
+    click.echo(import_graph(file, store, report=click.echo, **given).describe())
 
 
 @click.command("generate")
@@ -107,7 +106,6 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
     published. Only the first four are undirected by default. All but euler may be larger than memory.
     """
     from pipelines import generate, synthetic_graph
-    from tilepath.cli.describe import describe_graph
 
     stored: dict[str, Any] = {name: options.pop(name) for name in ("simplify", "overwrite", "memory")}
     stored["sorted_rows"] = not options.pop("unsorted")
@@ -120,4 +118,4 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
     if kind == "euler-shallow":
         options["vertices"] = options.pop("n")
     given = {name: value for name, value in options.items() if value is not None}
-    click.echo(describe_graph(generate(synthetic_graph(kind, **given), store, progress=True, **stored)))
+    click.echo(generate(synthetic_graph(kind, **given), store, progress=True, **stored).describe())

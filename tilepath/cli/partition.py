@@ -27,10 +27,9 @@ def partition(graph: str, out: str, open_client: OpenClient, **options: Any) -> 
     from pipelines import open_graph, partition_graph
     from pipelines.stores import store_bytes
     from pipelines.workers.progress import size
-    from tilepath.cli.describe import describe_boundary
 
     opened = open_graph(graph)
     with open_client() as client:
         found = partition_graph(client, opened, out, progress=True, **options)
     verified = ", verified" if options["verify"] else ""
-    click.echo(f"{describe_boundary(found)}, {size(store_bytes(out))}{verified}")
+    click.echo(f"{found.describe()}, {size(store_bytes(out))}{verified}")

@@ -93,7 +93,6 @@ def sssp(
     from pipelines.stores.vertex_names import UNKNOWN
     from pipelines.validation.certificates import rows_verified
     from pipelines.workers.progress import size
-    from tilepath.cli.describe import describe_paths
 
     opened = open_graph(graph)
     every = sources == ("all",) and sources_file is None and opened.find(sources)[0] == UNKNOWN  # not a label
@@ -104,7 +103,7 @@ def sssp(
     with open_client() as client:
         paths = single_source_shortest_paths(client, opened, out, chosen, targets=wanted, progress=True, **options)
     checked = f", {rows_verified(paths.shape[0])}" if options["verify"] else ""
-    click.echo(f"{describe_paths(paths)}, {size(store_bytes(out))}{checked}")
+    click.echo(f"{paths.describe()}, {size(store_bytes(out))}{checked}")
 
 
 def _listed(graph: Any, what: str, names: tuple[str, ...], file: str | None) -> tuple[int, ...] | None:

@@ -50,10 +50,9 @@ def import_file(file: str, store: str, columns: str | None, **options: Any) -> N
     FCS files of cytometers are read whole.
     """
     from pipelines import import_samples
-    from tilepath.cli.describe import describe_samples
 
     chosen = None if columns is None else columns.split(",")
-    click.echo(describe_samples(import_samples(file, store, columns=chosen, **options)))
+    click.echo(import_samples(file, store, columns=chosen, **options).describe())
 
 
 @som.command()
@@ -73,10 +72,9 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
     golf-ball.
     """
     from pipelines import PointCloud, write_cloud
-    from tilepath.cli.describe import describe_samples
 
     cloud = PointCloud(kind=kind, **options)
-    click.echo(describe_samples(write_cloud(cloud, store, dtype=dtype, overwrite=overwrite)))
+    click.echo(write_cloud(cloud, store, dtype=dtype, overwrite=overwrite).describe())
 
 
 @som.command()
@@ -127,14 +125,13 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 def train(samples: str, out: str, open_client: OpenClient, given: str | None, **options: Any) -> None:
     """Train a map with the samples store SAMPLES and write it to the codebook store OUT."""
     from pipelines import open_codebook, open_samples, train_som
-    from tilepath.cli.describe import describe_codebook
 
     opened = open_samples(samples)
     if given is not None:
         options["initial"] = open_codebook(given)
     with open_client() as client:
         codebook = train_som(client, opened, out, progress=True, **options)
-    click.echo(describe_codebook(codebook))
+    click.echo(codebook.describe())
 
 
 @som.command("map")
@@ -150,12 +147,11 @@ def place(codebook: str, samples: str, out: str, open_client: OpenClient, **opti
     Samples on another scale than the map's, or on none, are brought to the scale that the map has recorded.
     """
     from pipelines import map_samples, open_codebook, open_samples
-    from tilepath.cli.describe import describe_mapping
 
     opened = open_codebook(codebook), open_samples(samples)
     with open_client() as client:
         mapping = map_samples(client, *opened, out, progress=True, **options)
-    click.echo(describe_mapping(mapping))
+    click.echo(mapping.describe())
 
 
 @som.command()

@@ -201,6 +201,8 @@ def _scan(text, classes, blanks_separate, prefix, kinds, slots, low, high, integ
 
     Writes rows to integers (columns, rows), to packed and ends (the bytes of text fields end to end), and to lines
     (the line of each row). Returns the number of rows, the fault (0: none), its line and its field.
+
+    One long function on purpose: cut into a function for each step, it took 1.3 to 1.6 times as long, inlined or not.
     """
     ending = BLANK if blanks_separate else DELIMITER  # classes from this one on end a field
     at = line = row = 0

@@ -8,6 +8,7 @@ was never stored shows in the result.
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import math
 import os
@@ -181,7 +182,8 @@ class RawModule:
         entries = re.findall(r'extern "C" __global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(', code)
         text = f'#include "{HEADER}"\nnamespace {{\n{on_host(code)}\n}}\n'
         text += "".join(f"HOST_ENTRY({entry})\n" for entry in entries)
-        key = hashlib.sha256("\0".join((text, HEADER.read_text(), *FLAGS, *options)).encode()).hexdigest()
+        parts = (_compiler(), text, HEADER.read_text(), *FLAGS, *options)
+        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
         if key not in _libraries:
             _libraries[key] = ctypes.CDLL(_compile(text, options, self.build / key))
         self.library = _libraries[key]
@@ -219,6 +221,12 @@ class RawKernel:
         globals()["launches"] += 1
 
 
+@functools.cache
+def _compiler():
+    """What the compiler says of itself, its version above all."""
+    return subprocess.run([COMPILER, "--version"], capture_output=True, text=True, check=True).stdout
+
+
 def _compile(text, options, path):
     library = path.with_suffix(".so")
     if library.exists():
@@ -233,6 +241,7 @@ def _compile(text, options, path):
     if done.returncode:
         raise RuntimeError(f"the compiler refuses a kernel; what of CUDA it misses belongs into cuda.h\n{done.stderr}")
     os.replace(compiled, library)
+    source.unlink()
     return library
 
 

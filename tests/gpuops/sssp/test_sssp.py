@@ -19,10 +19,10 @@ from gpuops import (
     shortest_distances,
     shortest_path_tree,
 )
+from gpuops.certificates import verify_paths
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import search_numba
 from pipelines.generators import Grid, RMat, csr
-from pipelines.validation.paths import verify_paths
 
 DTYPES = ["float32", "float64", "int32"]
 KINDS = ["undirected", "directed", "directed, no transpose"]

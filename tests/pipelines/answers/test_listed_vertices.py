@@ -9,10 +9,10 @@ import pytest
 import zarr
 from click.testing import CliRunner
 
+from gpuops.errors import VerificationError
 from pipelines import all_pairs_shortest_paths, single_source_shortest_paths
 from pipelines.answers.listed_vertices import listed_vertices, vertices_in_file
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
-from pipelines.validation.tight_arcs import VerificationError
 from tilepath import cli
 
 

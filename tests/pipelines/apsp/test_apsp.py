@@ -1,7 +1,6 @@
 """Floyd-Warshall against SciPy and against a Dijkstra that honours closed vertices; workers killed on the way."""
 
 import functools
-import heapq
 import json
 import os
 import signal
@@ -13,15 +12,14 @@ import time
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from scipy.sparse import csr_array
+from oracles import as_stored, dijkstra, random_arcs, scipy_graph, shifted, store_arcs
 from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 
 from clusters import start
 from gpuops import NegativeCycleError
-from gpuops.numbers import outside_infinity
 from pipelines import all_pairs_shortest_paths as by_any_method
 from pipelines.stores import StoreError, open_distances, write_graph
-from pipelines.stores.distances import progress
+from pipelines.stores.distances import begun_distances
 from pipelines.validation.bounds import WeightRangeError, distances_fit
 from pipelines.workers.capacity import DoesNotFitError
 from tilepath import cli
@@ -29,71 +27,19 @@ from tilepath import cli
 all_pairs_shortest_paths = functools.partial(by_any_method, method="floyd-warshall")
 
 
-def random_arcs(n, m, *, low=0, high=50, seed=0, undirected=False):
-    """Random arcs as (tails, heads, weights), parallel arcs and loops among them."""
-    rng = np.random.default_rng(seed)
-    tails, heads = rng.integers(0, n, m), rng.integers(0, n, m)
-    weights = rng.integers(low, high, m)
-    if undirected:
-        tails, heads = np.concatenate([tails, heads]), np.concatenate([heads, tails])
-        weights = np.concatenate([weights, weights])
-    return tails, heads, weights
-
-
-def shifted(n, tails, heads, weights, seed=1):
-    """Make some weights negative without a negative cycle: add a difference of potentials."""
-    potential = np.random.default_rng(seed).integers(0, 30, n)
-    return weights + potential[tails] - potential[heads]
-
-
-def store(path, n, tails, heads, weights, dtype, **facts):
-    order = np.argsort(tails, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])
-    return write_graph(path, indptr, heads[order], weights[order].astype(dtype), **facts)
-
-
-def expected(n, tails, heads, weights):
-    """SciPy's answer in float64, from CSR without duplicates: it adds up parallel arcs and drops dense zeros."""
-    matrix = np.full((n, n), np.inf)
-    np.minimum.at(matrix, (tails, heads), weights)
-    np.fill_diagonal(matrix, np.inf)
-    tails, heads = np.nonzero(np.isfinite(matrix))
-    return scipy_floyd_warshall(csr_array((matrix[tails, heads], (tails, heads)), shape=(n, n)))
-
-
-def outside(matrix, dtype):
-    """The answer as a store of `dtype` holds it."""
-    result = np.full(matrix.shape, outside_infinity(dtype))
-    finite = np.isfinite(matrix)
-    result[finite] = matrix[finite].astype(dtype)
-    return result
-
-
-def dijkstra(n, tails, heads, weights, through, source):
-    """Distances from `source` that pass through allowed vertices only."""
-    arcs = [[] for _ in range(n)]
-    for tail, head, weight in zip(tails.tolist(), heads.tolist(), weights.tolist(), strict=True):
-        arcs[tail].append((head, weight))
-    distances, heap = {source: 0}, [(0, source)]
-    while heap:
-        distance, u = heapq.heappop(heap)
-        if distance > distances[u] or (u != source and not through[u]):
-            continue
-        for v, weight in arcs[u]:
-            if distance + weight < distances.get(v, np.inf):
-                distances[v] = distance + weight
-                heapq.heappush(heap, (distances[v], v))
-    return np.array([distances.get(v, np.inf) for v in range(n)])
+def expected(*graph):
+    """SciPy's answer in float64."""
+    return scipy_floyd_warshall(scipy_graph(*graph))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int16", "float64"])
 @pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 127, 129])
 def test_equals_scipy(client, tmp_path, n, dtype):
     arcs = random_arcs(n, 4 * n, seed=n)
-    graph = store(tmp_path / "g.zarr", n, *arcs, "float64" if dtype.startswith("f") else "int32")
+    graph = store_arcs(tmp_path / "g.zarr", n, *arcs, "float64" if dtype.startswith("f") else "int32")
     result = all_pairs_shortest_paths(client, graph, tmp_path / "d.zarr", dtype=dtype, verify=True)
     assert result.dtype == dtype
-    np.testing.assert_array_equal(result[:], outside(expected(n, *arcs), dtype))
+    np.testing.assert_array_equal(result[:], as_stored(expected(n, *arcs), dtype))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int16"])
@@ -111,17 +57,17 @@ def test_kinds_of_graphs_on_three_workers(three, tmp_path, kind, dtype):
     if kind == "negative arcs":
         weights = shifted(n, tails, heads, weights)
         assert weights.min() < 0
-    graph = store(tmp_path / "g.zarr", n, tails, heads, weights, "float32" if dtype == "float32" else "int16")
+    graph = store_arcs(tmp_path / "g.zarr", n, tails, heads, weights, "float32" if dtype == "float32" else "int16")
     result = all_pairs_shortest_paths(three, graph, tmp_path / "d.zarr", dtype=dtype, verify=True)
-    np.testing.assert_array_equal(result[:], outside(expected(n, tails, heads, weights), dtype))
+    np.testing.assert_array_equal(result[:], as_stored(expected(n, tails, heads, weights), dtype))
 
 
 @pytest.mark.parametrize("block", [3, 7, 64, 100, 150, 1000])
 def test_blocks_and_workers_give_one_answer(client, three, tmp_path, block):
     n = 150
     arcs = random_arcs(n, 800)
-    graph = store(tmp_path / "g.zarr", n, *arcs, "float32")
-    want = outside(expected(n, *arcs), "float32")
+    graph = store_arcs(tmp_path / "g.zarr", n, *arcs, "float32")
+    want = as_stored(expected(n, *arcs), "float32")
     for name, users in (("one", client), ("three", three)):
         got = all_pairs_shortest_paths(users, graph, tmp_path / name, block=block)
         np.testing.assert_array_equal(got[:], want)
@@ -131,7 +77,7 @@ def test_float_bits_do_not_depend_on_the_number_of_workers(client, three, tmp_pa
     n = 700
     tails, heads, _ = random_arcs(n, 3500)
     weights = np.random.default_rng(5).random(3500)
-    graph = store(tmp_path / "g.zarr", n, tails, heads, weights, "float64")
+    graph = store_arcs(tmp_path / "g.zarr", n, tails, heads, weights, "float64")
     one = all_pairs_shortest_paths(client, graph, tmp_path / "one")[:]
     np.testing.assert_array_equal(one, all_pairs_shortest_paths(three, graph, tmp_path / "three")[:])
     np.testing.assert_allclose(one, expected(n, tails, heads, weights), rtol=1e-5)
@@ -140,7 +86,7 @@ def test_float_bits_do_not_depend_on_the_number_of_workers(client, three, tmp_pa
 def test_float_zero_cycles_of_signed_weights_are_no_negative_cycles(client, tmp_path):
     """0.1 + 0.2 - 0.3 is not 0 in floating point; the cycle is a zero cycle all the same."""
     tails, heads = np.array([0, 1, 2]), np.array([1, 2, 0])
-    graph = store(tmp_path / "g.zarr", 3, tails, heads, np.array([0.1, 0.2, -0.3]), "float64")
+    graph = store_arcs(tmp_path / "g.zarr", 3, tails, heads, np.array([0.1, 0.2, -0.3]), "float64")
     result = all_pairs_shortest_paths(client, graph, tmp_path / "d.zarr", verify=True)
     np.testing.assert_allclose(result[:], [[0, 0.1, 0.3], [0.2 - 0.3, 0, 0.2], [-0.3, -0.2, 0]], atol=1e-7)
 
@@ -159,7 +105,7 @@ def test_many_zero_cycles_that_rounding_makes_negative(client, tmp_path, seed, d
     extra = np.where(rng.random(m) < 0.5, 0, rng.random(m))
     weights = extra + potential[heads] - potential[tails]
     weights[tails == heads] = 0.5
-    graph = store(tmp_path / "g.zarr", n, tails, heads, weights, "float64", through=through)
+    graph = store_arcs(tmp_path / "g.zarr", n, tails, heads, weights, "float64", through=through)
     got = all_pairs_shortest_paths(client, graph, tmp_path / "d.zarr", dtype=dtype, verify=True)[:]
     want = np.array([dijkstra(n, tails, heads, extra, through, s) for s in range(n)])
     np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
@@ -176,20 +122,20 @@ def test_closed_vertices_are_never_inside_a_path(request, tmp_path, users, close
     arcs = random_arcs(n, 2000, seed=3)
     through = np.ones(n, dtype=bool)
     through[{"first": slice(0, 130), "scattered": slice(0, None, 3), "all": slice(None)}[closed]] = False
-    graph = store(tmp_path / "g.zarr", n, *arcs, "int32", through=through)
+    graph = store_arcs(tmp_path / "g.zarr", n, *arcs, "int32", through=through)
     result = all_pairs_shortest_paths(request.getfixturevalue(users), graph, tmp_path / "d.zarr", block=64, verify=True)
     want = np.array([dijkstra(n, *arcs, through, s) for s in range(n)])
-    np.testing.assert_array_equal(result[:], outside(want, "int32"))
+    np.testing.assert_array_equal(result[:], as_stored(want, "int32"))
 
 
 def test_rows_of_sources(three, tmp_path):
     n = 500
     arcs = random_arcs(n, 2500)
-    graph = store(tmp_path / "g.zarr", n, *arcs, "int32")
+    graph = store_arcs(tmp_path / "g.zarr", n, *arcs, "int32")
     sources = [499, 3, 250, 4, 77]
     result = all_pairs_shortest_paths(three, graph, tmp_path / "d.zarr", sources=sources, verify=True)
     assert result.shape == (5, n)
-    np.testing.assert_array_equal(result[:], outside(expected(n, *arcs), "int32")[sources])
+    np.testing.assert_array_equal(result[:], as_stored(expected(n, *arcs), "int32")[sources])
     np.testing.assert_array_equal(result.row(250), result[2])
     with pytest.raises(StoreError, match="vertex 5 is not among them"):
         result.row(5)
@@ -200,7 +146,7 @@ def test_a_negative_cycle_is_named_and_leaves_nothing(client, tmp_path):
     tails, heads, weights = random_arcs(n, 200, low=20)
     tails, heads = np.append(tails, [7, 12, 30]), np.append(heads, [12, 30, 7])
     weights = np.append(weights, [4, -9, 3])
-    graph = store(tmp_path / "g.zarr", n, tails, heads, weights, "int32")
+    graph = store_arcs(tmp_path / "g.zarr", n, tails, heads, weights, "int32")
     with pytest.raises(NegativeCycleError, match="weighs -2") as caught:
         all_pairs_shortest_paths(client, graph, tmp_path / "d.zarr")
     assert set(caught.value.vertices) == {7, 12, 30}
@@ -215,7 +161,7 @@ def test_a_negative_cycle_is_named_and_leaves_nothing(client, tmp_path):
 def test_distances_that_may_not_fit_are_refused(client, tmp_path, weight, dtype, cure):
     tails, heads = np.arange(9), np.arange(1, 10)
     weights = np.full(9, weight)
-    graph = store(tmp_path / "g.zarr", 10, tails, heads, weights, "float64" if dtype == "float32" else "int64")
+    graph = store_arcs(tmp_path / "g.zarr", 10, tails, heads, weights, "float64" if dtype == "float32" else "int64")
     with pytest.raises(WeightRangeError, match=f"--dtype {cure}"):
         all_pairs_shortest_paths(client, graph, tmp_path / "d.zarr", dtype=dtype)
 
@@ -225,10 +171,10 @@ def test_integer_distances_are_checked_in_the_run_where_no_bound_proves_them(cli
     n, heavy = 20, 3000
     tails = np.concatenate([np.zeros(n - 1, dtype=int), np.arange(1, n)])
     heads = np.concatenate([np.arange(1, n), np.zeros(n - 1, dtype=int)])
-    star = store(tmp_path / "star", n, tails, heads, np.full(2 * n - 2, heavy), "int32")
+    star = store_arcs(tmp_path / "star", n, tails, heads, np.full(2 * n - 2, heavy), "int32")
     result = all_pairs_shortest_paths(client, star, tmp_path / "d.zarr", dtype="int16")
     assert result[1, 2] == 2 * heavy
-    chain = store(tmp_path / "chain", n, np.arange(n - 1), np.arange(1, n), np.full(n - 1, heavy), "int32")
+    chain = store_arcs(tmp_path / "chain", n, np.arange(n - 1), np.arange(1, n), np.full(n - 1, heavy), "int32")
     with pytest.raises(WeightRangeError, match="exceeds"):
         all_pairs_shortest_paths(client, chain, tmp_path / "e.zarr", dtype="int16")
     with pytest.raises(StoreError, match="unfinished"):
@@ -266,13 +212,13 @@ def test_integer_distances_are_refused_from_the_limit_to_infinity(request, tmp_p
 
 
 def test_fractions_are_refused_for_integer_distances(client, tmp_path):
-    graph = store(tmp_path / "g", 3, np.array([0, 1]), np.array([1, 2]), np.array([1.0, 2.5]), "float64")
+    graph = store_arcs(tmp_path / "g", 3, np.array([0, 1]), np.array([1, 2]), np.array([1.0, 2.5]), "float64")
     with pytest.raises(WeightRangeError, match=r"1 -> 2 weighs 2\.5"):
         all_pairs_shortest_paths(client, graph, tmp_path / "d", dtype="int32")
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_written(client, tmp_path, monkeypatch):
-    graph = store(tmp_path / "g", 100, *random_arcs(100, 300), "int32")
+    graph = store_arcs(tmp_path / "g", 100, *random_arcs(100, 300), "int32")
     monkeypatch.setattr("pipelines.workers.capacity.available_memory", lambda: 10_000)
     with pytest.raises(DoesNotFitError, match="100 vertices need .* has 9.8 KiB free"):
         all_pairs_shortest_paths(client, graph, tmp_path / "d")
@@ -284,7 +230,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(client, tmp_pat
 
 
 def test_the_disk_is_credited_with_what_is_written_over(client, tmp_path, monkeypatch):
-    graph = store(tmp_path / "g", 100, *random_arcs(100, 300), "int32")
+    graph = store_arcs(tmp_path / "g", 100, *random_arcs(100, 300), "int32")
     all_pairs_shortest_paths(client, graph, tmp_path / "d")
     monkeypatch.setattr("pipelines.workers.capacity.shutil.disk_usage", lambda folder: _Usage(100 * 100 * 4 - 1))
     with pytest.raises(DoesNotFitError):
@@ -298,7 +244,7 @@ class _Usage:
 
 
 def test_an_existing_output_is_not_touched_unasked(client, tmp_path):
-    graph = store(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
+    graph = store_arcs(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
     all_pairs_shortest_paths(client, graph, tmp_path / "d")
     with pytest.raises(StoreError, match="exists already"):
         all_pairs_shortest_paths(client, graph, tmp_path / "d")
@@ -312,8 +258,8 @@ def test_an_existing_output_is_not_touched_unasked(client, tmp_path):
 
 
 def test_a_resumed_run_must_ask_for_the_same(client, tmp_path):
-    graph = store(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
-    other = store(tmp_path / "other", 50, *random_arcs(50, 300, seed=9), "int32")
+    graph = store_arcs(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
+    other = store_arcs(tmp_path / "other", 50, *random_arcs(50, 300, seed=9), "int32")
     all_pairs_shortest_paths(client, graph, tmp_path / "d")
     with pytest.raises(StoreError, match="begun with dtype int32, not int16"):
         all_pairs_shortest_paths(client, graph, tmp_path / "d", resume=True, dtype="int16")
@@ -322,7 +268,7 @@ def test_a_resumed_run_must_ask_for_the_same(client, tmp_path):
 
 
 def test_python_and_the_command_line_choose_the_same_method(client, tmp_path):
-    graph = store(tmp_path / "g", 3000, *random_arcs(3000, 3000), "int32")
+    graph = store_arcs(tmp_path / "g", 3000, *random_arcs(3000, 3000), "int32")
     by_any_method(client, graph, tmp_path / "python", sources=[7])  # three thousand searches are not needed for a row
     command = ["apsp", graph.path, str(tmp_path / "command"), "--device", "cpu", "--source", "7"]
     assert CliRunner().invoke(cli.tilepath, command, catch_exceptions=False).exit_code == 0
@@ -333,7 +279,7 @@ def test_python_and_the_command_line_choose_the_same_method(client, tmp_path):
 
 
 def test_a_method_that_does_not_exist_is_refused(client, tmp_path):
-    graph = store(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
+    graph = store_arcs(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
     for method in ("dijkstra", None):
         with pytest.raises(ValueError, match=f"method is {method!r}; pass 'auto', 'floyd-warshall' or 'batched'"):
             by_any_method(client, graph, tmp_path / "d", method=method)
@@ -341,7 +287,7 @@ def test_a_method_that_does_not_exist_is_refused(client, tmp_path):
 
 
 def test_block_is_checked(client, tmp_path):
-    graph = store(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
+    graph = store_arcs(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
     for block in (0, -1, 2.5, 64.0, "64", True):
         with pytest.raises(ValueError, match=f"block is {block!r}; give a whole number of vertices, 1 or more"):
             by_any_method(client, graph, tmp_path / "d", block=block)
@@ -357,7 +303,7 @@ def test_block_is_checked(client, tmp_path):
 def float_graph(tmp_path, n=1200):
     tails, heads, _ = random_arcs(n, 6000)
     weights = np.random.default_rng(8).random(6000)
-    return store(tmp_path / "g.zarr", n, tails, heads, weights, "float64")
+    return store_arcs(tmp_path / "g.zarr", n, tails, heads, weights, "float64")
 
 
 def test_a_killed_worker_costs_nothing_but_time(client, tmp_path, monkeypatch):
@@ -370,7 +316,7 @@ def test_a_killed_worker_costs_nothing_but_time(client, tmp_path, monkeypatch):
 
     def murder(victims):
         for stage in (4, 15):
-            while not out.exists() or progress(out)[0] < stage:
+            while not out.exists() or begun_distances(out).progress()[0] < stage:
                 time.sleep(0.01)
             pid = next(p for p in victims() if p not in killed)
             os.kill(pid, signal.SIGKILL)
@@ -403,12 +349,12 @@ def test_a_killed_run_resumes_with_the_same_bits(client, tmp_path):
     want = all_pairs_shortest_paths(client, graph, tmp_path / "calm.zarr", block=16)[:]
     out = tmp_path / "killed.zarr"
     run = subprocess.Popen([sys.executable, "-c", RUN, graph.path, out])
-    while not out.exists() or progress(out)[0] < 10:
+    while not out.exists() or begun_distances(out).progress()[0] < 10:
         assert run.poll() is None
         time.sleep(0.01)
     run.kill()
     run.wait()
-    done, total = progress(out)
+    done, total = begun_distances(out).progress()
     assert 10 <= done < total
     with pytest.raises(StoreError, match="--resume"):
         open_distances(out)
@@ -438,9 +384,9 @@ if __name__ == "__main__":
 
 
 def test_peak_memory_is_three_times_the_matrix_at_most(tmp_path):
-    small = store(tmp_path / "small.zarr", 300, *random_arcs(300, 900), "float32")
+    small = store_arcs(tmp_path / "small.zarr", 300, *random_arcs(300, 900), "float32")
     n = 3000
-    graph = store(tmp_path / "g.zarr", n, *random_arcs(n, 4 * n), "float32")
+    graph = store_arcs(tmp_path / "g.zarr", n, *random_arcs(n, 4 * n), "float32")
     paths = [small.path, graph.path, str(tmp_path / "small-out"), str(tmp_path / "out")]
     done = subprocess.run([sys.executable, "-c", MEMORY, *paths], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 3 * 4 * n * n

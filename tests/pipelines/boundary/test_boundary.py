@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from gpuops import NegativeCycleError
 from gpuops.boundary import ClosedParts, boundary_distances
+from gpuops.certificates import find_potentials
 from gpuops.numbers import infinity, outside_infinity, to_outside
 from pipelines import StoreError, WeightRangeError, open_boundary, write_graph
 from pipelines.boundary.cut import cut_graph
 from pipelines.boundary.solve import distances_between, partition_graph, verify_boundary
 from pipelines.boundary.stages import Job, closed_boundary, closed_part, cut_arcs
 from pipelines.stores.boundary import Cut
-from pipelines.validation.negative_cycle import find_potentials
 
 
 class GraphInMemory:

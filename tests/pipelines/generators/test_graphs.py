@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import bellman_ford, connected_components
 
+from gpuops.certificates import find_negative_cycle, find_potentials
 from pipelines import generators
 from pipelines.generators import (
     KINDS,
@@ -29,7 +30,6 @@ from pipelines.generators import (
 from pipelines.generators.counter_random import below, philox, scramble_all, scrambler
 from pipelines.generators.synthetic import _fill
 from pipelines.stores import StoreError, open_graph
-from pipelines.validation.negative_cycle import find_negative_cycle, find_potentials
 from tilepath.cli import tilepath
 from tilepath.cli.graphs import generate_graph
 

@@ -22,7 +22,7 @@ from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.shard import Piece, read_ahead
 from pipelines.som.start import products_of, random_rows, steps_for
 from pipelines.stores import StoreError
-from pipelines.stores.codebook import CodebookWriter, open_codebook, progress_of_codebook
+from pipelines.stores.codebook import CodebookWriter, begun_codebook, open_codebook
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.samples import open_samples, write_samples
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
@@ -515,12 +515,12 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
 
     def murder():
         pid = max(two_processes.run(os.getpid).values())
-        while not out.exists() or progress_of_codebook(out)[0] < 3:
+        while not out.exists() or begun_codebook(out).progress()[0] < 3:
             time.sleep(0.005)
         if moment == "within an epoch":
             time.sleep(0.03)
         os.kill(pid, signal.SIGKILL)
-        killed.append(progress_of_codebook(out)[0])
+        killed.append(begun_codebook(out).progress()[0])
 
     murderer = threading.Thread(target=murder)
     murderer.start()
@@ -548,12 +548,12 @@ def test_a_killed_run_resumes_where_it_was(client, three, tmp_path):
     samples = write_samples(tmp_path / "s", cloud(5000, d=6))
     out = tmp_path / "killed"
     run = subprocess.Popen([sys.executable, "-c", RUN, samples.path, out])
-    while not out.exists() or progress_of_codebook(out)[0] < 10:
+    while not out.exists() or begun_codebook(out).progress()[0] < 10:
         assert run.poll() is None
         time.sleep(0.02)
     run.kill()
     run.wait()
-    done, total = progress_of_codebook(out)
+    done, total = begun_codebook(out).progress()
     assert 10 <= done < total == 40
     with pytest.raises(StoreError, match=f"{done} of 40 epochs are done; go on with --resume"):
         open_codebook(out)

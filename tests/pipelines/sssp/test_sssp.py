@@ -1,6 +1,5 @@
 """The pipeline against SciPy, NetworkX, a Dijkstra that honours closed vertices, and its certificate."""
 
-import heapq
 import os
 import signal
 import subprocess
@@ -15,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
+from oracles import as_stored, dijkstra, random_arcs, scipy_graph, shifted, store_arcs
 from scipy.sparse.csgraph import shortest_path
 
 from gpuops import NegativeCycleError
@@ -28,7 +27,7 @@ from pipelines.sssp.plan import make_search_plan
 from pipelines.sssp.vertex_ranges import equal_ranges
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
 from pipelines.stores.distances import DistancesWriter
-from pipelines.stores.paths import progress_of_paths
+from pipelines.stores.paths import begun_paths
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from tilepath import cli
@@ -44,60 +43,18 @@ WAYS = {
 }
 
 
-def store(path, n, tails, heads, weights, dtype, **facts):
-    order = np.argsort(tails, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])
-    return write_graph(path, indptr, heads[order], weights[order].astype(dtype), **facts)
-
-
-def random_arcs(n, m, *, low=0, high=50, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.integers(0, n, m), rng.integers(0, n, m), rng.integers(low, high, m)
-
-
-def shifted(n, tails, heads, weights, seed=1):
-    """Make some weights negative without a negative cycle: add a difference of potentials."""
-    potential = np.random.default_rng(seed).integers(0, 30, n)
-    return weights + potential[tails] - potential[heads]
-
-
 def expected(n, arcs, source, dtype="int32", through=None):
     """Distances from a vertex as a store of `dtype` holds them: by SciPy, or where vertices are closed by Dijkstra."""
-    tails, heads, weights = arcs
     if through is None:
-        matrix = np.full((n, n), np.inf)
-        np.minimum.at(matrix, (tails, heads), weights)
-        np.fill_diagonal(matrix, np.inf)
-        tails, heads = np.nonzero(np.isfinite(matrix))
-        found = shortest_path(csr_array((matrix[tails, heads], (tails, heads)), shape=(n, n)), indices=source)
-    else:
-        found = dijkstra(n, *arcs, through, source)
-    result = np.full(n, outside_infinity(dtype))
-    result[np.isfinite(found)] = found[np.isfinite(found)].astype(dtype)
-    return result
-
-
-def dijkstra(n, tails, heads, weights, through, source):
-    arcs = [[] for _ in range(n)]
-    for tail, head, weight in zip(tails.tolist(), heads.tolist(), weights.tolist(), strict=True):
-        arcs[tail].append((head, weight))
-    distances, heap = {source: 0}, [(0, source)]
-    while heap:
-        distance, u = heapq.heappop(heap)
-        if distance > distances[u] or (u != source and not through[u]):
-            continue
-        for v, weight in arcs[u]:
-            if distance + weight < distances.get(v, np.inf):
-                distances[v] = distance + weight
-                heapq.heappush(heap, (distances[v], v))
-    return np.array([distances.get(v, np.inf) for v in range(n)])
+        return as_stored(shortest_path(scipy_graph(n, *arcs), indices=source), dtype)
+    return as_stored(dijkstra(n, *arcs, through, source), dtype)
 
 
 @pytest.mark.parametrize("way", ["one by sources", "three in pieces"])
 def test_every_graph(request, graphs, tmp_path, case, way):
     users, options = WAYS[way]
     n, arcs, facts = graphs[case]
-    graph = store(tmp_path / "g", n, *arcs, "int32", **facts)
+    graph = store_arcs(tmp_path / "g", n, *arcs, "int32", **facts)
     sources = [0, n - 1] if n > 1 and way == "one by sources" else [n - 1]
     result = single_source_shortest_paths(
         request.getfixturevalue(users), graph, tmp_path / "p", sources, verify=True, **options
@@ -114,7 +71,7 @@ def test_floats_have_the_bits_of_one_worker(request, client, tmp_path, users, pi
     tails, heads, _ = random_arcs(n, m, seed=4)
     weights = np.random.default_rng(5).random(m) * 10.0 ** np.random.default_rng(6).integers(-6, 2, m)
     through = np.arange(n) % 7 != 3
-    graph = store(tmp_path / "g", n, tails, heads, weights, "float64", through=through)
+    graph = store_arcs(tmp_path / "g", n, tails, heads, weights, "float64", through=through)
     result = single_source_shortest_paths(
         request.getfixturevalue(users), graph, tmp_path / "p", [3, 8], spread="vertices", piece_arcs=pieces, verify=True
     )
@@ -151,7 +108,7 @@ def test_a_social_network(client, three, tmp_path):
     apart = (a >= 780) != (b >= 780)
     a, b = a[~apart], b[~apart]
     tails, heads, ones = np.concatenate([a, b]), np.concatenate([b, a]), np.ones(2 * len(a))
-    graph = store(tmp_path / "g", n, tails, heads, ones, "int32", directed=False)
+    graph = store_arcs(tmp_path / "g", n, tails, heads, ones, "int32", directed=False)
     want = [expected(n, (tails, heads, ones), s) for s in (0, 790)]
     assert 1 < (want[1] != outside_infinity("int32")).sum() < 21
     for users, spread in ((client, "sources"), (three, "vertices")):
@@ -186,7 +143,7 @@ def test_any_search_gets_its_certificate(request, tmp_path_factory, search, work
     graph, facts, sources, options = search
     folder, users = tmp_path_factory.mktemp("any"), request.getfixturevalue(workers)
     single_source_shortest_paths(
-        users, store(folder / "g", *graph, **facts), folder / "p", sources, verify=True, **options
+        users, store_arcs(folder / "g", *graph, **facts), folder / "p", sources, verify=True, **options
     ).verify()
 
 
@@ -196,7 +153,7 @@ def test_several_sources_as_one(request, tmp_path, way):
     n, sources = 60, [3, 40, 17]
     arcs = random_arcs(n, 200, seed=2)
     through = np.arange(n) != 40
-    graph = store(tmp_path / "g", n, *arcs, "int32", through=through)
+    graph = store_arcs(tmp_path / "g", n, *arcs, "int32", through=through)
     result = single_source_shortest_paths(
         request.getfixturevalue(users), graph, tmp_path / "p", sources, together=True, verify=True, **options
     )
@@ -215,7 +172,7 @@ def test_several_sources_as_one(request, tmp_path, way):
 def test_cutoff_and_targets_keep_what_is_near(request, tmp_path, way):
     users, options = WAYS[way]
     n, arcs = 50, random_arcs(50, 150, seed=3)
-    graph = store(tmp_path / "g", n, *arcs, "int32")
+    graph = store_arcs(tmp_path / "g", n, *arcs, "int32")
     want, none = expected(n, arcs, 5), outside_infinity("int32")
 
     def search(name, **more):
@@ -249,7 +206,7 @@ def test_cutoff_and_targets_mean_the_same_by_sources_and_by_vertices(request, tm
     tails, heads, weights = random_arcs(n, int(rng.integers(n, 4 * n)), high=9, seed=seed)
     through = rng.random(n) < 0.8
     dtype = rng.choice(["int32", "float32", "float64"])
-    graph = store(tmp_path / "g", n, tails, heads, weights, dtype, through=through)
+    graph = store_arcs(tmp_path / "g", n, tails, heads, weights, dtype, through=through)
     sources = rng.choice(n, min(n, 3), replace=False)
     want = np.array([dijkstra(n, tails, heads, weights, through, s) for s in sources])
     together = bool(rng.random() < 0.3)
@@ -271,7 +228,7 @@ def test_cutoff_and_targets_mean_the_same_by_sources_and_by_vertices(request, tm
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_a_cutoff_beyond_all_numbers_cuts_nothing(request, tmp_path, way, dtype):
     users, options = WAYS[way]
-    graph = store(tmp_path / "g", 40, *random_arcs(40, 130), dtype)
+    graph = store_arcs(tmp_path / "g", 40, *random_arcs(40, 130), dtype)
 
     def search(name, **more):
         more |= options
@@ -287,7 +244,7 @@ def test_a_cutoff_beyond_all_numbers_cuts_nothing(request, tmp_path, way, dtype)
 
 def test_a_target_beyond_the_cutoff_sets_no_limit(client, two, tmp_path):
     """0 -> 1 -> 2 -> 3 in steps of 1: with a cutoff of 2 the target 3 is not reached, and 1 is the farthest that is."""
-    graph = store(tmp_path / "g", 4, np.arange(3), np.arange(1, 4), np.ones(3), "int32")
+    graph = store_arcs(tmp_path / "g", 4, np.arange(3), np.arange(1, 4), np.ones(3), "int32")
     none = outside_infinity("int32")
     for users, spread in ((client, "sources"), (two, "vertices")):
         for targets, kept in (([1, 3], [0, 1, none, none]), ([3], [0, 1, 2, none])):
@@ -306,7 +263,7 @@ def test_a_target_beyond_the_cutoff_sets_no_limit(client, two, tmp_path):
 
 def test_a_target_out_of_reach_limits_nothing(client, tmp_path):
     arcs = np.array([0, 1]), np.array([1, 2]), np.array([1, 1])
-    graph = store(tmp_path / "g", 5, *arcs, "int32")
+    graph = store_arcs(tmp_path / "g", 5, *arcs, "int32")
     result = single_source_shortest_paths(client, graph, tmp_path / "p", [0], targets=[4], verify=True)
     assert result.distances(0).tolist()[:3] == [0, 1, 2]
 
@@ -318,7 +275,9 @@ def negative_cycle_graph(path, *, way_in):
     tails = np.concatenate([row, cycle, [20] if way_in else []]).astype(int)
     heads = np.concatenate([row + 1, np.roll(cycle, -1), [41] if way_in else []]).astype(int)
     weights = np.concatenate([np.ones(29), [5, -4, 1, -3], [2] if way_in else []])
-    return store(path, 60, tails, heads, weights, "int32", labels=np.array([f"v{i}" for i in range(60)], dtype=object))
+    return store_arcs(
+        path, 60, tails, heads, weights, "int32", labels=np.array([f"v{i}" for i in range(60)], dtype=object)
+    )
 
 
 @pytest.mark.parametrize("way", ["one by sources", "three in pieces"])
@@ -363,7 +322,7 @@ def test_a_negative_cycle_out_of_reach_is_none(request, tmp_path, way):
 def test_a_negative_loop_counts_where_it_can_be_gone_around(request, tmp_path, way):
     users, options = WAYS[way]
     arcs = np.array([0, 1, 3, 4, 1]), np.array([1, 2, 3, 4, 4]), np.array([2, 3, -1, -2, 1])
-    graph = store(tmp_path / "g", 5, *arcs, "int32", through=np.array([True] * 4 + [False]))
+    graph = store_arcs(tmp_path / "g", 5, *arcs, "int32", through=np.array([True] * 4 + [False]))
 
     def search(source):
         return single_source_shortest_paths(
@@ -384,7 +343,7 @@ def test_a_source_that_is_nearer_from_another_one(request, tmp_path, way):
     arcs = np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([-3, 5, 1])
 
     def search(name, **facts):
-        graph = store(tmp_path / f"{name}-graph", 4, *arcs, "int32", **facts)
+        graph = store_arcs(tmp_path / f"{name}-graph", 4, *arcs, "int32", **facts)
         result = single_source_shortest_paths(
             request.getfixturevalue(users), graph, tmp_path / name, [0, 1], together=True, verify=True, **options
         )
@@ -399,7 +358,7 @@ def test_a_source_that_is_nearer_from_another_one(request, tmp_path, way):
 def test_a_negative_cycle_through_a_closed_source_is_one(request, tmp_path, way):
     users, options = WAYS[way]
     arcs = np.array([0, 1, 3, 4]), np.array([1, 0, 4, 3]), np.array([1, -3, 1, -3])
-    graph = store(tmp_path / "g", 5, *arcs, "int32", through=np.array([False, True, True, False, False]))
+    graph = store_arcs(tmp_path / "g", 5, *arcs, "int32", through=np.array([False, True, True, False, False]))
     with pytest.raises(NegativeCycleError, match="0 -> 1 -> 0 weighs -2|1 -> 0 -> 1 weighs -2"):
         single_source_shortest_paths(request.getfixturevalue(users), graph, tmp_path / "p", [0], **options)
     assert not (tmp_path / "p").exists()
@@ -412,7 +371,7 @@ def test_a_negative_cycle_through_a_closed_source_is_one(request, tmp_path, way)
 def test_predecessors_around_a_zero_cycle_begin_at_the_source(two, tmp_path):
     """0 -> 1 -> 3 -> 0 weighs nothing; the first two arcs are one worker's, and not negative; 2 is the source."""
     arcs = np.array([0, 1, 2, 3]), np.array([1, 3, 1, 0]), np.array([1, 0, 5, -1])
-    graph = store(tmp_path / "g", 4, *arcs, "int32")
+    graph = store_arcs(tmp_path / "g", 4, *arcs, "int32")
     result = single_source_shortest_paths(two, graph, tmp_path / "p", [2], spread="vertices", verify=True)
     assert result.distances(0).tolist() == [4, 5, 0, 5]
     assert result.predecessors(0).tolist() == [3, 2, -1, 1]
@@ -423,7 +382,7 @@ def test_negative_weights_against_networkx(client, two, tmp_path):
     tails, heads, weights = random_arcs(n, 1500, seed=8)
     weights = shifted(n, tails, heads, weights)
     assert weights.min() < 0
-    graph = store(tmp_path / "g", n, tails, heads, weights, "int32")
+    graph = store_arcs(tmp_path / "g", n, tails, heads, weights, "int32")
     arcs = nx.DiGraph()
     arcs.add_nodes_from(range(n))
     for u, v, w in zip(tails.tolist(), heads.tolist(), weights.tolist(), strict=True):
@@ -441,21 +400,21 @@ def test_negative_weights_against_networkx(client, two, tmp_path):
 
 def test_distances_beyond_int32_end_in_an_error_that_names_the_cure(client, two, tmp_path):
     chain = np.arange(9), np.arange(1, 10), np.full(9, 2**29)
-    graph = store(tmp_path / "g", 10, *chain, "int32")
+    graph = store_arcs(tmp_path / "g", 10, *chain, "int32")
     for users, spread in ((client, "sources"), (two, "vertices")):
         with pytest.raises(WeightRangeError, match="--dtype float64"):
             single_source_shortest_paths(users, graph, tmp_path / "p", [0], spread=spread)
         assert not (tmp_path / "p").exists()
     result = single_source_shortest_paths(client, graph, tmp_path / "p", [0], dtype="float64", verify=True)
     assert result.distances((0, 9)) == 9 * 2.0**29
-    heavy = store(tmp_path / "h", 10, *chain[:2], np.full(9, -(2**29)), "int64")
+    heavy = store_arcs(tmp_path / "h", 10, *chain[:2], np.full(9, -(2**29)), "int64")
     with pytest.raises(WeightRangeError, match="--dtype float64"):
         single_source_shortest_paths(client, heavy, tmp_path / "q", [0])
 
 
 def test_options_that_cannot_be_are_refused(client, tmp_path):
-    graph = store(tmp_path / "g", 9, *random_arcs(9, 30, low=1), "int32")
-    signed = store(tmp_path / "s", 3, np.array([0]), np.array([1]), np.array([-1]), "int32")
+    graph = store_arcs(tmp_path / "g", 9, *random_arcs(9, 30, low=1), "int32")
+    signed = store_arcs(tmp_path / "s", 3, np.array([0]), np.array([1]), np.array([-1]), "int32")
 
     def message(given, **options):
         with pytest.raises((ValueError, TypeError)) as caught:
@@ -476,7 +435,7 @@ def test_options_that_cannot_be_are_refused(client, tmp_path):
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_written(client, tmp_path, monkeypatch):
-    graph = store(tmp_path / "g", 2000, *random_arcs(2000, 6000), "int32")
+    graph = store_arcs(tmp_path / "g", 2000, *random_arcs(2000, 6000), "int32")
     monkeypatch.setattr("pipelines.workers.capacity.available_memory", lambda: 10_000)
     with pytest.raises(DoesNotFitError, match="the distances of 2,000 vertices need .* has 9.8 KiB free"):
         single_source_shortest_paths(client, graph, tmp_path / "p", [0])
@@ -493,7 +452,7 @@ class _Usage:
 
 
 def test_the_planner_says_how_and_why(tmp_path):
-    graph = store(tmp_path / "g", 1000, *random_arcs(1000, 100_000), "int32")
+    graph = store_arcs(tmp_path / "g", 1000, *random_arcs(1000, 100_000), "int32")
 
     def plan(rows, free, workers=1, **options):
         facts = [WorkerFacts(f"w{i}", f"host{i}", "CPU", False, free, 0.0) for i in range(workers)]
@@ -523,8 +482,8 @@ def test_ranges_share_the_arcs_and_miss_no_vertex():
 
 
 def test_an_existing_output_is_not_touched_unasked(client, tmp_path):
-    graph = store(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
-    other = store(tmp_path / "other", 50, *random_arcs(50, 300, seed=9), "int32")
+    graph = store_arcs(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
+    other = store_arcs(tmp_path / "other", 50, *random_arcs(50, 300, seed=9), "int32")
     search = single_source_shortest_paths
     before = search(client, graph, tmp_path / "p", [1, 2]).distances()
     with pytest.raises(StoreError, match="exists already"):
@@ -552,7 +511,7 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
     monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
     n, rows = 3000, 60 if spread == "sources" else 4
     tails, heads, _ = random_arcs(n, 15_000)
-    graph = store(tmp_path / "g", n, tails, heads, np.random.default_rng(8).random(15_000), "float64")
+    graph = store_arcs(tmp_path / "g", n, tails, heads, np.random.default_rng(8).random(15_000), "float64")
     want = single_source_shortest_paths(client, graph, tmp_path / "calm", range(rows)).distances()
     monkeypatch.setattr("pipelines.sssp.plan.CHUNK_BYTES", n * 4)
     monkeypatch.setattr("pipelines.sssp.plan.LANES", 1)  # chunks of one row: many tasks
@@ -560,10 +519,10 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
 
     def murder():
         pid = next(iter(two_processes.run(os.getpid).values()))
-        while not out.exists() or progress_of_paths(out)[0] < 1:
+        while not out.exists() or begun_paths(out).progress()[0] < 1:
             time.sleep(0.02)
         os.kill(pid, signal.SIGKILL)
-        killed.append(progress_of_paths(out)[0])
+        killed.append(begun_paths(out).progress()[0])
 
     two_processes.wait_for_workers(2)
     murderer = threading.Thread(target=murder)
@@ -590,15 +549,15 @@ if __name__ == "__main__":
 def test_a_killed_run_resumes_where_it_was(client, two, tmp_path):
     """kill -9 of everything half-way, then --resume, on another number of workers."""
     n = 3000
-    graph = store(tmp_path / "g", n, *random_arcs(n, 15_000), "float32")
+    graph = store_arcs(tmp_path / "g", n, *random_arcs(n, 15_000), "float32")
     out = tmp_path / "killed"
     run = subprocess.Popen([sys.executable, "-c", RUN, graph.path, out])
-    while not out.exists() or progress_of_paths(out)[0] < 5:
+    while not out.exists() or begun_paths(out).progress()[0] < 5:
         assert run.poll() is None
         time.sleep(0.05)
     run.kill()
     run.wait()
-    done, total = progress_of_paths(out)
+    done, total = begun_paths(out).progress()
     assert 5 <= done < total
     with pytest.raises(StoreError, match="--resume"):
         open_paths(out)
@@ -616,7 +575,7 @@ def test_all_pairs_by_searches_are_those_of_floyd_warshall(client, three, tmp_pa
     if kind == "negative":
         weights = shifted(n, tails, heads, weights)
     through = np.random.default_rng(1).random(n) < 0.7 if kind == "closed" else None
-    graph = store(tmp_path / "g", n, tails, heads, weights, "int32", through=through)
+    graph = store_arcs(tmp_path / "g", n, tails, heads, weights, "int32", through=through)
     options = {"sources": [250, 3, 4]} if kind == "some rows" else {}
     want = all_pairs_shortest_paths(client, graph, tmp_path / "fw", method="floyd-warshall", **options)
     got = all_pairs_shortest_paths(three, graph, tmp_path / "b", method="batched", verify=True, **options)
@@ -629,7 +588,7 @@ def test_all_pairs_by_searches_are_those_of_floyd_warshall(client, three, tmp_pa
 
 
 def test_all_pairs_by_searches_resume_by_rows(client, tmp_path, monkeypatch):
-    graph = store(tmp_path / "g", 300, *random_arcs(300, 1200), "int32")
+    graph = store_arcs(tmp_path / "g", 300, *random_arcs(300, 1200), "int32")
     monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
     write, written = "pipelines.stores.distances.DistancesWriter.write_rows", DistancesWriter.write_rows
     monkeypatch.setattr("pipelines.apsp.batched.EDGE", 64)
@@ -660,8 +619,8 @@ def test_all_pairs_by_searches_resume_by_rows(client, tmp_path, monkeypatch):
 
 
 def test_the_method_is_chosen_by_cost(tmp_path):
-    sparse = store(tmp_path / "sparse", 1500, *random_arcs(1500, 3000), "int32")
-    dense = store(tmp_path / "dense", 300, *map(np.ravel, np.indices((300, 300))), np.ones(90_000), "int32")
+    sparse = store_arcs(tmp_path / "sparse", 1500, *random_arcs(1500, 3000), "int32")
+    dense = store_arcs(tmp_path / "dense", 300, *map(np.ravel, np.indices((300, 300))), np.ones(90_000), "int32")
 
     def chosen(graph, method="auto", *, free=10**9, dtype="int32", block=None):
         facts = [WorkerFacts("w", "host", "CPU", False, free, 1e9)]

@@ -8,7 +8,7 @@ import zarr
 
 from gpuops.som.grid import Grid
 from pipelines.stores import StoreError
-from pipelines.stores.codebook import create_codebook, open_codebook, progress_of_codebook, resume_codebook
+from pipelines.stores.codebook import begun_codebook, create_codebook, open_codebook, resume_codebook
 from pipelines.stores.mapping import create_mapping, open_mapping, resume_mapping
 from pipelines.stores.samples import write_samples
 
@@ -75,7 +75,7 @@ def test_a_codebook_comes_back_with_its_history(tmp_path, samples):
 
 def test_an_unfinished_codebook_goes_on_where_it_was(tmp_path, samples):
     run = begin(tmp_path / "m", samples)
-    assert (run.committed(), progress_of_codebook(tmp_path / "m")) == (-1, (-1, 3))
+    assert (run.committed(), begun_codebook(tmp_path / "m").progress()) == (-1, (-1, 3))
     run.write(0, np.ones((6, 2)))
     run.commit(0, [])
     run.write(1, np.full((6, 2), 2.0))
@@ -109,7 +109,7 @@ def test_a_run_is_resumed_with_what_it_was_begun_with(tmp_path, samples):
 def test_training_that_stopped_early(tmp_path, samples):
     found = codebook_of(samples, tmp_path / "m", epochs=1)
     assert (found.epochs, found.sigmas, found.units().tolist()) == (1, (2.0,), found.units(1).tolist())
-    assert progress_of_codebook(tmp_path / "m") == (1, 1)
+    assert begun_codebook(tmp_path / "m").progress() == (1, 1)
     found.verify()
     # Killed between cutting the array and recording it: later epochs have their place again.
     group = zarr.open_group(tmp_path / "m")
@@ -252,7 +252,7 @@ def test_a_mapping_is_resumed_with_what_it_was_begun_with(tmp_path, samples):
     codebook = codebook_of(samples, tmp_path / "m")
     create_mapping(tmp_path / "p", samples, codebook)
     others = write_samples(tmp_path / "t", ROWS + 1)
-    with pytest.raises(StoreError, match="other samples or another map"):
+    with pytest.raises(StoreError, match="other samples than"):
         resume_mapping(tmp_path / "p", others, codebook)
     with pytest.raises(StoreError, match="another map"):
         resume_mapping(tmp_path / "p", samples, codebook_of(samples, tmp_path / "m2", epochs=1))

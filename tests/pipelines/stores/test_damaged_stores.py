@@ -22,8 +22,8 @@ from pipelines.answers.routes import shortest_path
 from pipelines.stores import StoreError, open_distances, open_graph, open_paths
 from pipelines.stores.distances import resume_distances
 from pipelines.stores.paths import resume_paths
-from pipelines.stores.schema import open_store, store_schema
-from tilepath.cli.describe import kind_of, store_facts, store_info
+from pipelines.stores.schema import kind_of, open_store, store_schema
+from tilepath.cli.describe import store_facts, store_info
 
 NAMES = "graph distances rows part-distances part-searched paths one part-paths nearest samples codebook part-codebook"
 NAMES = (*NAMES.split(), "mapping", "part-mapping")
@@ -54,10 +54,10 @@ def outcome(path):
     kind = kind_of(path)
     progress = kind.progress(path)
     if progress[0] < progress[1]:
-        kind.verify_part(path)
+        kind.begun(path).verify()
         return repr((progress, open_store(path).attrs.asdict()))
     store = kind.open(path)
-    kind.describe(store)
+    store.describe()
     told = [getattr(store, field.name) for field in fields(store) if not field.name.endswith("path")]
     told += [read(store) for read in READS[store_schema(path)].values()]
     store.verify()

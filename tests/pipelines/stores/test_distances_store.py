@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pipelines.stores import StoreError, create_distances, open_distances, write_graph
-from pipelines.stores.distances import progress, resume_distances
+from pipelines.stores.distances import begun_distances, resume_distances
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def begin(path, graph, **options):
 def test_commits_alternate_between_two_slots(tmp_path, graph):
     out = tmp_path / "d.zarr"
     run = begin(out, graph)
-    assert (run.stage, run.slot, progress(out)) == (0, None, (0, 3))
+    assert (run.stage, run.slot, begun_distances(out).progress()) == (0, None, (0, 3))
     matrices = [np.full((5, 5), float(i), dtype="float32") for i in range(3)]
     for stage in (1, 2):
         fill(run, matrices[stage - 1], result=False)
@@ -33,7 +33,7 @@ def test_commits_alternate_between_two_slots(tmp_path, graph):
         assert run.slot != before
         np.testing.assert_array_equal(run.read_rows(0, 5), matrices[stage - 1])
     fill(run, matrices[2], result=True)  # not committed: the checkpoint is still what counts
-    assert progress(out) == (2, 3)
+    assert begun_distances(out).progress() == (2, 3)
     again = resume_distances(out, graph)
     np.testing.assert_array_equal(again.read_rows(1, 4), matrices[1][1:4])
     fill(again, matrices[2], result=True)

@@ -172,3 +172,18 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="the disk is full; free some space"):
         small(tmp_path / "g")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("indptr", "indices", "weights", "message"),
+    [
+        ([0, 2, 1], [0, 1], [1, 1], "indptr must rise from 0 to the number of arcs, 2"),
+        ([0, 1, 1], [0, 1], [1, 1], "indptr must rise from 0 to the number of arcs, 2"),
+        ([0, 1, 2], [0, 2], [1, 1], "indices run from 0 to 2; they must be vertices, 0 to 1"),
+        ([0, 1, 2], [0, 1], [1], "there are 2 indices and 1 weights"),
+    ],
+)
+def test_arrays_that_are_not_a_graph_are_refused_by_name(tmp_path, indptr, indices, weights, message):
+    with pytest.raises(ValueError, match=message):
+        write_graph(tmp_path / "g", *map(np.array, (indptr, indices, weights)))
+    assert list(tmp_path.iterdir()) == []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipelines.stores import StoreError, create_paths, open_distances, open_paths, write_graph
-from pipelines.stores.paths import progress_of_paths, resume_paths
+from pipelines.stores.paths import begun_paths, resume_paths
 
 FAR = np.iinfo("int32").max
 
@@ -36,7 +36,7 @@ def fill(run, *, rows=None, spoil=None):
 
 def test_rows_come_back_and_the_store_pickles_as_its_path(tmp_path, graph):
     run = begin(tmp_path / "p", graph)
-    assert (run.rows, run.row_sources(1), progress_of_paths(tmp_path / "p")) == (3, (1,), (0, 3))
+    assert (run.rows, run.row_sources(1), begun_paths(tmp_path / "p").progress()) == (3, (1,), (0, 3))
     fill(run)
     paths = open_paths(tmp_path / "p")
     assert (paths.shape, paths.dtype, paths.sources.tolist()) == ((3, 5), np.int32, [4, 1, 3])
@@ -72,7 +72,7 @@ def test_distances_alone(tmp_path, graph):
 def test_an_unfinished_store_goes_on_where_it_was(tmp_path, graph):
     run = begin(tmp_path / "p", graph)
     fill(run, rows=[0, 2])
-    assert progress_of_paths(tmp_path / "p") == (2, 3)
+    assert begun_paths(tmp_path / "p").progress() == (2, 3)
     with pytest.raises(StoreError, match=r"2 of 3 rows are done; go on with --resume .*tilepath sssp .*g\.zarr"):
         open_paths(tmp_path / "p")
     again = resume_paths(tmp_path / "p", graph)
@@ -102,7 +102,7 @@ def test_other_stores_and_other_graphs_are_refused(tmp_path, graph):
     with pytest.raises(StoreError, match="exists already"):
         begin(tmp_path / "p", graph)
     begin(tmp_path / "p", graph, overwrite=True)
-    assert progress_of_paths(tmp_path / "p.new") == (0, 3)
+    assert begun_paths(tmp_path / "p.new").progress() == (0, 3)
     open_paths(tmp_path / "p").verify()
 
 

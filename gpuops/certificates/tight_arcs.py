@@ -12,7 +12,7 @@ of h arcs, in some order of its h - 1 additions, each of which rounds by at most
 non-negative weights the partial sums are at most D[v], so D[v] is off by at most (h - 1) u D[v] to first order, D[u]
 by (h - 2) u D[v], and testing it in float64 rounds twice more: |D[u] + w - D[v]| <= x D[v] with x = 2 h u, and
 x / (1 - x) D[v] to all orders. With negative weights the computation adds weights made non-negative by potentials p
-(`pipelines.validation.negative_cycle`), so partial sums are at most D[v] + p[s] - p[v], and
+(`gpuops.certificates.negative_cycle`), so partial sums are at most D[v] + p[s] - p[v], and
 max D - min D + max p - min p takes the place of D[v]. Numbers below the smallest normal
 one (flushed to zero on GPUs) add that much per addition. Weights are first rounded to the dtype of the distances, as
 the computation did.
@@ -24,20 +24,17 @@ out too small: then h doubles, but not beyond four times the depth, as a wrong e
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from gpuops.errors import VerificationError as VerificationError
+from gpuops import csr
+from gpuops.certificates.negative_cycle import find_potentials
+from gpuops.certificates.tight_arcs_numba import breadth_first
+from gpuops.errors import VerificationError
 from gpuops.numbers import check_dtype, outside_infinity
-from pipelines.stores import Distances, Graph, open_distances
-from pipelines.validation.negative_cycle import find_potentials
-
-BATCH_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +72,8 @@ class Arcs:
 
     def reversed(self) -> Arcs:
         """The transpose: the arcs by their heads, `indices` naming the tails."""
-        indptr, indices, weights = _transpose(self.indptr, self.indices, self.weights)
-        return replace(self, indptr=indptr, indices=indices, weights=weights)
+        indptr, tails, arcs = csr.transpose(self.indptr, self.indices)
+        return replace(self, indptr=indptr, indices=tails, weights=self.weights[arcs])
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +147,7 @@ def tight_tree(arcs: Arcs, row: np.ndarray, source: int) -> TightTree:
     hops, shrinking = max(1, arcs.n - 1), True
     while True:
         relative, absolute = tolerances(arcs, row, hops)
-        reached, depth, predecessors, levels = _breadth_first(
+        reached, depth, predecessors, levels = breadth_first(
             arcs.arrays, row, arcs.unreachable, source, relative, absolute
         )
         if reached == finite and (arcs.exact or depth + 1 >= hops or not shrinking):
@@ -178,45 +175,6 @@ def tolerances(arcs: Arcs, row: np.ndarray, hops: Any) -> tuple[np.ndarray, np.n
     return np.zeros_like(hops), absolute + relative * spread
 
 
-def open_solution(
-    distances: Distances | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None
-) -> tuple[Distances, Graph]:
-    """Open a distances store and the graph it was computed from (None: the one recorded in the store)."""
-    distances = distances if isinstance(distances, Distances) else open_distances(distances)
-    return distances, distances.graph(graph.path if isinstance(graph, Graph) else graph)
-
-
-def stored_rows(distances: Distances, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Rows of a store in batches, each chunk decoded once a batch: (position in `rows`, block). `rows` rise."""
-    batch = max(1, BATCH_BYTES // max(1, distances.n * distances.dtype.itemsize))
-    for start in range(0, len(rows), batch):
-        yield start, distances[rows[start : start + batch], :]
-
-
-@njit(nogil=True, cache=True)
-def _breadth_first(arcs, row, unreachable, source, relative, absolute):
-    indptr, indices, weights, through = arcs
-    n = row.size
-    predecessors, levels = np.full(n, -1, indices.dtype), np.full(n, -1, indices.dtype)
-    queue = np.empty(n, indices.dtype)
-    queue[0], levels[source] = source, 0
-    head, tail = 0, 1
-    while head < tail:
-        u = queue[head]
-        head += 1
-        if u != source and not through[u]:
-            continue
-        for arc in range(indptr[u], indptr[u + 1]):
-            v = indices[arc]
-            if levels[v] >= 0 or row[v] == unreachable:
-                continue
-            if abs(row[u] + weights[arc] - row[v]) <= relative * abs(row[v]) + absolute:
-                predecessors[v], levels[v] = u, levels[u] + 1
-                queue[tail] = v
-                tail += 1
-    return tail, levels[queue[tail - 1]], predecessors, levels
-
-
 def _unattained(arcs: Arcs, row: np.ndarray, source: int, levels: np.ndarray) -> str:
     """Name a vertex that no path of tight arcs leads to: the nearest one, as it may be the cause of all others."""
     missing = np.flatnonzero((row != arcs.unreachable) & (levels < 0))
@@ -232,21 +190,3 @@ def _unattained(arcs: Arcs, row: np.ndarray, source: int, levels: np.ndarray) ->
     lengths = row[tails] + arcs.weights[into]
     best = np.argmin(lengths)
     return f"{told} no path has that length; the arc {label(tails[best])} -> {label(v)} makes it {lengths[best]}"
-
-
-@njit(nogil=True, cache=True)
-def _transpose(indptr, indices, weights):
-    n, m = indptr.size - 1, indices.size
-    in_indptr = np.zeros(n + 1, np.int64)
-    for arc in range(m):
-        in_indptr[indices[arc] + 1] += 1
-    for v in range(n):
-        in_indptr[v + 1] += in_indptr[v]
-    place = in_indptr[:-1].copy()
-    tails, in_weights = np.empty(m, indices.dtype), np.empty(m, weights.dtype)
-    for u in range(n):
-        for arc in range(indptr[u], indptr[u + 1]):
-            v = indices[arc]
-            tails[place[v]], in_weights[place[v]] = u, weights[arc]
-            place[v] += 1
-    return in_indptr, tails, in_weights

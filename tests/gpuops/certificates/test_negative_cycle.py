@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import NegativeCycleError, bellman_ford
 
-from pipelines.validation.negative_cycle import find_negative_cycle
+from gpuops.certificates import find_negative_cycle
 
 
 def csr(n, arcs, dtype=np.int64):

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import bellman_ford, dijkstra, johnson
 
-from gpuops.errors import NegativeCycleError
+from gpuops.certificates import verify_paths
+from gpuops.errors import NegativeCycleError, VerificationError
 from gpuops.numbers import outside_infinity
 from pipelines.generators import Dag, Grid, NegativeCycle, RMat, Road, UniformRandom, csr
-from pipelines.validation.paths import VerificationError, verify_paths
 
 DTYPES = ["float32", "float64", "int32", "int16"]
 

@@ -22,7 +22,7 @@ Integers are exact, in int64. Floats are exact too if the solver takes minima of
 dtype of the distances, and stops when no arc improves anything, as every label-correcting search does, and Dijkstra's:
 what is tested is then the very comparison that the solver ended with. Results that were summed in another order or
 precision (Floyd-Warshall, potentials) need `exact=False`, which grants the rounding of path sums as derived in
-`pipelines.validation.tight_arcs`, for as many arcs as the longest path in the forest has.
+`gpuops.certificates.tight_arcs`, for as many arcs as the longest path in the forest has.
 
 The rules are those of the Graph500 specification (validation of the single-source shortest path kernel), which covers
 undirected graphs and non-negative weights.
@@ -35,14 +35,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gpuops import csr
 from gpuops._threads import for_all
+from gpuops.certificates.certificate import Certificate
+from gpuops.certificates.negative_cycle import find_potentials
+from gpuops.certificates.paths_numba import check_arcs, longest_way
+from gpuops.certificates.tight_arcs import Arcs, tolerances
+from gpuops.errors import VerificationError
 from gpuops.numbers import check_dtype, outside_infinity
-from pipelines.validation.distances import Certificate
-from pipelines.validation.negative_cycle import find_potentials
-from pipelines.validation.tight_arcs import Arcs, tolerances
-from pipelines.validation.tight_arcs import VerificationError as VerificationError
 
 _TASKS = 64  # ranges of vertices with about as many arcs each, for the threads
 
@@ -213,7 +214,7 @@ def _check_entries(claim: _Claim) -> None:
 def _forest(claim: _Claim) -> int:
     """Rule 4: the most arcs on a way back along the predecessors."""
     predecessors = claim.predecessors
-    hops, v = _longest_way(predecessors)
+    hops, v = longest_way(predecessors)
     if v < 0:
         return hops
     cycle, u = [v], int(predecessors[v])
@@ -268,16 +269,15 @@ def _check_arcs(claim: _Claim) -> tuple[int, float]:
     """Rule 2, and rule 3 for all but roots, in one pass over the arcs: how many were tested, the largest excess."""
     n, m = len(claim.distances), len(claim.indices)
     within = claim.distances.dtype.type(0 if claim.limit is None else claim.limit)
-    cuts = np.searchsorted(claim.indptr, np.arange(1, _TASKS) * m // _TASKS)
-    cuts = np.unique(np.concatenate([[0], cuts, [n]])).tolist()
+    ranges = csr.equal_ranges(claim.indptr, _TASKS)
     tight = np.zeros(n, dtype=bool)
-    found = [(-1, -1, 0, 0.0)] * (len(cuts) - 1)
+    found = [(-1, -1, 0, 0.0)] * len(ranges)
 
     def check(k: int) -> None:
-        found[k] = _pass(
+        found[k] = check_arcs(
             claim.indptr, claim.indices, claim.weights, claim.distances, claim.predecessors, claim.pushes,
             claim.unreachable, claim.limit is not None, within, claim.relative, claim.absolute,
-            cuts[k], cuts[k + 1], tight,
+            *ranges[k], tight,
         )  # fmt: skip
 
     for_all(check, range(len(found)), m)
@@ -310,56 +310,3 @@ def _told(claim: _Claim, u: int, arc: int) -> str:
     length = push + w if claim.distances.dtype.kind == "f" else int(push) + int(w)
     head = claim.label(claim.indices[arc])
     return f"the arc {claim.label(u)} -> {head} of weight {w} makes it {push} + {w} = {length}"
-
-
-@njit(nogil=True, cache=True)
-def _pass(
-    indptr, indices, weights, distances, predecessors, pushes, unreachable, has_limit, within, relative, absolute,
-    first, last, tight,
-):  # fmt: skip
-    """Tail and arc that break rule 2, or -1 and -1; the arcs tested; the largest excess within tolerance. Marks the
-    heads of tight arcs from their predecessors. Numba adds int16 and int32 in int64, float32 in float32."""
-    checked, slack = 0, 0.0
-    for u in range(first, last):
-        push = pushes[u]
-        if push == unreachable:
-            continue
-        for arc in range(indptr[u], indptr[u + 1]):
-            v = indices[arc]
-            length, d = push + weights[arc], distances[v]
-            checked += 1
-            if d == unreachable:  # right if the sum is beyond all floats, or beyond the cutoff
-                if length == np.inf or (has_limit and length > within - (relative * abs(within) + absolute)):
-                    continue
-                return u, arc, checked, slack
-            allowed = relative * abs(d) + absolute
-            excess = float(d - length)
-            if excess > allowed:
-                return u, arc, checked, slack
-            slack = max(slack, excess)
-            if excess >= -allowed and predecessors[v] == u:
-                tight[v] = True
-    return -1, -1, checked, slack
-
-
-@njit(nogil=True, cache=True)
-def _longest_way(predecessors):
-    """The most arcs on a way back, and -1; or 0 and a vertex on a cycle."""
-    depths = np.full(predecessors.size, -1, np.int64)  # -2 while the way passes through the vertex
-    way = np.empty(predecessors.size, predecessors.dtype)
-    longest = 0
-    for v in range(predecessors.size):
-        length, u = 0, v
-        while depths[u] == -1 and predecessors[u] >= 0:
-            depths[u] = -2
-            way[length] = u
-            length += 1
-            u = predecessors[u]
-        if depths[u] == -2:
-            return 0, u
-        depth = max(depths[u], 0)
-        for k in range(length - 1, -1, -1):
-            depth += 1
-            depths[way[k]] = depth
-        longest = max(longest, depth)
-    return longest, -1

@@ -1,0 +1,74 @@
+"""The registry of schemas, and how often stores are opened to be read."""
+
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpuops import NegativeCycleError
+from pipelines import single_source_shortest_paths
+from pipelines import stores as package
+from pipelines.stores import contents, write_graph
+from pipelines.stores.kinds import KINDS
+from pipelines.stores.resuming import StoreWriter
+from pipelines.validation.negative_cycle import named_cycle
+
+MODULES = sorted(path.stem for path in Path(package.__file__).parent.glob("*.py"))
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The names of the arrays that are opened for reading, one after the other."""
+    names, begin = [], contents.StoredArray.__init__
+
+    def note(array, path, name, *options, **more):
+        names.append(name)
+        begin(array, path, name, *options, **more)
+
+    monkeypatch.setattr(contents.StoredArray, "__init__", note)
+    return names
+
+
+def test_every_module_of_a_schema_is_registered_with_what_the_registry_calls():
+    schemas = {}
+    for name in MODULES:
+        module = import_module(f"pipelines.stores.{name}")
+        if name == str(getattr(module, "SCHEMA", "")).partition("/")[0]:
+            schemas[module.SCHEMA] = module
+    assert list(schemas) == sorted(KINDS)
+    for schema, module in schemas.items():
+        name = schema.partition("/")[0]
+        assert callable(getattr(module, f"open_{name}"))
+        grows = any(
+            isinstance(c, type) and issubclass(c, StoreWriter) and c is not StoreWriter for c in vars(module).values()
+        )
+        assert grows == bool(KINDS[schema].unit), schema
+        for verb in ("create", "resume", "begun") if grows else ():
+            assert callable(getattr(module, f"{verb}_{name}"))
+
+
+def test_labels_are_opened_once_however_many_vertices_are_named(tmp_path, opened):
+    labels = np.array([f"v{v}" for v in range(40)])
+    graph = write_graph(tmp_path / "g", np.arange(41), np.roll(np.arange(40), -1), np.ones(40, int), labels=labels)
+    del opened[:]
+    assert graph.names([7, 39, 0, 7]) == ["v7", "v39", "v0", "v7"]
+    assert (graph.names([]), graph.label(3)) == ([], "v3")
+    assert opened == ["labels"] * 2
+    del opened[:]
+    error = named_cycle(graph, NegativeCycleError("a cycle", tuple(range(30)), -1.0))
+    assert "v0 -> v1 -> " in str(error)
+    assert "v19 -> ... -> v0 weighs" in str(error)
+    assert opened == ["labels"]
+
+
+@pytest.mark.parametrize(("workers", "spread"), [("client", "sources"), ("two", "vertices")])
+def test_the_mask_is_not_read_again_for_every_row(request, tmp_path, opened, workers, spread):
+    tails, heads, weights = np.arange(30), np.roll(np.arange(30), -1), np.ones(30, int)
+    weights[3] = -1
+    through = np.arange(30) % 7 != 0
+    graph = write_graph(tmp_path / "g", np.arange(31), heads, weights, through=through)
+    del opened[:]
+    client = request.getfixturevalue(workers)
+    single_source_shortest_paths(client, graph, tmp_path / "p", tails.tolist(), spread=spread)
+    assert opened.count("through") <= 1 + {"client": 1, "two": 2}[workers]  # the driver, and every worker
