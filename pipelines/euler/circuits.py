@@ -97,7 +97,7 @@ def euler_circuits(
             return Walking(client, members, graph, os.path.abspath(out), plan, walk, verify, overwrite)
 
         try:
-            done = run_attempts(client, [plan.worker.address], begin, shown)
+            done = run_attempts(client, [plan.worker.address], begin, shown, resumes=False)
         except NotEulerianError as error:
             raise error.named(graph.label, graph.path) from None
         for line in _told(done.stages):

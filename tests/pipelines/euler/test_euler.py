@@ -2,6 +2,7 @@
 
 import csv
 import re
+import signal
 import tracemalloc
 
 import numpy as np
@@ -19,6 +20,7 @@ from pipelines.stores import StoreError, open_graph, write_graph
 from pipelines.stores.circuits import open_circuits
 from pipelines.workers.attempts import WorkersChanged
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
+from pipelines.workers.interruption import Interrupted, handling
 from tilepath.cli import tilepath
 
 
@@ -113,6 +115,29 @@ def test_a_lost_worker_is_waited_for(client, deep, tmp_path, monkeypatch):
     circuits = euler_circuits(client, deep, tmp_path / "c.zarr", overwrite=True)
     assert failures
     np.testing.assert_array_equal(circuits.arcs(), euler_circuit(*deep.rows()[:2]).arcs)
+
+
+def test_a_run_that_cannot_be_resumed_does_not_advise_it(client, deep, tmp_path, monkeypatch):
+    def failing(self, futures):
+        raise WorkersChanged("a worker is gone")
+
+    monkeypatch.setattr(calls.Walking, "results", failing)
+    with pytest.raises(ConnectionError, match=r"lost 6 times \(a worker is gone\); look at their logs, then run again$"):
+        euler_circuits(client, deep, tmp_path / "c.zarr")
+    assert not (tmp_path / "c.zarr").exists()
+
+
+def test_ctrl_c_stops_a_walk_at_once(client, deep, tmp_path, monkeypatch):
+    """There is nothing to commit before the end, so nothing to wait for, and nothing to resume."""
+
+    def interrupting(self, futures):
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("Ctrl-C was only noted")
+
+    monkeypatch.setattr(calls.Walking, "results", interrupting)
+    with handling(), pytest.raises(KeyboardInterrupt) as stopped:
+        euler_circuits(client, deep, tmp_path / "c.zarr")
+    assert not isinstance(stopped.value, Interrupted)
 
 
 # What is refused
