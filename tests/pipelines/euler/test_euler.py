@@ -122,7 +122,9 @@ def test_a_run_that_cannot_be_resumed_does_not_advise_it(client, deep, tmp_path,
         raise WorkersChanged("a worker is gone")
 
     monkeypatch.setattr(calls.Walking, "results", failing)
-    with pytest.raises(ConnectionError, match=r"lost 6 times \(a worker is gone\); look at their logs, then run again$"):
+    with pytest.raises(
+        ConnectionError, match=r"lost 6 times \(a worker is gone\); look at their logs, then run again$"
+    ):
         euler_circuits(client, deep, tmp_path / "c.zarr")
     assert not (tmp_path / "c.zarr").exists()
 
