@@ -16,7 +16,7 @@ DEEP_K, PUBLISHED_AT = 7, 10  # of the published deep graph: arcs out of a verte
 
 
 def euler(results: Sequence[Path], out: Path | None = None) -> Path:
-    """Seconds over vertices of deep graphs with up to k = 5 arcs a vertex; beside, the published times of k = 7 and ours.
+    """Seconds over vertices of deep graphs with up to k = 5 arcs a vertex; of k = 7 those published, and ours.
 
     Parameters
     ----------

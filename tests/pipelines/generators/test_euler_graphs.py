@@ -205,7 +205,7 @@ def test_what_is_held_in_memory_is_counted(tmp_path):
 @pytest.mark.parametrize(("kind", "options"), [("euler", ["--max-degree", "3"]), ("euler-shallow", [])])
 def test_a_graph_with_a_circuit_is_not_simplified(tmp_path, kind, options):
     """Loops may go, but of two parallel arcs only one would: vertices would not be balanced any more."""
-    message = r"EulerGraph has an Euler circuit only with all .* which simplify \(--simplify\) drops; leave simplify out"
+    message = r"has an Euler circuit only with all .*, which simplify \(--simplify\) drops; leave simplify out"
     with pytest.raises(ValueError, match=message):
         generate(synthetic_graph(kind, scale=4), tmp_path / "g.zarr", simplify=True)
     command = ["generate", kind, str(tmp_path / "g.zarr"), "--scale", "4", *options, "--simplify"]
