@@ -190,7 +190,7 @@ def _open_walk(indptr: Any, indices: Any, found: Any) -> int | None:
 def _told(stages: StageTimes) -> list[str]:
     """The stages as lines for people, the walk itself by numbers."""
     texts = {
-        "read": "Read {count:,} arcs",
+        "read": "Read {count:,} arc{s}",
         "orient": "Edges directed: {count:,}",
         "pair": "Predecessors computed",
         "label": "Partitioned: {count:,} circuit{s}",

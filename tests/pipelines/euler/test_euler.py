@@ -365,6 +365,17 @@ def test_long_walks_and_many_are_cut_short(tmp_path):
     assert lines[-1] == "and 2 more; --out TABLE writes all"
 
 
+def test_a_graph_without_arcs_has_no_walk_and_one_with_one_arc_has_one(tmp_path):
+    graph = store(tmp_path / "none.zarr", [], 3)
+    assert "0 Euler circuits along 0 arcs" in call("euler", graph.path, tmp_path / "a.zarr", "--device", "cpu").stdout
+    assert "none.zarr has no arcs" in call("path", tmp_path / "a.zarr").stdout
+    loop = store(tmp_path / "loop.zarr", [(0, 0)], 1)
+    told = call("euler", loop.path, tmp_path / "b.zarr", "--path", "--device", "cpu").stderr
+    assert re.search(r"^1 vertex, 1 arc on .*", told, re.MULTILINE), told
+    assert re.search(r"^Read 1 arc in", told, re.MULTILINE), told
+    assert call("path", tmp_path / "b.zarr").stdout == "0 -> 0\n"
+
+
 def test_mistakes_at_the_command_line(tmp_path):
     graph = store(tmp_path / "g.zarr", SQUARES, 7)
     call("euler", graph.path, tmp_path / "c.zarr", "--device", "cpu")
