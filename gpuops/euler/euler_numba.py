@@ -125,11 +125,11 @@ def _hierholzer(indptr, heads, following, left, tails, arcs):
 
     Arcs gone along lie from `begin` on, with their `tails`; those passed going back before the end of `arcs`.
     """
-    for v in range(following.size):
-        following[v] = -1
-        if indptr[v] < indptr[v + 1]:
-            following[v], left[v] = indptr[v], True
-            heads[indptr[v + 1] - 1] ^= -1
+    for vertex in range(following.size):
+        following[vertex] = -1
+        if indptr[vertex] < indptr[vertex + 1]:
+            following[vertex], left[vertex] = indptr[vertex], True
+            heads[indptr[vertex + 1] - 1] ^= -1
     sign = 8 * heads.itemsize - 1
     offsets, circuits, begin = np.zeros(16, np.int64), 0, 0
     for start in range(following.size):
