@@ -12,10 +12,11 @@ from benchmarks.suites.euler import DEEP, MILLION, SERIES_K
 
 GALLERY = ROOT / "docs" / "gallery"
 Points = list[tuple[float, float]]
+DEEP_K, PUBLISHED_AT = 7, 10  # of the published deep graph: arcs out of a vertex at most, units of 2^20 vertices
 
 
 def euler(results: Sequence[Path], out: Path | None = None) -> Path:
-    """Seconds over vertices of deep graphs with up to k = 5 arcs a vertex, the published times of k = 7 beside.
+    """Seconds over vertices of deep graphs with up to k = 5 arcs a vertex; of k = 7 those published, and ours.
 
     Parameters
     ----------
@@ -35,27 +36,41 @@ def euler(results: Sequence[Path], out: Path | None = None) -> Path:
         A file is not one of results, or none has the series of k = 5.
     """
     figure, axes, settings = _figure()
+    from matplotlib.ticker import MultipleLocator
+
     drawn = False
     for result in results:
         device, records = _read(result)
         for what in ("in all", "Hierholzer, one core"):
-            if points := _series(records, what):
-                axes.plot(*zip(*points, strict=True), marker="o", markersize=4, label=f"{device}: {what}")
-                drawn = True
+            points = _series(records, what, SERIES_K)
+            drawn = drawn or bool(points)
+            # Beside the published times, ours of the same graph: some devices have nothing else of a method.
+            alike = [point for point in _series(records, what, DEEP_K) if point[0] == PUBLISHED_AT]
+            name = f"{device}: {what}" if what == "in all" or not _on_gpu(records) else f"host of {device}: {what}"
+            color = f"C{len(axes.lines)}"
+            if points:
+                axes.plot(*zip(*points, strict=True), marker="o", markersize=4, color=color, label=name)
+            if alike:
+                label = f"{name}, k = {DEEP_K}"
+                axes.plot(*zip(*alike, strict=True), "D", color=color, markerfacecolor="none", label=label)
     if not drawn:
         raise ValueError(
             f"{', '.join(map(str, results)) or 'benchmarks/results'}: no times of the series k = {SERIES_K}; "
             "run scripts/bench.py euler --only series"
         )
     for name, seconds, marker in (("GPU", DEEP.total, "s"), ("CPU, Hierholzer", DEEP.hierholzer, "^")):
-        label = f"published 2016, k = 7: {name}, {seconds:.1f} s"
-        axes.plot([10], [seconds], marker, color="black", markerfacecolor="none", label=label)
+        label = f"published 2016: {name}, {seconds:.1f} s, k = {DEEP_K}"
+        axes.plot([PUBLISHED_AT], [seconds], marker, color="black", markerfacecolor="none", label=label)
     axes.set(
-        xlabel="vertices [2^20]", ylabel="seconds", yscale="log", title=f"Euler circuits of deep graphs, k = {SERIES_K}"
+        xlabel="vertices, in units of 2²⁰",
+        ylabel="seconds",
+        yscale="log",
+        title=f"Euler circuits of deep graphs, up to k = {SERIES_K} arcs out of a vertex",
     )
     axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MultipleLocator(5))
     axes.grid(which="major", alpha=0.3)
-    axes.legend(fontsize=8)
+    figure.legend(loc="outside lower center", fontsize=8, ncols=2)
     out = GALLERY / "eulergpu.svg" if out is None else out
     out.parent.mkdir(parents=True, exist_ok=True)
     # No date and no random names, so that the same times give the same file.
@@ -67,13 +82,18 @@ def euler(results: Sequence[Path], out: Path | None = None) -> Path:
 CHARTS = {"euler": euler}
 
 
-def _series(records: list[dict[str, Any]], what: str) -> Points:
-    """Vertices, in units of 2^20, and median seconds of the deep graphs of the series, by size."""
+def _series(records: list[dict[str, Any]], what: str, k: int) -> Points:
+    """Vertices, in units of 2^20, and median seconds of the deep graphs with up to k arcs a vertex, by size."""
     return sorted(
         (record["sizes"]["n"] / MILLION, record["seconds"]["median"])
         for record in records
-        if record["case"].startswith("deep, ") and record["case"].endswith(f", k = {SERIES_K}: {what}")
+        if record["case"].startswith("deep, ") and record["case"].endswith(f", k = {k}: {what}")
     )
+
+
+def _on_gpu(records: list[dict[str, Any]]) -> bool:
+    """Only records of a GPU have its clock."""
+    return any("sm_clock_mhz" in record for record in records)
 
 
 def _read(result: Path) -> tuple[str, list[dict[str, Any]]]:

@@ -179,9 +179,10 @@ class _Circuits:
     def _by_hierholzer(self, indptr: np.ndarray, indices: np.ndarray, first: int | None) -> EulerCircuit:
         if not isinstance(indices, np.ndarray):
             raise TypeError("Hierholzer's algorithm takes NumPy arrays; use cupy.asnumpy, or method='stages'")
-        if euler_numba.pair(indptr, indices) is None:
+        found = euler_numba.hierholzer(indptr, indices)
+        if found is None:
             refuse_unbalanced(indptr, indices)
-        arcs, offsets = euler_numba.hierholzer(indptr, indices)
+        arcs, offsets = found
         if first is not None:
             place = int(np.flatnonzero(arcs == first)[0])
             k = int(np.searchsorted(offsets, place, side="right"))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from gpuops import csr
 from gpuops.arrays import library_of
 from gpuops.errors import NotEulerianError
 
@@ -14,8 +15,7 @@ SHOWN = 3  # vertices named in a message
 
 def degrees(indptr: Any, indices: Any) -> tuple[Any, Any]:
     """Arcs into and out of every vertex, (n) each."""
-    xp = library_of(indices)
-    return xp.bincount(indices, minlength=len(indptr) - 1), xp.diff(indptr)
+    return csr.occurrences(indices, len(indptr) - 1), library_of(indices).diff(indptr)
 
 
 def refuse_unbalanced(indptr: Any, indices: Any) -> NoReturn:

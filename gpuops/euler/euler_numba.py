@@ -49,13 +49,11 @@ def span(indptr: np.ndarray, labels: np.ndarray, slots: np.ndarray | None) -> tu
 
 @njit(nogil=True, cache=True)
 def _span_rows(indptr, labels, trees):
-    found, count = np.empty(16, labels.dtype), 0
+    found, count = np.empty_like(labels), 0  # memory that is not written to is not taken
     for v in range(indptr.size - 1):
         for slot in range(indptr[v] + 1, indptr[v + 1]):
             a, b = labels[slot - 1], labels[slot]
             if a != b and unite(trees, a, b):
-                if count == found.size:
-                    found = np.concatenate((found, np.empty_like(found)))
                 found[count] = slot
                 count += 1
     return found[:count].copy()
@@ -74,15 +72,13 @@ def _span_links(labels, slots, trees):
 @njit(nogil=True, cache=True)
 def _least_arcs(labels, trees):
     """Let every label point to the root of its tree; the roots."""
-    starts, count = np.empty(16, labels.dtype), 0
+    starts, count = np.empty_like(labels), 0
     for arc in range(labels.size):
         if labels[arc] != arc:
             continue
         root = find(trees, labels[arc])
         trees[arc] = root
         if root == arc:
-            if count == starts.size:
-                starts = np.concatenate((starts, np.empty_like(starts)))
             starts[count] = arc
             count += 1
     return starts[:count].copy()
@@ -110,38 +106,67 @@ def _walk(predecessors, starts, arcs, offsets):
         offsets[k + 1] = place = last
 
 
-def hierholzer(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Circuits of a balanced graph by Hierholzer's algorithm, in the order of their least vertices."""
-    arcs = np.empty(len(indices), np.int32 if len(indices) < 2**31 else np.int64)
-    return arcs, _hierholzer(indptr, indices, arcs)
+def hierholzer(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Circuits by Hierholzer's algorithm, in the order of their least vertices; None if the graph is not balanced.
+
+    What takes time is memory at random places. So a vertex has one number, of its next arc or -1, the last head of a
+    row is stored as its complement, and the way back needs no more of a vertex than a byte: are there arcs left?
+    """
+    n, m = len(indptr) - 1, len(indices)
+    arcs = np.empty(m, np.int32 if m < 2**31 else np.int64)
+    following, left = np.empty(n, arcs.dtype), np.zeros(n, bool)
+    offsets = _hierholzer(indptr, indices.copy(), following, left, np.empty_like(indices), arcs)
+    return None if offsets[-1] != m else (arcs, offsets)
 
 
 @njit(nogil=True, cache=True)
-def _hierholzer(indptr, indices, arcs):
-    """Go on along unused arcs until there is none, then back: an arc passed going back is the next from the end."""
-    cursor, stack = indptr[:-1].copy(), np.empty_like(arcs)
-    offsets, circuits, place = np.zeros(16, np.int64), 0, 0
-    for v in range(indptr.size - 1):
-        if cursor[v] == indptr[v + 1]:
+def _hierholzer(indptr, heads, following, left, tails, arcs):
+    """Go on along unused arcs until there is none, then back: an arc passed going back is the next from the end.
+
+    Arcs gone along lie from `begin` on, with their `tails`; those passed going back before the end of `arcs`.
+    """
+    for vertex in range(following.size):
+        following[vertex] = -1
+        if indptr[vertex] < indptr[vertex + 1]:
+            following[vertex], left[vertex] = indptr[vertex], True
+            heads[indptr[vertex + 1] - 1] ^= -1
+    sign = 8 * heads.itemsize - 1
+    offsets, circuits, begin = np.zeros(16, np.int64), 0, 0
+    for start in range(following.size):
+        if following[start] < 0:
             continue
-        begin, top = place, 0
+        v, top, place = np.uint64(start), begin, arcs.size
         while True:
-            arc = cursor[v]
-            if arc < indptr[v + 1]:
-                cursor[v] = arc + 1
-                stack[top] = arc
+            origin, arc = v, following[v]
+            while arc >= 0:
+                head = heads[np.uint64(arc)]
+                last = head >> sign  # -1 in the last arc of a row, else 0
+                arcs[top], tails[top] = arc, v
                 top += 1
-                v = indices[arc]
-            else:
+                following[v] = (arc + 1) | last
+                if last:
+                    left[v] = False
+                v = np.uint64(head ^ last)
+                arc = following[v]
+            if v != origin:
+                return offsets  # more arcs lead here than away
+            while True:
                 top -= 1
-                arcs[place] = stack[top]
-                place += 1
-                if top == 0:
+                place -= 1
+                arcs[place] = arcs[top]
+                v = np.uint64(tails[top])
+                if top == begin or left[v]:
                     break
-                v = indices[stack[top - 1]]
-        arcs[begin:place] = arcs[begin:place][::-1].copy()
+            if top == begin:
+                break
+        if place > begin:
+            for i in range(place, arcs.size):
+                arcs[begin] = arcs[i]
+                begin += 1
+        else:
+            begin = arcs.size
         circuits += 1
         if circuits == offsets.size:
             offsets = np.concatenate((offsets, np.zeros_like(offsets)))
-        offsets[circuits] = place
+        offsets[circuits] = begin
     return offsets[: circuits + 1].copy()

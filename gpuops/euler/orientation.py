@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from gpuops import csr
 from gpuops.arrays import library_of
 from gpuops.errors import NotEulerianError
 from gpuops.euler.balance import _on_host, refuse_odd
@@ -64,7 +65,7 @@ def orient(indptr: Any, indices: Any, path: bool = False) -> Orientation:
     odd = _on_host(xp.flatnonzero(xp.diff(indptr) % 2))
     if len(odd):
         refuse_odd(indptr, odd, "an Euler circuit of an undirected graph needs even degrees", path)
-    tails = _tails(indptr, m)
+    tails = csr.tails(indptr, m, indices.dtype)
     mates = mates_of(indptr, indices)
     slots = xp.arange(m, dtype=mates.dtype)
     firsts = indptr[tails].astype(mates.dtype)
@@ -99,7 +100,7 @@ def mates_of(indptr: Any, indices: Any) -> Any:
     xp = library_of(indices)
     m = len(indices)
     arc = arc_dtype(m)
-    tails = _tails(indptr, m).astype(indices.dtype)
+    tails = csr.tails(indptr, m, indices.dtype)
     sort = half_of(indices).pair  # the stable argsort by heads, where as many arcs enter every vertex as leave it
     by_head = sort(indptr, indices)
     if by_head is None:  # some arc is lonely
@@ -131,9 +132,3 @@ def _refuse_lonely(tail: int, head: int) -> NoReturn:
         "directed?",
         (tail, head),
     )
-
-
-def _tails(indptr: Any, m: int) -> Any:
-    """The vertex that each arc leaves, int64 (m)."""
-    xp = library_of(indptr)
-    return xp.searchsorted(indptr, xp.arange(m), side="right") - 1

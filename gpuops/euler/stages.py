@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuops import csr
 from gpuops.arrays import check_vectors, is_cupy, library_of
 from gpuops.euler import euler_cuda, euler_numba
 from gpuops.euler.balance import refuse_unbalanced
@@ -103,7 +104,7 @@ def circuit_graph(indptr: Any, labels: Any) -> CircuitGraph:
     """
     xp = library_of(labels)
     m = len(labels)
-    rows = xp.searchsorted(indptr, xp.arange(m), side="right")
+    rows = csr.tails(xp.ascontiguousarray(indptr, dtype=np.int64), m, np.int64)
     by_label = xp.argsort(labels, kind="stable")
     order = by_label[xp.argsort(rows[by_label], kind="stable")]
     first = xp.ones(m, bool)
@@ -195,20 +196,11 @@ def walk_circuits(predecessors: Any, labels: Any = None, starts: Any = None) -> 
 
 def check_arcs(indptr: Any, indices: Any) -> tuple[Any, Any]:
     """The arrays of a CSR, refused if they are not one: `indptr` as int64, `indices` as int32 or int64, contiguous."""
-    check_vectors({"indptr": indptr, "indices": indices})
-    for name, array in ("indptr", indptr), ("indices", indices):
-        if array.dtype.kind not in "iu":
-            raise TypeError(f"{name} is {array.dtype}; pass integers")
-    n, m = len(indptr) - 1, len(indices)
+    csr.check_csr(indptr, indices)
     xp = library_of(indices)
-    indptr = xp.ascontiguousarray(indptr, dtype=np.int64)
     small = indices.dtype.itemsize < 4 or indices.dtype == np.int32
     indices = xp.ascontiguousarray(indices, dtype=np.int32 if small else np.int64)
-    if n < 0 or int(indptr[0]) != 0 or int(indptr[-1]) != m or bool((indptr[1:] < indptr[:-1]).any()):
-        raise ValueError(f"indptr does not rise from 0 to {m}, the number of arcs")
-    if m and not (int(indices.min()) >= 0 and int(indices.max()) < n):
-        raise ValueError(f"indices point outside of the vertices 0 to {n - 1}")
-    return indptr, indices
+    return xp.ascontiguousarray(indptr, dtype=np.int64), indices
 
 
 def arc_dtype(m: int) -> np.dtype:

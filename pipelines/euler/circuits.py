@@ -97,7 +97,7 @@ def euler_circuits(
             return Walking(client, members, graph, os.path.abspath(out), plan, walk, verify, overwrite)
 
         try:
-            done = run_attempts(client, [plan.worker.address], begin, shown)
+            done = run_attempts(client, [plan.worker.address], begin, shown, resumes=False)
         except NotEulerianError as error:
             raise error.named(graph.label, graph.path) from None
         for line in _told(done.stages):
@@ -190,7 +190,7 @@ def _open_walk(indptr: Any, indices: Any, found: Any) -> int | None:
 def _told(stages: StageTimes) -> list[str]:
     """The stages as lines for people, the walk itself by numbers."""
     texts = {
-        "read": "Read {count:,} arcs",
+        "read": "Read {count:,} arc{s}",
         "orient": "Edges directed: {count:,}",
         "pair": "Predecessors computed",
         "label": "Partitioned: {count:,} circuit{s}",

@@ -21,15 +21,17 @@ from pipelines.workers.progress import size
 METHODS = ("stages", "hierholzer", "auto")
 
 # Bytes of memory per arc and per vertex, the graph included, for arcs numbered in 32 bits; in 64 bits twice as much.
-# On a CPU measured, paths and certificate included; radix sort on a GPU takes more.
-VERTEX_BYTES = 28
+# On a CPU measured, paths and certificate included: stages take most where every arc is a circuit at one vertex. On a
+# GPU the arrays of gpuops.euler that exist at a time are counted, and a third is added for the pool: directed, 41 an
+# arc in the choice of links; undirected, 52 in the second sort of the mates.
+VERTEX_BYTES = 36
 ARC_BYTES = {
-    ("stages", True): 32,
-    ("hierholzer", True): 32,
+    ("stages", True): 40,
+    ("hierholzer", True): 34,
     ("stages", False): 66,
     ("hierholzer", False): 66,
     ("stages on a GPU", True): 56,
-    ("stages on a GPU", False): 104,
+    ("stages on a GPU", False): 72,
 }
 
 
@@ -44,8 +46,9 @@ class EulerPlan:
 
     def describe(self, graph: Graph) -> str:
         """One line for people."""
+        vertices, arcs = "vertex" if graph.n == 1 else "vertices", "arc" if graph.m == 1 else "arcs"
         return (
-            f"{graph.n:,} vertices, {graph.m:,} arcs on {self.worker.device}, by {_METHOD_NAMES[self.method]}: "
+            f"{graph.n:,} {vertices}, {graph.m:,} {arcs} on {self.worker.device}, by {_METHOD_NAMES[self.method]}: "
             f"memory {size(self.memory)}, disk {size(self.disk)}"
         )
 

@@ -115,7 +115,7 @@ def generate(
     ----------
     graph : the description, such as ``RMat(20)``
     path : path of the new store
-    simplify : keep only the lightest of parallel arcs, and no loops
+    simplify : keep only the lightest of parallel arcs, and no loops; not for Euler graphs
     sorted_rows : False: keep the arcs of each vertex in the order of the generator, not sorted by head
     overwrite : replace an existing graph store at `path`
     memory : bytes to sort in; default a quarter of the machine's, at most 1 GiB
@@ -132,9 +132,15 @@ def generate(
     StoreError
         `path` exists, or there is not enough memory or disk space.
     ValueError
-        `simplify` with ``sorted_rows=False``: simplified rows are sorted.
+        `simplify` with ``sorted_rows=False``: simplified rows are sorted. `simplify` with a kind that has an Euler
+        circuit: without its loops and parallel arcs it has none.
     """
     refuse_unsorted(simplify, sorted_rows)
+    if simplify and graph.every_arc:
+        raise ValueError(
+            f"{type(graph).__name__} has an Euler circuit only with all its loops and parallel arcs, which simplify "
+            "(--simplify) drops; leave simplify out"
+        )
     refuse_existing(path, SCHEMA, overwrite)
     _refuse_what_cannot_fit(graph, path, memory)
     with Progress(graph.ids, "edges", progress) as shown:

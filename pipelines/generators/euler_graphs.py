@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
-from typing import no_type_check
+from typing import ClassVar, no_type_check
 
 import numpy as np
 from numba import njit
@@ -49,6 +49,8 @@ class EulerGraph(SyntheticGraph):
     n: int
     k: int = 7
     directed: bool = field(default=True, kw_only=True)
+
+    every_arc: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -107,6 +109,8 @@ class ShallowEulerGraph(SyntheticGraph):
     edges: int = 0
     directed: bool = field(default=True, kw_only=True)
     scrambled: bool = field(default=True, kw_only=True)
+
+    every_arc: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

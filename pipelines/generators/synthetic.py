@@ -51,6 +51,7 @@ class SyntheticGraph:
     shift: float = 0.0
 
     kinds_of_weights: ClassVar[tuple[str, ...]] = ("uniform", "integers")
+    every_arc: ClassVar[bool] = False  # whether the graph is what it stands for only with loops and parallel arcs
 
     def __post_init__(self) -> None:
         whole("seed", self.seed, 0, 2**64 - 1)

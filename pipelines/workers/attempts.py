@@ -14,6 +14,7 @@ import math
 import time
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any, Protocol, TypeVar
 
 from distributed import Client, Future, KilledWorker, WorkerPlugin, get_worker, wait
@@ -170,12 +171,19 @@ A = TypeVar("A", bound=Resumable)
 T = TypeVar("T")
 
 
-def run_attempts(client: Client, members: list[str], begin: Callable[[list[str], A | None], A], shown: Progress) -> A:
+def run_attempts(
+    client: Client,
+    members: list[str],
+    begin: Callable[[list[str], A | None], A],
+    shown: Progress,
+    resumes: bool = True,
+) -> A:
     """Run to the end, in a new attempt whenever the workers change; returns the last one.
 
     Parameters
     ----------
     begin : makes an attempt of the members and of the attempt before, None at first
+    resumes : False: a run commits nothing before its end, so it cannot be resumed, and Ctrl-C stops it at once
 
     Raises
     ------
@@ -198,8 +206,8 @@ def run_attempts(client: Client, members: list[str], begin: Callable[[list[str],
     def lost() -> None:
         shown.note("a worker was lost; resuming" + (f" from {latest.where()}" if latest else ""))
 
-    with boundaries():
-        return attempts(client, once, members, lambda: latest.done() if latest else 0, lost)
+    with boundaries() if resumes else nullcontext():
+        return attempts(client, once, members, lambda: latest.done() if latest else 0, lost, resumes)
 
 
 def attempts(
@@ -208,6 +216,7 @@ def attempts(
     members: list[str] | None = None,
     done: Callable[[], int] = lambda: 0,
     lost: Callable[[], None] = lambda: None,
+    resumes: bool = False,
 ) -> T:
     """Call `attempt` with the current workers, and again whenever it raises WorkersChanged; returns its result.
 
@@ -216,13 +225,15 @@ def attempts(
     members : the workers to begin with; default: the current ones
     done : how much is committed
     lost : called after the loss of a worker
+    resumes : whether a run that gave up can be resumed; for messages
 
     Raises
     ------
     ConnectionError
         Workers were lost `RECOVERIES` times while `done` stayed the same.
     """
-    members = members or await_return(client, 1)
+    again = "run again with --resume" if resumes else "run again"
+    members = members or await_return(client, 1, again)
     failures = 0
     while True:
         before = done()
@@ -233,11 +244,11 @@ def attempts(
             failures = failures + 1 if done() == before else 1
             if failures > RECOVERIES:
                 raise ConnectionError(
-                    f"workers were lost {failures} times without a commit in between ({change}); "
-                    "look at their logs, then run again with --resume"
+                    f"workers were lost {failures} times{' without a commit in between' if resumes else ''} "
+                    f"({change}); look at their logs, then {again}"
                 ) from change
             lost()
-            members = await_return(client, len(members))
+            members = await_return(client, len(members), again)
 
 
 def _make_room(client: Client) -> None:
@@ -295,7 +306,7 @@ def wait_any(
             raise TimeoutError(f"{len(pending)} tasks took too long")
 
 
-def await_return(client: Client, count: int, timeout: float = 60) -> list[str]:
+def await_return(client: Client, count: int, again: str, timeout: float = 60) -> list[str]:
     """Wait until there are `count` workers again; after `timeout` seconds continue with those that are there.
 
     Raises TimeoutError when not a single one came back.
@@ -307,5 +318,5 @@ def await_return(client: Client, count: int, timeout: float = 60) -> list[str]:
         if len(members) >= count or (members and time.monotonic() > deadline):
             return members
         if time.monotonic() > deadline:
-            raise TimeoutError(f"no worker came back within {timeout:.0f} s; start some and run again with --resume")
+            raise TimeoutError(f"no worker came back within {timeout:.0f} s; start some and {again}")
         time.sleep(POLL_SECONDS / 5)

@@ -31,7 +31,7 @@ def test_the_series_is_read_by_size(result):
     device, records = charts._read(result)
     assert device
     for what in "in all", "Hierholzer, one core":
-        points = charts._series(records, what)
+        points = charts._series(records, what, 5)
         assert [n * 2**20 for n, _ in points] == [100, 200, 400]
         assert all(seconds > 0 for _, seconds in points)
 
@@ -48,6 +48,15 @@ def test_the_chart_of_euler_circuits_has_published_points(result, tmp_path, monk
     texts = re.findall(r"<!-- (.*?) -->", drawn[0])
     for part in "in all", "Hierholzer, one core", "GPU, 41.3 s", "CPU, Hierholzer, 62.9 s", "vertices", "seconds":
         assert any(part in text for text in texts), part
+
+
+def test_the_chart_of_the_results_of_a_gpu_has_its_host_and_the_published_graph(tmp_path):
+    """They have no series by Hierholzer's algorithm: its one time, of the graph that was published, is drawn."""
+    results = charts.ROOT / "benchmarks" / "results" / "euler-h100-80gb-hbm3.json"
+    drawn = charts.euler([results], tmp_path / "c.svg").read_text()
+    texts = re.findall(r"<!-- (.*?) -->", drawn)
+    for text in "NVIDIA H100 80GB HBM3: in all, k = 7", "host of NVIDIA H100 80GB HBM3: Hierholzer, one core, k = 7":
+        assert text in texts
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,8 @@ def echo_walks(store: str, out: str | None, graph: str | None, overwrite: bool) 
     if out is not None:
         click.echo(f"{out}: {write_walks(circuits, opened, out, overwrite):,} arcs in walking order")
         return
+    if circuits.count == 0:
+        click.echo(f"{store}: there is no walk, since {opened.path} has no arcs")
     ends = walk_ends(circuits, opened, SHOWN_VERTICES, SHOWN_WALKS)
     for walk in ends:
         first, last = opened.names(walk.first), opened.names(walk.last)

@@ -90,7 +90,9 @@ def import_file(file: str, store: str, **options: Any) -> None:
 @click.option("--negative", type=float, help="Share of the arcs of dag that have negative weights; 0.5 by default.")
 @click.option("--length", type=int, help="Arcs on the cycle of negative-cycle; 8 by default.")
 @click.option("--isolated", is_flag=True, default=None, help="No arc leads to the cycle of negative-cycle.")
-@click.option("--simplify", is_flag=True, help="Keep the shortest of parallel arcs, drop loops.")
+@click.option(
+    "--simplify", is_flag=True, help="Keep the shortest of parallel arcs, drop loops (not of euler and euler-shallow)."
+)
 @click.option("--unsorted", is_flag=True, help="Keep the arcs of a vertex as they are generated, not sorted by head.")
 @click.option(
     "--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; larger graphs use the disk."

@@ -419,13 +419,13 @@ def test_errors_name_vertices_as_they_are_told():
 @pytest.mark.parametrize(
     ("indptr", "indices", "error", "message"),
     [
-        ([0, 2], [0], ValueError, "indptr does not rise from 0 to 1, the number of arcs"),
-        ([0, 2, 1, 2], [0, 0], ValueError, "indptr does not rise from 0 to 2"),
-        ([1, 1], [0], ValueError, "indptr does not rise"),
-        ([], [], ValueError, "indptr does not rise"),
-        ([0, 1], [1], ValueError, "indices point outside of the vertices 0 to 0"),
-        ([0, 1], [-1], ValueError, "indices point outside"),
-        ([0, 1], [0.5], TypeError, "indices is float64; pass integers"),
+        ([0, 2], [0], ValueError, "indptr must rise from 0 to the number of arcs, 1"),
+        ([0, 2, 1, 2], [0, 0], ValueError, "indptr must rise from 0 to the number of arcs, 2"),
+        ([1, 1], [0], ValueError, "indptr must rise"),
+        ([], [], ValueError, "indptr must rise"),
+        ([0, 1], [1], ValueError, "indices run from 1 to 1; they must be vertices, 0 to 0"),
+        ([0, 1], [-1], ValueError, "indices run from -1 to -1"),
+        ([0, 1], [0.5], TypeError, "indices is float64; convert it to integers"),
         ([[0, 1]], [0], ValueError, "indptr has 2 dimensions"),
     ],
 )

@@ -202,6 +202,18 @@ def test_what_is_held_in_memory_is_counted(tmp_path):
         generate(EulerGraph(1 << 32, 127), tmp_path / "g.zarr")
 
 
+@pytest.mark.parametrize(("kind", "options"), [("euler", ["--max-degree", "3"]), ("euler-shallow", [])])
+def test_a_graph_with_a_circuit_is_not_simplified(tmp_path, kind, options):
+    """Loops may go, but of two parallel arcs only one would: vertices would not be balanced any more."""
+    message = r"has an Euler circuit only with all .*, which simplify \(--simplify\) drops; leave simplify out"
+    with pytest.raises(ValueError, match=message):
+        generate(synthetic_graph(kind, scale=4), tmp_path / "g.zarr", simplify=True)
+    command = ["generate", kind, str(tmp_path / "g.zarr"), "--scale", "4", *options, "--simplify"]
+    with pytest.raises(ValueError, match=message):
+        CliRunner().invoke(tilepath, command, catch_exceptions=False)
+    assert not (tmp_path / "g.zarr").exists()
+
+
 def test_generate_command(tmp_path):
     for kind, options, made in (
         ("euler", ["--vertices", "100", "--max-degree", "3", "--seed", "5"], EulerGraph(100, 3, seed=5)),

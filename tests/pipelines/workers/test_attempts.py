@@ -120,15 +120,22 @@ def test_a_result_whose_worker_dies_on_its_way_here_is_a_loss(client, monkeypatc
         epoch.results([Lost()])
 
 
-def test_workers_lost_again_and_again_end_a_run(client, monkeypatch):
+@pytest.mark.parametrize(
+    ("resumes", "message"),
+    [
+        (True, r"lost 6 times without a commit in between \(gone\); look at their logs, then run again with --resume$"),
+        (False, r"lost 6 times \(gone\); look at their logs, then run again$"),
+    ],
+)
+def test_workers_lost_again_and_again_end_a_run(client, resumes, message):
     tried = []
 
     def attempt(members):
         tried.append(members)
         raise WorkersChanged("gone")
 
-    with pytest.raises(ConnectionError, match=r"lost 6 times without a commit in between \(gone\).*--resume"):
-        attempts(client, attempt)
+    with pytest.raises(ConnectionError, match=message):
+        attempts(client, attempt, resumes=resumes)
     assert tried == [workers_of(client)] * 6
 
 
