@@ -22,8 +22,8 @@ METHODS = ("stages", "hierholzer", "auto")
 
 # Bytes of memory per arc and per vertex, the graph included, for arcs numbered in 32 bits; in 64 bits twice as much.
 # On a CPU measured, paths and certificate included: stages take most where every arc is a circuit at one vertex. On a
-# GPU the arrays of gpuops.euler that exist at a time are counted, and a third is added for the pool: directed, 41 an
-# arc in the choice of links; undirected, 52 in the second sort of the mates.
+# GPU the arrays of gpuops.euler that exist at a time are counted: directed, 41 an arc in the choice of links;
+# undirected, 52 in the second sort of the mates. The rest is for CuPy's pool, and for undirected graphs not measured.
 VERTEX_BYTES = 36
 ARC_BYTES = {
     ("stages", True): 40,
@@ -31,7 +31,7 @@ ARC_BYTES = {
     ("stages", False): 66,
     ("hierholzer", False): 66,
     ("stages on a GPU", True): 56,
-    ("stages on a GPU", False): 72,
+    ("stages on a GPU", False): 104,
 }
 
 
