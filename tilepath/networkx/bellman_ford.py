@@ -7,7 +7,7 @@ from typing import Any
 import networkx as nx
 
 import gpuops
-from tilepath.networkx.graph import Arcs, ConvertedGraph
+from tilepath.networkx.graph import Arcs
 from tilepath.networkx.searches import require, tree, trees
 
 _NEGATIVE_CYCLE = "Negative cycle detected."

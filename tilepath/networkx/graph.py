@@ -125,7 +125,7 @@ class ConvertedGraph:
             return self._hops
         if attribute != self.attribute:
             raise NotImplementedError(
-                f"the graph was converted with the edge attribute {self.attribute!r}, not {attribute!r}; convert it again"
+                f"the graph was converted with the attribute {self.attribute!r}, not {attribute!r}; convert it again"
             )
         return self._arcs
 

@@ -43,11 +43,11 @@ def periphery(G, e=None, usebounds=False, weight=None):
 def barycenter(G, weight=None, attr=None, sp=None):
     sums = {}
     for node, found in trees(G, _arcs(G, weight)):
-        if len(found.reached) < len(G):
+        if not np.isfinite(found.distances).all():
             raise nx.NetworkXNoPath(
                 f"Input graph {G} is disconnected, so every induced subgraph has infinite barycentricity."
             )
-        sums[node] = sum(found.values())
+        sums[node] = found.total()
     least = min(sums.values(), default=0)
     return [node for node, value in sums.items() if value == least]
 
@@ -59,7 +59,7 @@ def closeness_centrality(G, u=None, distance=None, wf_improved=True):
     sources = None if u is None else [G.numbers[u]]
     closeness = {}
     for node, found in trees(G, _arcs(G, distance).reverse, sources):
-        total, others = sum(found.values()), len(found.reached) - 1.0
+        total, others = found.total(), int(np.isfinite(found.distances).sum()) - 1
         closeness[node] = 0.0
         if total > 0.0 and n > 1:
             closeness[node] = others / total

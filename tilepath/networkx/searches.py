@@ -1,16 +1,15 @@
 """Shortest-path trees of converted graphs, by operations of gpuops, and the dictionaries that NetworkX makes of them.
 
-Lengths that are not negative take `gpuops.dijkstra`, a search to a thread. Others, and searches from several sources,
-take `gpuops.shortest_distances` and `gpuops.shortest_path_tree` on the graph laid out for them.
+A search from one node takes the arcs as they are, by `gpuops.dijkstra`, if no length is negative. All others take the
+graph laid out for them: `gpuops.shortest_distances`, or `gpuops.batched_shortest_distances` from many nodes, and
+`gpuops.shortest_path_tree` where paths are asked for.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import networkx as nx
@@ -20,9 +19,9 @@ import gpuops
 from gpuops import NegativeCycleError
 from tilepath.networkx.graph import Arcs, ConvertedGraph
 
-# Sources of a batch double from 1: whoever takes only the first result pays for one search.
-_LARGEST_BATCH = 64
-_SERIAL_ARCS = 1 << 15  # a batch with fewer to relax is done before other threads begin
+# Sources that are searched from at once double from 1: whoever wants the first result only does not pay for many.
+_LARGEST_BATCH = 128
+_BATCH_DISTANCES = 1 << 24
 
 
 class Tree:
@@ -45,7 +44,6 @@ class Tree:
         arcs: Arcs,
         sources: Sequence[int],
         distances: np.ndarray,
-        predecessors: np.ndarray,
         cutoff: float | None = None,
     ):
         self.graph, self.arcs, self.sources = graph, arcs, sources
@@ -53,7 +51,11 @@ class Tree:
             beyond = distances > cutoff  # a cutoff of NaN is none
             beyond[sources] = False
             distances[beyond] = math.inf
-        self.distances, self.predecessors = distances, predecessors
+        self.distances = distances
+
+    @functools.cached_property
+    def predecessors(self) -> np.ndarray:
+        return gpuops.shortest_path_tree(self.arcs.layout, self.distances, self.sources)
 
     @functools.cached_property
     def reached(self) -> np.ndarray:
@@ -73,6 +75,11 @@ class Tree:
         values = (reached.astype(np.int64) if self.arcs.integers else reached).tolist()
         values[: len(self.sources)] = [0] * len(self.sources)
         return values
+
+    def total(self) -> Any:
+        """The sum of the distances of `reached`, floats in that order."""
+        finite = self.distances[np.isfinite(self.distances)]
+        return int(finite.sum()) if self.arcs.integers else sum(np.sort(finite).tolist())
 
     def paths(self) -> dict[Any, list[Any]]:
         """The path to every node that is reached."""
@@ -125,50 +132,42 @@ def tree(graph: ConvertedGraph, arcs: Arcs, source: Any, cutoff: float | None = 
         A negative cycle can be reached.
     """
     number = graph.numbers[source]
-    return Tree(graph, arcs, [number], *_search(arcs, number), cutoff)
+    if arcs.negative:
+        return Tree(graph, arcs, [number], _distances(arcs, [number])[0], cutoff)
+    distances, predecessors = gpuops.dijkstra(arcs.indptr, arcs.indices, arcs.lengths, number)
+    found = Tree(graph, arcs, [number], distances, cutoff)
+    found.predecessors = predecessors
+    return found
 
 
 def tree_of_nearest(graph: ConvertedGraph, arcs: Arcs, sources: Iterable[Any], cutoff: float | None) -> Tree:
     """Shortest paths from the nearest of some nodes, over lengths that are not negative."""
     numbers = list(dict.fromkeys(graph.numbers[source] for source in sources))
-    distances = gpuops.shortest_distances(arcs.layout, numbers)
-    return Tree(graph, arcs, numbers, distances, gpuops.shortest_path_tree(arcs.layout, distances, numbers), cutoff)
+    return Tree(graph, arcs, numbers, gpuops.shortest_distances(arcs.layout, numbers), cutoff)
 
 
 def trees(
     graph: ConvertedGraph, arcs: Arcs, sources: Iterable[int] | None = None, cutoff: float | None = None
 ) -> Iterator[tuple[Any, Tree]]:
-    """Each node, or those of the numbers `sources`, and its tree: searches in batches that grow, on all cores."""
+    """Each node, or those of the numbers `sources`, and its tree, one after the other; errors as in `tree`."""
     numbers = list(range(arcs.n) if sources is None else sources)
     first, size = 0, 1
     while first < len(numbers):
         batch = numbers[first : first + size]
-        work = size * (len(arcs.indices) + arcs.n)
-        found = map if work < _SERIAL_ARCS else _pool().map
-        for number, result in zip(batch, found(functools.partial(_search, arcs), batch), strict=True):
-            yield graph.nodes[number], Tree(graph, arcs, [number], *result, cutoff)
-        first, size = first + size, min(2 * size, _LARGEST_BATCH)
+        for number, distances in zip(batch, _distances(arcs, batch), strict=True):
+            yield graph.nodes[number], Tree(graph, arcs, [number], distances, cutoff)
+        first, size = first + size, max(1, min(2 * size, _LARGEST_BATCH, _BATCH_DISTANCES // arcs.n))
 
 
-def _search(arcs: Arcs, source: int) -> tuple[np.ndarray, np.ndarray]:
-    """Distances and predecessors from a vertex."""
-    if not arcs.negative:
-        return gpuops.dijkstra(arcs.indptr, arcs.indices, arcs.lengths, source)
+def _distances(arcs: Arcs, sources: list[int]) -> np.ndarray:
+    """A row for each source."""
     try:
-        distances = gpuops.shortest_distances(arcs.layout, [source])
+        distances = gpuops.batched_shortest_distances(arcs.layout, sources)
     except NegativeCycleError as error:
         raise nx.NetworkXUnbounded("Negative cycle detected.") from error
-    if np.isfinite(distances[arcs.negative_loops]).any():
+    if len(arcs.negative_loops) and np.isfinite(distances[:, arcs.negative_loops]).any():
         raise nx.NetworkXUnbounded("Negative cycle detected.")
-    return distances, gpuops.shortest_path_tree(arcs.layout, distances, [source])
-
-
-@functools.cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(len(os.sched_getaffinity(0)), thread_name_prefix="tilepath")
-
-
-os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process has no threads
+    return distances
 
 
 def require(graph: ConvertedGraph, node: Any, message: str) -> None:
