@@ -55,6 +55,8 @@ def bellman_ford_predecessor_and_distance(G, source, target=None, weight="weight
     require(G, source, "Node {} is not found in the graph")
     if len(arcs.negative_loops):  # wherever they are
         raise nx.NetworkXUnbounded(_NEGATIVE_CYCLE)
+    if len(G) == 1:  # a loop of length 0 counts in larger graphs only
+        return {source: []}, {source: 0}
     found = tree(G, arcs, source)
     return found.predecessors_of_all(), found.lengths()
 

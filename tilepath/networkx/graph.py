@@ -153,7 +153,8 @@ class ConvertedGraph:
             wrong = next(value for value in values if not isinstance(value, int | float | np.integer))
             raise NotImplementedError(f"{attribute!r} of an edge is {wrong!r:.80}; tilepath takes ints and floats")
         integers = all(issubclass(kind, int | np.integer) for kind in kinds)
-        if sum(abs(int(value)) for value in values if not isinstance(value, float)) >= EXACT:
+        limit = EXACT * (1 if self._directed else 2)  # an edge that leads both ways is counted twice
+        if sum(abs(int(value)) for value in values if not isinstance(value, float)) >= limit:
             raise NotImplementedError(f"integers of {attribute!r} add up to 2^53 or more, which float64 cannot hold")
         lengths = np.array(values, np.float64)
         if not np.isfinite(lengths).all():
