@@ -1,0 +1,59 @@
+"""The interface that NetworkX calls: conversion, what can and should run, and the functions by their names."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from typing import Any
+
+from tilepath.networkx.graph import ConvertedGraph
+from tilepath.networkx.graph import convert_from_nx as convert_from_nx
+from tilepath.networkx.graph import convert_to_nx as convert_to_nx
+from tilepath.networkx.info import FUNCTIONS, NAME, ONLY
+
+_PAYS_FROM = {name: least for names in FUNCTIONS.values() for name, least in names.items()}
+
+for _module, _names in FUNCTIONS.items():
+    _functions = importlib.import_module(f"tilepath.networkx.{_module}")
+    globals().update({name: getattr(_functions, name) for name in _names})
+
+
+def can_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
+    """Can these arguments be answered? True, or the reason why not."""
+    for argument, value in _arguments(name, args, kwargs).items():
+        if argument in ("weight", "distance") and callable(value):
+            return f"{argument} is a function; tilepath takes the name of an edge attribute"
+        if argument in ONLY and value is not ONLY[argument][0]:
+            return f"{ONLY[argument][1]} ({argument})"
+        if argument == "cutoff" and not isinstance(value, int | float | None):
+            return f"cutoff is a {type(value).__name__}; tilepath takes an int or a float"
+    return True
+
+
+def should_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
+    """Does it pay? True, or the reason why not."""
+    graph = _arguments(name, args, kwargs).get("G")
+    if isinstance(graph, ConvertedGraph) or _is_converted(graph):
+        return True
+    least, n = _PAYS_FROM[name], len(graph)
+    if least is None:
+        return "the graph has not been converted yet, and a single search does not pay for that"
+    return n >= least or f"the graph has {n} nodes; conversion pays from {least}"
+
+
+def _is_converted(graph: Any) -> bool:
+    cache = getattr(graph, "__networkx_cache__", None) or {}
+    return any(isinstance(found, ConvertedGraph) for found in cache.get("backends", {}).get(NAME, {}).values())
+
+
+def _arguments(name: str, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return _signature(name).bind_partial(*args, **kwargs).arguments
+    except TypeError:  # which the call will raise
+        return {}
+
+
+@functools.cache
+def _signature(name: str) -> inspect.Signature:
+    return inspect.signature(globals()[name])

@@ -1,0 +1,103 @@
+"""Shortest paths with lengths of any sign, and negative cycles, with NetworkX's names and errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+
+import gpuops
+from tilepath.networkx.graph import Arcs
+from tilepath.networkx.searches import require, tree, trees
+
+_NEGATIVE_CYCLE = "Negative cycle detected."
+
+
+def single_source_bellman_ford(G, source, target=None, weight="weight"):
+    if source == target:
+        require(G, source, "Node {} is not found in the graph")
+        return 0, [source]
+    require(G, source, "Source {} not in G")
+    found = tree(G, G.arcs(weight), source)
+    if target is None:
+        return found.lengths(), found.paths()
+    if not found.reaches(target):
+        raise nx.NetworkXNoPath(f"Target {target} cannot be reached from given sources")
+    return found.length_to(target), found.path_to(target)
+
+
+def single_source_bellman_ford_path(G, source, weight="weight"):
+    return single_source_bellman_ford(G, source, weight=weight)[1]
+
+
+def single_source_bellman_ford_path_length(G, source, weight="weight"):
+    require(G, source, "Source {} not in G")
+    return tree(G, G.arcs(weight), source).lengths()
+
+
+def bellman_ford_path(G, source, target, weight="weight"):
+    return single_source_bellman_ford(G, source, target, weight)[1]
+
+
+def bellman_ford_path_length(G, source, target, weight="weight"):
+    if source == target:
+        require(G, source, "Node {} not found in graph")
+        return 0
+    require(G, source, "Source {} not in G")
+    found = tree(G, G.arcs(weight), source)
+    if not found.reaches(target):
+        raise nx.NetworkXNoPath(f"node {target} not reachable from {source}")
+    return found.length_to(target)
+
+
+def bellman_ford_predecessor_and_distance(G, source, target=None, weight="weight", heuristic=False):
+    arcs = G.arcs(weight)
+    require(G, source, "Node {} is not found in the graph")
+    if len(arcs.negative_loops):  # wherever they are
+        raise nx.NetworkXUnbounded(_NEGATIVE_CYCLE)
+    if len(G) == 1:  # a loop of length 0 counts in larger graphs only
+        return {source: []}, {source: 0}
+    found = tree(G, arcs, source)
+    return found.predecessors_of_all(), found.lengths()
+
+
+def all_pairs_bellman_ford_path(G, weight="weight"):
+    return ((node, found.paths()) for node, found in trees(G, G.arcs(weight)))
+
+
+def all_pairs_bellman_ford_path_length(G, weight="weight"):
+    return ((node, found.lengths()) for node, found in trees(G, G.arcs(weight)))
+
+
+def johnson(G, weight="weight"):
+    arcs = G.arcs(weight)
+    if _negative_cycle(arcs, range(arcs.n)):
+        raise nx.NetworkXUnbounded(_NEGATIVE_CYCLE)
+    return {node: found.paths() for node, found in trees(G, arcs)}
+
+
+def negative_edge_cycle(G, weight="weight", heuristic=True):
+    arcs = G.arcs(weight)
+    return bool(_negative_cycle(arcs, range(arcs.n)))
+
+
+def find_negative_cycle(G, source, weight="weight"):
+    require(G, source, "Source {} not in G")
+    cycle = _negative_cycle(G.arcs(weight), [G.numbers[source]])
+    if not cycle:
+        raise nx.NetworkXError("No negative cycles detected.")
+    if len(cycle) > 2:  # NetworkX notices when it comes to the end of the arc that closes the cycle once more
+        cycle = [cycle[-1], *cycle[:-1]]
+    return G.nodes[[*cycle, cycle[0]]].tolist()
+
+
+def _negative_cycle(arcs: Arcs, sources: Any) -> list[int]:
+    """The vertices of a negative cycle that can be reached, in travel order, or none."""
+    if not arcs.negative:
+        return []
+    try:
+        distances = gpuops.shortest_distances(arcs.layout, sources)
+    except gpuops.NegativeCycleError as error:
+        return list(error.vertices)
+    loops = arcs.negative_loops
+    return loops[distances[loops] < float("inf")][:1].tolist()

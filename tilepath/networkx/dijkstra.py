@@ -1,0 +1,110 @@
+"""Dijkstra's algorithm from one node, from the nearest of several, and from all, with NetworkX's names and errors.
+
+Lengths must not be negative: NetworkX answers those as long as it meets no contradiction, so that is left to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import networkx as nx
+
+from tilepath.networkx.graph import Arcs, ConvertedGraph
+from tilepath.networkx.searches import Tree, require, tree, tree_of_nearest, trees
+
+
+def dijkstra_path(G, source, target, weight="weight"):
+    return single_source_dijkstra(G, source, target, weight=weight)[1]
+
+
+def dijkstra_path_length(G, source, target, weight="weight"):
+    arcs = _arcs(G, weight)
+    require(G, source, "Node {} not found in graph")
+    if source == target:
+        return 0
+    found = tree(G, arcs, source)
+    if not found.reaches(target):
+        raise nx.NetworkXNoPath(f"Node {target} not reachable from {source}")
+    return found.length_to(target)
+
+
+def single_source_dijkstra(G, source, target=None, cutoff=None, weight="weight"):
+    return multi_source_dijkstra(G, {source}, target, cutoff, weight)
+
+
+def single_source_dijkstra_path(G, source, cutoff=None, weight="weight"):
+    return _nearest(G, {source}, cutoff, weight).paths()
+
+
+def single_source_dijkstra_path_length(G, source, cutoff=None, weight="weight"):
+    return _nearest(G, {source}, cutoff, weight).lengths()
+
+
+def multi_source_dijkstra(G, sources, target=None, cutoff=None, weight="weight"):
+    _require_sources(G, sources)
+    if target in sources:
+        return 0, [target]
+    found = _nearest(G, sources, cutoff, weight)
+    if target is None:
+        return found.lengths(), found.paths()
+    if not found.reaches(target):
+        raise nx.NetworkXNoPath(f"No path to {target}.")
+    return found.length_to(target), found.path_to(target)
+
+
+def multi_source_dijkstra_path(G, sources, cutoff=None, weight="weight"):
+    return _nearest(G, sources, cutoff, weight).paths()
+
+
+def multi_source_dijkstra_path_length(G, sources, cutoff=None, weight="weight"):
+    return _nearest(G, sources, cutoff, weight).lengths()
+
+
+def dijkstra_predecessor_and_distance(G, source, cutoff=None, weight="weight"):
+    arcs = _arcs(G, weight)
+    require(G, source, "Node {} is not found in the graph")
+    found = tree(G, arcs, source, cutoff)
+    return found.predecessors_of_all(), found.lengths()
+
+
+def all_pairs_dijkstra(G, cutoff=None, weight="weight"):
+    return ((node, (found.lengths(), found.paths())) for node, found in _all(G, cutoff, weight))
+
+
+def all_pairs_dijkstra_path(G, cutoff=None, weight="weight"):
+    return ((node, found.paths()) for node, found in _all(G, cutoff, weight))
+
+
+def all_pairs_dijkstra_path_length(G, cutoff=None, weight="weight"):
+    return ((node, found.lengths()) for node, found in _all(G, cutoff, weight))
+
+
+def all_pairs_shortest_path_length(G, cutoff=None):
+    return ((node, found.lengths()) for node, found in _all(G, cutoff, None))
+
+
+def _arcs(graph: ConvertedGraph, weight: Any) -> Arcs:
+    arcs = graph.arcs(weight)
+    if arcs.negative:
+        raise NotImplementedError(f"{weight!r} of an edge is negative; use the Bellman-Ford functions")
+    return arcs
+
+
+def _require_sources(graph: ConvertedGraph, sources: Any) -> None:
+    if not sources:
+        raise ValueError("sources must not be empty")
+    for source in sources:
+        require(graph, source, "Node {} not found in graph")
+
+
+def _nearest(graph: ConvertedGraph, sources: Any, cutoff: float | None, weight: Any) -> Tree:
+    arcs = _arcs(graph, weight)
+    _require_sources(graph, sources)
+    if len(sources) == 1:
+        return tree(graph, arcs, *sources, cutoff)
+    return tree_of_nearest(graph, arcs, sources, cutoff)
+
+
+def _all(graph: ConvertedGraph, cutoff: float | None, weight: Any) -> Iterator[tuple[Any, Tree]]:
+    return trees(graph, _arcs(graph, weight), cutoff=cutoff)

@@ -1,0 +1,237 @@
+"""A NetworkX graph as arrays.
+
+Nodes are numbered in NetworkX's order. Arcs are in compressed sparse rows, an undirected edge both ways, parallel edges
+and loops as they are. The lengths of the arcs come from one edge attribute; without one, each is 1.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+import gpuops
+from gpuops import csr
+from tilepath.networkx.info import NAME
+
+EXACT = 2**53  # integers below it, and their sums, are float64 numbers
+
+
+class Arcs:
+    """Arcs with their lengths: what searches run on.
+
+    Attributes
+    ----------
+    indptr : (n + 1,) int64
+    indices : (m,) int32
+    lengths : (m,) float64
+    integers : bool
+        Were the lengths integers? Then so are distances.
+    """
+
+    def __init__(self, indptr: np.ndarray, indices: np.ndarray, lengths: np.ndarray, integers: bool, symmetric: bool):
+        self.indptr, self.indices, self.lengths = indptr, indices, lengths
+        self.integers, self.symmetric = integers, symmetric
+
+    @property
+    def n(self) -> int:
+        return len(self.indptr) - 1
+
+    @functools.cached_property
+    def tails(self) -> np.ndarray:
+        return gpuops.edge_expansion(self.indptr, self.indices, check=False)
+
+    @functools.cached_property
+    def negative(self) -> bool:
+        return bool((self.lengths < 0).any())
+
+    @functools.cached_property
+    def negative_loops(self) -> np.ndarray:
+        """The vertices that have one."""
+        return self.tails[(self.tails == self.indices) & (self.lengths < 0)]
+
+    @functools.cached_property
+    def layout(self) -> gpuops.SearchGraph:
+        """For searches over negative lengths, and from several sources. Without loops, also without negative ones."""
+        kept = self.tails != self.indices
+        indptr = csr.row_starts(self.tails[kept], self.n)
+        return gpuops.search_graph(indptr, self.indices[kept], self.lengths[kept], symmetric=self.symmetric)
+
+    @functools.cached_property
+    def reverse(self) -> Arcs:
+        if self.symmetric:
+            return self
+        turned = gpuops.reverse(self.indptr, self.indices, self.lengths, check=False)
+        return Arcs(turned.indptr, turned.indices, turned.weights, self.integers, False)
+
+
+class ConvertedGraph:
+    """A graph that NetworkX functions of the backend take.
+
+    Attributes
+    ----------
+    nodes : (n,) array of object
+    numbers : dict
+        The number of each node.
+    attribute : str or None
+        The edge attribute that has the lengths; None: there are none.
+    missing : bool
+        Had an edge no such attribute?
+    """
+
+    __networkx_backend__ = NAME
+
+    def __init__(self, numbers: dict, directed: bool, multigraph: bool, indptr: np.ndarray, indices: np.ndarray):
+        self.nodes = np.fromiter(numbers, object, len(numbers))
+        self.numbers = numbers
+        self.attribute: Any = None
+        self.missing = True
+        self._directed, self._multigraph = directed, multigraph
+        self._hops = Arcs(indptr, indices, np.ones(len(indices)), True, not directed)
+        self._arcs = self._hops
+        self.__networkx_cache__: dict[str, Any] = {}
+
+    def is_directed(self) -> bool:
+        return self._directed
+
+    def is_multigraph(self) -> bool:
+        return self._multigraph
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __contains__(self, node: Any) -> bool:
+        try:
+            return node in self.numbers
+        except TypeError:
+            return False
+
+    def __str__(self) -> str:
+        kind = "Multi" * self._multigraph + "Di" * self._directed + "Graph"
+        return f"{kind} with {len(self)} nodes and {self.number_of_edges()} edges"
+
+    def number_of_edges(self) -> int:
+        m = len(self._hops.indices)
+        if self._directed:
+            return m
+        return (m + int((self._hops.tails == self._hops.indices).sum())) // 2
+
+    def arcs(self, attribute: Hashable) -> Arcs:
+        """The arcs, with the lengths of an attribute; None: each is 1."""
+        if attribute is None:
+            return self._hops
+        if attribute != self.attribute:
+            raise NotImplementedError(
+                f"the graph was converted with the attribute {self.attribute!r}, not {attribute!r}; convert it again"
+            )
+        return self._arcs
+
+    def bunch(self, nodes: Any) -> list[Any]:
+        """The nodes that `nodes` names: all for None, or one, or those of a container that are in the graph."""
+        return list(nx.Graph.nbunch_iter(self, nodes))
+
+    @property
+    def _adj(self) -> dict[Any, int]:  # where nbunch_iter looks nodes up
+        return self.numbers
+
+    def take_lengths(self, attribute: Hashable, values: list[Any]) -> None:
+        """The lengths of all arcs, for `arcs`.
+
+        Raises
+        ------
+        NotImplementedError
+            A value is not an int or a float, not finite, or integers add up to 2^53 or more.
+        """
+        self.missing = any(value is _MISSING for value in values)
+        if self.missing:
+            values = [1 if value is _MISSING else value for value in values]
+        kinds = set(map(type, values))
+        if not all(issubclass(kind, int | float | np.integer) for kind in kinds):
+            wrong = next(value for value in values if not isinstance(value, int | float | np.integer))
+            raise NotImplementedError(f"{attribute!r} of an edge is {wrong!r:.80}; tilepath takes ints and floats")
+        integers = all(issubclass(kind, int | np.integer) for kind in kinds)
+        limit = EXACT * (1 if self._directed else 2)  # an edge that leads both ways is counted twice
+        if sum(abs(int(value)) for value in values if not isinstance(value, float)) >= limit:
+            raise NotImplementedError(f"integers of {attribute!r} add up to 2^53 or more, which float64 cannot hold")
+        lengths = np.array(values, np.float64)
+        if not np.isfinite(lengths).all():
+            wrong = lengths[~np.isfinite(lengths)][0]
+            raise NotImplementedError(f"{attribute!r} of an edge is {wrong}; tilepath takes finite numbers")
+        hops = self._hops
+        self._arcs = Arcs(hops.indptr, hops.indices, lengths, integers, hops.symmetric)
+        self.attribute = attribute
+
+
+_MISSING = object()
+
+
+def convert_from_nx(
+    graph: Any,
+    edge_attrs: dict[Hashable, Any] | None = None,
+    node_attrs: dict[Hashable, Any] | None = None,
+    preserve_edge_attrs: bool = False,
+    preserve_node_attrs: bool = False,
+    preserve_graph_attrs: bool = False,
+    name: str | None = None,
+    graph_name: str | None = None,
+) -> ConvertedGraph:
+    """Convert a NetworkX graph.
+
+    Parameters
+    ----------
+    graph : networkx.Graph or a subclass
+    edge_attrs : dict, optional
+        The attribute that has the lengths, and the length of edges without it: ``{"weight": 1}``.
+    node_attrs, preserve_edge_attrs, preserve_node_attrs, preserve_graph_attrs, name, graph_name
+        Of NetworkX's interface; no other attributes are kept.
+
+    Raises
+    ------
+    NotImplementedError
+        Several attributes, or lengths that float64 does not hold exactly.
+    """
+    if edge_attrs and (len(edge_attrs) > 1 or list(edge_attrs.values()) != [1]):
+        raise NotImplementedError(f"tilepath takes one edge attribute, of the default 1, not {edge_attrs!r:.80}")
+    numbers = {node: number for number, node in enumerate(graph)}
+    heads: list[Any] = []
+    edges: list[dict] = []
+    degrees = []
+    for _, neighbours in graph.adjacency():
+        before = len(heads)
+        if graph.is_multigraph():
+            for head, parallel in neighbours.items():
+                heads += [head] * len(parallel)
+                edges += parallel.values()
+        else:
+            heads += neighbours
+            edges += neighbours.values()
+        degrees.append(len(heads) - before)
+    indices = np.fromiter(map(numbers.__getitem__, heads), np.int32, len(heads))
+    indptr = np.zeros(len(numbers) + 1, np.int64)
+    np.cumsum(degrees, out=indptr[1:])
+    converted = ConvertedGraph(numbers, graph.is_directed(), graph.is_multigraph(), indptr, indices)
+    for attribute in edge_attrs or ():
+        converted.take_lengths(attribute, [edge.get(attribute, _MISSING) for edge in edges])
+    return converted
+
+
+def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
+    """The NetworkX graph of a converted one: its nodes, edges and their lengths. Anything else is returned as it is."""
+    if not isinstance(obj, ConvertedGraph):
+        return obj
+    kind = (nx.MultiDiGraph if obj.is_directed() else nx.MultiGraph) if obj.is_multigraph() else None
+    graph = (kind or (nx.DiGraph if obj.is_directed() else nx.Graph))()
+    graph.add_nodes_from(obj.nodes.tolist())
+    arcs = obj.arcs(obj.attribute)
+    once = np.flatnonzero(obj.is_directed() | (arcs.tails <= arcs.indices))
+    lengths = arcs.lengths[once]
+    ends = obj.nodes[arcs.tails[once]].tolist(), obj.nodes[arcs.indices[once]].tolist()
+    if obj.attribute is None:
+        graph.add_edges_from(zip(*ends, strict=True))
+    else:
+        values = lengths.astype(np.int64).tolist() if arcs.integers else lengths.tolist()
+        graph.add_weighted_edges_from(zip(*ends, values, strict=True), weight=obj.attribute)
+    return graph

@@ -1,0 +1,95 @@
+"""What the backend offers: the one table from which NetworkX's documentation, `can_run` and the dispatch follow.
+
+Every ``import networkx`` calls `get_info`, so nothing is imported here.
+"""
+
+NAME = "tilepath"
+
+# Functions by the module of this package that has them. The number is that of nodes from which a call pays, conversion
+# included; None: the conversion takes longer than NetworkX's own search, so it pays where the graph was converted
+# before. benchmarks/suites/networkx.py measures them.
+FUNCTIONS = {
+    "dense": {
+        "floyd_warshall": 20,
+        "floyd_warshall_numpy": 50,
+        "floyd_warshall_predecessor_and_distance": 20,
+    },
+    "dijkstra": {
+        "all_pairs_dijkstra": 100,
+        "all_pairs_dijkstra_path": 100,
+        "all_pairs_dijkstra_path_length": 100,
+        "all_pairs_shortest_path_length": 200,
+        "dijkstra_path": None,
+        "dijkstra_path_length": None,
+        "dijkstra_predecessor_and_distance": None,
+        "multi_source_dijkstra": None,
+        "multi_source_dijkstra_path": None,
+        "multi_source_dijkstra_path_length": None,
+        "single_source_dijkstra": None,
+        "single_source_dijkstra_path": None,
+        "single_source_dijkstra_path_length": None,
+    },
+    "bellman_ford": {
+        "all_pairs_bellman_ford_path": 100,
+        "all_pairs_bellman_ford_path_length": 100,
+        "bellman_ford_path": None,
+        "bellman_ford_path_length": None,
+        "bellman_ford_predecessor_and_distance": None,
+        "find_negative_cycle": None,
+        "johnson": 100,
+        "negative_edge_cycle": None,
+        "single_source_bellman_ford": None,
+        "single_source_bellman_ford_path": None,
+        "single_source_bellman_ford_path_length": None,
+    },
+    "measures": {
+        "barycenter": 100,
+        "center": 100,
+        "closeness_centrality": 100,
+        "diameter": 100,
+        "eccentricity": 100,
+        "harmonic_centrality": 100,
+        "periphery": 100,
+        "radius": 100,
+    },
+    "connectivity": {
+        "connected_components": None,
+        "has_eulerian_path": None,
+        "is_connected": None,
+        "is_eulerian": None,
+        "is_semieulerian": None,
+        "is_weakly_connected": None,
+        "number_connected_components": None,
+        "number_weakly_connected_components": None,
+        "weakly_connected_components": None,
+    },
+}
+
+# Arguments of which only one value is taken, and what another one asks for.
+ONLY = {
+    "attr": (None, "attributes are written to the graph"),
+    "e": (None, "eccentricities are given"),
+    "sp": (None, "paths are given"),
+    "usebounds": (False, "bounds are asked for"),
+}
+
+_DOCS = {
+    "dense": "Blocked Floyd-Warshall in float64. With a negative cycle NetworkX has to answer.",
+    "dijkstra": "Equal distances are in the order of the nodes; of paths of equal length any may be returned.",
+    "bellman_ford": "Results are in the order of distances; of paths of equal length any may be returned.",
+    "measures": "A shortest-path search from every node, on all cores.",
+    "connectivity": "Pays on a graph that has been converted before.",
+}
+
+
+def get_info() -> dict:
+    """What NetworkX asks a backend at import: names and remarks for its documentation."""
+    return {
+        "backend_name": NAME,
+        "project": NAME,
+        "package": NAME,
+        "short_summary": "Shortest paths, distance measures and components on all cores, exact for integers.",
+        "functions": {
+            name: {"additional_docs": _DOCS[module]} for module, names in FUNCTIONS.items() for name in names
+        },
+    }
