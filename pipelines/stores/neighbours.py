@@ -62,7 +62,7 @@ class NamedRows:
     def __contains__(self, vertex: object) -> bool:
         """Does `vertex`, a name or an index, mean a vertex?"""
         try:
-            self.vertex(vertex if isinstance(vertex, str) else operator.index(vertex))  # type: ignore[call-overload]
+            self.vertex(vertex if isinstance(vertex, str) else operator.index(vertex))  # type: ignore[arg-type]
         except (StoreError, TypeError):
             return False
         return True

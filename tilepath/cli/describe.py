@@ -6,7 +6,7 @@ All that this needs to know about a kind of store is one entry of `KINDS`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from pipelines.stores import Distances, Graph, Paths, StoreError, open_distances, open_graph, open_paths
@@ -20,15 +20,20 @@ from pipelines.stores.place import growing_beside
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.stores.schema import open_store, store_bytes, store_schema
 from pipelines.workers.progress import size
+from tilepath.cli.describe_structure import structure_in_full, structure_lines
 
 
-def store_info(path: str | os.PathLike[str], verify: bool = False) -> Iterator[str]:
-    """Lines about the store at `path`; with `verify` everything is reread, and StoreError names what is wrong."""
+def store_info(path: str | os.PathLike[str], verify: bool = False, full: bool = False) -> Iterator[str]:
+    """Lines about the store at `path`; with `verify` everything is reread, and StoreError names what is wrong.
+
+    `full` finds the structure of a graph of any size.
+    """
     kind = kind_of(path)
     done, total = kind.progress(path)
     opened = kind.open(path) if done == total else None
     if opened is not None:
         yield kind.describe(opened)
+        yield from kind.details(opened, full)
     else:
         yield f"{path}: unfinished {kind.name}, {max(done, 0):,} of {total:,} {kind.unit} are done; go on with --resume"
     yield f"{size(store_bytes(path))} on disk, schema {store_schema(path)}"
@@ -42,7 +47,7 @@ def store_info(path: str | os.PathLike[str], verify: bool = False) -> Iterator[s
             yield f"not verified, as the version that made the store did not record it: {'; '.join(found.unchecked)}"
 
 
-def store_facts(path: str | os.PathLike[str], verify: bool = False) -> dict[str, Any]:
+def store_facts(path: str | os.PathLike[str], verify: bool = False, full: bool = False) -> dict[str, Any]:
     """The same for programs, as JSON: what the store is, its progress, and its attributes as they are recorded."""
     kind = kind_of(path)
     done, total = kind.progress(path)
@@ -58,6 +63,7 @@ def store_facts(path: str | os.PathLike[str], verify: bool = False) -> dict[str,
         "bytes": store_bytes(path),
         "replaced_by": growing_beside(path),
         "attributes": open_store(path).attrs.asdict(),
+        **({} if opened is None else kind.details_in_full(opened, full)),
     }
     return facts | ({"verified": _verify(kind, path, opened)._asdict()} if verify else {})
 
@@ -168,7 +174,11 @@ def number(value: float) -> str:
 
 
 class Kind(NamedTuple):
-    """`progress` gives how many of how many `unit` are done; `verify_part` rereads an unfinished store."""
+    """`progress` gives how many of how many `unit` are done; `verify_part` rereads an unfinished store.
+
+    `details` are further lines about a finished one, `details_in_full` further entries of JSON; their second argument
+    says whether to take any time that it takes.
+    """
 
     name: str
     open: Callable[[Any], Any]
@@ -176,10 +186,12 @@ class Kind(NamedTuple):
     progress: Callable[[Any], tuple[int, int]] = lambda path: (1, 1)
     unit: str = ""
     verify_part: Callable[[Any], Verified] = lambda path: Verified((), ())
+    details: Callable[[Any, bool], Iterable[str]] = lambda store, full: ()
+    details_in_full: Callable[[Any, bool], dict[str, Any]] = lambda store, full: {}
 
 
 KINDS = {
-    "graph/1": Kind("graph", open_graph, describe_graph),
+    "graph/1": Kind("graph", open_graph, describe_graph, details=structure_lines, details_in_full=structure_in_full),
     "distances/1": Kind("distances", open_distances, describe_distances, progress, "stages", verify_part),
     "paths/1": Kind("paths", open_paths, describe_paths, progress_of_paths, "rows", verify_part_of_paths),
     "samples/1": Kind("samples", open_samples, describe_samples),

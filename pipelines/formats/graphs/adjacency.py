@@ -96,7 +96,9 @@ def write_adjacency_text(graph: Graph, path: str | os.PathLike[str], *, overwrit
     if labels is not None:
         for name in labels.tolist():
             if name in quoted:
-                raise ValueError(f"{graph.path}: several vertices are labelled {name!r}; a text could not tell them apart")
+                raise ValueError(
+                    f"{graph.path}: several vertices are labelled {name!r}; a text could not tell them apart"
+                )
             if re.search(r"[\r\n\0]", name):
                 raise ValueError(f"{graph.path}: the label {name!r} has a line break, which a line of text cannot hold")
             quoted[name] = _quoted(name)
@@ -157,7 +159,7 @@ def _lines(text: TextFile) -> Iterator[tuple[int, str]]:
 
 def _names(text: TextFile, number: int, line: str) -> list[str]:
     """The vertex of a line, and its neighbours."""
-    tail, arrow, rest = line.partition(ARROW)
+    tail, _, rest = line.partition(ARROW)
     if '"' not in line and "#" not in line and ARROW not in rest:  # most lines
         names = [tail, *rest.split(",")] if rest.strip(BLANKS) else [tail]
         names = [name.strip(BLANKS) for name in names]
@@ -174,25 +176,31 @@ def _tokens(text: TextFile, number: int, line: str) -> list[str]:
     while at < len(line):
         match = _TOKEN.match(line, at)
         if match is None:
-            raise text.error(f"{shown} has an unmatched quotation mark; names may not extend over several lines", number)
+            raise text.error(
+                f"{shown} has an unmatched quotation mark; names may not extend over several lines", number
+            )
         quoted, arrow, comma, plain = match.groups()
         at = match.end()
         if arrow:
             arrows += 1
             if wanted or arrows > 1:
                 fault = "more than one arrow" if arrows > 1 else "no name before the arrow"
-                raise text.error(f"{shown} has {fault}, expected `a -> b, c`; put names that hold `->` in quotes", number)
+                raise text.error(
+                    f"{shown} has {fault}, expected `a -> b, c`; put names that hold `->` in quotes", number
+                )
             wanted = True
         elif comma:
             if wanted or not arrows:
                 fault = "an empty name" if wanted else "a comma before the arrow"
-                raise text.error(f"{shown} has {fault}, expected `a -> b, c`; put names that hold a comma in quotes", number)
+                raise text.error(
+                    f"{shown} has {fault}, expected `a -> b, c`; put names that hold a comma in quotes", number
+                )
             wanted = True
         else:
             name = quoted.replace('""', '"') if quoted is not None else plain.strip(BLANKS)
             if quoted is None and "#" in plain:
                 raise text.error(
-                    f"{shown} has a # that may begin a comment; put the comment on a line of its own, or the name in quotes",
+                    f"{shown} has a # that may begin a comment; put that on a line of its own, or the name in quotes",
                     number,
                 )
             if not name and quoted is None:
