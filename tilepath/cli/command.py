@@ -10,11 +10,12 @@ import sys
 import click
 
 from pipelines.workers.interruption import Interrupted, handling
-from tilepath.cli.answers import path, picture, stats
+from tilepath.cli.answers import path, stats
 from tilepath.cli.euler import euler
 from tilepath.cli.graph_operations import graph
 from tilepath.cli.graphs import generate_graph, import_file
 from tilepath.cli.paths import apsp, sssp
+from tilepath.cli.picture import picture
 from tilepath.cli.som import som
 from tilepath.cli.stores import info, verify
 

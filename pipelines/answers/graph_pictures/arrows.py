@@ -14,7 +14,7 @@ import numpy as np
 
 SAMPLES = 33
 HEAD = 6.5  # points
-TRIES = (0.0, 16.0, -16.0, 30.0, -30.0, 48.0, -48.0, 70.0, -70.0)  # how far a bundle is bent to miss nodes
+TRIES = (0, 12, -12, 20, -20, 28, -28, 38, -38, 50, -50, 64, -64, 80, -80)  # how far a bundle is bent to miss nodes
 
 
 @dataclass
@@ -88,7 +88,7 @@ def _shift(u: int, v: int, offsets: np.ndarray, centres: np.ndarray, sizes: np.n
     if len(others) == 0:
         return 0.0
     t = np.linspace(0.04, 0.96, SAMPLES)
-    best, least = 0.0, math.inf
+    best, least = 0, math.inf
     for shift in TRIES:
         hits = 0
         for offset in offsets:

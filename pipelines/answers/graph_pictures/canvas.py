@@ -34,7 +34,9 @@ def draw(drawing: Drawing, path: str | os.PathLike[str], seed: int = 0) -> None:
         sizes = np.full((drawing.n, 2), 3.0 if drawing.n <= 500 else 1.6)
     sizes = sizes.reshape(drawing.n, 2)
     numbered = drawing.texts is not None
-    step = (92.0 if numbered else 74.0) if detailed else (26.0 if drawing.n <= 500 else 15.0)
+    step = 26.0 if drawing.n <= 500 else 15.0
+    if detailed:
+        step = (76.0 if numbered else 54.0) + 2 * float(sizes[:, 0].mean()) if drawing.n else 0.0
     centres = place_nodes(drawing, sizes, step, seed)
 
     low, high = _extent(centres, sizes)
@@ -44,15 +46,20 @@ def draw(drawing: Drawing, path: str | os.PathLike[str], seed: int = 0) -> None:
     if detailed:
         curves = route_arcs(drawing.tails, drawing.heads, centres, sizes, drawing.directed, 20.0 if numbered else 13.0)
         _draw_curves(axes, drawing, curves)
-        for curve in curves:
-            points = curve.at(np.linspace(0, 1, 17))
-            low, high = np.minimum(low, points.min(axis=0)), np.maximum(high, points.max(axis=0))
+        bounds = np.array([_bounds(curve) for curve in curves]).reshape(-1, 2, 2)
+        low, high = (
+            np.minimum(low, bounds[:, 0].min(0, initial=np.inf)),
+            np.maximum(high, bounds[:, 1].max(0, initial=-np.inf)),
+        )
         if drawing.texts is not None:
             _draw_texts(axes, drawing, drawing.texts, curves, centres, sizes)
     else:
         _draw_lines(axes, drawing, centres)
     for name, group in drawing.frames:
-        corners = _draw_frame(axes, name, centres[group], sizes[group])
+        within = np.stack([centres[group] - sizes[group], centres[group] + sizes[group]], axis=1)
+        if detailed:
+            within = np.concatenate([within, bounds[np.isin(drawing.tails, group)]])
+        corners = _draw_frame(axes, name, within[:, 0].min(axis=0), within[:, 1].max(axis=0))
         low, high = np.minimum(low, corners[0]), np.maximum(high, corners[1])
     colours, bar = _node_colours(drawing)
     _draw_nodes(axes, drawing, centres, sizes, colours, names if detailed else None)
@@ -186,10 +193,10 @@ def _draw_nodes(
         edges = colours if drawing.values is not None else [GREY] * drawing.n
         axes.scatter(*centres.T, s=dots, c=colours, edgecolors=edges, linewidths=0.5, zorder=3)
         return
-    from matplotlib.collections import PolyCollection
+    from matplotlib.collections import PathCollection
 
     shapes = [_rounded(place, size, size.min()) for place, size in zip(centres, sizes, strict=True)]
-    axes.add_collection(PolyCollection(shapes, facecolors=colours, edgecolors=INK, linewidths=0.9, zorder=4))
+    axes.add_collection(PathCollection(shapes, facecolors=colours, edgecolors=INK, linewidths=0.9, zorder=4))
     for place, colour, name in zip(centres, colours, names, strict=True):
         red, green, blue = to_rgb(colour)
         ink = INK if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else PAPER
@@ -198,20 +205,33 @@ def _draw_nodes(
         )
 
 
-def _rounded(centre: np.ndarray, size: np.ndarray, radius: float) -> np.ndarray:
-    """The outline of a box with round corners, (64, 2)."""
-    angles = (np.arange(64) + 0.5) * (np.pi / 32)
-    round_part = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    return centre + np.sign(round_part) * (size - radius) + radius * round_part
+def _rounded(centre: np.ndarray, size: np.ndarray, radius: float) -> Any:
+    """The outline of a box with round corners, a circle if they meet."""
+    from matplotlib.path import Path
+
+    bent = radius * (1 - 0.5523)  # how far control points of a quarter of a circle are from the corner
+    points: list[tuple[float, float]] = []
+    for x, y, first in ((1, 1, "y"), (-1, 1, "x"), (-1, -1, "y"), (1, -1, "x")):  # corners anticlockwise
+        corner = centre + np.array([x, y]) * size
+        along_x, along_y = np.array([-x, 0]), np.array([0, -y])
+        before, after = (along_y, along_x) if first == "y" else (along_x, along_y)
+        points += [corner + radius * before, corner + bent * before, corner + bent * after, corner + radius * after]
+    codes = [Path.MOVETO, *([Path.CURVE4] * 3), *([Path.LINETO, *([Path.CURVE4] * 3)] * 3), Path.CLOSEPOLY]
+    return Path([*points, points[0]], codes)
 
 
-def _draw_frame(axes: Any, name: str, centres: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a frame around nodes, its name above; returns its corners."""
-    from matplotlib.patches import Polygon
+def _bounds(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
+    points = curve.at(np.linspace(0, 1, 17))
+    return points.min(axis=0), points.max(axis=0)
 
-    low, high = (centres - sizes).min(axis=0) - 9, (centres + sizes).max(axis=0) + 9
+
+def _draw_frame(axes: Any, name: str, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Draw a frame around what lies between two corners, its name above; returns its own corners."""
+    from matplotlib.patches import PathPatch
+
+    low, high = low - 9, high + 9
     outline = _rounded((low + high) / 2, (high - low) / 2, 6.0)
-    axes.add_patch(Polygon(outline, facecolor="#f1f3f4", edgecolor="#9aa0a6", linewidth=0.8, zorder=1))
+    axes.add_patch(PathPatch(outline, facecolor="#f1f3f4", edgecolor="#9aa0a6", linewidth=0.8, zorder=1))
     axes.text(low[0] + 3, high[1] + 6, name, size=TEXT_SIZE, color=GREY, va="center", zorder=5, parse_math=False)
     wide = np.array([low[0] + _text_width(name, TEXT_SIZE) + 6, high[1] + 12])
     return low, np.maximum(high, wide)
@@ -220,10 +240,6 @@ def _draw_frame(axes: Any, name: str, centres: np.ndarray, sizes: np.ndarray) ->
 def _text_width(text: str, size: float) -> float:
     """Width of a line of text in points."""
     from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
+    from matplotlib.textpath import text_to_path
 
-    return (
-        float(TextPath((0, 0), text, size=size, prop=FontProperties(), usetex=False).get_extents().width)
-        if text
-        else 0.0
-    )
+    return float(text_to_path.get_text_width_height_descent(text, FontProperties(size=size), ismath=False)[0])

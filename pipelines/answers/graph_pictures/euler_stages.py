@@ -12,6 +12,7 @@ from gpuops.errors import NotEulerianError
 from pipelines.answers.graph_pictures.drawing import RED, Drawing
 from pipelines.answers.graph_pictures.part import MOST_VERTICES
 from pipelines.answers.graph_pictures.picture import picture_graph, write_drawing
+from pipelines.answers.structure import out_and_in_degrees
 from pipelines.stores import Graph, open_graph
 
 STAGES = ("1-graph", "2-partitions", "3-circuit-graph", "4-spanning-tree", "5-full-circle")
@@ -50,8 +51,10 @@ def picture_euler_stages(
     gpuops.NotEulerianError
         Some vertex has more arcs in than out, or fewer.
     ValueError
-        The graph is too large.
+        The graph is too large, or `folder` is called like a picture.
     """
+    if Path(folder).suffix.lower() in (".svg", ".png", ".pdf", ".dot"):
+        raise ValueError(f"{folder}: the stages are several pictures; name a folder for them")
     stages = _Stages(graph)
     paths = [Path(folder) / f"{name}{suffix}" for name in STAGES]
     Path(folder).mkdir(parents=True, exist_ok=True)
@@ -77,10 +80,14 @@ class _Stages:
                 f"{self.graph.path}: has {self.graph.m:,} arcs; a picture of partitions shows up to {MOST_VERTICES:,}"
             )
         self.indptr = self.graph.indptr()
-        try:
-            self.predecessors = pair_arcs(self.indptr, self.graph.indices())
-        except NotEulerianError as error:
-            raise error.named(self.graph.label, self.graph.path) from None
+        outgoing, incoming = out_and_in_degrees(self.graph)
+        for v in np.flatnonzero(outgoing != incoming)[:1].tolist():
+            raise NotEulerianError(
+                f"arcs are paired where as many enter every vertex as leave it; {{}} has {incoming[v]} in and "
+                f"{outgoing[v]} out",
+                (v,),
+            ).named(self.graph.label, self.graph.path)
+        self.predecessors = pair_arcs(self.indptr, self.graph.indices())
         labels = cycle_labels(self.predecessors)
         self.links = circuit_graph(self.indptr, labels)
         self.forest = spanning_links(self.indptr, labels)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ LAYERED = 10
 EXACT = 250
 MAP_WIDTH = 540.0  # points: 7.5 inches
 GAP = 34.0  # between components
+LOOP = 22.0  # what a loop reaches beyond its node
 
 
 def place_nodes(drawing: Drawing, sizes: np.ndarray, step: float, seed: int) -> np.ndarray:
@@ -40,10 +42,14 @@ def place_nodes(drawing: Drawing, sizes: np.ndarray, step: float, seed: int) -> 
         placed = [_circle(len(group), 2 * sizes[group].max(initial=0) + 0.24 * step) for group in groups]
     else:
         groups = _components(drawing)
-        lay: Callable[..., np.ndarray] = _layers if drawing.n <= LAYERED else _forces
+        lay: Callable[..., np.ndarray] = _forces
+        if drawing.n <= LAYERED:
+            lay = partial(_layers, drawing.directed)
         placed = [lay(*_within(drawing, group), sizes[group], step, seed) for group in groups]
-    room = GAP + (14 if drawing.frames else 0)
-    return _packed(groups, placed, sizes, room)
+    around = sizes.copy()
+    if drawing.detailed:
+        around[drawing.tails[drawing.tails == drawing.heads]] += LOOP
+    return _packed(groups, placed, around, GAP + (14 if drawing.frames else 0))
 
 
 def _map(coordinates: np.ndarray) -> np.ndarray:
@@ -91,8 +97,10 @@ def _within(drawing: Drawing, group: np.ndarray) -> tuple[int, list[tuple[int, i
     return len(group), list(dict.fromkeys(arcs))
 
 
-def _layers(n: int, arcs: list[tuple[int, int]], sizes: np.ndarray, step: float, seed: int) -> np.ndarray:
-    depth = _depths(n, arcs)
+def _layers(
+    directed: bool, n: int, arcs: list[tuple[int, int]], sizes: np.ndarray, step: float, seed: int
+) -> np.ndarray:
+    depth = _depths(n, arcs) if directed else _depths(n, [*arcs, *((v, u) for u, v in arcs)])
     layers = [[v for v in range(n) if depth[v] == d] for d in range(max(depth, default=0) + 1)]
     around: list[list[int]] = [[] for _ in range(n)]
     for u, v in arcs:
@@ -154,7 +162,7 @@ def _forces(n: int, arcs: list[tuple[int, int]], sizes: np.ndarray, step: float,
     if n <= EXACT:
         found: dict[int, Any] = networkx.kamada_kawai_layout(graph)
     else:
-        found = networkx.spring_layout(graph, seed=seed, iterations=150)
+        found = networkx.spring_layout(graph, seed=seed, method="force")
     places = np.array([found[v] for v in range(n)], np.float64)
     places -= places.mean(axis=0)
     # The long side lies across. The signs of the axes are free: the first node that has one is on the left, or above.

@@ -157,7 +157,7 @@ class _View:
         if len(self.part.vertices) > NAMED_NODES or len(self.chosen) > NUMBERED_ARCS:
             raise ValueError(
                 f"{self.graph.path}: numbers are legible beside up to {NUMBERED_ARCS} arcs of {NAMED_NODES} vertices; "
-                f"here are {len(self.chosen):,} of {len(self.part.vertices):,}: draw a sample (--sample), or no numbers"
+                f"here are {len(self.chosen):,} of {len(self.part.vertices):,}: draw a part of it, or no numbers"
             )
         self.texts = texts
 
@@ -232,9 +232,10 @@ class _View:
 
     def drawing(self) -> Drawing:
         chosen, graph = self.chosen, self.graph
-        kind = "arcs" if graph.directed or self.directed else "edges"
-        counted = f"{graph.n:,} vertices" if not self.part.about else f"{len(self.part.vertices):,} vertices"
-        title = "; ".join([f"{Path(graph.path).name}: {counted}, {len(chosen):,} {kind}", *self.about])
+        n, m = len(self.part.vertices), len(chosen)
+        kind = "arc" if graph.directed or m == len(self.part.arcs) else "edge"
+        counted = f"{n:,} {'vertex' if n == 1 else 'vertices'}, {m:,} {kind}{'' if m == 1 else 's'}"
+        title = "; ".join([f"{Path(graph.path).name}: {counted}", *self.about])
         drawing = Drawing(
             names=graph.names(self.part.vertices.tolist()),
             tails=self.tails[chosen],
