@@ -20,11 +20,11 @@ def structure_lines(graph: Graph, full: bool) -> Iterator[str]:
             "--full counts them"
         )
     found = graph_storage(graph)
-    sign, so = (">", "the rows pay off") if found.sparse_pays else ("<=", "a dense matrix is not larger")
+    sign, smaller = (">", "sparse rows are") if found.sparse_pays else ("<=", "the matrix is")
+    dense, sparse = f"{found.dense_numbers:,}", f"{found.sparse_numbers:,}"
     yield (
         f"in memory: {size(found.sparse_bytes)} in sparse rows, {size(found.dense_bytes)} as a dense matrix; "
-        f"n n = {found.dense_numbers:,} {sign} 2 e + n + 1 = {found.sparse_numbers:,} numbers (n vertices, e arcs), so "
-        f"{so}"
+        f"counted in numbers {smaller} smaller, as n n = {dense} {sign} 2 e + n + 1 = {sparse} (n vertices, e arcs)"
     )
 
 

@@ -56,7 +56,7 @@ def route_arcs(
 
 
 def label_places(curves: list[Curve], boxes: np.ndarray, centres: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Where the texts of arcs go, (m, 2): on their curves, clear of nodes, of each other and of other curves.
+    """Where the texts of arcs go, (m, 2): on their curves, clear of nodes, arrow heads, each other and other curves.
 
     `boxes` (m, 2) is half the width and the height of each text.
     """
@@ -64,6 +64,7 @@ def label_places(curves: list[Curve], boxes: np.ndarray, centres: np.ndarray, si
         return np.zeros((0, 2))
     along = np.array([0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74, 0.2, 0.8])
     samples = np.array([curve.at(np.linspace(0, 1, SAMPLES)) for curve in curves])
+    tips = np.array([curve.head.mean(axis=0) for curve in curves if curve.head is not None]).reshape(-1, 2)
     places = np.zeros((len(curves), 2))
     for i, curve in enumerate(curves):
         best = math.inf
@@ -71,8 +72,9 @@ def label_places(curves: list[Curve], boxes: np.ndarray, centres: np.ndarray, si
             half = boxes[i]
             over_nodes = _overlap(place, half + 1, centres, sizes)
             over_texts = _overlap(place, half + 1, places[:i], boxes[:i])
+            over_tips = _overlap(place, half, tips, np.full_like(tips, HEAD / 2))
             near = (np.abs(samples - place) < half).all(axis=2).any(axis=1)
-            cost = 4 * over_nodes + 4 * over_texts + 0.7 * (int(near.sum()) - 1) + 0.02 * rank
+            cost = 4 * over_nodes + 4 * over_texts + 2 * over_tips + 0.7 * (int(near.sum()) - 1) + 0.02 * rank
             if cost < best:
                 best, places[i] = cost, place
     return places

@@ -19,7 +19,7 @@ import numpy as np
 from pipelines.answers.graph_pictures.drawing import Drawing
 
 LAYERED = 10
-EXACT = 250
+EXACT = 150
 MAP_WIDTH = 540.0  # points: 7.5 inches
 GAP = 34.0  # between components
 LOOP = 22.0  # what a loop reaches beyond its node
@@ -175,11 +175,11 @@ def _forces(n: int, arcs: list[tuple[int, int]], sizes: np.ndarray, step: float,
     ends = np.array(arcs)
     lengths = np.linalg.norm(places[ends[:, 0]] - places[ends[:, 1]], axis=1)
     places *= step / max(float(np.median(lengths)), 1e-9)
-    return _apart(places, sizes, step)
+    return _apart(places, ends, sizes, step)
 
 
-def _apart(places: np.ndarray, sizes: np.ndarray, step: float) -> np.ndarray:
-    """Push nodes apart that overlap or nearly do."""
+def _apart(places: np.ndarray, ends: np.ndarray, sizes: np.ndarray, step: float) -> np.ndarray:
+    """Push nodes apart that overlap or nearly do, and away from arcs of others."""
     if len(places) > EXACT:
         return places
     wanted = sizes[:, None].max(axis=2) + sizes[None].max(axis=2) + 0.3 * step
@@ -188,13 +188,27 @@ def _apart(places: np.ndarray, sizes: np.ndarray, step: float) -> np.ndarray:
         between = places[:, None] - places[None]
         distance = np.linalg.norm(between, axis=2)
         short = np.maximum(wanted - distance, 0)
-        if short.max() < 0.5:
+        push = (between / np.maximum(distance, 1e-9)[:, :, None] * short[:, :, None]).sum(axis=1)
+        aside = _from_arcs(places, ends, sizes + 5)
+        if max(short.max(), np.abs(aside).max()) < 0.5:
             break
-        # Where two nodes coincide, the lesser goes left.
-        between[distance < 1e-9] = [1e-9, 0]
-        toward = between / np.maximum(distance, 1e-9)[:, :, None]
-        places = places + 0.25 * (toward * short[:, :, None]).sum(axis=1)
+        places = places + 0.25 * push + 0.4 * aside
     return places
+
+
+def _from_arcs(places: np.ndarray, ends: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """How far each node is to go, (n, 2), to lie clear of the straight lines of arcs that are not its own."""
+    begin, chord = places[ends[:, 0]], places[ends[:, 1]] - places[ends[:, 0]]
+    length = np.maximum(np.linalg.norm(chord, axis=1), 1e-9)
+    across = np.stack([-chord[:, 1], chord[:, 0]], axis=1) / length[:, None]
+    offset = places[None] - begin[:, None]  # (arcs, nodes, 2)
+    beside = (offset * across[:, None]).sum(axis=2)
+    along = (offset * chord[:, None]).sum(axis=2) / length[:, None] ** 2
+    needed = (np.abs(across)[:, None] * sizes[None]).sum(axis=2)
+    near = (along > 0) & (along < 1) & (np.abs(beside) < needed)
+    near[np.arange(len(ends))[:, None], ends] = False
+    missing = np.where(near, np.where(beside < 0, -1.0, 1.0) * (needed - np.abs(beside)), 0.0)
+    return (missing[:, :, None] * across[:, None]).sum(axis=0)
 
 
 def _packed(groups: list[np.ndarray], placed: list[np.ndarray], sizes: np.ndarray, room: float) -> np.ndarray:

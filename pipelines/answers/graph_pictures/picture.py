@@ -291,7 +291,7 @@ def _with_coordinates(drawing: Drawing) -> Drawing:
         tails=place[drawing.tails[kept]],
         heads=place[drawing.heads[kept]],
         directed=drawing.directed,
-        title=f"{drawing.title}; {left_out:,} vertices without coordinates are left out",
+        title=f"{drawing.title}; without {left_out:,} that have no coordinates",
         texts=some(drawing.texts, kept),
         colours=some(drawing.colours, kept),
         widths=some(drawing.widths, kept),
