@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from gpuops.errors import NegativeCycleError as NegativeCycleError
     from gpuops.errors import NotEulerianError as NotEulerianError
     from gpuops.errors import VerificationError as VerificationError
+    from pipelines.answers.derived_graphs import write_forest as write_forest
+    from pipelines.answers.derived_graphs import write_reverse as write_reverse
+    from pipelines.answers.graph_pictures.euler_stages import picture_euler_stages as picture_euler_stages
+    from pipelines.answers.graph_pictures.euler_stages import picture_partitions as picture_partitions
+    from pipelines.answers.graph_pictures.picture import picture_graph as picture_graph
     from pipelines.answers.measures import Measures as Measures
     from pipelines.answers.measures import measures as measures
     from pipelines.answers.pictures import picture_distances as picture_distances
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     from pipelines.answers.routes import paths_of_pairs as paths_of_pairs
     from pipelines.answers.routes import predecessors as predecessors
     from pipelines.answers.routes import shortest_path as shortest_path
+    from pipelines.answers.structure import Structure as Structure
+    from pipelines.answers.structure import graph_structure as graph_structure
     from pipelines.answers.tree_routes import tree_path as tree_path
     from pipelines.answers.tree_routes import tree_paths_of_pairs as tree_paths_of_pairs
     from pipelines.apsp.solve import all_pairs_shortest_paths as all_pairs_shortest_paths
@@ -34,6 +41,7 @@ if TYPE_CHECKING:
     from pipelines.euler.walks import write_walks as write_walks
     from pipelines.formats.arc_sort import FormatError as FormatError
     from pipelines.formats.graphs import import_graph as import_graph
+    from pipelines.formats.graphs.adjacency import write_adjacency_text as write_adjacency_text
     from pipelines.formats.samples import import_samples as import_samples
     from pipelines.generators import generate as generate
     from pipelines.generators import synthetic_graph as synthetic_graph
@@ -71,6 +79,9 @@ if TYPE_CHECKING:
 _NAMES = {
     "gpuops.certificates": ["Certificate", "verify_paths"],
     "gpuops.errors": ["NegativeCycleError", "NotEulerianError", "VerificationError"],
+    "pipelines.answers.derived_graphs": ["write_forest", "write_reverse"],
+    "pipelines.answers.graph_pictures.euler_stages": ["picture_euler_stages", "picture_partitions"],
+    "pipelines.answers.graph_pictures.picture": ["picture_graph"],
     "pipelines.answers.measures": ["Measures", "measures"],
     "pipelines.answers.pictures": ["picture_distances"],
     "pipelines.answers.routes": [
@@ -81,6 +92,7 @@ _NAMES = {
         "predecessors",
         "shortest_path",
     ],
+    "pipelines.answers.structure": ["Structure", "graph_structure"],
     "pipelines.answers.tree_routes": ["tree_path", "tree_paths_of_pairs"],
     "pipelines.apsp.solve": ["all_pairs_shortest_paths"],
     "pipelines.assembly.assemble": ["Assembly", "assemble"],
@@ -90,6 +102,7 @@ _NAMES = {
     "pipelines.euler.walks": ["write_walks"],
     "pipelines.formats.arc_sort": ["FormatError"],
     "pipelines.formats.graphs": ["import_graph"],
+    "pipelines.formats.graphs.adjacency": ["write_adjacency_text"],
     "pipelines.formats.samples": ["import_samples"],
     "pipelines.generators": ["generate", "synthetic_graph"],
     "pipelines.generators.point_clouds": ["PointCloud", "write_cloud"],

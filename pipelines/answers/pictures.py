@@ -1,4 +1,4 @@
-"""Pictures of stores, drawn with matplotlib (the `plot` extra)."""
+"""Pictures of distances stores, drawn with matplotlib (the `plot` extra)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from gpuops.numbers import outside_infinity
+from pipelines.answers.figures import new_figure, save_figure
 from pipelines.stores import Distances, Graph
 
 PIXELS = 1000  # along an edge of the picture of a matrix
@@ -31,18 +32,13 @@ def picture_distances(
     ------
     ImportError
         Matplotlib is missing; the message says how to install it.
+    ValueError
+        The suffix of `path` is not that of a picture.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'tilepath[plot]'") from error
-
+    figure = new_figure(path, figsize=(7.2, 6), layout="constrained")
     rows, columns = distances.shape
     graph = distances.graph(graph.path if isinstance(graph, Graph) else graph)
     unit = f" [{graph.weight_unit}]" if graph.weight_unit else ""
-    figure = Figure(figsize=(7.2, 6), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     image = axes.imshow(
         _shrink(distances), extent=(0, columns, rows, 0), cmap="viridis", interpolation="nearest", aspect="auto"
@@ -57,7 +53,7 @@ def picture_distances(
     if "labels" in graph.optional:
         axes.tick_params(axis="x", rotation=45)
     axes.set_title(f"{Path(distances.path).name}: {rows:,} x {columns:,}", fontsize=10)
-    figure.savefig(path)
+    save_figure(figure, path)
 
 
 def _ticks(count: int) -> np.ndarray:

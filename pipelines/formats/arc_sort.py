@@ -59,7 +59,8 @@ class ArcStream:
     Attributes
     ----------
     pieces : iterable of (tails, heads, weights), 1-d arrays of equal length, vertices from 0
-    n : number of vertices; None: one more than the largest vertex seen
+    n : number of vertices; None: one more than the largest vertex seen, or `known`
+    known : vertices that are there with or without arcs; it may grow as the pieces are read
     directed : False: each edge is given once and stored in both directions
     weight_dtype : dtype of the stored weights; None: int32 or int64 if every piece has integers, else float64
     labels : names of the vertices in order, or None; n of them are read after the last piece
@@ -72,6 +73,7 @@ class ArcStream:
 
     pieces: Iterable[Piece]
     n: int | None = None
+    known: int = 0
     directed: bool = True
     weight_dtype: Any = None
     labels: Iterable[str] | None = field(default=None, repr=False)
@@ -211,7 +213,8 @@ class _Spool:
     def close(self) -> int:
         """No more pieces follow: settle n (returned) and the dtype of the weights, cut ranges and deal the arcs out."""
         arcs, source = self._arcs, self._arcs.source or "the source"
-        n = self._n if arcs.n is None else arcs.n
+        n = max(self._n, arcs.known) if arcs.n is None else arcs.n
+        self._grow(n)
         if n == 0:
             raise FormatError(f"{source}: holds no vertices and no arcs; check that it is the right file")
         if n < self._n:

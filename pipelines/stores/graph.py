@@ -28,6 +28,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ import zarr
 
 from gpuops import csr
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
+from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.place import new_store
 from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import (
@@ -56,9 +58,12 @@ from pipelines.stores.vertex_names import UNKNOWN, find_vertices, why_no_vertex
 SCHEMA = "graph/1"
 
 
-@dataclass(frozen=True)
-class Graph:
-    """A graph store, opened by `open_graph`: attributes in memory, arrays read on demand. It pickles as its path."""
+@dataclass(frozen=True, repr=False)
+class Graph(NamedRows):
+    """A graph store, opened by `open_graph`: attributes in memory, arrays read on demand. It pickles as its path.
+
+    ``graph["a"]`` are the neighbours of a vertex by name, ``for name, neighbours in graph`` those of all.
+    """
 
     path: str
     n: int
@@ -74,6 +79,18 @@ class Graph:
     digest: str
     optional: frozenset[str]
     sorted_rows: bool
+
+    def __repr__(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        return f"<{kind} graph {os.path.basename(self.path)}: {self.n:,} vertices, {self.m:,} arcs>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "reverse"}
+
+    @cached_property
+    def reverse(self) -> ReversedGraph:
+        """The graph with all arcs turned around, made when it is first asked for; all arcs are then in memory."""
+        return ReversedGraph(self)
 
     def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """int64 offsets of rows `start` to `stop` (excluded), one more than the number of rows."""
@@ -96,6 +113,10 @@ class Graph:
     def indices(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """int32 or int64: the heads of the arcs at the places `start` to `stop` (excluded), as they are stored."""
         return self._array("indices")[start : self.m if stop is None else stop]
+
+    def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """The weights of the same arcs."""
+        return self._array("weights")[start : self.m if stop is None else stop]
 
     def labels(self) -> np.ndarray | None:
         """The names of the vertices in the source, str (n), or None."""

@@ -1,4 +1,4 @@
-"""The commands that answer questions from stores of distances and of paths: `tilepath path | stats | picture`."""
+"""The commands that answer questions from stores of distances and of paths: `tilepath path | stats`."""
 
 from __future__ import annotations
 
@@ -100,18 +100,6 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
     if out is not None:
         found.write(out, opened.labels(), overwrite=overwrite)
         click.echo(f"{out}: eccentricity and closeness of {distances.shape[0]:,} vertices", err=as_json)
-
-
-@click.command()
-@click.argument("store", type=click.Path())
-@click.argument("image", type=click.Path())
-@GRAPH
-def picture(store: str, image: str, graph: str | None) -> None:
-    """Draw the distances store STORE to IMAGE (.png, .pdf or .svg)."""
-    from pipelines import open_distances, picture_distances
-
-    picture_distances(open_distances(store), image, graph)
-    click.echo(image)
 
 
 def _path(store: str, graph: str | None, source: str | None, target: str | None) -> tuple[Any, tuple[int, ...], Any]:

@@ -10,13 +10,15 @@ import sys
 import click
 
 from pipelines.workers.interruption import Interrupted, handling
-from tilepath.cli.answers import path, picture, stats
+from tilepath.cli.answers import path, stats
 from tilepath.cli.assembly import assemble, de_bruijn
 from tilepath.cli.euler import euler
+from tilepath.cli.graph_operations import graph
 from tilepath.cli.graphs import generate_graph, import_file
 from tilepath.cli.od import od
 from tilepath.cli.partition import partition
 from tilepath.cli.paths import apsp, sssp
+from tilepath.cli.picture import picture
 from tilepath.cli.som import som
 from tilepath.cli.stores import info, verify
 
@@ -74,6 +76,7 @@ for command in (
     path,
     stats,
     picture,
+    graph,
     info,
     verify,
     som,

@@ -10,15 +10,16 @@ import click
 @click.command()
 @click.argument("store", type=click.Path())
 @click.option("--verify", is_flag=True, help="Reread everything and compare with what was recorded.")
+@click.option("--full", is_flag=True, help="Count degrees and components of a graph however large it is.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits, for scripts.")
-def info(store: str, verify: bool, as_json: bool) -> None:
-    """Print what STORE is, its size and its progress."""
+def info(store: str, verify: bool, full: bool, as_json: bool) -> None:
+    """Print what STORE is, its size and its progress; of a graph also its degrees, components and balance."""
     from tilepath.cli.describe import store_facts, store_info
 
     if as_json:
-        click.echo(json.dumps(store_facts(store, verify), indent=2))
+        click.echo(json.dumps(store_facts(store, verify, full), indent=2))
         return
-    for line in store_info(store, verify):
+    for line in store_info(store, verify, full):
         click.echo(line)
 
 

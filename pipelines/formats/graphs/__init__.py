@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from pipelines.formats.arc_sort import ArcStream, FormatError, write_sorted
+from pipelines.formats.graphs.adjacency import looks_like_adjacency, read_adjacency
 from pipelines.formats.graphs.dimacs import read_coordinates, read_dimacs
 from pipelines.formats.graphs.edge_list import read_edge_list
-from pipelines.formats.graphs.in_memory import read_networkx, read_sparse
+from pipelines.formats.graphs.in_memory import read_networkx, read_sparse, read_successors
 from pipelines.formats.graphs.matrix_market import read_matrix_market
 from pipelines.formats.graphs.parquet import read_parquet
 from pipelines.formats.graphs.tntp import read_tntp
@@ -35,6 +36,7 @@ FORMATS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "tntp": (read_tntp, (".tntp",)),
     "edges": (read_edge_list, (".txt", ".csv", ".tsv", ".el", ".edges", ".edgelist")),
     "parquet": (read_parquet, (".parquet", ".pq")),
+    "adjacency": (read_adjacency, (".adj",)),
 }
 
 
@@ -64,17 +66,17 @@ def import_graph(
 
     Parameters
     ----------
-    source : path of a DIMACS `.gr`, Matrix Market, TNTP, edge list or Parquet file (text may be gzip'd),
-        or a SciPy sparse matrix, or a NetworkX graph
+    source : path of a DIMACS `.gr`, Matrix Market, TNTP, edge list, Parquet or adjacency file (text may be gzip'd),
+        or a SciPy sparse matrix, or a NetworkX graph, or a vector of integers: v has one arc, to ``source[v]``
     path : path of the new store
-    format : a key of `FORMATS`; default by the suffix
+    format : a key of `FORMATS`; default by the suffix. A `.txt` file whose first line has an arrow is "adjacency".
     weight : column (edge list, Parquet, TNTP; there ``free_flow_time`` by default) or edge attribute (NetworkX)
     columns : tail, head and optionally weight (edge list, Parquet)
     delimiter, comment, header : see `read_edge_list`
     base : number of the first vertex (edge list, Parquet); default 0. Formats that count from 1 know it.
     vertices : number of vertices, where they are numbers (edge list, Parquet); default: as the largest one implies
-    labels : whether vertices are names (edge list, Parquet); default: where they are not integers. With any base but 0
-        the numbers of the source become labels. False: store no labels.
+    labels : whether vertices are names (edge list, Parquet); default: where they are not integers, and always in
+        adjacency. With any base but 0 the numbers of the source become labels. False: store no labels.
     directed : False: each edge is stored in both directions (edge list, Parquet, SciPy)
     unit : unit of the weights, for `tilepath info`; default: the name of their column
     coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file
@@ -99,7 +101,7 @@ def import_graph(
     StoreError
         `path` exists, or the disk is full.
     """
-    reader, name = _reader(source, format)
+    reader, name = _reader(source, format, tabular=not (columns is None and delimiter is None))
     options = {
         "weight": weight,
         "columns": columns,
@@ -157,20 +159,25 @@ def _errors(source: str) -> Iterator[None]:
         ) from error
 
 
-def _reader(source: Any, format: str | None) -> tuple[Callable[..., Any], str]:
-    """The reader for a source, and a name for the source."""
+def _reader(source: Any, format: str | None, tabular: bool) -> tuple[Callable[..., Any], str]:
+    """The reader for a source, and a name for the source; `tabular`: it is known to have columns."""
     if not isinstance(source, str | os.PathLike):
         if hasattr(source, "tocoo"):
             return read_sparse, type(source).__name__
         if hasattr(source, "is_directed") and hasattr(source, "nodes"):
             return read_networkx, type(source).__name__
+        if isinstance(source, np.ndarray):
+            return read_successors, "a vector of successors"
         raise FormatError(
-            f"a {type(source).__name__} is not a graph; give a path, a SciPy sparse matrix or a NetworkX graph"
+            f"a {type(source).__name__} is not a graph; give a path, a SciPy sparse matrix, a NetworkX graph or a "
+            "vector of successors (a NumPy array)"
         )
     name = os.fspath(source)
     suffix = os.path.splitext(name.removesuffix(".gz"))[1].lower()
     if format is None:
         format = next((key for key, (_, suffixes) in FORMATS.items() if suffix in suffixes), None)
+        if suffix == ".txt" and not tabular and looks_like_adjacency(name):
+            format = "adjacency"
     if format not in FORMATS:
         raise FormatError(f"{name}: unknown format {format or suffix!r}; choose one (--format {'|'.join(FORMATS)})")
     return FORMATS[format][0], name

@@ -1,4 +1,4 @@
-"""Graphs that other libraries hold in memory: SciPy sparse matrices and NetworkX graphs.
+"""Graphs held in memory: SciPy sparse matrices, NetworkX graphs, and vectors of successors.
 
 Neither library is imported: a caller that passes such an object has done so.
 """
@@ -59,6 +59,47 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
         directed=source.is_directed(),
         labels=None if all(type(v) is int and v == i for i, v in enumerate(nodes)) else map(str, nodes),
     )
+
+
+@contextmanager
+def read_successors(source: Any) -> Iterator[ArcStream]:
+    """A vector of integers: the one arc that leaves v leads to ``source[v]``, or there is none where that is -1.
+
+    Every weight is 1. Of a permutation the cycles are counted.
+    """
+    successors = np.asarray(source)
+    if successors.ndim != 1 or successors.dtype.kind not in "iu":
+        shape = " x ".join(map(str, successors.shape))
+        raise FormatError(
+            f"an array of {successors.dtype}, {shape}, is not a vector of successors; give one whole number a vertex"
+        )
+    n = len(successors)
+    wrong = np.flatnonzero((successors >= n) | (successors < -1))
+    if wrong.size:
+        v = int(wrong[0])
+        raise FormatError(f"the successor of {v} is {successors[v]}; give a vertex, 0 to {n - 1}, or -1 for none")
+    tails = np.flatnonzero(successors >= 0)
+    heads = successors[tails].astype(np.int64)
+    remarks = []
+    if is_permutation(heads, n):
+        lengths = np.diff(cycles(heads)[1])
+        plural = "" if len(lengths) == 1 else "s"
+        remarks.append(f"a permutation of {n:,} with {len(lengths):,} cycle{plural}, the longest of {lengths.max():,}")
+    yield ArcStream([(tails, heads, np.ones(len(tails), np.int32))], n=n, remarks=remarks)
+
+
+def is_permutation(successors: np.ndarray, n: int) -> bool:
+    """Is each of n vertices the successor of one?"""
+    return 0 < n == len(successors) and bool((np.bincount(successors, minlength=n) == 1).all())
+
+
+def cycles(successors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The cycles of a permutation (n): cycle k is ``order[offsets[k] : offsets[k + 1]]``, from its least element on."""
+    from gpuops.euler import walk_circuits  # Numba takes a second
+
+    predecessors = np.empty(len(successors), np.int64)
+    predecessors[successors] = np.arange(len(successors))
+    return walk_circuits(predecessors)
 
 
 def _weights(edges: list[Any], values: list[Any], name: str) -> np.ndarray:

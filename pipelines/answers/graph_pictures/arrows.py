@@ -1,0 +1,189 @@
+"""The curves of arcs: quadratic Bezier curves from rim to rim, bent apart where arcs are parallel, and loops.
+
+Nodes are boxes with round ends: half a width and half a height, the corners as round as the lesser of them. A curve is
+cut where it leaves the one and enters the other, so arrow heads end at the rim.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+SAMPLES = 33
+HEAD = 6.5  # points
+TRIES = (0, 12, -12, 20, -20, 28, -28, 38, -38, 50, -50, 64, -64, 80, -80)  # how far a bundle is bent to miss nodes
+
+
+@dataclass
+class Curve:
+    """An arc as control points, three of a bend or four of a loop, and the arrow head, (3, 2), if it has one."""
+
+    points: np.ndarray
+    head: np.ndarray | None
+
+    def at(self, t: np.ndarray) -> np.ndarray:
+        """Points of the curve, (len(t), 2)."""
+        return _bezier(self.points, t)
+
+
+def route_arcs(
+    tails: np.ndarray, heads: np.ndarray, centres: np.ndarray, sizes: np.ndarray, directed: bool, apart: float
+) -> list[Curve]:
+    """A curve for every arc; parallel arcs, those in the other direction too, are `apart` points from each other."""
+    bundles: dict[tuple[int, int], list[int]] = {}
+    for arc, (u, v) in enumerate(zip(tails.tolist(), heads.tolist(), strict=True)):
+        bundles.setdefault((min(u, v), max(u, v)), []).append(arc)
+    curves: list[Curve | None] = [None] * len(tails)
+    for (u, v), arcs in bundles.items():
+        if u == v:
+            outward = _free_direction(u, tails, heads, centres)
+            for k, arc in enumerate(arcs):
+                curves[arc] = _loop(centres[u], sizes[u], outward, k, directed)
+            continue
+        arcs.sort(key=lambda arc: (tails[arc] != u, arc))
+        offsets = (np.arange(len(arcs)) - (len(arcs) - 1) / 2) * apart
+        offsets += _shift(u, v, offsets, centres, sizes)
+        for arc, offset in zip(arcs, offsets.tolist(), strict=True):
+            bend = _bend(centres[u], centres[v], offset)
+            forward = tails[arc] == u
+            points = bend if forward else bend[::-1]
+            ends = (sizes[u], sizes[v]) if forward else (sizes[v], sizes[u])
+            curves[arc] = _trimmed(points, *ends, directed)
+    return [curve for curve in curves if curve is not None]
+
+
+def label_places(curves: list[Curve], boxes: np.ndarray, centres: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Where the texts of arcs go, (m, 2): on their curves, clear of nodes, arrow heads, each other and other curves.
+
+    `boxes` (m, 2) is half the width and the height of each text.
+    """
+    if not curves:
+        return np.zeros((0, 2))
+    along = np.array([0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74, 0.2, 0.8])
+    samples = np.array([curve.at(np.linspace(0, 1, SAMPLES)) for curve in curves])
+    tips = np.array([curve.head.mean(axis=0) for curve in curves if curve.head is not None]).reshape(-1, 2)
+    places = np.zeros((len(curves), 2))
+    for i, curve in enumerate(curves):
+        best = math.inf
+        for rank, place in enumerate(curve.at(along)):
+            half = boxes[i]
+            over_nodes = _overlap(place, half + 1, centres, sizes)
+            over_texts = _overlap(place, half + 1, places[:i], boxes[:i])
+            over_tips = _overlap(place, half, tips, np.full_like(tips, HEAD / 2))
+            near = (np.abs(samples - place) < half).all(axis=2).any(axis=1)
+            cost = 4 * over_nodes + 4 * over_texts + 2 * over_tips + 0.7 * (int(near.sum()) - 1) + 0.02 * rank
+            if cost < best:
+                best, places[i] = cost, place
+    return places
+
+
+def _overlap(place: np.ndarray, half: np.ndarray, centres: np.ndarray, sizes: np.ndarray) -> int:
+    return int((np.abs(centres - place) < sizes + half).all(axis=1).sum()) if len(centres) else 0
+
+
+def _shift(u: int, v: int, offsets: np.ndarray, centres: np.ndarray, sizes: np.ndarray) -> float:
+    """How far to bend a bundle of arcs so that none runs over another node."""
+    others = np.delete(np.arange(len(centres)), [u, v])
+    if len(others) == 0:
+        return 0.0
+    t = np.linspace(0.04, 0.96, SAMPLES)
+    best, least = 0, math.inf
+    for shift in TRIES:
+        hits = 0
+        for offset in offsets:
+            curve = _bezier(_bend(centres[u], centres[v], float(offset) + shift), t)
+            inside = (np.abs(curve[:, None] - centres[others]) < sizes[others] + 3).all(axis=2)
+            hits += int(inside.any(axis=0).sum())
+        cost = hits + abs(shift) / 100
+        if cost < least:
+            best, least = shift, cost
+        if not hits:
+            break
+    return best
+
+
+def _bend(a: np.ndarray, b: np.ndarray, offset: float) -> np.ndarray:
+    """Control points of a curve whose middle is `offset` points beside the straight line, to its left."""
+    chord = b - a
+    length = float(np.hypot(*chord)) or 1.0
+    beside = np.array([-chord[1], chord[0]]) / length
+    return np.array([a, (a + b) / 2 + 2 * offset * beside, b])
+
+
+def _trimmed(points: np.ndarray, size_a: np.ndarray, size_b: np.ndarray, directed: bool) -> Curve:
+    """The curve from the rim of its first node to that of its last; if directed, with a head."""
+    t = np.linspace(0, 1, 257)
+    curve = _bezier(points, t)
+    out_a = ~_inside(curve - points[0], size_a)
+    out_b = ~_inside(curve - points[-1], size_b)
+    first = int(out_a.argmax())
+    last = len(t) - 1 - int(out_b[::-1].argmax())
+    if not out_a.any() or not out_b.any() or first >= last:  # nodes that touch
+        first, last = 96, 160
+    tip, head = last, None
+    if directed:
+        away = np.linalg.norm(curve - curve[tip], axis=1)
+        base = next((i for i in range(tip, first, -1) if away[i] >= HEAD), first)
+        head = _arrow_head(curve[base], curve[tip])
+        last = max(base, first + 1)
+    return Curve(_cut(points, t[first], t[last]), head)
+
+
+def _arrow_head(base: np.ndarray, tip: np.ndarray) -> np.ndarray:
+    along = tip - base
+    length = float(np.hypot(*along)) or 1.0
+    along = along / length
+    across = np.array([-along[1], along[0]])
+    start = tip - HEAD * along
+    return np.array([tip, start + 0.42 * HEAD * across, start - 0.42 * HEAD * across])
+
+
+def _loop(centre: np.ndarray, size: np.ndarray, outward: float, k: int, directed: bool) -> Curve:
+    """A loop that leaves its node around the direction `outward`; the k-th one is larger."""
+    reach, opening = 30.0 + 13 * k + float(size.max()), 0.5 + 0.06 * k
+    points = [centre]
+    for angle in (outward + opening, outward - opening):
+        points.append(centre + 1.25 * reach * np.array([math.cos(angle), math.sin(angle)]))
+    return _trimmed(np.array([*points, centre]), size, size, directed)
+
+
+def _free_direction(node: int, tails: np.ndarray, heads: np.ndarray, centres: np.ndarray) -> float:
+    """The middle of the widest angle between neighbours; upwards where there are none."""
+    around = {int(v) for v in np.concatenate([heads[tails == node], tails[heads == node]])} - {node}
+    if not around:
+        return math.pi / 2
+    angles = sorted(math.atan2(*(centres[v] - centres[node])[::-1]) for v in around)
+    gaps = [(b - a, a) for a, b in zip(angles, [*angles[1:], angles[0] + 2 * math.pi], strict=True)]
+    width, begin = max(gaps)
+    return begin + width / 2
+
+
+def _inside(offsets: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Whether points, relative to the centre of a node, lie in it."""
+    radius = float(size.min())
+    beyond = np.maximum(np.abs(offsets) - (size - radius), 0)
+    return np.hypot(beyond[:, 0], beyond[:, 1]) < radius
+
+
+def _bezier(points: np.ndarray, t: np.ndarray) -> np.ndarray:
+    t = np.asarray(t)[:, None]
+    work = [np.broadcast_to(point, (len(t), 2)) for point in points]
+    while len(work) > 1:
+        work = [(1 - t) * a + t * b for a, b in pairwise(work)]
+    return work[0]
+
+
+def _cut(points: np.ndarray, start: float, stop: float) -> np.ndarray:
+    """Control points of the part of a curve between two parameters (de Casteljau)."""
+
+    def upto(points: np.ndarray, t: float) -> np.ndarray:
+        rows = [points]
+        while len(rows[-1]) > 1:
+            rows.append((1 - t) * rows[-1][:-1] + t * rows[-1][1:])
+        return np.array([row[0] for row in rows])
+
+    part = upto(points, stop)
+    return upto(part[::-1], 1 - start / stop)[::-1] if stop else part

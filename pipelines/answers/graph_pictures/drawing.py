@@ -1,0 +1,71 @@
+"""What a picture of a graph shows, before it is laid out: nodes and arcs with their texts, colours and widths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+GREY, PALE, RED, GREEN, BLUE, YELLOW = "#5f6368", "#e3e5e8", "#c5221f", "#188038", "#8ab4f8", "#fde293"
+LIGHT_GREEN, LIGHT_RED = "#81c995", "#f6aea9"
+PAPER = "#ffffff"
+
+NAMED_NODES, NUMBERED_ARCS = 150, 400  # of a picture that has room for names, arrow heads and numbers of arcs
+
+
+@dataclass
+class Drawing:
+    """A graph to be drawn.
+
+    Attributes
+    ----------
+    names : of the nodes (n)
+    tails, heads : (m) nodes; parallel arcs and loops are drawn like all others
+    directed : whether arcs have heads
+    title : a line above; legend: colours of nodes, and what they mean
+    texts : (m) beside the arcs, or None
+    colours, widths : (m) of the arcs, widths in points
+    fills : (n) colours of the nodes
+    frames : groups of nodes with a frame around each, and its name
+    coordinates : (n, 2) if they are given, or None
+    circles : groups of nodes to be laid out as circles, in order, or None
+    values, scale : (n) numbers that colour the nodes, NaN for none, and what they are; or None
+    lifted : (m) arcs that are drawn over the others
+    """
+
+    names: list[str]
+    tails: np.ndarray
+    heads: np.ndarray
+    directed: bool = True
+    title: str = ""
+    texts: list[str] | None = None
+    colours: list[str] = field(default_factory=list)
+    widths: list[float] = field(default_factory=list)
+    fills: list[str] = field(default_factory=list)
+    frames: list[tuple[str, np.ndarray]] = field(default_factory=list)
+    legend: list[tuple[str, str]] = field(default_factory=list)
+    coordinates: np.ndarray | None = None
+    circles: list[np.ndarray] | None = None
+    values: np.ndarray | None = None
+    scale: str = ""
+    lifted: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self.colours = self.colours or [GREY] * self.m
+        self.widths = self.widths or [1.0] * self.m
+        self.fills = self.fills or [PAPER] * self.n
+        if self.lifted is None:
+            self.lifted = np.zeros(self.m, bool)
+
+    @property
+    def n(self) -> int:
+        return len(self.names)
+
+    @property
+    def m(self) -> int:
+        return len(self.tails)
+
+    @property
+    def detailed(self) -> bool:
+        """Is there room for names, arrow heads and curved arcs?"""
+        return self.n <= NAMED_NODES and self.m <= NUMBERED_ARCS

@@ -1,0 +1,113 @@
+"""The part of a graph that a picture shows: all of it, or a sample of what lies around a vertex."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipelines.stores import Graph
+
+MOST_VERTICES, MOST_ARCS = 2_000, 20_000
+MOST_ON_MAP, MOST_ARCS_ON_MAP = 100_000, 400_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some vertices of a graph, and the arcs among them in compressed sparse rows.
+
+    Attributes
+    ----------
+    vertices : (k) of the graph, rising
+    arcs : (l) by their places in the store, rising
+    indptr, indices : the arcs by the places of their ends in `vertices`
+    about : what a sample is a sample of, for the title
+    """
+
+    vertices: np.ndarray
+    arcs: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    about: str = ""
+
+    @property
+    def tails(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self.vertices)), np.diff(self.indptr))
+
+
+def part_of(graph: Graph, *, sample: int | None, around: int | None, seed: int, on_map: bool) -> Part:
+    """What to draw of a graph.
+
+    Parameters
+    ----------
+    sample : how many vertices at most; None: all
+    around : the vertex the sample is taken around; None: one drawn by `seed`
+    on_map : vertices have coordinates, which allows for many more
+
+    Raises
+    ------
+    ValueError
+        The graph is too large for a picture, or `around` is given without a sample.
+    """
+    if sample is None:
+        if around is not None:
+            raise ValueError("around (--around) is the middle of a sample; give its size as well (--sample)")
+        _refuse_large(graph, on_map)
+        return Part(np.arange(graph.n), np.arange(graph.m), graph.indptr(), graph.indices())
+    if sample < 1 or sample > MOST_VERTICES:
+        raise ValueError(f"a sample of {sample:,} vertices cannot be drawn; take 1 to {MOST_VERTICES:,} (--sample)")
+    if sample >= graph.n and around is None:
+        return part_of(graph, sample=None, around=None, seed=seed, on_map=on_map)
+    indptr, indices = graph.indptr(), graph.indices()
+    first = int(np.random.default_rng(seed).integers(graph.n)) if around is None else around
+    vertices = np.sort(np.fromiter(_nearest(graph, indptr, indices, first, sample), np.int64))
+    where = np.full(graph.n, -1, np.int64)
+    where[vertices] = np.arange(len(vertices))
+    degrees = indptr[vertices + 1] - indptr[vertices]
+    arcs = np.repeat(indptr[vertices] - np.cumsum(degrees) + degrees, degrees) + np.arange(degrees.sum())
+    tails = np.repeat(np.arange(len(vertices)), degrees)
+    heads = where[indices[arcs]]
+    kept = heads >= 0
+    starts = np.concatenate([[0], np.cumsum(np.bincount(tails[kept], minlength=len(vertices)))])
+    about = f"{len(vertices):,} of {graph.n:,} vertices, around {graph.label(first)}"
+    part = Part(vertices, arcs[kept], starts, heads[kept], about)
+    if len(part.arcs) > MOST_ARCS:
+        raise ValueError(
+            f"{graph.path}: there are {len(part.arcs):,} arcs among {len(vertices):,} vertices; a picture shows up "
+            f"to {MOST_ARCS:,}: take a smaller sample (--sample)"
+        )
+    return part
+
+
+def _refuse_large(graph: Graph, on_map: bool) -> None:
+    vertices, arcs = (MOST_ON_MAP, MOST_ARCS_ON_MAP) if on_map else (MOST_VERTICES, MOST_ARCS)
+    for count, most, what in (graph.n, vertices, "vertices"), (graph.m, arcs, "arcs"):
+        if count > most:
+            raise ValueError(
+                f"{graph.path}: has {count:,} {what}; a picture shows up to {most:,}: draw a sample of its vertices "
+                "(--sample 100), around one that you name (--around)"
+            )
+
+
+def _nearest(graph: Graph, indptr: np.ndarray, indices: np.ndarray, first: int, count: int) -> list[int]:
+    """`count` vertices by the number of arcs to `first`, in either direction; then from the next vertex on."""
+    turned = graph.reverse if graph.directed else graph
+    back_starts, back = turned.indptr(), turned.indices()
+    seen: dict[int, None] = {}
+    start = first
+    while len(seen) < min(count, graph.n):
+        while start in seen:
+            start = (start + 1) % graph.n
+        seen[start] = None
+        queue = deque([start])
+        while queue and len(seen) < count:
+            v = queue.popleft()
+            room = count - len(seen)
+            for starts, ends in ((indptr, indices), (back_starts, back)):
+                for u in dict.fromkeys(ends[starts[v] : starts[v + 1]].tolist()):
+                    if u not in seen and room:
+                        seen[u] = None
+                        queue.append(u)
+                        room -= 1
+    return list(seen)

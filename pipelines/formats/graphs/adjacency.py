@@ -1,0 +1,223 @@
+"""Adjacency in text: a vertex and its neighbours in each line (`.adj`).
+
+    # a comment
+    a -> b, c
+    "Ulm, Donau" -> a
+    d
+
+Names become labels in order of first appearance. A line without an arrow, or with nothing after it, has no arcs but
+makes its vertex known; a vertex may have several lines. A name that holds a comma, an arrow, a quotation mark or #
+stands in quotation marks, each of its own doubled. A line that begins with # is a comment. There are no weights: read,
+every arc weighs 1.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from pipelines.formats.arc_sort import ArcStream, Piece
+from pipelines.formats.graphs.decimals import count
+from pipelines.formats.graphs.vertices import NAME_BYTES, check_numbering
+from pipelines.formats.text_file import BLANKS, TextFile
+from pipelines.stores import Graph
+
+ARROW = "->"
+PIECE = 1 << 18  # arcs, about, that are handed on at a time
+
+# A token between blanks: a quoted name, an arrow, a comma, or a name as it stands.
+_TOKEN = re.compile(r'[ \t\r]*(?:"((?:[^"]|"")*)"|(->)|(,)|((?:[^",\-]|-(?!>))+))')
+_QUOTED = re.compile(r'["#,\r\n]|->|^[ \t]|[ \t]$|^$')
+
+
+@contextmanager
+def read_adjacency(
+    source: str | os.PathLike[str], labels: bool = True, directed: bool = True, vertices: int | None = None
+) -> Iterator[ArcStream]:
+    """The arcs of a text file of lines `a -> b, c`.
+
+    Parameters
+    ----------
+    labels : False: the names are numbers of vertices, from 0, and are not stored
+    directed : False: each arc is an undirected edge; give it in the line of one of its ends
+    vertices : number of vertices, where they are numbers; default: as the largest one implies
+    """
+    name = os.fspath(source)
+    check_numbering(name, None, vertices, labels)
+    with TextFile(source) as text:
+        names: dict[str, int] | None = {} if labels else None
+        stream = ArcStream((), n=vertices, labels=names, label_bytes=NAME_BYTES, directed=directed)
+        stream.remarks.append(f"{name}: lines `a -> b, c`; every arc weighs 1")
+        stream.pieces = _pieces(text, names, stream)
+        yield stream
+
+
+def looks_like_adjacency(path: str) -> bool:
+    """Does the first line that is not a comment have an arrow in it?"""
+    with TextFile(path, plain=False) as text:
+        while (line := text.line()) is not None:
+            if line.strip(BLANKS) and line.lstrip(BLANKS)[0] not in "#%":
+                return ARROW in line
+    return False
+
+
+def write_adjacency_text(graph: Graph, path: str | os.PathLike[str], *, overwrite: bool = False) -> int:
+    """Write a graph as lines `a -> b, c`, arcs in the order of the store; weights are not written.
+
+    Read again, the vertices have the same names and rows, but are numbered in order of first appearance. Those of a
+    graph without labels are written by index; ``import_graph(..., labels=False)`` gives that graph back.
+
+    Parameters
+    ----------
+    graph : Graph
+    path : path of the text file
+    overwrite : replace an existing file
+
+    Returns
+    -------
+    int
+        How many lines were written, one for each vertex.
+
+    Raises
+    ------
+    ValueError
+        Two vertices have one name, or a name has a line break.
+    FileExistsError
+        `path` exists.
+    """
+    if os.path.lexists(path) and not overwrite:
+        raise FileExistsError(f"{path} exists already; choose another name or pass overwrite (--overwrite)")
+    labels = graph.labels()
+    quoted: dict[str, str] = {}
+    if labels is not None:
+        for name in labels.tolist():
+            if name in quoted:
+                raise ValueError(
+                    f"{graph.path}: several vertices are labelled {name!r}; a text could not tell them apart"
+                )
+            if re.search(r"[\r\n\0]", name):
+                raise ValueError(f"{graph.path}: the label {name!r} has a line break, which a line of text cannot hold")
+            quoted[name] = _quoted(name)
+    partial = f"{os.fspath(path)}.{os.getpid()}.partial"
+    try:
+        with open(partial, "w", encoding="utf-8", newline="\n") as file:
+            if labels is None:
+                file.write("# vertices by index: import with labels=False (--no-labels)\n")
+            for name, neighbours in graph:
+                heads = [quoted.get(head, head) for head in neighbours]
+                file.write(quoted.get(name, name) + (f" {ARROW} {', '.join(heads)}\n" if heads else "\n"))
+        os.replace(partial, path)
+    finally:
+        if os.path.exists(partial):
+            os.unlink(partial)
+    return graph.n
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"' if _QUOTED.search(name) else name
+
+
+def _pieces(text: TextFile, names: dict[str, int] | None, stream: ArcStream) -> Iterator[Piece]:
+    tails: list[int] = []
+    heads: list[int] = []
+    for number, line in _lines(text):
+        found = _names(text, number, line)
+        if names is None:
+            vertices = [_numbered(text, number, name, stream.n) for name in found]
+            stream.known = max(stream.known, vertices[0] + 1)
+        else:
+            vertices = [names.setdefault(name, len(names)) for name in found]
+            stream.known = len(names)
+        tails += vertices[:1] * (len(vertices) - 1)
+        heads += vertices[1:]
+        if len(tails) >= PIECE:
+            yield _piece(tails, heads)
+            tails, heads = [], []
+    yield _piece(tails, heads)
+
+
+def _piece(tails: list[int], heads: list[int]) -> Piece:
+    return np.array(tails, np.int64), np.array(heads, np.int64), np.ones(len(tails), np.int32)
+
+
+def _lines(text: TextFile) -> Iterator[tuple[int, str]]:
+    """Lines that are neither blank nor a comment, with their numbers."""
+    for first, _, block in text.blocks():
+        for number, line in enumerate(block.split(b"\n")[:-1], first):
+            try:
+                decoded = line.decode().strip(BLANKS)
+            except UnicodeDecodeError:
+                raise text.error("is not UTF-8; convert the file (iconv -t UTF-8)", number) from None
+            if decoded and decoded[0] != "#":
+                yield number, decoded
+
+
+def _names(text: TextFile, number: int, line: str) -> list[str]:
+    """The vertex of a line, and its neighbours."""
+    tail, _, rest = line.partition(ARROW)
+    if '"' not in line and "#" not in line and ARROW not in rest:  # most lines
+        names = [tail, *rest.split(",")] if rest.strip(BLANKS) else [tail]
+        names = [name.strip(BLANKS) for name in names]
+        if all(names) and "," not in tail:
+            return names
+    return _tokens(text, number, line)
+
+
+def _tokens(text: TextFile, number: int, line: str) -> list[str]:
+    """The same for a line with quotation marks, or with a fault."""
+    shown = repr(line if len(line) <= 80 else f"{line[:77]}...")
+    names: list[str] = []
+    at, arrows, wanted = 0, 0, True  # whether a name comes next
+    while at < len(line):
+        match = _TOKEN.match(line, at)
+        if match is None:
+            raise text.error(
+                f"{shown} has an unmatched quotation mark; names may not extend over several lines", number
+            )
+        quoted, arrow, comma, plain = match.groups()
+        at = match.end()
+        if arrow:
+            arrows += 1
+            if wanted or arrows > 1:
+                fault = "more than one arrow" if arrows > 1 else "no name before the arrow"
+                raise text.error(
+                    f"{shown} has {fault}, expected `a -> b, c`; put names that hold `->` in quotes", number
+                )
+            wanted = True
+        elif comma:
+            if wanted or not arrows:
+                fault = "an empty name" if wanted else "a comma before the arrow"
+                raise text.error(
+                    f"{shown} has {fault}, expected `a -> b, c`; put names that hold a comma in quotes", number
+                )
+            wanted = True
+        else:
+            name = quoted.replace('""', '"') if quoted is not None else plain.strip(BLANKS)
+            if quoted is None and "#" in plain:
+                raise text.error(
+                    f"{shown} has a # that may begin a comment; put that on a line of its own, or the name in quotes",
+                    number,
+                )
+            if not name and quoted is None:
+                continue  # blanks
+            if not wanted:
+                raise text.error(f"{shown} has two names without a comma between them; correct the line", number)
+            names.append(name)
+            wanted = False
+    if wanted and len(names) != 1:  # nothing may follow the arrow
+        raise text.error(f"{shown} has an empty name, expected `a -> b, c`; correct the line", number)
+    return names
+
+
+def _numbered(text: TextFile, number: int, name: str, n: int | None) -> int:
+    vertex = count(name)
+    if vertex is None:
+        raise text.error(f"{name[:80]!r} is not the number of a vertex; leave labels=False (--no-labels) out", number)
+    if n is not None and vertex >= n:
+        raise text.error(f"names a vertex {vertex}, but there are {n}; correct the line or --vertices", number)
+    return vertex

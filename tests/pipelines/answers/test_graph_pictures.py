@@ -1,0 +1,324 @@
+"""Pictures of graphs: what is drawn and where, and that the same call gives the same bytes."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from gpuops import NotEulerianError, euler_circuit
+from pipelines.answers.graph_pictures import part
+from pipelines.answers.graph_pictures.arrows import label_places, route_arcs
+from pipelines.answers.graph_pictures.drawing import BLUE, GREEN, LIGHT_GREEN, LIGHT_RED, PALE, RED, YELLOW, Drawing
+from pipelines.answers.graph_pictures.euler_stages import STAGES, picture_euler_stages, picture_partitions
+from pipelines.answers.graph_pictures.layout import place_nodes
+from pipelines.answers.graph_pictures.picture import picture_graph
+from pipelines.generators import EulerGraph, generate
+from pipelines.stores import StoreError, write_graph
+
+LANE = [(0, 1), (1, 2), (2, 0), (0, 3)]  # an Euler path from 0 to 3
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(arcs, n=None, name="g.zarr", **facts):
+        arcs = np.array(arcs, np.int64).reshape(-1, 2)
+        n = int(arcs.max()) + 1 if n is None else n
+        tails, heads = arcs[np.argsort(arcs[:, 0], kind="stable")].T
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])
+        weights = np.ones(len(arcs), "int32")
+        return write_graph(tmp_path / name, indptr, heads.astype("int32"), weights, overwrite=True, **facts)
+
+    return write
+
+
+@pytest.fixture
+def demo(tmp_path):
+    """The published example: 15 vertices, k = 5, 44 arcs, five partitions."""
+    return generate(EulerGraph(15, 5, seed=15009), tmp_path / "demo.zarr", sorted_rows=False)
+
+
+@pytest.fixture
+def dot(tmp_path):
+    """dot(graph, **options): nodes (name, colour) and arcs (tail, head, text, colour) of the picture as text."""
+
+    def drawn(graph, **options):
+        picture_graph(graph, tmp_path / "g.dot", **options)
+        text = (tmp_path / "g.dot").read_text()
+        nodes = re.findall(r'^  v\d+ \[label="(.*?)", fillcolor="(.*?)"', text, re.M)
+        arcs = re.findall(r'^  v(\d+) -[->] v(\d+) \[color="(.*?)", penwidth=[\d.]+(?:, label="(.*?)")?', text, re.M)
+        return nodes, [(int(u), int(v), text, colour) for u, v, colour, text in arcs], text
+
+    return drawn
+
+
+def test_edges_are_numbered_by_their_places(demo, dot):
+    nodes, arcs, text = dot(demo, edges=True)
+    assert [name for name, _ in nodes] == [str(v) for v in range(15)]
+    tails = np.repeat(np.arange(15), np.diff(demo.indptr())).tolist()
+    assert [arc[:3] for arc in arcs] == [
+        (u, v, str(i)) for i, (u, v) in enumerate(zip(tails, demo.indices().tolist(), strict=True))
+    ]
+    assert text.startswith('digraph "demo.zarr: 15 vertices, 44 arcs" {')
+
+
+def test_a_circuit_is_numbered_in_walking_order_by_turns_green_and_red(demo, dot):
+    nodes, arcs, _ = dot(demo, circuit=True)
+    found = euler_circuit(demo.indptr(), demo.indices()).arcs
+    for place, arc in enumerate(found.tolist()):
+        assert arcs[arc][2:] == (str(place + 1), GREEN if place % 2 == 0 else RED)
+    walked = sorted(arcs, key=lambda arc: int(arc[2]))
+    assert all(a[1] == b[0] for a, b in zip(walked, walked[1:] + walked[:1], strict=True))
+    assert [colour for _, colour in nodes] == [LIGHT_GREEN, *["#ffffff"] * 14]
+
+
+def test_a_path_begins_green_and_ends_red(write, dot):
+    nodes, _, text = dot(write(LANE), circuit=True)
+    assert [colour for _, colour in nodes] == [LIGHT_GREEN, "#ffffff", "#ffffff", LIGHT_RED]
+    assert "Euler path" in text
+    with pytest.raises(NotEulerianError, match=r"g\.zarr: an Euler path has .* here 4 vertices are not balanced: 0 "):
+        dot(write([(0, 1), (2, 3)]), circuit=True)
+
+
+def test_an_undirected_edge_is_drawn_once(write, dot):
+    both = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 0), (0, 2), (2, 2), (2, 2)]
+    graph = write(both, directed=False)
+    _, arcs, text = dot(graph, edges=True)
+    assert sorted(arc[:2] for arc in arcs) == [(0, 1), (0, 2), (1, 2), (2, 2)]
+    assert text.startswith('graph "g.zarr: 3 vertices, 4 edges" {')
+    _, arcs, text = dot(graph, circuit=True)
+    assert sorted(int(arc[2]) for arc in arcs) == [1, 2, 3, 4]
+    walked = sorted(arcs, key=lambda arc: int(arc[2]))
+    assert all(a[1] == b[0] for a, b in zip(walked, walked[1:] + walked[:1], strict=True))
+
+
+def test_a_spanning_tree_is_red_and_the_rest_grey_or_washed_away(demo, dot):
+    for wash, rest in ((False, "#b8bcc2"), (True, PALE)):
+        _, arcs, _ = dot(demo, spanning_tree=True, wash=wash)
+        tree = [arc for arc in arcs if arc[3] == RED]
+        assert len(tree) == 14
+        assert {arc[3] for arc in arcs} == {RED, rest}
+        reached = {0}
+        for _ in tree:
+            reached |= {v for u, v, *_ in tree if u in reached} | {u for u, v, *_ in tree if v in reached}
+        assert len(reached) == 15
+
+
+def test_degrees_are_marked(write, dot):
+    nodes, _, _ = dot(write([(0, 1), (0, 2), (1, 2), (2, 0), (2, 1), (3, 1)]), in_degree=2, out_degree=2)
+    assert [colour for _, colour in nodes] == [LIGHT_GREEN, YELLOW, BLUE, "#ffffff"]
+
+
+def test_components_are_framed(write, dot):
+    _, _, text = dot(write([(0, 2), (1, 3)], 5), components=True)
+    assert re.findall(r"subgraph cluster_\d \{ label=\"(.*?)\"; (.*?) \}", text) == [
+        ("component 0", "v0; v2;"), ("component 1", "v1; v3;"), ("component 2", "v4;")
+    ]  # fmt: skip
+
+
+def test_labels_are_escaped(write, dot):
+    _, _, text = dot(write([(0, 1)], labels=np.array(['a "b"', r"c\n"])))
+    assert r'label="a \"b\""' in text
+    assert r'label="c\\n"' in text
+
+
+def test_a_route_and_the_distances_over_a_map(solve, tmp_path, dot):
+    coordinates = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [np.nan, 0]])
+    arcs = np.array([0, 1, 0, 3, 4]), np.array([1, 2, 3, 2, 0]), np.array([1.0, 1, 3, 3, 1])
+    distances, graph = solve(5, arcs, "float64", coordinates=coordinates, weight_unit="km")
+    nodes, drawn, text = dot(graph, distances=distances.path, route=("0", "2"))
+    assert [name for name, _ in nodes] == ["0", "1", "2", "3"]
+    assert "; without 1 that have no coordinates" in text
+    assert {arc[:2] for arc in drawn if arc[3] == RED} == {(0, 1), (1, 2)}
+    assert 'pos="540.00,540.00!"' in text
+    picture_graph(graph, tmp_path / "map.svg", distances=distances, route=(0, 2), wash=True)
+    assert "<!-- distance from 0 [km] -->" in (tmp_path / "map.svg").read_text()
+
+
+def test_options_that_exclude_each_other(demo, tmp_path):
+    for options, match in (
+        ({"edges": True, "circuit": True}, "circuit and edges both number the arcs; ask for one"),
+        ({"spanning_tree": True, "circuit": True}, "both colour the arcs"),
+        ({"in_degree": 1, "circuit": True}, "both colour the vertices"),
+        ({"wash": True}, "wash .* leaves a spanning tree or a route"),
+        ({"route": (0, 1)}, "name it .--distances."),
+        ({"source": 1}, "name it .--distances."),
+        ({"circuit": True, "sample": 3}, "a sample does not have all arcs"),
+        ({"around": 3}, "give its size as well"),
+        ({"around": "x", "sample": 3}, "there is no vertex 'x'"),
+        ({"sample": 0}, "a sample of 0 vertices cannot be drawn"),
+        ({"circuit": tmp_path / "none"}, "no such store"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            picture_graph(demo, tmp_path / "g.svg", **options)
+    for suffix in (".xyz", ""):
+        with pytest.raises(ValueError, match=r"pictures end in one of \."):
+            picture_graph(demo, tmp_path / f"g{suffix}")
+    assert not list(tmp_path.glob("g*"))
+
+
+def test_a_graph_too_large_is_refused_before_it_is_read(write, tmp_path, monkeypatch):
+    graph = write([(0, 1)], n=2001)
+    monkeypatch.setattr(type(graph), "indices", lambda *_: pytest.fail("was read"))
+    with pytest.raises(ValueError, match=r"has 2,001 vertices; a picture shows up to 2,000: draw a sample"):
+        picture_graph(graph, tmp_path / "g.svg")
+    ring = write([(v, (v + 1) % 160) for v in range(160)], name="ring")
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match=r"numbers are legible beside up to 400 arcs of 150 vertices; here are 160 of"):
+        picture_graph(ring, tmp_path / "g.svg", edges=True)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_a_sample_lies_around_its_vertex(write, directed):
+    lane = [(v, v + 1) for v in range(29)]
+    graph = write(lane if directed else [arc for u, v in lane for arc in ((u, v), (v, u))], directed=directed)
+    found = part.part_of(graph, sample=5, around=10, seed=0, on_map=False)
+    assert found.vertices.tolist() == [8, 9, 10, 11, 12]
+    tails, heads = found.vertices[found.tails], found.vertices[found.indices]
+    whole = np.repeat(np.arange(30), np.diff(graph.indptr()))
+    np.testing.assert_array_equal(tails, whole[found.arcs])
+    np.testing.assert_array_equal(heads, graph.indices()[found.arcs])
+    assert len(found.arcs) == (4 if directed else 8)
+    again = [part.part_of(graph, sample=5, around=None, seed=seed, on_map=False) for seed in (1, 1, 2)]
+    assert (again[0].vertices == again[1].vertices).all()
+    assert (again[0].vertices != again[2].vertices).any()
+    apart = write([], n=7, name="apart")
+    assert len(part.part_of(apart, sample=4, around=6, seed=0, on_map=False).vertices) == 4
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf", ".dot"])
+def test_the_same_call_gives_the_same_bytes(demo, tmp_path, suffix):
+    for name in ("a", "b"):
+        picture_graph(demo, tmp_path / f"{name}{suffix}", spanning_tree=True, components=True)
+    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+    assert b"Date" not in (tmp_path / f"a{suffix}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arcs", "n", "options"),
+    [
+        ([(0, 0)], 1, {"edges": True}),
+        ([(0, 0), (0, 0), (0, 1), (1, 0), (0, 1)], 3, {"edges": True, "components": True}),
+        ([], 4, {"components": True}),
+        ([], 0, {"components": True, "spanning_tree": True}),
+        ([], 0, {}),
+        ([], 13, {"circuit": True}),
+        ([(v, 0) for v in range(200)], 200, {"spanning_tree": True}),
+    ],
+)
+def test_small_and_odd_graphs_are_drawn(write, tmp_path, arcs, n, options):
+    picture_graph(write(arcs, n), tmp_path / "g.svg", **options)
+    picture_graph(write(arcs, n), tmp_path / "g.dot", **options)
+    assert (tmp_path / "g.svg").stat().st_size > 500
+
+
+def test_a_graph_by_forces_of_hundreds(write, tmp_path):
+    rng = np.random.default_rng(0)
+    arcs = [(v, int(rng.integers(0, v))) for v in range(1, 170)]
+    picture_graph(write(arcs), tmp_path / "a.svg", seed=1)
+    picture_graph(write(arcs), tmp_path / "b.svg", seed=1)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+# Stages -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_published_pictures(demo, tmp_path):
+    paths = picture_euler_stages(demo, tmp_path / "stages", suffix=".dot")
+    assert [path.stem for path in paths] == list(STAGES)
+    graph, partitions, circuits, tree, circle = [path.read_text() for path in paths]
+    assert len(re.findall(" -> ", graph)) == 44
+    for text, sizes in ((partitions, [4, 4, 5, 9, 22]), (circle, [44])):
+        after = {int(u): int(v) for u, v in re.findall(r"v(\d+) -> v(\d+)", text)}
+        assert sorted(len(cycle) for cycle in cycles(after)) == sizes
+        assert all(demo.indices()[a] == np.searchsorted(demo.indptr(), b, "right") - 1 for a, b in after.items())
+    assert circuits.startswith("graph ")
+    red = re.findall(rf'v(\d) -- v(\d) \[color="{RED}"', tree)
+    assert {tuple(sorted(map(int, link))) for link in red} == {(0, 1), (0, 2), (2, 3), (1, 4)}  # as published
+    assert RED not in circuits
+    picture_partitions(demo, tmp_path / "p.dot")
+    assert (tmp_path / "p.dot").read_text() == partitions
+
+
+def cycles(after):
+    left = dict(after)
+    while left:
+        first, v = left.popitem()
+        cycle = [first]
+        while v != first:
+            cycle.append(v)
+            v = left.pop(v)
+        yield cycle
+
+
+def test_partitions_of_a_graph_that_has_none(write, tmp_path):
+    with pytest.raises(NotEulerianError, match=r"g\.zarr: arcs are paired where .*; 0 has 1 in and 2 out"):
+        picture_partitions(write(LANE), tmp_path / "p.svg")
+    with pytest.raises(ValueError, match="name a folder"):
+        picture_euler_stages(write(LANE), tmp_path / "p.svg")
+    with pytest.raises(StoreError, match="no such store"):
+        picture_partitions(tmp_path / "none", tmp_path / "p.svg")
+
+
+# Geometry -----------------------------------------------------------------------------------------------------------
+
+SIZE = np.array([14.0, 10.0])
+
+
+def test_arrows_end_at_the_rim():
+    centres = np.array([[0, 0], [120, 30], [60, -90]], float)
+    sizes = np.tile(SIZE, (3, 1))
+    tails, heads = np.array([0, 0, 1, 2, 2, 2]), np.array([1, 1, 0, 1, 2, 2])
+    for arc, curve in enumerate(route_arcs(tails, heads, centres, sizes, True, 14.0)):
+        tip = curve.head[0] - centres[heads[arc]]
+        start = curve.points[0] - centres[tails[arc]]
+        for point in (tip, start):
+            beyond = np.maximum(np.abs(point) - (SIZE - 10), 0)
+            assert math.hypot(*beyond) == pytest.approx(10, abs=1.0)
+
+
+def test_parallel_arcs_do_not_coincide():
+    centres = np.array([[0, 0], [100, 0]], float)
+    tails, heads = np.array([0, 0, 1, 0]), np.array([1, 1, 0, 1])
+    curves = route_arcs(tails, heads, centres, np.tile(SIZE, (2, 1)), True, 14.0)
+    middles = sorted(float(curve.at(np.array([0.5]))[0, 1]) for curve in curves)
+    assert min(np.diff(middles)) == pytest.approx(14, abs=0.5)
+
+
+def test_an_arc_bends_around_a_node_in_its_way():
+    centres = np.array([[0, 0], [200, 0], [100, 2]], float)
+    sizes = np.tile(SIZE, (3, 1))
+    (curve,) = route_arcs(np.array([0]), np.array([1]), centres, sizes, True, 14.0)
+    way = curve.at(np.linspace(0, 1, 100))
+    assert not (np.abs(way - centres[2]) < SIZE).all(axis=1).any()
+
+
+def test_texts_lie_on_their_curves_and_clear_of_each_other():
+    centres = np.array([[0, 0], [100, 0], [50, 60]], float)
+    sizes = np.tile(SIZE, (3, 1))
+    tails, heads = np.array([0, 1, 2, 2]), np.array([1, 2, 0, 1])
+    curves = route_arcs(tails, heads, centres, sizes, True, 20.0)
+    boxes = np.tile([8.0, 4.0], (4, 1))
+    places = label_places(curves, boxes, centres, sizes)
+    for curve, place in zip(curves, places, strict=True):
+        assert np.linalg.norm(curve.at(np.linspace(0, 1, 2001)) - place, axis=1).min() < 1
+    apart = np.abs(places[:, None] - places) >= 2 * boxes
+    assert apart.any(axis=2)[~np.eye(4, dtype=bool)].all()
+
+
+@pytest.mark.parametrize("n", [1, 3, 10, 11, 40])
+def test_nodes_lie_apart(n):
+    rng = np.random.default_rng(n)
+    tails, heads = rng.integers(0, n, (2, 2 * n))
+    drawing = Drawing([str(v) for v in range(n)], tails, heads)
+    sizes = np.tile(SIZE, (n, 1))
+    centres = place_nodes(drawing, sizes, 70.0, 0)
+    apart = (np.abs(centres[:, None] - centres) > 2 * sizes).any(axis=2)
+    assert apart[~np.eye(n, dtype=bool)].all()
+
+
+def test_a_graph_without_cycles_lies_in_layers():
+    tails, heads = np.array([0, 0, 1, 2, 3]), np.array([1, 2, 3, 3, 4])
+    centres = place_nodes(Drawing(list("abcde"), tails, heads), np.tile(SIZE, (5, 1)), 70.0, 0)
+    assert (centres[tails, 1] > centres[heads, 1]).all()
+    assert len(set(centres[:, 1].round(6))) == 4

@@ -1,0 +1,188 @@
+"""The commands about a graph as a whole: `tilepath graph show | reverse | degrees | components | tree`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from tilepath.cli.answers import JSON, VERTICES
+
+SHOWN_NEIGHBOURS = 20  # of a row that is printed
+SHOWN_CYCLES = 10
+SHOWN_COMPONENTS = 10
+
+STORE = click.argument("store", metavar="GRAPH", type=click.Path())
+OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace what exists.")
+
+
+@click.group()
+def graph() -> None:
+    """Look at a graph store: rows, degrees, components; turn its arcs around, span it by a tree."""
+
+
+@graph.command(epilog=VERTICES)
+@STORE
+@click.argument("vertices", nargs=-1)
+@click.option(
+    "--rows", type=click.IntRange(min=0), default=10, show_default=True, help="Rows to print, from the first."
+)
+@click.option("--weights", is_flag=True, help="Print the weight of each arc behind it.")
+@click.option("--reverse", "turned", is_flag=True, help="Print where arcs come from, not where they lead.")
+@click.option("--out", type=click.Path(), help="Write all rows to this text file, as lines `a -> b, c`.")
+@OVERWRITE
+def show(
+    store: str, vertices: tuple[str, ...], rows: int, weights: bool, turned: bool, out: str | None, overwrite: bool
+) -> None:
+    """Print rows of GRAPH, each a vertex and where its arcs lead: those of VERTICES, or else the first ones.
+
+    Of a permutation, where one arc leaves every vertex and one enters it, the cycles are printed.
+    """
+    from pipelines.formats.graphs.adjacency import write_adjacency_text
+    from pipelines.stores import open_graph
+
+    opened = open_graph(store)
+    if out is not None:
+        if vertices or turned or weights:
+            raise click.UsageError(
+                "--out writes all rows, without weights; leave out VERTICES, --weights and --reverse"
+            )
+        click.echo(f"{out}: {write_adjacency_text(opened, out, overwrite=overwrite):,} lines")
+        return
+    named = [opened.vertex(name) for name in vertices]
+    shown: Any = opened.reverse if turned else opened
+    if not named:
+        click.echo(opened.describe())
+    for row in named or range(min(rows, opened.n)):
+        click.echo(_row(shown, row, "<-" if turned else "->", weights))
+    if not named:
+        if opened.n > rows:
+            click.echo(f"and {opened.n - rows:,} more")
+        for line in _cycles(opened):
+            click.echo(line)
+
+
+@graph.command()
+@STORE
+@click.argument("out", type=click.Path())
+@OVERWRITE
+def reverse(store: str, out: str, overwrite: bool) -> None:
+    """Turn all arcs of GRAPH around and write that to the graph store OUT."""
+    from pipelines.answers.derived_graphs import write_reverse
+    from pipelines.stores import open_graph
+
+    click.echo(write_reverse(open_graph(store), out, overwrite=overwrite).describe())
+
+
+@graph.command()
+@STORE
+@click.option("--out", type=click.Path(), help="Write a table of all vertices: vertex, out, in.")
+@OVERWRITE
+@JSON
+def degrees(store: str, out: str | None, overwrite: bool, as_json: bool) -> None:
+    """Print how many vertices of GRAPH have how many arcs out and in."""
+    from pipelines.answers.structure import degree_histogram, out_and_in_degrees, write_degrees
+    from pipelines.stores import open_graph
+
+    opened = open_graph(store)
+    if out is not None:
+        rows = write_degrees(opened, out, overwrite)
+    counted = degree_histogram(*out_and_in_degrees(opened))
+    if as_json:
+        keys = ("least", "most", "out", "in")
+        click.echo(json.dumps([dict(zip(keys, line, strict=True)) for line in counted]))
+    else:
+        click.echo(f"{'arcs':>13} {'vertices, out':>15} {'vertices, in':>15}")
+        for least, most, leaving, entering in counted:
+            bounds = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+            click.echo(f"{bounds:>13} {leaving:>15,} {entering:>15,}")
+    if out is not None:
+        click.echo(f"{out}: degrees of {rows:,} vertices", err=as_json)
+
+
+@graph.command()
+@STORE
+@click.option("--out", type=click.Path(), help="Write a table of all vertices: vertex, component.")
+@OVERWRITE
+@JSON
+def components(store: str, out: str | None, overwrite: bool, as_json: bool) -> None:
+    """Print the weak components of GRAPH: what arcs join, whatever their directions.
+
+    Components are numbered from 0 in the order of their first vertices.
+    """
+    import numpy as np
+
+    from pipelines.answers.structure import component_numbers, write_components
+    from pipelines.stores import open_graph
+
+    opened = open_graph(store)
+    if out is not None:
+        rows = write_components(opened, out, overwrite)
+    numbers = component_numbers(opened)
+    _, firsts, sizes = np.unique(numbers, return_index=True, return_counts=True)
+    if as_json:
+        click.echo(json.dumps({"components": len(sizes), "sizes": sizes.tolist(), "firsts": opened.names(firsts)}))
+    else:
+        click.echo(f"{len(sizes):,} component{'' if len(sizes) == 1 else 's'} of {opened.n:,} vertices")
+        largest = np.argsort(-sizes, kind="stable")[:SHOWN_COMPONENTS]
+        for number, first in zip(largest.tolist(), opened.names(firsts[largest]), strict=True):
+            click.echo(f"{number:>9,}: {sizes[number]:,} vertices, the first is {first}")
+        if len(sizes) > len(largest):
+            click.echo(f"and {len(sizes) - len(largest):,} more; --out TABLE writes the component of every vertex")
+    if out is not None:
+        click.echo(f"{out}: components of {rows:,} vertices", err=as_json)
+
+
+@graph.command()
+@STORE
+@click.argument("out", type=click.Path())
+@OVERWRITE
+def tree(store: str, out: str, overwrite: bool) -> None:
+    """Write a spanning tree of GRAPH, or one of each component, to OUT: a graph store, or a table.
+
+    Arcs count whatever their directions. An arc is in the tree unless arcs before it already join its ends, so weights
+    do not matter. A table (.csv, .tsv, .parquet) has a row for each vertex: vertex, parent, root.
+    """
+    from pipelines.answers.derived_graphs import write_forest, write_forest_table
+    from pipelines.answers.tables import DELIMITERS, PARQUET
+    from pipelines.stores import open_graph
+
+    if out.lower().endswith((*DELIMITERS, *PARQUET)):
+        click.echo(f"{out}: parents of {write_forest_table(open_graph(store), out, overwrite=overwrite):,} vertices")
+    else:
+        click.echo(write_forest(open_graph(store), out, overwrite=overwrite).describe())
+
+
+def _row(graph: Any, vertex: int, arrow: str, weights: bool) -> str:
+    first, stop = graph.indptr(vertex, vertex + 1).tolist()
+    end = min(stop, first + SHOWN_NEIGHBOURS)
+    heads = graph.names(graph.indices(first, end).tolist())
+    if weights:
+        heads = [f"{head} ({weight})" for head, weight in zip(heads, graph.weights(first, end).tolist(), strict=True)]
+    if end < stop:
+        heads.append(f"... {stop - end:,} more")
+    return f"{graph.names([vertex])[0]} {arrow} {', '.join(heads)}".rstrip()
+
+
+def _cycles(opened: Any) -> Iterator[str]:
+    """The cycles of a permutation as lines, of any other graph nothing."""
+    from pipelines.answers.structure import COUNTED
+    from pipelines.formats.graphs.in_memory import cycles, is_permutation
+
+    if opened.n != opened.m or opened.n > COUNTED or (opened.indptr()[1:] - opened.indptr()[:-1] != 1).any():
+        return
+    successors = opened.indices()
+    if not is_permutation(successors, opened.n):
+        return
+    order, offsets = cycles(successors)
+    count = len(offsets) - 1
+    yield f"a permutation with {count:,} cycle{'' if count == 1 else 's'}:"
+    for begin, end in zip(offsets[:-1][:SHOWN_CYCLES].tolist(), offsets[1:].tolist(), strict=False):
+        names = opened.names(order[begin : min(end, begin + SHOWN_NEIGHBOURS)].tolist())
+        if end - begin > len(names):
+            names.append(f"... {end - begin - len(names):,} more")
+        yield " -> ".join([*names, names[0]])
+    if count > SHOWN_CYCLES:
+        yield f"and {count - SHOWN_CYCLES:,} more"
