@@ -1,6 +1,11 @@
 """One-device operations on arrays: NumPy in, NumPy out; CuPy in, CuPy out. Nothing here sees Dask or Zarr."""
 
 from gpuops.dijkstra import dijkstra as dijkstra
+from gpuops.distinct import Distinct as Distinct
+from gpuops.distinct import compact as compact
+from gpuops.distinct import distinct as distinct
+from gpuops.distinct import exclusive_scan as exclusive_scan
+from gpuops.distinct import inclusive_scan as inclusive_scan
 from gpuops.errors import NegativeCycleError as NegativeCycleError
 from gpuops.errors import NotEulerianError as NotEulerianError
 from gpuops.errors import VerificationError as VerificationError
