@@ -166,7 +166,7 @@ def _by_sorting(keys: Any, counted: bool, inverse: bool, first: bool) -> tuple[A
         steps[starts[1:]] = 1
         ranks = cupy.empty((n,), np.int64)
         ranks[order] = cupy.cumsum(steps)
-    return values, counts, order[starts] if first else None, ranks
+    return values, counts, None if order is None or not first else order[starts], ranks
 
 
 def _launch(entry: str, keys: Any, *arguments: Any, blocks: int = 0) -> None:

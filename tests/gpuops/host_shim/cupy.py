@@ -59,6 +59,10 @@ class Device:
     def attributes(self):
         return {"MultiProcessorCount": _state.multiprocessors}
 
+    @property
+    def mem_info(self):
+        return 80 << 30, 80 << 30
+
     def __eq__(self, other):
         return isinstance(other, Device) and self.id == other.id
 
@@ -110,6 +114,10 @@ def zeros(shape, dtype):
     return asarray(np.zeros(shape, dtype))
 
 
+def ones(shape, dtype):
+    return asarray(np.ones(shape, dtype))
+
+
 def ascontiguousarray(x):
     return x if x.flags.c_contiguous else asarray(x)
 
@@ -132,8 +140,8 @@ def sort(x):
     return asarray(np.sort(x))
 
 
-def searchsorted(x, values):
-    return asarray(np.searchsorted(x, values))
+def searchsorted(x, values, side="left"):
+    return asarray(np.searchsorted(x, values, side))
 
 
 def bincount(x, minlength):
