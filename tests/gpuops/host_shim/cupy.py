@@ -160,6 +160,10 @@ def concatenate(arrays, axis=0):
     return asarray(np.concatenate(arrays, axis))
 
 
+def broadcast_to(x, shape):
+    return asarray(np.broadcast_to(x, shape))
+
+
 def where(condition, x, y):
     return asarray(np.where(condition, x, y))
 
