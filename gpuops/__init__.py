@@ -1,6 +1,11 @@
 """One-device operations on arrays: NumPy in, NumPy out; CuPy in, CuPy out. Nothing here sees Dask or Zarr."""
 
 from gpuops.dijkstra import dijkstra as dijkstra
+from gpuops.distinct import Distinct as Distinct
+from gpuops.distinct import compact as compact
+from gpuops.distinct import distinct as distinct
+from gpuops.distinct import exclusive_scan as exclusive_scan
+from gpuops.distinct import inclusive_scan as inclusive_scan
 from gpuops.errors import NegativeCycleError as NegativeCycleError
 from gpuops.errors import NotEulerianError as NotEulerianError
 from gpuops.errors import VerificationError as VerificationError
@@ -28,6 +33,17 @@ from gpuops.minplus import minplus_product as minplus_product
 from gpuops.minplus import minplus_update as minplus_update
 from gpuops.minplus.floyd_warshall import floyd_warshall as floyd_warshall
 from gpuops.reduction import butterfly_reduction as butterfly_reduction
+from gpuops.sequences.look_and_say import look_and_say as look_and_say
+from gpuops.sequences.look_and_say import look_and_say_lengths as look_and_say_lengths
+from gpuops.sequences.permutations import next_permutation as next_permutation
+from gpuops.sequences.permutations import permutation_chunks as permutation_chunks
+from gpuops.sequences.permutations import permutation_count as permutation_count
+from gpuops.sequences.permutations import permutation_rank as permutation_rank
+from gpuops.sequences.permutations import permutations as permutations
+from gpuops.sequences.spectrum import cyclic_spectrum as cyclic_spectrum
+from gpuops.sequences.spectrum import cyclic_spectrum_counts as cyclic_spectrum_counts
+from gpuops.sequences.spectrum import peptide_masses as peptide_masses
+from gpuops.sequences.spectrum import spectrum_score as spectrum_score
 from gpuops.som import best_matching_units as best_matching_units
 from gpuops.som import quantization_error as quantization_error
 from gpuops.som import topographic_error as topographic_error

@@ -24,7 +24,7 @@ def library_of(array: Any) -> Any:
 
 def like(array: Any, values: np.ndarray) -> Any:
     """NumPy `values` as an array of the library, and on the device, of `array`."""
-    if isinstance(array, np.ndarray):
+    if not is_cupy(array):
         return values
     import cupy
 

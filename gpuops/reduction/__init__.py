@@ -1,4 +1,4 @@
-"""Reductions of arrays by butterfly: sums, extremes and their places, bitwise operations.
+"""Reductions of arrays by butterfly: sums, products, extremes and their places, bitwise and logical operations.
 
 In step b, for b = n / 2, ..., 2, 1, element i is combined with element i xor b. Both partners do it, so after log2 n
 steps each of n threads has the result. An array of any length goes through the same tree on every device:
@@ -22,32 +22,41 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import is_cupy
+from gpuops.arrays import is_cupy, library_of
 from gpuops.reduction import reduction_cuda, reduction_numba
 
-OPERATORS = ("sum", "minimum", "maximum", "argmin", "argmax", "bitwise_and", "bitwise_or", "bitwise_xor")
+OPERATORS = (
+    *("sum", "minimum", "maximum", "argmin", "argmax", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    *("product", "all", "any"),
+)
 REDUCTION_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32", "int64")))
 
-_OF_NOTHING = {"sum": 0, "bitwise_and": -1, "bitwise_or": 0, "bitwise_xor": 0}
+_OF_NOTHING = {
+    **{"sum": 0, "bitwise_and": -1, "bitwise_or": 0, "bitwise_xor": 0},
+    **{"product": 1, "all": True, "any": False},
+}
 
 
-def butterfly_reduction(x: Any, operator: str) -> Any:
+def butterfly_reduction(x: Any, operator: str, *, everywhere: bool = False) -> Any:
     """Combine the elements of an array along its last axis.
 
     Parameters
     ----------
     x : (n,) or (m, n) array
         NumPy or CuPy, float32, float64, int32 or int64.
-    operator : {"sum", "minimum", "maximum", "argmin", "argmax", "bitwise_and", "bitwise_or", "bitwise_xor"}
-        Bitwise ones are for integers.
+    operator : {"sum", "minimum", "maximum", "argmin", "argmax", "bitwise_and", "bitwise_or", "bitwise_xor", \
+                "product", "all", "any"}
+        Bitwise ones are for integers. "all" and "any" ask which elements are not zero; NaN is not.
+    everywhere : bool
+        Return the result in every element of the row, as the butterfly leaves it in every thread.
 
     Returns
     -------
-    () or (m,) array
-        Of the dtype of `x`; but sums of integers are int64, which wraps around, and places int64. A sum of floats is
-        taken in their own dtype. A place is the lowest of those that have the extreme. -0.0 and +0.0 are equal, and an
-        extreme of them is +0.0. NaN is the extreme wherever there is one: then the result is NaN, or the place of the
-        first.
+    () or (m,) array, or of the shape of `x`
+        Of the dtype of `x`; but sums and products of integers are int64, which wraps around, places int64, and "all"
+        and "any" bool. Sums and products of floats are taken in their own dtype. A place is the lowest of those that
+        have the extreme. -0.0 and +0.0 are equal, and an extreme of them is +0.0. NaN is the extreme wherever there is
+        one: then the result is NaN, or the place of the first.
 
     Raises
     ------
@@ -76,11 +85,14 @@ def butterfly_reduction(x: Any, operator: str) -> Any:
         result[...] = _OF_NOTHING[operator]
     elif len(rows):
         half.reduce(rows if rows.flags.c_contiguous else rows.copy(order="C"), operator, result)
-    return result.reshape(x.shape[:-1])
+    result = result.reshape(x.shape[:-1])
+    return library_of(x).broadcast_to(result[..., None], x.shape).copy() if everywhere else result
 
 
 def result_dtype(operator: str, dtype: Any) -> np.dtype:
     """The dtype of a reduction of numbers of `dtype`."""
     dtype = np.dtype(dtype)
-    wide = operator.startswith("arg") or (operator == "sum" and dtype.kind == "i")
+    if operator in ("all", "any"):
+        return np.dtype(np.bool_)
+    wide = operator.startswith("arg") or (operator in ("sum", "product") and dtype.kind == "i")
     return np.dtype(np.int64) if wide else dtype

@@ -1,4 +1,5 @@
-// Rows of x (rows, length) reduced to one value each: sums, extremes and their places, bitwise operations.
+// Rows of x (rows, length) reduced to one value each: sums, products, extremes and their places, bitwise and logical
+// operations.
 //
 //     reduce              rows of any length, a tile to a block; x is read in the first launch, `before` in later ones
 //     reduce_short_rows   rows of at most 256 elements, a row to a warp
@@ -19,7 +20,7 @@ using Value = VALUE;
 constexpr int WARPS = THREADS / 32, LINES = 16, TILE = THREADS * LINES;
 constexpr int BLOCKS = sizeof(Value) == 4 ? 4 : 3;  // on a multiprocessor, as registers allow
 
-enum { SUM, MINIMUM, MAXIMUM, ARGMIN, ARGMAX, BITWISE_AND, BITWISE_OR, BITWISE_XOR };
+enum { SUM, MINIMUM, MAXIMUM, ARGMIN, ARGMAX, BITWISE_AND, BITWISE_OR, BITWISE_XOR, PRODUCT, ALL, ANY };
 
 // --- Numbers -----------------------------------------------------------------------------------------------------
 //
@@ -124,6 +125,26 @@ struct ArgExtreme {
     __device__ static Result result(State state) { return state.index; }
 };
 
+struct Product {
+    using State = Total;
+    using Result = Total;
+    __device__ static State identity() { return 1; }
+    __device__ static State of(Value x, long long) { return x; }
+    __device__ static State combine(State a, State b) { return a * b; }
+    __device__ static Result result(State state) { return state; }
+};
+
+// Whether all elements, or any, are not zero.
+template <bool AND>
+struct Logical {
+    using State = int;
+    using Result = bool;
+    __device__ static State identity() { return AND; }
+    __device__ static State of(Value x, long long) { return x != 0; }
+    __device__ static State combine(State a, State b) { return AND ? a & b : a | b; }
+    __device__ static Result result(State state) { return state != 0; }
+};
+
 template <int OPERATOR, class T>
 struct Bitwise {
     using State = T;
@@ -221,6 +242,12 @@ __device__ inline void reduce_by(int operation, const Rows& r) {
             return reduce_as<ArgExtreme<false>, SHORT>(r);
         case ARGMAX:
             return reduce_as<ArgExtreme<true>, SHORT>(r);
+        case PRODUCT:
+            return reduce_as<Product, SHORT>(r);
+        case ALL:
+            return reduce_as<Logical<true>, SHORT>(r);
+        case ANY:
+            return reduce_as<Logical<false>, SHORT>(r);
     }
     if constexpr (Number<T>::INTEGER) {
         switch (operation) {

@@ -14,7 +14,10 @@ _TILE = 16 * _THREADS  # elements of a row that a block reduces at a time
 _ROUNDS_OF_BLOCKS = 16  # blocks launched for every multiprocessor, at most; 8 run at a time
 
 # In the order of the enumeration in reduction.cu.
-_OPERATORS = ("sum", "minimum", "maximum", "argmin", "argmax", "bitwise_and", "bitwise_or", "bitwise_xor")
+_OPERATORS = (
+    *("sum", "minimum", "maximum", "argmin", "argmax", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    *("product", "all", "any"),
+)
 
 _TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
 _PROGRAMS = {

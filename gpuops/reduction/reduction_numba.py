@@ -19,8 +19,15 @@ _COLUMNS, _LINES = 256, 16
 _TILE = _COLUMNS * _LINES
 _TASK = 64  # tiles, or short rows, that a thread takes at a time
 
-_SUM, _MINIMUM, _MAXIMUM = range(3)
-_FOLDS = {"sum": _SUM, "minimum": _MINIMUM, "argmin": _MINIMUM, "maximum": _MAXIMUM, "argmax": _MAXIMUM}
+_SUM, _MINIMUM, _MAXIMUM, _PRODUCT = range(4)
+_FOLDS = {
+    "sum": _SUM,
+    "minimum": _MINIMUM,
+    "argmin": _MINIMUM,
+    "maximum": _MAXIMUM,
+    "argmax": _MAXIMUM,
+    "product": _PRODUCT,
+}
 
 
 def empty(x: np.ndarray, size: int, dtype: np.dtype) -> np.ndarray:
@@ -32,6 +39,9 @@ def reduce(x: np.ndarray, operator: str, result: np.ndarray) -> None:
     """Reduce the rows of `x`, (rows, length) and contiguous, both at least 1, to `result`, (rows,)."""
     if operator.startswith("bitwise"):  # any order gives the same bits
         getattr(np, operator).reduce(x, axis=1, out=result)
+        return
+    if operator in ("all", "any"):
+        getattr(np, operator)(x, axis=1, out=result)
         return
     places = operator.startswith("arg")
     levels = _levels(x, _FOLDS[operator], x.dtype if places else result.dtype)
@@ -56,6 +66,8 @@ def _levels(x: np.ndarray, operator: int, dtype: np.dtype) -> list[np.ndarray]:
 def _identity(operator: int, dtype: np.dtype) -> Any:
     if operator == _SUM:
         return dtype.type(-0.0)  # +0.0 would turn a sum of -0.0 into +0.0
+    if operator == _PRODUCT:
+        return dtype.type(1)
     if dtype.kind == "f":
         return dtype.type(np.inf if operator == _MINIMUM else -np.inf)
     limits = np.iinfo(dtype)
@@ -68,6 +80,9 @@ def _combine(operator, columns, line):
     if operator == _SUM:
         for i in range(line.size):
             columns[i] += line[i]
+    elif operator == _PRODUCT:
+        for i in range(line.size):
+            columns[i] *= line[i]
     elif operator == _MINIMUM:
         for i in range(line.size):
             value = line[i] + 0  # turns -0.0 into +0.0

@@ -1,4 +1,4 @@
-"""Uses of Euler circuits: `tilepath de-bruijn | assemble`."""
+"""Uses of Euler circuits: `tilepath assemble`, and `tilepath sequence de-bruijn`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import click
 def de_bruijn(alphabet: str, order: int, cyclic: bool, out: str | None, overwrite: bool) -> None:
     """Print the shortest text that holds every word of ORDER letters of ALPHABET once.
 
-    `tilepath de-bruijn 0123456789 4` opens any lock that looks at the last four digits.
+    `tilepath sequence de-bruijn 0123456789 4` opens any lock that looks at the last four digits.
     """
     from pipelines import de_bruijn_sequence
     from pipelines.assembly.files import refuse_files, write_pieces

@@ -11,7 +11,7 @@ import click
 
 from pipelines.workers.interruption import Interrupted, handling
 from tilepath.cli.answers import path, stats
-from tilepath.cli.assembly import assemble, de_bruijn
+from tilepath.cli.assembly import assemble
 from tilepath.cli.euler import euler
 from tilepath.cli.graph_operations import graph
 from tilepath.cli.graphs import generate_graph, import_file
@@ -19,6 +19,7 @@ from tilepath.cli.od import od
 from tilepath.cli.partition import partition
 from tilepath.cli.paths import apsp, sssp
 from tilepath.cli.picture import picture
+from tilepath.cli.sequence import sequence
 from tilepath.cli.som import som
 from tilepath.cli.stores import info, verify
 
@@ -71,8 +72,8 @@ for command in (
     partition,
     od,
     euler,
-    de_bruijn,
     assemble,
+    sequence,
     path,
     stats,
     picture,

@@ -60,6 +60,10 @@ class Device:
     def attributes(self):
         return {"MultiProcessorCount": _state.multiprocessors}
 
+    @property
+    def mem_info(self):
+        return 80 << 30, 80 << 30
+
     def __eq__(self, other):
         return isinstance(other, Device) and self.id == other.id
 
@@ -111,6 +115,10 @@ def zeros(shape, dtype):
     return asarray(np.zeros(shape, dtype))
 
 
+def ones(shape, dtype):
+    return asarray(np.ones(shape, dtype))
+
+
 def ascontiguousarray(x):
     return x if x.flags.c_contiguous else asarray(x)
 
@@ -133,8 +141,8 @@ def sort(x):
     return asarray(np.sort(x))
 
 
-def searchsorted(x, values):
-    return asarray(np.searchsorted(x, values))
+def searchsorted(x, values, side="left"):
+    return asarray(np.searchsorted(x, values, side))
 
 
 def bincount(x, minlength):
@@ -151,6 +159,10 @@ def flatnonzero(x):
 
 def concatenate(arrays, axis=0):
     return asarray(np.concatenate(arrays, axis))
+
+
+def broadcast_to(x, shape):
+    return asarray(np.broadcast_to(x, shape))
 
 
 def where(condition, x, y):

@@ -61,15 +61,23 @@ def test_against_numpy(xp, dtype, operator):
         with pytest.raises(TypeError, match=f"x is {dtype}, and {operator} is for integers"):
             butterfly_reduction(xp.ones(3, dtype), operator)
         return
-    function = getattr(np, operator)
+    function = np.prod if operator == "product" else getattr(np, operator)
     reduce = getattr(function, "reduce", function)
     for length in LENGTHS:
         x = random_numbers(length, (3, length), dtype)
+        if operator in ("product", "all"):
+            x[1] = np.where(x[1] == 0, 1, x[1])
+        if operator == "product" and dtype.kind == "f":
+            x = 1 + x / (100 * length)
         result, expected = butterfly_reduction(xp.asarray(x), operator), reduce(x, axis=-1)
         if operator == "sum" and dtype.kind == "f":
             # Up to 31 additions, each of half an ulp, of what the absolute values add up to.
             error = 31 * np.finfo(dtype).eps / 2 * np.abs(x.astype("f8")).sum(axis=-1)
             assert (abs(on_host(result) - x.astype("f8").sum(axis=-1)) <= error).all()
+        elif operator == "product" and dtype.kind == "f":
+            exact = x.astype("longdouble").prod(axis=-1)
+            # Every rounding counts: of n factors there are n - 1, of half an ulp each.
+            assert (abs(on_host(result) - exact) <= length * np.finfo(dtype).eps * exact).all()
         else:
             np.testing.assert_array_equal(on_host(result), expected)
         assert (result.dtype, result.shape) == (expected.dtype, (3,))
@@ -135,12 +143,41 @@ def test_extreme_integers(xp):
 
 
 def test_nothing_and_few_rows(xp):
-    for operator, value in ("sum", 0), ("bitwise_and", -1), ("bitwise_or", 0), ("bitwise_xor", 0):
+    nothing = {"sum": 0, "bitwise_and": -1, "bitwise_or": 0, "bitwise_xor": 0, "product": 1, "all": 1, "any": 0}
+    for operator, value in nothing.items():
         assert int(butterfly_reduction(xp.empty(0, "int32"), operator)) == value
         assert butterfly_reduction(xp.empty((0, 5), "int32"), operator).shape == (0,)
         assert (butterfly_reduction(xp.empty((4, 0), "int32"), operator) == value).all()
     with pytest.raises(ValueError, match="the argmin of an empty array is undefined"):
         butterfly_reduction(xp.empty((3, 0)), "argmin")
+
+
+def test_what_is_not_zero(xp):
+    x = np.zeros((4, 5000), "float32")
+    x[1], x[2, 4999], x[3] = np.nan, -np.inf, 5
+    x[3, 77] = -0.0
+    assert butterfly_reduction(xp.asarray(x), "all").tolist() == [False, True, False, False]
+    assert butterfly_reduction(xp.asarray(x), "any").tolist() == [False, True, True, True]
+    assert butterfly_reduction(xp.asarray(x[:, :5]), "any").tolist() == [False, True, False, True]
+
+
+def test_products_of_integers_wrap_around(xp):
+    x = np.full(5000, 3, "int32")
+    assert int(butterfly_reduction(xp.asarray(x), "product")) == (3**5000 + 2**63) % 2**64 - 2**63
+
+
+def test_the_result_in_every_element(xp):
+    x = random_numbers(0, (3, 700), "int32")
+    for operator in "maximum", "sum", "any":
+        alone = on_host(butterfly_reduction(xp.asarray(x), operator))
+        found = butterfly_reduction(xp.asarray(x), operator, everywhere=True)
+        assert found.dtype == alone.dtype
+        np.testing.assert_array_equal(on_host(found), np.broadcast_to(alone[:, None], x.shape))
+        found[0, 0] = 0  # an array of its own
+        row = butterfly_reduction(xp.asarray(x[0]), operator, everywhere=True)
+        assert row.shape == (700,)
+        assert bool((row == alone[0]).all())
+    assert butterfly_reduction(xp.empty((2, 0), "int32"), "sum", everywhere=True).shape == (2, 0)
 
 
 def test_views_of_any_strides(xp):

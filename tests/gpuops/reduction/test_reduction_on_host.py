@@ -81,6 +81,14 @@ def test_nan_and_infinities(cupy, dtype):
                 assert_same_bits(butterfly_reduction(cupy.asarray(x), operator), butterfly_reduction(x, operator))
 
 
+def test_the_result_in_every_element(cupy):
+    x = random_numbers(1, (2, 50), "int32")
+    assert_same_bits(
+        butterfly_reduction(cupy.asarray(x), "minimum", everywhere=True),
+        butterfly_reduction(x, "minimum", everywhere=True),
+    )
+
+
 def test_blocks_do_not_change_a_sum(cupy):
     x = random_numbers(8, (30_000,), "float32")
     for multiprocessors in 1, 2, 5:

@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_refused_at_once(monkeypatch, order):
 
 def test_the_command(tmp_path):
     def run(*arguments):
-        return CliRunner().invoke(tilepath, ["de-bruijn", *map(str, arguments)])
+        return CliRunner().invoke(tilepath, ["sequence", "de-bruijn", *map(str, arguments)])
 
     assert run("01", 3).output == "0001011100\n"
     out = tmp_path / "pins.txt"

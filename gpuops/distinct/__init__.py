@@ -1,0 +1,187 @@
+"""Distinct values of an array, compaction, and prefix sums.
+
+Values are compared by their bits, so that floats follow the rules of a set: NaN is one value, whatever its payload, and
+-0.0 is +0.0. These two stand for the others in the result.
+
+Integers from a small range are found in one pass over a table with a place for each value. The caller need not know
+the range. A sample guesses it, and the pass that marks the values also finds the least and the largest: if one lies
+outside the table, the next pass has the exact range, or there is none and the values are sorted. All other values are
+sorted; the first of each run of equal ones stays.
+
+G. E. Blelloch, "Prefix sums and their applications", 1990; D. Merrill, M. Garland, "Single-pass parallel prefix scan
+with decoupled look-back", NVIDIA 2016.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuops.arrays import check_vectors, is_cupy, library_of
+from gpuops.distinct import compaction_cuda, compaction_numba, distinct_cuda, distinct_numba
+
+ORDERS = ("value", "first")
+
+
+class Distinct(NamedTuple):
+    """The distinct values of an array x.
+
+    Attributes
+    ----------
+    values : (k,) array
+        Of the dtype of x.
+    counts : (k,) int64 array or None
+        How often each occurs.
+    inverse : (n,) int64 array or None
+        Where each element of x is found: ``values[inverse]`` is x, but for the sign of zeros and the bits of NaN.
+    """
+
+    values: Any
+    counts: Any
+    inverse: Any
+
+
+def distinct(x: Any, *, return_counts: bool = False, return_inverse: bool = False, order: str = "value") -> Distinct:
+    """The distinct values of an array.
+
+    Parameters
+    ----------
+    x : (n,) array
+        NumPy or CuPy; bool, integers of any size, float16, float32 or float64.
+    return_counts, return_inverse : bool
+    order : {"value", "first"}
+        Ascending, NaN last; or by first appearance in `x`.
+
+    Returns
+    -------
+    Distinct
+
+    Raises
+    ------
+    TypeError
+        Not an array, or another dtype.
+    ValueError
+        Not one dimension, or no such order.
+
+    Examples
+    --------
+    >>> found = distinct(np.array([3, 1, 3, 2]), return_counts=True, order="first")
+    >>> found.values, found.counts
+    (array([3, 1, 2]), array([2, 1, 1]))
+    """
+    check_vectors({"x": x})
+    if order not in ORDERS:
+        raise ValueError(f"there is no order {order!r}; choose value or first")
+    _check_dtype(x.dtype)
+    xp, first = library_of(x), order == "first"
+    if len(x) == 0:
+        nothing = [xp.empty((0,), np.int64) if wanted else None for wanted in (return_counts, return_inverse)]
+        return Distinct(xp.empty((0,), x.dtype), *nothing)
+    half: Any = distinct_cuda if is_cupy(x) else distinct_numba
+    x = x if x.flags.c_contiguous else x.copy()
+    keys = half.keys(x)
+    values, counts, inverse = half.distinct(keys, return_counts, return_inverse, first)
+    return Distinct(half.numbers(values, x.dtype), counts, inverse)
+
+
+def compact(x: Any, keep: Any) -> Any:
+    """The elements of an array that are to be kept, in order.
+
+    Parameters
+    ----------
+    x : (n,) array
+        NumPy or CuPy, of 1, 2, 4 or 8 bytes an element.
+    keep : (n,) array of bool
+
+    Returns
+    -------
+    (k,) array of the dtype of `x`
+
+    Raises
+    ------
+    TypeError
+        Not arrays of one library, `keep` is not bool, or elements of another size.
+    ValueError
+        Not one dimension, or another length.
+
+    Examples
+    --------
+    >>> compact(np.array([5, 6, 7]), np.array([True, False, True]))
+    array([5, 7])
+    """
+    check_vectors({"x": x, "keep": keep})
+    if keep.dtype != np.bool_:
+        raise TypeError(f"keep is {keep.dtype}; pass a mask of bool, such as x > 0")
+    if x.dtype.itemsize not in (1, 2, 4, 8) or x.dtype.hasobject:
+        raise TypeError(f"x is {x.dtype}; elements of 1, 2, 4 or 8 bytes can be compacted")
+    if len(x) != len(keep):
+        raise ValueError(f"x has {len(x)} elements and keep has {len(keep)}; give one for each")
+    half: Any = compaction_cuda if is_cupy(x) else compaction_numba
+    words = (x if x.flags.c_contiguous else x.copy()).view(f"u{x.dtype.itemsize}")
+    return half.compact(words, keep if keep.flags.c_contiguous else keep.copy()).view(x.dtype)
+
+
+def inclusive_scan(x: Any) -> Any:
+    """Prefix sums, each with its own element: ``result[i] = x[0] + ... + x[i]``.
+
+    Parameters
+    ----------
+    x : (n,) array
+        NumPy or CuPy; bool, integers of any size, float32 or float64.
+
+    Returns
+    -------
+    (n,) array
+        Of int64 for bool and signed integers, uint64 for unsigned ones, which wrap around; floats keep their dtype. On
+        a CPU a sum of floats depends on the length alone; on a GPU its last bits may change from run to run.
+
+    Raises
+    ------
+    TypeError
+        Not an array, or another dtype.
+    ValueError
+        Not one dimension.
+
+    Examples
+    --------
+    >>> inclusive_scan(np.array([1, 2, 3]))
+    array([1, 3, 6])
+    """
+    return _scan(x, 0)
+
+
+def exclusive_scan(x: Any) -> Any:
+    """Prefix sums without the own element: ``result[i] = x[0] + ... + x[i - 1]``; all else as in `inclusive_scan`.
+
+    Parameters
+    ----------
+    x : (n,) array
+
+    Returns
+    -------
+    (n,) array
+
+    Examples
+    --------
+    >>> exclusive_scan(np.array([1, 2, 3]))
+    array([0, 1, 3])
+    """
+    return _scan(x, 1)
+
+
+def _scan(x: Any, shift: int) -> Any:
+    check_vectors({"x": x})
+    _check_dtype(x.dtype)
+    if x.dtype == np.float16:
+        raise TypeError("x is float16, whose sums are soon without digits; convert it to float32")
+    wide = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(x.dtype.kind, x.dtype)
+    half: Any = compaction_cuda if is_cupy(x) else compaction_numba
+    return half.scan(x if x.flags.c_contiguous else x.copy(), shift, np.dtype(wide))
+
+
+def _check_dtype(dtype: np.dtype) -> None:
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise TypeError(f"x is {dtype}; pass bool, integers, float16, float32 or float64")
+    if not dtype.isnative:
+        raise TypeError(f"x is {dtype}, in the byte order of other machines; convert it with astype")

@@ -1,0 +1,100 @@
+"""Compaction and prefix sums on a CPU: the Numba half of `gpuops.distinct`.
+
+Both go twice over blocks of a fixed size: what a block keeps, or adds up to, then where it goes, or what is before it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gpuops._threads import for_all
+
+_BLOCK = 2**16  # elements, which stay in the second-level cache
+_STREAM = 4  # what an element costs, in relaxations of a dense matrix
+
+
+def compact(x: np.ndarray, keep: np.ndarray) -> np.ndarray:
+    """The words of `x` that `keep` has; both (n,) and contiguous."""
+    flags = keep.view(np.uint8)
+    blocks = range(0, len(x), _BLOCK)
+    places = np.zeros(len(blocks) + 1, np.int64)
+
+    def count(first: int) -> None:
+        places[first // _BLOCK + 1] = np.count_nonzero(keep[first : first + _BLOCK])
+
+    for_all(count, blocks, _STREAM * len(x))
+    np.cumsum(places, out=places)
+    result = np.empty(int(places[-1]), x.dtype)
+
+    def move(first: int) -> None:
+        to = result[places[first // _BLOCK] : places[first // _BLOCK + 1]]
+        if len(to) == len(x[first : first + _BLOCK]):
+            to[...] = x[first : first + _BLOCK]
+        elif len(to):
+            _move(x[first : first + _BLOCK], flags[first : first + _BLOCK], to)
+
+    for_all(move, blocks, _STREAM * len(x))
+    return result
+
+
+@njit(nogil=True, cache=True)
+def _move(x, keep, result):
+    """Stores whether an element is kept or not, and goes on where it is: no branch for a processor to predict."""
+    i = place = np.uint64(0)
+    size = np.uint64(result.size)
+    while place < size:
+        result[place] = x[i]
+        place += np.uint64(keep[i])
+        i += np.uint64(1)
+
+
+def scan(x: np.ndarray, shift: int, dtype: np.dtype) -> np.ndarray:
+    """Prefix sums of x (n,), contiguous; with `shift` 1 without the own element."""
+    result = np.empty(len(x), dtype)
+    numbers = x.view(np.uint8) if x.dtype == np.bool_ else x
+    blocks = range(0, len(x), _BLOCK)
+    before = np.zeros(len(blocks) + 1, dtype)
+    zero = dtype.type(0)
+
+    def add_up(first: int) -> None:
+        before[first // _BLOCK + 1] = _total(numbers[first : first + _BLOCK], zero)
+
+    if len(blocks) > 1:
+        for_all(add_up, blocks, _STREAM * len(x))
+        np.cumsum(before, out=before)
+
+    def fill(first: int) -> None:
+        last = first + _BLOCK
+        _prefixes(numbers[first:last], before[first // _BLOCK], shift, result[first:last])
+
+    for_all(fill, blocks, _STREAM * len(x))
+    return result
+
+
+@njit(nogil=True, cache=True)
+def _total(x, zero):
+    """In 8 sums, which a processor adds to side by side; floats may not change their order otherwise."""
+    sums = np.full(8, zero)
+    whole = x.size // 8 * 8
+    for i in range(0, whole, 8):
+        for j in range(8):
+            sums[j] += x[i + j]
+    for i in range(whole, x.size):
+        sums[i - whole] += x[i]
+    total = zero
+    for j in range(8):
+        total += sums[j]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _prefixes(x, total, shift, result):
+    if shift:
+        for i in range(x.size):
+            result[i] = total
+            total += result.dtype.type(x[i])
+    else:
+        for i in range(x.size):
+            total += result.dtype.type(x[i])
+            result[i] = total

@@ -1,0 +1,330 @@
+"""Distinct values on a CPU: the Numba half of `gpuops.distinct`.
+
+Values that need to be sorted are dealt to buckets by their range first. A bucket stays in a cache while NumPy sorts it,
+and threads sort different ones. A bucket with most of the values is dealt again, by its own range.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numba
+import numpy as np
+from numba import njit
+
+from gpuops._threads import for_all
+
+_BLOCK = 4096  # values whose range is looked at before they are marked, in the first-level cache
+_TASKS = 64
+_SAMPLE = 1024
+_SPARE = 2**16  # places that a table may have besides four for every value
+_BUCKET = 2**14  # values that a bucket has, about
+_BUCKETS = 11  # bits: to so many lists they can be appended side by side
+_STREAM, _SORT = 4, 100  # what a value costs, in relaxations of a dense matrix
+
+_FLAG, _COUNT, _PLACE = range(3)  # what a table has for each value
+_TABLES = {_FLAG: np.uint8, _COUNT: np.int64, _PLACE: np.int64}
+
+# Of the bits of a float: the sign, infinity, and the NaN that stands for all.
+_FLOATS = {2: (0x8000, 0x7C00, 0x7E00), 4: (0x80000000, 0x7F800000, 0x7FC00000), 8: (1 << 63, 0x7FF << 52, 0xFFF << 51)}
+
+
+def keys(x: np.ndarray) -> np.ndarray:
+    """Integers in the order of the numbers, equal where they are equal."""
+    if x.dtype.kind != "f":
+        return x.view(np.uint8) if x.dtype == np.bool_ else x
+    unsigned = np.dtype(f"u{x.itemsize}")
+    bits, result = x.view(unsigned), np.empty(len(x), unsigned)
+    sign, infinity, nan = map(unsigned.type, _FLOATS[x.itemsize])
+    nan = unsigned.type(nan & ~sign)
+    parts = _parts(len(x))
+    for_all(lambda part: _ordered(bits[part], sign, infinity, nan, result[part]), parts, _STREAM * len(x))
+    return result
+
+
+def numbers(keys: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """What has these keys."""
+    if dtype.kind != "f":
+        return keys.view(dtype)
+    sign = keys.dtype.type(_FLOATS[dtype.itemsize][0])
+    return np.where(keys & sign, keys ^ sign, ~keys).view(dtype)
+
+
+@njit(nogil=True, cache=True)
+def _ordered(bits, sign, infinity, nan, keys):
+    for i in range(bits.size):
+        b = bits[i]
+        magnitude = b & ~sign
+        if magnitude > infinity:
+            b = nan
+        elif magnitude == 0:
+            b = magnitude
+        keys[i] = ~b if b & sign else b | sign
+
+
+def distinct(
+    keys: np.ndarray, counted: bool, inverse: bool, first: bool
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Values, counts and inverse, the last two where they are wanted; at least one key, contiguous."""
+    least, largest = _guess(keys)
+    while True:
+        if int(largest) - int(least) >= 4 * len(keys) + _SPARE:
+            found = _by_sorting(keys, *_extent(keys), counted, inverse, first)
+            break
+        table = _Table(keys, least, largest, _PLACE if first else _FLAG)
+        low, high = table.fill()
+        if low >= least and high <= largest:
+            found = table.read(counted, inverse)
+            break
+        least, largest = keys.dtype.type(low), keys.dtype.type(high)
+    values, counts, places, ranks = found
+    if first:
+        position = _positions(places, len(keys))
+        values = np.empty_like(values)
+        values[position] = keys[places]
+        if counts is not None:
+            counts[position] = counts.copy()
+        if ranks is not None:
+            ranks = _looked_up(position, ranks, np.int64(0))
+    return values, counts, ranks
+
+
+def _positions(places: np.ndarray, n: int) -> np.ndarray:
+    """How many of these distinct places, below n, are before each."""
+    if len(places) < n // 16:
+        position = np.empty_like(places)
+        position[np.argsort(places)] = np.arange(len(places))
+        return position
+    there = np.zeros(n, np.bool_)
+    there[places] = True
+    return (np.cumsum(there) - 1)[places]
+
+
+def _guess(keys: np.ndarray) -> tuple[Any, Any]:
+    """A range that is wider than that of a sample by an eighth on each side: of uniform values, it has all."""
+    sample = keys[:: max(len(keys) // _SAMPLE, 1)]
+    least, largest = int(sample.min()), int(sample.max())
+    more, limits = (largest - least) // 8 + 64, np.iinfo(keys.dtype)
+    return keys.dtype.type(max(least - more, limits.min)), keys.dtype.type(min(largest + more, limits.max))
+
+
+def _parts(n: int) -> list[slice]:
+    size = -(-n // _TASKS)
+    return [slice(first, min(first + size, n)) for first in range(0, n, max(size, 1))]
+
+
+def _extent(keys: np.ndarray) -> tuple[Any, Any]:
+    ends: list[tuple[Any, Any]] = []
+    for_all(lambda part: ends.append((keys[part].min(), keys[part].max())), _parts(len(keys)), _STREAM * len(keys))
+    return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+# --- Tables ---------------------------------------------------------------------------------------------------------
+
+
+class _Table:
+    """A place for every value from `least` to `largest`: whether it occurs, or where it does so first."""
+
+    def __init__(self, keys: np.ndarray, least: Any, largest: Any, kind: int):
+        self.keys, self.least, self.kind = keys, least, kind
+        self.size = int(largest) - int(least) + 1
+
+    def fill(self) -> tuple[Any, Any]:
+        """The least and the largest value there are; if the table has both, it is filled."""
+        self.table, ends = self._filled(self.kind)
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
+    def _filled(self, kind: int) -> tuple[np.ndarray, list[tuple[Any, Any]]]:
+        """Threads fill tables of their own, as many as do not take more room than the values."""
+        n = len(self.keys)
+        count = max(1, min(numba.config.NUMBA_NUM_THREADS, 8 * n // self.size))
+        cuts = [n * i // count for i in range(count + 1)]
+        tables = np.full((count, self.size), n if kind == _PLACE else 0, _TABLES[kind])
+        ends: list[tuple[Any, Any]] = []
+
+        def fill(i: int) -> None:
+            ends.append(_mark(self.keys, cuts[i], cuts[i + 1], self.least, self.size, kind, tables[i]))
+
+        for_all(fill, range(count), _STREAM * n)
+        combine = {_FLAG: np.bitwise_or, _COUNT: np.add, _PLACE: np.minimum}[kind]
+        return tables[0] if count == 1 else combine.reduce(tables, axis=0), ends
+
+    def read(self, counted: bool, inverse: bool) -> tuple[Any, Any, Any, Any]:
+        """Values ascending; counts, first places and ranks where they are wanted."""
+        there = self.table < len(self.keys) if self.kind == _PLACE else self.table.view(np.bool_)
+        offsets = np.flatnonzero(there)
+        unsigned = np.dtype(f"u{self.keys.itemsize}")
+        values = (offsets.astype(unsigned) + self.least.view(unsigned)).view(self.keys.dtype)
+        counts = self._filled(_COUNT)[0][offsets] if counted else None
+        places = self.table[offsets] if self.kind == _PLACE else None
+        ranks = None
+        if inverse:
+            ranks = _looked_up(np.cumsum(there) - 1, self.keys, self.least)
+        return values, counts, places, ranks
+
+
+@njit(nogil=True, cache=True)
+def _mark(keys, first, last, least, size, kind, table):
+    low, high = keys[first], keys[first]
+    for start in range(first, last, _BLOCK):
+        block = keys[start : min(start + _BLOCK, last)]  # a view of its own, so that the loops become vector code
+        block_low, block_high = block[0], block[0]
+        for i in range(block.size):
+            block_low = min(block_low, block[i])
+            block_high = max(block_high, block[i])
+        low, high = min(low, block_low), max(high, block_high)
+        # Differences are unsigned, as they may not fit a signed value.
+        if block_low < least or np.uint64(block_high) - np.uint64(least) >= np.uint64(size):
+            continue
+        if kind == _FLAG:
+            for i in range(block.size):
+                table[np.uint64(block[i]) - np.uint64(least)] = 1
+        elif kind == _COUNT:
+            for i in range(block.size):
+                table[np.uint64(block[i]) - np.uint64(least)] += 1
+        else:
+            for i in range(block.size):
+                place = np.uint64(block[i]) - np.uint64(least)
+                if table[place] > start + i:
+                    table[place] = start + i
+    return low, high
+
+
+def _looked_up(table: np.ndarray, keys: np.ndarray, least: Any) -> np.ndarray:
+    result = np.empty(len(keys), np.int64)
+    for_all(lambda part: _look_up(table, keys[part], least, result[part]), _parts(len(keys)), _STREAM * len(keys))
+    return result
+
+
+@njit(nogil=True, cache=True)
+def _look_up(table, keys, least, result):
+    for i in range(keys.size):
+        result[i] = table[np.uint64(keys[i]) - np.uint64(least)]
+
+
+# --- Sorting --------------------------------------------------------------------------------------------------------
+
+
+def _by_sorting(
+    keys: np.ndarray, low: Any, high: Any, counted: bool, inverse: bool, first: bool
+) -> tuple[Any, Any, Any, Any]:
+    """Values ascending; counts, first places and ranks where they are wanted."""
+    n, tracked = len(keys), inverse or first
+    buckets = _dealt_until_even(keys, np.arange(n) if tracked else None, low, high)
+    values: list[Any] = [None] * len(buckets)
+    heads: list[Any] = [None] * len(buckets)
+    places: list[Any] = [None] * len(buckets)
+
+    def sort(b: int) -> None:
+        bucket, owners = buckets[b]
+        if tracked:
+            order = np.argsort(bucket)
+            bucket, owners = bucket[order], owners[order]
+            buckets[b] = bucket, owners
+        else:
+            bucket.sort()
+        heads[b] = _heads(bucket)
+        values[b] = bucket[heads[b]]
+        if first:
+            places[b] = np.minimum.reduceat(owners, heads[b])
+
+    for_all(sort, range(len(buckets)), _SORT * n)
+    sizes = np.array([len(part) for part in values])
+    ranks = None
+    if inverse:
+        ranks, starts = np.empty(n, np.int64), np.cumsum(sizes) - sizes
+        for_all(lambda b: _rank(heads[b], starts[b], buckets[b][1], ranks), range(len(buckets)), _SORT * n)
+    counts = None
+    if counted:
+        counts = np.concatenate(
+            [np.diff(head, append=len(bucket)) for head, (bucket, _) in zip(heads, buckets, strict=True)]
+        )
+    return np.concatenate(values), counts, np.concatenate(places) if first else None, ranks
+
+
+def _dealt_until_even(keys: np.ndarray, owners: np.ndarray | None, low: Any, high: Any) -> list[tuple[Any, Any]]:
+    """Keys, and what belongs to each, in buckets that follow each other; none is empty."""
+    result = []
+    for bucket in _deal(keys, owners, low, high):
+        part = bucket[0]
+        if len(part) > max(len(keys) // 4, 4 * _BUCKET) and len(keys) > 4 * _BUCKET:
+            low, high = _extent(part)
+            if low < high:
+                result += _dealt_until_even(*bucket, low, high)
+                continue
+        result.append(bucket)
+    return result
+
+
+def _deal(keys: np.ndarray, owners: np.ndarray | None, low: Any, high: Any) -> list[tuple[Any, Any]]:
+    n = len(keys)
+    bits = min(max((n // _BUCKET).bit_length(), 1), _BUCKETS)  # a shift is below 64
+    shift = max((int(high) - int(low)).bit_length() - bits, 0)
+    lists = ((int(high) - int(low)) >> shift) + 1
+    threads = max(1, min(numba.config.NUMBA_NUM_THREADS, n // _BUCKET))
+    cuts = [n * i // threads for i in range(threads + 1)]
+    parts = [slice(a, b) for a, b in pairwise(cuts)]
+    places = np.zeros((threads, lists), np.int64)
+    for_all(lambda i: _count(keys[parts[i]], low, np.uint64(shift), places[i]), range(threads), _STREAM * n)
+    ends = np.cumsum(places.T.ravel())
+    starts = (ends - places.T.ravel()).reshape(lists, threads).T.copy()
+    dealt, dealt_owners = np.empty_like(keys), None if owners is None else np.empty_like(owners)
+
+    def move(i: int) -> None:
+        if owners is None:
+            _move(keys[parts[i]], low, np.uint64(shift), starts[i], dealt)
+        else:
+            _move_with_owners(keys[parts[i]], owners[parts[i]], low, np.uint64(shift), starts[i], dealt, dealt_owners)
+
+    for_all(move, range(threads), _SORT * n)
+    edges = [0, *ends[threads - 1 :: threads].tolist()]
+    return [(dealt[a:b], None if dealt_owners is None else dealt_owners[a:b]) for a, b in pairwise(edges) if a < b]
+
+
+@njit(nogil=True, cache=True)
+def _count(keys, low, shift, counts):
+    for i in range(keys.size):
+        counts[(np.uint64(keys[i]) - np.uint64(low)) >> shift] += 1
+
+
+@njit(nogil=True, cache=True)
+def _move(keys, low, shift, places, dealt):
+    for i in range(keys.size):
+        bucket = (np.uint64(keys[i]) - np.uint64(low)) >> shift
+        place = places[bucket]
+        places[bucket] = place + 1
+        dealt[np.uint64(place)] = keys[i]
+
+
+@njit(nogil=True, cache=True)
+def _move_with_owners(keys, owners, low, shift, places, dealt, dealt_owners):
+    for i in range(keys.size):
+        bucket = (np.uint64(keys[i]) - np.uint64(low)) >> shift
+        place = places[bucket]
+        places[bucket] = place + 1
+        dealt[np.uint64(place)] = keys[i]
+        dealt_owners[np.uint64(place)] = owners[i]
+
+
+@njit(nogil=True, cache=True)
+def _heads(keys):
+    """Where a value begins; sorted, at least one."""
+    count = 1
+    for i in range(1, keys.size):
+        count += keys[i] != keys[i - 1]
+    heads = np.empty(count + 1, np.int64)  # one is stored too many
+    heads[0] = 0
+    place = 1
+    for i in range(1, keys.size):
+        heads[place] = i
+        place += keys[i] != keys[i - 1]
+    return heads[:count]
+
+
+@njit(nogil=True, cache=True)
+def _rank(heads, first, owners, ranks):
+    for h in range(heads.size):
+        end = heads[h + 1] if h + 1 < heads.size else owners.size
+        for i in range(heads[h], end):
+            ranks[owners[i]] = first + h

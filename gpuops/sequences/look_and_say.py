@@ -1,0 +1,137 @@
+"""The look-and-say sequence: every term describes the one before, run by run, as count and digit.
+
+1, 11, 21, 1211, 111221, ... A step marks where runs begin, adds up how many there are before each, and stores count and
+digit there. How long terms will be is known beforehand (`gpuops.sequences.atoms`), so on a GPU all steps are launched
+without a look at what came out.
+
+A run above 9 can only come from a seed: its count is one element, as in the article below, or the digits of it, as when
+one says it aloud. After the first steps no run is longer than 3.
+
+J. H. Conway, "The weird and wonderful chemistry of audioactive decay", 1987; fierval, "Look and say with CUDA", 2015.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuops.arrays import check_vectors, is_cupy, like
+from gpuops.sequences import look_and_say_cuda, look_and_say_numba
+from gpuops.sequences.atoms import term_lengths
+
+LONG_RUNS = ("digits", "element")
+
+
+def look_and_say(seed: Any, steps: int, *, long_runs: str = "digits") -> Any:
+    """The term of the look-and-say sequence that is `steps` after a seed.
+
+    Parameters
+    ----------
+    seed : str, or (n,) uint8 array
+        Digits. An array may be of NumPy or CuPy, and have elements above 9 if `long_runs` is "element".
+    steps : int
+    long_runs : {"digits", "element"}
+        Ten ones are said as 1, 0, 1, or with the count as one element: 10, 1.
+
+    Returns
+    -------
+    (m,) uint8 array
+        NumPy for a str.
+
+    Raises
+    ------
+    TypeError
+        The seed is neither text nor an array of uint8.
+    ValueError
+        Not digits, a run too long for an element, steps below 0, or no such `long_runs`.
+
+    Examples
+    --------
+    >>> "".join(map(str, look_and_say("1", 5)))
+    '312211'
+    """
+    term, left = _short_runs(_checked(seed, steps, long_runs), steps, long_runs)
+    if left == 0 or len(term) == 0:
+        return term if is_cupy(term) else np.array(term)
+    half: Any = look_and_say_cuda if is_cupy(term) else look_and_say_numba
+    host = term.get() if is_cupy(term) else term
+    return half.say(term, term_lengths(host, left))
+
+
+def look_and_say_lengths(seed: Any, steps: int, *, long_runs: str = "digits") -> list[int]:
+    """The lengths of a seed and the `steps` terms after it, exact however long they are; no term is made.
+
+    Parameters
+    ----------
+    seed, steps, long_runs
+        As in `look_and_say`.
+
+    Returns
+    -------
+    list of int
+
+    Examples
+    --------
+    >>> look_and_say_lengths("1", 10)
+    [1, 2, 2, 4, 6, 6, 8, 10, 14, 20, 26]
+    >>> look_and_say_lengths("1", 1000)[-1] > 10**114
+    True
+    """
+    term = _checked(seed, steps, long_runs)
+    first = [len(term)]
+    for _ in range(steps):
+        if _longest_run(term) <= 9:
+            break
+        term = _said(term, long_runs)
+        first.append(len(term))
+    host = term.get() if is_cupy(term) else term
+    return [*first[:-1], *term_lengths(host, steps + 1 - len(first))]
+
+
+def _checked(seed: Any, steps: int, long_runs: str) -> Any:
+    if long_runs not in LONG_RUNS:
+        raise ValueError(f"long_runs is {long_runs!r}; choose digits or element")
+    if steps < 0:
+        raise ValueError(f"steps is {steps}; it must not be negative")
+    if isinstance(seed, str):
+        if not (seed.isascii() and seed.isdigit()):
+            raise ValueError(f"the seed {seed!r} is not a row of digits, such as 1113122113")
+        return np.frombuffer(seed.encode(), np.uint8) - np.uint8(ord("0"))
+    check_vectors({"seed": seed})
+    if seed.dtype != np.uint8:
+        raise TypeError(f"seed is {seed.dtype}; pass a str of digits or an array of uint8")
+    if long_runs == "digits" and len(seed) and int(seed.max()) > 9:
+        raise ValueError(f"seed has the element {int(seed.max())}, which is not a digit; or pass long_runs='element'")
+    return seed if seed.flags.c_contiguous else seed.copy()
+
+
+def _short_runs(term: Any, steps: int, long_runs: str) -> tuple[Any, int]:
+    """A term without runs above 9, and the steps that are left."""
+    while steps and _longest_run(term) > 9:
+        term, steps = _said(term, long_runs), steps - 1
+    return term, steps
+
+
+def _longest_run(term: Any) -> int:
+    return int(_runs(term)[0].max(initial=0))
+
+
+def _runs(term: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Counts and digits."""
+    host = term.get() if is_cupy(term) else term
+    heads = np.flatnonzero(np.diff(host, prepend=host[:1] ^ 1))
+    return np.diff(heads, append=len(host)), host[heads]
+
+
+def _said(term: Any, long_runs: str) -> Any:
+    """One step from any term, on the host."""
+    counts, digits = _runs(term)
+    if long_runs == "digits":
+        text = "".join(f"{count}{digit}" for count, digit in zip(counts.tolist(), digits.tolist(), strict=True))
+        return like(term, np.frombuffer(text.encode(), np.uint8) - np.uint8(ord("0")))
+    if counts.max(initial=0) > 255:
+        raise ValueError(
+            f"the seed has a run of {counts.max():,}, and an element counts to 255; pass long_runs='digits'"
+        )
+    return like(term, np.column_stack((counts, digits)).astype(np.uint8).ravel())

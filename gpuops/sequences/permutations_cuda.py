@@ -1,0 +1,31 @@
+"""Permutations on a GPU: the CUDA half of `gpuops.sequences.permutations`, kernels in permutations.cu."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpuops._cuda import Program
+
+_SHORT = 16  # as in permutations.cu
+_PROGRAM = Program("sequences/permutations.cu", ("permute_different", "permute_repeated"), threads=256)
+
+
+def permute(kinds: Any, repeats: list[int], total: int, first: int, count: int) -> Any:
+    """(count, n) uint8: numbers of kinds, from rank `first` on; `total`, of all permutations, is below 2^63."""
+    import cupy
+
+    n = sum(repeats)
+    with kinds.device:
+        rows = cupy.empty((count, n), np.uint8)
+        if rows.size == 0:
+            return rows
+        blocks, sizes = math.ceil(count / _PROGRAM.threads), (np.uint64(first), np.int64(count), np.int32(n))
+        if n == len(repeats) <= _SHORT:
+            _PROGRAM.launch("permute_different", blocks, (*sizes, rows))
+        else:
+            of_kinds = np.uint64(total), cupy.asarray(np.array(repeats, np.int32)), np.int32(len(repeats))
+            _PROGRAM.launch("permute_repeated", blocks, (*sizes, *of_kinds, rows))
+        return rows

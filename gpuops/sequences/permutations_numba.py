@@ -1,0 +1,59 @@
+"""Permutations on a CPU: the Numba half of `gpuops.sequences.permutations`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+from gpuops._threads import for_all
+
+_TASK = 2**16  # permutations that follow from one that was found by its rank
+_STEP = 16  # what a permutation costs, in relaxations of a dense matrix
+
+
+def permute(unranked: Callable[[list[int], int], np.ndarray], repeats: list[int], first: int, count: int) -> np.ndarray:
+    """(count, n) uint8: numbers of kinds, from rank `first` on."""
+    result = np.empty((count, sum(repeats)), np.uint8)
+
+    def fill(start: int) -> None:
+        rows = result[start : start + _TASK]
+        rows[0] = unranked(repeats, first + start)
+        _follow(rows)
+
+    for_all(fill, range(0, count, _TASK), _STEP * count)
+    return result
+
+
+@njit(nogil=True, cache=True)
+def _follow(rows):
+    """Each row from the one before."""
+    n = rows.shape[1]
+    row = rows[0].copy()
+    for r in range(1, rows.shape[0]):
+        advance(row)
+        to = rows[r]
+        for i in range(n):
+            to[i] = row[i]
+
+
+@njit(nogil=True, cache=True)
+def advance(row):
+    """The next permutation, in place; whether there is one."""
+    n = row.size
+    rise = n - 2
+    while rise >= 0 and row[rise] >= row[rise + 1]:
+        rise -= 1
+    if rise < 0:
+        return False
+    other = n - 1
+    while row[other] <= row[rise]:
+        other -= 1
+    row[rise], row[other] = row[other], row[rise]
+    low, high = rise + 1, n - 1
+    while low < high:
+        row[low], row[high] = row[high], row[low]
+        low += 1
+        high -= 1
+    return True

@@ -1,0 +1,202 @@
+"""The kernels of distinct.cu and compaction.cu on a machine without a GPU: same text, fibers for threads (host_shim/).
+
+Results are compared with the Numba half, which test_distinct.py compares with NumPy.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+from gpuops import compact, distinct, exclusive_scan, inclusive_scan
+from gpuops._cuda import GPUOPS, Program
+from gpuops.distinct import compaction_cuda, distinct_cuda
+
+INTEGERS = list(distinct_cuda._TYPES)
+FLOATS = ["float16", "float32", "float64"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cupy(host_shim):
+    with pytest.MonkeyPatch.context() as patch:
+        for programs in distinct_cuda._PROGRAMS, compaction_cuda._PROGRAMS:
+            for key, program in programs.items():
+                patch.setitem(programs, key, program.variant(threads=64))
+        patch.setattr(compaction_cuda, "_THREADS", 64)
+        patch.setattr(distinct_cuda, "_THREADS", 64)
+        patch.setattr(distinct_cuda, "_BLOCKS", 2)
+        host_shim.start()
+        yield host_shim
+
+
+def numbers(seed, n, dtype, kind):
+    rng = np.random.default_rng(seed)
+    if dtype in FLOATS:
+        x = np.round(rng.standard_normal(n) * {"near": 2, "all": 300}[kind]).astype(dtype)
+        x[rng.random(n) < 0.1] = -0.0
+        x[rng.random(n) < 0.1] = np.nan
+        x[rng.random(n) < 0.1] = -np.inf
+        return x
+    limits = np.iinfo(dtype)
+    low, high = (limits.min, limits.max) if kind == "all" else (max(limits.min, -60), 60)
+    return rng.integers(low, high, n, dtype, endpoint=True)
+
+
+def assert_same(found, expected):
+    for result, right in zip(found, expected, strict=True):
+        assert (result is None) == (right is None)
+        if right is not None:
+            assert result.dtype == right.dtype
+            np.testing.assert_array_equal(np.asarray(result), right)
+
+
+def check_distinct(cupy, x, order, counts, inverse):
+    options = {"return_counts": counts, "return_inverse": inverse, "order": order}
+    assert_same(distinct(cupy.asarray(x), **options), distinct(x, **options))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint64", *FLOATS])
+@pytest.mark.parametrize("kind", ["near", "all"])
+def test_distinct(cupy, dtype, kind):
+    for seed, n in enumerate((1, 700, 3000)):
+        cupy.start(seed, 3)
+        x = numbers(seed, n, dtype, kind)
+        for order in "value", "first":
+            check_distinct(cupy, x, order, True, True)
+        check_distinct(cupy, x, "value", False, seed > 1)
+        check_distinct(cupy, x, "value", True, False)
+
+
+def test_tables_in_global_memory(cupy):
+    cupy.start(1, 2)
+    x = np.random.default_rng(0).integers(-30_000, 30_000, 5000)
+    for counts in False, True:
+        check_distinct(cupy, x, "value", counts, counts)
+
+
+def test_a_range_that_a_sample_does_not_show(cupy):
+    cupy.start(1, 2)
+    x = np.full(10_000, 7, "int64")
+    for far in 5000, -5000, 2**63 - 1, -(2**63):
+        x[1235] = far
+        check_distinct(cupy, x, "value", True, True)
+        check_distinct(cupy, x, "first", False, False)
+
+
+def test_nothing(cupy):
+    assert_same(distinct(cupy.asarray(np.empty(0, "i4"))), distinct(np.empty(0, "i4")))
+    assert len(compact(cupy.asarray(np.empty(0)), cupy.asarray(np.empty(0, bool)))) == 0
+
+
+def check_compaction(cupy, seed, n, dtype):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 100, n).astype(dtype)
+    for share in 0, 0.01, 0.5, 1:
+        keep = rng.random(n) < share
+        assert_same([compact(cupy.asarray(x), cupy.asarray(keep))], [x[keep]])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "int32", "float64"])
+def test_compaction(cupy, dtype):
+    for seed, n in enumerate((1, 767, 768, 769, 60 * 768 + 5)):  # a look back is over 32 tiles
+        cupy.start(seed, 3)
+        check_compaction(cupy, seed, n, dtype)
+
+
+def test_scans(cupy):
+    x = np.arange(-5, 2000, dtype="int32")
+    for scan in inclusive_scan, exclusive_scan:
+        for n in 0, 1, 1000:
+            assert_same([scan(cupy.asarray(x[:n]))], [scan(x[:n])])
+
+
+def test_looking_back_over_tiles_that_do_not_know_all(cupy, monkeypatch):
+    """Here a block ends before the next begins; so that tiles look back further, most of them keep to themselves."""
+    keep_to_themselves(monkeypatch)
+    cupy.start(2, 3)
+    check_compaction(cupy, 5, 100 * 768 - 9, "int32")
+
+
+def keep_to_themselves(monkeypatch):
+    text, source = "ALL | (before + mine)", Program.source
+    other = "(tile % 45 && tile + 1 < gridDim.x ? OWN | mine : ALL | (before + mine))"
+    assert text in source(compaction_cuda._PROGRAMS[4])
+    monkeypatch.setattr(Program, "source", lambda program: source(program).replace(text, other))
+
+
+def run_everything(cupy, dtypes, seeds):
+    for seed in seeds:
+        cupy.start(seed, 3)
+        for dtype in dtypes:
+            for kind in "near", "all":
+                for order in "value", "first":
+                    check_distinct(cupy, numbers(seed, 1500, dtype, kind), order, True, True)
+                check_distinct(cupy, numbers(seed, 1500, dtype, kind), "value", False, False)
+            for counts in False, True:
+                once = np.random.default_rng(seed).permutation(np.arange(-128, 128)).astype(dtype)
+                check_distinct(cupy, once, "value", counts, False)
+            runs = cupy.asarray(np.repeat(np.arange(4), 700).astype(f"u{np.dtype(dtype).itemsize}"))
+            if runs.itemsize > 1:
+                assert_same(compaction_cuda.heads(runs, True), [np.arange(4, dtype=runs.dtype), np.arange(4) * 700])
+            far = np.full(9000, 7, dtype)
+            far[1235] = np.iinfo(dtype).max
+            check_distinct(cupy, far, "value", False, False)
+            check_compaction(cupy, seed, 100 * 768 - 3, dtype)
+
+
+def test_every_kernel_runs_here(cupy):
+    cupy.start(0, 3)
+    run_everything(cupy, INTEGERS, [0])
+    for dtype in FLOATS:
+        check_distinct(cupy, numbers(0, 300, dtype, "near"), "value", True, True)
+    programs = [*distinct_cuda._PROGRAMS.values(), *compaction_cuda._PROGRAMS.values()]
+    floats_only = {
+        (p.source(), p.options, "order_floats")
+        for dtype, p in distinct_cuda._PROGRAMS.items()
+        if dtype not in ("uint16", "uint32", "uint64")
+    }
+    assert {(p.source(), p.options, entry) for p in programs for entry in p.entries} - floats_only <= cupy.launched
+
+
+# Without the other barriers a place is poison, and to store there ends the process.
+BARRIERS = {"distinct/distinct.cu": (1, 2, 3, 4), "distinct/compaction.cu": (2, 3), "device/tile_prefix.cuh": ()}
+FILES = ["distinct/compaction.cu", "distinct/distinct.cu", "device/tile_prefix.cuh"]
+REPLACED = [
+    (r"__syncthreads\(\);", ""),
+    (r"outside\.add\(rank\(part\[j\]\)\);", ""),
+    (r"table\[place\] > \(Wide\)i", "table[place] < (Wide)i"),
+    (r"atomicMin\(table \+ place", "atomicMax(table + place"),
+    (r"words\[i - 1\] != words\[i\]", "true"),
+    (r"before != words\[0\]", "true"),
+    (r"nearest -= 32", "nearest -= 64"),
+    (r"lane <= last", "lane < last"),
+    (r"if \(w < warp\) before", "before"),
+    (r"up_to_here - mine", "up_to_here"),
+]
+
+
+def places_to_break():
+    for file in FILES:
+        barriers = 0
+        for number, line in enumerate((GPUOPS / file).read_text().splitlines()):
+            for pattern, replacement in REPLACED:
+                barriers += "__syncthreads" in line and "sync" in pattern
+                if re.search(pattern, line) and ("sync" not in pattern or barriers in BARRIERS[file]):
+                    yield pytest.param(file, number, pattern, replacement, id=f"{file}:{number + 1}")
+
+
+@pytest.mark.parametrize(("file", "number", "pattern", "replacement"), list(places_to_break()))
+def test_what_is_broken_is_caught(cupy, monkeypatch, file, number, pattern, replacement):
+    lines = (GPUOPS / file).read_text().splitlines()
+    broken = list(lines)
+    broken[number] = re.sub(pattern, replacement, lines[number])
+    # `source` has the file as it is, but for its include lines, which become other text before this line.
+    first = 1 + max((i for i, line in enumerate(lines) if line.startswith(("#include", "#pragma once"))), default=-1)
+    whole, edited = "\n".join(lines[first:]), "\n".join(broken[first:])
+    assert whole != edited
+    edit = lambda text: text.replace(whole, edited)  # noqa: E731
+    plain = Program.source
+    monkeypatch.setattr(Program, "source", lambda program: edit(plain(program)))
+    keep_to_themselves(monkeypatch)
+    with pytest.raises((AssertionError, IndexError, ValueError, cupy.KernelError)):
+        run_everything(cupy, ["int16"], [1, 2])

@@ -1,0 +1,103 @@
+"""The commands `tilepath sequence` as a user calls them."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from tilepath.cli import main
+from tilepath.cli.sequence import SHOWN
+
+SPECTRUM = "0 57 71 113 113 128 128 184 185 226 241 241 256 297 298 354 354 369 369 411 425 482".split()
+
+
+@pytest.fixture
+def sequence(tmp_path, monkeypatch, capsys):
+    """Run the command in this process; what it prints, or the error."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments, code=0):
+        monkeypatch.setattr(sys, "argv", ["tilepath", "sequence", *map(str, arguments)])
+        capsys.readouterr()
+        status = 0
+        try:
+            main()
+        except SystemExit as stop:
+            status = stop.code
+        out, err = capsys.readouterr()
+        assert status == code, err
+        return out if code == 0 else err
+
+    return call
+
+
+def test_look_and_say(sequence, tmp_path):
+    assert sequence("look-and-say", 1113122113, 1) == "311311222113\n"
+    assert sequence("look-and-say", 1, 5, "--lengths").splitlines()[-1] == "5: 6"
+    out = sequence("look-and-say", 1, 40)
+    assert out.endswith("... 82,350 digits; --out FILE writes all\n")
+    assert len(out.split("...")[0]) == SHOWN
+    assert sequence("look-and-say", 1, 40, "--out", "term.txt") == "term.txt: 1 lines\n"
+    sequence("look-and-say", 1, 40, "--out", "term.npy")
+    assert (tmp_path / "term.txt").read_text().strip() == "".join(map(str, np.load(tmp_path / "term.npy")))
+
+
+def test_spectrum(sequence, tmp_path):
+    assert sequence("spectrum", 57, 71, 113, 113, 128).split() == SPECTRUM
+    sequence("spectrum", "GAIKL", "--out", "s.npy")
+    sequence("spectrum", "gaikl", "--out", "s.txt")
+    assert np.load(tmp_path / "s.npy").tolist() == [int(x) for x in (tmp_path / "s.txt").read_text().split()]
+    assert sequence("spectrum", "GAIKL", "--against", "s.npy") == "22 of 22 masses match\n"
+    assert sequence("spectrum", "GAIK", "--against", "s.txt") == "12 of 22 masses match\n"
+    assert sequence("spectrum", 2, 3, 3, "--counts").splitlines() == ["0 1", "2 1", "3 2", "5 2", "6 1", "8 1"]
+    long = sequence("spectrum", *[1] * 40)
+    assert long.splitlines()[-1] == "... 1,562 masses; --out FILE writes all"
+    assert len(long.splitlines()) == SHOWN + 1
+
+
+def test_permutations(sequence, tmp_path):
+    assert sequence("permutations", 5, "--first", 5, "--count", 1) == "0 1 4 3 2\n"
+    assert sequence("permutations", 2, 1, 1).splitlines() == ["1 1 2", "1 2 1", "2 1 1"]
+    shown = sequence("permutations", 12).splitlines()
+    assert shown[-1] == "... 479,001,600 permutations; --out FILE writes all"
+    assert len(shown) == SHOWN + 1
+    sequence("permutations", 6, "--out", "p.npy")
+    assert sequence("permutations", 6, "--out", "p.txt") == "p.txt: 720 lines\n"
+    rows = [[int(x) for x in line.split()] for line in (tmp_path / "p.txt").read_text().splitlines()]
+    assert np.load(tmp_path / "p.npy").tolist() == rows
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["look-and-say", "1x", 3], "Error: the seed '1x' is not a row of digits, such as 1113122113"),
+        (["look-and-say", 1, 400], "take --lengths"),
+        (["look-and-say", 1, 3, "--out", "here.txt"], "here.txt exists; pass --overwrite to replace it"),
+        (["look-and-say", 1, 3, "--out", "no/where.txt"], "No such file or directory: 'no/where.txt'"),
+        (["spectrum", "NQB"], "letter 3 of the peptide is 'B'"),
+        (["spectrum", "NQ", "--against", "here.txt"], "here.txt, line 2: 'x' is not a whole mass"),
+        (["spectrum", "NQ", "--against", "f.npy"], "f.npy: holds float64 of the shape (3,)"),
+        (["permutations", 5, "--first", 500], "first is 500; ranks go from 0 to 119"),
+        (["permutations", 20, "--out", "p.npy"], "permutations of 20 elements take"),
+    ],
+)
+def test_errors_are_one_line(sequence, tmp_path, arguments, message):
+    (tmp_path / "here.txt").write_text("1 2\n3 x\n")
+    np.save(tmp_path / "f.npy", np.ones(3))
+    error = sequence(*arguments, code=1)
+    assert message in error
+    assert sum(line.startswith("Error: ") for line in error.splitlines()) == 1
+    assert (tmp_path / "here.txt").read_text() == "1 2\n3 x\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["permutations", "a"], "'a' is not a whole number"),
+        (["permutations", 300], "N is 300; at most 256"),
+        (["spectrum", 57, "x"], "'x' is not a whole number"),
+        (["spectrum", 57, 3, "--counts", "--against", "a"], "leave out --counts"),
+    ],
+)
+def test_usage_is_named(sequence, arguments, message):
+    assert message in sequence(*arguments, code=2)
