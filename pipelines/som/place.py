@@ -61,7 +61,7 @@ def map_samples(
     """
     codebook = codebook if isinstance(codebook, Codebook) else open_codebook(codebook)
     samples = samples if isinstance(samples, Samples) else open_samples(samples)
-    for name in ("columns", "dtype"):
+    for name in ("columns", "dtype", "compensated"):
         of_map, of_samples = getattr(codebook, name), getattr(samples, name)
         if of_map != of_samples:
             what = f"{name} {of_samples}, the map {of_map}"

@@ -118,10 +118,17 @@ def describe_samples(samples: Samples) -> str:
         parts.append(f"scaled by {samples.scaling.kind}")
     if samples.missing:
         parts.append("values may be missing")
-    extras = [name for name, there in (("labels", samples.labelled), ("weights", samples.largest_weight)) if there]
+    if samples.scaling.transforms:
+        parts.append(f"{sum(map(bool, samples.scaling.transforms)):,} columns transformed")
+    if samples.compensated:
+        parts.append("compensated")
+    there = {"labels": samples.labelled, "weights": samples.largest_weight, "ids": samples.identified}
+    extras = [name for name, given in there.items() if given]
     if extras:
         parts.append(f"with {' and '.join(extras)}")
-    if samples.source:
+    if len(samples.origins) > 1:
+        parts.append(f"from {len(samples.origins):,} files")
+    elif samples.source:
         parts.append(f"from {samples.source}")
     return "; ".join(parts)
 

@@ -15,13 +15,20 @@ def som() -> None:
 
 
 @som.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True))
 @click.argument("store", type=click.Path())
-@click.option("--format", type=click.Choice(["csv", "parquet", "npy", "npz", "fcs"]))
+@click.option("--format", type=click.Choice(["csv", "parquet", "arrow", "npy", "npz", "zarr", "h5ad", "fcs"]))
 @click.option("--columns", metavar="NAME,...", help="Columns to keep, by name or number from 0; by default all others.")
+@click.option("--exclude", metavar="NAME,...", help="Columns to leave out.")
 @click.option("--label", metavar="COLUMN", help="Column of labels; in .npz an array.")
 @click.option("--weight", metavar="COLUMN", help="Column of weights of the samples; in .npz an array.")
-@click.option("--delimiter", help="Between the fields of a line; by default a comma, in .tsv a tab.")
+@click.option("--id", "ids", metavar="COLUMN", help="Column of what the samples are called; in .npz an array.")
+@click.option(
+    "--delimiter",
+    help="Between the fields of a line; by default a comma, in .tsv a tab, with decimal commas a semicolon. "
+    "`whitespace` stands for any number of blanks.",
+)
+@click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark of text; by default a point.")
 @click.option(
     "--header/--no-header",
     default=None,
@@ -29,10 +36,21 @@ def som() -> None:
 )
 @click.option("--missing", is_flag=True, help="Empty fields and NaN are missing values; without this they are errors.")
 @click.option(
+    "--compensate", is_flag=True, default=None, help="Undo the spill between detectors by the matrix of the FCS file."
+)
+@click.option(
+    "--transform",
+    "transforms",
+    metavar="COLUMN=TRANSFORM",
+    multiple=True,
+    help="Transform a column, or those of a pattern such as FL*, before the scaling: arcsinh:150, log, logicle; "
+    "repeatable.",
+)
+@click.option(
     "--scaling",
     type=click.Choice(["none", "zscore", "minmax", "arcsinh"]),
     show_default="none",
-    help="Bring columns to one scale; pictures undo it.",
+    help="Bring columns to one scale; pictures undo it. A constant column gets the factor 1.",
 )
 @click.option("--cofactor", type=float, default=5.0, show_default=True, help="Divisor of the values before arcsinh.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), show_default="float32")
@@ -40,20 +58,41 @@ def som() -> None:
     "--like",
     type=click.Path(exists=True),
     metavar="STORE",
-    help="Take columns, scaling and dtype from a store of samples or of a map, for new samples of that map.",
+    help="Take columns, scaling, compensation and dtype from a store of samples or of a map, for samples of that map.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
-def import_file(file: str, store: str, columns: str | None, **options: Any) -> None:
-    """Read samples from FILE into the samples store STORE.
+def import_file(
+    files: tuple[str, ...],
+    store: str,
+    columns: str | None,
+    exclude: str | None,
+    transforms: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Read samples from FILES into the samples store STORE.
 
-    CSV (optionally gzip'd), Parquet and NumPy's .npy and .npz are read in pieces: the file may be larger than memory.
-    FCS files of cytometers are read whole.
+    CSV (optionally gzip'd), Parquet, Arrow, Zarr, .h5ad and NumPy's .npy and .npz are read in pieces: a file may be
+    larger than memory. FCS files of cytometers are read whole. Of several files, the store keeps which one a sample is
+    from.
     """
     from pipelines import import_samples
     from tilepath.cli.describe import describe_samples
 
-    chosen = None if columns is None else columns.split(",")
-    click.echo(describe_samples(import_samples(file, store, columns=chosen, **options)))
+    of_columns = {}
+    for text in transforms:
+        column, equals, transform = text.rpartition("=")
+        if not equals:
+            raise click.UsageError(f"--transform is {text!r}; give COLUMN=TRANSFORM, such as 'FL*=arcsinh:150'")
+        of_columns[column] = transform
+    samples = import_samples(
+        files,
+        store,
+        columns=None if columns is None else columns.split(","),
+        exclude=() if exclude is None else exclude.split(","),
+        transforms=of_columns or None,
+        **options,
+    )
+    click.echo(describe_samples(samples))
 
 
 @som.command()
