@@ -13,6 +13,7 @@ from distributed import Client
 
 from gpuops.som import METRICS
 from gpuops.som.grid import Grid, check_neighbourhood
+from pipelines.generators.synthetic import whole
 from pipelines.som.epoch import MapJob
 from pipelines.som.plan import OnlineSteps, SomPlan, first_sigma, make_som_plan, refuse_disk_of_map, sigma_schedule
 from pipelines.som.resolution import refuse_unresolved
@@ -122,6 +123,8 @@ def train_som(
     samples = samples if isinstance(samples, Samples) else open_samples(samples)
     grid = Grid(rows, columns, hexagonal, toroidal)
     _check_options(samples, metric, kernel, tolerance, piece_rows, rate, rate_end, online)
+    whole("seed", seed, 0, 2**64 - 1)
+    seed = int(seed)  # as JSON has it
     sigma = first_sigma(rows, columns, sigma_end) if sigma is None else float(sigma)
     reaches, rates = (sigma, float(sigma_end)), (rate, rate_end) if online else None
     recipe, recorded = _recipe(samples, grid, initial, epochs, reaches, schedule, tolerance, rates, seed)

@@ -57,7 +57,7 @@ class Samples:
     digest: str
     identified: bool = False
     compensated: bool = False
-    origins: tuple[tuple[str, int], ...] = ()  # each source, and its first row; of stores made before: none
+    origins: tuple[tuple[str, int], ...] = ()  # each source, and its first row
     seen_in: Scaling | None = None  # None: values as they are stored; see `in_scaling`
 
     @property
@@ -126,7 +126,9 @@ class Samples:
             chunks["label_names"] = small_array(self.path, group, "label_names").places()
         refuse_missing(self.path, chunks)
         digest, moments, largest = Digest(self.d, self.dtype, self.missing), Moments(self.d), None
-        names = len(self.label_names()) if self.labelled else 0
+        called = self.label_names() if self.labelled else []
+        if len(set(called)) < len(called):  # as a chunk that is missing in a store of an earlier version reads
+            raise StoreError(f"{self.path}: two of `label_names` are the same; import the samples again")
         step = StoredArray(self.path, "values").chunks[0]
         for start in range(0, self.n, step):
             values, weights = self.values(start, start + step), self.weights(start, start + step)
@@ -137,7 +139,7 @@ class Samples:
                 digest.weights.update(weights.data)
             if self.labelled:
                 labels = self.labels(start, start + step)
-                if not -1 <= labels.min() <= labels.max() < names:
+                if not -1 <= labels.min() <= labels.max() < len(called):
                     raise StoreError(f"{self.path}: rows from {start} on have labels without a name; import them again")
             if self.identified:
                 self.ids(start, start + step)
@@ -188,7 +190,7 @@ def open_samples(path: str | os.PathLike[str]) -> Samples:
             digest=str(attrs["digest"]),
             identified="ids" in group,
             compensated=bool(attrs.get("compensated", False)),
-            origins=tuple((str(name), int(first)) for name, first in attrs.get("origins", ())),
+            origins=tuple((str(name), int(first)) for name, first in attrs.get("origins", [[attrs["source"], 0]])),
         )
     check_array(path, group, "values", (facts.n, facts.d), (facts.dtype,))
     if facts.largest_weight is not None:

@@ -688,3 +688,14 @@ def test_grids_are_recorded(client, tmp_path):
     with pytest.raises(StoreError, match="no longer at"):
         found.samples()
     assert found.samples(tmp_path / "moved").n == 50
+
+
+@pytest.mark.parametrize("options", [{"initial": "random"}, {"online": True}, {}])
+def test_m2_a_seed_that_cannot_be_is_refused(client, tmp_path, options):
+    samples = write_samples(tmp_path / "s", cloud(30))
+    for seed in (-1, 2**64, 10**30, 1.5, "x", None, True):
+        with pytest.raises(ValueError, match="seed is .*; give a whole number from 0 to 18446744073709551615"):
+            train_som(client, samples, tmp_path / "m", 3, 3, seed=seed, **options)
+    assert not (tmp_path / "m").exists()
+    for number, seed in enumerate((2**64 - 1, np.int64(5))):  # online training adds the number of the epoch
+        train_som(client, samples, tmp_path / f"{number}", 3, 3, epochs=3, seed=seed, **options)
