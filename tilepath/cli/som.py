@@ -181,9 +181,17 @@ def train(samples: str, out: str, open_client: OpenClient, given: str | None, **
 @click.argument("samples", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
-@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option("--overwrite", is_flag=True, help="Replace a store, and a table, that exists.")
+@click.option(
+    "--out",
+    "table",
+    type=click.Path(),
+    help="Write the units to this table too (.csv, .tsv, .parquet): a row a sample.",
+)
 @on_cluster
-def place(codebook: str, samples: str, out: str, open_client: OpenClient, **options: Any) -> None:
+def place(
+    codebook: str, samples: str, out: str, open_client: OpenClient, table: str | None, overwrite: bool, **options: Any
+) -> None:
     """Find the best and second best unit of each of SAMPLES on the map CODEBOOK, and write them to the store OUT.
 
     Samples on another scale than the map's, or on none, are brought to the scale that the map has recorded.
@@ -191,10 +199,36 @@ def place(codebook: str, samples: str, out: str, open_client: OpenClient, **opti
     from pipelines import map_samples, open_codebook, open_samples
     from tilepath.cli.describe import describe_mapping
 
-    opened = open_codebook(codebook), open_samples(samples)
+    codebook_store, samples_store = open_codebook(codebook), open_samples(samples)
+    if table is not None:
+        from pipelines.som.tables import check_export, write_units
+
+        check_export(table, overwrite, array=False)
     with open_client() as client:
-        mapping = map_samples(client, *opened, out, progress=True, **options)
+        mapping = map_samples(client, codebook_store, samples_store, out, progress=True, overwrite=overwrite, **options)
     click.echo(describe_mapping(mapping))
+    if table is not None:
+        write_units(mapping, table, samples=samples_store, overwrite=overwrite)
+        click.echo(f"{table}: units of {mapping.n:,} samples")
+
+
+@som.command()
+@click.argument("store", type=click.Path())
+@click.argument("file", type=click.Path())
+@click.option(
+    "--what",
+    type=click.Choice(["codebook", "hits", "u-matrix", "units"]),
+    help="By default the codebook of a map, the units of a mapping.",
+)
+@click.option("--scaled", is_flag=True, help="The codebook as it was trained; by default in units of the source.")
+@click.option("--samples", type=click.Path(exists=True), help="Samples store of a mapping, if it was moved.")
+@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+def export(store: str, file: str, **options: Any) -> None:
+    """Write what the map or the mapping STORE says to FILE (.csv, .tsv, .parquet; arrays of the grid also as .npy)."""
+    from pipelines import export_map
+
+    export_map(store, file, **options)
+    click.echo(file)
 
 
 @som.command()
