@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuops.arrays import unmasked
+
 
 def columns_of(values: Any) -> list[str] | None:
     """The names of the columns of a data frame (pandas, polars, pyarrow or another); None for a matrix."""
@@ -40,14 +42,6 @@ def as_matrix(values: Any) -> np.ndarray:
         matrix[:, place] = column.cast(pa.float64(), safe=False).to_numpy()
     narrow = all(pa.types.is_float32(kind) or pa.types.is_float16(kind) for kind in table.schema.types)
     return matrix.astype(np.float32) if narrow else matrix
-
-
-def unmasked(values: Any) -> Any:
-    """A masked array with NaN in the place of what is masked; anything else as it is."""
-    if not np.ma.isMaskedArray(values) or values.dtype.kind not in "fiub":
-        return values
-    floats: Any = values if values.dtype.kind == "f" else values.astype(np.float64)
-    return floats.filled(np.nan)
 
 
 def _is_frame(values: Any) -> bool:

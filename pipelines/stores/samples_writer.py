@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import zarr
 
+from gpuops.arrays import unmasked
 from pipelines.stores import transforms
 from pipelines.stores.contents import write_small_array
-from pipelines.stores.frames import unmasked
 from pipelines.stores.labels import label_text
 from pipelines.stores.row_errors import RowError
 from pipelines.stores.scaling import LARGEST, Moments, Scaling, refuse_beyond

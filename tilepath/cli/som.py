@@ -121,11 +121,11 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @som.command()
 @click.argument("samples", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--rows", type=click.IntRange(min=1), required=True, help="Rows of the map.")
-@click.option("--columns", type=click.IntRange(min=1), required=True, help="Columns of the map.")
-@click.option("--hexagonal", is_flag=True, help="Cells are hexagons; by default squares.")
-@click.option("--toroidal", is_flag=True, help="The edges of the map are joined.")
-@click.option("--metric", type=click.Choice(["euclidean", "taxicab", "cosine"]), default="euclidean")
+@click.option("--rows", type=click.IntRange(min=1), help="Rows of the map; with --from, those of that map by default.")
+@click.option("--columns", type=click.IntRange(min=1), help="Columns of the map; the same.")
+@click.option("--hexagonal/--rectangular", default=None, help="Cells are hexagons, or squares by default.")
+@click.option("--toroidal/--planar", default=None, help="The edges of the map are joined, or not by default.")
+@click.option("--metric", type=click.Choice(["euclidean", "taxicab", "cosine"]), help="By default the first.")
 @click.option(
     "--kernel",
     type=click.Choice(["gaussian", "bubble", "mexican_hat", "linear"]),
@@ -139,7 +139,12 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.option("--sigma-end", type=float, default=1.0, show_default=True, help="Reach in the last of these epochs.")
 @click.option("--schedule", type=click.Choice(["linear", "exponential"]), default="linear", help="How sigma falls.")
 @click.option("--initial", type=click.Choice(["pca", "random"]), default="pca", help="First codebook.")
-@click.option("--from", "given", type=click.Path(exists=True), help="Codebook store to start from instead.")
+@click.option(
+    "--from",
+    "given",
+    type=click.Path(exists=True),
+    help="Map to begin with instead; the grid and metric are its by default.",
+)
 @click.option(
     "--seed",
     type=int,

@@ -346,3 +346,19 @@ def test_other_stores_are_no_samples(tmp_path):
     (tmp_path / "s" / "label_names").rename(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match="`label_names` is missing"):
         open_samples(tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    ("values", "scaling", "want"),
+    [
+        ([[1, 2], [1, 4]], "zscore", [[0, -1], [0, 1]]),
+        ([[0.1, 2], [0.1, 3], [0.1, 4]], "minmax", [[0, 0], [0, 0.5], [0, 1]]),
+        ([[0, 2], [1e-200, 4]], "zscore", [[0, -1], [0, 1]]),  # its variance is 0
+    ],
+)
+def test_m4_a_constant_column_has_the_factor_1_and_is_said(tmp_path, values, scaling, want):
+    with pytest.warns(UserWarning, match="s: column '0' is constant: it is stored with factor 1"):
+        samples = write_samples(tmp_path / "s", np.array(values), scaling=scaling, dtype="float64")
+    np.testing.assert_allclose(samples.values(), want, atol=1e-15)
+    assert samples.scaling.factors[0] == 1
+    np.testing.assert_allclose(samples.scaling.undo(samples.values()), values, atol=1e-15)
