@@ -75,3 +75,11 @@ def check_vectors(arrays: dict[str, Any]) -> None:
             raise TypeError(f"{first} and {name} are arrays of NumPy and of CuPy; move one to where the other is")
         if array.ndim != 1:
             raise ValueError(f"{name} has {array.ndim} dimensions; pass an array of one")
+
+
+def unmasked(values: Any) -> Any:
+    """A masked array with NaN in the place of what is masked; anything else as it is."""
+    if not np.ma.isMaskedArray(values) or values.dtype.kind not in "fiub":
+        return values
+    floats: Any = values if values.dtype.kind == "f" else values.astype(np.float64)
+    return floats.filled(np.nan)

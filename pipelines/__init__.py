@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pipelines.generators.point_clouds import write_cloud as write_cloud
     from pipelines.som.pictures import picture_map as picture_map
     from pipelines.som.place import map_samples as map_samples
+    from pipelines.som.tables import export_map as export_map
     from pipelines.som.train import train_som as train_som
     from pipelines.sssp.solve import single_source_shortest_paths as single_source_shortest_paths
     from pipelines.stores.boundary import Boundary as Boundary
@@ -108,6 +109,7 @@ _NAMES = {
     "pipelines.generators.point_clouds": ["PointCloud", "write_cloud"],
     "pipelines.som.pictures": ["picture_map"],
     "pipelines.som.place": ["map_samples"],
+    "pipelines.som.tables": ["export_map"],
     "pipelines.som.train": ["train_som"],
     "pipelines.sssp.solve": ["single_source_shortest_paths"],
     "pipelines.stores.boundary": ["Boundary", "open_boundary"],

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops import best_matching_units
+from gpuops.arrays import unmasked
 from gpuops.som import METRICS
-from gpuops.som.grid import Grid, check_neighbourhood
-from pipelines.som.epoch import MapJob, accumulate, learn, survey
+from gpuops.som.grid import Grid
+from pipelines.som.epoch import MapJob, accumulate, check_kernel, learn, survey
 from pipelines.som.plan import PIECE_BYTES, first_sigma, settled, sigma_schedule
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.shard import Piece
@@ -140,7 +141,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
         Parameters
         ----------
-        X : (N, d) array of finite numbers, or with `missing` NaN too
+        X : (N, d) array of finite numbers, or with `missing` NaN and masked values too
             There may be fewer samples than units.
         y : ignored
         sample_weight : (N,) array, optional
@@ -244,7 +245,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         for name in ("rows", "columns", "epochs"):
             if not isinstance(getattr(self, name), Integral):
                 raise TypeError(f"{name} is {getattr(self, name)!r}; give an integer")
-        check_neighbourhood(self.kernel, 1.0)
+        check_kernel(self.kernel)
         if self.tolerance is not None and not 0 <= self.tolerance < 1:
             raise ValueError(
                 f"tolerance is {self.tolerance}; give a fraction of the quantization error, such as 0.001, or None"
@@ -272,7 +273,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             raise ValueError(f"metric is {self.metric!r}; pass one of {', '.join(map(repr, METRICS))}")
         values = validate_data(
             self,
-            X,
+            unmasked(X),
             reset=reset,
             dtype=[np.float64, np.float32] if reset else self.codebook_.dtype,
             order="C",

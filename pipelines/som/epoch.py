@@ -11,6 +11,7 @@ way and the same bits come out; so do the quantization errors, whose distances a
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,10 +20,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops import best_matching_units, fixed_point, from_fixed_point, smooth, unit_sums
-from gpuops.som.grid import Grid
+from gpuops.som.grid import Grid, check_neighbourhood
 from gpuops.som.update import FixedPoint
 from pipelines.som.shard import Piece
 from pipelines.workers.device_arrays import to_host
+
+
+def check_kernel(kernel: str, online: bool = False) -> None:
+    """Refuse a kernel that there is not, and warn of one that batches are not made for."""
+    check_neighbourhood(kernel, 1.0)
+    if kernel == "mexican_hat" and not online:
+        warnings.warn(
+            "in batches, the mexican hat divides by sums that may be close to 0, and units may leave the samples; "
+            "train online (online=True, --online), or with another kernel",
+            stacklevel=4,
+        )
 
 
 @dataclass(frozen=True)

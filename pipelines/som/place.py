@@ -61,7 +61,7 @@ def map_samples(
     """
     codebook = codebook if isinstance(codebook, Codebook) else open_codebook(codebook)
     samples = samples if isinstance(samples, Samples) else open_samples(samples)
-    for name in ("columns", "dtype"):
+    for name in ("columns", "dtype", "compensated"):
         of_map, of_samples = getattr(codebook, name), getattr(samples, name)
         if of_map != of_samples:
             what = f"{name} {of_samples}, the map {of_map}"
@@ -120,7 +120,9 @@ def _place(attempt: str, samples: Samples, out: MappingWriter, start: int) -> No
     top = min(2, len(units))
     stop = min(start + out.chunk, out.rows)
     found: list[tuple[np.ndarray, np.ndarray]] = []
+    weights = samples.weights(start, stop)
     for piece in Shard(samples, start, stop, max(1, PIECE_BYTES // samples.row_bytes), False, array_library()).pieces():
         nearest, distances = best_matching_units(piece.values, units, facts.metric, top, samples.missing)
         found.append((to_host(nearest).reshape(-1, top), to_host(distances).reshape(-1, top)))
-    out.write(start, *map(np.concatenate, zip(*found, strict=True)))
+    of_units, distances = map(np.concatenate, zip(*found, strict=True))
+    out.write(start, of_units, distances, weights)

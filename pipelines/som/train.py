@@ -12,8 +12,9 @@ import numpy as np
 from distributed import Client
 
 from gpuops.som import METRICS
-from gpuops.som.grid import Grid, check_neighbourhood
-from pipelines.som.epoch import MapJob
+from gpuops.som.grid import Grid
+from pipelines.generators.synthetic import whole
+from pipelines.som.epoch import MapJob, check_kernel
 from pipelines.som.plan import OnlineSteps, SomPlan, first_sigma, make_som_plan, refuse_disk_of_map, sigma_schedule
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.start import random_rows
@@ -32,12 +33,12 @@ def train_som(
     client: Client,
     samples: Samples | str | os.PathLike[str],
     out: str | os.PathLike[str],
-    rows: int,
-    columns: int,
+    rows: int | None = None,
+    columns: int | None = None,
     *,
-    hexagonal: bool = False,
-    toroidal: bool = False,
-    metric: str = "euclidean",
+    hexagonal: bool | None = None,
+    toroidal: bool | None = None,
+    metric: str | None = None,
     kernel: str = "gaussian",
     epochs: int = 20,
     sigma: float | None = None,
@@ -65,10 +66,12 @@ def train_som(
         (N, d), with their weights if they have any. There may be fewer than units.
     out : path of the new codebook store
     rows, columns : int
+        By default those of the map to begin with, if `initial` is one.
     hexagonal, toroidal : bool
-        The grid, see `gpuops.Grid`; by default rectangular and planar.
+        The grid, see `gpuops.Grid`; by default as the map to begin with, else rectangular and planar.
     metric : {"euclidean", "taxicab", "cosine"}
-        By which best matching units are found. The codebook is made of means with any.
+        By which best matching units are found; by default as in the map to begin with, else the first. The codebook is
+        made of means with any.
     kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
         The neighbourhood.
     epochs : int
@@ -120,9 +123,12 @@ def train_som(
         hold the others.
     """
     samples = samples if isinstance(samples, Samples) else open_samples(samples)
-    grid = Grid(rows, columns, hexagonal, toroidal)
+    initial = _opened(initial)
+    grid, metric = _grid(initial, rows, columns, hexagonal, toroidal), _metric(initial, metric)
     _check_options(samples, metric, kernel, tolerance, piece_rows, rate, rate_end, online)
-    sigma = first_sigma(rows, columns, sigma_end) if sigma is None else float(sigma)
+    whole("seed", seed, 0, 2**64 - 1)
+    seed = int(seed)  # as JSON has it
+    sigma = first_sigma(grid.rows, grid.columns, sigma_end) if sigma is None else float(sigma)
     reaches, rates = (sigma, float(sigma_end)), (rate, rate_end) if online else None
     recipe, recorded = _recipe(samples, grid, initial, epochs, reaches, schedule, tolerance, rates, seed)
     options = {"grid": vars(grid), "metric": metric, "kernel": kernel, **recorded}
@@ -207,6 +213,30 @@ def _recipe(
     return Recipe(sigmas, beginning, given, tolerance, online), recorded
 
 
+def _opened(initial: Any) -> Any:
+    """The map to begin with, opened if it is given by its path; anything else as it is."""
+    if not isinstance(initial, str | os.PathLike) or initial in STARTS:
+        return initial
+    if isinstance(initial, str) and not os.path.lexists(initial):
+        starts = ", ".join(map(repr, STARTS))
+        raise ValueError(f"initial is {initial!r}, no codebook store; pass {starts}, an array or a codebook store")
+    return open_codebook(initial)
+
+
+def _grid(initial: Any, rows: int | None, columns: int | None, hexagonal: bool | None, toroidal: bool | None) -> Grid:
+    """The grid asked for; what is not said of it is as in the map to begin with."""
+    before = initial.grid if isinstance(initial, Codebook) else None
+    if before is None and (rows is None or columns is None):
+        raise ValueError("say how many rows and columns the map has (--rows, --columns), or begin with a map (--from)")
+    asked = {"rows": rows, "columns": columns, "hexagonal": hexagonal, "toroidal": toroidal}
+    known = {"hexagonal": False, "toroidal": False} if before is None else vars(before)
+    return Grid(**{**known, **{name: value for name, value in asked.items() if value is not None}})
+
+
+def _metric(initial: Any, metric: str | None) -> str:
+    return metric or (initial.metric if isinstance(initial, Codebook) else "euclidean")
+
+
 def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tuple[np.ndarray | None, dict[str, Any]]:
     """The codebook to begin with if it is given, and what is recorded of the beginning."""
     if isinstance(initial, str) and initial in STARTS:
@@ -214,11 +244,6 @@ def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tu
             return None, {"kind": "pca"}
         random_rows(samples.n, grid.units, seed)  # refuses more units than samples
         return None, {"kind": "random", "seed": seed}
-    if isinstance(initial, str | os.PathLike):
-        if isinstance(initial, str) and not os.path.lexists(initial):
-            starts = ", ".join(map(repr, STARTS))
-            raise ValueError(f"initial is {initial!r}, no codebook store; pass {starts}, an array or a codebook store")
-        initial = open_codebook(initial)
     if isinstance(initial, Codebook):
         if initial.scaling != samples.scaling:
             raise ValueError(
@@ -252,7 +277,7 @@ def _check_options(
 ) -> None:
     if metric not in METRICS:
         raise ValueError(f"metric is {metric!r}; pass one of {', '.join(map(repr, METRICS))}")
-    check_neighbourhood(kernel, 1.0)
+    check_kernel(kernel, online)
     if tolerance is not None and not 0 <= tolerance < 1:
         raise ValueError(f"tolerance is {tolerance}; give a part of the quantization error, such as 0.001")
     if piece_rows is not None and piece_rows < 1:

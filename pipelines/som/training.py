@@ -202,7 +202,7 @@ def _learn_online(attempt: str, last: _Learnt, number: int) -> _Learnt:
     state = held(attempt)
     (piece,) = state.shard.pieces()
     job, error = state.job, _survey(attempt, last).judged.quantization_error(state.job, last.codebook)
-    order = random_rows(job.n, job.n, state.online.seed + number)
+    order = random_rows(job.n, job.n, (state.online.seed + number) % 2**64)
     sigmas, rates = state.online.of_epoch(number)
     options = job.kernel, job.metric, job.missing
     return _Learnt(train_online(last.codebook, piece.values, order, job.grid, sigmas, rates, *options), error)

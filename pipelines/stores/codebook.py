@@ -77,6 +77,7 @@ class Codebook:
     options: dict[str, Any]
     samples_path: str
     samples_digest: str
+    compensated: bool = False
 
     @property
     def d(self) -> int:
@@ -214,6 +215,7 @@ def create_codebook(
                 "missing": samples.missing,
                 "columns": list(samples.columns),
                 "scaling": samples.scaling.recorded(),
+                "compensated": samples.compensated,
                 "sigmas": sigmas,
                 "options": options,
                 "samples": origin_of(path, samples),
@@ -300,6 +302,7 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
             options=dict(attrs["options"]),
             samples_path=origin_path(path, recorded),
             samples_digest=recorded["digest"],
+            compensated=bool(attrs.get("compensated", False)),
         )
     shape = (epochs + 1, facts.grid.units, len(columns))
     check_array(path, group, "codebooks", shape, (facts.dtype,))

@@ -60,6 +60,8 @@ class StoredArray:
             self._array = zarr.open_array(files, mode="r")
             self.shape: tuple[int, ...] = self._array.shape
             self.chunks: tuple[int, ...] = self._array.chunks
+            if min(self.chunks, default=1) < 1:
+                raise ValueError(f"its chunks have the shape {self.chunks}")
 
     def __getitem__(self, selection: Any) -> np.ndarray:
         """Any Zarr selection, as NumPy."""
@@ -115,7 +117,12 @@ def writable_array(path: str, name: str) -> zarr.Array[Any]:
 
     Zarr does not keep `write_empty_chunks` with an array; without it, a chunk that equals the fill value is left out.
     """
-    return zarr.open_array(os.path.join(path, name), mode="r+").with_config({"write_empty_chunks": True})
+    try:
+        return zarr.open_array(os.path.join(path, name), mode="r+").with_config({"write_empty_chunks": True})
+    except OSError:
+        raise
+    except Exception as error:  # whatever Zarr raises on metadata that are not what they should be
+        raise StoreError(f"{path}: the array `{name}` is damaged ({brief(error)}); recreate the store") from error
 
 
 def record(

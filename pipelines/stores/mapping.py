@@ -6,6 +6,7 @@ array     dtype, shape   meaning
 units     int32 (N, t)   the t = 2 best matching units, the nearest first; t = 1 where
                          the map has a single unit
 distances float (N, t)   the distances of the sample to them
+weights   float (N)      optional: how much a sample counts in errors, as in its store
 ========= ============== ==============================================================
 
 The attribute `done` names the rows that are complete and is written after them.
@@ -14,7 +15,7 @@ The attribute `done` names the rows that are complete and is written after them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,7 +50,7 @@ from pipelines.stores.schema import (
 )
 
 SCHEMA = "mapping/1"
-ARRAYS = ("units", "distances")
+ARRAYS = ("units", "distances", "weights")
 LEAST_ROWS = 4096  # of a chunk
 
 
@@ -65,6 +66,7 @@ class Mapping:
     samples_path: str
     samples_digest: str
     codebook: dict[str, Any]  # what is recorded about the map
+    weighted: bool = False  # never in stores that an earlier version made
 
     @property
     def codebook_path(self) -> str:
@@ -99,19 +101,34 @@ class Mapping:
             start=np.zeros(self.grid.units, np.int64),
         )
 
+    def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """(k) float64: how much samples count in errors; ones where they have no weights."""
+        stop = self.n if stop is None else stop
+        return (StoredArray(self.path, "weights")[start:stop] if self.weighted else np.ones(stop - start)).astype(float)
+
     def quantization_error(self) -> float:
-        """Mean distance of the samples to their units."""
-        return sum(float(self.distances(*rows)[:, 0].sum(dtype=np.float64)) for rows in self.ranges()) / self.n
+        """Mean distance of the samples to their units, by their weights if they have any."""
+        return self._mean(lambda *rows: self.distances(*rows)[:, 0].astype(np.float64))
 
     def topographic_error(self) -> float:
-        """Fraction of the samples whose two nearest units are not neighbours on the grid."""
+        """Fraction of the samples, by weight if they have any, whose two nearest units are not neighbours."""
         if self.top == 1:
             raise StoreError(f"{self.path}: the map has one unit, so there is no topographic error")
-        apart = 0
+
+        def apart(start: int, stop: int) -> np.ndarray:
+            units = self.units(start, stop)
+            return ~self.grid.adjacent(units[:, 0], units[:, 1])
+
+        return self._mean(apart)
+
+    def _mean(self, read: Callable[[int, int], np.ndarray]) -> float:
+        """The mean over all samples of what `read` gives for a range of rows."""
+        total = of_all = 0.0
         for rows in self.ranges():
-            units = self.units(*rows)
-            apart += int((~self.grid.adjacent(units[:, 0], units[:, 1])).sum())
-        return apart / self.n
+            weights = self.weights(*rows)
+            total += float((read(*rows) * weights).sum())
+            of_all += float(weights.sum())
+        return total / of_all
 
     def describe(self) -> str:
         """One line for people about what the store holds."""
@@ -136,12 +153,14 @@ class MappingWriter(StoreWriter):
     chunk: int
     grid: Grid
     codebook: dict[str, Any]  # what is recorded about the map
+    arrays: tuple[str, ...]
 
-    def write(self, start: int, units: np.ndarray, distances: np.ndarray) -> None:
-        """Write whole chunks, from row `start`."""
+    def write(self, start: int, units: np.ndarray, distances: np.ndarray, weights: np.ndarray | None = None) -> None:
+        """Write whole chunks, from row `start`; weights only if the store has a place for them."""
         with disk_errors(self.path):
-            writable_array(self.path, "units")[start : start + len(units)] = units
-            writable_array(self.path, "distances")[start : start + len(units)] = distances
+            for name, values in zip(ARRAYS, (units, distances, weights), strict=True):
+                if name in self.arrays:
+                    writable_array(self.path, name)[start : start + len(units)] = values
 
     def rows_done(self) -> np.ndarray:
         """bool (N): which rows are recorded as complete."""
@@ -157,12 +176,12 @@ class MappingWriter(StoreWriter):
 
     def chunks_committed(self) -> dict[str, list[str]]:
         done = self.rows_done()
-        return {name: StoredArray(self.path, name).places(done) for name in ARRAYS}
+        return {name: StoredArray(self.path, name).places(done) for name in self.arrays}
 
     def record(self, done: np.ndarray) -> None:
         """Record which rows, bool (N), are done; once all are, the store is complete."""
         with disk_errors(self.path):
-            record_rows(self.path, owned(self.path, SCHEMA, self.run_id), ARRAYS, done)
+            record_rows(self.path, owned(self.path, SCHEMA, self.run_id), self.arrays, done)
 
 
 def create_mapping(
@@ -173,11 +192,15 @@ def create_mapping(
     # Several chunks for every worker, and none too small to be worth a file.
     chunk = min(samples.n, CHUNK_BYTES // (top * codebook.dtype.itemsize), max(LEAST_ROWS, -(-samples.n // 16)))
     with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
-        for name, dtype in zip(ARRAYS, (np.dtype(np.int32), codebook.dtype), strict=True):
+        weighted = samples.largest_weight is not None
+        arrays = {"units": np.dtype(np.int32), "distances": codebook.dtype}
+        arrays |= {"weights": samples.dtype} if weighted else {}
+        for name, dtype in arrays.items():
+            of_units = () if name == "weights" else (top,)
             group.create_array(
                 name,
-                shape=(samples.n, top),
-                chunks=(chunk, top),
+                shape=(samples.n, *of_units),
+                chunks=(chunk, *of_units),
                 dtype=dtype,
                 compressors=result_codecs(dtype),
                 config={"write_empty_chunks": True},
@@ -224,6 +247,8 @@ def _read(path: str | os.PathLike[str], group: zarr.Group) -> MappingWriter:
         n, top = int(attribute(path, group, "n")), int(attribute(path, group, "top"))
         check_array(path, group, "units", (n, top), ("int32",))
         check_array(path, group, "distances", (n, top), (recorded_dtype(attribute(path, group, "dtype")),))
+        if "weights" in _arrays(path):
+            check_array(path, group, "weights", (n,), DTYPES)
         return MappingWriter(
             path=os.path.abspath(path),
             run_id="",
@@ -232,7 +257,13 @@ def _read(path: str | os.PathLike[str], group: zarr.Group) -> MappingWriter:
             chunk=StoredArray(path, "units").chunks[0],
             grid=Grid(**attribute(path, group, "grid")),
             codebook=recorded_origin(path, group, "codebook"),
+            arrays=_arrays(path),
         )
+
+
+def _arrays(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """The arrays that the store has: stores of earlier versions, or of samples that all count the same, no weights."""
+    return tuple(name for name in ARRAYS if name != "weights" or os.path.isdir(os.path.join(path, name)))
 
 
 def _codebook_facts(codebook: Codebook) -> dict[str, Any]:
@@ -272,19 +303,24 @@ def open_mapping(path: str | os.PathLike[str]) -> Mapping:
             samples_path=origin_path(path, mapped),
             samples_digest=mapped["digest"],
             codebook={**trained, "path": str(trained["path"])},
+            weighted="weights" in _arrays(path),
         )
     check_array(path, group, "units", (facts.n, facts.top), ("int32",))
     check_array(path, group, "distances", (facts.n, facts.top), (facts.dtype,))
+    if facts.weighted:
+        check_array(path, group, "weights", (facts.n,), DTYPES)
     return facts
 
 
 def _verify(path: str, grid: Grid, done: np.ndarray) -> Verified:
-    arrays = [StoredArray(path, name) for name in ARRAYS]
-    chunks = {name: array.places(done) for name, array in zip(ARRAYS, arrays, strict=True)}
+    arrays = {name: StoredArray(path, name) for name in _arrays(path)}
+    chunks = {name: array.places(done) for name, array in arrays.items()}
     refuse_missing(path, chunks)
-    step = arrays[0].chunks[0]
+    step = arrays["units"].chunks[0]
     for start in np.flatnonzero(done[::step]) * step:
-        units, distances = (array[start : start + step] for array in arrays)
+        units, distances, *weights = (array[start : start + step] for array in arrays.values())
+        if any(not ((found >= 0) & (found < np.inf)).all() for found in weights):
+            raise StoreError(f"{path}: rows from {start} on have weights that cannot be; map the samples again")
         possible = (units >= 0) & (units < grid.units) & (distances >= 0) & (distances < np.inf)
         if not possible.all():
             row = start + int(np.flatnonzero(~possible.all(axis=1))[0])

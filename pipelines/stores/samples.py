@@ -8,16 +8,18 @@ values      float (N, d)    float32 or float64, whole rows in a chunk; scaled as
 weights     as values (N)   optional: how much a sample counts, 0 or more
 labels      int32 (N)       optional: position in `label_names`, -1 for none
 label_names str (L)         optional
+ids         str (N)         optional: what a sample is called in its source, empty for none
 =========== =============== =====================================================================================
 
-Attributes: names of the columns; least, greatest and mean value of each as stored. The `digest` covers what a map
+Attributes: names of the columns; least, greatest and mean value of each as stored; `origins`, each source and the row
+with which it begins. The `digest` covers what a map
 depends on: shape, dtype, values and weights.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,10 +27,12 @@ from typing import Any
 import numpy as np
 
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing, small_array
+from pipelines.stores.frames import as_matrix, columns_of
 from pipelines.stores.place import new_store
 from pipelines.stores.samples_writer import SCHEMA, Digest, SamplesWriter
 from pipelines.stores.scaling import SCALINGS, Moments, Scaling, refuse_beyond, scaling_from
 from pipelines.stores.schema import TEXT, StoreError, check_array, damaged_attributes, flag, open_store, recorded_dtype
+from pipelines.stores.transforms import of_columns as transform_of_columns
 
 DTYPES = tuple(map(np.dtype, ("float32", "float64")))
 
@@ -51,6 +55,9 @@ class Samples:
     labelled: bool
     source: str
     digest: str
+    identified: bool = False
+    compensated: bool = False
+    origins: tuple[tuple[str, int], ...] = ()  # each source, and its first row
     seen_in: Scaling | None = None  # None: values as they are stored; see `in_scaling`
 
     @property
@@ -97,6 +104,18 @@ class Samples:
         self._need_labels()
         return [str(name) for name in small_array(self.path, open_store(self.path, SCHEMA), "label_names")[:]]
 
+    def ids(self, start: int = 0, stop: int | None = None) -> list[str]:
+        """What they are called, empty for none; StoreError where no ids were imported."""
+        if not self.identified:
+            raise StoreError(f"{self.path}: the samples have no ids; import them with their ids (--id)")
+        return [str(name) for name in StoredArray(self.path, "ids").rows(start, self.n if stop is None else stop)]
+
+    def origin_codes(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """The source of each, int32, as its place in `origins`."""
+        firsts = [first for _, first in self.origins]
+        rows = np.arange(start, self.n if stop is None else stop)
+        return (np.searchsorted(firsts, rows, side="right") - 1).astype(np.int32)
+
     def describe(self) -> str:
         """One line for people about what the store holds."""
         parts = [f"{self.path}: {self.n:,} x {self.d} {self.dtype} samples"]
@@ -104,24 +123,33 @@ class Samples:
             parts.append(f"scaled by {self.scaling.kind}")
         if self.missing:
             parts.append("values may be missing")
-        extras = [name for name, there in (("labels", self.labelled), ("weights", self.largest_weight)) if there]
+        if self.scaling.transforms:
+            parts.append(f"{sum(map(bool, self.scaling.transforms)):,} columns transformed")
+        if self.compensated:
+            parts.append("compensated")
+        there = {"labels": self.labelled, "weights": self.largest_weight, "ids": self.identified}
+        extras = [name for name, given in there.items() if given]
         if extras:
             parts.append(f"with {' and '.join(extras)}")
-        if self.source:
+        if len(self.origins) > 1:
+            parts.append(f"from {len(self.origins):,} files")
+        elif self.source:
             parts.append(f"from {self.source}")
         return "; ".join(parts)
 
     def verify(self) -> Verified:
         """Reread everything and compare it with what was recorded; StoreError names what differs."""
         arrays = ["values"] + ["weights"] * (self.largest_weight is not None)
-        arrays += ["labels"] * self.labelled
+        arrays += ["labels"] * self.labelled + ["ids"] * self.identified
         group = open_store(self.path, SCHEMA)
         chunks = {name: StoredArray(self.path, name).places() for name in arrays}
         if self.labelled:
             chunks["label_names"] = small_array(self.path, group, "label_names").places()
         refuse_missing(self.path, chunks)
         digest, moments, largest = Digest(self.d, self.dtype, self.missing), Moments(self.d), None
-        names = len(self.label_names()) if self.labelled else 0
+        called = self.label_names() if self.labelled else []
+        if len(set(called)) < len(called):  # as a chunk that is missing in a store of an earlier version reads
+            raise StoreError(f"{self.path}: two of `label_names` are the same; import the samples again")
         step = StoredArray(self.path, "values").chunks[0]
         for start in range(0, self.n, step):
             values, weights = self.values(start, start + step), self.weights(start, start + step)
@@ -132,8 +160,10 @@ class Samples:
                 digest.weights.update(weights.data)
             if self.labelled:
                 labels = self.labels(start, start + step)
-                if not -1 <= labels.min() <= labels.max() < names:
+                if not -1 <= labels.min() <= labels.max() < len(called):
                     raise StoreError(f"{self.path}: rows from {start} on have labels without a name; import them again")
+            if self.identified:
+                self.ids(start, start + step)
         if digest.value(self.n) != self.digest:
             raise StoreError(f"{self.path}: contents do not match the recorded digest; import the samples again")
         moments.finish()
@@ -179,6 +209,9 @@ def open_samples(path: str | os.PathLike[str]) -> Samples:
             labelled="labels" in group,
             source=str(attrs["source"]),
             digest=str(attrs["digest"]),
+            identified="ids" in group,
+            compensated=bool(attrs.get("compensated", False)),
+            origins=tuple((str(name), int(first)) for name, first in attrs.get("origins", [[attrs["source"], 0]])),
         )
     check_array(path, group, "values", (facts.n, facts.d), (facts.dtype,))
     if facts.largest_weight is not None:
@@ -186,6 +219,8 @@ def open_samples(path: str | os.PathLike[str]) -> Samples:
     if facts.labelled:
         check_array(path, group, "labels", (facts.n,), ("int32",))
         check_array(path, group, "label_names", (None,), (TEXT,))
+    if facts.identified:
+        check_array(path, group, "ids", (facts.n,), (TEXT,))
     return facts
 
 
@@ -198,8 +233,11 @@ def new_samples(
     missing: bool = False,
     scaling: str | Scaling = "none",
     cofactor: float = 5.0,
+    transforms: Mapping[str, str] | None = None,
     weighted: bool = False,
     labelled: bool = False,
+    identified: bool = False,
+    compensated: bool = False,
     source: str = "",
     chunk_rows: int | None = None,
     overwrite: bool = False,
@@ -215,7 +253,9 @@ def new_samples(
     scaling : one of `pipelines.stores.scaling.SCALINGS`; while the store is written, the disk then also holds float64
         values. Or a `Scaling`, for example that of a map, which is applied to values as they arrive
     cofactor : divisor of values before arcsinh
-    weighted, labelled : whether every piece comes with weights, with labels
+    transforms : of single columns, by name or pattern, before the scaling; see `pipelines.stores.transforms`
+    weighted, labelled, identified : whether every piece comes with weights, with labels, with ids
+    compensated : whether the spill between detectors has been undone; recorded
     source : text for messages and display
     chunk_rows : rows of a chunk; by default as many as take 4 MiB
     overwrite : replace an existing samples store at `path`
@@ -225,8 +265,12 @@ def new_samples(
     StoreError
         The path exists, or the disk is full.
     ValueError
-        A value cannot be used, a column is empty, or a column to be scaled by its spread is constant; the message
-        names the row or the columns.
+        A value cannot be used, or a column is empty; the message names the row or the columns.
+
+    Warns
+    -----
+    UserWarning
+        A column that is to be scaled by its spread is constant, or float32 merges distinct values.
     """
     if not isinstance(scaling, Scaling) and scaling not in SCALINGS:
         raise ValueError(f"scaling is {scaling!r}; pass one of {', '.join(map(repr, SCALINGS))}")
@@ -244,6 +288,9 @@ def new_samples(
         raise ValueError(f"the cofactor is {cofactor}; give a positive number, such as 5 or 150")
     if chunk_rows is not None and chunk_rows < 1:
         raise ValueError(f"chunk_rows is {chunk_rows}; give at least 1")
+    if transforms and (isinstance(scaling, Scaling) or scaling == "arcsinh"):
+        raise ValueError("transforms of columns go with the scalings none, zscore and minmax; give one or the other")
+    of_columns = transform_of_columns(transforms, columns) if transforms else ()
     with new_store(path, SCHEMA, overwrite) as group:
         writer = SamplesWriter(
             group,
@@ -253,34 +300,45 @@ def new_samples(
             source or os.fspath(path),
             scaling=scaling,
             cofactor=cofactor,
+            column_transforms=of_columns,
             weighted=weighted,
             labelled=labelled,
+            identified=identified,
             chunk_rows=chunk_rows,
         )
         yield writer
-        group.update_attributes(writer.finish())
+        group.update_attributes(writer.finish() | {"compensated": compensated})
 
 
 def write_samples(
     path: str | os.PathLike[str],
-    values: np.ndarray,
+    values: Any,
     *,
     weights: np.ndarray | None = None,
-    labels: Sequence[str | None] | np.ndarray | None = None,
+    labels: Sequence[Any] | np.ndarray | None = None,
+    ids: Sequence[Any] | np.ndarray | None = None,
     columns: Sequence[str] | None = None,
     **keywords: Any,
 ) -> Samples:
     """Write samples held in memory, (N, d); `keywords` are those of `new_samples`. Returns the store, opened.
 
-    Columns are called 0 to d - 1 by default, and the dtype is that of the values where it is float64, else float32.
+    Values are a matrix, masked or not, or a data frame of pandas, polars or pyarrow. What is masked or null is a
+    missing value, and no label. Columns are called as those of the frame, else 0 to d - 1 by default. The dtype is
+    that of the values where it is float64, in any byte order, else float32.
     """
-    values = np.asarray(values)
+    columns, values = columns_of(values) if columns is None else columns, as_matrix(values)
     if values.ndim != 2:
         raise ValueError(f"samples have the shape {values.shape}; give a matrix with one row per sample")
-    keywords.setdefault("dtype", "float64" if values.dtype == np.float64 else "float32")
+    keywords.setdefault("dtype", "float64" if values.dtype.newbyteorder("=") == np.float64 else "float32")
     names = list(map(str, range(values.shape[1]))) if columns is None else list(columns)
     with new_samples(
-        path, columns=names, weighted=weights is not None, labelled=labels is not None, **keywords
+        path,
+        columns=names,
+        weighted=weights is not None,
+        labelled=labels is not None,
+        identified=ids is not None,
+        **keywords,
     ) as writer:
-        writer.append(values, weights, None if labels is None else list(labels))
+        extras = (None if extra is None else list(extra) for extra in (labels, ids))
+        writer.append(values, weights, *extras)
     return open_samples(path)

@@ -8,17 +8,25 @@ the disk has to hold both. Digest, moments and chunks do not depend on how the r
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import zarr
 
+from gpuops.arrays import unmasked
+from pipelines.stores import transforms
 from pipelines.stores.contents import write_small_array
+from pipelines.stores.labels import label_text
+from pipelines.stores.row_errors import RowError
 from pipelines.stores.scaling import LARGEST, Moments, Scaling, refuse_beyond
-from pipelines.stores.schema import CHUNK_BYTES, result_codecs
+from pipelines.stores.schema import CHUNK_BYTES, TEXT, result_codecs, text_codecs
 
 SCHEMA = "samples/1"
+LOOKED_AT = 4096  # rows of each block, in which values that float32 merges are looked for
+NOISE = 2.0**-46  # values that differ by less, relative to themselves, differ by the rounding of float64 sums
 
 
 class SamplesWriter:
@@ -37,21 +45,27 @@ class SamplesWriter:
         *,
         scaling: str | Scaling,
         cofactor: float,
+        column_transforms: tuple[str, ...],
         weighted: bool,
         labelled: bool,
+        identified: bool,
         chunk_rows: int | None,
     ):
         self.group, self.columns, self.dtype, self.missing, self.source = group, columns, dtype, missing, source
+        self._origins = [(source, 0)]
         d = len(columns)
         self.chunk_rows = chunk_rows or max(1, CHUNK_BYTES // (d * dtype.itemsize))
         self.n = 0
         self._given = scaling if isinstance(scaling, Scaling) else None
+        self._transforms = column_transforms
         self._kind, self._cofactor = scaling.kind if isinstance(scaling, Scaling) else scaling, cofactor
         scalar = (self.chunk_rows,)
         self._values = _Rows(group, "values", (self.chunk_rows, d), dtype)
         self._weights = _Rows(group, "weights", scalar, dtype) if weighted else None
         self._labels = _Rows(group, "labels", scalar, np.dtype(np.int32)) if labelled else None
         self._names: dict[str, int] = {}
+        self._ids = _Rows(group, "ids", scalar, TEXT) if identified else None
+        self._merged, self._distinct = np.zeros(d, np.int64), np.zeros(d, np.int64)
         self._largest_weight = 0.0
         self._moments = Moments(d)
         self._digest = Digest(d, dtype, missing)
@@ -59,16 +73,32 @@ class SamplesWriter:
             self._raw = _Rows(group, "raw", (self.chunk_rows, d), np.dtype(np.float64))
             self._raw_moments = Moments(d)
 
+    def begin(self, source: str) -> None:
+        """Say that the rows to come are from `source`; messages count them from 0 again."""
+        self._origins = [*(self._origins if self.n else ()), (source, self.n)]
+        self.source = source
+
     def append(
-        self, values: np.ndarray, weights: np.ndarray | None = None, labels: Sequence[str | None] | None = None
+        self,
+        values: np.ndarray,
+        weights: np.ndarray | None = None,
+        labels: Sequence[Any] | None = None,
+        ids: Sequence[Any] | None = None,
     ) -> None:
-        """Append (k, d) values in units of the source, with (k) weights and (k) labels where they were announced."""
-        values, d = np.asarray(values), len(self.columns)
+        """Append (k, d) values in units of the source, with (k) weights, labels and ids where they were announced.
+
+        A label is text or a number; None, NaN and what `pipelines.stores.labels.ABSENT` lists are no label.
+        """
+        values, d = np.asarray(unmasked(values)), len(self.columns)
         if values.dtype.kind not in "fiub":
             raise ValueError(f"{self.source}: values are {values.dtype}; convert them to real numbers")
         if values.ndim != 2 or values.shape[1] != d:
             raise ValueError(f"{self.source}: rows have the shape {values.shape}; expected {d} values in each")
-        for name, given, wanted in (("weights", weights, self._weights), ("labels", labels, self._labels)):
+        for name, given, wanted in (
+            ("weights", weights, self._weights),
+            ("labels", labels, self._labels),
+            ("ids", ids, self._ids),
+        ):
             if (given is None) != (wanted is None) or (given is not None and len(given) != len(values)):
                 raise ValueError(f"{self.source}: give {name} with every row of the samples, or with none")
         self._check(values)
@@ -79,13 +109,18 @@ class SamplesWriter:
             self._weights.append(kept)
         if labels is not None and self._labels is not None:
             names = self._names
-            codes = [-1 if label is None else names.setdefault(str(label), len(names)) for label in labels]
+            texts = map(label_text, labels)
+            codes = [-1 if text is None else names.setdefault(text, len(names)) for text in texts]
             self._labels.append(np.array(codes, np.int32))
-        if self._kind == "none":
+        if ids is not None and self._ids is not None:
+            self._ids.append(np.array([label_text(name) or "" for name in ids], TEXT))
+        if any(self._transforms):
+            values = self._transformed(values)
+        if self._kind == "none" and self._given is None:
             self._store(values)
         elif self._given is not None:
             scaled = self._given.apply(values)
-            refuse_beyond(scaled, self.dtype, self.source, self.columns, self.n)
+            refuse_beyond(scaled, self.dtype, self.source, self.columns, self._row(0))
             self._store(scaled)
         else:
             self._raw_moments.add(values)
@@ -99,17 +134,19 @@ class SamplesWriter:
         if self._weights is not None and self._largest_weight == 0:
             raise ValueError(f"{self.source}: all weights are 0; a map needs a sample of positive weight")
         d = len(self.columns)
-        scaling = self._given or Scaling("none", (0.0,) * d, (1.0,) * d)
+        scaling = self._given or Scaling("none", (0.0,) * d, (1.0,) * d, self._transforms)
         if self._kind != "none" and self._given is None:
             self._raw.finish()
             scaling = self._scaling(self._raw_moments.finish())
             for start in range(0, self.n, self.chunk_rows):
                 self._store(scaling.apply(np.asarray(self._raw.array[start : start + self.chunk_rows])))
+            scaling = replace(scaling, transforms=self._transforms)
             del self.group["raw"]
-        for rows in (self._values, self._weights, self._labels):
+        for rows in (self._values, self._weights, self._labels, self._ids):
             if rows is not None:
                 rows.finish()
         self._refuse("is empty", self._moments.finish().counts == 0)
+        self._warn_of_merged()
         if self._labels is not None:
             names = np.array([*self._names], dtype=object)
             write_small_array(self.group, "label_names", names, str)
@@ -124,9 +161,14 @@ class SamplesWriter:
             "maxima": self._moments.maxima.tolist(),
             "means": self._moments.means.tolist(),
             "largest_weight": None if self._weights is None else self._largest_weight,
-            "source": self.source,
+            "source": ", ".join(source for source, _ in self._origins),
+            "origins": [list(origin) for origin in self._origins],
             "digest": self._digest.value(self.n),
         }
+
+    def _row(self, row: int) -> int:
+        """The number that a row of the present piece has in its source."""
+        return self.n + row - self._origins[-1][1]
 
     def _check(self, values: np.ndarray) -> None:
         """Refuse values that are infinite, too large, or missing undeclared, and rows with no value at all."""
@@ -145,29 +187,42 @@ class SamplesWriter:
                 if absent[row, column]
                 else f"{self.dtype} samples are finite and at most {limit:.3g}; correct it, or leave the row out"
             )
-            at = f"row {self.n + row} (from 0), column {self.columns[column]!r}"
-            raise ValueError(f"{self.source}: {at} is {values[row, column]}; {cure}")
+            what = f", column {self.columns[column]!r} is {values[row, column]}; {cure}"
+            raise RowError(self.source, self._row(row), what)
         empty = absent.all(axis=1)
         if empty.any():
-            row = self.n + int(np.flatnonzero(empty)[0])
-            raise ValueError(f"{self.source}: row {row} (from 0) has no value at all; leave it out")
+            row = self._row(int(np.flatnonzero(empty)[0]))
+            raise RowError(self.source, row, " has no value at all; leave it out")
 
     def _checked(self, weights: np.ndarray) -> np.ndarray:
         """Weights as they are stored: (k), finite, not negative."""
-        given = np.asarray(weights, np.float64)
+        given = np.asarray(unmasked(weights), np.float64)
         if given.ndim != 1:
             raise ValueError(f"{self.source}: weights have the shape {given.shape}; give one per row")
         # Compared before the cast, in which a number that is too large would become infinite with a warning.
         wrong = ~((given >= 0) & (given <= float(np.finfo(self.dtype).max)))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            raise ValueError(
-                f"{self.source}: the weight of row {self.n + row} (from 0) is {given[row]}; give a finite number >= 0"
-            )
+            what = f" has the weight {given[row]}; give a finite number >= 0"
+            raise RowError(self.source, self._row(row), what)
         return given.astype(self.dtype)
+
+    def _transformed(self, values: np.ndarray) -> np.ndarray:
+        """Values by the transforms of their columns; RowError for one that has no logarithm."""
+        found = transforms.apply(self._transforms, values)
+        wrong = np.isinf(found)
+        if wrong.any():
+            row, column = (int(i[0]) for i in np.nonzero(wrong))
+            what = (
+                f", column {self.columns[column]!r} is {values[row, column]}, which has no {self._transforms[column]}"
+            )
+            raise RowError(self.source, self._row(row), f"{what}; transform the column by arcsinh instead")
+        return found
 
     def _store(self, values: np.ndarray) -> None:
         kept = np.ascontiguousarray(values, self.dtype)
+        if kept.dtype == np.float32 != values.dtype:
+            self._count_merged(values)
         self._moments.add(kept)
         self._digest.values.update(kept.data)
         self._values.append(kept)
@@ -180,17 +235,44 @@ class SamplesWriter:
         # Squares of tiny differences may vanish, and those of huge ones overflow.
         deviations = raw.deviations
         constant = (raw.minima == raw.maxima) | ((deviations == 0) if self._kind == "zscore" else False)
-        self._refuse("is constant, so it has no spread to be scaled by", constant)
+        if constant.any():
+            fault = "is constant: it is stored with factor 1, and tells no samples apart"
+            warnings.warn(f"{self.source}: {self._listed(constant)} {fault}", stacklevel=4)
         if self._kind == "zscore":
             self._refuse("has a spread that is not finite", ~np.isfinite(deviations))
-            return Scaling(self._kind, tuple(raw.means.tolist()), tuple(deviations.tolist()))
-        return Scaling(self._kind, tuple(raw.minima.tolist()), tuple((raw.maxima - raw.minima).tolist()))
+            return Scaling(self._kind, tuple(raw.means.tolist()), tuple(np.where(constant, 1, deviations).tolist()))
+        spans = np.where(constant, 1, raw.maxima - raw.minima)
+        return Scaling(self._kind, tuple(raw.minima.tolist()), tuple(spans.tolist()))
+
+    def _count_merged(self, values: np.ndarray) -> None:
+        """Count the distinct values of each column, in some rows, and how many of them float32 makes the same."""
+        ordered = np.sort(values[: max(1, min(LOOKED_AT, (1 << 20) // len(self.columns)))].astype(np.float64), axis=0)
+        steps = np.diff(ordered, axis=0)
+        apart = steps > NOISE * abs(ordered[1:])
+        still = np.diff(ordered.astype(np.float32), axis=0) > 0
+        self._distinct += apart.sum(axis=0)
+        self._merged += (apart & ~still).sum(axis=0)
+
+    def _warn_of_merged(self) -> None:
+        """Warn where float32 merges more than one in a hundred distinct values."""
+        merged = 100 * self._merged > self._distinct
+        if merged.any():
+            most = int(self._merged.argmax())
+            share = self._merged[most] / self._distinct[most]
+            warnings.warn(
+                f"{self.source}: float32 merges distinct values of {self._listed(merged)} ({share:.0%} of those looked "
+                f"at in {self.columns[most]!r}); keep them with float64 (dtype='float64', --dtype float64), or "
+                "subtract an offset first",
+                stacklevel=4,
+            )
 
     def _refuse(self, fault: str, at: np.ndarray) -> None:
         if at.any():
-            names = [self.columns[i] for i in np.flatnonzero(at)]
-            listed = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-            raise ValueError(f"{self.source}: column {listed} {fault}; leave it out (--columns names those to keep)")
+            raise ValueError(f"{self.source}: {self._listed(at)} {fault}; leave it out (--exclude)")
+
+    def _listed(self, at: np.ndarray) -> str:
+        names = [self.columns[i] for i in np.flatnonzero(at)]
+        return f"column {', '.join(map(repr, names[:5]))}" + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 class _Rows:
@@ -202,7 +284,7 @@ class _Rows:
             shape=(0, *chunks[1:]),
             chunks=chunks,
             dtype=dtype,
-            compressors=result_codecs(dtype),
+            compressors=text_codecs() if dtype == TEXT else result_codecs(dtype),
             config={"write_empty_chunks": True},
         )
         self._chunk = np.empty(chunks, dtype)  # the unfinished one; a copy, as callers reuse their arrays

@@ -8,6 +8,9 @@ zscore    (x - offset) / factor        mean, standard deviation (of the populati
 minmax    (x - offset) / factor        least value, greatest less least
 arcsinh   arcsinh(x / factor)          0, the cofactor
 ========= ============================ =====================================================
+
+A column may have a transform of its own (`pipelines.stores.transforms`), of which x is then the result. A constant
+column has the factor 1.
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.stores import transforms
+from pipelines.stores.row_errors import RowError
+
 SCALINGS = ("none", "zscore", "minmax", "arcsinh")
 BLOCK_VALUES = 1 << 20
 LARGEST = 2.0**500  # the largest magnitude that searches for best matching units accept
@@ -25,15 +31,16 @@ LARGEST = 2.0**500  # the largest magnitude that searches for best matching unit
 
 @dataclass(frozen=True)
 class Scaling:
-    """A kind of `SCALINGS`, with an offset and a factor for each column."""
+    """A kind of `SCALINGS`, with an offset and a factor for each column, and perhaps transforms."""
 
     kind: str
     offsets: tuple[float, ...]
     factors: tuple[float, ...]
+    transforms: tuple[str, ...] = ()  # of each column, "" for none; empty where no column has one
 
     def apply(self, values: np.ndarray) -> np.ndarray:
         """Values of the source (k, d) as they are stored, float64."""
-        values = np.asarray(values, np.float64)
+        values = transforms.apply(self.transforms, np.asarray(values, np.float64))
         if self.kind == "none":
             return values
         with np.errstate(over="ignore"):
@@ -43,15 +50,16 @@ class Scaling:
     def undo(self, values: np.ndarray) -> np.ndarray:
         """Stored values (..., d), for example a codebook, in units of the source, float64."""
         values = np.asarray(values, np.float64)
-        if self.kind == "none":
-            return values
         if self.kind == "arcsinh":
             values = np.sinh(values)
-        return values * np.array(self.factors) + np.array(self.offsets)
+        if self.kind != "none":
+            values = values * np.array(self.factors) + np.array(self.offsets)
+        return transforms.undo(self.transforms, values)
 
     def recorded(self) -> dict[str, Any]:
         """As JSON."""
-        return {"kind": self.kind, "offsets": list(self.offsets), "factors": list(self.factors)}
+        found = {"kind": self.kind, "offsets": list(self.offsets), "factors": list(self.factors)}
+        return found | ({"transforms": list(self.transforms)} if self.transforms else {})
 
 
 def refuse_beyond(
@@ -62,11 +70,13 @@ def refuse_beyond(
     beyond = abs(scaled) > limit
     if beyond.any():
         row, column = (int(i[0]) for i in np.nonzero(beyond))
-        where = "a value of" if first is None else f"row {first + row} (from 0),"
-        raise ValueError(
-            f"{source}: {where} column {columns[column]!r} is {scaled[row, column]:.3g} once it is scaled like the "
-            f"other samples; {dtype} samples go up to {limit:.3g}; correct it, or leave the row out"
+        what = (
+            f"column {columns[column]!r} is {scaled[row, column]:.3g} once it is scaled like the other samples; "
+            f"{dtype} samples go up to {limit:.3g}; correct it, or leave the row out"
         )
+        if first is None:
+            raise ValueError(f"{source}: a value of {what}")
+        raise RowError(source, first + row, f", {what}")
 
 
 def scaling_from(recorded: dict[str, Any], columns: int) -> Scaling:
@@ -74,7 +84,11 @@ def scaling_from(recorded: dict[str, Any], columns: int) -> Scaling:
     offsets, factors = (tuple(map(float, recorded[name])) for name in ("offsets", "factors"))
     if recorded["kind"] not in SCALINGS or not len(offsets) == len(factors) == columns:
         raise ValueError(f"the scaling {recorded['kind']} has {len(factors)} columns, expected {columns}")
-    return Scaling(recorded["kind"], offsets, factors)
+    of_columns = tuple(map(str, recorded.get("transforms", ())))
+    if len(of_columns) not in (0, columns):
+        raise ValueError(f"there are transforms of {len(of_columns)} columns, expected {columns}")
+    transforms.check(of_columns)
+    return Scaling(recorded["kind"], offsets, factors, of_columns)
 
 
 class Moments:

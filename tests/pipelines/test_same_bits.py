@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.filterwarnings("ignore:in batches, the mexican hat")
+
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 spec = importlib.util.spec_from_file_location("pipeline_digests", FIXTURES / "pipeline_digests.py")

@@ -40,6 +40,8 @@ def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:in batches, the mexican hat")
+
 CASES = {
     "plain": {},
     "hexagonal bubble": {"hexagonal": True, "kernel": "bubble", "initial": "random", "seed": 3},
@@ -359,3 +361,21 @@ def test_without_scikit_learn_the_cure_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "tilepath.sklearn")
     with pytest.raises(ImportError, match=r"pip install 'tilepath\[sklearn\]'"):
         importlib.import_module("tilepath.sklearn")
+
+
+def test_m1_a_masked_value_is_missing_to_the_estimator():
+    values = np.random.default_rng(0).normal(size=(50, 3))
+    mask = np.random.default_rng(1).random((50, 3)) < 0.2
+    mask[:, 0] = False
+    masked = np.ma.masked_array(np.where(mask, 1e6, values), mask)
+    found = SelfOrganizingMap(3, 3, epochs=2, missing=True).fit(masked)
+    want = SelfOrganizingMap(3, 3, epochs=2, missing=True).fit(np.where(mask, np.nan, values))
+    np.testing.assert_array_equal(found.codebook_, want.codebook_)
+    with pytest.raises(ValueError, match="NaN"):
+        SelfOrganizingMap(3, 3).fit(masked)
+
+
+@pytest.mark.filterwarnings("default:in batches, the mexican hat")
+def test_m4_the_mexican_hat_warns():
+    with pytest.warns(UserWarning, match="in batches, the mexican hat"):
+        SelfOrganizingMap(3, 3, epochs=1, kernel="mexican_hat").fit(np.random.default_rng(0).normal(size=(30, 2)))

@@ -6,6 +6,7 @@ import logging
 import os
 import shlex
 import sys
+import warnings
 
 import click
 
@@ -25,7 +26,8 @@ from tilepath.cli.stores import info, verify
 
 
 def main() -> None:
-    """Run the command; an error a user can mend is one line, not a traceback."""
+    """Run the command; a warning, and an error a user can mend, is one line, not a traceback."""
+    warnings.showwarning = lambda message, *_about, **_options: click.echo(f"Warning: {message}", err=True)
     try:
         with handling():
             tilepath(standalone_mode=False)

@@ -15,13 +15,20 @@ def som() -> None:
 
 
 @som.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True))
 @click.argument("store", type=click.Path())
-@click.option("--format", type=click.Choice(["csv", "parquet", "npy", "npz", "fcs"]))
+@click.option("--format", type=click.Choice(["csv", "parquet", "arrow", "npy", "npz", "zarr", "h5ad", "fcs"]))
 @click.option("--columns", metavar="NAME,...", help="Columns to keep, by name or number from 0; by default all others.")
+@click.option("--exclude", metavar="NAME,...", help="Columns to leave out.")
 @click.option("--label", metavar="COLUMN", help="Column of labels; in .npz an array.")
 @click.option("--weight", metavar="COLUMN", help="Column of weights of the samples; in .npz an array.")
-@click.option("--delimiter", help="Between the fields of a line; by default a comma, in .tsv a tab.")
+@click.option("--id", "ids", metavar="COLUMN", help="Column of what the samples are called; in .npz an array.")
+@click.option(
+    "--delimiter",
+    help="Between the fields of a line; by default a comma, in .tsv a tab, with decimal commas a semicolon. "
+    "`whitespace` stands for any number of blanks.",
+)
+@click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark of text; by default a point.")
 @click.option(
     "--header/--no-header",
     default=None,
@@ -29,10 +36,21 @@ def som() -> None:
 )
 @click.option("--missing", is_flag=True, help="Empty fields and NaN are missing values; without this they are errors.")
 @click.option(
+    "--compensate", is_flag=True, default=None, help="Undo the spill between detectors by the matrix of the FCS file."
+)
+@click.option(
+    "--transform",
+    "transforms",
+    metavar="COLUMN=TRANSFORM",
+    multiple=True,
+    help="Transform a column, or those of a pattern such as FL*, before the scaling: arcsinh:150, log, logicle; "
+    "repeatable.",
+)
+@click.option(
     "--scaling",
     type=click.Choice(["none", "zscore", "minmax", "arcsinh"]),
     show_default="none",
-    help="Bring columns to one scale; pictures undo it.",
+    help="Bring columns to one scale; pictures undo it. A constant column gets the factor 1.",
 )
 @click.option("--cofactor", type=float, default=5.0, show_default=True, help="Divisor of the values before arcsinh.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), show_default="float32")
@@ -40,19 +58,40 @@ def som() -> None:
     "--like",
     type=click.Path(exists=True),
     metavar="STORE",
-    help="Take columns, scaling and dtype from a store of samples or of a map, for new samples of that map.",
+    help="Take columns, scaling, compensation and dtype from a store of samples or of a map, for samples of that map.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
-def import_file(file: str, store: str, columns: str | None, **options: Any) -> None:
-    """Read samples from FILE into the samples store STORE.
+def import_file(
+    files: tuple[str, ...],
+    store: str,
+    columns: str | None,
+    exclude: str | None,
+    transforms: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Read samples from FILES into the samples store STORE.
 
-    CSV (optionally gzip'd), Parquet and NumPy's .npy and .npz are read in pieces: the file may be larger than memory.
-    FCS files of cytometers are read whole.
+    CSV (optionally gzip'd), Parquet, Arrow, Zarr, .h5ad and NumPy's .npy and .npz are read in pieces: a file may be
+    larger than memory. FCS files of cytometers are read whole. Of several files, the store keeps which one a sample is
+    from.
     """
     from pipelines import import_samples
 
-    chosen = None if columns is None else columns.split(",")
-    click.echo(import_samples(file, store, columns=chosen, **options).describe())
+    of_columns = {}
+    for text in transforms:
+        column, equals, transform = text.rpartition("=")
+        if not equals:
+            raise click.UsageError(f"--transform is {text!r}; give COLUMN=TRANSFORM, such as 'FL*=arcsinh:150'")
+        of_columns[column] = transform
+    samples = import_samples(
+        files,
+        store,
+        columns=None if columns is None else columns.split(","),
+        exclude=() if exclude is None else exclude.split(","),
+        transforms=of_columns or None,
+        **options,
+    )
+    click.echo(samples.describe())
 
 
 @som.command()
@@ -80,11 +119,11 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @som.command()
 @click.argument("samples", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--rows", type=click.IntRange(min=1), required=True, help="Rows of the map.")
-@click.option("--columns", type=click.IntRange(min=1), required=True, help="Columns of the map.")
-@click.option("--hexagonal", is_flag=True, help="Cells are hexagons; by default squares.")
-@click.option("--toroidal", is_flag=True, help="The edges of the map are joined.")
-@click.option("--metric", type=click.Choice(["euclidean", "taxicab", "cosine"]), default="euclidean")
+@click.option("--rows", type=click.IntRange(min=1), help="Rows of the map; with --from, those of that map by default.")
+@click.option("--columns", type=click.IntRange(min=1), help="Columns of the map; the same.")
+@click.option("--hexagonal/--rectangular", default=None, help="Cells are hexagons, or squares by default.")
+@click.option("--toroidal/--planar", default=None, help="The edges of the map are joined, or not by default.")
+@click.option("--metric", type=click.Choice(["euclidean", "taxicab", "cosine"]), help="By default the first.")
 @click.option(
     "--kernel",
     type=click.Choice(["gaussian", "bubble", "mexican_hat", "linear"]),
@@ -98,7 +137,12 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.option("--sigma-end", type=float, default=1.0, show_default=True, help="Reach in the last of these epochs.")
 @click.option("--schedule", type=click.Choice(["linear", "exponential"]), default="linear", help="How sigma falls.")
 @click.option("--initial", type=click.Choice(["pca", "random"]), default="pca", help="First codebook.")
-@click.option("--from", "given", type=click.Path(exists=True), help="Codebook store to start from instead.")
+@click.option(
+    "--from",
+    "given",
+    type=click.Path(exists=True),
+    help="Map to begin with instead; the grid and metric are its by default.",
+)
 @click.option(
     "--seed",
     type=int,
@@ -139,19 +183,53 @@ def train(samples: str, out: str, open_client: OpenClient, given: str | None, **
 @click.argument("samples", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
-@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option("--overwrite", is_flag=True, help="Replace a store, and a table, that exists.")
+@click.option(
+    "--out",
+    "table",
+    type=click.Path(),
+    help="Write the units to this table too (.csv, .tsv, .parquet): a row a sample.",
+)
 @on_cluster
-def place(codebook: str, samples: str, out: str, open_client: OpenClient, **options: Any) -> None:
+def place(
+    codebook: str, samples: str, out: str, open_client: OpenClient, table: str | None, overwrite: bool, **options: Any
+) -> None:
     """Find the best and second best unit of each of SAMPLES on the map CODEBOOK, and write them to the store OUT.
 
     Samples on another scale than the map's, or on none, are brought to the scale that the map has recorded.
     """
     from pipelines import map_samples, open_codebook, open_samples
 
-    opened = open_codebook(codebook), open_samples(samples)
+    codebook_store, samples_store = open_codebook(codebook), open_samples(samples)
+    if table is not None:
+        from pipelines.som.tables import check_export, write_units
+
+        check_export(table, overwrite, array=False)
     with open_client() as client:
-        mapping = map_samples(client, *opened, out, progress=True, **options)
+        mapping = map_samples(client, codebook_store, samples_store, out, progress=True, overwrite=overwrite, **options)
     click.echo(mapping.describe())
+    if table is not None:
+        write_units(mapping, table, samples=samples_store, overwrite=overwrite)
+        click.echo(f"{table}: units of {mapping.n:,} samples")
+
+
+@som.command()
+@click.argument("store", type=click.Path())
+@click.argument("file", type=click.Path())
+@click.option(
+    "--what",
+    type=click.Choice(["codebook", "hits", "u-matrix", "units"]),
+    help="By default the codebook of a map, the units of a mapping.",
+)
+@click.option("--scaled", is_flag=True, help="The codebook as it was trained; by default in units of the source.")
+@click.option("--samples", type=click.Path(exists=True), help="Samples store of a mapping, if it was moved.")
+@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+def export(store: str, file: str, **options: Any) -> None:
+    """Write what the map or the mapping STORE says to FILE (.csv, .tsv, .parquet; arrays of the grid also as .npy)."""
+    from pipelines import export_map
+
+    export_map(store, file, **options)
+    click.echo(file)
 
 
 @som.command()

@@ -1,79 +1,85 @@
-"""Imports samples from files into samples stores: CSV, Parquet, NumPy's .npy and .npz, FCS.
+"""Imports samples from files into samples stores: CSV, Parquet, Arrow, NumPy's .npy and .npz, Zarr, FCS, .h5ad.
 
 A reader is a context manager that yields the names of the columns and then tables of some rows each: values in float64,
-and weights and labels where a column of them was named. An empty field, a null, or NaN is a missing value, or no label.
-A file may be larger than memory, except in FCS and in the cases of .npz that `samples.arrays` names.
+and weights, labels and ids where a column of them was named. An empty field, a null, or NaN is a missing value, or no
+label. A file may be larger than memory, except in FCS and in the cases of .npz that `samples.arrays` names.
 """
 
 from __future__ import annotations
 
 import os
-import tokenize
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import pyarrow as pa
-
 from pipelines.formats.arc_sort import FormatError
-from pipelines.formats.samples.arrays import read_npy, read_npz
-from pipelines.formats.samples.columns import Rows, Source, Wanted
+from pipelines.formats.samples.annotated import read_h5ad
+from pipelines.formats.samples.arrays import read_npy, read_npz, read_zarr
+from pipelines.formats.samples.columns import Opened, Rows, Source, Wanted
 from pipelines.formats.samples.cytometry import read_fcs
-from pipelines.formats.samples.tables import read_csv, read_parquet
+from pipelines.formats.samples.tables import read_arrow, read_csv, read_parquet
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.place import refuse_existing, refuse_inputs
+from pipelines.stores.row_errors import RowError
 from pipelines.stores.samples import SCHEMA, Samples, new_samples, open_samples
-from pipelines.stores.schema import StoreError, store_schema
+from pipelines.stores.samples_writer import SamplesWriter
+from pipelines.stores.schema import StoreError, brief, store_schema
 
 FORMATS: dict[str, tuple[Callable[..., Source], tuple[str, ...]]] = {
     "csv": (read_csv, (".csv", ".tsv", ".txt")),
     "parquet": (read_parquet, (".parquet", ".pq")),
+    "arrow": (read_arrow, (".arrow", ".feather", ".ipc")),
     "npy": (read_npy, (".npy",)),
     "npz": (read_npz, (".npz",)),
+    "zarr": (read_zarr, (".zarr",)),
+    "h5ad": (read_h5ad, (".h5ad",)),
     "fcs": (read_fcs, (".fcs",)),
 }
-
-# What libraries raise on a damaged file besides errors of their own, including errors that its contents lead to.
-_DAMAGE = (
-    *(OSError, EOFError, ValueError, LookupError, TypeError, ArithmeticError, SyntaxError, RuntimeError),
-    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error, pa.ArrowException),
-)
+OF_TEXT = ("delimiter", "header", "decimal")  # options of readers
 
 
 def import_samples(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     path: str | os.PathLike[str],
     *,
     format: str | None = None,
     columns: Sequence[str | int] | None = None,
+    exclude: Sequence[str | int] = (),
     label: str | int | None = None,
     weight: str | int | None = None,
+    ids: str | int | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
+    decimal: str | None = None,
+    compensate: bool | None = None,
     dtype: Any = None,
     missing: bool = False,
     scaling: str | None = None,
     cofactor: float = 5.0,
+    transforms: Mapping[str, str] | None = None,
     like: Samples | Codebook | str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> Samples:
-    """Import samples from a file into a samples store.
+    """Import samples from files into a samples store.
 
     Parameters
     ----------
-    source : path of a .csv, .tsv or .txt (optionally gzip'd), .parquet, .npy, .npz or .fcs file
+    source : path of a .csv, .tsv or .txt (optionally gzip'd), .parquet, .arrow, .npy, .npz, .zarr, .h5ad or .fcs file,
+        or several paths. All have the columns of the first; the store keeps the origin of each sample
     path : path of the new store
-    format : {"csv", "parquet", "npy", "npz", "fcs"}, default by the suffix
-    columns : columns of values, by name or position from 0; default all that are neither label nor weight
-    label, weight : columns, or arrays of an .npz file, with labels and with weights
-    delimiter : between the fields of a line; default a comma, in .tsv a tab
+    format : {"csv", "parquet", "arrow", "npy", "npz", "zarr", "h5ad", "fcs"}, default by the suffix
+    columns : columns of values, by name or position from 0; default all that nothing else names
+    exclude : columns to leave out
+    label, weight, ids : columns, or arrays of an .npz file, with labels, weights and what samples are called
+    delimiter : between the fields of a line; default a comma, in .tsv a tab, with decimal commas a semicolon;
+        "whitespace" for any number of blanks
     header : whether a text file begins with the names of its columns; default: if a column is requested by name, or if
         no value in the first line is a number
-    dtype, missing, scaling, cofactor, overwrite : as for `pipelines.stores.samples.new_samples`
-    like : a samples or a codebook store, or its path: take columns, their scaling and dtype as recorded there, for new
-        samples that will be compared with others
+    decimal : decimal mark of a text file, "." by default, or ","
+    compensate : whether to undo the spill between the detectors of a cytometer, by the matrix of the FCS file
+    dtype, missing, scaling, cofactor, transforms, overwrite : as for `pipelines.stores.samples.new_samples`
+    like : a samples or a codebook store, or its path: take columns, their scaling, compensation and dtype as recorded
+        there, for new samples that will be compared with others
 
     Returns
     -------
@@ -83,33 +89,45 @@ def import_samples(
     Raises
     ------
     FormatError
-        The source cannot be read; the message names it, the line if it has lines, and the cure.
+        A source cannot be read; the message names it, the line if it has lines, and the cure.
     ImportError
-        FCS files are read with `flowio`; the message says how to install it.
+        A format is read with a package that is missing; the message says how to install it.
     ValueError
         A value or a column cannot be used.
     StoreError
         `path` exists, or the disk is full.
+
+    Warns
+    -----
+    UserWarning
+        As for `pipelines.stores.samples.new_samples`.
     """
-    name = os.fspath(source)
-    reader = _reader(name, format)
-    options = {"delimiter": delimiter, "header": header} if reader is read_csv else {}
-    if reader is not read_csv and (delimiter is not None or header is not None):
-        raise FormatError(f"{name}: delimiter and header are for text files; leave them out")
+    sources = [os.fspath(source)] if isinstance(source, str | os.PathLike) else [os.fspath(each) for each in source]
+    if not sources:
+        raise ValueError("there is no source; name at least one file of samples")
     if like is not None:
-        for option, value in (("columns", columns), ("scaling", scaling), ("dtype", dtype)):
+        given = {
+            "columns": columns,
+            "scaling": scaling,
+            "dtype": dtype,
+            "transforms": transforms,
+            "compensate": compensate,
+        }
+        for option, value in given.items():
             if value is not None:
                 raise ValueError(f"like determines the {option} of samples; leave out {option} (--{option})")
         like = like if isinstance(like, Samples | Codebook) else _open_record(like)
-        columns, dtype = like.columns, like.dtype
-    with ExitStack() as stack:
-        with _reading(name):
-            names, tables = stack.enter_context(reader(name, Wanted(columns, label, weight), **options))
+        columns, dtype, compensate = like.columns, like.dtype, like.compensated or None
+    options = {"delimiter": delimiter, "header": header, "decimal": decimal, "compensate": compensate}
+    wanted = Wanted(columns, label, weight, ids, tuple(exclude))
+    with ExitStack() as first:
+        opened = first.enter_context(_open(sources[0], format, wanted, options))
+        names = opened.names
         if like is not None and tuple(names) != like.columns:
             shown = ", ".join(like.columns[:12]) + (", ..." if len(like.columns) > 12 else "")
-            raise FormatError(f"{name}: column names differ from those of {like.path}; name them {shown}")
+            raise FormatError(f"{sources[0]}: column names differ from those of {like.path}; name them {shown}")
         refuse_existing(path, SCHEMA, overwrite)
-        refuse_inputs(path, [source] if like is None else [source, like.path])
+        refuse_inputs(path, sources if like is None else [*sources, like.path])
         with new_samples(
             path,
             columns=names,
@@ -117,14 +135,66 @@ def import_samples(
             missing=missing,
             scaling=like.scaling if like is not None else scaling or "none",
             cofactor=cofactor,
+            transforms=transforms,
             weighted=weight is not None,
             labelled=label is not None,
-            source=name,
+            identified=opened.ids or ids is not None,
+            compensated=bool(compensate),
+            source=sources[0],
             overwrite=overwrite,
         ) as writer:
-            for table in _tables(name, tables):
-                writer.append(*table)
+            _append(writer, sources[0], opened)
+            first.close()
+            for name in sources[1:]:
+                # All columns of the others are compared with those of the first, unless they were named.
+                with _open(name, format, wanted, options) as opened:
+                    if opened.names == names:
+                        writer.begin(name)
+                        _append(writer, name, opened)
+                        continue
+                    if sorted(opened.names) != sorted(names):
+                        raise FormatError(f"{name}: {_difference(opened.names, names, sources[0])}")
+                with _open(name, format, wanted._replace(columns=names, exclude=()), options) as opened:
+                    writer.begin(name)
+                    _append(writer, name, opened)
     return open_samples(path)
+
+
+def _append(writer: SamplesWriter, source: str, opened: Opened) -> None:
+    """Write the rows of a source; a row at fault is named by its line, if it has one."""
+    try:
+        for table in _tables(source, opened.rows):
+            writer.append(*table)
+    except RowError as error:
+        line = opened.line_of(error.row)
+        if line is None:
+            raise
+        raise FormatError(f"{source}, line {line}{error.what}") from error
+
+
+def _difference(found: Sequence[str], expected: Sequence[str], first: str) -> str:
+    """How the columns of a file differ from those of the first."""
+    for these, others, fault in ((expected, found, "lacks the column"), (found, expected, "has the column")):
+        for name in these:
+            if name not in others:
+                also = f", which {first} has" if these is expected else f", which {first} lacks"
+                return f"{fault} {name!r}{also}; name the columns that all files have (--columns)"
+    return f"its columns differ from those of {first}; name those that all files have (--columns)"
+
+
+@contextmanager
+def _open(source: str, format: str | None, wanted: Wanted, options: Mapping[str, Any]) -> Iterator[Opened]:
+    """An opened source, by a reader that knows all options given; errors in reading it name it."""
+    reader = _reader(source, format)
+    given = {name: value for name, value in options.items() if value is not None}
+    known = {read_csv: OF_TEXT, read_fcs: ("compensate",)}.get(reader, ())
+    for name in given.keys() - {*known}:
+        of = "text files" if name in OF_TEXT else "FCS files"
+        raise FormatError(f"{source}: {name} is for {of}; leave it out (--{name})")
+    with ExitStack() as stack:
+        with _reading(source):
+            opened = stack.enter_context(reader(source, wanted, **given))
+        yield opened
 
 
 def _open_record(path: str | os.PathLike[str]) -> Samples | Codebook:
@@ -158,9 +228,11 @@ def _reading(source: str) -> Iterator[None]:
         raise FormatError(f"{source}: cannot be read (no such file); check the name") from error
     except MemoryError as error:
         raise FormatError(f"{source}: not enough memory ({error}); use a machine with more") from error
-    except FormatError:
+    except StoreError as error:  # of an array that another program wrote
+        raise FormatError(str(error)) from error
+    except (FormatError, ImportError):
         raise
-    except _DAMAGE as error:
+    except Exception as error:  # whatever a library raises on a damaged file
         raise FormatError(
-            f"{source}: cannot be read ({error}); get a new copy or name its format (--format)"
+            f"{source}: cannot be read ({brief(error)}); get a new copy or name its format (--format)"
         ) from error

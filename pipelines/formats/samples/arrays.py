@@ -1,4 +1,4 @@
-"""Samples from NumPy's files: a matrix in a .npy file, or one of an .npz file with labels and weights beside it.
+"""Samples from matrices: in a .npy file, in an .npz file with labels and weights beside it, or in Zarr.
 
 Rows are read in pieces. Two things are not: labels and weights of an .npz file, and a matrix in an .npz file that lies
 there column after column (Fortran's order), so that no row is complete before the end.
@@ -15,7 +15,8 @@ import numpy as np
 from numpy.lib import format as npy
 
 from pipelines.formats.arc_sort import FormatError
-from pipelines.formats.samples.columns import PIECE_BYTES, Rows, Wanted, choose_columns, named_label
+from pipelines.formats.samples.columns import PIECE_BYTES, Opened, Rows, Wanted, choose_columns
+from pipelines.stores.foreign_arrays import open_matrix
 
 
 class _Header(NamedTuple):
@@ -25,7 +26,7 @@ class _Header(NamedTuple):
 
 
 @contextmanager
-def read_npy(source: str, wanted: Wanted) -> Iterator[tuple[list[str], Iterator[Rows]]]:
+def read_npy(source: str, wanted: Wanted) -> Iterator[Opened]:
     """The rows of the matrix in a .npy file; its columns are named by their numbers."""
     with open(source, "rb") as file:
         header = _header(source, file)
@@ -38,7 +39,7 @@ def read_npy(source: str, wanted: Wanted) -> Iterator[tuple[list[str], Iterator[
 
 
 @contextmanager
-def read_npz(source: str, wanted: Wanted) -> Iterator[tuple[list[str], Iterator[Rows]]]:
+def read_npz(source: str, wanted: Wanted) -> Iterator[Opened]:
     """The rows of the only matrix in an .npz file, or of the one called `values` or `X`; labels and weights are
     arrays of the file, by their names."""
     with ExitStack() as stack:
@@ -49,7 +50,7 @@ def read_npz(source: str, wanted: Wanted) -> Iterator[tuple[list[str], Iterator[
                 with archive.open(member) as stream:
                     arrays[member.removesuffix(".npy")] = _header(f"{source}, array {member!r}", stream)
         there = f"there are {', '.join(map(repr, arrays))}" if arrays else "there are none"
-        beside = [str(name) for name in (wanted.label, wanted.weight) if name is not None]
+        beside = [str(name) for name in (wanted.label, wanted.weight, wanted.ids) if name is not None]
         for array in beside:
             if array not in arrays:
                 raise FormatError(f"{source}: there is no array {array!r}; {there}")
@@ -63,43 +64,58 @@ def read_npz(source: str, wanted: Wanted) -> Iterator[tuple[list[str], Iterator[
         header = arrays[found[0]]
         with np.load(source, allow_pickle=False) as loaded:
             whole = loaded[found[0]] if header.by_columns else None
-            labels = weights = None
-            if wanted.label is not None:
-                labels = list(map(named_label, _beside(source, loaded, str(wanted.label), header).tolist()))
-            if wanted.weight is not None:
-                weights = _beside(source, loaded, str(wanted.weight), header).astype(np.float64)
+            labels, weights, ids = (
+                None if name is None else _beside(source, loaded, str(name), header)
+                for name in (wanted.label, wanted.weight, wanted.ids)
+            )
         stream = stack.enter_context(archive.open(f"{found[0]}.npy"))
         read = _in_turn(stream, source) if whole is None else slices(whole)
-        names, tables = matrix_rows(source, header, Wanted(wanted.columns), read)
+        opened = matrix_rows(source, header, Wanted(wanted.columns, exclude=wanted.exclude), read)
 
         def complete() -> Iterator[Rows]:
             start = 0
-            for values, _, _ in tables:
-                part = slice(start, start := start + len(values))
-                yield Rows(values, None if weights is None else weights[part], None if labels is None else labels[part])
+            for rows in opened.rows:
+                part = slice(start, start := start + len(rows.values))
+                of_weights = None if weights is None else weights[part].astype(np.float64)
+                texts = (None if array is None else array[part].tolist() for array in (labels, ids))
+                yield Rows(rows.values, of_weights, *texts)
 
-        yield names, complete()
+        yield opened._replace(rows=complete())
+
+
+@contextmanager
+def read_zarr(source: str, wanted: Wanted) -> Iterator[Opened]:
+    """The rows of a Zarr array, or of the only matrix of a group, or of the one called `values` or `X`."""
+    array = open_matrix(source)
+    yield matrix_rows(source, array, wanted, slices(array))
 
 
 def matrix_rows(
-    source: str, header: Any, wanted: Wanted, read: Callable[[int, int], np.ndarray], names: list[str] | None = None
-) -> tuple[list[str], Iterator[Rows]]:
-    """Names of the columns, and rows, of a matrix (anything with a shape and a dtype) that `read(start, stop)` returns;
-    without `names`, columns are named by their numbers."""
+    source: str,
+    header: Any,
+    wanted: Wanted,
+    read: Callable[[int, int], np.ndarray],
+    names: list[str] | None = None,
+    also_called: list[str] | None = None,
+) -> Opened:
+    """The rows of a matrix (anything with a shape and a dtype) that `read(start, stop)` returns.
+
+    Without `names`, columns are called by their numbers; `also_called` is as for `choose_columns`.
+    """
     _check_matrix(source, header)
     shape = header.shape
     names = list(map(str, range(shape[1]))) if names is None else names
-    values, label, weight = choose_columns(source, names, wanted)
+    chosen = choose_columns(source, names, wanted, also_called)
     step = max(1, PIECE_BYTES // (8 * max(1, shape[1])))
 
     def rows() -> Iterator[Rows]:
         for start in range(0, shape[0], step):
             piece = read(start, min(start + step, shape[0]))
-            labels = None if label is None else list(map(named_label, piece[:, label].tolist()))
-            weights = None if weight is None else piece[:, weight].astype(np.float64)
-            yield Rows(piece[:, values].astype(np.float64), weights, labels)
+            weights = None if chosen.weight is None else piece[:, chosen.weight].astype(np.float64)
+            texts = (None if column is None else piece[:, column].tolist() for column in (chosen.label, chosen.ids))
+            yield Rows(piece[:, chosen.values].astype(np.float64), weights, *texts)
 
-    return [names[column] for column in values], rows()
+    return Opened(chosen.names, rows())
 
 
 def slices(array: Any) -> Callable[[int, int], np.ndarray]:
@@ -117,8 +133,13 @@ def _check_matrix(source: str, header: Any) -> None:
 
 
 def _beside(source: str, loaded: Any, name: str, header: _Header) -> np.ndarray:
-    """The array of labels or weights."""
-    array = loaded[name]
+    """The array of labels, weights or ids."""
+    try:
+        array = loaded[name]
+    except ValueError as error:
+        raise FormatError(
+            f"{source}: the array {name!r} cannot be read ({error}); write it as numbers or text, not as objects"
+        ) from error
     if array.size != header.shape[0] or array.dtype.kind not in "fiubSU":
         raise FormatError(
             f"{source}: {name!r} holds {array.dtype} of shape {array.shape} for {header.shape[0]} samples; "

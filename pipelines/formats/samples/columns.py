@@ -1,10 +1,10 @@
-"""What is read from a source of samples: some columns are values, one may be labels and one weights."""
+"""What is read from a source of samples: some columns are values, others may be labels, weights and ids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -14,57 +14,92 @@ PIECE_BYTES = 32 << 20
 
 
 class Rows(NamedTuple):
-    """Some samples: (k, d) values with NaN for those that are missing, (k) weights or None, (k) labels or None."""
+    """Some samples: (k, d) values with NaN for those that are missing; (k) weights, labels and ids, or None."""
 
     values: np.ndarray
-    weights: np.ndarray | None
-    labels: list[str | None] | None
+    weights: np.ndarray | None = None
+    labels: list[Any] | None = None
+    ids: list[Any] | None = None
 
 
 class Wanted(NamedTuple):
-    """The columns of a source to read, by name or position from 0; None: all that are neither label nor weight."""
+    """The columns of a source to read, by name or position from 0; `columns` None: all that nothing else names."""
 
     columns: Sequence[str | int] | None = None
     label: str | int | None = None
     weight: str | int | None = None
+    ids: str | int | None = None
+    exclude: Sequence[str | int] = ()
 
 
 class Chosen(NamedTuple):
-    """Positions of the columns to read."""
+    """Positions of the columns to read, and what those of values are called."""
 
     values: list[int]
     label: int | None
     weight: int | None
+    ids: int | None
+    names: list[str]
+
+    def extras(self) -> list[int]:
+        return [column for column in (self.label, self.weight, self.ids) if column is not None]
 
 
-# What a reader is: names of the values, and the samples in pieces, while the source is open.
-Source: TypeAlias = AbstractContextManager[tuple[list[str], Iterator[Rows]]]
+class Opened(NamedTuple):
+    """An open source of samples.
+
+    `line_of` gives the line in which a row ends, in text; `ids` says whether rows have ids, asked for or not.
+    """
+
+    names: list[str]
+    rows: Iterator[Rows]
+    line_of: Callable[[int], int | None] = lambda row: None
+    ids: bool = False
 
 
-def choose_columns(source: str, names: Sequence[str], wanted: Wanted) -> Chosen:
-    """Positions of the values, the label and the weight among columns called `names`; FormatError if one is missing."""
+Source: TypeAlias = AbstractContextManager[Opened]
+
+
+def choose_columns(
+    source: str, names: Sequence[str], wanted: Wanted, also_called: Sequence[str] | None = None
+) -> Chosen:
+    """Positions of the columns that are wanted; FormatError if one is missing, or has been named twice.
+
+    A column may be named by what it is `also_called`, unless several are; one of values is then called that.
+    """
+    others = [""] * len(names) if also_called is None else list(also_called)
 
     def position(column: str | int) -> int:
         if isinstance(column, str) and column in names:
             return names.index(column)
+        if isinstance(column, str) and others.count(column) == 1:
+            return others.index(column)
         if str(column).isdecimal() and int(column) < len(names):
             return int(column)
+        if isinstance(column, str) and column in others:
+            several = ", ".join(repr(name) for name, other in zip(names, others, strict=True) if other == column)
+            raise FormatError(f"{source}: several columns are called {column!r}; name one of {several}")
         shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
         raise FormatError(f"{source}: there is no column {column!r}; columns are {shown}")
 
-    label = None if wanted.label is None else position(wanted.label)
-    weight = None if wanted.weight is None else position(wanted.weight)
+    label, weight, ids = (None if c is None else position(c) for c in (wanted.label, wanted.weight, wanted.ids))
+    excluded = [position(column) for column in wanted.exclude]
+    beside = [c for c in (label, weight, ids) if c is not None]
     if wanted.columns is None:
-        values = [column for column in range(len(names)) if column not in (label, weight)]
+        values = [column for column in range(len(names)) if column not in (*beside, *excluded)]
     else:
         values = [position(column) for column in wanted.columns]
-    chosen = [*values, *(c for c in (label, weight) if c is not None)]
+    chosen = [*values, *beside, *excluded]
     if not values:
         raise FormatError(f"{source}: there is no column of values; name at least one (--columns)")
     if len(set(chosen)) < len(chosen):
         twice = next(names[column] for column in chosen if chosen.count(column) > 1)
-        raise FormatError(f"{source}: column {twice!r} was chosen twice; use it as value, label or weight, only once")
-    return Chosen(values, label, weight)
+        raise FormatError(
+            f"{source}: column {twice!r} was chosen twice; use it as value, label, weight or id, or leave it out, once"
+        )
+    asked = wanted.columns or values
+    called = [name if name in others else names[column] for column, name in zip(values, asked, strict=True)]
+    return Chosen(values, label, weight, ids, [str(name) for name in called])
 
 
 def distinct(source: str, names: Sequence[str]) -> list[str]:
@@ -74,16 +109,3 @@ def distinct(source: str, names: Sequence[str]) -> list[str]:
         twice = next(name for name in names if names.count(name) > 1)
         raise FormatError(f"{source}: two columns are called {twice!r}; give each a different name")
     return names
-
-
-def named_label(value: float | int | str | bytes) -> str | None:
-    """A label from an array; None for NaN and for empty text.
-
-    >>> named_label(3.0), named_label(12345678), named_label(b"B cell"), named_label(float("nan"))
-    ('3', '12345678', 'B cell', None)
-    """
-    if isinstance(value, bytes):
-        value = value.decode(errors="replace")
-    if isinstance(value, float):
-        return None if value != value else str(int(value)) if value.is_integer() else repr(value)
-    return str(value) or None

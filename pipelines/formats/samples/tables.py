@@ -6,23 +6,24 @@ the first line is examined here, and the line of an error is searched for with P
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from pipelines.formats.arc_sort import FormatError
-from pipelines.formats.samples.columns import PIECE_BYTES, Chosen, Rows, Wanted, choose_columns, distinct
+from pipelines.formats.samples.columns import PIECE_BYTES, Chosen, Opened, Rows, Wanted, choose_columns, distinct
+from pipelines.formats.samples.text_tables import TextTable, text_table
 from pipelines.formats.text_file import TextFile
+from pipelines.stores.labels import ABSENT
 
 TEXT_BYTES = 8 << 20  # a block; pyarrow reads ahead, and holds some forty times as much
-ABSENT = frozenset(pa.csv.ConvertOptions().null_values)  # "", NA, NaN, null and the like
 _NO_UTF8 = frozenset("\0\ufffd")
 _RECODE = "is not text encoded in UTF-8; convert the file, or name its format (--format)"
 _CURE = "values are numbers: name the columns that hold them (--columns), and the one with the labels (--label)"
@@ -30,33 +31,30 @@ _CURE = "values are numbers: name the columns that hold them (--columns), and th
 
 @contextmanager
 def read_csv(
-    source: str, wanted: Wanted, delimiter: str | None = None, header: bool | None = None
-) -> Iterator[tuple[list[str], Iterator[Rows]]]:
+    source: str, wanted: Wanted, delimiter: str | None = None, header: bool | None = None, decimal: str = "."
+) -> Iterator[Opened]:
     """The rows of a text file, gzip'd or not, in UTF-8; every line has the same number of fields, blank ones are
     skipped. Fields may be quoted, by ``"``. Without a header columns are called by their numbers.
 
     Parameters
     ----------
-    delimiter : default a comma, in .tsv a tab
+    delimiter : default a comma, in .tsv a tab, with decimal commas a semicolon; "whitespace" for runs of blanks
     header : default: whether the fields of values in the first line are words, not numbers
+    decimal : the decimal mark of numbers, a point or a comma
     """
-    if delimiter is None:
-        delimiter = "\t" if source.removesuffix(".gz").lower().endswith(".tsv") else ","
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
-        raise FormatError(f"{source}: the delimiter is {delimiter!r}; give one ASCII character")
-    with TextFile(source, plain=False) as file:
-        line, words = next(_records(file, iter(file.line, None), delimiter), (0, []))
+    text = text_table(source, delimiter, decimal)
+    line, words = text.first_record()
     if not words:
         raise FormatError(f"{source}: is empty; a table has at least one row")
     if any(set(word) & _NO_UTF8 for word in words):
         raise FormatError(f"{source}, line {line}: {_RECODE}")
     if header is None:
-        header = _is_header(source, line, words, wanted)
+        header = _is_header(text, line, words, wanted)
     begin = line if header else 0  # pyarrow itself skips the blank lines before a first row
     names = distinct(source, words) if header else list(map(str, range(len(words))))
     chosen = choose_columns(source, names, wanted)
     types = {names[c]: pa.float64() for c in chosen.values}
-    for column, kind in ((chosen.label, pa.string()), (chosen.weight, pa.float64())):
+    for column, kind in ((chosen.label, pa.string()), (chosen.weight, pa.float64()), (chosen.ids, pa.string())):
         if column is not None:
             types[names[column]] = kind
     seen = 0
@@ -67,38 +65,59 @@ def read_csv(
             table = pa.csv.open_csv(
                 stream,
                 read_options=pa.csv.ReadOptions(block_size=TEXT_BYTES, column_names=names, skip_rows=begin),
-                parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                convert_options=pa.csv.ConvertOptions(column_types=types, include_columns=list(types)),
+                parse_options=pa.csv.ParseOptions(delimiter=text.delimiter, newlines_in_values=True),
+                convert_options=pa.csv.ConvertOptions(
+                    column_types=types, include_columns=list(types), null_values=[*ABSENT], decimal_point=decimal
+                ),
             )
             for batch in table:
                 yield _rows(batch, names, chosen)
                 seen += len(batch)
         except pa.ArrowInvalid as error:
-            raise _fault(source, error, delimiter, names, chosen, begin, seen) from error
+            raise _fault(text, error, names, chosen, begin, seen) from error
 
-    with open(source, "rb") as raw:
-        gzipped = raw.read(2) == b"\x1f\x8b"
-    with pa.input_stream(source, compression="gzip" if gzipped else None) as stream:
-        yield [names[c] for c in chosen.values], rows()
+    with text.stream() as stream:
+        yield Opened(chosen.names, rows(), partial(text.line_of, begin))
 
 
 @contextmanager
-def read_parquet(source: str, wanted: Wanted) -> Iterator[tuple[list[str], Iterator[Rows]]]:
+def read_parquet(source: str, wanted: Wanted) -> Iterator[Opened]:
     """The rows of a Parquet file."""
     # Buffered, as a row group may be the whole file.
     with pq.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False) as file:
-        schema = file.schema_arrow
-        names = distinct(source, schema.names)
-        chosen = choose_columns(source, names, wanted)
-        for column in (*chosen.values, *(() if chosen.weight is None else (chosen.weight,))):
-            kind = schema.field(column).type
-            if not any(is_kind(kind) for is_kind in _NUMBERS):
-                raise FormatError(f"{source}: column {names[column]!r} holds {kind}; {_CURE}")
-        if chosen.label is not None and pa.types.is_nested(schema.field(chosen.label).type):
-            raise FormatError(f"{source}: column {names[chosen.label]!r} holds lists; labels are text or numbers")
-        wide = [schema.names[c] for c in (*chosen.values, chosen.label, chosen.weight) if c is not None]
-        batches = file.iter_batches(max(1, PIECE_BYTES // (8 * len(wide))), columns=wide)
-        yield [names[c] for c in chosen.values], (_rows(batch, schema.names, chosen) for batch in batches)
+        chosen, names = choose_typed(source, file.schema_arrow, wanted)
+        batches = file.iter_batches(max(1, PIECE_BYTES // (8 * len(names))), columns=names)
+        yield Opened(chosen.names, (_rows(batch, file.schema_arrow.names, chosen) for batch in batches))
+
+
+@contextmanager
+def read_arrow(source: str, wanted: Wanted) -> Iterator[Opened]:
+    """The rows of an Arrow file (Feather) or stream."""
+    with pa.memory_map(source) as mapped:
+        batches: Any
+        try:
+            file = pa.ipc.open_file(mapped)
+            schema, batches = file.schema, (file.get_batch(i) for i in range(file.num_record_batches))
+        except pa.ArrowInvalid:  # a stream has no footer
+            mapped.seek(0)
+            batches = pa.ipc.open_stream(mapped)
+            schema = batches.schema
+        chosen, _ = choose_typed(source, schema, wanted)
+        yield Opened(chosen.names, (_rows(batch, schema.names, chosen) for batch in batches))
+
+
+def choose_typed(source: str, schema: Any, wanted: Wanted) -> tuple[Chosen, list[str]]:
+    """The columns of a table of types, and their names in it; FormatError if one has another type."""
+    names = distinct(source, schema.names)
+    chosen = choose_columns(source, names, wanted)
+    for column in (*chosen.values, *(() if chosen.weight is None else (chosen.weight,))):
+        kind = schema.field(column).type
+        if not any(is_kind(kind) for is_kind in _NUMBERS):
+            raise FormatError(f"{source}: column {names[column]!r} holds {kind}; {_CURE}")
+    for column in (chosen.label, chosen.ids):
+        if column is not None and pa.types.is_nested(schema.field(column).type):
+            raise FormatError(f"{source}: column {names[column]!r} holds lists; labels and ids are text or numbers")
+    return chosen, [schema.names[column] for column in (*chosen.values, *chosen.extras())]
 
 
 _NUMBERS: tuple[Callable[[Any], bool], ...] = (
@@ -115,10 +134,11 @@ def _rows(batch: Any, names: list[str], chosen: Chosen) -> Rows:
     for place, column in enumerate(chosen.values):
         values[:, place] = _floats(batch.column(names[column]))
     weights = None if chosen.weight is None else _floats(batch.column(names[chosen.weight]))
-    labels = None
-    if chosen.label is not None:
-        labels = [label or None for label in batch.column(names[chosen.label]).cast(pa.string()).to_pylist()]
-    return Rows(values, weights, labels)
+    texts = (
+        None if column is None else batch.column(names[column]).cast(pa.string()).to_pylist()
+        for column in (chosen.label, chosen.ids)
+    )
+    return Rows(values, weights, *texts)
 
 
 def _floats(column: Any) -> np.ndarray:
@@ -126,61 +146,39 @@ def _floats(column: Any) -> np.ndarray:
     return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
-def _is_header(source: str, line: int, words: list[str], wanted: Wanted) -> bool:
+def _is_header(text: TextTable, line: int, words: list[str], wanted: Wanted) -> bool:
     """Whether the first line holds names: if a column is requested by name, else judged by the fields of values."""
-    asked = [*(wanted.columns or ()), *(c for c in (wanted.label, wanted.weight) if c is not None)]
+    asked = [*(wanted.columns or ()), *wanted.exclude]
+    asked += [column for column in (wanted.label, wanted.weight, wanted.ids) if column is not None]
     if any(isinstance(column, str) and not column.isdecimal() for column in asked):
         return True
-    values = [words[c] for c in choose_columns(source, list(map(str, range(len(words)))), wanted).values]
+    values = [words[c] for c in choose_columns(text.source, list(map(str, range(len(words)))), wanted).values]
     known = [word for word in values if word.strip() not in ABSENT]
-    numbers = sum(map(_is_number, known))
+    numbers = sum(map(text.is_number, known))
     if 0 < numbers < len(known):
-        odd = next(word for word in known if not _is_number(word))
+        odd = next(word for word in known if not text.is_number(word))
         raise FormatError(
-            f"{source}, line {line}: has numbers and words such as {odd!r}; say whether it holds names (--header) or "
-            "values (--no-header), and name the column of labels (--label)"
+            f"{text.source}, line {line}: has numbers and words such as {odd!r}; say whether it holds names (--header) "
+            "or values (--no-header), and name the column of labels (--label)"
         )
     return numbers < len(known)
 
 
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return "_" not in word
-
-
-def _records(file: TextFile, lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Number of the last line, and fields, of every record that is not blank."""
-    reader = csv.reader(lines, delimiter=delimiter)
-    try:
-        yield from ((reader.line_num, fields) for fields in reader if fields)
-    except csv.Error as error:
-        raise file.error(f"{error}; check that it is a text file", reader.line_num) from error
-
-
-def _fault(
-    source: str, error: Exception, delimiter: str, names: list[str], chosen: Chosen, begin: int, seen: int
-) -> FormatError:
+def _fault(text: TextTable, error: Exception, names: list[str], chosen: Chosen, begin: int, seen: int) -> FormatError:
     """The error that stopped pyarrow after `seen` rows, and its line."""
     numbers = [*chosen.values, *(() if chosen.weight is None else (chosen.weight,))]
-    cut = f"check the line, and that {delimiter!r} separates the fields (--delimiter)"
-    with TextFile(source, plain=False) as file:
-        lines = (line for _, _, block in file.blocks() for line in block.decode(errors="replace").split("\n")[:-1])
-        for _ in islice(lines, begin):
-            pass
-        for number, fields in islice(_records(file, lines, delimiter), seen, None):
-            line = begin + number
+    cut = f"check the line, and that {text.parted_by} separates the fields (--delimiter)"
+    with TextFile(text.source, plain=False) as file:
+        for line, fields in text.records(file, begin, seen):
             if len(fields) != len(names):
                 return file.error(f"has {len(fields)} fields, expected {len(names)}; {cut}", line)
             for column in numbers:
                 word = fields[column].strip()
-                if word not in ABSENT and not _is_number(word):
+                if word not in ABSENT and not text.is_number(word):
                     cure = _CURE if len(names) > 1 else cut
                     return file.error(f"column {names[column]!r} is {word!r}, not a number; {cure}", line)
             if any(set(field) & _NO_UTF8 for field in fields):
                 return file.error(_RECODE, line)
     if seen == 0 and begin:
-        return FormatError(f"{source}: has column names but no rows; a table has at least one row")
-    return FormatError(f"{source}: cannot be read after row {seen} (from 0): {error}")
+        return FormatError(f"{text.source}: has column names but no rows; a table has at least one row")
+    return FormatError(f"{text.source}: cannot be read after row {seen} (from 0): {error}")

@@ -84,9 +84,9 @@ def test_columns_are_chosen_by_name_or_number(read):
 
 def test_labels_stay_what_they_are(read):
     samples = read(
-        'x,kind\n1,01\n2,1\n3,\n4,"a, b"\n5,""\n6,"say ""so"""\n7,NA\n8,Zürich\n9,"two\nlines"\n', label="kind"
+        'x,kind\n1,01\n2,1\n3,\n4,"a, b"\n5,""\n6,"say ""so"""\n7,Na\n8,Zürich\n9,"two\nlines"\n', label="kind"
     )
-    assert labels_of(samples) == ["01", "1", None, "a, b", None, 'say "so"', "NA", "Zürich", "two\nlines"]
+    assert labels_of(samples) == ["01", "1", None, "a, b", None, 'say "so"', "Na", "Zürich", "two\nlines"]
 
 
 def test_a_first_line_of_values_with_its_label_is_no_header(read):
@@ -108,10 +108,10 @@ def test_missing_values(read):
     text = "x,y\n1,\n,2\nNA,3\nnan,4\nNULL,5\n6,7\n"
     samples = read(text, missing=True)
     np.testing.assert_array_equal(samples.values(), [[1, NAN], [NAN, 2], [NAN, 3], [NAN, 4], [NAN, 5], [6, 7]])
-    with pytest.raises(ValueError, match=r"row 0 \(from 0\), column 'y' is nan; declare .*--missing"):
+    with pytest.raises(ValueError, match=r"t\.csv, line 2, column 'y' is nan; declare .*--missing"):
         read(text)
     np.testing.assert_array_equal(read("NA,1\n2,3\n", missing=True).values(), [[NAN, 1], [2, 3]])  # no header
-    with pytest.raises(ValueError, match="the weight of row 1"):
+    with pytest.raises(ValueError, match=r"t\.csv, line 3 has the weight nan"):
         read("x,w\n1,1\n2,\n", weight="w")
 
 
@@ -145,7 +145,7 @@ def test_damaged_gzip(read, change):
         ("x,y\n1,2\n3,1_000\n", {}, "line 3: column 'y' is '1_000'"),
         ("x,w\n1,2\n3,heavy\n", {"weight": "w"}, "line 3: column 'w' is 'heavy'"),
         ("1 2\n3 4\n", {}, "line 2: column '1 2' is '3 4', not a number; .* ',' separates the fields"),
-        ("x,y\n1,2\n3,inf\n", {}, r"row 1 \(from 0\), column 'y' is inf"),
+        ("x,y\n1,2\n3,inf\n", {}, "line 3, column 'y' is inf"),
         ("x,x\n1,2\n", {}, "two columns are called 'x'"),
         ("x,y\n1,2\n", {"columns": ["z"]}, "no column 'z'; columns are 'x', 'y'"),
         ("x,y\n1,2\n", {"columns": [2]}, "no column 2"),
@@ -158,14 +158,13 @@ def test_damaged_gzip(read, change):
         (b"x,k\n1,a\n3,\xfc\n", {"label": "k"}, "line 3: is not text encoded in UTF-8"),
         (b"x,\xfc\n1,2\n", {}, "line 1: is not text encoded in UTF-8"),
         ("x,y\n1,2\n".encode("utf-16"), {}, "line 1: is not text encoded in UTF-8"),
-        ("x,y\n1,2\n3," + "4" * 200_000 + "\n", {}, "line 3|row 1"),
-        ("x,y\n1,2\n1,3\n", {"scaling": "zscore"}, "column 'x' is constant"),
+        ("x,y\n1,2\n3," + "4" * 200_000 + "\n", {}, "line 3"),
     ],
 )
 def test_faults_in_text_are_named(read, tmp_path, text, options, fault):
     with pytest.raises(ValueError, match=rf"t\.csv.*({fault})") as caught:
         read(text, **options)
-    assert isinstance(caught.value, FormatError) or "row" in fault or "scaling" in options
+    assert isinstance(caught.value, FormatError) or fault == "no rows"
     assert not (tmp_path / "s").exists()
 
 
@@ -250,7 +249,7 @@ def test_parquet_is_read_with_its_types(tmp_path):
     assert labels_of(numbered) == ["3", "12345678", None]
     with pytest.raises(FormatError, match=r"t\.parquet: column 'k' holds dictionary.*; values are numbers.*--label"):
         import_samples(tmp_path / "t.parquet", tmp_path / "u")
-    with pytest.raises(FormatError, match="delimiter and header are for text files"):
+    with pytest.raises(FormatError, match=r"header is for text files; leave it out \(--header\)"):
         import_samples(tmp_path / "t.parquet", tmp_path / "u", header=True)
 
 
@@ -415,7 +414,7 @@ def test_fcs_without_flowio(tmp_path, monkeypatch):
 
 def test_a_format_is_named_or_known_by_the_suffix(tmp_path):
     (tmp_path / "t.data").write_text("1.5,-2\n4,1e-3\n7.25,1e5\n")
-    with pytest.raises(FormatError, match=r"t\.data: unknown format '\.data'; .*--format csv\|parquet\|npy\|npz\|fcs"):
+    with pytest.raises(FormatError, match=r"t\.data: unknown format '\.data'; .*--format csv\|parquet\|.*\|fcs"):
         import_samples(tmp_path / "t.data", tmp_path / "s")
     with pytest.raises(FormatError, match="unknown format 'arff'"):
         import_samples(tmp_path / "t.data", tmp_path / "s", format="arff")

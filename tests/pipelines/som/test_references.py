@@ -54,6 +54,7 @@ def cloud(n, d=4, seed=0):
     return rng.normal(size=(5, d))[rng.integers(0, 5, n)] * 3 + rng.normal(size=(n, d))
 
 
+@pytest.mark.filterwarnings("ignore:in batches, the mexican hat")
 @pytest.mark.parametrize(
     ("kernel", "metric", "rows", "hexagonal"),
     [

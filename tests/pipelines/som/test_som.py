@@ -76,6 +76,7 @@ CASES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:in batches, the mexican hat")
 @pytest.mark.parametrize("kind", CASES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_workers_and_pieces_change_no_bit(client, three, tmp_path, kind, dtype):
@@ -666,7 +667,7 @@ def test_the_command_from_a_file_to_a_picture(tmp_path, monkeypatch):
     out = som("train", "s", "m", "--rows", "4", "--columns", "5", "--hexagonal", "--epochs", "3", "--device", "cpu")
     assert "4 x 5 hexagonal map of 3 columns, 3 epochs, quantization error" in out
     som("train", "s", "m", "--rows", "4", "--columns", "5", "--device", "cpu", fault="--overwrite")
-    out = som("train", "s", "n", "--rows", "4", "--columns", "5", "--from", "m", "--epochs", "2", "--device", "cpu")
+    out = som("train", "s", "n", "--rectangular", "--from", "m", "--epochs", "2", "--device", "cpu")
     assert "4 x 5 rectangular map" in out
     assert "units of 120 samples" in som("map", "m", "s", "p", "--device", "cpu")
     for store in "smp":
@@ -688,3 +689,70 @@ def test_grids_are_recorded(client, tmp_path):
     with pytest.raises(StoreError, match="no longer at"):
         found.samples()
     assert found.samples(tmp_path / "moved").n == 50
+
+
+@pytest.mark.parametrize("options", [{"initial": "random"}, {"online": True}, {}])
+def test_m2_a_seed_that_cannot_be_is_refused(client, tmp_path, options):
+    samples = write_samples(tmp_path / "s", cloud(30))
+    for seed in (-1, 2**64, 10**30, 1.5, "x", None, True):
+        with pytest.raises(ValueError, match="seed is .*; give a whole number from 0 to 18446744073709551615"):
+            train_som(client, samples, tmp_path / "m", 3, 3, seed=seed, **options)
+    assert not (tmp_path / "m").exists()
+    for number, seed in enumerate((2**64 - 1, np.int64(5))):  # online training adds the number of the epoch
+        train_som(client, samples, tmp_path / f"{number}", 3, 3, epochs=3, seed=seed, **options)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_m4_errors_of_a_mapping_are_weighted_as_those_of_the_training(client, tmp_path, dtype):
+    values = cloud(9000)
+    weights = np.exp(values[:, 0] / 3)
+    samples = write_samples(tmp_path / "s", values, weights=weights, dtype=dtype)
+    found = train_som(client, samples, tmp_path / "m", 4, 4, epochs=4)
+    placed = map_samples(client, found, samples, tmp_path / "p")
+    assert placed.quantization_error() == pytest.approx(found.quantization_errors[-1], rel=1e-6)
+    assert placed.topographic_error() == pytest.approx(found.topographic_error, rel=1e-6)
+    plain = placed.distances()[:, 0].mean()
+    assert abs(placed.quantization_error() - plain) > 1e-3 * plain  # weights tell
+    placed.verify()
+    np.testing.assert_array_equal(placed.weights(), weights.astype(dtype))
+    others = write_samples(tmp_path / "o", values, dtype=dtype)
+    assert not map_samples(client, found, others, tmp_path / "q").weighted
+
+
+def test_m4_the_grid_of_the_map_to_begin_with_need_not_be_said(client, tmp_path):
+    samples = write_samples(tmp_path / "s", cloud(60))
+    options = {"hexagonal": True, "toroidal": True, "metric": "taxicab", "epochs": 1}
+    train_som(client, samples, tmp_path / "a", 4, 3, **options)
+    again = train_som(client, samples, tmp_path / "b", initial=tmp_path / "a", epochs=1)
+    assert (again.grid, again.metric) == (Grid(4, 3, hexagonal=True, toroidal=True), "taxicab")
+    other = train_som(
+        client,
+        samples,
+        tmp_path / "c",
+        initial=open_codebook(tmp_path / "a"),
+        epochs=1,
+        hexagonal=False,
+        metric="cosine",
+    )
+    assert (other.grid, other.metric) == (Grid(4, 3, toroidal=True), "cosine")
+    with pytest.raises(ValueError, match=r"say how many rows and columns .*--rows, --columns.*--from"):
+        train_som(client, samples, tmp_path / "d", rows=3)
+    arguments = [
+        "som",
+        "train",
+        str(tmp_path / "s"),
+        str(tmp_path / "e"),
+        "--from",
+        str(tmp_path / "a"),
+        "--epochs",
+        "1",
+    ]
+    result = CliRunner().invoke(cli.tilepath, [*arguments, "--device", "cpu", "--workers", "1"])
+    assert "4 x 3 toroidal hexagonal map" in result.output, result
+
+
+def test_m4_the_mexican_hat_warns_in_batches_alone(client, tmp_path):
+    samples = write_samples(tmp_path / "s", cloud(40))
+    with pytest.warns(UserWarning, match="in batches, the mexican hat divides by sums .*--online"):
+        train_som(client, samples, tmp_path / "a", 3, 3, kernel="mexican_hat", epochs=1)
+    train_som(client, samples, tmp_path / "b", 3, 3, kernel="mexican_hat", epochs=1, online=True)

@@ -20,6 +20,7 @@ from pipelines.answers.measures import measures
 from pipelines.answers.pictures import picture_distances
 from pipelines.answers.routes import shortest_path
 from pipelines.stores import StoreError, open_distances, open_graph, open_paths
+from pipelines.stores.contents import writable_array
 from pipelines.stores.distances import resume_distances
 from pipelines.stores.paths import resume_paths
 from pipelines.stores.schema import kind_of, open_store, store_schema
@@ -424,3 +425,40 @@ def made_before(tmp_path):
     with tarfile.open(Path(__file__).parent / "made_before_contents.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path / "made"
+
+
+@pytest.mark.parametrize("word", ["blosc", "bytes", "crc32c"])
+@pytest.mark.parametrize("name", ["codebook", "part-codebook", "part-mapping", "part-paths"])
+def test_m2_an_array_whose_codec_is_unknown_is_named_by_who_writes_it(tiny_stores, tmp_path, name, word):
+    path = copy_of(tiny_stores, tmp_path, name)
+    for about in sorted(path.glob("*/zarr.json")):
+        text = about.read_text()
+        if f'"name": "{word}"' not in text:
+            continue
+        for other in ("gzip", word[:-1] + chr(ord(word[-1]) ^ 1)):
+            about.write_text(text.replace(f'"name": "{word}"', f'"name": "{other}"'))
+            with pytest.raises(StoreError, match=rf"{path}: the array `{about.parent.name}` is damaged .*recreate"):
+                writable_array(str(path), about.parent.name)
+        about.write_text(text)
+
+
+def test_m2_chunks_of_no_length_are_damage(tiny_stores, tmp_path):
+    path = copy_of(tiny_stores, tmp_path, "codebook")
+    about = path / "codebooks" / "zarr.json"
+    facts = json.loads(about.read_text())
+    facts["chunk_grid"]["configuration"]["chunk_shape"][0] = 0
+    about.write_text(json.dumps(facts))
+    with pytest.raises(StoreError, match=f"{path}/codebooks: the array is damaged"):
+        list(store_info(path, verify=True))
+
+
+def test_m2_the_names_of_labels_are_verified(tiny_stores, tmp_path, made_before):
+    path = copy_of(tiny_stores, tmp_path, "samples")
+    assert "every chunk of values, weights, labels and label_names" in list(store_info(path, verify=True))[2]
+    zarr.open_array(path / "label_names", mode="r+")[:] = np.array(["virginica", "setosa"], object)
+    with pytest.raises(StoreError, match="a chunk of `label_names` is not the one written there"):
+        list(store_info(path, verify=True))
+    for chunk in chunks_of(made_before / "samples" / "label_names"):
+        chunk.unlink()  # these stores did not record their chunks
+    with pytest.raises(StoreError, match="two of `label_names` are the same"):
+        list(store_info(made_before / "samples", verify=True))

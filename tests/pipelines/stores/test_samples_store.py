@@ -190,9 +190,9 @@ def test_whole_chunks_are_on_disk_before_the_end(tmp_path, sizes, scaling):
         ({"values": [["a", "b", "c"]]}, "real numbers"),
         ({"values": [[1, 2j, 3]]}, "real numbers"),
         ({"values": [[1, None, 3]]}, "real numbers"),
-        ({"weights": [-1.0]}, r"the weight of row 4 \(from 0\) is -1.0; give a finite number >= 0"),
-        ({"weights": [np.nan]}, "weight of row 4"),
-        ({"weights": [1e39]}, "weight of row 4"),
+        ({"weights": [-1.0]}, r"row 4 \(from 0\) has the weight -1.0; give a finite number >= 0"),
+        ({"weights": [np.nan]}, "row 4 .* has the weight nan"),
+        ({"weights": [1e39]}, "row 4 .* has the weight 1e"),
         ({"weights": [[1.0]]}, "weights have the shape"),
         ({"weights": None}, "give weights with every row of the samples, or with none"),
         ({"labels": ["a", "b"]}, "give labels with every row"),
@@ -218,7 +218,7 @@ def test_a_row_that_cannot_be_used_is_named_and_leaves_no_store(tmp_path, change
 def test_a_refused_piece_leaves_nothing_behind(tmp_path):
     with new_samples(tmp_path / "s", columns=["x", "y", "z"], weighted=True) as writer:
         writer.append(ROWS, np.ones(4))
-        with pytest.raises(ValueError, match="weight of row 4"):
+        with pytest.raises(ValueError, match="row 4 .* has the weight"):
             writer.append(ROWS * 100, np.full(4, -1.0))
     samples = open_samples(tmp_path / "s")
     assert (samples.n, max(samples.magnitudes)) == (4, 9.0)
@@ -231,9 +231,6 @@ def test_a_refused_piece_leaves_nothing_behind(tmp_path):
         (np.empty((0, 2)), {}, "there are no rows"),
         (np.empty((2, 0)), {}, "there is no column"),
         (np.empty(3), {}, r"shape \(3,\); give a matrix"),
-        ([[1, 2], [1, 3]], {"scaling": "zscore"}, "column '0' is constant, so it has no spread .*--columns"),
-        ([[0.1, 2], [0.1, 3], [0.1, 4]], {"scaling": "minmax"}, "column '0' is constant"),
-        ([[0, 2], [1e-200, 3]], {"scaling": "zscore"}, "column '0' is constant"),  # its variance is 0
         ([[1, np.nan], [2, np.nan]], {"missing": True}, "column '1' is empty; leave it out"),
         ([[1, np.nan], [2, np.nan]], {"missing": True, "scaling": "arcsinh"}, "column '1' is empty"),
         ([[1, 2], [3, 4]], {"weights": [0.0, 0.0]}, "all weights are 0"),
@@ -349,3 +346,19 @@ def test_other_stores_are_no_samples(tmp_path):
     (tmp_path / "s" / "label_names").rename(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match="`label_names` is missing"):
         open_samples(tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    ("values", "scaling", "want"),
+    [
+        ([[1, 2], [1, 4]], "zscore", [[0, -1], [0, 1]]),
+        ([[0.1, 2], [0.1, 3], [0.1, 4]], "minmax", [[0, 0], [0, 0.5], [0, 1]]),
+        ([[0, 2], [1e-200, 4]], "zscore", [[0, -1], [0, 1]]),  # its variance is 0
+    ],
+)
+def test_m4_a_constant_column_has_the_factor_1_and_is_said(tmp_path, values, scaling, want):
+    with pytest.warns(UserWarning, match="s: column '0' is constant: it is stored with factor 1"):
+        samples = write_samples(tmp_path / "s", np.array(values), scaling=scaling, dtype="float64")
+    np.testing.assert_allclose(samples.values(), want, atol=1e-15)
+    assert samples.scaling.factors[0] == 1
+    np.testing.assert_allclose(samples.scaling.undo(samples.values()), values, atol=1e-15)

@@ -1,0 +1,217 @@
+"""What a map says, as tables and arrays for other programs: CSV, Parquet, .npy.
+
+========== =================================================================== ==============================
+what       a row of the table                                                  array in .npy
+========== =================================================================== ==============================
+units      a sample: its row, id, origin, best unit and its place on the grid, none
+           distance, second best unit, label
+codebook   a unit: its place on the grid, its values in units of the source    float (rows, columns, d)
+hits       a unit: its place, how many samples have it as their best one       int64 (rows, columns)
+u-matrix   a unit: its place, mean distance to its neighbours                  float64 (rows, columns)
+========== =================================================================== ==============================
+
+A file is written whole or not at all. Units of samples are written in pieces, so there may be more than fit in memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from gpuops.som.grid import Grid
+from pipelines.answers.tables import DELIMITERS, PARQUET, check_output, check_suffix
+from pipelines.som.pictures import u_matrix
+from pipelines.stores.codebook import Codebook, open_codebook
+from pipelines.stores.mapping import Mapping, open_mapping
+from pipelines.stores.samples import Samples, open_samples
+from pipelines.stores.schema import StoreError, store_schema
+
+WHAT = ("codebook", "hits", "u-matrix", "units")
+ARRAY = ".npy"
+
+
+def export_map(
+    store: Codebook | Mapping | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    what: str | None = None,
+    *,
+    samples: Samples | str | os.PathLike[str] | None = None,
+    scaled: bool = False,
+    overwrite: bool = False,
+) -> None:
+    """Write what a map, or a mapping of samples to one, says to the file `path`.
+
+    Parameters
+    ----------
+    store : Codebook or Mapping, or path of such a store
+    path : .csv, .tsv (or .csv.gz, .tsv.gz), .parquet, or but for units .npy
+    what : {"codebook", "hits", "u-matrix", "units"}
+        By default the codebook of a map, the units of a mapping. A mapping has units and hits.
+    samples : of a mapping, if their store was moved
+    scaled : write the codebook as it was trained, not in units of the source
+    overwrite : replace a file that exists
+
+    Raises
+    ------
+    ValueError
+        The store does not have that, or the suffix of `path` does not go with it.
+    FileExistsError
+        `path` exists.
+    pipelines.stores.StoreError
+        The store, or that of the samples, is missing, foreign or damaged.
+    """
+    store = store if isinstance(store, Codebook | Mapping) else _opened(store)
+    what = what or ("units" if isinstance(store, Mapping) else "codebook")
+    if what not in WHAT:
+        raise ValueError(f"there is no {what!r} to export; choose {', '.join(WHAT)}")
+    if isinstance(store, Mapping) and what in ("codebook", "u-matrix"):
+        raise ValueError(f"{store.path} is a mapping, which has units and hits; name its map for the {what}")
+    if isinstance(store, Codebook) and what == "units":
+        raise ValueError(f"{store.path} is a map; name a mapping of samples to it (tilepath som map)")
+    if isinstance(store, Mapping) and what == "units":
+        write_units(store, path, samples=samples, overwrite=overwrite)
+    elif isinstance(store, Codebook) and what == "codebook":
+        write_codebook(store, path, scaled=scaled, overwrite=overwrite)
+    elif isinstance(store, Codebook) and what == "u-matrix":
+        write_u_matrix(store, path, overwrite=overwrite)
+    else:
+        write_hits(store, path, overwrite=overwrite)
+
+
+def check_export(path: str | os.PathLike[str], overwrite: bool = False, *, array: bool = True) -> None:
+    """Make sure that a table, or an array if that is possible, can go to `path`, before work is done for it."""
+    if Path(path).suffix.lower() != ARRAY:
+        check_output(path, overwrite)
+    elif not array:
+        raise ValueError(f"{path}: units of samples are a table; choose .csv or .parquet")
+    elif os.path.lexists(path) and not overwrite:
+        raise FileExistsError(f"{path} exists already; choose another name or pass overwrite (--overwrite)")
+
+
+def write_units(
+    mapping: Mapping,
+    path: str | os.PathLike[str],
+    *,
+    samples: Samples | str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a row for each sample of a mapping; `samples` names their store if it was moved."""
+    check_export(path, overwrite, array=False)
+    found = _samples_of(mapping, samples)
+    schema = _units_of(mapping, found, 0, 0).schema
+    with _whole(path) as partial:
+        _write_pieces(partial, path, schema, (_units_of(mapping, found, *rows) for rows in mapping.ranges()))
+
+
+def write_codebook(
+    codebook: Codebook, path: str | os.PathLike[str], *, scaled: bool = False, overwrite: bool = False
+) -> None:
+    """Write the values of each unit: in units of the source, or with `scaled` as they were trained."""
+    units = codebook.units()
+    values = units if scaled else codebook.scaling.undo(units).astype(codebook.dtype)
+    _write_grid(codebook.grid, path, dict(zip(codebook.columns, values.T, strict=True)), values, overwrite)
+
+
+def write_hits(store: Codebook | Mapping, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write how many samples have each unit as their best one: those of the training, or of a mapping."""
+    hits = store.hits()
+    _write_grid(store.grid, path, {"hits": hits}, hits, overwrite)
+
+
+def write_u_matrix(codebook: Codebook, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write the mean distance of each unit to its neighbours, on the scale the map was trained on."""
+    distances = u_matrix(codebook.units(), codebook.grid, codebook.metric)
+    _write_grid(codebook.grid, path, {"u_matrix": distances}, distances, overwrite)
+
+
+def _opened(path: str | os.PathLike[str]) -> Codebook | Mapping:
+    schema = store_schema(path)
+    if schema not in ("codebook/1", "mapping/1"):
+        raise StoreError(f"{path}: a store of schema {schema}; name a map or a mapping")
+    return open_codebook(path) if schema == "codebook/1" else open_mapping(path)
+
+
+def _samples_of(mapping: Mapping, given: Samples | str | os.PathLike[str] | None) -> Samples:
+    if given is None and not os.path.isdir(mapping.samples_path):
+        raise StoreError(
+            f"{mapping.path}: its samples are no longer at {mapping.samples_path}; give their path (--samples)"
+        )
+    samples = given if isinstance(given, Samples) else open_samples(mapping.samples_path if given is None else given)
+    if samples.digest != mapping.samples_digest:
+        raise StoreError(f"{mapping.path} maps other samples than {samples.path}; name the right ones")
+    return samples
+
+
+def _units_of(mapping: Mapping, samples: Samples, start: int, stop: int) -> pa.Table:
+    """A piece of the table of samples."""
+    units, distances = mapping.units(start, stop), mapping.distances(start, stop)
+    columns: dict[str, Any] = {"row": np.arange(start, stop)}
+    if samples.identified:
+        columns["id"] = pa.array(samples.ids(start, stop), pa.string())
+    if len(samples.origins) > 1:
+        names = [name for name, _ in samples.origins]
+        columns["origin"] = pa.array([names[code] for code in samples.origin_codes(start, stop)], pa.string())
+    columns |= _places(mapping.grid, units[:, 0]) | {"distance": distances[:, 0]}
+    if mapping.top > 1:
+        columns |= {"second_unit": units[:, 1], "second_distance": distances[:, 1]}
+    if samples.labelled:
+        labels = [*samples.label_names(), None]
+        columns["label"] = pa.array([labels[code] for code in samples.labels(start, stop)], pa.string())
+    return pa.table(columns)
+
+
+def _places(grid: Grid, units: np.ndarray) -> dict[str, np.ndarray]:
+    return {"unit": units, "unit_row": units // grid.columns, "unit_column": units % grid.columns}
+
+
+def _write_grid(
+    grid: Grid, path: str | os.PathLike[str], columns: dict[str, np.ndarray], values: np.ndarray, overwrite: bool
+) -> None:
+    """Write a row for each unit, or the array `values` (M, ...) by rows and columns of the grid."""
+    check_export(path, overwrite)
+    with _whole(path) as partial:
+        if Path(path).suffix.lower() == ARRAY:
+            with open(partial, "wb") as file:
+                np.save(file, values.reshape(grid.rows, grid.columns, *values.shape[1:]))
+            return
+        places = _places(grid, np.arange(grid.units, dtype=np.int32))
+        for name in places.keys() & columns.keys():
+            raise ValueError(f"{path}: a column of the map is called {name!r}, as one of the table; write it as .npy")
+        table = pa.table(places | {name: np.ascontiguousarray(column) for name, column in columns.items()})
+        _write_pieces(partial, path, table.schema, [table])
+
+
+def _write_pieces(partial: Path, path: str | os.PathLike[str], schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:
+    suffix = check_suffix(path)
+    if suffix in PARQUET:
+        with pq.ParquetWriter(partial, schema) as writer:
+            for piece in pieces:
+                writer.write_table(piece)
+        return
+    options = pa.csv.WriteOptions(delimiter=DELIMITERS[suffix])
+    with (
+        pa.output_stream(partial, compression="gzip" if suffix.endswith(".gz") else None) as stream,
+        pa.csv.CSVWriter(stream, schema, write_options=options) as text,
+    ):
+        for piece in pieces:
+            text.write_table(piece)
+
+
+@contextmanager
+def _whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A file to write, which takes the place of `path` when the block ends without an error."""
+    place = Path(path)
+    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+    try:
+        yield partial
+        os.replace(partial, place)
+    finally:
+        partial.unlink(missing_ok=True)
