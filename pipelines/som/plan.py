@@ -30,7 +30,7 @@ class SomPlan:
     def describe(self, samples: Samples, units: int, facts: list[WorkerFacts]) -> str:
         """One line for people: what runs where and what it takes."""
         devices = ", ".join(sorted({f.device for f in facts}))
-        where = "samples stay in memory" if self.resident else "samples are read anew in each epoch"
+        where = "samples stay in memory" if self.resident else "samples are read again in each epoch"
         return (
             f"{samples.n:,} x {samples.d} {samples.dtype} samples, {units:,} units, {len(facts)} "
             f"worker{'s' if len(facts) > 1 else ''} on {devices}: {where}; memory {size(sum(self.worker_bytes))}, "

@@ -580,7 +580,7 @@ def test_errors_name_the_cure(client, tmp_path):
         assert not (tmp_path / "m").exists()
 
     refused("25 units cannot begin with 20 samples", initial="random")
-    refused("no codebook store", initial="somewhere")
+    refused("is 'somewhere', which is not a codebook store", initial="somewhere")
     refused("has the shape", initial=np.zeros((3, 4)))
     refused("metric is 'chebyshev'", metric="chebyshev")
     refused("neighbourhood is 'box'", kernel="box")
