@@ -28,7 +28,18 @@ from gpuops.errors import VerificationError
 
 
 def verify_row(arcs: Arcs, row: np.ndarray, source: int) -> Certificate:
-    """Prove one row (n) of distances correct; raises VerificationError."""
+    """Prove one row of distances correct.
+
+    Parameters
+    ----------
+    arcs : the graph, as `arcs_for` makes it for the dtype of the distances
+    row : (n) distances from `source`, unreachable marked as in stores
+
+    Raises
+    ------
+    VerificationError
+        The row is wrong; the message names the arc or the vertex at fault, and the numbers.
+    """
     source, row = int(source), arcs.lift(row)
     tree = tight_tree(arcs, row, source)  # conditions 1 and 3
     u, arc, checked, slack = triangles(arcs.arrays, row, arcs.unreachable, source, tree.relative, tree.absolute)

@@ -91,7 +91,17 @@ def find_potentials(
 def nonnegative_weights(
     potentials: tuple[np.ndarray, np.ndarray], first: int, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """The weights of the arcs that leave the vertices from `first` on, made non-negative by potentials."""
+    """The weights of the arcs that leave the vertices from `first` on, made non-negative by potentials.
+
+    Parameters
+    ----------
+    potentials : (n) arrays `out` and `into`, as `find_potentials` returns them
+    indptr, indices, weights : those arcs in CSR, k + 1, m and m entries for k vertices; `indptr` begins with 0
+
+    Returns
+    -------
+    (m) array, int64 for integer weights, else float64
+    """
     out, into = potentials
     tails = first + csr.tails(indptr, len(indices), np.int64)
     return np.maximum(weights + out[tails] - into[indices], 0)  # below 0 by rounding only

@@ -222,9 +222,10 @@ def _forest(claim: _Claim) -> int:
         cycle.append(u)
         u = int(predecessors[u])
     cycle.reverse()
-    told = [claim.label(u) for u in (cycle if len(cycle) <= 12 else [*cycle[:6], cycle[-1]])]
-    shown = told if len(cycle) <= 12 else [*told[:6], f"({len(cycle) - 7} more)", told[-1]]
-    raise VerificationError(f"the predecessors form a cycle, {' -> '.join([*shown, shown[0]])}")
+    names = [claim.label(u) for u in (cycle if len(cycle) <= 12 else [*cycle[:6], cycle[-1]])]
+    if len(cycle) > 12:
+        names.insert(6, f"({len(cycle) - 7} more)")
+    raise VerificationError(f"the predecessors form a cycle, {' -> '.join([*names, names[0]])}")
 
 
 def _grant(claim: _Claim, through: np.ndarray | None, hops: int) -> _Claim:
@@ -284,8 +285,8 @@ def _check_arcs(claim: _Claim) -> tuple[int, float]:
     for u, arc, _, _ in found:
         if arc >= 0:
             v = int(claim.indices[arc])
-            told = "unreachable" if not claim.reached[v] else f"at the distance {claim.distances[v]}"
-            raise VerificationError(f"vertex {claim.label(v)} is {told}, but {_told(claim, u, arc)} at most")
+            state = "unreachable" if not claim.reached[v] else f"at the distance {claim.distances[v]}"
+            raise VerificationError(f"vertex {claim.label(v)} is {state}, but {_sum_along(claim, u, arc)} at most")
     for v in np.flatnonzero((claim.predecessors >= 0) & ~tight)[:1]:
         raise VerificationError(_not_tight(claim, int(v)))
     return sum(count for _, _, count, _ in found), max(slack for _, _, _, slack in found)
@@ -296,16 +297,16 @@ def _not_tight(claim: _Claim, v: int) -> str:
     u, label = int(claim.predecessors[v]), claim.label
     arcs = np.arange(claim.indptr[u], claim.indptr[u + 1])
     arcs = arcs[claim.indices[arcs] == v]
-    told = f"vertex {label(v)} is at the distance {claim.distances[v]} with the predecessor {label(u)}, but"
+    claimed = f"vertex {label(v)} is at the distance {claim.distances[v]} with the predecessor {label(u)}, but"
     if arcs.size == 0:
-        return f"{told} there is no arc {label(u)} -> {label(v)}"
+        return f"{claimed} there is no arc {label(u)} -> {label(v)}"
     if claim.pushes[u] == claim.unreachable:
         why = "which is closed" if claim.reached[u] else "which is unreachable"
-        return f"{told} no path leads on from vertex {label(u)}, {why}"
-    return f"{told} {_told(claim, u, int(arcs[np.argmin(claim.weights[arcs])]))}"
+        return f"{claimed} no path leads on from vertex {label(u)}, {why}"
+    return f"{claimed} {_sum_along(claim, u, int(arcs[np.argmin(claim.weights[arcs])]))}"
 
 
-def _told(claim: _Claim, u: int, arc: int) -> str:
+def _sum_along(claim: _Claim, u: int, arc: int) -> str:
     push, w = claim.pushes[u], claim.weights[arc]
     length = push + w if claim.distances.dtype.kind == "f" else int(push) + int(w)
     head = claim.label(claim.indices[arc])

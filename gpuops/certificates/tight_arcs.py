@@ -183,10 +183,10 @@ def _unattained(arcs: Arcs, row: np.ndarray, source: int, levels: np.ndarray) ->
     tails = np.searchsorted(arcs.indptr, into, side="right") - 1
     usable = (tails != v) & (row[tails] != arcs.unreachable) & (arcs.through[tails] | (tails == source))
     label = arcs.label
-    told = f"the distance from vertex {label(source)} to vertex {label(v)} is {row[v]}, but"
+    claimed = f"the distance from vertex {label(source)} to vertex {label(v)} is {row[v]}, but"
     if not usable.any():
-        return f"{told} no arc from a reachable vertex leads there"
+        return f"{claimed} no arc from a reachable vertex leads there"
     into, tails = into[usable], tails[usable]
     lengths = row[tails] + arcs.weights[into]
     best = np.argmin(lengths)
-    return f"{told} no path has that length; the arc {label(tails[best])} -> {label(v)} makes it {lengths[best]}"
+    return f"{claimed} no path has that length; the arc {label(tails[best])} -> {label(v)} makes it {lengths[best]}"

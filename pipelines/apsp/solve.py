@@ -68,7 +68,7 @@ def all_pairs_shortest_paths(
     resume : bool
         Go on from the last commit of an unfinished `out`; begin if there is none; return a finished one as it is.
     overwrite : bool
-        Replace a distances store that stands at `out`, once the new one is complete. Until then that grows beside it,
+        Replace a distances store at `out`, once the new one is complete. Until then that grows beside it,
         with ``.new`` added to its name; `resume` goes on with it there.
     verify : bool
         Check the result by certificates on sampled rows (`pipelines.validation.distances`).

@@ -118,7 +118,7 @@ class Stages(Attempt):
                     self._land(flights)
                 begin = time.monotonic()
                 self._commit(k + 1)
-                # Nothing of before the commit is held on to: Dask would remember its lineage for ever.
+                # Futures from before the commit are released: Dask would remember their lineage forever.
                 tokens, self.futures = [self.submit(_token, w) for w in workers], []
                 last_commit, commit_cost = time.monotonic(), time.monotonic() - begin
         while flights:
@@ -268,7 +268,7 @@ def _update(slab: _Slab, rows: Any, block: tuple[int, int], panel: Any) -> None:
 
 
 def _save(attempt: str, writer: DistancesWriter, result: bool) -> None:
-    """Write this worker's rows to the slot in the making, a chunk at a time: copying, compressing, writing overlap."""
+    """Write this worker's rows to the slot being written, a chunk at a time: copying, compressing, writing overlap."""
     slab = held(attempt)
     write = writer.writer()
 

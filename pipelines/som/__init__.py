@@ -1,6 +1,6 @@
 """Self-organizing maps from a samples store to a codebook store (T. Kohonen, 1990; learning in batches 1993).
 
-1. Deal the samples: every worker has a range of rows, resident if they fit, else read anew in each epoch.
+1. Deal the samples: every worker has a range of rows, resident if they fit, else read again in each epoch.
 2. Make a first codebook (`pipelines.som.start`), or go on from one.
 3. Epoch: every worker finds the best matching units of its samples and sums up the samples of each unit; every worker
    gets the sums of all, adds them, and smooths them into the next codebook (`pipelines.som.epoch`).

@@ -10,7 +10,7 @@ labels    the label most of its samples have
 curve     no cells: quantization error and reach of the neighbourhood from epoch to epoch
 ========= ==================================================================================================
 
-Row 0 of the grid is on top. Where samples are shown, a unit that has none is pale grey.
+Row 0 of the grid is at the top. In pictures of samples, a unit that has none is pale grey.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def draw_cells(
 
 
 def _size(grid: Grid, width: float, height: float) -> tuple[float, float]:
-    """Inches of the largest picture of the grid that is no larger than this; a bit more where a strip would vanish."""
+    """Inches of the largest picture of the grid within these bounds; a bit more where a strip would vanish."""
     sides = np.ptp(cell_corners(grid), axis=(0, 1))
     scale = min(width / sides[0], height / sides[1])
     return max(scale * sides[0], 0.15), max(scale * sides[1], 0.15)
@@ -256,7 +256,7 @@ def _majority(grid: Grid, mapping: Mapping | None, samples: Samples | None) -> t
     if mapping is None or samples is None:
         raise ValueError("the labels of units are those of their samples; name their mapping store (--mapping)")
     if mapping.samples_digest != samples.digest:
-        raise StoreError(f"{mapping.path} is no mapping of {samples.path}; name the right stores")
+        raise StoreError(f"{mapping.path} does not map {samples.path}; name the right stores")
     names = samples.label_names()
     # Pairs of unit and label that occur, as there may be far more that do not.
     pairs, counts = np.empty(0, np.int64), np.empty(0, np.int64)

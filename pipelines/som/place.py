@@ -1,7 +1,8 @@
 """Where samples lie on a trained map: their two best matching units and the distances to them, into a store.
 
-Chunks of rows are dealt to the workers, who read, search and write; whoever is done gets the next. A unit is a function
-of the sample and the codebook alone, so what a lost worker had in hand is searched for again with the same result.
+Chunks of rows are dealt to the workers, which read, search and write; a worker that is done gets the next one. A unit
+is a function of the sample and the codebook alone, so the chunks of a lost worker are searched again with the same
+result.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def map_samples(
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
-        The samples are none of this map.
+        The samples do not match the map: they have other columns or another dtype.
     """
     codebook = codebook if isinstance(codebook, Codebook) else open_codebook(codebook)
     samples = samples if isinstance(samples, Samples) else open_samples(samples)

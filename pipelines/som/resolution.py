@@ -2,11 +2,11 @@
 
 The sums of a column are integers in units of about 2^-62 of the greatest sum that could be: of N times the greatest
 magnitude. One value that is 10^20 times as large as the others, or an offset that is, leaves nothing of what tells
-samples apart. Longer sums would not mend it: the neighbourhood spreads such a value over the whole map. So samples are
+samples apart. Longer sums would not help: the neighbourhood spreads such a value over the whole map. So samples are
 refused where a unit, of the sums of a column or of the sum of distances, exceeds 2^-8 of what samples differ by in that
 column, or altogether. Rounding then never moves a sample by more than a thousandth of that (root mean square).
 
-What samples differ by is told by some thousand rows from all over them, in such a way that a few values do not count,
+How much samples differ is estimated from some thousand rows spread over all of them, so that a few values do not count,
 however large. Columns of which most is next to nothing, such as probabilities, are taken as they are: their greatest
 values are not far beyond the distances between samples.
 """
@@ -105,4 +105,4 @@ def _first(source: str, job: MapJob, read: Callable[[int, int], Any], magnitude:
         found = np.flatnonzero(abs(values) >= magnitude)
         if len(found):
             return start + int(found[0]), float(values[found[0]])
-    raise ValueError(f"{source}: no value is as large as was recorded; import the samples anew")
+    raise ValueError(f"{source}: no value is as large as was recorded; import the samples again")

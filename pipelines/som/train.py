@@ -15,8 +15,9 @@ from gpuops.som import METRICS
 from gpuops.som.grid import Grid
 from pipelines.generators.synthetic import whole
 from pipelines.som.epoch import MapJob, check_kernel
-from pipelines.som.plan import OnlineSteps, SomPlan, first_sigma, make_som_plan, refuse_disk_of_map, sigma_schedule
+from pipelines.som.plan import SomPlan, make_som_plan, refuse_disk_of_map
 from pipelines.som.resolution import refuse_unresolved
+from pipelines.som.schedule import OnlineSteps, first_sigma, sigma_schedule
 from pipelines.som.start import random_rows
 from pipelines.som.training import Recipe, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, CodebookWriter, create_codebook, open_codebook, resume_codebook
@@ -90,8 +91,8 @@ def train_som(
         Let the map settle: train on with `sigma_end` until the quantization error falls by less than this part of
         itself in an epoch, for as many epochs again at most. What comes before is the training without a tolerance.
     online : bool
-        Learn from one sample after another instead of from all at once (Kohonen's first rule), each once an epoch in an
-        order drawn anew. It is a chain of steps, each of which moves the whole map: the first worker does them, on its
+        Learn from one sample after another instead of from all at once (Kohonen's first rule), each once an epoch in a
+        new random order. It is a chain of steps, each of which moves the whole map: the first worker does them, on its
         CPU. For small maps.
     rate, rate_end : float
         The rate of online learning at first and in the end; between them it falls like `sigma`.
@@ -100,7 +101,7 @@ def train_som(
     piece_rows : int, optional
         Samples that a worker reads and searches at a time.
     overwrite : bool
-        Replace a codebook store that stands at `out`, once the new one is complete. Until then that grows beside it,
+        Replace a codebook store at `out`, once the new one is complete. Until then that grows beside it,
         with ``.new`` added to its name; `resume` goes on with it there.
     resume : bool
         Go on with an unfinished `out`; begin if there is none; return a finished one as it is.
@@ -219,7 +220,9 @@ def _opened(initial: Any) -> Any:
         return initial
     if isinstance(initial, str) and not os.path.lexists(initial):
         starts = ", ".join(map(repr, STARTS))
-        raise ValueError(f"initial is {initial!r}, no codebook store; pass {starts}, an array or a codebook store")
+        raise ValueError(
+            f"initial is {initial!r}, which is not a codebook store; pass {starts}, an array or a codebook store"
+        )
     return open_codebook(initial)
 
 
@@ -286,4 +289,4 @@ def _check_options(
         if not 0 < value <= 1:
             raise ValueError(f"{name} is {value}; give a part of the way to a sample, above 0 and up to 1")
     if online and samples.largest_weight is not None:
-        raise ValueError(f"{samples.path} has weights, which online training has no use for; train in batches")
+        raise ValueError(f"{samples.path} has weights, which online training cannot use; train in batches")

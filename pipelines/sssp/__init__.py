@@ -10,7 +10,7 @@ Two ways to spread the work, `pipelines.sssp.plan` chooses and says why:
   and all work on one search.
 
 Either gives the same distances, bit for bit, with any number of workers: the distance of v is the least, over all paths
-to v, of their lengths summed and rounded arc by arc from the source on. Rounded sums are monotone, so whoever relaxes
+to v, of their lengths summed and rounded arc by arc from the source on. Rounded sums are monotone, so relaxing
 arcs until none improves anything arrives there, in whatever order. Predecessors are then read off the distances; where
 several paths are shortest, which one they make up may differ.
 """

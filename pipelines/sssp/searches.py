@@ -2,11 +2,11 @@
 
 1. Load: every worker lays the graph out for searches, on its device.
 2. Deal: a task searches for the rows of one chunk of the result, `LANES` sources at a time where they can share the
-   reads of arcs, and writes them. Whoever is done gets the next chunk: searches take unequal times.
-3. Record which rows are whole, in an attribute of the store written after them.
+   reads of arcs, and writes them. A worker that is done gets the next chunk: searches take unequal times.
+3. Record which rows are complete, in an attribute of the store that is written after them.
 
 A row is written once and whole, and a distance is the least of all path lengths, rounded arc by arc, whatever the order
-in which they are found. So what a lost worker had in hand is searched for again, with the same bits.
+in which they are found. So the chunks of a lost worker are searched for again, with the same bits.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def negative_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 class RowWriter(Protocol):
-    """What the workers need of a store in the making; pickles small."""
+    """What the workers need of a store being written; pickles small."""
 
     def write_rows(self, start: int, distances: np.ndarray, predecessors: np.ndarray | None) -> None: ...
 

@@ -75,7 +75,7 @@ def single_source_shortest_paths(
     piece_arcs : int, optional
         Arcs a worker holds at a time where work is spread by vertices; what its memory has room for if not given.
     overwrite : bool
-        Replace a paths store that stands at `out`, once the new one is complete. Until then that grows beside it, with
+        Replace a paths store at `out`, once the new one is complete. Until then that grows beside it, with
         ``.new`` added to its name; `resume` goes on with it there.
     resume : bool
         Go on with the rows that an unfinished `out` lacks; begin if there is none; return a finished one as it is.

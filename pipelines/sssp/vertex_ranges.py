@@ -211,14 +211,14 @@ class VertexRange:
         """Take predecessors that others found; returns how many vertices got theirs, and how many lack it still."""
         return sum(self._take(*(like(self.known, part) for part in packet)) for packet in packets), self._lacking()
 
-    def attach(self, hasty: bool) -> list[int]:
+    def attach(self, first: bool) -> list[int]:
         """Find predecessors, and make up packets of those of other workers' vertices; returns how much for each.
 
-        If `hasty` it stops once no own vertex lacks one: but for ties, all that there is to find has then been found.
+        In the `first` round it stops once no own vertex lacks one: but for ties, all has then been found.
         """
         offers = self.xp.full(self.job.graph.n, -1, dtype=np.int32)
         own = self.pending[self.first : self.last]
-        while bool(own.any()) and not (hasty and not self._lacking()):
+        while bool(own.any()) and not (first and not self._lacking()):
             for cut in self.cuts:
                 if bool(self.pending[slice(*cut)].any()):
                     self._attach(self._piece(*cut), offers)

@@ -6,9 +6,9 @@
 3. Final distances travel once, predecessors are found the same way: by rounds, of which there is one but for ties.
 4. One worker writes the chunk, the next one the next.
 
-A negative cycle within a piece is found by the search there. One that runs through several would keep rounds going for
-ever, so after 16, 32, 64, ... of them the arcs that leave vertices reached so far are searched for one, with exact sums
-(`gpuops.certificates.negative_cycle`).
+A negative cycle within a piece is found by the search there. One that runs through several would keep rounds going
+forever, so after 16, 32, 64, ... of them the arcs that leave vertices reached so far are searched for one, with exact
+sums (`gpuops.certificates.negative_cycle`).
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class ByVertices(SearchAttempt):
                 check *= 2
             if rounds > self.job.graph.n:  # a path crosses from one piece to another less often than that
                 raise WeightRangeError(
-                    f"{self.job.graph.path}: rounded to {self.job.dtype}, distances along a cycle of weight 0 fall for "
-                    "ever; use integer weights, or another --dtype"
+                    f"{self.job.graph.path}: rounded to {self.job.dtype}, distances along a cycle of weight 0 fall "
+                    "forever; use integer weights, or another --dtype"
                 )
         if seeds.heads and self.job.graph.weight_min < 0:
             self._look_for_cycle(seeds.sources)  # one through a closed source is gone around once only
@@ -126,7 +126,7 @@ class ByVertices(SearchAttempt):
             if not sum(lacking for _, lacking in counts):
                 break
             if rounds > 1 and not sum(taken for taken, _ in counts):
-                raise RuntimeError("a vertex has a distance, but no tight arc leads there: a fault in this program")
+                raise RuntimeError("internal error: a vertex has a distance, but no tight arc leads there")
             posts = self._post(self.results([self.submit(_attach, w, rounds == 0) for w in workers]))
             rounds += 1
         predecessors = [self.submit(_predecessors, w) for w in workers]
@@ -197,8 +197,8 @@ def _take(attempt: str, packets: list[Packet], _sent: list[Packet]) -> tuple[int
     return held(attempt).take(packets)
 
 
-def _attach(attempt: str, hasty: bool) -> list[int]:
-    return held(attempt).attach(hasty)
+def _attach(attempt: str, first: bool) -> list[int]:
+    return held(attempt).attach(first)
 
 
 def _predecessors(attempt: str) -> np.ndarray:

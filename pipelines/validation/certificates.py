@@ -10,6 +10,8 @@ from pipelines.stores import Graph, Paths, StoreError, open_distances, open_path
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows, verify_distances
 from pipelines.validation.limits import reach, row_limit
 
+PROVABLE = ("distances/1", "paths/1")  # schemas whose rows have certificates
+
 
 def certify(
     store: str | os.PathLike[str],

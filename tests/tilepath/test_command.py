@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tilepath import cli
 from tilepath.cli import main
 
 ROME = "scripts/data/rome99.gr"
@@ -120,3 +121,41 @@ def test_the_snippet_of_the_readme_runs_twice(tmp_path):
         )
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith("(0, ")
+
+
+def choices(*names):
+    """What an option of a command offers: `names` are those of groups and commands, the last that of the parameter."""
+    *commands, parameter = names
+    command = cli.tilepath
+    for name in commands:
+        command = command.commands[name]
+    (found,) = (each for each in command.params if each.name == parameter)
+    return tuple(found.type.choices)
+
+
+def test_choices_are_those_of_the_library():
+    """They are written out in the command line, so that --help need not import what knows them."""
+    from gpuops.numbers import DISTANCE_DTYPES
+    from gpuops.som import METRICS
+    from gpuops.som.grid import NEIGHBOURHOODS
+    from pipelines import generators
+    from pipelines.apsp import solve
+    from pipelines.euler import plan
+    from pipelines.formats import graphs, samples
+    from pipelines.som import pictures, schedule, train
+    from pipelines.stores.paths import PATH_DTYPES
+    from pipelines.stores.scaling import SCALINGS
+
+    assert choices("apsp", "method") == ("auto", *(method.name for method in solve.METHODS))
+    assert choices("apsp", "dtype") == tuple(map(str, DISTANCE_DTYPES))
+    assert choices("sssp", "dtype") == tuple(map(str, PATH_DTYPES))
+    assert choices("euler", "method") == plan.METHODS
+    assert set(choices("generate", "kind")) == set(generators.KINDS)
+    assert set(choices("import", "file_format")) == set(graphs.FORMATS)
+    assert set(choices("som", "import", "format")) == set(samples.FORMATS)
+    assert choices("som", "import", "scaling") == tuple(SCALINGS)
+    assert choices("som", "train", "metric") == tuple(METRICS)
+    assert choices("som", "train", "kernel") == NEIGHBOURHOODS
+    assert choices("som", "train", "schedule") == schedule.SCHEDULES
+    assert choices("som", "train", "initial") == train.STARTS
+    assert choices("som", "plot", "kind") == pictures.KINDS

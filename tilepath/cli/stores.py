@@ -33,7 +33,7 @@ def verify(store: str, rows: str, graph: str | None) -> None:
     The certificate of a row proves it against the graph, without a second solver. The first and the
     last row are certified, and others chosen at random.
     """
-    from pipelines.validation.certificates import certify, describe_certificate
+    from pipelines.validation.certificates import PROVABLE, certify, describe_certificate
     from tilepath.cli.describe import store_facts, store_info
 
     if rows != "all" and not (rows.isdecimal() and int(rows)):
@@ -41,6 +41,6 @@ def verify(store: str, rows: str, graph: str | None) -> None:
     for line in store_info(store, verify=True):
         click.echo(line)
     facts = store_facts(store)
-    if facts["complete"] and facts["schema"] in ("distances/1", "paths/1"):
+    if facts["complete"] and facts["schema"] in PROVABLE:
         found = certify(store, graph, "all" if rows == "all" else int(rows))
         click.echo(describe_certificate(*found))

@@ -3,13 +3,11 @@
 Results are compared with the Numba halves, which test_graphs.py compares with others.
 """
 
-import re
-
 import numpy as np
 import pytest
+from mutants import break_line, lines_with
 
 from gpuops import edge_expansion, reverse, spanning_forest, weak_components
-from gpuops._cuda import GPUOPS, Program
 from gpuops.csr import csr_cuda
 from gpuops.graphs import components_cuda, forest_cuda
 
@@ -131,14 +129,6 @@ def test_every_kernel_runs_here(cupy):
     assert {(p.source(), p.options, entry) for p in programs for entry in p.entries} <= cupy.launched
 
 
-def lines_with(file, pattern, replacement):
-    return [
-        (file, number, pattern, replacement)
-        for number, line in enumerate((GPUOPS / file).read_text().splitlines(), start=1)
-        if re.search(pattern, line)
-    ]
-
-
 # Without a barrier append.cuh would store anywhere; unions and roots that are wrong may never end. Neither is tried.
 MUTANTS = [
     *lines_with("csr/csr.cu", r"__syncthreads\(\);", ""),
@@ -148,15 +138,7 @@ MUTANTS = [
 
 @pytest.mark.parametrize(("file", "number", "pattern", "replacement"), MUTANTS)
 def test_what_is_broken_is_caught(cupy, monkeypatch, file, number, pattern, replacement):
-    lines = (GPUOPS / file).read_text().splitlines()
-    broken = list(lines)
-    broken[number - 1] = re.sub(pattern, replacement, lines[number - 1])
-    assert broken != lines
-    source = Program.source
-    # `source` has the file as it is, but for its include lines, which become other text before this line.
-    first = 1 + max((i for i, line in enumerate(lines) if line.startswith(("#include", "#pragma once"))), default=-1)
-    whole, edited = "\n".join(lines[first:]), "\n".join(broken[first:])
-    monkeypatch.setattr(Program, "source", lambda program: source(program).replace(whole, edited))
+    break_line(monkeypatch, file, number, pattern, replacement)
     with pytest.raises((AssertionError, cupy.KernelError, IndexError)):
         run_everything(cupy)
 

@@ -3,13 +3,11 @@
 Results are compared bit for bit with the Numba half, and with a tree of sums written down here.
 """
 
-import re
-
 import numpy as np
 import pytest
+from mutants import break_line, lines_with
 
 from gpuops import butterfly_reduction, dijkstra
-from gpuops._cuda import GPUOPS, Program
 from gpuops.dijkstra import dijkstra_cuda, dijkstra_numba
 from gpuops.reduction import OPERATORS, REDUCTION_DTYPES, reduction_cuda
 
@@ -182,34 +180,18 @@ def test_every_kernel_runs_here(cupy):
     assert {(p.source(), p.options, entry) for p in programs for entry in p.entries} <= cupy.launched
 
 
-def lines_with(file, pattern):
-    return [
-        (file, number, pattern)
-        for number, line in enumerate((GPUOPS / file).read_text().splitlines(), start=1)
-        if re.search(pattern, line)
-    ]
-
-
 MUTANTS = [
-    *[(*place, "") for place in lines_with("device/butterfly.cuh", r"__syncthreads\(\);")],
-    *[(*place, "values[j]);") for place in lines_with("device/butterfly.cuh", r"values\[j \^ b\]\);")],
-    *[(*place, "of_partner(mine, b / 2)") for place in lines_with("device/butterfly.cuh", r"of_partner\(mine, b\)")],
-    *[(*place, "b > 1") for place in lines_with("device/butterfly.cuh", r"(?<=b = 16; )b > 0")],
-    *[(*place, "__syncthreads();") for place in lines_with("dijkstra/dijkstra.cu", r"(?<=  )barrier\(\);")],
+    *lines_with("device/butterfly.cuh", r"__syncthreads\(\);", ""),
+    *lines_with("device/butterfly.cuh", r"values\[j \^ b\]\);", "values[j]);"),
+    *lines_with("device/butterfly.cuh", r"of_partner\(mine, b\)", "of_partner(mine, b / 2)"),
+    *lines_with("device/butterfly.cuh", r"(?<=b = 16; )b > 0", "b > 1"),
+    *lines_with("dijkstra/dijkstra.cu", r"(?<=  )barrier\(\);", "__syncthreads();"),
 ]
 
 
 @pytest.mark.parametrize(("file", "number", "pattern", "replacement"), MUTANTS)
 def test_what_is_broken_is_caught(cupy, monkeypatch, file, number, pattern, replacement):
-    lines = (GPUOPS / file).read_text().splitlines()
-    broken = list(lines)
-    broken[number - 1] = re.sub(pattern, replacement, lines[number - 1])
-    assert broken != lines
-    source = Program.source
-    # `source` has the file as it is, but for its include lines, which become other text before this line.
-    first = 1 + max(i for i, line in enumerate(lines) if line.startswith(("#include", "#pragma once")))
-    whole, edited = "\n".join(lines[first:]), "\n".join(broken[first:])
-    monkeypatch.setattr(Program, "source", lambda program: source(program).replace(whole, edited))
+    break_line(monkeypatch, file, number, pattern, replacement)
     with pytest.raises((AssertionError, OverflowError, cupy.KernelError)):
         run_everything(cupy, ["int32"], [1, 2, 3])
 

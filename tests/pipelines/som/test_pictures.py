@@ -263,7 +263,7 @@ def test_faults_are_named(tmp_path, made, monkeypatch):
     refused("pictures end in one of .*\\.png", path="x")
     refused("pictures end in one of .*\\.svg", path="x.doc")
     others = write_samples(tmp_path / "others", np.ones((40, 3)), labels=["a"] * 40)
-    refused("is no mapping of .*others", "labels", StoreError, mapping=mapping, samples=others)
+    refused("does not map .*others", "labels", StoreError, mapping=mapping, samples=others)
     monkeypatch.setattr("pipelines.som.pictures.MOST_PLANES", 2)
     refused(r"has 3 columns; name up to 2 of them \(--column\)", "planes")
     monkeypatch.undo()

@@ -17,8 +17,9 @@ from gpuops.som.grid import Grid
 from pipelines import map_samples, train_som
 from pipelines.generators.point_clouds import PointCloud, write_cloud
 from pipelines.som.epoch import MapJob
-from pipelines.som.plan import make_som_plan, settled, sigma_schedule
+from pipelines.som.plan import make_som_plan
 from pipelines.som.resolution import refuse_unresolved
+from pipelines.som.schedule import settled, sigma_schedule
 from pipelines.som.shard import Piece, read_ahead
 from pipelines.som.start import products_of, random_rows, steps_for
 from pipelines.stores import StoreError
@@ -580,7 +581,7 @@ def test_errors_name_the_cure(client, tmp_path):
         assert not (tmp_path / "m").exists()
 
     refused("25 units cannot begin with 20 samples", initial="random")
-    refused("no codebook store", initial="somewhere")
+    refused("is 'somewhere', which is not a codebook store", initial="somewhere")
     refused("has the shape", initial=np.zeros((3, 4)))
     refused("metric is 'chebyshev'", metric="chebyshev")
     refused("neighbourhood is 'box'", kernel="box")
