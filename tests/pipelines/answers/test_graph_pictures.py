@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -202,14 +203,27 @@ def test_the_same_call_gives_the_same_bytes(demo, tmp_path, suffix):
         ([], 4, {"components": True}),
         ([], 0, {"components": True, "spanning_tree": True}),
         ([], 0, {}),
+        ([(0, 1), (1, 0)], 2, {"coordinates": np.zeros((2, 2))}),
+        ([], 0, {"coordinates": np.zeros((0, 2))}),
+        ([(0, 1)], 2, {"coordinates": np.full((2, 2), np.nan), "edges": True}),
         ([], 13, {"circuit": True}),
         ([(v, 0) for v in range(200)], 200, {"spanning_tree": True}),
     ],
 )
 def test_small_and_odd_graphs_are_drawn(write, tmp_path, arcs, n, options):
-    picture_graph(write(arcs, n), tmp_path / "g.svg", **options)
-    picture_graph(write(arcs, n), tmp_path / "g.dot", **options)
+    options = dict(options)
+    graph = write(arcs, n, coordinates=options.pop("coordinates", None))
+    picture_graph(graph, tmp_path / "g.svg", **options)
+    picture_graph(graph, tmp_path / "g.dot", **options)
     assert (tmp_path / "g.svg").stat().st_size > 500
+
+
+@pytest.mark.parametrize("missing", ["matplotlib.figure", "networkx", "scipy"])
+def test_what_is_missing_is_named_and_text_needs_nothing(demo, tmp_path, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    picture_graph(demo, tmp_path / "g.dot")
+    with pytest.raises(ImportError, match=r"pip install 'tilepath\[plot\]'"):
+        picture_graph(demo, tmp_path / "g.svg")
 
 
 def test_a_graph_by_forces_of_hundreds(write, tmp_path):
