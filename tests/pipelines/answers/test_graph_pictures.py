@@ -331,6 +331,18 @@ def test_nodes_lie_apart(n):
     assert apart[~np.eye(n, dtype=bool)].all()
 
 
+def test_nodes_lie_clear_of_the_arcs_of_others():
+    tree = [((v - 1) // 7, v) for v in range(1, 50)]
+    tails, heads = np.array(tree).T
+    n = len(tree) + 1
+    sizes = np.tile([24.0, 10.0], (n, 1))
+    centres = place_nodes(Drawing([str(v) for v in range(n)], tails, heads), sizes, 90.0, 0)
+    for u, v in tree:
+        way = centres[u] + np.linspace(0, 1, 200)[:, None] * (centres[v] - centres[u])
+        for other in set(range(n)) - {u, v}:
+            assert not (np.abs(way - centres[other]) < sizes[0] - 1).all(axis=1).any()
+
+
 def test_a_graph_without_cycles_lies_in_layers():
     tails, heads = np.array([0, 0, 1, 2, 3]), np.array([1, 2, 3, 3, 4])
     centres = place_nodes(Drawing(list("abcde"), tails, heads), np.tile(SIZE, (5, 1)), 70.0, 0)
