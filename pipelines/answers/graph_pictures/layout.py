@@ -35,6 +35,8 @@ def place_nodes(drawing: Drawing, sizes: np.ndarray, step: float, seed: int) -> 
     step : about how far apart neighbours are to be
     seed : of what is random in a layout by forces
     """
+    if drawing.n == 0:
+        return np.zeros((0, 2))
     if drawing.coordinates is not None:
         return _map(drawing.coordinates)
     if drawing.circles is not None:
@@ -151,6 +153,7 @@ def _depths(n: int, arcs: list[tuple[int, int]]) -> list[int]:
 def _forces(n: int, arcs: list[tuple[int, int]], sizes: np.ndarray, step: float, seed: int) -> np.ndarray:
     try:
         import networkx
+        import scipy  # noqa: F401  (NetworkX needs it for these layouts)
     except ImportError as error:
         raise ImportError("the layout of a graph needs networkx and scipy: pip install 'tilepath[plot]'") from error
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -202,14 +203,27 @@ def test_the_same_call_gives_the_same_bytes(demo, tmp_path, suffix):
         ([], 4, {"components": True}),
         ([], 0, {"components": True, "spanning_tree": True}),
         ([], 0, {}),
+        ([(0, 1), (1, 0)], 2, {"coordinates": np.zeros((2, 2))}),
+        ([], 0, {"coordinates": np.zeros((0, 2))}),
+        ([(0, 1)], 2, {"coordinates": np.full((2, 2), np.nan), "edges": True}),
         ([], 13, {"circuit": True}),
         ([(v, 0) for v in range(200)], 200, {"spanning_tree": True}),
     ],
 )
 def test_small_and_odd_graphs_are_drawn(write, tmp_path, arcs, n, options):
-    picture_graph(write(arcs, n), tmp_path / "g.svg", **options)
-    picture_graph(write(arcs, n), tmp_path / "g.dot", **options)
+    options = dict(options)
+    graph = write(arcs, n, coordinates=options.pop("coordinates", None))
+    picture_graph(graph, tmp_path / "g.svg", **options)
+    picture_graph(graph, tmp_path / "g.dot", **options)
     assert (tmp_path / "g.svg").stat().st_size > 500
+
+
+@pytest.mark.parametrize("missing", ["matplotlib.figure", "networkx", "scipy"])
+def test_what_is_missing_is_named_and_text_needs_nothing(demo, tmp_path, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    picture_graph(demo, tmp_path / "g.dot")
+    with pytest.raises(ImportError, match=r"pip install 'tilepath\[plot\]'"):
+        picture_graph(demo, tmp_path / "g.svg")
 
 
 def test_a_graph_by_forces_of_hundreds(write, tmp_path):
@@ -315,6 +329,18 @@ def test_nodes_lie_apart(n):
     centres = place_nodes(drawing, sizes, 70.0, 0)
     apart = (np.abs(centres[:, None] - centres) > 2 * sizes).any(axis=2)
     assert apart[~np.eye(n, dtype=bool)].all()
+
+
+def test_nodes_lie_clear_of_the_arcs_of_others():
+    tree = [((v - 1) // 7, v) for v in range(1, 50)]
+    tails, heads = np.array(tree).T
+    n = len(tree) + 1
+    sizes = np.tile([24.0, 10.0], (n, 1))
+    centres = place_nodes(Drawing([str(v) for v in range(n)], tails, heads), sizes, 90.0, 0)
+    for u, v in tree:
+        way = centres[u] + np.linspace(0, 1, 200)[:, None] * (centres[v] - centres[u])
+        for other in set(range(n)) - {u, v}:
+            assert not (np.abs(way - centres[other]) < sizes[0] - 1).all(axis=1).any()
 
 
 def test_a_graph_without_cycles_lies_in_layers():

@@ -140,7 +140,9 @@ def test_the_forest_as_a_store(tmp_path, directed):
     components = graph_structure(graph).components
     assert graph_structure(tree).components == components
     assert tree.m == (12 - components) * (1 if directed else 2)
-    assert tree.directed == directed
+    assert (tree.directed, tree.sorted_rows) == (directed, not directed)
+    if tree.sorted_rows:
+        assert all((np.diff(tree.indices(*tree.indptr(v, v + 1))) >= 0).all() for v in range(tree.n))
     assert set(zip(*ends(tree), strict=True)) <= set(zip(*ends(graph), strict=True))
     if not directed:
         assert set(zip(*ends(tree), strict=True)) == set(zip(*reversed(ends(tree)), strict=True))

@@ -24,11 +24,11 @@ def load(tmp_path):
 
 
 def test_names_in_order_of_first_appearance(load):
-    graph = load('# rays\n\na -> b, c\r\n  "Ulm, ""Donau""" ->a,a,  Neu-Ulm \nd\ne ->\nb -> "->", b\n')
-    assert graph.labels().tolist() == ["a", "b", "c", 'Ulm, "Donau"', "Neu-Ulm", "d", "e", "->"]
+    graph = load('# rays\n\na -> b, c\r\n  "Ulm, ""Donau""" ->a,a,  Neu-Ulm \nd\ne ->\nb -> "->", b\nz\n')
+    assert graph.labels().tolist() == ["a", "b", "c", 'Ulm, "Donau"', "Neu-Ulm", "d", "e", "->", "z"]
     assert dict(graph)['Ulm, "Donau"'] == ["a", "a", "Neu-Ulm"]
     assert dict(graph)["b"] == ["b", "->"]
-    assert [name for name, heads in graph if not heads] == ["c", "Neu-Ulm", "d", "e", "->"]
+    assert [name for name, heads in graph if not heads] == ["c", "Neu-Ulm", "d", "e", "->", "z"]
     assert (graph.m, set(graph.weights().tolist()), graph.weight_dtype) == (7, {1}, "int32")
 
 

@@ -1,0 +1,213 @@
+"""A part of a graph, to which a picture adds one thing after the other: numbers, a circuit, a tree, frames, a route."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipelines.answers.graph_pictures.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    LIGHT_GREEN,
+    LIGHT_RED,
+    NAMED_NODES,
+    NUMBERED_ARCS,
+    PALE,
+    RED,
+    YELLOW,
+    Drawing,
+)
+from pipelines.answers.graph_pictures.part import Part
+from pipelines.answers.structure import out_and_in_degrees
+from pipelines.stores import Graph
+
+
+@dataclass
+class Walks:
+    """Arcs in walking order, by their places in the store; walk k is ``arcs[offsets[k] : offsets[k + 1]]``."""
+
+    arcs: np.ndarray
+    offsets: np.ndarray
+    directed: bool
+
+
+class View:
+    """A part of a graph, to which one thing after the other is added."""
+
+    def __init__(self, graph: Graph, part: Part, on_map: bool):
+        self.graph, self.part = graph, part
+        self.directed = graph.directed
+        self.chosen = np.arange(len(part.arcs)) if graph.directed else _one_of_two(part)
+        self.tails, self.heads = part.tails, part.indices
+        self.texts: list[str] | None = None
+        self.colours = np.full(len(part.arcs), GREY, object)
+        self.widths = np.full(len(part.arcs), 1.0)
+        self.lifted = np.zeros(len(part.arcs), bool)
+        self.fills = np.full(len(part.vertices), "#ffffff", object)
+        self.frames: list[tuple[str, np.ndarray]] = []
+        self.legend: list[tuple[str, str]] = []
+        self.values: np.ndarray | None = None
+        self.scale = ""
+        coordinates = graph.coordinates() if on_map else None
+        self.coordinates = None if coordinates is None else coordinates[part.vertices]
+        self.about = [part.about] if part.about else []
+
+    def numbers(self) -> np.ndarray:
+        """The places in the store of the arcs that are drawn."""
+        return self.part.arcs[self.chosen]
+
+    def number(self, texts: list[str]) -> None:
+        if len(self.part.vertices) > NAMED_NODES or len(self.chosen) > NUMBERED_ARCS:
+            raise ValueError(
+                f"{self.graph.path}: numbers are legible beside up to {NUMBERED_ARCS} arcs of {NAMED_NODES} vertices; "
+                f"here are {len(self.chosen):,} of {len(self.part.vertices):,}: draw a part of it, or no numbers"
+            )
+        self.texts = texts
+
+    def walk(self, walks: Walks) -> None:
+        self.directed = True
+        self.chosen = np.sort(walks.arcs)
+        order = np.empty(len(self.part.arcs), np.int64)
+        order[walks.arcs] = np.arange(len(walks.arcs))
+        self.number([str(place + 1) for place in order[self.chosen].tolist()])
+        self.colours[walks.arcs] = np.where(np.arange(len(walks.arcs)) % 2 == 0, GREEN, RED)
+        self.widths[:] = 1.3
+        starts, ends = self.tails[walks.arcs[walks.offsets[:-1]]], self.heads[walks.arcs[walks.offsets[1:] - 1]]
+        self.fills[ends[starts != ends]] = LIGHT_RED
+        self.fills[starts] = LIGHT_GREEN
+        self.legend.append((LIGHT_GREEN, "start"))
+        if (starts != ends).any():
+            self.legend.append((LIGHT_RED, "end"))
+        kind = "Euler path" if len(starts) == 1 and (starts != ends).any() else "Euler circuit"
+        self.about.append(kind if len(starts) == 1 else f"{len(starts):,} Euler circuits")
+
+    def span(self, wash: bool) -> None:
+        from gpuops import spanning_forest
+
+        indptr = self.part.indptr.astype(np.int64)
+        forest = spanning_forest(indptr, self.part.indices, check=False)
+        self._lift(forest.arcs, wash)
+        self.about.append("spanning tree in red")
+
+    def frame(self) -> None:
+        from gpuops import weak_components
+
+        numbers = weak_components(self.part.indptr.astype(np.int64), self.part.indices, compact=True, check=False)
+        count = int(numbers.max(initial=-1)) + 1
+        self.frames = [(f"component {k}", np.flatnonzero(numbers == k)) for k in range(count)]
+        self.about.append(f"{count:,} component{'' if count == 1 else 's'}")
+
+    def mark_degrees(self, in_degree: int | None, out_degree: int | None) -> None:
+        outgoing, incoming = (degrees[self.part.vertices] for degrees in out_and_in_degrees(self.graph))
+        many_in = incoming >= in_degree if in_degree is not None else np.zeros(len(incoming), bool)
+        many_out = outgoing >= out_degree if out_degree is not None else np.zeros(len(outgoing), bool)
+        self.fills[many_in], self.fills[many_out] = YELLOW, LIGHT_GREEN
+        self.fills[many_in & many_out] = BLUE
+        if in_degree is not None:
+            self.legend.append((YELLOW, f"at least {in_degree} arc{'s' * (in_degree != 1)} in"))
+        if out_degree is not None:
+            self.legend.append((LIGHT_GREEN, f"at least {out_degree} arc{'s' * (out_degree != 1)} out"))
+        if in_degree is not None and out_degree is not None:
+            self.legend.append((BLUE, "both"))
+
+    def colour(self, values: np.ndarray, scale: str) -> None:
+        self.values, self.scale = values[self.part.vertices], scale
+
+    def lead(self, vertices: tuple[int, ...], wash: bool) -> None:
+        """A route, by vertices of the graph, whose arcs are the lightest between them."""
+        weights = self.graph.weights()[self.part.arcs]
+        on = np.zeros(len(self.part.arcs), bool)
+        for u, v in pairwise(vertices):
+            row = np.arange(self.part.indptr[u], self.part.indptr[u + 1])
+            row = row[self.heads[row] == v]
+            on[row[np.argmin(weights[row])]] = True
+        if not self.graph.directed:  # the arc of the edge that is drawn may be the other one
+            pairs = {(int(self.tails[arc]), int(self.heads[arc])) for arc in np.flatnonzero(on)}
+            on[:] = False
+            for arc in self.chosen.tolist():
+                u, v = int(self.tails[arc]), int(self.heads[arc])
+                if pairs & {(u, v), (v, u)}:
+                    on[arc] = True
+                    pairs -= {(u, v), (v, u)}
+        self._lift(on, wash)
+        first, last = (self.graph.label(v) for v in (vertices[0], vertices[-1]))
+        self.about.append(f"route from {first} to {last}, {len(vertices) - 1:,} arcs")
+
+    def drawing(self) -> Drawing:
+        chosen, graph = self.chosen, self.graph
+        n, m = len(self.part.vertices), len(chosen)
+        kind = "arc" if graph.directed or m == len(self.part.arcs) else "edge"
+        counted = f"{n:,} {'vertex' if n == 1 else 'vertices'}, {m:,} {kind}{'' if m == 1 else 's'}"
+        title = "; ".join([f"{Path(graph.path).name}: {counted}", *self.about])
+        drawing = Drawing(
+            names=graph.names(self.part.vertices.tolist()),
+            tails=self.tails[chosen],
+            heads=self.heads[chosen],
+            directed=self.directed,
+            title=title,
+            texts=self.texts,
+            colours=self.colours[chosen].tolist(),
+            widths=self.widths[chosen].tolist(),
+            fills=self.fills.tolist(),
+            frames=self.frames,
+            legend=self.legend,
+            coordinates=self.coordinates,
+            values=self.values,
+            scale=self.scale,
+            lifted=self.lifted[chosen],
+        )
+        return drawing if self.coordinates is None else with_coordinates(drawing)
+
+    def _lift(self, arcs: np.ndarray, wash: bool) -> None:
+        self.colours[:] = PALE if wash else "#b8bcc2"
+        self.widths[:] = 0.7 if wash else 1.0
+        self.colours[arcs] = RED
+        self.widths[arcs] = 2.0
+        self.lifted = arcs
+
+
+def _one_of_two(part: Part) -> np.ndarray:
+    """Of the two arcs of each edge the lesser."""
+    from gpuops import mates_of
+
+    return np.flatnonzero(np.arange(len(part.arcs)) < mates_of(part.indptr, part.indices))
+
+
+def with_coordinates(drawing: Drawing) -> Drawing:
+    """The drawing without nodes that have no place on the map; all of it, not as a map, where none has."""
+    assert drawing.coordinates is not None
+    there = np.isfinite(drawing.coordinates).all(axis=1)
+    if there.all():
+        return drawing
+    if not there.any():
+        drawing.coordinates = None
+        return drawing
+    place = np.cumsum(there) - 1
+    kept = there[drawing.tails] & there[drawing.heads]
+
+    def some(items: list[Any] | None, which: np.ndarray) -> Any:
+        return None if items is None else [item for item, keep in zip(items, which.tolist(), strict=True) if keep]
+
+    left_out = int((~there).sum())
+    return Drawing(
+        names=some(drawing.names, there),
+        tails=place[drawing.tails[kept]],
+        heads=place[drawing.heads[kept]],
+        directed=drawing.directed,
+        title=f"{drawing.title}; without {left_out:,} that have no coordinates",
+        texts=some(drawing.texts, kept),
+        colours=some(drawing.colours, kept),
+        widths=some(drawing.widths, kept),
+        fills=some(drawing.fills, there),
+        frames=[(name, place[group[there[group]]]) for name, group in drawing.frames if there[group].any()],
+        legend=drawing.legend,
+        coordinates=drawing.coordinates[there],
+        values=None if drawing.values is None else drawing.values[there],
+        scale=drawing.scale,
+        lifted=None if drawing.lifted is None else drawing.lifted[kept],
+    )
