@@ -477,6 +477,12 @@ def test_weights_that_are_left_to_networkx(weight, reason):
         converted(graph)
 
 
+def test_a_graph_that_makes_up_its_neighbours_is_left_to_networkx():
+    graph = nx.algorithms.approximation.kcomponents._AntiGraph(nx.path_graph(4))
+    with pytest.raises(NotImplementedError, match="AntiGraph has no dictionaries of neighbours"):
+        converted(graph)
+
+
 def test_the_largest_exact_integers():
     graph = nx.path_graph(3)
     nx.set_edge_attributes(graph, 2**52 - 1, "weight")
