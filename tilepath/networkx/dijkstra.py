@@ -102,7 +102,7 @@ def _nearest(graph: ConvertedGraph, sources: Any, cutoff: float | None, weight: 
     arcs = _arcs(graph, weight)
     _require_sources(graph, sources)
     if len(sources) == 1:
-        return tree(graph, arcs, *sources, cutoff)
+        return tree(graph, arcs, next(iter(sources)), cutoff)
     return tree_of_nearest(graph, arcs, sources, cutoff)
 
 
