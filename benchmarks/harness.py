@@ -159,7 +159,7 @@ def _slug(device: str) -> str:
 
 
 def _facts(xp: Any) -> dict[str, Any]:
-    names = ("numpy", "numba", "scipy", "zarr", "dask", "distributed", "cupy-cuda13x", "cupy-cuda12x")
+    names = ("numpy", "numba", "scipy", "networkx", "zarr", "dask", "distributed", "cupy-cuda13x", "cupy-cuda12x")
     versions = {"python": platform.python_version()}
     for name in names:
         try:

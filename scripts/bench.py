@@ -10,6 +10,7 @@
     scripts/bench.py graphs      edge expansion, reverse graph, weak components, spanning forest
     scripts/bench.py som         best matching units and epochs of self-organizing maps
     scripts/bench.py som-training  epochs of the pipeline: one worker and all, resident and streamed
+    scripts/bench.py networkx    functions of NetworkX by its own means and by the backend, conversion included
     scripts/bench.py limits      what this GPU can do at its present clock: relaxations per second, bandwidth
 
 scripts/bench.py SUITE --help shows the options of a suite. The records go to benchmarks/results/SUITE-DEVICE.json;
@@ -27,13 +28,26 @@ import numpy as np
 
 from benchmarks.charts import CHARTS
 from benchmarks.harness import ROOT, Bench
-from benchmarks.suites import apsp, euler, fw_table, graphs, limits, reduction, som, som_training, sssp, sssp_table
+from benchmarks.suites import (
+    apsp,
+    euler,
+    fw_table,
+    graphs,
+    limits,
+    networkx,
+    reduction,
+    som,
+    som_training,
+    sssp,
+    sssp_table,
+)
 
 SUITES = {
     "apsp": apsp,
     "euler": euler,
     "fw-table": fw_table,
     "limits": limits,
+    "networkx": networkx,
     "sssp": sssp,
     "sssp-table": sssp_table,
     "reduction": reduction,

@@ -1,7 +1,11 @@
 """What is installed: all that the packages need at run time."""
 
+import configparser
 import importlib
+import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -33,3 +37,33 @@ def test_the_wheel_has_kernels_settings_and_types():
 def test_the_command_of_the_wheel_can_be_called():
     module, _, name = PROJECT["project"]["scripts"]["tilepath"].partition(":")
     assert callable(getattr(importlib.import_module(module), name))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built and unpacked."""
+    builder = pytest.importorskip("hatchling.builders.wheel").WheelBuilder(str(ROOT))
+    folder = tmp_path_factory.mktemp("wheel")
+    (built,) = builder.build(directory=str(folder), versions=["standard"])
+    with zipfile.ZipFile(built) as archive:
+        archive.extractall(folder / "unpacked")
+    return folder / "unpacked"
+
+
+def test_the_wheel_tells_networkx_of_the_backend(wheel):
+    (found,) = wheel.glob("tilepath-*.dist-info/entry_points.txt")
+    entry_points = configparser.ConfigParser(delimiters="=")
+    entry_points.read(found)
+    assert entry_points["networkx.backends"]["tilepath"] == "tilepath.networkx.backend"
+    assert entry_points["networkx.backend_info"]["tilepath"] == "tilepath.networkx.info:get_info"
+    for package in PACKAGES:
+        assert (wheel / package / "py.typed").exists()
+
+
+def test_what_networkx_asks_at_import_needs_the_standard_library_only(wheel):
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from tilepath.networkx.info import get_info; print(get_info())"
+    )
+    # -S: without site-packages, -I: without the folder and variables of this run
+    run = [sys.executable, "-I", "-S", "-c", script, str(wheel)]
+    assert "floyd_warshall" in subprocess.run(run, capture_output=True, text=True, check=True).stdout

@@ -12,7 +12,12 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
 @click.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.argument("store", type=click.Path())
-@click.option("--format", "file_format", type=click.Choice(["gr", "mtx", "tntp", "edges", "parquet", "adjacency"]))
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(["gr", "mtx", "tntp", "edges", "parquet", "graphml", "adjacency"]),
+    help="By default by the suffix.",
+)
 @click.option("--weight", metavar="COLUMN", help="Weight column by name, such as length or free_flow_time (TNTP).")
 @click.option("--columns", metavar="TAIL,HEAD[,WEIGHT]", help="Columns of an edge list, by name or number from 0.")
 @click.option("--delimiter", help="Between the columns of an edge list; by default blanks, or a comma in .csv.")
@@ -24,7 +29,11 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
 )
 @click.option("--labels/--no-labels", default=None, help="Vertices of an edge list are names, not numbers.")
 @click.option("--undirected", is_flag=True, help="Every edge of the list leads both ways.")
-@click.option("--coordinates", type=click.Path(exists=True), help="DIMACS .co file beside a .gr file.")
+@click.option(
+    "--coordinates",
+    type=click.Path(exists=True),
+    help="DIMACS .co file beside a .gr file, or a Parquet table of nodes with x and y.",
+)
 @click.option("--simplify", is_flag=True, help="Keep the shortest of parallel arcs, drop loops.")
 @click.option(
     "--unsorted", is_flag=True, help="Keep the arcs of a vertex in the order of the file, not sorted by head."
@@ -37,10 +46,10 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
 def import_file(file: str, store: str, **options: Any) -> None:
     """Read a graph from FILE into the graph store STORE.
 
-    DIMACS .gr, Matrix Market .mtx, TNTP .tntp, edge lists (.txt, .csv, .tsv, ...), Parquet and lines `a -> b, c` (.adj,
-    or .txt with an arrow in its first line) are read in pieces: the file may be larger than memory. Columns of edge
-    lists and Parquet are found by names such as source, target and weight, else by position. The header and the columns
-    that were taken are printed.
+    DIMACS .gr, Matrix Market .mtx, TNTP .tntp, edge lists (.txt, .csv, .tsv, ...), GraphML, Parquet and lines
+    `a -> b, c` (.adj, or .txt with an arrow in its first line) are read in pieces: the file may be larger than memory.
+    Columns of edge lists and Parquet are found by names such as source, target and weight, else by position. The header
+    and the columns that were taken are printed.
     """
     from pipelines import import_graph
 

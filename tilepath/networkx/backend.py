@@ -33,7 +33,7 @@ def can_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
 
 def should_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
     """Does it pay? True, or the reason why not."""
-    graph = _arguments(name, args, kwargs).get("G")
+    graph = _arguments(name, args, kwargs)["G"]
     if isinstance(graph, ConvertedGraph) or _is_converted(graph):
         return True
     least, n = _PAYS_FROM[name], len(graph)

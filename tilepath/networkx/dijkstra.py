@@ -5,10 +5,12 @@ Lengths must not be negative: NetworkX answers those as long as it meets no cont
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import networkx as nx
+import numpy as np
 
 from tilepath.networkx.graph import Arcs, ConvertedGraph
 from tilepath.networkx.searches import Tree, require, tree, tree_of_nearest, trees
@@ -81,6 +83,8 @@ def all_pairs_dijkstra_path_length(G, cutoff=None, weight="weight"):
 
 
 def all_pairs_shortest_path_length(G, cutoff=None):
+    if cutoff is not None:  # NetworkX takes another step as long as it has taken fewer than that
+        cutoff = 0 if math.isnan(cutoff) else float(np.ceil(cutoff))
     return ((node, found.lengths()) for node, found in _all(G, cutoff, None))
 
 
@@ -102,7 +106,7 @@ def _nearest(graph: ConvertedGraph, sources: Any, cutoff: float | None, weight: 
     arcs = _arcs(graph, weight)
     _require_sources(graph, sources)
     if len(sources) == 1:
-        return tree(graph, arcs, *sources, cutoff)
+        return tree(graph, arcs, next(iter(sources)), cutoff)
     return tree_of_nearest(graph, arcs, sources, cutoff)
 
 

@@ -7,7 +7,7 @@ and loops as they are. The lengths of the arcs come from one edge attribute; wit
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import networkx as nx
@@ -191,7 +191,7 @@ def convert_from_nx(
     Raises
     ------
     NotImplementedError
-        Several attributes, or lengths that float64 does not hold exactly.
+        Several attributes, lengths that float64 does not hold exactly, or a subclass that makes up its neighbours.
     """
     if edge_attrs and (len(edge_attrs) > 1 or list(edge_attrs.values()) != [1]):
         raise NotImplementedError(f"tilepath takes one edge attribute, of the default 1, not {edge_attrs!r:.80}")
@@ -200,6 +200,8 @@ def convert_from_nx(
     edges: list[dict] = []
     degrees = []
     for _, neighbours in graph.adjacency():
+        if not isinstance(neighbours, Mapping):
+            raise NotImplementedError(f"a {type(graph).__name__} has no dictionaries of neighbours")
         before = len(heads)
         if graph.is_multigraph():
             for head, parallel in neighbours.items():

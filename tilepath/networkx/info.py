@@ -8,7 +8,7 @@ NAME = "tilepath"
 # Functions by the module of this package that has them. The number is that of nodes from which a call pays, conversion
 # included; None: the conversion takes longer than NetworkX's own search, so it pays where the graph was converted
 # before. benchmarks/suites/networkx.py measures them.
-FUNCTIONS = {
+FUNCTIONS: dict[str, dict[str, int | None]] = {
     "dense": {
         "floyd_warshall": 20,
         "floyd_warshall_numpy": 50,
@@ -66,7 +66,7 @@ FUNCTIONS = {
 }
 
 # Arguments of which only one value is taken, and what another one asks for.
-ONLY = {
+ONLY: dict[str, tuple[object, str]] = {
     "attr": (None, "attributes are written to the graph"),
     "e": (None, "eccentricities are given"),
     "sp": (None, "paths are given"),

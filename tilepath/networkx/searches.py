@@ -46,7 +46,7 @@ class Tree:
         distances: np.ndarray,
         cutoff: float | None = None,
     ):
-        self.graph, self.arcs, self.sources = graph, arcs, sources
+        self.graph, self.arcs, self.sources, self.cutoff = graph, arcs, sources, cutoff
         if cutoff is not None:
             beyond = distances > cutoff  # a cutoff of NaN is none
             beyond[sources] = False
@@ -111,7 +111,10 @@ class Tree:
     def predecessors_of_all(self) -> dict[Any, list[Any]]:
         """For every node that is reached, all that precede it on shortest paths, in the order of `reached`."""
         arcs, distances = self.arcs, self.distances
-        tight = (distances[arcs.tails] + arcs.lengths == distances[arcs.indices]) & np.isfinite(distances[arcs.indices])
+        ends = distances[arcs.indices]
+        tight = (distances[arcs.tails] + arcs.lengths == ends) & np.isfinite(ends)
+        if self.cutoff is not None:
+            tight &= ~(ends > self.cutoff)  # a source may lie beyond
         heads, tails = arcs.indices[tight], arcs.tails[tight]
         place = np.empty(arcs.n, np.int64)
         place[self.reached] = np.arange(len(self.reached))

@@ -18,11 +18,13 @@ import numpy as np
 
 from pipelines.formats.arc_sort import ArcStream, FormatError, write_sorted
 from pipelines.formats.graphs.adjacency import looks_like_adjacency, read_adjacency
+from pipelines.formats.graphs.data_frames import is_data_frame, read_data_frame
 from pipelines.formats.graphs.dimacs import read_coordinates, read_dimacs
 from pipelines.formats.graphs.edge_list import read_edge_list
-from pipelines.formats.graphs.in_memory import read_networkx, read_sparse, read_successors
+from pipelines.formats.graphs.graphml import read_graphml
+from pipelines.formats.graphs.in_memory import read_igraph, read_networkx, read_sparse, read_successors
 from pipelines.formats.graphs.matrix_market import read_matrix_market
-from pipelines.formats.graphs.parquet import read_parquet
+from pipelines.formats.graphs.parquet import read_parquet, read_positions
 from pipelines.formats.graphs.tntp import read_tntp
 from pipelines.stores import Graph
 from pipelines.stores.graph import SCHEMA
@@ -37,6 +39,7 @@ FORMATS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "edges": (read_edge_list, (".txt", ".csv", ".tsv", ".el", ".edges", ".edgelist")),
     "parquet": (read_parquet, (".parquet", ".pq")),
     "adjacency": (read_adjacency, (".adj",)),
+    "graphml": (read_graphml, (".graphml",)),
 }
 
 
@@ -66,12 +69,14 @@ def import_graph(
 
     Parameters
     ----------
-    source : path of a DIMACS `.gr`, Matrix Market, TNTP, edge list, Parquet or adjacency file (text may be gzip'd),
-        or a SciPy sparse matrix, or a NetworkX graph, or a vector of integers: v has one arc, to ``source[v]``
+    source : path of a DIMACS `.gr`, Matrix Market, TNTP, edge list, GraphML, Parquet or adjacency file (text may be
+        gzip'd), or a SciPy sparse matrix, or a graph of NetworkX, OSMnx or igraph, or a data frame of edges, or a
+        vector of integers: v has one arc, to ``source[v]``
     path : path of the new store
     format : a key of `FORMATS`; default by the suffix. A `.txt` file whose first line has an arrow is "adjacency".
-    weight : column (edge list, Parquet, TNTP; there ``free_flow_time`` by default) or edge attribute (NetworkX)
-    columns : tail, head and optionally weight (edge list, Parquet)
+    weight : column (edge list, Parquet, data frame, TNTP; there ``free_flow_time`` by default) or edge attribute
+        (GraphML, NetworkX, igraph)
+    columns : tail, head and optionally weight (edge list, Parquet, data frame)
     delimiter, comment, header : see `read_edge_list`
     base : number of the first vertex (edge list, Parquet); default 0. Formats that count from 1 know it.
     vertices : number of vertices, where they are numbers (edge list, Parquet); default: as the largest one implies
@@ -79,7 +84,8 @@ def import_graph(
         adjacency. With any base but 0 the numbers of the source become labels. False: store no labels.
     directed : False: each edge is stored in both directions (edge list, Parquet, SciPy)
     unit : unit of the weights, for `tilepath info`; default: the name of their column
-    coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file
+    coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file or of a Parquet table of nodes
+        with columns x and y, such as GeoPandas writes; the vertices of a Parquet source are names then
     simplify : keep only the lightest of parallel arcs, and no loops
     sorted_rows : False: keep the arcs of each vertex in the order of the source, not sorted by head
     overwrite : replace an existing graph store at `path`
@@ -113,6 +119,8 @@ def import_graph(
         "header": header,
         "directed": directed,
     }
+    if labels is None and reader in (read_parquet, read_data_frame) and _is_table(coordinates):
+        options["labels"] = True
     options = {option: value for option, value in options.items() if value is not None}
     known = inspect.signature(reader).parameters
     for option in options.keys() - known.keys() - {"labels"}:
@@ -166,11 +174,15 @@ def _reader(source: Any, format: str | None, tabular: bool) -> tuple[Callable[..
             return read_sparse, type(source).__name__
         if hasattr(source, "is_directed") and hasattr(source, "nodes"):
             return read_networkx, type(source).__name__
+        if hasattr(source, "get_edgelist") and hasattr(source, "vs"):
+            return read_igraph, type(source).__name__
+        if is_data_frame(source):
+            return read_data_frame, type(source).__name__
         if isinstance(source, np.ndarray):
             return read_successors, "a vector of successors"
         raise FormatError(
-            f"a {type(source).__name__} is not a graph; give a path, a SciPy sparse matrix, a NetworkX graph or a "
-            "vector of successors (a NumPy array)"
+            f"a {type(source).__name__} is not a graph; give a path, a SciPy sparse matrix, a graph of NetworkX or "
+            "igraph, a data frame, or a vector of successors (a NumPy array)"
         )
     name = os.fspath(source)
     suffix = os.path.splitext(name.removesuffix(".gz"))[1].lower()
@@ -183,8 +195,14 @@ def _reader(source: Any, format: str | None, tabular: bool) -> tuple[Callable[..
     return FORMATS[format][0], name
 
 
+def _is_table(coordinates: Any) -> bool:
+    return isinstance(coordinates, str | os.PathLike) and os.fspath(coordinates).endswith(FORMATS["parquet"][1])
+
+
 def _positions(coordinates: Any, n: int, labels: list[str] | None) -> np.ndarray:
     """The option `coordinates` of `import_graph` as float64 (n, 2)."""
+    if _is_table(coordinates):
+        coordinates = read_positions(coordinates)
     if isinstance(coordinates, str | os.PathLike):
         return read_coordinates(coordinates, n)
     if isinstance(coordinates, Mapping):

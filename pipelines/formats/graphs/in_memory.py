@@ -1,6 +1,6 @@
-"""Graphs held in memory: SciPy sparse matrices, NetworkX graphs, and vectors of successors.
+"""Graphs held in memory: SciPy sparse matrices, graphs of NetworkX, OSMnx and igraph, and vectors of successors.
 
-Neither library is imported: a caller that passes such an object has done so.
+None of them is imported: a caller that passes such an object has done so.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.formats.arc_sort import ArcStream, FormatError
+from pipelines.formats.graphs.columns import listed
 from pipelines.formats.graphs.parquet import check_rows, weight_dtype
 
 
@@ -41,7 +42,8 @@ def read_sparse(source: Any, directed: bool = True) -> Iterator[ArcStream]:
 def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
     """A NetworkX graph: nodes in its order, with their names as labels unless these are 0, 1, 2, ...
 
-    `weight` names the edge attribute; by default it is "weight" if some edge has that, else every weight is 1.
+    `weight` names the edge attribute; by default it is "weight" if some edge has that, else every weight is 1. Where
+    nodes have the attributes x and y, as those of OSMnx do, they become coordinates.
     """
     nodes = list(source.nodes)
     indices = {node: index for index, node in enumerate(nodes)}
@@ -49,8 +51,13 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
     tails = np.array([indices[u] for u, _, _ in edges], dtype=np.int64)
     heads = np.array([indices[v] for _, v, _ in edges], dtype=np.int64)
     values = [value for _, _, value in edges]
+    remarks = []
     if weight is None and all(value is None for value in values):
         weights = np.ones(len(edges), dtype=np.int32)
+        known = {name: None for *_, found in source.edges(data=True) for name in found}
+        if known:
+            others = listed(list(map(str, known)))
+            remarks.append(f"edges have no attribute 'weight', so every weight is 1; others are {others} (weight=)")
     else:
         weights = _weights(edges, values, weight or "weight")
     yield ArcStream(
@@ -58,6 +65,9 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
         n=len(nodes),
         directed=source.is_directed(),
         labels=None if all(type(v) is int and v == i for i, v in enumerate(nodes)) else map(str, nodes),
+        remarks=remarks,
+        coordinates=_positions([(found.get("x"), found.get("y")) for _, found in source.nodes(data=True)]),
+        weight_unit=weight or "",
     )
 
 
@@ -100,6 +110,42 @@ def cycles(successors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     predecessors = np.empty(len(successors), np.int64)
     predecessors[successors] = np.arange(len(successors))
     return walk_circuits(predecessors)
+
+
+def read_igraph(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
+    """An igraph graph: vertices in its order; the attribute "name" becomes labels, x and y coordinates.
+
+    `weight` names the edge attribute; by default it is "weight" if edges have that, else every weight is 1.
+    """
+    known = source.es.attributes()
+    if weight is not None and weight not in known:
+        attributes = ", ".join(known) or "none"
+        raise FormatError(f"the edges have no attribute {weight!r:.80}; choose another (weight=): {attributes}")
+    ends = source.get_edgelist()
+    tails, heads = np.array(ends, np.int64).reshape(-1, 2).T
+    if weight is None and "weight" not in known:
+        weights = np.ones(len(ends), np.int32)
+    else:
+        values = source.es[weight or "weight"]
+        weights = _weights([(u, v, w) for (u, v), w in zip(ends, values, strict=True)], values, weight or "weight")
+    of_vertices = source.vs.attributes()
+    placed = {"x", "y"} <= set(of_vertices)
+    yield ArcStream(
+        [(tails, heads, weights)],
+        n=source.vcount(),
+        directed=source.is_directed(),
+        labels=map(str, source.vs["name"]) if "name" in of_vertices else None,
+        coordinates=_positions(list(zip(source.vs["x"], source.vs["y"], strict=True))) if placed else None,
+        weight_unit=weight or "",
+    )
+
+
+def _positions(positions: list[tuple[Any, Any]]) -> np.ndarray | None:
+    """Coordinates, NaN where a vertex has none; None where that are all, or where some are not numbers."""
+    placed = [place for place in positions if None not in place]
+    if not placed or not all(isinstance(x, int | float | np.integer | np.floating) for place in placed for x in place):
+        return None
+    return np.array([(math.nan, math.nan) if None in place else place for place in positions], np.float64)
 
 
 def _weights(edges: list[Any], values: list[Any], name: str) -> np.ndarray:

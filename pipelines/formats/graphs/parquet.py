@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
-from pipelines.formats.graphs.columns import Columns, choose_columns
+from pipelines.formats.graphs.columns import choose_columns, listed
 from pipelines.formats.graphs.text import first_not_utf8
 from pipelines.formats.graphs.vertices import Names, check_numbering, edge_stream
 
@@ -55,27 +55,51 @@ def read_parquet(
                 raise FormatError(
                     f"{name}: several columns are called {schema.names[position][:40]!r}; give each a different name"
                 )
-        ends = [schema.field(end).type for end in chosen[:2]]
-        if labels is None:
-            labels = not all(map(pa.types.is_integer, ends))
-        for kind in ends:
-            if not (pa.types.is_integer(kind) or (labels and _is_text(kind))):
-                raise FormatError(
-                    f"{name}: tails and heads are {ends[0]} and {ends[1]}; choose integer or text columns (--columns)"
-                )
-        check_numbering(name, base, vertices, labels)
-        known = Names() if labels else None
-        yield edge_stream(
-            _pieces(name, file, chosen, known, base or 0, vertices),
-            known,
-            source=name,
+        wanted = [schema.field(position) for position in chosen if position is not None]
+        names = [field.name for field in wanted]
+        yield stream_of_batches(
+            name,
+            wanted,
+            lambda: file.iter_batches(BATCH_ROWS, columns=names, use_threads=False),
             base=base,
             n=vertices,
+            labels=labels,
             directed=directed,
-            weight_dtype="int32" if chosen.weight is None else _weight_dtype(name, schema.field(chosen.weight)),
-            weight_unit="" if chosen.weight is None else schema.names[chosen.weight],
             remarks=[f"{name}: {chosen.described(schema.names)}"],
         )
+
+
+def stream_of_batches(
+    name: str,
+    columns: Sequence[pa.Field],
+    batches: Callable[[], Iterator[pa.RecordBatch]],
+    *,
+    base: int | None,
+    n: int | None,
+    labels: bool | None,
+    **facts: Any,
+) -> ArcStream:
+    """The edges in record batches of `columns`: tail, head and perhaps the weight."""
+    ends = [column.type for column in columns[:2]]
+    if labels is None:
+        labels = not all(map(pa.types.is_integer, ends))
+    for kind in ends:
+        if not (pa.types.is_integer(kind) or (labels and _is_text(kind))):
+            raise FormatError(
+                f"{name}: tails and heads are {ends[0]} and {ends[1]}; choose integer or text columns (--columns)"
+            )
+    check_numbering(name, base, n, labels)
+    known = Names() if labels else None
+    return edge_stream(
+        _pieces(name, [column.name for column in columns], batches, known, base or 0, n),
+        known,
+        source=name,
+        base=base,
+        n=n,
+        weight_dtype="int32" if len(columns) == 2 else _weight_dtype(name, columns[2]),
+        weight_unit="" if len(columns) == 2 else columns[2].name,
+        **facts,
+    )
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -92,12 +116,16 @@ def _weight_dtype(name: str, column: pa.Field) -> np.dtype:
 
 
 def _pieces(
-    name: str, file: pq.ParquetFile, chosen: Columns, names: Names | None, base: int, n: int | None
+    name: str,
+    wanted: list[str],
+    batches: Callable[[], Iterator[pa.RecordBatch]],
+    names: Names | None,
+    base: int,
+    n: int | None,
 ) -> Iterator[Piece]:
-    wanted = [file.schema_arrow.names[c] for c in chosen if c is not None]
     row = 0
     try:
-        for batch in file.iter_batches(BATCH_ROWS, columns=wanted, use_threads=False):
+        for batch in batches():
             for column in wanted:
                 if batch[column].null_count:
                     bad = row + int(np.flatnonzero(batch[column].is_null().to_numpy(zero_copy_only=False))[0])
@@ -125,6 +153,35 @@ def _vertices(name: str, row: int, column: pa.Array, named: bool) -> Any:
     if (bad := first_not_utf8(column)) is not None:
         raise FormatError(f"{name}, row {row + bad} (from 0): a name is not UTF-8; write the file again")
     return column
+
+
+_NODE_IDS = ("osmid", "id", "node", "name", "label", "__index_level_0__")
+
+
+def read_positions(source: str | os.PathLike[str]) -> dict[str, tuple[float, float]]:
+    """The positions of a Parquet table of nodes, such as GeoPandas writes: x and y, by the id of the node.
+
+    The id is in the column osmid, id, node, name or label, the first there is, or in the index of a data frame.
+    """
+    name = os.fspath(source)
+    try:
+        with pq.ParquetFile(name) as file:
+            known = file.schema_arrow.names
+            ids = next((column for column in _NODE_IDS if column in known), None)
+            if ids is None or not {"x", "y"} <= set(known):
+                raise FormatError(
+                    f"{name}: positions are in columns x and y, and nodes in one of {', '.join(_NODE_IDS[:-1])}; "
+                    f"columns are {listed(known)}; rename them"
+                )
+            table = file.read([ids, "x", "y"])
+    except _DAMAGE as error:
+        raise FormatError(f"{name}: cannot be read as Parquet ({error}); get a new copy, or name its format") from error
+    for column in "xy":
+        kind = table[column].type
+        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+            raise FormatError(f"{name}: column {column!r} holds {kind}; positions are numbers; convert it")
+    x, y = (table[column].cast(pa.float64()).to_numpy() for column in "xy")
+    return dict(zip(map(str, table[ids].to_pylist()), zip(x.tolist(), y.tolist(), strict=True), strict=True))
 
 
 def weight_dtype(what: str, dtype: Any) -> np.dtype:

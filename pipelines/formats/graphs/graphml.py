@@ -1,0 +1,258 @@
+"""GraphML, read piece by piece: the XML that NetworkX, igraph, Gephi, yEd and OSMnx write.
+
+    <key id="d0" for="edge" attr.name="length" attr.type="double"/>
+    <graph edgedefault="directed">
+      <node id="a"/> <node id="b"/>
+      <edge source="a" target="b"><data key="d0">12.5</data></edge>
+    </graph>
+
+The ids of nodes become labels unless they are 0, 1, 2, ... Where nodes have the attributes x and y, as those of OSMnx
+do, they become coordinates. Parallel edges and loops are kept.
+http://graphml.graphdrawing.org/specification.html
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, NamedTuple
+from xml.parsers import expat
+
+import numpy as np
+
+from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
+from pipelines.formats.graphs.columns import listed
+from pipelines.formats.graphs.vertices import NAME_BYTES
+
+_BLOCK_BYTES = 1 << 20
+_PIECE_ARCS = 1 << 16
+
+
+class _Key(NamedTuple):
+    """An attribute that nodes or edges may have."""
+
+    domain: str
+    name: str
+    kind: str
+
+
+@contextmanager
+def read_graphml(source: str | os.PathLike[str], weight: str | None = None) -> Iterator[ArcStream]:
+    """The one graph of a GraphML file, gzip'd or not.
+
+    `weight` names the edge attribute; by default it is "weight" if the file declares that, else every weight is 1.
+    """
+    name = os.fspath(source)
+    try:
+        file: BinaryIO = open(name, "rb")
+    except OSError as error:
+        raise FormatError(f"{name}: cannot be read ({error.strerror}); check the name") from error
+    with file:
+        zipped = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        content: Any = gzip.open(file) if zipped else file
+        elements = _Elements(name, weight)
+        stream = ArcStream((), labels=elements.numbers, label_bytes=NAME_BYTES)
+        stream.pieces = _pieces(name, content, elements, stream)
+        yield stream
+
+
+def _pieces(name: str, content: BinaryIO, elements: _Elements, stream: ArcStream) -> Iterator[Piece]:
+    last = False
+    while not last:
+        try:
+            block = content.read(_BLOCK_BYTES)
+        except (OSError, EOFError, zlib.error) as error:
+            raise FormatError(f"{name}: damaged ({error}); get a new copy") from error
+        last = not block
+        elements.parse(block, last)
+        if last or len(elements.weights) >= _PIECE_ARCS:
+            stream.directed = elements.directed is not False
+            if elements.weights:
+                yield elements.take_piece()
+    elements.finish(stream)
+
+
+class _Elements:
+    """What a file has, collected as the parser comes to it."""
+
+    def __init__(self, name: str, weight: str | None):
+        self.name, self.weight = name, weight
+        self.directed: bool | None = None
+        self.numbers: dict[str, int] = {}  # of nodes, by id
+        self.tails: list[int] = []
+        self.heads: list[int] = []
+        self.weights: list[int | float] = []
+        self._keys: dict[str, _Key] = {}
+        self._defaults: dict[str, str] = {}
+        self._weight_keys: list[str] = []  # several where writers have a key for each type
+        self._positions: dict[int, dict[str, float]] = {}
+        self._awaited: dict[int, int] = {}  # nodes that only edges have named yet, and the line of the first
+        self._open: list[str] = []  # graph, node or edge that is being read
+        self._edge: dict[str, str] = {}
+        self._node = self._line = 0
+        self._data: dict[str, str] = {}
+        self._key = ""
+        self._text: list[str] | None = None
+        self._parser = expat.ParserCreate()
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler, self._parser.EndElementHandler = self._start, self._end
+        self._parser.CharacterDataHandler = self._characters
+        self._parser.EntityDeclHandler = self._refuse_entity
+
+    def parse(self, block: bytes, last: bool) -> None:
+        try:
+            self._parser.Parse(block, last)
+        except expat.ExpatError as error:
+            text = expat.errors.messages[error.code]
+            raise FormatError(f"{self.name}, line {error.lineno}: not valid XML ({text}); get a new copy") from error
+        except UnicodeError as error:
+            raise self._error(f"the text cannot be decoded ({error}); write the file as UTF-8") from error
+
+    def take_piece(self) -> Piece:
+        exact = all(type(weight) is int for weight in self.weights)
+        piece = (
+            np.array(self.tails, np.int64),
+            np.array(self.heads, np.int64),
+            np.array(self.weights, np.int64 if exact else np.float64),
+        )
+        self.tails, self.heads, self.weights = [], [], []
+        return piece
+
+    def finish(self, stream: ArcStream) -> None:
+        """What is known at the end: the number of nodes, their positions, and whether they need names."""
+        if self.directed is None:
+            raise FormatError(f"{self.name}: has no <graph>; check that it is GraphML")
+        for number, line in self._awaited.items():
+            missing = list(self.numbers)[number]
+            raise self._error(f"an edge ends at the node {missing!r:.80}, which the file does not have; add it", line)
+        stream.n = len(self.numbers)
+        if all(name == str(number) for name, number in self.numbers.items()):
+            stream.labels = None
+        if self._positions and stream.coordinates is None:
+            stream.coordinates = np.full((stream.n, 2), np.nan)
+            for number, position in self._positions.items():
+                stream.coordinates[number] = position.get("x", np.nan), position.get("y", np.nan)
+        stream.weight_unit = stream.weight_unit or (self.weight or "" if self._weight_keys else "")
+        if not self._weight_keys:
+            others = listed(self._names_of_edges())
+            cure = f"; others are {others} (--weight)" if others else ""
+            stream.remarks.append(f"{self.name}: edges have no attribute 'weight', so every weight is 1{cure}")
+
+    # --- The elements, as the parser comes to them --------------------------------------------------------------------
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        kind = tag.rpartition(":")[2]
+        if kind == "key":
+            self._key = attributes.get("id", "")
+            name = attributes.get("attr.name", self._key)
+            self._keys[self._key] = _Key(attributes.get("for", "all"), name, attributes.get("attr.type", "string"))
+        elif kind in ("data", "default"):
+            self._key = attributes.get("key", self._key) if kind == "data" else self._key
+            self._text = []
+        elif kind == "graph":
+            self._start_graph(attributes.get("edgedefault", "directed"))
+        elif kind == "node":
+            self._start_node(attributes.get("id"))
+        elif kind == "edge":
+            self._open.append("edge")
+            self._edge, self._line, self._data = attributes, self._parser.CurrentLineNumber, {}
+        elif kind == "hyperedge":
+            raise self._error("a <hyperedge> joins more than two nodes; replace it by edges")
+
+    def _end(self, tag: str) -> None:
+        kind = tag.rpartition(":")[2]
+        if kind in ("data", "default") and self._text is not None:
+            (self._data if kind == "data" else self._defaults)[self._key] = "".join(self._text).strip()
+            self._text = None
+        elif kind in ("graph", "node", "edge") and self._open and self._open.pop() == kind:
+            if kind == "node":
+                self._end_node()
+            elif kind == "edge":
+                self._end_edge()
+
+    def _characters(self, text: str) -> None:
+        if self._text is not None:
+            self._text.append(text)
+
+    def _start_graph(self, default: str) -> None:
+        if self.directed is not None:
+            raise self._error("there is a second <graph>; write each graph to a file of its own")
+        if default not in ("directed", "undirected"):
+            raise self._error(f"edgedefault is {default!r:.80}; write directed or undirected")
+        self._open.append("graph")
+        self.directed = default == "directed"
+        name = self.weight or "weight"
+        found = [key for key, (domain, called, _) in self._keys.items() if called == name and domain in ("edge", "all")]
+        if not found and self.weight is not None:
+            known = listed(self._names_of_edges()) or "none"
+            raise self._error(f"edges have no attribute {self.weight!r:.80}; choose another weight (--weight): {known}")
+        self._weight_keys, self.weight = found, name if found else None
+
+    def _start_node(self, name: str | None) -> None:
+        if name is None:
+            raise self._error("a <node> has no id; give it one")
+        known = name in self.numbers
+        self._node = self.numbers.setdefault(name, len(self.numbers))
+        if known and self._awaited.pop(self._node, None) is None:
+            raise self._error(f"there is a second node {name!r:.80}; give each an id of its own")
+        self._open.append("node")
+        self._line, self._data = self._parser.CurrentLineNumber, {}
+
+    def _end_node(self) -> None:
+        for key, text in self._data.items():
+            domain, name, kind = self._keys.get(key, _Key("", "", ""))
+            if name in ("x", "y") and domain in ("node", "all"):
+                try:
+                    self._positions.setdefault(self._node, {})[name] = float(text)
+                except ValueError:
+                    if kind != "string":
+                        raise self._error(f"the {name} of a node is {text!r:.80}; write a number", self._line) from None
+
+    def _end_edge(self) -> None:
+        ends = []
+        for end in ("source", "target"):
+            name = self._edge.get(end)
+            if name is None:
+                raise self._error(f"an <edge> has no {end}; name a node", self._line)
+            number = self.numbers.get(name)
+            if number is None:
+                number = self.numbers[name] = len(self.numbers)
+                self._awaited[number] = self._line
+            ends.append(number)
+        if self._edge.get("directed", str(self.directed).lower()) != str(self.directed).lower():
+            raise self._error(
+                "one edge is directed and others are not; write every undirected one as two directed ones", self._line
+            )
+        self.tails.append(ends[0])
+        self.heads.append(ends[1])
+        self.weights.append(self._weight() if self._weight_keys else 1)
+
+    def _weight(self) -> int | float:
+        key = next((key for key in self._weight_keys if key in self._data), self._weight_keys[0])
+        text = self._data.get(key, self._defaults.get(key))
+        where = f"the edge {self._edge['source']!r:.80} - {self._edge['target']!r:.80}"
+        if text is None:
+            raise self._error(f"{where} has no {self.weight!r}; give it a number", self._line)
+        try:
+            integer = self._keys[key].kind not in ("float", "double") and re.fullmatch(r"[+-]?[0-9]+", text)
+            value = int(text) if integer else float(text)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) if isinstance(value, float) else -(2**63) <= value < 2**63):
+            raise self._error(f"{where} has {self.weight!r} = {text!r:.80}; give it a finite number", self._line)
+        return value
+
+    def _names_of_edges(self) -> list[str]:
+        return [name for domain, name, _ in self._keys.values() if domain in ("edge", "all")]
+
+    def _refuse_entity(self, *_declaration: Any) -> None:
+        raise self._error("the file declares an entity, which GraphML does not need; remove it")
+
+    def _error(self, what: str, line: int | None = None) -> FormatError:
+        return FormatError(f"{self.name}, line {self._parser.CurrentLineNumber if line is None else line}: {what}")
