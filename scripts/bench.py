@@ -8,6 +8,8 @@
     scripts/bench.py euler       Euler circuits stage by stage, beside the published times
     scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each
     scripts/bench.py graphs      edge expansion, reverse graph, weak components, spanning forest
+    scripts/bench.py distinct    distinct values, compaction, prefix sums, beside the published times
+    scripts/bench.py sequences   look-and-say, cyclic spectra, permutations, beside the published variants
     scripts/bench.py som         best matching units and epochs of self-organizing maps
     scripts/bench.py som-training  epochs of the pipeline: one worker and all, resident and streamed
     scripts/bench.py limits      what this GPU can do at its present clock: relaxations per second, bandwidth
@@ -27,7 +29,20 @@ import numpy as np
 
 from benchmarks.charts import CHARTS
 from benchmarks.harness import ROOT, Bench
-from benchmarks.suites import apsp, euler, fw_table, graphs, limits, reduction, som, som_training, sssp, sssp_table
+from benchmarks.suites import (
+    apsp,
+    distinct,
+    euler,
+    fw_table,
+    graphs,
+    limits,
+    reduction,
+    sequences,
+    som,
+    som_training,
+    sssp,
+    sssp_table,
+)
 
 SUITES = {
     "apsp": apsp,
@@ -38,6 +53,8 @@ SUITES = {
     "sssp-table": sssp_table,
     "reduction": reduction,
     "graphs": graphs,
+    "distinct": distinct,
+    "sequences": sequences,
     "som": som,
     "som-training": som_training,
 }
