@@ -8,13 +8,15 @@
     scripts/bench.py euler       Euler circuits stage by stage, beside the published times
     scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each
     scripts/bench.py graphs      edge expansion, reverse graph, weak components, spanning forest
+    scripts/bench.py distinct    distinct values, compaction, prefix sums, beside the published times
+    scripts/bench.py sequences   look-and-say, cyclic spectra, permutations, beside the published variants
     scripts/bench.py som         best matching units and epochs of self-organizing maps
     scripts/bench.py som-training  epochs of the pipeline: one worker and all, resident and streamed
     scripts/bench.py networkx    functions of NetworkX by its own means and by the backend, conversion included
     scripts/bench.py limits      what this GPU can do at its present clock: relaxations per second, bandwidth
 
 scripts/bench.py SUITE --help shows the options of a suite. The records go to benchmarks/results/SUITE-DEVICE.json;
-scripts/bench.py chart SUITE draws them (euler).
+scripts/bench.py chart CHART draws them (scripts/bench.py chart --help lists the charts).
 """
 
 from __future__ import annotations
@@ -26,21 +28,26 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.charts import CHARTS
+from benchmarks import bmu_chart, charts, series_charts
 from benchmarks.harness import ROOT, Bench
 from benchmarks.suites import (
     apsp,
+    distinct,
     euler,
     fw_table,
     graphs,
     limits,
     networkx,
     reduction,
+    sequences,
     som,
     som_training,
     sssp,
     sssp_table,
 )
+
+CHARTS = charts.CHARTS | series_charts.CHARTS | {"bmu": bmu_chart.draw}
+SUITE_OF = {name: name for name in charts.CHARTS} | series_charts.SUITE_OF | {"bmu": "som"}  # of a chart
 
 SUITES = {
     "apsp": apsp,
@@ -52,6 +59,8 @@ SUITES = {
     "sssp-table": sssp_table,
     "reduction": reduction,
     "graphs": graphs,
+    "distinct": distinct,
+    "sequences": sequences,
     "som": som,
     "som-training": som_training,
 }
@@ -67,7 +76,7 @@ def main() -> None:
         options.add_argument("--out", type=Path, help=f"default: benchmarks/results/{name}-DEVICE.json")
         suite.add_arguments(options)
     chart = parsers.add_parser("chart", description="Draw the results of a suite, beside what was published.")
-    chart.add_argument("chart", choices=CHARTS, metavar="SUITE", help=", ".join(CHARTS))
+    chart.add_argument("chart", choices=CHARTS, metavar="CHART", help=", ".join(CHARTS))
     chart.add_argument("results", type=Path, nargs="*", help="default: benchmarks/results/SUITE-*.json")
     chart.add_argument("--out", type=Path, help="the image; default: its place in docs/gallery")
     args = parser.parse_args()
@@ -88,7 +97,10 @@ def main() -> None:
 
 
 def _draw(args: argparse.Namespace) -> None:
-    results = args.results or sorted((ROOT / "benchmarks" / "results").glob(f"{args.chart}-*.json"))
+    suite = SUITE_OF[args.chart]
+    longer = tuple(f"{name}-" for name in SUITES if name.startswith(f"{suite}-"))  # sssp-table, beside sssp
+    found = sorted((ROOT / "benchmarks" / "results").glob(f"{suite}-*.json"))
+    results = args.results or [path for path in found if not path.name.startswith(longer)]
     try:
         print(CHARTS[args.chart](results, args.out))
     except (ImportError, OSError, ValueError) as error:

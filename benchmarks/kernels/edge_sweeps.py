@@ -25,13 +25,15 @@ from pipelines.generators import RMat
 from pipelines.generators.counter_random import scrambler
 
 THREADS = 256
+SWEEPS = ("sweep", "sweep_read_only")
 PROGRAMS = {
-    "edge_sweep": Program("edge_sweep.cu", ("sweep", "sweep_read_only"), threads=THREADS, folder=KERNELS),
+    "float32": Program("edge_sweep.cu", SWEEPS, ("NUMBER=float",), threads=THREADS, folder=KERNELS),
+    "float64": Program("edge_sweep.cu", SWEEPS, ("NUMBER=double",), threads=THREADS, folder=KERNELS),
     "rmat": Program("rmat.cu", ("rmat_edges",), threads=THREADS, folder=KERNELS),
 }
 
-SEGMENT = 1 << 20  # distances: 4 MiB of float32, of which a few fit into the second-level cache
-SEGMENT_ON_CPU = 1 << 17
+SEGMENTS = tuple(1 << p for p in range(12, 22))  # distances in a segment
+FEWEST = 4  # segments: with one, the order by segments is the plain one
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,20 @@ class Edges:
     """The edges of an undirected graph of n vertices, each once; NumPy or CuPy.
 
     starts, ends : (edges,) int32, a start is below its end
-    weights : (edges,) float32, not negative
+    weights : (edges,) float32 or float64, not negative
     """
 
     n: int
     starts: Any
     ends: Any
     weights: Any
+
+    def of_dtype(self, dtype: str) -> Edges:
+        return Edges(self.n, self.starts, self.ends, self.weights.astype(dtype))
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.starts.nbytes + self.ends.nbytes + self.weights.nbytes)
 
     def in_order(self, order: Any) -> Edges:
         return Edges(self.n, self.starts[order], self.ends[order], self.weights[order])
@@ -115,9 +124,13 @@ def csr_of(xp: Any, edges: Edges) -> tuple[Any, Any, Any]:
     return indptr, heads, xp.concatenate((edges.weights, edges.weights))[order]
 
 
-def sorted_by_segments(xp: Any, edges: Edges, segment: int | None = None) -> Edges:
+def segment_lengths(n: int) -> tuple[int, ...]:
+    """The lengths of segments that are worth a try, for n distances: those that give at least FEWEST of them."""
+    return tuple(length for length in SEGMENTS if length * FEWEST <= n) or (max(1, n // FEWEST),)
+
+
+def sorted_by_segments(xp: Any, edges: Edges, segment: int) -> Edges:
     """`edges` by the segment of the end, then by that of the start."""
-    segment = segment or (SEGMENT_ON_CPU if xp is np else SEGMENT)
     segments = -(-edges.n // segment)
     key = (edges.ends // segment).astype(np.int64) * segments + edges.starts // segment
     return edges.in_order(_stable_order(xp, key))
@@ -125,7 +138,7 @@ def sorted_by_segments(xp: Any, edges: Edges, segment: int | None = None) -> Edg
 
 def shortest_by_sweeps(xp: Any, edges: Edges, source: int, read_only: bool) -> tuple[Any, int]:
     """The distances (n,) from `source`, and the number of sweeps, the last of which changes nothing."""
-    distances = xp.empty((edges.n,), np.float32)
+    distances = xp.empty((edges.n,), edges.weights.dtype)
     distances[...] = np.inf
     distances[source] = 0
     if xp is np:
@@ -139,7 +152,7 @@ def shortest_by_sweeps(xp: Any, edges: Edges, source: int, read_only: bool) -> t
     while count:
         sweeps += 1
         arguments = (edges.starts, edges.ends, edges.weights, np.int64(count), *names, changed, np.int32(sweeps))
-        PROGRAMS["edge_sweep"].launch(entry, -(-count // THREADS), arguments)
+        PROGRAMS[edges.weights.dtype.name].launch(entry, -(-count // THREADS), arguments)
         if int(changed[0]) != sweeps:
             break
     return distances, sweeps

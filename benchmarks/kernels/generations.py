@@ -28,12 +28,26 @@ PROGRAMS = {
 
 
 @dataclass(frozen=True)
+class Paper:
+    """What the paper says of the kernel that does nearly all tasks (a task is a relaxation); None: nothing."""
+
+    tasks_per_second: float | None = None
+    bound: float | None = None  # tasks per second, if memory alone were the limit
+    bytes_per_second: float | None = None
+    shared_bytes: int | None = None
+    blocks: int | None = None  # on a multiprocessor
+
+
+@dataclass(frozen=True)
 class Generation:
     name: str
     title: str
     close: Callable[[Any], Any]
     published: dict[int, float]  # seconds by n
     on_gpu: bool = True
+    kernel: tuple[str, int] | None = None  # the one that does nearly all tasks, and the threads of its blocks
+    bytes_per_task: float | None = None  # over the bus: three words in and one out, for each task or once in a tile
+    paper: Paper = Paper()
 
 
 @njit(cache=True)
@@ -96,6 +110,9 @@ HARISH_NARAYANAN = Generation(
     "Harish & Narayanan",
     _close_harish_narayanan,
     {1024: 0.408, 2048: 3.212, 3072: 10.99, 4096: 26.05, 5120: 50.87, 6144: 87.9, 8192: 208.6},
+    kernel=("relax_all", THREADS),
+    bytes_per_task=16,
+    paper=Paper(2.6e9, 4.8e9, 42e9),
 )
 # fmt: off
 KATZ_KIDER = Generation(
@@ -104,6 +121,9 @@ KATZ_KIDER = Generation(
     _close_katz_kider,
     {1024: 0.108, 2048: 0.65, 3072: 2.01, 4096: 4.62, 5120: 8.84, 6144: 15.09, 7168: 23.82, 8192: 35.37, 9216: 50.24,
      10240: 68.67, 11264: 91.08, 16384: 277.8},
+    kernel=("doubly_dependent", THREADS),
+    bytes_per_task=16 / TILE,
+    paper=Paper(14.9e9, 154e9, None, 12320, 1),
 )
 OPTIMIZED_BLOCKED = Generation(
     "optimized_blocked",
@@ -111,6 +131,9 @@ OPTIMIZED_BLOCKED = Generation(
     _close_optimized_blocked,
     {1024: 0.0428, 2048: 0.282, 3072: 0.653, 4096: 2.06, 5120: 4.02, 6144: 6.89, 7168: 10.9, 8192: 16.39, 9216: 23.05,
      10240: 31.52, 11264: 41.82, 12288: 54.05, 13312: 68.56, 14336: 85.56, 16384: 126.9},
+    kernel=("doubly_dependent", THREADS),
+    bytes_per_task=16 / TILE,
+    paper=Paper(shared_bytes=12320, blocks=1),
 )
 STAGED_LOAD = Generation(
     "staged_load",
@@ -118,6 +141,9 @@ STAGED_LOAD = Generation(
     _close_staged_load,
     {1024: 0.0274, 2048: 0.14, 3072: 0.401, 4096: 0.934, 5120: 1.76, 6144: 2.98, 7168: 4.65, 8192: 6.88, 9216: 9.71,
      10240: 13.22, 11264: 17.48, 12288: 22.67, 13312: 28.63, 14336: 36.7, 15360: 43.74, 16384: 53.02, 17408: 63.4},
+    kernel=("doubly_dependent", 64),
+    bytes_per_task=16 / TILE,
+    paper=Paper(73.6e9, None, 46e9, 1056, 15),
 )
 # fmt: on
 TILEPATH = Generation("tilepath", "tilepath", _close_tilepath, {})

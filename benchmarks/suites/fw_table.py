@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Bench, check_closed
-from benchmarks.kernels.generations import GENERATIONS, STAGED_LOAD, TILEPATH, Generation
+from benchmarks.kernels.diagnosis import diagnose
+from benchmarks.kernels.generations import GENERATIONS, PROGRAMS, STAGED_LOAD, TILEPATH, Generation
 from benchmarks.suites.limits import measure_issue_rates
 
 CONVENTION = "n^3 relaxations, nothing skipped; wall seconds with all launches and copies on the device, synchronized"
@@ -50,7 +51,61 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
         if TILEPATH not in due or not _fits(bench, n, due):
             break
         _time_all(bench, n, due, seconds)
-    return _table(bench, seconds)
+    facts = {
+        generation.name: diagnose(PROGRAMS[generation.name], *generation.kernel)
+        for generation in GENERATIONS
+        if generation.kernel is not None
+    }
+    for record in bench.records:
+        record |= _traffic(record) | facts.get(record.get("generation"), {})
+    return f"{_table(bench, seconds)}\n\n{_kernels(seconds, facts)}"
+
+
+def _traffic(record: dict[str, Any]) -> dict[str, Any]:
+    """Bytes over the bus, by the paper's count."""
+    found = [generation for generation in GENERATIONS if generation.name == record.get("generation")]
+    each = found[0].bytes_per_task if found else None
+    return (
+        {}
+        if each is None
+        else {
+            "bytes_per_task": each,
+            "bytes_per_second": each * record["relaxations_per_second"],
+        }
+    )
+
+
+def _kernels(seconds: dict[str, dict[int, float]], facts: dict[str, dict[str, Any]]) -> str:
+    """What the kernel that does nearly all tasks takes, at the largest size it was timed at."""
+    rows = [
+        "The kernel of each generation that does nearly all tasks; in brackets what the paper says of it on a Tesla\n"
+        "C1060, and its bound of tasks per second if memory alone were the limit. Bytes over the bus by the paper's\n"
+        "count, whatever a cache saves.\n",
+        "| generation | n | G tasks/s | bytes a task | GB/s | registers | shared bytes | blocks an SM | bound, paper |",
+        "|---|" + "---:|" * 8,
+    ]
+    for generation in GENERATIONS:
+        times, fact, paper = seconds[generation.name], facts.get(generation.name), generation.paper
+        if fact is None or generation.bytes_per_task is None or not times:
+            continue
+        n = max(times)
+        tasks = n**3 / times[n]
+        cells = [
+            f"{n:,}",
+            _beside(tasks / 1e9, paper.tasks_per_second and paper.tasks_per_second / 1e9),
+            f"{generation.bytes_per_task:g}",
+            _beside(tasks * generation.bytes_per_task / 1e9, paper.bytes_per_second and paper.bytes_per_second / 1e9),
+            str(fact["registers"]),
+            _beside(fact["shared_bytes"], paper.shared_bytes),
+            _beside(fact["blocks_per_multiprocessor"], paper.blocks),
+            f"{paper.bound / 1e9:g}" if paper.bound else "",
+        ]
+        rows.append(f"| {generation.title} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _beside(here: float, paper: float | None) -> str:
+    return f"{here:,.4g}" + (f" ({paper:g})" if paper else "")
 
 
 def _predicted(seconds: dict[int, float], n: int) -> float:

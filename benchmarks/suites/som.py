@@ -1,8 +1,9 @@
 """The suite `som`: best matching units and whole epochs of a self-organizing map, beside how they were first found.
 
-The workload of the article is 10,000 samples of 12 dimensions against 200 x 200 units. Two variants in its manner
-take one sample at a time, so that some samples are enough to time them. The peer is a matrix product and an argmin,
-which holds all scores and does not promise the right unit.
+The workload of the article is 10,000 samples of 12 dimensions against 200 x 200 units. Its two kernels search for all
+of them, beside the serial loop on one core (node_by_node.py). Two more that take one sample at a time, a thread for
+each unit, are timed on some samples. The peer is a matrix product and an argmin, which holds all scores and does not
+promise the right unit.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import KERNELS, Bench
+from benchmarks.kernels.diagnosis import diagnose
+from benchmarks.kernels.node_by_node import PROGRAM, VARIANTS, Search, one_by_one
 from gpuops import Grid, best_matching_units, fixed_point, from_fixed_point, smooth, unit_sums
 from gpuops._cuda import Program
 
@@ -26,8 +29,8 @@ ONE_BY_ONE = 100  # samples for the searches one by one
 CHECKED = 100  # samples whose units are found again in float64
 SEED = 1
 
-NODE_BY_NODE = Program("som_node_by_node.cu", ("node_distances", "least_distance"), folder=KERNELS)
-PARTIAL_MINIMA = Program("som_partial_minima.cu", ("partial_minima", "least_minimum"), threads=THREADS, folder=KERNELS)
+THREAD_PER_UNIT = Program("som_thread_per_unit.cu", ("node_distances", "least_distance"), folder=KERNELS)
+SHARED_MINIMA = Program("som_shared_minima.cu", ("partial_minima", "least_minimum"), threads=THREADS, folder=KERNELS)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +42,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
     for metric in ("euclidean", "taxicab", "cosine"):
         time_search(bench, "article", n, m, d, metric)
     time_product(bench, n, m, d)
+    time_article(bench, n, m, d)
     if bench.gpu:
         time_one_by_one(bench, m, d)
     for dimensions in (12, 34, 60, 128):
@@ -70,8 +74,39 @@ def time_product(bench: Bench, n: int, m: int, d: int) -> None:
     )
 
 
+def time_article(bench: Bench, n: int, m: int, d: int) -> None:
+    """The article's kernels and its serial loop, in float64, all samples; `published` is what it says of them."""
+    samples, codebook = (_random(bench, *shape, seed).astype("float64") for shape, seed in (((n, d), 0), ((m, d), 1)))
+    expected = best_matching_units(samples, codebook)[0]
+    verified = f"{n} units equal best_matching_units"
+    host = [x.get() if bench.gpu else x for x in (samples, codebook, expected)]
+
+    def serial() -> None:
+        assert bool((one_by_one(host[0], host[1]) == host[2]).all()), "the serial loop is wrong"
+
+    one_by_one(host[0][:1], host[1])  # compiles
+    seconds = [bench.seconds(serial) for _ in range(min(bench.repeats, 3))]
+    _record(bench, f"serial loop, one core, {n} x {d}, {m} units", seconds, n * m * d, verified)
+    if not bench.gpu:
+        return
+    search = Search(bench.xp, samples, codebook)
+    for variant in VARIANTS:
+        found = bench.xp.asarray(search.run(variant))
+        assert bool((found == expected).all()), f"{variant.title} is wrong"
+        seconds = [bench.seconds(lambda variant=variant: search.run(variant)) for _ in range(bench.repeats)]  # type: ignore[misc]
+        facts = diagnose(PROGRAM, variant.entry, search.threads)
+        facts["milliseconds_per_launch"] = 1000 * sorted(seconds)[len(seconds) // 2] / n
+        published = {"published": "a factor of about 1.5 over one core"} if "optimized" in variant.title else {}
+        title = f"article, {variant.title}, {n} x {d}, {m} units"
+        _record(bench, title, seconds, n * m * d, verified, **facts, **published)
+        print(
+            f"    {facts['milliseconds_per_launch']:.4f} ms {facts['occupancy']:.0%} threads({facts['threads']}) "
+            f"reg({facts['registers']}) smem({facts['shared_bytes']})"
+        )
+
+
 def time_one_by_one(bench: Bench, m: int, d: int) -> None:
-    """Two searches of one sample at a time, in the manner of the article (not the kernels it describes), in float64."""
+    """Two searches of one sample at a time in float64, a thread for each unit: not the article's."""
     xp, blocks = bench.xp, -(-ARTICLE[1] // THREADS)
     samples, codebook = (
         _random(bench, *shape, seed).astype("float64") for shape, seed in (((ONE_BY_ONE, d), 0), ((m, d), 1))
@@ -81,18 +116,18 @@ def time_one_by_one(bench: Bench, m: int, d: int) -> None:
     nearest = xp.empty(blocks, "int32")
     sizes = np.int32(m), np.int32(d)
 
-    def node_by_node() -> None:
+    def thread_per_unit() -> None:
         for i in range(ONE_BY_ONE):
-            NODE_BY_NODE.launch("node_distances", blocks, (distances, samples[i], codebook, *sizes), threads=THREADS)
-            NODE_BY_NODE.launch("least_distance", 1, (units[i:], distances, sizes[0]), threads=1)
+            THREAD_PER_UNIT.launch("node_distances", blocks, (distances, samples[i], codebook, *sizes), threads=THREADS)
+            THREAD_PER_UNIT.launch("least_distance", 1, (units[i:], distances, sizes[0]), threads=1)
 
-    def partial_minima() -> None:
+    def shared_minima() -> None:
         for i in range(ONE_BY_ONE):
             arguments = (minima, nearest, samples[i], codebook, *sizes)
-            PARTIAL_MINIMA.launch("partial_minima", blocks, arguments)
-            PARTIAL_MINIMA.launch("least_minimum", 1, (units[i:], minima, nearest, np.int32(blocks)), threads=1)
+            SHARED_MINIMA.launch("partial_minima", blocks, arguments)
+            SHARED_MINIMA.launch("least_minimum", 1, (units[i:], minima, nearest, np.int32(blocks)), threads=1)
 
-    for title, variant in (("node by node", node_by_node), ("partial minima", partial_minima)):
+    for title, variant in (("thread per unit", thread_per_unit), ("shared-memory minima", shared_minima)):
         variant()
         assert bool((units == expected).all()), f"{title} is wrong"
         seconds = [bench.seconds(variant) for _ in range(bench.repeats)]
@@ -150,11 +185,14 @@ def _check(bench: Bench, samples: Any, codebook: Any, units: Any, metric: str) -
     assert bool((distances.argmin(axis=1) == units).all()), f"best matching units ({metric}) are wrong"
 
 
-def _record(bench: Bench, case: str, seconds: list[float], work: int, verified: str | None = None) -> None:
+def _record(
+    bench: Bench, case: str, seconds: list[float], work: int, verified: str | None = None, **facts: Any
+) -> None:
     median = sorted(seconds)[len(seconds) // 2]
     bench.record(
         case,
         seconds,
         verified=verified or f"{CHECKED} samples equal float64",
         rate_of=(work / median, "sample-unit-dimensions"),
+        **facts,
     )

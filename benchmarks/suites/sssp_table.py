@@ -1,10 +1,10 @@
 """The suite `sssp-table`: Bellman-Ford by sweeps in four variants, as published for a GTX Titan.
 
-Undirected R-MAT of average degree 32, weights from (0, 1], 2^14 vertices and more; 32 sources, the same for every
-column. Beside the sweeps stand gpuops' shortest_distances on the same graph, and SciPy's Dijkstra on one core of the
-host where that is feasible. Distances of each search are compared with shortest_distances, bit for bit; SciPy's within
-rounding. edge_sweeps.py explains the variants. A segment holds 2^20 distances by default, so that up to 2^20 vertices
-the order by segments is the plain one.
+Undirected R-MAT of average degree 32, weights from (0, 1], 2^14 to 2^24 vertices, in float32 and float64; 32 sources,
+the same for every column. Beside the sweeps stand gpuops' shortest_distances on the same graph, gpuops.dijkstra by
+heap on one core of the host, and SciPy's Dijkstra there where that is feasible. Distances of each search are compared
+with shortest_distances, bit for bit; SciPy's within rounding. edge_sweeps.py explains the variants. The length of
+segments is the best of those that give four segments at least, found with a few sources; --segment names one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import functools
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,76 +22,166 @@ from benchmarks.harness import Bench, draw_roots
 from benchmarks.kernels.edge_sweeps import (
     CPU_VARIANTS,
     VARIANTS,
+    Edges,
+    Variant,
     csr_of,
     rmat_edges,
+    segment_lengths,
     shortest_by_sweeps,
     sorted_by_segments,
 )
 from gpuops import search_graph, shortest_distances
+from gpuops.dijkstra import solve
 from pipelines.generators import RMat
 
 CONVENTION = (
     "arcs per second: all arcs of the graph, two for each edge, loops and parallel edges not counted, whatever was "
-    "reached, over the seconds of one search, distances only; mean, minimum and maximum over the sources. Wall "
-    "seconds, device synchronized, graph resident and sorted; the article counts the same way"
+    "reached, over the seconds of one search, distances only; mean, minimum and maximum over the sources, of which "
+    "each counts with the median of its repeats (repeat_spread: the largest (max - min) / median of one source). Wall "
+    "seconds, device synchronized, graph resident and sorted; the article counts the same way. Speed-ups are those of "
+    "each source over the heap on one core, by their mean, minimum and maximum"
 )
 SCALES = range(14, 25)
 CPU_SCALES = range(14, 19)
 PUBLISHED = {21: 1.1e9}  # arcs per second, the best the article's text names, on a GTX Titan with both optimizations
+PUBLISHED_SPEEDUP = 40  # over Dijkstra on a CPU, about, at 1 to 4 million vertices
 SCIPY_SOURCES = 3
+TRIED = 4  # sources with which the length of segments is chosen
+HEAP_SOURCES, HEAP_SOURCES_ABOVE, LARGE = 32, 4, 20
+LONG = 0.5  # seconds; a search that takes longer is not repeated
 SEED = 1
 
-OURS, SCIPY = "shortest_distances", "SciPy, one core"
+OURS, HEAP, SCIPY = "shortest_distances", "dijkstra by heap, one core", "SciPy, one core"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--scales", type=int, nargs="+", metavar="N", help="default 14 .. 24, without a GPU .. 18")
     parser.add_argument("--sources", type=int, default=32)
-    parser.add_argument("--segment", type=int, metavar="P", help="distances in a segment; default 2^20, on a CPU 2^17")
+    parser.add_argument("--dtypes", choices=["float32", "float64"], nargs="+", default=["float32", "float64"])
+    parser.add_argument(
+        "--segment", type=int, metavar="P", help="distances in a segment; default the best, 2^12 .. 2^21"
+    )
     parser.add_argument("--scipy-up-to", type=int, default=18, metavar="N", help="largest scale for SciPy; default 18")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:
     variants = VARIANTS if bench.gpu else CPU_VARIANTS
-    titles = [*(variant.name for variant in variants), OURS, SCIPY]
-    rates: dict[int, dict[str, list[float]]] = {}
+    rows = []
     for scale in args.scales or (SCALES if bench.gpu else CPU_SCALES):
-        if bench.gpu:
-            bench.xp.get_default_memory_pool().free_all_blocks()
-        rates[scale] = _time_all(bench, RMat(scale, seed=SEED), variants, args)
-    return _table(bench, titles, rates)
+        for dtype in args.dtypes:
+            if bench.gpu:
+                bench.xp.get_default_memory_pool().free_all_blocks()
+            rows.append(Row(bench, RMat(scale, seed=SEED), dtype, variants, args).timed())
+    return _table(bench, [*(variant.name for variant in variants), OURS, HEAP, SCIPY], rows)
 
 
-def _time_all(bench: Bench, made: RMat, variants: Any, args: argparse.Namespace) -> dict[str, list[float]]:
-    xp = bench.xp
-    edges = rmat_edges(xp, made)
-    layouts = {False: edges, True: sorted_by_segments(xp, edges, args.segment)}
-    rows = csr_of(xp, edges)
-    graph = search_graph(*rows, symmetric=True)
-    arcs = 2 * len(edges.starts)
-    sources = draw_roots(graph, args.sources, SEED)
+class Row:
+    """One graph in one dtype: seconds by way and source, sizes, and the length of segments."""
 
-    ways = {
-        variant.name: functools.partial(_sweeps, xp, layouts[variant.segment_sort], variant) for variant in variants
-    }
-    seconds: dict[str, list[float]] = {title: [] for title in (*ways, OURS)}
-    sweeps: dict[str, list[int]] = {title: [] for title in ways}
-    for index, source in enumerate([sources[0], *sources]):  # the first one warms up
-        found: list[Any] = []
-        taken = {OURS: bench.seconds(lambda source=source, found=found: found.append(_ours(graph, source)))}  # type: ignore[misc]
-        for title, way in ways.items():
-            taken[title] = bench.seconds(lambda way=way, source=source, found=found: found.append(way(source)))  # type: ignore[misc]
-            distances, count = found[-1]
-            assert bool((distances == found[0]).all()), f"{title} differs from shortest_distances at source {source}"
-            if index:
-                sweeps[title].append(count)
-        if index:
-            for title, value in taken.items():
-                seconds[title].append(value)
-    if made.scale <= args.scipy_up_to:
-        seconds[SCIPY] = _scipy(graph, sources[:SCIPY_SOURCES])
-    return {title: _record(bench, made, arcs, title, values, sweeps.get(title)) for title, values in seconds.items()}
+    def __init__(self, bench: Bench, made: RMat, dtype: str, variants: tuple[Variant, ...], args: argparse.Namespace):
+        self.bench, self.made, self.dtype, self.variants, self.args = bench, made, dtype, variants, args
+        self.edges = rmat_edges(bench.xp, made).of_dtype(dtype)
+        self.csr = csr_of(bench.xp, self.edges)
+        self.graph = search_graph(*self.csr, symmetric=True)
+        self.arcs = 2 * len(self.edges.starts)
+        self.megabytes = {"distances": made.n * np.dtype(dtype).itemsize / 1e6, "edges": self.edges.nbytes / 1e6}
+        self.sources = draw_roots(self.graph, args.sources, SEED)
+        self.seconds: dict[str, list[float]] = {}
+        self.spread: dict[str, float] = {}
+        self.sweeps: dict[str, list[int]] = {}
+
+    def timed(self) -> Row:
+        self._choose_segment()
+        sorted_edges = sorted_by_segments(self.bench.xp, self.edges, self.segment)
+        for variant in self.variants:
+            self._time_variant(variant, sorted_edges if variant.segment_sort else self.edges)
+        del sorted_edges
+        self._time(OURS, self.sources, lambda source: _ours(self.graph, source))
+        self._time_heap()
+        if self.made.scale <= self.args.scipy_up_to:
+            self.seconds[SCIPY] = _scipy(self.graph, self.sources[:SCIPY_SOURCES])
+        for title in self.seconds:
+            self._record(title)
+        return self
+
+    def _choose_segment(self) -> None:
+        """The length of segments with the least seconds for the last variant, which is sorted."""
+        lengths = (self.args.segment,) if self.args.segment else segment_lengths(self.made.n)
+        self.tried: dict[int, float] = {}
+        for length in lengths if len(lengths) > 1 else ():
+            laid_out = sorted_by_segments(self.bench.xp, self.edges, length)
+            search = functools.partial(_sweeps, self.bench.xp, laid_out, self.variants[-1])
+            search(self.sources[0])
+            times = [self.bench.seconds(functools.partial(search, source)) for source in self.sources[:TRIED]]
+            self.tried[length] = statistics.mean(times)
+        self.segment = min(self.tried, key=self.tried.__getitem__) if self.tried else lengths[0]
+
+    def _time_variant(self, variant: Variant, edges: Edges) -> None:
+        def search(source: int) -> Any:
+            distances, count = _sweeps(self.bench.xp, edges, variant, source)
+            counts.append(count)
+            return distances
+
+        counts: list[int] = []
+        self._time(variant.name, self.sources, search)
+        self.sweeps[variant.name] = counts
+
+    def _time_heap(self) -> None:
+        on_host = [_on_host(x) for x in self.csr]
+        count = HEAP_SOURCES if self.made.scale <= LARGE else HEAP_SOURCES_ABOVE
+        self._time(HEAP, self.sources[:count], lambda source: solve(*on_host, int(source), "heap")[0])
+
+    def _time(self, title: str, sources: np.ndarray, search: Callable[[int], Any]) -> None:
+        """The median seconds of each source; its first result is compared with ours."""
+        if title != HEAP or self.made.scale <= LARGE:
+            search(sources[0])  # warms up
+        medians, self.spread[title] = [], 0.0
+        for source in sources:
+            found: list[Any] = []
+            times = [self.bench.seconds(lambda source=source, found=found: found.append(search(source)))]  # type: ignore[misc]
+            same = self.bench.xp.asarray(found[0]) == _ours(self.graph, source)
+            assert bool(same.all()), f"{title} differs from shortest_distances at source {source}"
+            while len(times) < self.bench.repeats and times[0] < LONG:
+                times.append(self.bench.seconds(functools.partial(search, source)))
+            medians.append(statistics.median(times))
+            self.spread[title] = max(self.spread[title], (max(times) - min(times)) / medians[-1])
+        self.seconds[title] = medians
+
+    def rates(self, title: str) -> list[float]:
+        return [self.arcs / value for value in self.seconds.get(title, ())]
+
+    def speedups(self, title: str) -> list[float]:
+        """Of each source, over the heap."""
+        return [heap / value for heap, value in zip(self.seconds[HEAP], self.seconds[title], strict=False)]
+
+    def _record(self, title: str) -> None:
+        rates, facts = self.rates(title), {}
+        if title in self.sweeps:
+            facts["mean_sweeps"] = statistics.mean(self.sweeps[title])
+        if any(title == variant.name and variant.segment_sort for variant in self.variants):
+            facts |= {"segment": self.segment, "mean_seconds_by_segment": self.tried}
+        if title not in (HEAP, SCIPY):
+            faster = self.speedups(title)
+            facts["speedup_over_heap"] = {
+                **{"mean": statistics.mean(faster), "stdev": statistics.pstdev(faster)},
+                **{"min": min(faster), "max": max(faster), "sources": len(faster)},
+            }
+        self.bench.record(
+            f"{title}, 2^{self.made.scale} vertices, {self.dtype}",
+            self.seconds[title],
+            rate_of=(statistics.mean(rates), "arcs"),
+            arcs_per_second_min=min(rates),
+            arcs_per_second_max=max(rates),
+            arcs_per_second_stdev=statistics.pstdev(rates),
+            repeat_spread=self.spread.get(title),
+            verified="equals shortest_distances" + (" within rounding" if title == SCIPY else ", every source"),
+            way=title,
+            dtype=self.dtype,
+            megabytes=self.megabytes,
+            sizes={"n": self.made.n, "arcs": self.arcs, "edges_drawn": self.made.ids},
+            **facts,
+        )
 
 
 def _ours(graph: Any, source: int) -> Any:
@@ -101,63 +192,49 @@ def _sweeps(xp: Any, edges: Any, variant: Any, source: int) -> tuple[Any, int]:
     return shortest_by_sweeps(xp, edges, int(source), variant.read_only)
 
 
+def _on_host(x: Any) -> np.ndarray:
+    return x if isinstance(x, np.ndarray) else x.get()
+
+
 def _scipy(graph: Any, sources: np.ndarray) -> list[float]:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
-    def on_host(x: Any) -> np.ndarray:
-        return x if isinstance(x, np.ndarray) else x.get()
-
-    arrays = tuple(map(on_host, (graph.weights, graph.indices, graph.indptr)))
-    matrix, rank, seconds = csr_array(arrays, shape=(graph.n, graph.n)), on_host(graph.rank), []
+    arrays = tuple(map(_on_host, (graph.weights, graph.indices, graph.indptr)))
+    matrix, rank, seconds = csr_array(arrays, shape=(graph.n, graph.n)), _on_host(graph.rank), []
     for source in sources:
         begin = time.perf_counter()
         theirs = dijkstra(matrix, indices=rank[source])
         seconds.append(time.perf_counter() - begin)
         # SciPy adds up in float64; a sum of float32 rounds by 2^-24 an arc, and paths have some dozens of arcs.
-        ours = on_host(_ours(graph, source))[on_host(graph.order)]
+        ours = _on_host(_ours(graph, source))[_on_host(graph.order)]
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, err_msg="SciPy differs")
     return seconds
 
 
-def _record(
-    bench: Bench, made: RMat, arcs: int, title: str, seconds: list[float], sweeps: list[int] | None
-) -> list[float]:
-    rates = [arcs / value for value in seconds]
-    facts: dict[str, Any] = {} if sweeps is None else {"mean_sweeps": statistics.mean(sweeps)}
-    if title == SCIPY:
-        facts["verified"] = "equals shortest_distances within rounding"
-    elif title == OURS:
-        facts["verified"] = "equals the sweeps"
-    else:
-        facts["verified"] = "equals shortest_distances, every source"
-    bench.record(
-        f"{title}, 2^{made.scale} vertices",
-        seconds,
-        rate_of=(statistics.mean(rates), "arcs"),
-        arcs_per_second_min=min(rates),
-        arcs_per_second_max=max(rates),
-        way=title,
-        sizes={"n": made.n, "arcs": arcs, "edges_drawn": made.ids},
-        **facts,
-    )
-    return rates
-
-
-def _table(bench: Bench, titles: list[str], rates: dict[int, dict[str, list[float]]]) -> str:
-    rows = [
+def _table(bench: Bench, titles: list[str], rows: list[Row]) -> str:
+    lines = [
         f"Million arcs per second on {bench.device}:\n"
         f"mean (minimum .. maximum) over the sources. Published for a GTX Titan with both optimizations: about "
-        f"{max(PUBLISHED.values()) / 1e6:,.0f},\nup to 2^{max(PUBLISHED)} vertices.\n",
-        f"| vertices | {' | '.join(titles)} |",
-        "|---:" * (len(titles) + 1) + "|",
+        f"{max(PUBLISHED.values()) / 1e6:,.0f},\nup to 2^{max(PUBLISHED)} vertices, and about {PUBLISHED_SPEEDUP} "
+        "times Dijkstra on a CPU at 1 to 4 million vertices.\n",
+        f"| vertices | dtype | distances, MB | edges and weights, MB | segment | {' | '.join(titles)} "
+        f"| {OURS}: times the heap | {rows[0].variants[-1].name}: times the heap |"
+        if rows
+        else "",
+        "|---:" * (len(titles) + 7) + "|",
     ]
-    for scale, columns in rates.items():
-        cells = [
-            f"{statistics.mean(values) / 1e6:,.0f} ({min(values) / 1e6:,.0f} .. {max(values) / 1e6:,.0f})"
-            if values
-            else ""
-            for values in (columns.get(title) for title in titles)
-        ]
-        rows.append(f"| 2^{scale} | {' | '.join(cells)} |")
-    return "\n".join(rows)
+    for row in rows:
+        cells = [_spread([rate / 1e6 for rate in row.rates(title)]) for title in titles]
+        faster = [_spread(row.speedups(title), 1) for title in (OURS, row.variants[-1].name)]
+        sizes = [f"{row.megabytes[name]:,.1f}" for name in ("distances", "edges")]
+        lines.append(
+            f"| 2^{row.made.scale} | {row.dtype} | {' | '.join([*sizes, f'{row.segment:,}', *cells, *faster])} |"
+        )
+    return "\n".join(lines)
+
+
+def _spread(values: list[float], digits: int = 0) -> str:
+    if not values:
+        return ""
+    return f"{statistics.mean(values):,.{digits}f} ({min(values):,.{digits}f} .. {max(values):,.{digits}f})"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 N = 8
-LEFT, TOP, COLUMN, ROW, RADIUS = 70, 60, 200, 44, 15
+LEFT, TOP, COLUMN, ROW, RADIUS = 70, 60, 200, 54, 15
 COLOURS = {4: "#2b6cb0", 2: "#c05621", 1: "#2f855a"}
 
 
@@ -18,10 +18,8 @@ def draw() -> str:
     sums = [{i} for i in range(N)]
     for column, b in enumerate(steps):
         x = LEFT + column * COLUMN
-        lines.append(
-            f'<text x="{x + COLUMN / 2}" y="24" text-anchor="middle" fill="{COLOURS[b]}">step {column + 1}: '
-            f"b = {b} = {b:03b}, i with i xor {b}</text>"
-        )
+        title = f"b = {b:03b}: i and i xor {b}"
+        lines.append(f'<text x="{x + COLUMN / 2}" y="24" text-anchor="middle" fill="{COLOURS[b]}">{title}</text>')
         for i in range(N):
             for partner, colour, stroke in ((i, "#a0aec0", 1.2), (i ^ b, COLOURS[b], 1.8)):
                 lines.append(

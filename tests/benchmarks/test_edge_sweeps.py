@@ -77,6 +77,24 @@ def test_variants(cupy, edges, expected, variant):
     assert np.isinf(expected).any()
 
 
+@pytest.mark.parametrize("variant", sweeps.VARIANTS[:2], ids=lambda variant: variant.name)
+def test_float64(cupy, edges, variant):
+    wide = edges.of_dtype("float64")
+    expected = dijkstra(*sweeps.csr_of(np, wide), int(edges.starts[0]))[0]
+    for xp, arrays in (np, wide), (cupy, on_shim(cupy, wide)):
+        distances, _ = sweeps.shortest_by_sweeps(xp, arrays, int(edges.starts[0]), variant.read_only)
+        assert distances.dtype == np.float64
+        np.testing.assert_array_equal(np.asarray(distances), expected)
+
+
+def test_there_are_four_segments_at_least():
+    for scale in 1, 8, 12, 14, 20, 24:
+        lengths = sweeps.segment_lengths(1 << scale)
+        assert all(1 <= length and 4 * length <= max(4, 1 << scale) for length in lengths)
+    assert sweeps.segment_lengths(1 << 14) == (1 << 12,)
+    assert sweeps.segment_lengths(1 << 24) == tuple(1 << p for p in range(12, 22))
+
+
 def test_without_edges(cupy):
     nothing = sweeps.Edges(3, *(cupy.asarray(np.empty(0, dtype)) for dtype in ("int32", "int32", "float32")))
     distances, _ = sweeps.shortest_by_sweeps(cupy, nothing, 1, True)
@@ -108,7 +126,7 @@ def test_the_textbook_on_a_cpu(by_butterfly):
 )
 def test_a_broken_sweep_is_caught(cupy, monkeypatch, edges, expected, text, broken):
     source = Program.source
-    assert text in source(sweeps.PROGRAMS["edge_sweep"])
+    assert text in source(sweeps.PROGRAMS["float32"])
     monkeypatch.setattr(Program, "source", lambda program: source(program).replace(text, broken))
     cupy.start(2)  # a device on which nothing is compiled yet
     with pytest.raises(AssertionError):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.harness import KERNELS, check_closed
-from benchmarks.kernels import edge_sweeps, generations  # noqa: F401  declare programs, as suites do
+from benchmarks.kernels import edge_sweeps, generations, sequences  # noqa: F401  declare programs, as suites do
 from benchmarks.suites import limits, reduction, som  # noqa: F401
 from benchmarks.suites.fw_table import ring_of_vertices
 from gpuops._cuda import declared

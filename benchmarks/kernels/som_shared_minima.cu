@@ -5,7 +5,7 @@
 //     least_minimum    the least of those, found by a single thread
 //
 // codebook (M, d) doubles, rows one after the other. One launch of each per sample; of equal distances the lowest unit.
-// In the manner of the article below, not its kernel: there 21 threads sum a unit each, and an atomic minimum follows.
+// The article below has a thread for every component of the map instead (som_article.cu).
 //
 // Launch: said at each kernel.
 // Macros: THREADS, of a block of partial_minima.

@@ -3,8 +3,8 @@
 //     node_distances   the squares of the distances (M) of one sample to all units
 //     least_distance   the unit of the least one, found by a single thread
 //
-// codebook (M, d) doubles, rows one after the other. One launch of each per sample, in the manner of the article below,
-// which has a thread for every component of the map instead: not its kernel.
+// codebook (M, d) doubles, rows one after the other. One launch of each per sample. The article below
+// has a thread for every component of the map instead (som_article.cu).
 //
 // Launch: said at each kernel.
 //

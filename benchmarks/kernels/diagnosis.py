@@ -1,0 +1,24 @@
+"""What a kernel takes of a multiprocessor, as the driver says it: registers, shared memory, blocks, occupancy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuops._cuda import Program
+
+
+def diagnose(program: Program, entry: str, threads: int) -> dict[str, Any]:
+    """Facts about a kernel that is launched in blocks of `threads`, on the current device."""
+    import cupy
+
+    function = program.function(entry)
+    attributes = function.attributes
+    blocks = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, threads, 0)
+    most = cupy.cuda.Device().attributes["MaxThreadsPerMultiProcessor"]
+    return {
+        "threads": threads,
+        "registers": int(attributes["num_regs"]),
+        "shared_bytes": int(attributes["shared_size_bytes"]),
+        "blocks_per_multiprocessor": int(blocks),
+        "occupancy": blocks * threads / most,
+    }

@@ -1,0 +1,87 @@
+"""Charts of series and of best matching units, from records of the suites on tiny sizes and from some made up here."""
+
+import argparse
+import json
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import series_charts
+from benchmarks.harness import ROOT, Bench
+from benchmarks.suites import distinct, sequences, sssp_table
+
+pytest.importorskip("matplotlib")
+SCRIPT = Path(__file__).parents[2] / "scripts" / "bench.py"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A file of results of each suite."""
+    folder, files = tmp_path_factory.mktemp("results"), {}
+    options = {
+        distinct: {"sizes": [3000, 6000], "others": 2000},
+        sequences: {"only": ["look-and-say", "spectra"], "steps": [6, 8], "masses": [8, 12], "elements": 3},
+        sssp_table: {"scales": [6, 7], "sources": 2, "dtypes": ["float32"], "segment": None, "scipy_up_to": 0},
+    }
+    for name, suite in ("distinct", distinct), ("sequences", sequences), ("sssp-table", sssp_table):
+        bench = Bench(name, np, 1)
+        suite.run(bench, argparse.Namespace(**options[suite]))
+        files[name] = folder / f"{name}-here.json"
+        bench.write(files[name], suite.CONVENTION)
+    files["fw-table"] = ROOT / "benchmarks" / "results" / "fw-table-h100-80gb-hbm3.json"
+    files["som"] = ROOT / "benchmarks" / "results" / "som-h100-80gb-hbm3.json"
+    return files
+
+
+LABELS = {
+    "distinct": ["distinct", "numpy.unique", "published: CPU, 2016", "published: GPU, 2016"],
+    "looksay": ["look-and-say", "serial loop, one core"],
+    "looksay-fast": ["look-and-say"],
+    "cyc": ["cyclic_spectrum", "published, memo, one core", "published, brute force, one core"],
+    "cyc-nonlog": ["cyclic_spectrum", "published, memo, one core"],
+    "fw-time": ["tilepath", "staged load (Lund & Smith)", "published: Katz & Kider", "published: CPU, one core"],
+    "fw-rate": ["tilepath", "Harish & Narayanan", "published: staged load (Lund & Smith)"],
+    "sssp-rates": ["plain", "segment sort", "shortest_distances", "published: GTX Titan, both"],
+    "sssp-speedups": ["segment sort", "shortest_distances", "published: about 40"],
+    "bmu": ["best_matching_units, euclidean", "matrix product and argmin"],
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_a_chart_has_its_lines(results, tmp_path, monkeypatch, capsys, name):
+    out = tmp_path / f"{name}.svg"
+    suite = series_charts.SUITE_OF.get(name, "som")
+    monkeypatch.setattr(sys, "argv", ["bench.py", "chart", name, str(results[suite]), "--out", str(out)])
+    runpy.run_path(str(SCRIPT))["main"]()
+    assert capsys.readouterr().out.strip() == str(out)
+    texts = [text.replace("&amp;", "&") for text in re.findall(r"<!-- (.*?) -->", out.read_text())]
+    assert [label for label in LABELS[name] if label not in texts] == []
+    if name == "cyc-nonlog":
+        assert not any("brute" in text for text in texts)
+
+
+def test_speedups_have_their_deviation(results):
+    records = json.loads(results["sssp-table"].read_text())["records"]
+    for points in series_charts._speedups(records).values():
+        assert [n for n, _, _ in points] == [64, 128]
+        assert all(deviation >= 0 for _, _, deviation in points)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("cyc", '{"device": "a", "records": []}', "nothing to draw for cyc; run scripts/bench.py sequences"),
+        ("bmu", '{"device": "a", "records": []}', "nothing to draw for bmu; run scripts/bench.py som"),
+        ("fw-time", "[]", "is not a file of results"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(tmp_path, monkeypatch, name, content, message):
+    path = tmp_path / "x.json"
+    path.write_text(content)
+    monkeypatch.setattr(sys, "argv", ["bench.py", "chart", name, str(path), "--out", str(tmp_path / "x.svg")])
+    with pytest.raises(SystemExit, match=message):
+        runpy.run_path(str(SCRIPT))["main"]()

@@ -1,0 +1,29 @@
+"""The suite sssp-table on a tiny graph, on the CPU."""
+
+import argparse
+
+import numpy as np
+import pytest
+
+from benchmarks.harness import Bench
+from benchmarks.suites import sssp_table
+
+
+@pytest.mark.parametrize("segment", [None, 50])
+def test_a_row_of_each_dtype(segment, capsys):
+    bench = Bench("sssp-table", np, 2)
+    given = {"scales": [8], "sources": 3, "dtypes": ["float32", "float64"], "segment": segment, "scipy_up_to": 8}
+    table = sssp_table.run(bench, argparse.Namespace(**given))
+    ways = ["plain", "segment sort", sssp_table.OURS, sssp_table.HEAP, sssp_table.SCIPY]
+    assert [(r["way"], r["dtype"]) for r in bench.records] == [(way, d) for d in given["dtypes"] for way in ways]
+    header, rule, *rows = [line for line in table.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in (header, rule, *rows)} == {header.count("|")}
+    assert len(rows) == 2
+    by_segments = bench.records[1]
+    assert by_segments["segment"] == segment or by_segments["segment"] == 64
+    assert by_segments["megabytes"]["distances"] == 256 * 4 / 1e6
+    assert bench.records[-4]["megabytes"]["distances"] == 256 * 8 / 1e6
+    for record in bench.records[:3]:
+        found = record["speedup_over_heap"]
+        assert 0 < found["min"] <= found["mean"] <= found["max"]
+        assert found["sources"] == 3
