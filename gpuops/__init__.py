@@ -1,6 +1,7 @@
 """One-device operations on arrays: NumPy in, NumPy out; CuPy in, CuPy out. Nothing here sees Dask or Zarr."""
 
 from gpuops.dijkstra import dijkstra as dijkstra
+from gpuops.dijkstra import dijkstra_rows as dijkstra_rows
 from gpuops.errors import NegativeCycleError as NegativeCycleError
 from gpuops.errors import NotEulerianError as NotEulerianError
 from gpuops.errors import VerificationError as VerificationError

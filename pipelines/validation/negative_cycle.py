@@ -30,12 +30,15 @@ networks, 1977). A closed vertex is left and entered but never passed, so it has
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 
 from gpuops.errors import NegativeCycleError
-from pipelines.stores import Graph
+
+if TYPE_CHECKING:  # arrays in memory have no stores, and should not load them
+    from pipelines.stores import Graph
 
 
 def find_negative_cycle(
