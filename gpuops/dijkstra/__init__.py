@@ -88,6 +88,7 @@ def dijkstra_rows(
     together: bool = False,
     limit: float = math.inf,
     predecessors: bool = False,
+    check: bool = True,
 ) -> tuple[Any, Any]:
     """Shortest paths from many vertices, one heap a row, on the graph as it is given: nothing is laid out.
 
@@ -104,6 +105,8 @@ def dijkstra_rows(
         Vertices farther than this are unreachable; with NaN, all but the sources are.
     predecessors : bool
         Whether they are wanted.
+    check : bool
+        False: the caller's word that the arrays make up a graph and no weight is negative or NaN.
 
     Returns
     -------
@@ -119,7 +122,8 @@ def dijkstra_rows(
     TypeError, ValueError
         As for `dijkstra`; CuPy arrays among them.
     """
-    _check_graph(indptr, indices, weights)
+    if check:
+        _check_graph(indptr, indices, weights)
     if is_cupy(weights):
         raise TypeError("a heap runs on a CPU; pass NumPy arrays, or use batched_shortest_distances")
     vertices = np.asarray(sources, np.int64) if len(sources) == 0 else np.asarray(sources)

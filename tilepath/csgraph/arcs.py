@@ -25,7 +25,7 @@ class Arcs(NamedTuple):
     indptr : (n + 1,) int64
     indices : (m,) int32
     weights : (m,) array
-        Finite, of the dtype of the distances.
+        Finite, contiguous, of the dtype of the distances.
     whole : bool
         Are the weights whole numbers that were asked to stay exact?
     """
@@ -49,19 +49,10 @@ def read_arcs(csgraph: Any, directed: bool, unweighted: bool, dtype: np.dtype) -
     if unweighted:
         lengths = np.ones(len(lengths), dtype)
     weights, whole = _convert(lengths, dtype)
+    csr.check_csr(indptr, indices, weights=weights)
     if not directed:
-        incoming, tails, arcs = csr.transpose(indptr, indices)
-        places = np.concatenate([_places(indptr, incoming[:-1]), _places(incoming, indptr[1:])])
-        heads, both = np.empty(len(places), indices.dtype), np.empty(len(places), weights.dtype)
-        heads[places] = np.concatenate([indices, tails])
-        both[places] = np.concatenate([weights, weights[arcs]])
-        indptr, indices, weights = indptr + incoming, heads, both
+        indptr, indices, weights = csr.both_directions(indptr, indices, weights)
     return Arcs(indptr, indices, weights, whole)
-
-
-def _places(indptr: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """Where the arcs of each row go, if so many others come before them."""
-    return np.arange(indptr[-1]) + np.repeat(before, np.diff(indptr))
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:

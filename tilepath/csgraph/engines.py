@@ -84,6 +84,7 @@ def solve(arcs: Arcs, question: Question, device: str) -> Found:
         together=question.together,
         limit=question.limit,
         predecessors=question.predecessors,
+        check=False,
     )
 
 
@@ -148,7 +149,10 @@ def _solve_signed(arcs: Arcs, question: Question, device: str) -> Found:
     if not question.everywhere:
         # Cycles that no source reaches do not count, so no arc there may be negative.
         lengths = np.zeros_like(weights)
-        reached = gpuops.dijkstra_rows(arcs.indptr, arcs.indices, lengths, question.sources, together=True)[0][0] == 0
+        reached = (
+            gpuops.dijkstra_rows(arcs.indptr, arcs.indices, lengths, question.sources, together=True, check=False)[0][0]
+            == 0
+        )
         signed = np.where(reached[arcs.tails()], weights, np.maximum(weights, 0))
     potentials = find_potentials(arcs.indptr, arcs.indices, signed)
     shifts = potentials[0]
