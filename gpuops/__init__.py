@@ -1,6 +1,14 @@
-"""One-device operations on arrays: NumPy in, NumPy out; CuPy in, CuPy out. Nothing here sees Dask or Zarr."""
+"""One-device operations on arrays: NumPy in, NumPy out; CuPy in, CuPy out. Nothing here sees Dask or Zarr.
 
+Arrays of other libraries that offer DLPack or ``__cuda_array_interface__``, such as tensors of PyTorch, are taken and
+returned without a copy: `gpuops.arrays.of_any_library` does so for every operation named here.
+"""
+
+import inspect as _inspect
+
+from gpuops.arrays import of_any_library as _of_any_library
 from gpuops.dijkstra import dijkstra as dijkstra
+from gpuops.dijkstra import dijkstra_rows as dijkstra_rows
 from gpuops.distinct import Distinct as Distinct
 from gpuops.distinct import compact as compact
 from gpuops.distinct import distinct as distinct
@@ -59,3 +67,7 @@ from gpuops.sssp import shortest_distances as shortest_distances
 from gpuops.sssp import shortest_path_tree as shortest_path_tree
 from gpuops.sssp.graph_layout import SearchGraph as SearchGraph
 from gpuops.sssp.graph_layout import search_graph as search_graph
+
+for _name, _value in list(globals().items()):
+    if _inspect.isfunction(_value) and not _name.startswith("_"):
+        globals()[_name] = _of_any_library(_value)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import sys
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -83,3 +88,114 @@ def unmasked(values: Any) -> Any:
         return values
     floats: Any = values if values.dtype.kind == "f" else values.astype(np.float64)
     return floats.filled(np.nan)
+
+
+# --- Arrays of other libraries ----------------------------------------------------------------------------------------
+
+Views = dict[int, tuple[Any, Any]]  # by the identity of a view: the view, and the array that was given
+
+_DLPACK_CPU = 1
+
+
+def of_any_library(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """`operation`, which then takes arrays of any library, and returns what the first of them is.
+
+    Arrays that offer DLPack or ``__cuda_array_interface__`` are seen as NumPy's or CuPy's without a copy, so an `out`
+    is filled where it lies. Results go back by DLPack, also those in tuples and in the objects of operations; to
+    libraries that take none they go as NumPy's or CuPy's.
+    """
+
+    @functools.wraps(operation)
+    def call(*arguments: Any, **options: Any) -> Any:
+        if not (any(map(_is_foreign, arguments)) or any(map(_is_foreign, options.values()))):
+            return operation(*arguments, **options)
+        views: Views = {}
+        seen = [_view(argument, views) for argument in arguments]
+        named = {name: _view(option, views) for name, option in options.items()}
+        first = next(array for value in (*arguments, *options.values()) for array in _arrays(value))
+        result = operation(*seen, **named)
+        return result if _is_native(first) else _give(result, first, views)
+
+    call.__module__ = "gpuops"  # where pickle finds it
+    return call
+
+
+def _is_native(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or is_cupy(value)
+
+
+def _is_foreign(value: Any) -> bool:
+    return not _is_native(value) and any(not _is_native(array) for array in _arrays(value))
+
+
+def _arrays(value: Any) -> Iterator[Any]:
+    """The arrays that a value is or holds, of whatever library."""
+    if _is_native(value) or hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__"):
+        yield value
+    else:
+        for field in _fields(value).values():
+            yield from _arrays(field)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """What an object of an operation holds, such as a `SearchGraph`: a dataclass or a named tuple."""
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return {}
+
+
+# Searches remember what they found out about a graph, so that one graph must stay one object.
+_natives: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def _view(value: Any, views: dict[int, Any]) -> Any:
+    """`value` in arrays of NumPy or CuPy."""
+    if not _is_foreign(value):
+        return value
+    fields = _fields(value)
+    if dataclasses.is_dataclass(value):
+        if value not in _natives:
+            _natives[value] = _replaced(value, lambda field: _view(field, views))
+        return _natives[value]
+    if fields:
+        return type(value)(*(_view(field, views) for field in fields.values()))
+    if not hasattr(value, "__dlpack__"):
+        import cupy
+
+        view = cupy.asarray(value)
+    elif value.__dlpack_device__()[0] == _DLPACK_CPU:
+        view = np.from_dlpack(value)
+    else:
+        import cupy
+
+        view = cupy.from_dlpack(value)
+    views[id(view)] = view, value
+    return view
+
+
+def _replaced(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A dataclass with every field changed; fields that are one array stay one."""
+    fields = _fields(value)
+    changed = {id(field): change(field) for field in fields.values()}
+    return dataclasses.replace(value, **{name: changed[id(field)] for name, field in fields.items()})
+
+
+def _give(value: Any, example: Any, views: dict[int, Any]) -> Any:
+    """`value` in arrays of the library of `example`; arrays that were given are returned as such."""
+    if id(value) in views:
+        return views[id(value)][1]
+    if _is_native(value):
+        if hasattr(example, "__array_namespace__"):
+            return example.__array_namespace__().from_dlpack(value)
+        library = sys.modules[type(example).__module__.partition(".")[0]]
+        return library.from_dlpack(value) if hasattr(library, "from_dlpack") else value
+    if dataclasses.is_dataclass(value):
+        given = _replaced(value, lambda field: _give(field, example, views))
+        _natives[given] = value
+        return given
+    if isinstance(value, tuple):
+        parts = (_give(part, example, views) for part in value)
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value

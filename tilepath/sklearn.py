@@ -30,6 +30,7 @@ from pipelines.som.shard import Piece
 from pipelines.som.start import pick, principal_plane, products_of, random_rows, steps_for
 from pipelines.stores.scaling import LARGEST, Moments
 from pipelines.workers.device_arrays import to_host
+from tilepath.devices import array_library
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -38,7 +39,6 @@ try:
 except ImportError as error:
     raise ImportError("the estimator needs scikit-learn 1.6 or newer: pip install 'tilepath[sklearn]'") from error
 
-DEVICES = ("auto", "cpu", "gpu")
 # Number of distances that `transform` evaluates at a time: what fits in a processor's cache, or keeps a GPU busy.
 CPU_BLOCK, GPU_BLOCK = 1 << 16, 1 << 24
 
@@ -269,7 +269,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _take(self, X: Any, sample_weight: Any, grid: Grid, reset: bool = False) -> _Samples:
         """Checked samples and weights on the device; `reset` at the beginning of a map, whose dtype is then theirs."""
-        xp = _array_library(self.device)
+        xp = array_library(self.device)
         if self.metric not in METRICS:
             raise ValueError(f"metric is {self.metric!r}; pass one of {', '.join(map(repr, METRICS))}")
         values = validate_data(
@@ -384,24 +384,3 @@ def _distances(samples: Any, codebook: Any, metric: str, xp: Any) -> Any:
         whole = lengths > 0
         return xp.where(whole, xp.maximum(1 - total / xp.where(whole, lengths, 1), 0), 1.0)
     return xp.sqrt(total) if metric == "euclidean" else total
-
-
-def _array_library(device: str) -> Any:
-    """NumPy or CuPy."""
-    if device not in DEVICES:
-        raise ValueError(f"device is {device!r}; pass one of {', '.join(map(repr, DEVICES))}")
-    if device == "cpu":
-        return np
-    try:
-        import cupy
-    except ImportError as error:
-        if device == "gpu":
-            raise ImportError(
-                "device is 'gpu', which needs CuPy: pip install 'tilepath[cuda13]' (or cuda12); or take 'cpu'"
-            ) from error
-        return np
-    if cupy.cuda.is_available():
-        return cupy
-    if device == "gpu":
-        raise RuntimeError("device is 'gpu', and CuPy finds none; take 'cpu' or 'auto'")
-    return np

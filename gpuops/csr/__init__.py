@@ -90,6 +90,22 @@ def transpose(indptr: Any, indices: Any) -> tuple[Any, Any, Any]:
     return half.transpose(contiguous(indptr), contiguous(indices))
 
 
+def both_directions(indptr: Any, indices: Any, weights: Any) -> tuple[Any, Any, Any]:
+    """The same arcs and all of them turned around, in compressed sparse rows.
+
+    Parameters
+    ----------
+    indptr, indices, weights : (n + 1,), (m,), (m,) arrays
+        NumPy.
+
+    Returns
+    -------
+    indptr, indices, weights : (n + 1,), (2 m,), (2 m,) arrays
+        Of the same dtypes. The arcs of a row are in the order of their numbers.
+    """
+    return csr_numba.both_directions(contiguous(indptr), contiguous(indices), contiguous(weights))
+
+
 def occurrences(vertices: Any, n: int) -> Any:
     """How often each of n vertices occurs in an array of any length: (n,) int64."""
     xp = library_of(vertices)

@@ -57,6 +57,27 @@ def transpose(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.n
     return starts, sources, arcs
 
 
+@njit(nogil=True, cache=True)
+def both_directions(indptr, indices, weights):
+    """`gpuops.csr.both_directions`."""
+    n, m = len(indptr) - 1, len(indices)
+    starts = np.zeros(n + 1, indptr.dtype)
+    for arc in range(m):
+        starts[indices[arc] + 1] += 1
+    for vertex in range(n):
+        starts[vertex + 1] += starts[vertex] + indptr[vertex + 1] - indptr[vertex]
+    place = starts[:-1].copy()
+    heads, lengths = np.empty(2 * m, indices.dtype), np.empty(2 * m, weights.dtype)
+    for tail in range(n):
+        for arc in range(indptr[tail], indptr[tail + 1]):
+            head = indices[arc]
+            heads[place[tail]], lengths[place[tail]] = head, weights[arc]
+            place[tail] += 1
+            heads[place[head]], lengths[place[head]] = tail, weights[arc]
+            place[head] += 1
+    return starts, heads, lengths
+
+
 def _scattered(indices: np.ndarray) -> bool:
     """Do arcs that follow each other mostly lead far apart?"""
     sample = np.linspace(0, len(indices) - 2, 1024).astype(np.int64) if len(indices) > 1 else np.empty(0, np.int64)

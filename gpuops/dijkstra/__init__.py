@@ -19,6 +19,7 @@ A. Crauser, K. Mehlhorn, U. Meyer, P. Sanders, "A parallelization of Dijkstra's 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ import numpy as np
 from gpuops.arrays import is_cupy
 from gpuops.csr import check_csr
 from gpuops.dijkstra import dijkstra_cuda, dijkstra_numba
+from gpuops.numbers import outside_infinity
 
 METHODS = ("heap", "rounds")
 DIJKSTRA_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
@@ -75,6 +77,73 @@ def dijkstra(indptr: Any, indices: Any, weights: Any, source: int, *, method: st
     indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
     distances, predecessors, _ = solve(indptr, indices, weights, int(source), method)
     return distances, predecessors
+
+
+def dijkstra_rows(
+    indptr: Any,
+    indices: Any,
+    weights: Any,
+    sources: Any,
+    *,
+    together: bool = False,
+    limit: float = math.inf,
+    predecessors: bool = False,
+    check: bool = True,
+) -> tuple[Any, Any]:
+    """Shortest paths from many vertices, one heap a row, on the graph as it is given: nothing is laid out.
+
+    For a graph that is searched once, or is small. `batched_shortest_distances` is faster on large ones.
+
+    Parameters
+    ----------
+    indptr, indices, weights : (n + 1,), (m,), (m,) NumPy arrays
+        As for `dijkstra`.
+    sources : (k,) sequence of int
+    together : bool
+        All sources count as one, and there is one row: distances from the nearest.
+    limit : float
+        Vertices farther than this are unreachable; with NaN, all but the sources are.
+    predecessors : bool
+        Whether they are wanted.
+    check : bool
+        False: the caller's word that the arrays make up a graph and no weight is negative or NaN.
+
+    Returns
+    -------
+    distances : (k, n) array, or (1, n) if `together`
+        Of the dtype of `weights`; unreachable is +inf, or 2^31 - 1 for int32.
+    predecessors : array of int32 of the same shape, or None
+        -1 at sources and where unreachable; a forest also where weights are zero.
+
+    Raises
+    ------
+    OverflowError
+        An int32 distance would reach 2^31 - 1, and there is no `limit`.
+    TypeError, ValueError
+        As for `dijkstra`; CuPy arrays among them.
+    """
+    if check:
+        _check_graph(indptr, indices, weights)
+    if is_cupy(weights):
+        raise TypeError("a heap runs on a CPU; pass NumPy arrays, or use batched_shortest_distances")
+    vertices = np.asarray(sources, np.int64) if len(sources) == 0 else np.asarray(sources)
+    if vertices.ndim != 1 or vertices.dtype.kind not in "iu":
+        raise ValueError(f"sources are {vertices.dtype} of shape {vertices.shape}; pass a sequence of vertices")
+    n = len(indptr) - 1
+    if len(vertices) and not (vertices.min() >= 0 and vertices.max() < n):
+        wrong = vertices[(vertices < 0) | (vertices >= n)][0]
+        raise ValueError(f"source {wrong} is not a vertex; vertices are 0 to {n - 1}")
+    indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
+    kind = weights.dtype.type
+    if kind is np.int32:
+        most = outside_infinity(np.int32)
+        farthest = -1 if math.isnan(limit) else most if limit >= most else math.floor(max(limit, -1))
+    else:
+        farthest = limit
+    found = dijkstra_numba.heap_rows(
+        indptr, indices, weights, vertices.astype(np.int64, copy=False), together, kind(farthest), predecessors
+    )
+    return found
 
 
 def solve(indptr: Any, indices: Any, weights: Any, source: int, method: str) -> tuple[Any, Any, int]:

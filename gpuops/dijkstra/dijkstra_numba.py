@@ -6,17 +6,51 @@ the CUDA half, whose results they have bit for bit.
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 from numba import njit
 
+from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
 
 Found = tuple[np.ndarray, np.ndarray, int]
+
+_VISIT, _ARC = 128, 16  # what settling a vertex and relaxing an arc take, in relaxations of a dense matrix
+_TASKS_A_THREAD = 16  # so that threads end at about the same time
 
 
 def heap(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, source: int) -> Found:
     """Distances and predecessors from `source`, and how many vertices were settled."""
     return _finish(weights, _by_heap(indptr, indices, weights, source, outside_infinity(weights.dtype)))
+
+
+def heap_rows(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    weights: np.ndarray,
+    sources: np.ndarray,
+    together: bool,
+    limit: float,
+    predecessors: bool,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """`gpuops.dijkstra_rows`, rows by threads."""
+    n, infinity = len(indptr) - 1, outside_infinity(weights.dtype)
+    ends = np.array([len(sources)]) if together else np.arange(1, len(sources) + 1)
+    distances = np.empty((len(ends), n), weights.dtype)
+    trees = np.empty((len(ends) if predecessors else 0, n), np.int32)
+    work = len(ends) * (_VISIT * n + _ARC * len(indices))
+    size = -(-len(ends) // (_TASKS_A_THREAD * numba.config.NUMBA_NUM_THREADS))
+    lost: list[bool] = []
+
+    def settle(first: int) -> None:
+        rows = first, min(first + size, len(ends))
+        arrays = indptr, indices, weights, sources, ends
+        lost.append(_settle_rows(*arrays, limit, infinity, distances, trees, *rows))
+
+    for_all(settle, range(0, len(ends), max(size, 1)), work)
+    if any(lost) and weights.dtype.kind == "i":
+        raise OverflowError("distances exceed int32; use float64")
+    return distances, trees if predecessors else None
 
 
 def rounds(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, source: int) -> Found:
@@ -33,11 +67,30 @@ def _finish(weights: np.ndarray, found: tuple[np.ndarray, np.ndarray, int, bool]
 
 @njit(nogil=True, cache=True)
 def _by_heap(indptr, indices, weights, source, infinity):
-    n, kind = len(indptr) - 1, weights.dtype.type
-    distances, predecessors = np.full(n, infinity, weights.dtype), np.full(n, -1, np.int32)
-    queue, place = np.empty(n, np.int32), np.full(n, -1, np.int32)  # queue[place[v]] == v
-    distances[source], queue[0], place[source], size = 0, source, 0, 1
-    settled, unfit = 0, False
+    n = len(indptr) - 1
+    distances, predecessors = np.empty(n, weights.dtype), np.empty(n, np.int32)
+    queue, place = np.empty(n, np.int32), np.empty(n, np.int32)
+    settled, unfit = _settle(
+        indptr, indices, weights, np.array([source]), infinity, infinity, distances, predecessors, queue, place
+    )
+    if unfit:
+        unfit = _leads_nowhere(indptr, indices, distances, infinity)
+    return distances, predecessors, settled, unfit
+
+
+@njit(nogil=True, cache=True)
+def _settle(indptr, indices, weights, sources, limit, infinity, distances, predecessors, queue, place):
+    """Fill a row of distances and of predecessors, from the nearest of `sources`; queue[place[v]] == v while v waits.
+
+    Returns how many vertices were settled, and whether an arc may have been lost for want of range.
+    """
+    kind = weights.dtype.type
+    distances[:], predecessors[:] = infinity, -1
+    size, settled, unfit = 0, 0, False
+    for source in sources:
+        if distances[source] == infinity:
+            distances[source], queue[size], place[source] = 0, source, size
+            size += 1
     while size > 0:
         tail = queue[0]
         settled += 1
@@ -66,6 +119,8 @@ def _by_heap(indptr, indices, weights, source, infinity):
             if length >= distances[head]:
                 unfit |= distances[head] == infinity
                 continue
+            if not length <= limit:
+                continue
             if distances[head] == infinity:
                 place[head] = size
                 size += 1
@@ -77,9 +132,24 @@ def _by_heap(indptr, indices, weights, source, infinity):
                 hole = (hole - 1) // 4
             queue[hole] = head
             place[head] = hole
-    if unfit:
-        unfit = _leads_nowhere(indptr, indices, distances, infinity)
-    return distances, predecessors, settled, unfit
+    return settled, unfit
+
+
+@njit(nogil=True, cache=True)
+def _settle_rows(indptr, indices, weights, sources, ends, limit, infinity, distances, predecessors, first, last):
+    """Rows `first` to `last` - 1, each from the sources up to its end; was anything lost for want of range?"""
+    n = len(indptr) - 1
+    queue, place, unwanted = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    lost = False
+    for i in range(first, last):
+        tree = predecessors[i] if len(predecessors) else unwanted
+        begin = ends[i - 1] if i > 0 else 0
+        _, unfit = _settle(
+            indptr, indices, weights, sources[begin : ends[i]], limit, infinity, distances[i], tree, queue, place
+        )
+        if unfit and limit == infinity:
+            lost |= _leads_nowhere(indptr, indices, distances[i], infinity)
+    return lost
 
 
 @njit(nogil=True, cache=True)

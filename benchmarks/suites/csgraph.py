@@ -1,0 +1,95 @@
+"""tilepath.csgraph beside scipy.sparse.csgraph, in one run: all sources by each method, and one source.
+
+Random graphs of n vertices with real or signed weights. Both are asked the same, and their answers compared, before
+either is timed. The two take turns, so that a busy machine slows both.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse import csgraph as theirs
+
+from benchmarks.harness import Bench
+from tilepath import csgraph as ours
+
+CONVENTION = (
+    "Warm, seconds of a call, conversion of arguments included. Verified beforehand: equal to SciPy's up to rounding. "
+    "`arcs` is sources times arcs; the records of SciPy are of the same run."
+)
+ALL = {
+    "all sources, Dijkstra": ("dijkstra", False, {}),
+    "all sources, Johnson": ("johnson", False, {}),
+    "all sources, Johnson, signed": ("johnson", True, {}),
+    "all sources, Bellman-Ford": ("bellman_ford", False, {}),
+    "all sources, auto": ("shortest_path", False, {}),
+    "Floyd-Warshall": ("floyd_warshall", False, {}),
+    "Floyd-Warshall, predecessors": ("floyd_warshall", False, {"return_predecessors": True}),
+}
+ONE = {
+    "one source, Dijkstra": ("dijkstra", False, {"indices": 0}),
+    "one source, undirected": ("dijkstra", False, {"indices": 0, "directed": False}),
+    "one source, predecessors": ("dijkstra", False, {"indices": 0, "return_predecessors": True}),
+    "one source, Johnson, signed": ("johnson", True, {"indices": 0}),
+    "one source, Bellman-Ford, signed": ("bellman_ford", True, {"indices": 0}),
+}
+_SLOW = 2e9  # steps of SciPy's Bellman-Ford, n^2 m, beyond which it is left out
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--n", type=int, nargs="+", default=[200, 500, 1000, 3000], help="vertices")
+    parser.add_argument("--degree", type=int, nargs="+", default=[5, 100], help="mean arcs of a vertex")
+    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
+
+
+def run(bench: Bench, args: argparse.Namespace) -> str:
+    lines = ["| graph | case | SciPy | ours | times |", "|---|---|---:|---:|---:|"]
+    for n in args.n:
+        for degree in args.degree:
+            graphs = {signed: random_graph(n, min(degree, n), signed) for signed in (False, True)}
+            for case, (name, signed, options) in (ALL | ONE).items():
+                if name == "bellman_ford" and case in ALL and n * n * graphs[signed].nnz > _SLOW:
+                    continue
+                graph = f"n = {n:,}, degree {degree}"
+                seconds = _compare(bench, f"{graph}: {case}", name, graphs[signed], options, args.device)
+                ratio = min(seconds["SciPy"]) / min(seconds["tilepath"])
+                times = (f"{min(seconds[who]) * 1e3:.3f} ms" for who in ("SciPy", "tilepath"))
+                lines.append(f"| {graph} | {case} | {' | '.join(times)} | {ratio:.1f} |")
+    return "\n".join(lines)
+
+
+def random_graph(n: int, degree: int, signed: bool) -> sp.csr_array:
+    """Weights of 10 bits, so that sums are exact. Signed ones are shifted by potentials: no cycle is negative."""
+    rng = np.random.default_rng(n + degree)
+    graph = sp.random_array((n, n), density=degree / n, rng=rng, format="csr")
+    graph.data = np.ceil(graph.data * 1024) / 1024
+    if signed:
+        heights = rng.integers(0, 64, n) / 64
+        graph.data += np.repeat(heights, np.diff(graph.indptr)) - heights[graph.indices]
+    return graph
+
+
+def _compare(bench: Bench, case: str, name: str, graph: Any, options: dict[str, Any], device: str) -> dict[str, Any]:
+    calls: dict[str, Callable[[], Any]] = {
+        "SciPy": lambda: getattr(theirs, name)(graph, **options),
+        "tilepath": lambda: getattr(ours, name)(graph, **options, device=device),
+    }
+    found = {who: call() for who, call in calls.items()}
+    if isinstance(found["SciPy"], tuple):
+        found = {who: distances for who, (distances, _) in found.items()}
+    np.testing.assert_allclose(found["tilepath"], found["SciPy"], rtol=1e-12)
+    rows = found["SciPy"].size // graph.shape[0]
+    repeats = bench.repeats if rows > 1 else 20 * bench.repeats
+    seconds: dict[str, list[float]] = {who: [] for who in calls}
+    for _ in range(repeats):
+        for who, call in calls.items():
+            seconds[who].append(bench.seconds(call))
+    for who, taken in seconds.items():
+        sizes = {"n": graph.shape[0], "m": int(graph.nnz), "sources": rows}
+        rate = rows * graph.nnz / float(np.median(taken)), "arcs"
+        bench.record(f"{case}: {who}", taken, rate_of=rate, verified="equal to SciPy's up to rounding", sizes=sizes)
+    return seconds
