@@ -3,8 +3,9 @@
 ========= ================== ==================================================================================
 array     dtype, shape       meaning
 ========= ================== ==================================================================================
-codebooks float (E+1, M, d)  the units before the first epoch and after each; unit u stands in row
-                             u // columns and column u % columns of the grid
+codebooks float (E+1, M, d)  the units before the first epoch and after each, or only the last of them: those
+                             from `first_kept` on; unit u stands in row u // columns and column u % columns
+                             of the grid
 hits      int64 (M)          once complete: how many samples have the unit as their best matching one
 ========= ================== ==================================================================================
 
@@ -77,6 +78,7 @@ class Codebook:
     samples_path: str
     samples_digest: str
     compensated: bool = False
+    first_kept: int = 0  # the codebooks of the epochs before were not kept
 
     @property
     def d(self) -> int:
@@ -86,6 +88,10 @@ class Codebook:
         """(M, d): the units after `epoch` epochs; 0 is the initial map, -1 the last one."""
         if not -self.epochs - 1 <= epoch <= self.epochs:
             raise ValueError(f"{self.path}: there is no epoch {epoch}; choose one from 0 to {self.epochs}")
+        if epoch % (self.epochs + 1) < self.first_kept:
+            raise ValueError(
+                f"{self.path}: only the codebooks of the epochs from {self.first_kept} on were kept; choose one of them"
+            )
         return StoredArray(self.path, "codebooks")[epoch]
 
     def hits(self) -> np.ndarray:
@@ -103,15 +109,16 @@ class Codebook:
 
     def verify(self) -> Verified:
         """Reread everything and compare it with what was recorded; StoreError names what differs."""
-        return _verify(self.path, self.epochs, finished=True)
+        return _verify(self.path, self.first_kept, self.epochs, finished=True)
 
 
 @dataclass(frozen=True, eq=False)
 class CodebookWriter(StoreWriter):
-    """A codebook store that is being trained."""
+    """A codebook store that is being trained; `keep` says how many of the last codebooks stay, None: all."""
 
     epochs: int
     options: dict[str, Any]
+    keep: int | None = None
 
     def write(self, epoch: int, codebook: np.ndarray) -> None:
         """Write the units (M, d) after `epoch` epochs."""
@@ -130,15 +137,19 @@ class CodebookWriter(StoreWriter):
         return list(attribute(self.path, open_store(self.path, SCHEMA), "errors"))
 
     def chunks_committed(self) -> dict[str, list[str]]:
-        return _places(self.path, 0, self.committed())
+        return _places(self.path, _first_kept(self.path), self.committed())
 
     def commit(self, epochs: int, errors: list[float]) -> None:
         """Record that the codebook after `epoch` epochs is written, and the errors of those before it."""
-        before = self.committed()
+        before, oldest = self.committed(), _first_kept(self.path)
+        kept = oldest if self.keep is None else max(oldest, epochs + 1 - self.keep)
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
-            added = _places(self.path, before + 1, epochs)
-            record(self.path, group, {"committed": epochs, "errors": errors}, added, begun=before >= 0)
+            added, removed = _places(self.path, before + 1, epochs), _places(self.path, oldest, kept - 1)
+            facts = {"committed": epochs, "errors": errors, "first_kept": kept}
+            record(self.path, group, facts, added, begun=before >= 0, removed=removed)
+            for key in removed["codebooks"]:
+                os.unlink(os.path.join(self.path, "codebooks", key))
 
     def finish(self, epochs: int, errors: list[float], topographic_error: float | None, hits: np.ndarray) -> None:
         """Record that training is over, perhaps earlier than planned."""
@@ -279,6 +290,7 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
             samples_path=origin_path(path, recorded),
             samples_digest=recorded["digest"],
             compensated=bool(attrs.get("compensated", False)),
+            first_kept=_first_kept(path),
         )
     shape = (epochs + 1, facts.grid.units, len(columns))
     check_array(path, group, "codebooks", shape, (facts.dtype,))
@@ -299,7 +311,17 @@ def progress_of_codebook(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 def verify_part_of_codebook(path: str | os.PathLike[str]) -> Verified:
     """Reread the codebooks that are committed in an unfinished store."""
-    return _verify(os.path.abspath(path), progress_of_codebook(path)[0], finished=False)
+    return _verify(os.path.abspath(path), _first_kept(path), progress_of_codebook(path)[0], finished=False)
+
+
+def _first_kept(path: str | os.PathLike[str]) -> int:
+    """The first epoch whose codebook was kept; earlier versions kept all."""
+    attributes = open_store(path, SCHEMA).attrs
+    with damaged_attributes(path):
+        first, last = int(attributes.get("first_kept", 0)), int(attributes["committed"])
+        if not 0 <= first <= max(last, 0):
+            raise ValueError(f"codebooks are kept from epoch {first} of {last} on")
+    return first
 
 
 def _places(path: str, first: int, last: int) -> dict[str, list[str]]:
@@ -311,15 +333,15 @@ def _places(path: str, first: int, last: int) -> dict[str, list[str]]:
     return {"codebooks": codebooks.places((first <= epochs) & (epochs <= last))}
 
 
-def _verify(path: str, epochs: int, *, finished: bool) -> Verified:
-    chunks = _places(path, 0, epochs)
+def _verify(path: str, first: int, epochs: int, *, finished: bool) -> Verified:
+    chunks = _places(path, first, epochs)
     if finished:
         chunks["hits"] = StoredArray(path, "hits").places()
     refuse_missing(path, chunks)
     if finished and (StoredArray(path, "hits")[:] < 0).any():
         raise StoreError(f"{path}: `hits` has negative counts; train the map again")
     codebooks = StoredArray(path, "codebooks")
-    for epoch in range(epochs + 1):
+    for epoch in range(first, epochs + 1):
         if not np.isfinite(codebooks[epoch]).all():
             raise StoreError(f"{path}: epoch {epoch} holds values that are not finite; train the map again")
     return compare_contents(path, open_store(path, SCHEMA), chunks, "that every value is finite")

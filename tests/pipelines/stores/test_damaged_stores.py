@@ -46,7 +46,11 @@ READS = {  # what reads an array, by its name
         "label_names": lambda samples: samples.label_names(),
     },
     "codebook/1": {"codebooks": lambda codebook: codebook.units(), "hits": lambda codebook: codebook.hits()},
-    "mapping/1": {"units": lambda mapping: mapping.units(), "distances": lambda mapping: mapping.distances()},
+    "mapping/1": {
+        "units": lambda mapping: mapping.units(),
+        "distances": lambda mapping: mapping.distances(),
+        "weights": lambda mapping: mapping.weights(),
+    },
 }
 
 
@@ -395,8 +399,11 @@ def test_c4_a_text_array_that_does_not_decode_is_named(made_before):
 def test_stores_made_before_open_verify_and_say_what_was_not_checked(made_before, tiny_stores, name):
     told, now = outcome(made_before / name), outcome(tiny_stores / name)
     if "part" not in name:  # there the record itself differs
-        # The place of samples and map, and the scaling of a map, which mappings record now.
-        source = re.compile(r"'[^']*/(samples|codebook)'|, 'scaling': \{[^}]*\}(?=\}, \(dtype)")
+        # The place of samples and map; the scaling of the map and the weights, which mappings record now.
+        source = re.compile(
+            r"'[^']*/(samples|codebook)'|, 'scaling': \{[^}]*\}(?=\}, (True|False), \(dtype)"
+            r"|(True|False)(?=, \(dtype\('<i4'\), \(4, 2\))|\(dtype\('float64'\), \(4,\), [^)]*\)(?=\]$)"
+        )
         assert source.sub("", told) == source.sub("", now)
     *_, last = store_info(made_before / name, verify=True)
     assert last.startswith("not verified, as the version that made the store did not record it: whether each chunk of ")
