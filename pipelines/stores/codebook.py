@@ -7,10 +7,12 @@ codebooks float (E+1, M, d)  the units before the first epoch and after each, or
                              from `first_kept` on; unit u stands in row u // columns and column u % columns
                              of the grid
 hits      int64 (M)          once complete: how many samples have the unit as their best matching one
+sigmas    float64 (E)        the reach of the neighbourhood in every epoch that was planned; in stores of earlier
+                             versions an attribute, which every commit wrote anew
 ========= ================== ==================================================================================
 
 Attributes: what the map is (`grid`, `metric`, `missing`, names and scaling of the columns), how it was trained
-(`options`, `sigmas`), `errors`, the quantization error of each codebook, and the `topographic_error` of the last.
+(`options`), `errors`, the quantization error of each codebook, and the `topographic_error` of the last.
 `committed` says how many epochs are complete, -1 before there is a first codebook. It is written after them, so a run
 that is killed resumes from there.
 """
@@ -31,6 +33,7 @@ from pipelines.stores.contents import (
     record,
     refuse_missing,
     writable_array,
+    write_small_array,
 )
 from pipelines.stores.origin import origin_of, origin_path, recorded_origin
 from pipelines.stores.place import growing_store, place_of, take_place
@@ -196,6 +199,7 @@ def create_codebook(
             compressors=result_codecs(np.dtype(np.int64)),
             config={"write_empty_chunks": True},
         )
+        write_small_array(group, "sigmas", np.array(sigmas, np.float64), "float64")
         group.update_attributes(
             {
                 "grid": vars(grid),
@@ -205,7 +209,6 @@ def create_codebook(
                 "columns": list(samples.columns),
                 "scaling": samples.scaling.recorded(),
                 "compensated": samples.compensated,
-                "sigmas": sigmas,
                 "options": options,
                 "samples": origin_of(path, samples),
                 "committed": -1,
@@ -247,7 +250,7 @@ def _writer(path: str | os.PathLike[str], run_id: str) -> CodebookWriter:
             path=os.path.abspath(path),
             run_id=run_id,
             finished=flag(path, group, "complete"),
-            epochs=len(attribute(path, group, "sigmas")),
+            epochs=len(_sigmas(path, group)),
             options=dict(attribute(path, group, "options")),
         )
 
@@ -270,8 +273,8 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
         )
     attrs: dict[str, Any] = dict(group.attrs)
     with damaged_attributes(path, "the attributes of the codebook"):
-        epochs, columns = int(attrs["committed"]), tuple(map(str, attrs["columns"]))
-        if len(attrs["errors"]) != epochs + 1 or len(attrs["sigmas"]) < epochs:
+        epochs, columns, sigmas = int(attrs["committed"]), tuple(map(str, attrs["columns"])), _sigmas(path, group)
+        if len(attrs["errors"]) != epochs + 1 or len(sigmas) < epochs:
             raise ValueError(f"{len(attrs['errors'])} errors of {epochs} epochs")
         apart = attrs["topographic_error"]
         facts = Codebook(
@@ -283,7 +286,7 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
             columns=columns,
             scaling=scaling_from(attrs["scaling"], len(columns)),
             epochs=epochs,
-            sigmas=tuple(map(float, attrs["sigmas"]))[:epochs],
+            sigmas=tuple(map(float, sigmas))[:epochs],
             quantization_errors=tuple(map(float, attrs["errors"])),
             topographic_error=None if apart is None else float(apart),
             options=dict(attrs["options"]),
@@ -303,7 +306,7 @@ def progress_of_codebook(path: str | os.PathLike[str]) -> tuple[int, int]:
     group = open_store(path, SCHEMA)
     with damaged_attributes(path):
         done = int(attribute(path, group, "committed"))
-        total = done if flag(path, group, "complete") else len(attribute(path, group, "sigmas"))
+        total = done if flag(path, group, "complete") else len(_sigmas(path, group))
         if not -1 <= done <= total:
             raise ValueError(f"{done} of {total} epochs are recorded as done")
     return done, total
@@ -312,6 +315,14 @@ def progress_of_codebook(path: str | os.PathLike[str]) -> tuple[int, int]:
 def verify_part_of_codebook(path: str | os.PathLike[str]) -> Verified:
     """Reread the codebooks that are committed in an unfinished store."""
     return _verify(os.path.abspath(path), _first_kept(path), progress_of_codebook(path)[0], finished=False)
+
+
+def _sigmas(path: str | os.PathLike[str], group: Any) -> Any:
+    """The reach of the neighbourhood in every epoch that was planned."""
+    if "sigmas" in group.attrs:  # of an earlier version
+        return attribute(path, group, "sigmas")
+    check_array(path, group, "sigmas", (None,), ("float64",))
+    return StoredArray(path, "sigmas")[:]
 
 
 def _first_kept(path: str | os.PathLike[str]) -> int:
@@ -335,6 +346,8 @@ def _places(path: str, first: int, last: int) -> dict[str, list[str]]:
 
 def _verify(path: str, first: int, epochs: int, *, finished: bool) -> Verified:
     chunks = _places(path, first, epochs)
+    if os.path.isdir(os.path.join(path, "sigmas")):
+        chunks["sigmas"] = StoredArray(path, "sigmas").places()
     if finished:
         chunks["hits"] = StoredArray(path, "hits").places()
     refuse_missing(path, chunks)
