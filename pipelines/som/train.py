@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from pipelines.som.plan import SomPlan, make_som_plan, refuse_disk_of_map
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import OnlineSteps, first_sigma, sigma_schedule
 from pipelines.som.start import random_rows
-from pipelines.som.training import Recipe, Training
+from pipelines.som.training import IN_HAND, Recipe, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, CodebookWriter, create_codebook, open_codebook, resume_codebook
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
@@ -51,6 +52,7 @@ def train_som(
     online: bool = False,
     rate: float = 0.5,
     rate_end: float = 0.01,
+    keep_codebooks: int | None = None,
     resident: bool | None = None,
     piece_rows: int | None = None,
     overwrite: bool = False,
@@ -96,6 +98,8 @@ def train_som(
         CPU. For small maps.
     rate, rate_end : float
         The rate of online learning at first and in the end; between them it falls like `sigma`.
+    keep_codebooks : int, optional
+        How many codebooks stay in the store: the last one, those of the epochs before it; all by default.
     resident : bool, optional
         Whether the samples stay in the memory of the workers; by default if they fit.
     piece_rows : int, optional
@@ -129,6 +133,8 @@ def train_som(
     _check_options(samples, metric, kernel, tolerance, piece_rows, rate, rate_end, online)
     whole("seed", seed, 0, 2**64 - 1)
     seed = int(seed)  # as JSON has it
+    if keep_codebooks is not None:
+        whole("keep_codebooks", keep_codebooks, 1, 2**63 - 1)
     sigma = first_sigma(grid.rows, grid.columns, sigma_end) if sigma is None else float(sigma)
     reaches, rates = (sigma, float(sigma_end)), (rate, rate_end) if online else None
     recipe, recorded = _recipe(samples, grid, initial, epochs, reaches, schedule, tolerance, rates, seed)
@@ -141,7 +147,9 @@ def train_som(
 
     job = _job(samples, grid, metric, kernel)
     refuse_unresolved(job, lambda *rows: (samples.values(*rows), samples.weights(*rows)), samples.path, samples.columns)
-    disk = (len(recipe.sigmas) + 1) * grid.units * samples.d * samples.dtype.itemsize
+    # Those under way are written before older ones are removed.
+    codebooks = min(len(recipe.sigmas) + 1, (keep_codebooks or len(recipe.sigmas)) + IN_HAND)
+    disk = codebooks * grid.units * samples.d * samples.dtype.itemsize
 
     def deal(facts: list[WorkerFacts]) -> SomPlan:
         return make_som_plan(
@@ -154,6 +162,7 @@ def train_som(
     writer = writer or create_codebook(
         out, samples, grid, metric=metric, sigmas=recipe.sigmas, options=options, overwrite=overwrite
     )
+    writer = replace(writer, keep=keep_codebooks)
     # A store of an earlier version has no place for the epochs that a tolerance adds.
     recipe = recipe._replace(sigmas=recipe.sigmas[: writer.epochs])
     with Progress(len(recipe.sigmas) * samples.n, "samples", progress) as shown:

@@ -3,13 +3,16 @@
 ========= ================== ==================================================================================
 array     dtype, shape       meaning
 ========= ================== ==================================================================================
-codebooks float (E+1, M, d)  the units before the first epoch and after each; unit u stands in row
-                             u // columns and column u % columns of the grid
+codebooks float (E+1, M, d)  the units before the first epoch and after each, or only the last of them: those
+                             from `first_kept` on; unit u stands in row u // columns and column u % columns
+                             of the grid
 hits      int64 (M)          once complete: how many samples have the unit as their best matching one
+sigmas    float64 (E)        the reach of the neighbourhood in every epoch that was planned; in stores of earlier
+                             versions an attribute, which every commit wrote anew
 ========= ================== ==================================================================================
 
 Attributes: what the map is (`grid`, `metric`, `missing`, names and scaling of the columns), how it was trained
-(`options`, `sigmas`), `errors`, the quantization error of each codebook, and the `topographic_error` of the last.
+(`options`), `errors`, the quantization error of each codebook, and the `topographic_error` of the last.
 `committed` says how many epochs are complete, -1 before there is a first codebook. It is written after them, so a run
 that is killed resumes from there.
 """
@@ -31,6 +34,7 @@ from pipelines.stores.contents import (
     record,
     refuse_missing,
     writable_array,
+    write_small_array,
 )
 from pipelines.stores.origin import origin_of, origin_path, recorded_origin
 from pipelines.stores.place import growing_store, place_of, take_place
@@ -78,6 +82,7 @@ class Codebook:
     samples_path: str
     samples_digest: str
     compensated: bool = False
+    first_kept: int = 0  # the codebooks of the epochs before were not kept
 
     @property
     def d(self) -> int:
@@ -87,6 +92,10 @@ class Codebook:
         """(M, d): the units after `epoch` epochs; 0 is the initial map, -1 the last one."""
         if not -self.epochs - 1 <= epoch <= self.epochs:
             raise ValueError(f"{self.path}: there is no epoch {epoch}; choose one from 0 to {self.epochs}")
+        if epoch % (self.epochs + 1) < self.first_kept:
+            raise ValueError(
+                f"{self.path}: only the codebooks of the epochs from {self.first_kept} on were kept; choose one of them"
+            )
         return StoredArray(self.path, "codebooks")[epoch]
 
     def hits(self) -> np.ndarray:
@@ -117,15 +126,16 @@ class Codebook:
 
     def verify(self) -> Verified:
         """Reread everything and compare it with what was recorded; StoreError names what differs."""
-        return _verify(self.path, self.epochs, finished=True)
+        return _verify(self.path, self.first_kept, self.epochs, finished=True)
 
 
 @dataclass(frozen=True, eq=False)
 class CodebookWriter(StoreWriter):
-    """A codebook store that is being trained."""
+    """A codebook store that is being trained; `keep` says how many of the last codebooks stay, None: all."""
 
     epochs: int
     options: dict[str, Any]
+    keep: int | None = None
 
     def write(self, epoch: int, codebook: np.ndarray) -> None:
         """Write the units (M, d) after `epoch` epochs."""
@@ -145,22 +155,26 @@ class CodebookWriter(StoreWriter):
 
     def verify(self) -> Verified:
         """Reread the codebooks that are committed, as `Codebook.verify`."""
-        return _verify(self.path, self.committed(), finished=False)
+        return _verify(self.path, _first_kept(self.path), self.committed(), finished=False)
 
     def errors(self) -> list[float]:
         """The quantization errors known so far, from the first codebook on."""
         return list(attribute(self.path, open_store(self.path, SCHEMA), "errors"))
 
     def chunks_committed(self) -> dict[str, list[str]]:
-        return _places(self.path, 0, self.committed())
+        return _places(self.path, _first_kept(self.path), self.committed())
 
     def commit(self, epochs: int, errors: list[float]) -> None:
         """Record that the codebook after `epoch` epochs is written, and the errors of those before it."""
-        before = self.committed()
+        before, oldest = self.committed(), _first_kept(self.path)
+        kept = oldest if self.keep is None else max(oldest, epochs + 1 - self.keep)
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
-            added = _places(self.path, before + 1, epochs)
-            record(self.path, group, {"committed": epochs, "errors": errors}, added, begun=before >= 0)
+            added, removed = _places(self.path, before + 1, epochs), _places(self.path, oldest, kept - 1)
+            facts = {"committed": epochs, "errors": errors, "first_kept": kept}
+            record(self.path, group, facts, added, begun=before >= 0, removed=removed)
+            for key in removed["codebooks"]:
+                os.unlink(os.path.join(self.path, "codebooks", key))
 
     def finish(self, epochs: int, errors: list[float], topographic_error: float | None, hits: np.ndarray) -> None:
         """Record that training is over, perhaps earlier than planned."""
@@ -207,6 +221,7 @@ def create_codebook(
             compressors=result_codecs(np.dtype(np.int64)),
             config={"write_empty_chunks": True},
         )
+        write_small_array(group, "sigmas", np.array(sigmas, np.float64), "float64")
         group.update_attributes(
             {
                 "grid": vars(grid),
@@ -216,7 +231,6 @@ def create_codebook(
                 "columns": list(samples.columns),
                 "scaling": samples.scaling.recorded(),
                 "compensated": samples.compensated,
-                "sigmas": sigmas,
                 "options": options,
                 "samples": origin_of(path, samples),
                 "committed": -1,
@@ -260,7 +274,7 @@ def _read(path: str | os.PathLike[str], group: zarr.Group) -> CodebookWriter:
             path=os.path.abspath(path),
             run_id="",
             finished=flag(path, group, "complete"),
-            epochs=len(attribute(path, group, "sigmas")),
+            epochs=len(_sigmas(path, group)),
             options=dict(attribute(path, group, "options")),
         )
 
@@ -283,8 +297,8 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
         )
     attrs: dict[str, Any] = dict(group.attrs)
     with damaged_attributes(path, "the attributes of the codebook"):
-        epochs, columns = int(attrs["committed"]), tuple(map(str, attrs["columns"]))
-        if len(attrs["errors"]) != epochs + 1 or len(attrs["sigmas"]) < epochs:
+        epochs, columns, sigmas = int(attrs["committed"]), tuple(map(str, attrs["columns"])), _sigmas(path, group)
+        if len(attrs["errors"]) != epochs + 1 or len(sigmas) < epochs:
             raise ValueError(f"{len(attrs['errors'])} errors of {epochs} epochs")
         apart = attrs["topographic_error"]
         facts = Codebook(
@@ -296,13 +310,14 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
             columns=columns,
             scaling=scaling_from(attrs["scaling"], len(columns)),
             epochs=epochs,
-            sigmas=tuple(map(float, attrs["sigmas"]))[:epochs],
+            sigmas=tuple(map(float, sigmas))[:epochs],
             quantization_errors=tuple(map(float, attrs["errors"])),
             topographic_error=None if apart is None else float(apart),
             options=dict(attrs["options"]),
             samples_path=origin_path(path, recorded),
             samples_digest=recorded["digest"],
             compensated=bool(attrs.get("compensated", False)),
+            first_kept=_first_kept(path),
         )
     shape = (epochs + 1, facts.grid.units, len(columns))
     check_array(path, group, "codebooks", shape, (facts.dtype,))
@@ -314,10 +329,28 @@ def _progress(path: str | os.PathLike[str], group: zarr.Group) -> tuple[int, int
     """Epochs done, -1 before there is a codebook, and the total number of epochs."""
     with damaged_attributes(path):
         done = int(attribute(path, group, "committed"))
-        total = done if flag(path, group, "complete") else len(attribute(path, group, "sigmas"))
+        total = done if flag(path, group, "complete") else len(_sigmas(path, group))
         if not -1 <= done <= total:
             raise ValueError(f"{done} of {total} epochs are recorded as done")
     return done, total
+
+
+def _sigmas(path: str | os.PathLike[str], group: Any) -> Any:
+    """The reach of the neighbourhood in every epoch that was planned."""
+    if "sigmas" in group.attrs:  # of an earlier version
+        return attribute(path, group, "sigmas")
+    check_array(path, group, "sigmas", (None,), ("float64",))
+    return StoredArray(path, "sigmas")[:]
+
+
+def _first_kept(path: str | os.PathLike[str]) -> int:
+    """The first epoch whose codebook was kept; earlier versions kept all."""
+    attributes = open_store(path, SCHEMA).attrs
+    with damaged_attributes(path):
+        first, last = int(attributes.get("first_kept", 0)), int(attributes["committed"])
+        if not 0 <= first <= max(last, 0):
+            raise ValueError(f"codebooks are kept from epoch {first} of {last} on")
+    return first
 
 
 def _places(path: str, first: int, last: int) -> dict[str, list[str]]:
@@ -329,15 +362,17 @@ def _places(path: str, first: int, last: int) -> dict[str, list[str]]:
     return {"codebooks": codebooks.places((first <= epochs) & (epochs <= last))}
 
 
-def _verify(path: str, epochs: int, *, finished: bool) -> Verified:
-    chunks = _places(path, 0, epochs)
+def _verify(path: str, first: int, epochs: int, *, finished: bool) -> Verified:
+    chunks = _places(path, first, epochs)
+    if os.path.isdir(os.path.join(path, "sigmas")):
+        chunks["sigmas"] = StoredArray(path, "sigmas").places()
     if finished:
         chunks["hits"] = StoredArray(path, "hits").places()
     refuse_missing(path, chunks)
     if finished and (StoredArray(path, "hits")[:] < 0).any():
         raise StoreError(f"{path}: `hits` has negative counts; train the map again")
     codebooks = StoredArray(path, "codebooks")
-    for epoch in range(epochs + 1):
+    for epoch in range(first, epochs + 1):
         if not np.isfinite(codebooks[epoch]).all():
             raise StoreError(f"{path}: epoch {epoch} holds values that are not finite; train the map again")
     return compare_contents(path, open_store(path, SCHEMA), chunks, "that every value is finite")

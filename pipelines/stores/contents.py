@@ -133,6 +133,7 @@ def record(
     *,
     begun: bool = False,
     dropped: Sequence[str | None] = (),
+    removed: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write attributes of a store in one go, together with the record of its chunks.
 
@@ -141,6 +142,7 @@ def record(
     added : for each array the keys of the chunks completed since
     begun : whether other chunks of these arrays were recorded before
     dropped : arrays that are no longer part of the record
+    removed : for each array the keys of recorded chunks that are about to be deleted
     """
     kept = dict(group.attrs.asdict())
     contents = {name: value for name, value in kept.get("contents", {}).items() if name not in dropped}
@@ -148,6 +150,9 @@ def record(
         if name in contents or not begun:  # else an older version has begun the array, and its chunks are not known
             before = int(contents[name], 16) if begun else 0
             contents[name] = f"{(before + _chunk_sum(path, name, keys)) % 2**64:016x}"
+    for name, keys in (removed or {}).items():
+        if name in contents:
+            contents[name] = f"{(int(contents[name], 16) - _chunk_sum(path, name, keys)) % 2**64:016x}"
     changes = attributes | {"contents": contents}
     group.update_attributes(changes | {"seal": _seal(path, kept | changes)})
 

@@ -160,6 +160,12 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.option("--rate", type=float, default=0.5, show_default=True, help="Rate of online learning at first.")
 @click.option("--rate-end", type=float, default=0.01, show_default=True, help="Rate of online learning at the end.")
 @click.option(
+    "--keep-codebooks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Keep the codebooks of the last N epochs, not all.",
+)
+@click.option(
     "--resident/--streamed", default=None, help="Keep samples in memory, or read them in each epoch; chosen by size."
 )
 @click.option("--piece-rows", type=click.IntRange(min=1), help="Samples that are read and searched at a time.")

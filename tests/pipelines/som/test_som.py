@@ -476,11 +476,11 @@ def test_a_mapping_resumes_by_chunks(client, tmp_path, monkeypatch):
     found = train_som(client, samples, tmp_path / "m", 4, 4, epochs=2)
     write = "pipelines.stores.mapping.MappingWriter.write"
 
-    def fail(run, start, units, distances):
+    def fail(run, start, units, distances, *weights):
         if start >= 400:
             time.sleep(0.3)
             raise RuntimeError("the plug is pulled")
-        original(run, start, units, distances)
+        original(run, start, units, distances, *weights)
 
     from pipelines.stores.mapping import MappingWriter
 
@@ -494,9 +494,9 @@ def test_a_mapping_resumes_by_chunks(client, tmp_path, monkeypatch):
         open_mapping(tmp_path / "p")
     later = []
 
-    def note(run, start, units, distances):
+    def note(run, start, units, distances, *weights):
         later.append(start)
-        original(run, start, units, distances)
+        original(run, start, units, distances, *weights)
 
     with monkeypatch.context() as patch:
         patch.setattr(write, note)
@@ -757,3 +757,39 @@ def test_m4_the_mexican_hat_warns_in_batches_alone(client, tmp_path):
     with pytest.warns(UserWarning, match="in batches, the mexican hat divides by sums .*--online"):
         train_som(client, samples, tmp_path / "a", 3, 3, kernel="mexican_hat", epochs=1)
     train_som(client, samples, tmp_path / "b", 3, 3, kernel="mexican_hat", epochs=1, online=True)
+
+
+@pytest.mark.parametrize("keep", [1, 3])
+def test_m4_only_the_last_codebooks_are_kept(client, tmp_path, monkeypatch, keep):
+    samples = write_samples(tmp_path / "s", cloud(80))
+    want = train_som(client, samples, tmp_path / "want", 4, 4, epochs=6)
+    found = train_som(client, samples, tmp_path / "m", 4, 4, epochs=6, keep_codebooks=keep)
+    assert found.first_kept == 7 - keep
+    for epoch in range(7 - keep, 7):
+        np.testing.assert_array_equal(found.units(epoch), want.units(epoch))
+    np.testing.assert_array_equal(found.units(), want.units())
+    assert found.quantization_errors == want.quantization_errors
+    for epoch in (0, 6 - keep, -keep - 1):
+        with pytest.raises(ValueError, match=f"only the codebooks of the epochs from {7 - keep} on were kept"):
+            found.units(epoch)
+    chunks = list((tmp_path / "m" / "codebooks" / "c").rglob("*"))
+    assert sum(chunk.is_file() for chunk in chunks) == keep
+    found.verify()
+    # A run that fails in between, and one that goes on with it.
+    commit = CodebookWriter.commit
+
+    def fail(writer, epochs, errors):
+        if epochs == 4:
+            raise RuntimeError("the plug is pulled")
+        commit(writer, epochs, errors)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CodebookWriter, "commit", fail)
+        with pytest.raises(RuntimeError, match="the plug"):
+            train_som(client, samples, tmp_path / "r", 4, 4, epochs=6, keep_codebooks=keep)
+    begun_codebook(tmp_path / "r").verify()
+    again = train_som(client, samples, tmp_path / "r", 4, 4, epochs=6, keep_codebooks=keep, resume=True)
+    np.testing.assert_array_equal(again.units(), want.units())
+    again.verify()
+    with pytest.raises(ValueError, match="keep_codebooks is 0"):
+        train_som(client, samples, tmp_path / "z", 4, 4, keep_codebooks=0)

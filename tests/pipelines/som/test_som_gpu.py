@@ -38,6 +38,7 @@ KINDS = {
 
 
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:in batches, the mexican hat")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_map_equals_the_cpus(gpu_client, client, tmp_path, kind):
     options = dict(KINDS[kind])

@@ -94,7 +94,7 @@ def _mapping(path, samples, codebook, done):
     distances = np.array([[0.5, 1.0], [0.0, 0.25], [2.0, 2.0], [1.5, 7.0]], "float32")
     for start in range(0, 4, 2):
         if done[start]:
-            run.write(start, units[start : start + 2], distances[start : start + 2])
+            run.write(start, units[start : start + 2], distances[start : start + 2], samples.weights(start, start + 2))
     run.record(np.array(done))
 
 

@@ -146,7 +146,6 @@ def test_a_damaged_codebook_is_refused(tmp_path, samples):
         ("grid", {"rows": 0, "columns": 2}),
         ("committed", 2),
         ("errors", [1.0]),
-        ("sigmas", [1.0]),
         ("columns", ["a"]),
         ("dtype", "float32"),
         ("dtype", "int8"),
@@ -302,3 +301,23 @@ def test_a_damaged_mapping_is_found(tmp_path, samples):
     (tmp_path / "p" / "units" / "c" / "0" / "0").unlink()
     with pytest.raises(StoreError, match="1 of 1 chunks are missing"):
         found.verify()
+
+
+def test_m4_the_schedule_is_written_once(tmp_path):
+    """Commits write the attributes anew; they do not grow with the epochs that are planned."""
+    samples, sizes = write_samples(tmp_path / "s", np.ones((4, 2))), []
+    for epochs in (10, 1000):
+        facts = {"metric": "euclidean", "sigmas": list(np.linspace(3, 1, epochs)), "options": {}}
+        run = create_codebook(tmp_path / f"{epochs}", samples, Grid(1, 1), **facts)
+        run.write(0, np.ones((1, 2)))
+        run.commit(0, [])
+        sizes.append((tmp_path / f"{epochs}" / "zarr.json").stat().st_size)
+        assert begun_codebook(tmp_path / f"{epochs}").progress() == (0, epochs)
+        assert run.epochs == epochs
+    assert abs(sizes[1] - sizes[0]) < 20
+    (tmp_path / "10" / "sigmas" / "c" / "0").unlink()
+    with pytest.raises(StoreError, match=r"10/sigmas: the chunk c/0 is missing"):
+        begun_codebook(tmp_path / "10").progress()
+    zarr.open_array(tmp_path / "1000" / "sigmas", mode="r+").resize((0,))
+    with pytest.raises(StoreError, match="a chunk of `sigmas` is not the one written there"):
+        begun_codebook(tmp_path / "1000").verify()
