@@ -112,6 +112,7 @@ def cycles(successors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return walk_circuits(predecessors)
 
 
+@contextmanager
 def read_igraph(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
     """An igraph graph: vertices in its order; the attribute "name" becomes labels, x and y coordinates.
 
