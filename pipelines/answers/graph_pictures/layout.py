@@ -4,7 +4,8 @@
 * Up to `LAYERED` nodes lie in layers: below all nodes that lead to them where there is no cycle, else by how many arcs
   lead there. Within layers they are ordered by the means of their neighbours, which makes few arcs cross.
 * More nodes are laid out by forces: T. Kamada, S. Kawai, "An algorithm for drawing general undirected graphs", 1989,
-  and beyond `EXACT` nodes T. Fruchterman, E. Reingold, "Graph drawing by force-directed placement", 1991, by NetworkX.
+  and beyond `EXACT` nodes T. Fruchterman, E. Reingold, "Graph drawing by force-directed placement", 1991, by NetworkX;
+  the latter begin with U. Brandes, C. Pich, "Eigensolver methods for progressive multidimensional scaling", 2006.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pipelines.answers.graph_pictures.drawing import Drawing
 
 LAYERED = 10
 EXACT = 150
+PIVOTS = 50
 MAP_WIDTH = 540.0  # points: 7.5 inches
 GAP = 34.0  # between components
 LOOP = 22.0  # what a loop reaches beyond its node
@@ -165,7 +167,8 @@ def _forces(n: int, arcs: list[tuple[int, int]], sizes: np.ndarray, step: float,
     if n <= EXACT:
         found: dict[int, Any] = networkx.kamada_kawai_layout(graph)
     else:
-        found = networkx.spring_layout(graph, seed=seed, method="force")
+        begin = _unfolded(networkx, graph, np.random.default_rng(seed))
+        found = networkx.spring_layout(graph, pos=dict(enumerate(begin)), seed=seed, method="force", iterations=40)
     places = np.array([found[v] for v in range(n)], np.float64)
     places -= places.mean(axis=0)
     # The long side lies across. The signs of the axes are free: the first node that has one is on the left, or above.
@@ -179,6 +182,22 @@ def _forces(n: int, arcs: list[tuple[int, int]], sizes: np.ndarray, step: float,
     lengths = np.linalg.norm(places[ends[:, 0]] - places[ends[:, 1]], axis=1)
     places *= step / max(float(np.median(lengths)), 1e-9)
     return _apart(places, ends, sizes, step)
+
+
+def _unfolded(networkx: Any, graph: Any, rng: np.random.Generator) -> np.ndarray:
+    """Where forces begin, (n, 2) in a unit square: the numbers of arcs to some nodes far apart, projected."""
+    n = len(graph)
+    ways = np.full((n, min(PIVOTS, n)), np.inf)
+    pivot = 0
+    for i in range(ways.shape[1]):
+        lengths = networkx.single_source_shortest_path_length(graph, pivot)
+        ways[list(lengths), i] = list(lengths.values())
+        pivot = int(ways[:, : i + 1].min(axis=1).argmax())
+    squares = ways**2
+    squares += squares.mean() - squares.mean(axis=0) - squares.mean(axis=1, keepdims=True)
+    places = squares @ np.linalg.svd(squares, full_matrices=False)[2][:2].T
+    places -= places.min(axis=0)
+    return places / max(float(places.max()), 1e-9) + rng.normal(scale=0.2 / np.sqrt(n), size=(n, 2))
 
 
 def _apart(places: np.ndarray, ends: np.ndarray, sizes: np.ndarray, step: float) -> np.ndarray:
