@@ -246,7 +246,7 @@ class SamplesWriter:
 
     def _count_merged(self, values: np.ndarray) -> None:
         """Count the distinct values of each column, in some rows, and how many of them float32 makes the same."""
-        ordered = np.sort(values[: max(1, min(LOOKED_AT, (1 << 20) // len(self.columns)))].astype(np.float64), axis=0)
+        ordered = np.sort(values[: max(1, min(LOOKED_AT, (1 << 17) // len(self.columns)))].astype(np.float64), axis=0)
         steps = np.diff(ordered, axis=0)
         apart = steps > NOISE * abs(ordered[1:])
         still = np.diff(ordered.astype(np.float32), axis=0) > 0
