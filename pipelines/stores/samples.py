@@ -290,7 +290,10 @@ def new_samples(
         raise ValueError(f"chunk_rows is {chunk_rows}; give at least 1")
     if transforms and (isinstance(scaling, Scaling) or scaling == "arcsinh"):
         raise ValueError("transforms of columns go with the scalings none, zscore and minmax; give one or the other")
-    of_columns = transform_of_columns(transforms, columns) if transforms else ()
+    try:
+        of_columns = transform_of_columns(transforms, columns) if transforms else ()
+    except ValueError as error:
+        raise ValueError(f"{source or path}: {error}") from error
     with new_store(path, SCHEMA, overwrite) as group:
         writer = SamplesWriter(
             group,

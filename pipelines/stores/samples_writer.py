@@ -20,13 +20,12 @@ from gpuops.arrays import unmasked
 from pipelines.stores import transforms
 from pipelines.stores.contents import write_small_array
 from pipelines.stores.labels import label_text
+from pipelines.stores.merged_values import MergedValues
 from pipelines.stores.row_errors import RowError
 from pipelines.stores.scaling import LARGEST, Moments, Scaling, refuse_beyond
 from pipelines.stores.schema import CHUNK_BYTES, TEXT, result_codecs, text_codecs
 
 SCHEMA = "samples/1"
-LOOKED_AT = 4096  # rows of each block, in which values that float32 merges are looked for
-NOISE = 2.0**-46  # values that differ by less, relative to themselves, differ by the rounding of float64 sums
 
 
 class SamplesWriter:
@@ -65,7 +64,7 @@ class SamplesWriter:
         self._labels = _Rows(group, "labels", scalar, np.dtype(np.int32)) if labelled else None
         self._names: dict[str, int] = {}
         self._ids = _Rows(group, "ids", scalar, TEXT) if identified else None
-        self._merged, self._distinct = np.zeros(d, np.int64), np.zeros(d, np.int64)
+        self._merged = MergedValues(d)
         self._largest_weight = 0.0
         self._moments = Moments(d)
         self._digest = Digest(d, dtype, missing)
@@ -146,7 +145,10 @@ class SamplesWriter:
             if rows is not None:
                 rows.finish()
         self._refuse("is empty", self._moments.finish().counts == 0)
-        self._warn_of_merged()
+        if (merged := self._merged.columns()).any():
+            cure = "keep them with float64 (dtype='float64', --dtype float64), or subtract an offset first"
+            what = f"float32 merges distinct values of {self._listed(merged)}"
+            warnings.warn(f"{self.source}: {what} ({self._merged.most():.0%} of those looked at); {cure}", stacklevel=4)
         if self._labels is not None:
             names = np.array([*self._names], dtype=object)
             write_small_array(self.group, "label_names", names, str)
@@ -222,7 +224,7 @@ class SamplesWriter:
     def _store(self, values: np.ndarray) -> None:
         kept = np.ascontiguousarray(values, self.dtype)
         if kept.dtype == np.float32 != values.dtype:
-            self._count_merged(values)
+            self._merged.add(values)
         self._moments.add(kept)
         self._digest.values.update(kept.data)
         self._values.append(kept)
@@ -243,28 +245,6 @@ class SamplesWriter:
             return Scaling(self._kind, tuple(raw.means.tolist()), tuple(np.where(constant, 1, deviations).tolist()))
         spans = np.where(constant, 1, raw.maxima - raw.minima)
         return Scaling(self._kind, tuple(raw.minima.tolist()), tuple(spans.tolist()))
-
-    def _count_merged(self, values: np.ndarray) -> None:
-        """Count the distinct values of each column, in some rows, and how many of them float32 makes the same."""
-        ordered = np.sort(values[: max(1, min(LOOKED_AT, (1 << 20) // len(self.columns)))].astype(np.float64), axis=0)
-        steps = np.diff(ordered, axis=0)
-        apart = steps > NOISE * abs(ordered[1:])
-        still = np.diff(ordered.astype(np.float32), axis=0) > 0
-        self._distinct += apart.sum(axis=0)
-        self._merged += (apart & ~still).sum(axis=0)
-
-    def _warn_of_merged(self) -> None:
-        """Warn where float32 merges more than one in a hundred distinct values."""
-        merged = 100 * self._merged > self._distinct
-        if merged.any():
-            most = int(self._merged.argmax())
-            share = self._merged[most] / self._distinct[most]
-            warnings.warn(
-                f"{self.source}: float32 merges distinct values of {self._listed(merged)} ({share:.0%} of those looked "
-                f"at in {self.columns[most]!r}); keep them with float64 (dtype='float64', --dtype float64), or "
-                "subtract an offset first",
-                stacklevel=4,
-            )
 
     def _refuse(self, fault: str, at: np.ndarray) -> None:
         if at.any():

@@ -120,10 +120,20 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.argument("samples", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--rows", type=click.IntRange(min=1), help="Rows of the map; with --from, those of that map by default.")
-@click.option("--columns", type=click.IntRange(min=1), help="Columns of the map; the same.")
-@click.option("--hexagonal/--rectangular", default=None, help="Cells are hexagons, or squares by default.")
-@click.option("--toroidal/--planar", default=None, help="The edges of the map are joined, or not by default.")
-@click.option("--metric", type=click.Choice(["euclidean", "taxicab", "cosine"]), help="By default the first.")
+@click.option("--columns", type=click.IntRange(min=1), help="Columns of the map; the same default.")
+@click.option(
+    "--hexagonal/--rectangular",
+    default=None,
+    help="Cells are hexagons or squares; by default as in --from, else squares.",
+)
+@click.option(
+    "--toroidal/--planar",
+    default=None,
+    help="The edges of the map are joined or not; by default as in --from, else not.",
+)
+@click.option(
+    "--metric", type=click.Choice(["euclidean", "taxicab", "cosine"]), help="By default that of --from, else euclidean."
+)
 @click.option(
     "--kernel",
     type=click.Choice(["gaussian", "bubble", "mexican_hat", "linear"]),
