@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gpuops.errors import NegativeCycleError as NegativeCycleError
     from gpuops.errors import NotEulerianError as NotEulerianError
     from gpuops.errors import VerificationError as VerificationError
+    from pipelines.answers.exports import export_store as export_store
     from pipelines.answers.measures import Measures as Measures
     from pipelines.answers.measures import measures as measures
     from pipelines.answers.pictures import picture_distances as picture_distances
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 # The same again for the interpreter (tests/tilepath/test_faces.py compares): what users call, by module.
 _NAMES = {
     "gpuops.errors": ["NegativeCycleError", "NotEulerianError", "VerificationError"],
+    "pipelines.answers.exports": ["export_store"],
     "pipelines.answers.measures": ["Measures", "measures"],
     "pipelines.answers.pictures": ["picture_distances"],
     "pipelines.answers.routes": [

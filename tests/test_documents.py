@@ -8,6 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "docs/benchmarks.md", "docs/minplus.md"]
+DOCUMENTS += ["docs/doors.md"]
 FOLDERS = r"(?:tilepath|pipelines|gpuops|clusters|benchmarks|scripts|tests|docs)"
 
 

@@ -12,6 +12,7 @@ import click
 from pipelines.workers.interruption import Interrupted, handling
 from tilepath.cli.answers import path, picture, stats
 from tilepath.cli.euler import euler
+from tilepath.cli.export import export
 from tilepath.cli.graphs import generate_graph, import_file
 from tilepath.cli.paths import apsp, sssp
 from tilepath.cli.som import som
@@ -58,5 +59,5 @@ def tilepath() -> None:
     """Shortest paths, Euler circuits and self-organizing maps over Zarr, on a laptop or on many GPUs."""
 
 
-for command in (import_file, generate_graph, apsp, sssp, euler, path, stats, picture, info, verify, som):
+for command in (import_file, generate_graph, apsp, sssp, euler, path, stats, picture, export, info, verify, som):
     tilepath.add_command(command)
