@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpuops.errors import VerificationError as VerificationError
     from pipelines.answers.derived_graphs import write_forest as write_forest
     from pipelines.answers.derived_graphs import write_reverse as write_reverse
+    from pipelines.answers.exports import export_store as export_store
     from pipelines.answers.graph_pictures.euler_stages import picture_euler_stages as picture_euler_stages
     from pipelines.answers.graph_pictures.euler_stages import picture_partitions as picture_partitions
     from pipelines.answers.graph_pictures.picture import picture_graph as picture_graph
@@ -83,6 +84,7 @@ _NAMES = {
     "pipelines.answers.derived_graphs": ["write_forest", "write_reverse"],
     "pipelines.answers.graph_pictures.euler_stages": ["picture_euler_stages", "picture_partitions"],
     "pipelines.answers.graph_pictures.picture": ["picture_graph"],
+    "pipelines.answers.exports": ["export_store"],
     "pipelines.answers.measures": ["Measures", "measures"],
     "pipelines.answers.pictures": ["picture_distances"],
     "pipelines.answers.routes": [

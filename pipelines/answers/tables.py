@@ -49,8 +49,25 @@ def check_output(
         return
     if read is not None and os.path.exists(path) and os.path.samefile(path, read):
         raise ValueError(f"{path}: the table cannot replace the file its pairs are read from; choose another name")
-    if not overwrite:
+    check_free(path, overwrite)
+
+
+def check_free(path: str | os.PathLike[str], overwrite: bool) -> None:
+    """FileExistsError if there is something at `path`, and `overwrite` does not allow replacing it."""
+    if os.path.lexists(path) and not overwrite:
         raise FileExistsError(f"{path} exists already; choose another name or pass overwrite (--overwrite)")
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A file beside `path` to write to, which takes its place in the end; nothing is left of it after an error."""
+    place = Path(path)
+    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+    try:
+        yield partial
+        os.replace(partial, place)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -106,9 +123,8 @@ def write_table(table: pa.Table, path: str | os.PathLike[str], overwrite: bool =
         As `check_output`.
     """
     check_output(path, overwrite)
-    suffix, place = check_suffix(path), Path(path)
-    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
-    try:
+    suffix = check_suffix(path)
+    with whole_file(path) as partial:
         if suffix in PARQUET:
             pa.parquet.write_table(table, partial)
         else:
@@ -118,9 +134,6 @@ def write_table(table: pa.Table, path: str | os.PathLike[str], overwrite: bool =
                     table = table.set_column(i, field.name, joined)
             with pa.output_stream(partial, compression="gzip" if suffix.endswith(".gz") else None) as stream:
                 pa.csv.write_csv(table, stream, pa.csv.WriteOptions(delimiter=DELIMITERS[suffix]))
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def vertex_names(graph: Graph) -> pa.Array:

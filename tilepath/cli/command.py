@@ -14,6 +14,7 @@ from pipelines.workers.interruption import Interrupted, handling
 from tilepath.cli.answers import path, stats
 from tilepath.cli.assembly import assemble
 from tilepath.cli.euler import euler
+from tilepath.cli.export import export
 from tilepath.cli.graph_operations import graph
 from tilepath.cli.graphs import generate_graph, import_file
 from tilepath.cli.od import od
@@ -80,6 +81,7 @@ for command in (
     stats,
     picture,
     graph,
+    export,
     info,
     verify,
     som,

@@ -1,0 +1,284 @@
+"""Stores as files that other programs read: tables (CSV, TSV, Parquet), NumPy arrays (.npy), Matrix Market (.mtx).
+
+========= ==================================================== ============================ ========================
+store     table                                                .npy                         .mtx
+========= ==================================================== ============================ ========================
+graph     source, target, weight: a row for each arc                                        arcs, as coordinates
+distances source, target, distance: of pairs that a path joins the matrix, a row per source finite distances
+paths     the same, and predecessor where they were kept       distances                    finite distances
+circuits  circuit, position, arc, source, target               arcs in walking order
+codebook  row, column of the unit, hits, and its values        units, one a row
+mapping   sample, unit, distance (unit2, distance2, ...)       units of each sample
+samples   the columns, label, weight                           values
+========= ==================================================== ============================ ========================
+
+Anything else is refused. Vertices go by their labels in tables, or by their numbers where they have none; in Matrix
+Market by number from 1. Values of samples and maps are as stored, scaled if the store is. All is streamed: no file
+needs more memory than a few chunks of the store, and what belongs to vertices.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gpuops.numbers import outside_infinity
+from pipelines.answers.streamed_files import WRITERS, Columns, Coordinates, Matrix
+from pipelines.answers.tables import check_free, vertex_names, whole_file
+from pipelines.stores import open_distances, open_graph, open_paths
+from pipelines.stores.circuits import open_circuits
+from pipelines.stores.codebook import open_codebook
+from pipelines.stores.mapping import open_mapping
+from pipelines.stores.samples import open_samples
+from pipelines.stores.schema import StoreError, store_schema
+
+_PIECE = 1 << 20  # rows of a table, or values of a matrix, that are in hand at a time
+
+
+def export_store(
+    store: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    graph: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> int:
+    """Write what a store holds to a file of another format.
+
+    Parameters
+    ----------
+    store : path
+        Of a finished store.
+    out : path
+        .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .npy or .mtx; the suffix chooses. Written whole or not at all.
+    graph : path, optional
+        Of the graph store, if it was moved.
+    overwrite : bool
+
+    Returns
+    -------
+    int
+        Rows of the table or of the array, or entries of the matrix.
+
+    Raises
+    ------
+    ValueError
+        A suffix that is none of these, or that the kind of store does not go to.
+    FileExistsError
+        `out` exists, and `overwrite` is not set.
+    StoreError
+        The store is unfinished, or its graph is gone.
+    """
+    suffix = _suffix(out)
+    schema = store_schema(store)
+    if schema not in _EXPORTS:
+        raise StoreError(f"{store}: a store of schema {schema}, which this version of tilepath does not know")
+    exports = _EXPORTS[schema]
+    way = exports.get(WRITERS[suffix][0])
+    if way is None:
+        others = [other for other, (form, _) in WRITERS.items() if form in exports]
+        raise ValueError(
+            f"{out}: a {schema.split('/')[0]} store does not go to {suffix}; choose one of {', '.join(others)}"
+        )
+    check_free(out, overwrite)
+    with whole_file(out) as partial:
+        return WRITERS[suffix][1](partial, way(store, graph), suffix)
+
+
+def _suffix(out: str | os.PathLike[str]) -> str:
+    for suffix in WRITERS:
+        if Path(out).name.lower().endswith(suffix):
+            return suffix
+    raise ValueError(f"{out}: a store is exported to one of {', '.join(WRITERS)}; choose one of these suffixes")
+
+
+# --- What stores hold -------------------------------------------------------------------------------------------------
+
+
+def _runs(count: int, width: int) -> Iterator[slice]:
+    """Rows, of so many values each, in pieces."""
+    step = max(_PIECE // max(width, 1), 1)
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))
+
+
+def _arcs(store: Any) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    indptr = store.indptr()
+    first = 0
+    while first < store.n:
+        last = max(int(np.searchsorted(indptr, indptr[first] + _PIECE, side="right")) - 1, first + 1)
+        rows, heads, weights = store.rows(first, last)
+        yield first + np.repeat(np.arange(last - first), np.diff(rows)), heads, weights
+        first = last
+
+
+def _graph_table(path: Any, _: Any) -> Iterator[Columns]:
+    store = open_graph(path)
+    names = vertex_names(store)
+    for tails, heads, weights in _arcs(store):
+        yield {"source": names.take(pa.array(tails)), "target": names.take(pa.array(heads)), "weight": weights}
+
+
+def _graph_coordinates(path: Any, _: Any) -> Coordinates:
+    store = open_graph(path)
+    return Coordinates((store.n, store.n), store.weight_dtype, _arcs(store))
+
+
+def _rows_of(store: Any) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
+    """First row, distances and predecessors, a few rows at a time."""
+    for first, distances, *rest in store.blocks():
+        predecessors = rest[0] if rest else None
+        for rows in _runs(len(distances), store.n):
+            yield first + rows.start, distances[rows], None if predecessors is None else predecessors[rows]
+
+
+def _pairs(store: Any, graph: Any, sources: np.ndarray | None) -> Iterator[Columns]:
+    """`sources`: the vertex of each row; None: there is one row, from the nearest of several."""
+    names = vertex_names(store.graph(graph))
+    unreachable = outside_infinity(store.dtype)
+    for first, distances, predecessors in _rows_of(store):
+        rows, targets = np.nonzero(distances != unreachable)
+        columns: Columns = {} if sources is None else {"source": names.take(pa.array(sources[first + rows]))}
+        columns["target"] = names.take(pa.array(targets))
+        columns["distance"] = distances[rows, targets]
+        if predecessors is not None:
+            before = predecessors[rows, targets]
+            columns["predecessor"] = names.take(pa.array(before, mask=before < 0))
+        yield columns
+
+
+def _distances_table(path: Any, graph: Any) -> Iterator[Columns]:
+    store = open_distances(path)
+    return _pairs(store, graph, store.row_vertices())
+
+
+def _paths_table(path: Any, graph: Any) -> Iterator[Columns]:
+    store = open_paths(path)
+    return _pairs(store, graph, None if store.together else store.sources)
+
+
+def _distances_matrix(open_store: Callable[[Any], Any]) -> Callable[[Any, Any], Matrix]:
+    def matrix(path: Any, _: Any) -> Matrix:
+        store = open_store(path)
+        return Matrix(store.shape, store.dtype, (distances for _, distances, _ in _rows_of(store)))
+
+    return matrix
+
+
+def _distances_coordinates(open_store: Callable[[Any], Any]) -> Callable[[Any, Any], Coordinates]:
+    def coordinates(path: Any, _: Any) -> Coordinates:
+        store = open_store(path)
+        return Coordinates(store.shape, store.dtype, pieces(store))
+
+    def pieces(store: Any) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        for first, distances, _ in _rows_of(store):
+            rows, columns = np.nonzero(distances != outside_infinity(store.dtype))
+            yield first + rows, columns, distances[rows, columns]
+
+    return coordinates
+
+
+def _circuits_table(path: Any, graph: Any) -> Iterator[Columns]:
+    store = open_circuits(path)
+    opened = store.graph(graph)
+    names, indptr, indices, offsets = vertex_names(opened), opened.indptr(), opened.indices(), store.offsets()
+    for places in _runs(store.length, 1):
+        arcs = store.arcs(places.start, places.stop)
+        numbers = np.arange(places.start, places.stop)
+        circuits = offsets.searchsorted(numbers, side="right") - 1
+        yield {
+            "circuit": circuits,
+            "position": numbers - offsets[circuits],
+            "arc": arcs,
+            "source": names.take(pa.array(indptr.searchsorted(arcs, side="right") - 1)),
+            "target": names.take(pa.array(indices[arcs])),
+        }
+
+
+def _circuits_matrix(path: Any, _: Any) -> Matrix:
+    store = open_circuits(path)
+    dtype = store.arcs(0, 0).dtype
+    return Matrix((store.length,), dtype, (store.arcs(run.start, run.stop) for run in _runs(store.length, 1)))
+
+
+def _codebook_table(path: Any, _: Any) -> Iterator[Columns]:
+    store = open_codebook(path)
+    values, hits = store.units(), store.hits()
+    for run in _runs(store.grid.units, store.d):
+        units = np.arange(run.start, run.stop)
+        place = {"row": units // store.grid.columns, "column": units % store.grid.columns, "hits": hits[run]}
+        yield _beside(place, store.columns, values[run].T)
+
+
+def _beside(columns: Columns, names: tuple[str, ...], values: Any) -> Columns:
+    """More columns; a name that is taken gets an underscore."""
+    found = dict(columns)
+    for name, column in zip(names, values, strict=True):
+        while name in found:
+            name += "_"
+        found[name] = column
+    return found
+
+
+def _codebook_matrix(path: Any, _: Any) -> Matrix:
+    store = open_codebook(path)
+    return Matrix((store.grid.units, store.d), store.dtype, iter([store.units()]))
+
+
+def _mapping_table(path: Any, _: Any) -> Iterator[Columns]:
+    store = open_mapping(path)
+    for run in _runs(store.n, store.top):
+        columns: Columns = {"sample": np.arange(run.start, run.stop)}
+        units, distances = store.units(run.start, run.stop), store.distances(run.start, run.stop)
+        for place in range(store.top):
+            number = "" if place == 0 else str(place + 1)
+            columns |= {f"unit{number}": units[:, place], f"distance{number}": distances[:, place]}
+        yield columns
+
+
+def _mapping_matrix(path: Any, _: Any) -> Matrix:
+    store = open_mapping(path)
+    pieces = (store.units(run.start, run.stop) for run in _runs(store.n, store.top))
+    return Matrix((store.n, store.top), np.dtype(np.int32), pieces)
+
+
+def _samples_table(path: Any, _: Any) -> Iterator[Columns]:
+    store = open_samples(path)
+    names = pa.array(store.label_names() if store.labelled else [], pa.large_string())
+    for run in _runs(store.n, store.d):
+        span = run.start, run.stop
+        columns = _beside({}, store.columns, store.values(*span).T)
+        if store.labelled:
+            labels = store.labels(*span)
+            columns = _beside(columns, ("label",), [names.take(pa.array(labels, mask=labels < 0))])
+        if store.largest_weight is not None:
+            columns = _beside(columns, ("weight",), [store.weights(*span)])
+        yield columns
+
+
+def _samples_matrix(path: Any, _: Any) -> Matrix:
+    store = open_samples(path)
+    return Matrix((store.n, store.d), store.dtype, (store.values(r.start, r.stop) for r in _runs(store.n, store.d)))
+
+
+_EXPORTS: dict[str, dict[str, Callable[[Any, Any], Any]]] = {
+    "graph/1": {"table": _graph_table, "coordinates": _graph_coordinates},
+    "distances/1": {
+        "table": _distances_table,
+        "matrix": _distances_matrix(open_distances),
+        "coordinates": _distances_coordinates(open_distances),
+    },
+    "paths/1": {
+        "table": _paths_table,
+        "matrix": _distances_matrix(open_paths),
+        "coordinates": _distances_coordinates(open_paths),
+    },
+    "circuits/1": {"table": _circuits_table, "matrix": _circuits_matrix},
+    "codebook/1": {"table": _codebook_table, "matrix": _codebook_matrix},
+    "mapping/1": {"table": _mapping_table, "matrix": _mapping_matrix},
+    "samples/1": {"table": _samples_table, "matrix": _samples_matrix},
+}

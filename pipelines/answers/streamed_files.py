@@ -1,0 +1,98 @@
+"""Tables, NumPy arrays and Matrix Market files that are written piece by piece."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from pipelines.answers.tables import DELIMITERS, PARQUET
+
+Columns = dict[str, Any]  # of a piece of a table
+
+
+class Matrix(NamedTuple):
+    """An array of any shape in pieces along its first axis."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    pieces: Iterator[np.ndarray]
+
+
+class Coordinates(NamedTuple):
+    """Entries of a matrix: pieces of rows, columns and values, from 0."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    pieces: Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+def _write_table(path: Path, pieces: Iterator[Columns], suffix: str) -> int:
+    count, writer = 0, None
+    with ExitStack() as stack:
+        for columns in pieces:
+            batch = pa.RecordBatch.from_pydict({name: pa.array(column) for name, column in columns.items()})
+            if writer is None:
+                writer = stack.enter_context(_table_writer(path, batch.schema, suffix, stack))
+            writer.write_batch(batch)
+            count += len(batch)
+        if writer is None:
+            raise ValueError("the store is empty; there is nothing to export")
+    return count
+
+
+def _table_writer(path: Path, schema: pa.Schema, suffix: str, stack: ExitStack) -> Any:
+    if suffix in PARQUET:
+        return pa.parquet.ParquetWriter(path, schema)
+    stream = stack.enter_context(pa.output_stream(path, compression="gzip" if suffix.endswith(".gz") else None))
+    return pa.csv.CSVWriter(stream, schema, write_options=pa.csv.WriteOptions(delimiter=DELIMITERS[suffix]))
+
+
+def _write_matrix(path: Path, matrix: Matrix, _: str) -> int:
+    with path.open("wb") as file:
+        header = {"descr": np.lib.format.dtype_to_descr(matrix.dtype), "fortran_order": False, "shape": matrix.shape}
+        np.lib.format.write_array_header_2_0(file, header)
+        for piece in matrix.pieces:
+            file.write(np.ascontiguousarray(piece, matrix.dtype).data)
+        if file.tell() < math.prod(matrix.shape) * matrix.dtype.itemsize:
+            raise ValueError("the store holds less than it says; check it with tilepath info --verify")
+    return matrix.shape[0]
+
+
+def _write_coordinates(path: Path, matrix: Coordinates, _: str) -> int:
+    count = 0
+    field = "integer" if matrix.dtype.kind in "iub" else "real"
+    with path.open("wb") as file:
+        file.write(f"%%MatrixMarket matrix coordinate {field} general\n".encode())
+        size = file.tell()
+        file.write(_sizes(matrix.shape, 0))
+        for rows, columns, values in matrix.pieces:
+            batch = pa.RecordBatch.from_arrays(
+                [pa.array(rows + 1), pa.array(columns + 1), pa.array(values)], ["", "", ""]
+            )
+            options = pa.csv.WriteOptions(include_header=False, delimiter=" ")
+            pa.csv.write_csv(batch, file, options)
+            count += len(rows)
+        file.seek(size)
+        file.write(_sizes(matrix.shape, count))
+    return count
+
+
+def _sizes(shape: tuple[int, int], count: int) -> bytes:
+    """The line of sizes, as long as for any number of entries, which is known in the end."""
+    return f"{shape[0]} {shape[1]} {count:<20}\n".encode()
+
+
+# By suffix: the form of what is written, and who writes it to a file and counts it.
+WRITERS: dict[str, tuple[str, Callable[..., int]]] = {
+    **{suffix: ("table", _write_table) for suffix in (*DELIMITERS, *PARQUET)},
+    ".npy": ("matrix", _write_matrix),
+    ".mtx": ("coordinates", _write_coordinates),
+}
