@@ -86,6 +86,8 @@ def _speedups_by_size(bench: Bench, name: str, options: dict[str, str]) -> str:
         ask_backend()  # warm
         ours, theirs = (min(bench.seconds(ask) for _ in range(5)) for ask in (ask_backend, ask_networkx))
         found.append(f"{n}: {theirs / ours:.1f}")
+        if theirs > 4 * ours:
+            break
     return f"{name}{' by weight' if options else ''}: {', '.join(found)}"
 
 
