@@ -5,12 +5,14 @@ Both go twice over blocks of a fixed size: what a block keeps, or adds up to, th
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 from numba import njit
 
 from gpuops._threads import for_all
 
 _BLOCK = 2**16  # elements, which stay in the second-level cache
+_FEW = 2  # threads that cannot make up for reading words twice, which one alone adds up as fast as memory gives them
 _STREAM = 4  # what an element costs, in relaxations of a dense matrix
 
 
@@ -52,6 +54,10 @@ def _move(x, keep, result):
 def scan(x: np.ndarray, shift: int, dtype: np.dtype) -> np.ndarray:
     """Prefix sums of x (n,), contiguous; with `shift` 1 without the own element."""
     result = np.empty(len(x), dtype)
+    if x.dtype == dtype and dtype.kind in "iu" and numba.config.NUMBA_NUM_THREADS <= _FEW:
+        result[:shift] = 0
+        np.cumsum(x[: len(x) - shift], out=result[shift:])
+        return result
     numbers = x.view(np.uint8) if x.dtype == np.bool_ else x
     blocks = range(0, len(x), _BLOCK)
     before = np.zeros(len(blocks) + 1, dtype)

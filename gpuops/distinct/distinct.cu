@@ -90,6 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(THREADS)
     sample(const Key* __restrict__ keys, long long n, long long step, Wide* extent) {
     Extent found;
+#pragma unroll 1  // a few elements a thread are not worth the registers
     for (long long i = threadIdx.x * step; i < n; i += THREADS * step) found.add(rank(keys[i]));
     found.store(extent);
 }

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gpuops import compact, distinct, exclusive_scan, inclusive_scan
+from gpuops.distinct import compaction_numba
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 FLOATS = ["float16", "float32", "float64"]
@@ -150,6 +151,15 @@ def test_scans_of_integers(xp, dtype):
         assert found.dtype == (np.uint64 if dtype.startswith("u") else np.int64)
         np.testing.assert_array_equal(on_host(found), sums)
         np.testing.assert_array_equal(on_host(exclusive_scan(xp.asarray(x))), [0, *sums[:-1]][:n])
+
+
+@pytest.mark.parametrize("few", [0, 99])
+def test_scans_by_many_threads_and_by_one(monkeypatch, few):
+    monkeypatch.setattr(compaction_numba, "_FEW", few)
+    x = numbers(2, 200_000, "int64", "all")
+    np.testing.assert_array_equal(inclusive_scan(x), np.cumsum(x))
+    np.testing.assert_array_equal(exclusive_scan(x), np.cumsum(x) - x)
+    assert exclusive_scan(x[:0]).tolist() == []
 
 
 @pytest.mark.parametrize("dtype", FLOATS[1:])
