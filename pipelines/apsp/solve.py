@@ -97,7 +97,7 @@ def all_pairs_shortest_paths(
 
     Notes
     -----
-    Floyd-Warshall: O(n^3) work, n / block stages of one task a worker; 1.5 x the matrix in memory over all workers.
+    Floyd-Warshall: O(n^3) work, n / block stages of one task a worker; 1.1 to 1.7 x the matrix in memory on one worker.
     """
     _check_method(method)
     block = _check_block(block)

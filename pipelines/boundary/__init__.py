@@ -10,7 +10,7 @@ and all of them follow from three small tables (the store `boundary/1`). The ste
 1. cut       the graph into parts (METIS)                                                     `cut`
 2. close     each part by itself: D_I                                                         `closures`
 3. join      the graph of all boundary vertices, with D_I between those of one part: H        `closures`
-4. answer    any block of distances by two products of the depth of a boundary                `answers`
+4. answer    any block of distances by two products of the depth of a boundary                `gpuops.boundary`
 
 Work is the sum of p^3 over parts of p vertices, |S|^3 for |S| boundary vertices, and 2 b relaxations for each distance
 asked for. With closed vertices H is closed over paths with open ones inside, and a closed vertex of a boundary may be

@@ -156,14 +156,16 @@ def tree(store: str, out: str, overwrite: bool) -> None:
 
 
 def _row(graph: Any, vertex: int, arrow: str, weights: bool) -> str:
+    from pipelines.formats.graphs.adjacency import in_quotes
+
     first, stop = graph.indptr(vertex, vertex + 1).tolist()
     end = min(stop, first + SHOWN_NEIGHBOURS)
-    heads = graph.names(graph.indices(first, end).tolist())
+    tail, *heads = map(in_quotes, graph.names([vertex, *graph.indices(first, end).tolist()]))
     if weights:
         heads = [f"{head} ({weight})" for head, weight in zip(heads, graph.weights(first, end).tolist(), strict=True)]
     if end < stop:
         heads.append(f"... {stop - end:,} more")
-    return f"{graph.names([vertex])[0]} {arrow} {', '.join(heads)}".rstrip()
+    return f"{tail} {arrow} {', '.join(heads)}".rstrip()
 
 
 def _cycles(opened: Any) -> Iterator[str]:

@@ -101,7 +101,7 @@ def write_adjacency_text(graph: Graph, path: str | os.PathLike[str], *, overwrit
                 )
             if re.search(r"[\r\n\0]", name):
                 raise ValueError(f"{graph.path}: the label {name!r} has a line break, which a line of text cannot hold")
-            quoted[name] = _quoted(name)
+            quoted[name] = in_quotes(name)
     partial = f"{os.fspath(path)}.{os.getpid()}.partial"
     try:
         with open(partial, "w", encoding="utf-8", newline="\n") as file:
@@ -117,7 +117,8 @@ def write_adjacency_text(graph: Graph, path: str | os.PathLike[str], *, overwrit
     return graph.n
 
 
-def _quoted(name: str) -> str:
+def in_quotes(name: str) -> str:
+    """The name as a line has it: in quotation marks if it needs them."""
     doubled = name.replace('"', '""')
     return f'"{doubled}"' if _QUOTED.search(name) else name
 
