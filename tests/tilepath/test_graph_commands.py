@@ -149,3 +149,9 @@ def test_pictures_go_by_the_schema(tilepath, graph, tmp_path):
     assert len(list((tmp_path / "stages").iterdir())) == 5
     tilepath("picture", "e.zarr", "p.svg", "--partitions")
     assert not (tmp_path / "5.svg").exists()
+
+
+def test_names_are_shown_as_a_file_has_them(tilepath, tmp_path):
+    (tmp_path / "g.adj").write_text('a -> "d, e"\n')
+    tilepath("import", "g.adj", "g.zarr")
+    assert tilepath("graph", "show", "g.zarr").splitlines()[1:] == ['a -> "d, e"', '"d, e" ->']
