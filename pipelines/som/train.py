@@ -14,8 +14,9 @@ from distributed import Client
 from gpuops.som import METRICS
 from gpuops.som.grid import Grid, check_neighbourhood
 from pipelines.som.epoch import MapJob
-from pipelines.som.plan import OnlineSteps, SomPlan, first_sigma, make_som_plan, refuse_disk_of_map, sigma_schedule
+from pipelines.som.plan import SomPlan, make_som_plan, refuse_disk_of_map
 from pipelines.som.resolution import refuse_unresolved
+from pipelines.som.schedule import OnlineSteps, first_sigma, sigma_schedule
 from pipelines.som.start import random_rows
 from pipelines.som.training import Recipe, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, CodebookWriter, create_codebook, open_codebook, resume_codebook

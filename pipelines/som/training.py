@@ -10,7 +10,8 @@ from distributed import Client, Future, secede
 
 from gpuops import train_online
 from pipelines.som.epoch import Judgement, MapJob, Sums, Survey, accumulate, add_up, learn, survey
-from pipelines.som.plan import OnlineSteps, SomPlan, settled
+from pipelines.som.plan import SomPlan
+from pipelines.som.schedule import OnlineSteps, settled
 from pipelines.som.shard import Shard
 from pipelines.som.start import Products, Steps, pick, principal_plane, products_of, random_rows, steps_for
 from pipelines.stores.codebook import CodebookWriter

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from pipelines import map_samples, train_som
 from pipelines.generators.point_clouds import PointCloud
-from pipelines.som.plan import sigma_schedule
+from pipelines.som.schedule import sigma_schedule
 from pipelines.stores.samples import write_samples
 from tilepath.sklearn import SelfOrganizingMap
 

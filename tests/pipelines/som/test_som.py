@@ -17,8 +17,9 @@ from gpuops.som.grid import Grid
 from pipelines import map_samples, train_som
 from pipelines.generators.point_clouds import PointCloud, write_cloud
 from pipelines.som.epoch import MapJob
-from pipelines.som.plan import make_som_plan, settled, sigma_schedule
+from pipelines.som.plan import make_som_plan
 from pipelines.som.resolution import refuse_unresolved
+from pipelines.som.schedule import settled, sigma_schedule
 from pipelines.som.shard import Piece, read_ahead
 from pipelines.som.start import products_of, random_rows, steps_for
 from pipelines.stores import StoreError

@@ -4,7 +4,7 @@ import shutil
 import numpy as np
 import pytest
 import zarr
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.stores import StoreError, new_graph, open_graph, write_graph
@@ -47,6 +47,7 @@ def test_round_trip(tmp_path):
         )
     )
 )
+@settings(max_examples=40)  # two stores each
 def test_pieces_of_any_size_give_the_same_store(tmp_path_factory, case):
     n, arcs, size = case
     folder = tmp_path_factory.mktemp("pieces")
