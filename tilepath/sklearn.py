@@ -22,10 +22,9 @@ from gpuops import best_matching_units
 from gpuops.som import METRICS
 from gpuops.som.grid import Grid, check_neighbourhood
 from pipelines.som.epoch import MapJob, accumulate, learn, survey
-from pipelines.som.plan import PIECE_BYTES
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import first_sigma, settled, sigma_schedule
-from pipelines.som.shard import Piece
+from pipelines.som.shard import PIECE_BYTES, Piece
 from pipelines.som.start import pick, principal_plane, products_of, random_rows, steps_for
 from pipelines.stores.scaling import LARGEST, Moments
 from pipelines.workers.device_arrays import to_host
