@@ -99,7 +99,7 @@ def basins(heights: np.ndarray, grid: Grid, clusters: int | None = None) -> np.n
     deeper = np.arange(grid.units)  # where a basin has overflowed to, as a union-find over lowest units
     rank = np.empty(grid.units, np.int64)
     rank[order] = np.arange(grid.units)
-    passes: list[tuple[float, int, int]] = []  # depth of a basin, the basin, the one that it overflows to
+    passes: list[tuple[float, int, int]] = []  # depth of what overflows there, and the two basins that touch
 
     def top(a: int) -> int:
         while deeper[a] != a:
@@ -107,16 +107,21 @@ def basins(heights: np.ndarray, grid: Grid, clusters: int | None = None) -> np.n
             a = int(deeper[a])
         return a
 
+    def unite(a: int, b: int) -> int:
+        """The basin that overflows into the other."""
+        into, out = sorted((top(a), top(b)), key=lambda lowest: rank[lowest])
+        deeper[out] = into
+        return out
+
     for unit in order.tolist():
         wet = [other for other in around[unit].tolist() if other >= 0 and basin[other] >= 0]
         if not wet:
             basin[unit] = unit
             continue
-        basin[unit] = basin[min(wet, key=lambda other: rank[other])]
-        met = sorted({top(int(basin[other])) for other in wet}, key=lambda lowest: rank[lowest])
-        for shallower in met[1:]:
-            passes.append((float(heights[unit] - heights[shallower]), shallower, met[0]))
-            deeper[shallower] = met[0]
+        own = basin[unit] = int(basin[min(wet, key=lambda other: rank[other])])
+        for beside in basin[wet].tolist():
+            if top(beside) != top(own):
+                passes.append((float(heights[unit] - heights[unite(own, beside)]), own, beside))
     # The shallowest are merged first; of the equal, those that overflowed first.
     depths = sorted(range(len(passes)), key=lambda i: passes[i][0])
     if clusters is None:
@@ -125,7 +130,7 @@ def basins(heights: np.ndarray, grid: Grid, clusters: int | None = None) -> np.n
         raise ValueError(f"the landscape of this map has {len(passes) + 1} basins; choose no more clusters")
     deeper = np.arange(grid.units)
     for i in depths[: len(passes) + 1 - clusters]:
-        deeper[top(passes[i][1])] = top(passes[i][2])
+        unite(*passes[i][1:])
     return np.array([top(int(lowest)) for lowest in basin])
 
 
