@@ -76,7 +76,7 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
         self.lvq_epochs, self.lvq_rate = options.pop("lvq_epochs"), options.pop("lvq_rate")
         super().__init__(**options)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SelfOrganizingMapClassifier:
+    def fit(self, X: Any, y: Any) -> SelfOrganizingMapClassifier:
         """Train a map, move its units by the classes y (N), and let them vote. Each sample has one vote."""
         if not isinstance(self.lvq_epochs, Integral) or self.lvq_epochs < 0 or not 0 < self.lvq_rate < 1:
             raise ValueError(
@@ -92,8 +92,8 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
         _, y = validate_data(self, X, y, ensure_all_finite=False, skip_check_array=False, dtype=None)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        super().fit(X, sample_weight=sample_weight)
-        samples = self._take(X, sample_weight, self.grid_)
+        super().fit(X)
+        samples = self._take(X, None, self.grid_)
         self._vote(self.labels_, codes)
         if self.lvq_epochs:
             self.codebook_ = self._moved(samples.values, codes)
@@ -108,9 +108,14 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
             self._vote(self.labels_, codes)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SelfOrganizingMapClassifier:
+    @property
+    def partial_fit(self) -> Any:
         """There is none: units vote when the map is trained."""
-        raise NotImplementedError("classes are learnt by fit; for partial_fit use SelfOrganizingMap")
+        raise AttributeError("classes are learnt by fit; for partial_fit use SelfOrganizingMap")
+
+    def fit_predict(self, X: Any, y: Any) -> np.ndarray:
+        """Train a map and return the classes that it predicts for its samples."""
+        return self.fit(X, y).predict(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of every sample's unit, (N)."""

@@ -65,6 +65,7 @@ def draw_tree(
     name: str,
 ) -> None:
     """Nodes by hits; pies of labels where there are any, in discs of the colours of clusters."""
+    from matplotlib import colormaps
     from matplotlib.collections import LineCollection
 
     units = codebook.units()
@@ -78,15 +79,17 @@ def draw_tree(
     hits = (codebook if mapping is None else mapping).hits()
     radii = reach * np.maximum(np.sqrt(hits / max(hits.max(), 1)), 0.25)
     axes.add_collection(LineCollection(list(places[links]), colors="0.55", linewidths=1, zorder=1))
-    entries: list[Any] = []
+    classes, entries = samples is not None and samples.labelled, []
     if clusters is not None:
         numbers = np.unique(clusters)
         palette = colours_of(len(numbers))
+        if classes:  # whose colours are to stand out
+            palette = [colormaps["Set3"](i % 12) for i in range(len(numbers))]
         own = np.eye(len(numbers), dtype=np.int64)[np.searchsorted(numbers, clusters)]
-        rings = radii if samples is None else radii + 0.3 * reach  # a margin around the pies
+        rings = radii if not classes else radii + 0.3 * reach  # a margin around the pies
         draw_pies(axes, places, own, rings, palette)
         entries += [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())]
-    if samples is not None:
+    if classes:
         vote, names = vote_of_mapping(mapping, samples)
         colour_of, of_labels = _colours_of_labels(vote, names, True)
         draw_pies(axes, places, vote.shares(len(names)), radii, colour_of)
@@ -94,6 +97,7 @@ def draw_tree(
     elif clusters is None:
         draw_pies(axes, places, np.ones((len(places), 1), np.int64), radii, ["steelblue"])
     low, high = places.min(axis=0) - 3 * reach, places.max(axis=0) + 3 * reach
-    axes.set(xlim=(low[0], high[0]), ylim=(high[1], low[1]), aspect="equal", xticks=[], yticks=[])
+    axes.set(xlim=(low[0], high[0]), ylim=(high[1], low[1]), aspect="equal")
+    axes.set_axis_off()
     if entries:
         draw_legend(axes, entries)
