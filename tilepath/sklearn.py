@@ -456,8 +456,10 @@ class _Samples(NamedTuple):
         error = self.survey(codebook).judged.quantization_error(self.job, codebook)
         order = random_rows(self.job.n, self.job.n, steps.seed + number)
         job = self.job
-        options = (job.kernel, job.metric, job.missing)
-        return train_online(codebook, self.values, order, job.grid, *steps.of_epoch(number), *options), error
+        kernel, metric, missing = job.kernel, job.metric, job.missing
+        return train_online(
+            codebook, self.values, order, job.grid, *steps.of_epoch(number), kernel, metric, missing
+        ), error
 
     def survey(self, codebook: np.ndarray) -> Any:
         return survey(self.pieces, self.xp.asarray(codebook), self.job)

@@ -76,7 +76,7 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
         self.lvq_epochs, self.lvq_rate = options.pop("lvq_epochs"), options.pop("lvq_rate")
         super().__init__(**options)
 
-    def fit(self, X: Any, y: Any) -> SelfOrganizingMapClassifier:
+    def fit(self, X: Any, y: Any) -> SelfOrganizingMapClassifier:  # type: ignore[override]
         """Train a map, move its units by the classes y (N), and let them vote. Each sample has one vote."""
         if not isinstance(self.lvq_epochs, Integral) or self.lvq_epochs < 0 or not 0 < self.lvq_rate < 1:
             raise ValueError(
@@ -113,7 +113,7 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
         """There is none: units vote when the map is trained."""
         raise AttributeError("classes are learnt by fit; for partial_fit use SelfOrganizingMap")
 
-    def fit_predict(self, X: Any, y: Any) -> np.ndarray:
+    def fit_predict(self, X: Any, y: Any) -> np.ndarray:  # type: ignore[override]
         """Train a map and return the classes that it predicts for its samples."""
         return self.fit(X, y).predict(X)
 
@@ -122,7 +122,7 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
         check_is_fitted(self)
         return self.classes_[self.unit_classes_[self._units(X)]]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # type: ignore[override]
         """The share of the samples whose class is predicted."""
         return ClassifierMixin.score(self, X, y, sample_weight)
 

@@ -65,6 +65,7 @@ def write_clusters(
     """
     if os.path.lexists(path) and not overwrite:
         raise FileExistsError(f"{path} exists already; choose another name or pass overwrite (--overwrite)")
+    head: tuple[str, ...]
     rows: Iterable[Iterable[Any]]
     if mapping is None:
         units = np.arange(len(clusters))
