@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from pipelines.generators import synthetic_graph as synthetic_graph
     from pipelines.generators.point_clouds import PointCloud as PointCloud
     from pipelines.generators.point_clouds import write_cloud as write_cloud
+    from pipelines.som.cluster_tables import cluster_map as cluster_map
+    from pipelines.som.cluster_tables import read_clusters as read_clusters
+    from pipelines.som.cluster_tables import write_clusters as write_clusters
     from pipelines.som.pictures import picture_map as picture_map
     from pipelines.som.place import map_samples as map_samples
     from pipelines.som.tables import export_map as export_map
@@ -109,6 +112,7 @@ _NAMES = {
     "pipelines.formats.samples": ["import_samples"],
     "pipelines.generators": ["generate", "synthetic_graph"],
     "pipelines.generators.point_clouds": ["PointCloud", "write_cloud"],
+    "pipelines.som.cluster_tables": ["cluster_map", "read_clusters", "write_clusters"],
     "pipelines.som.pictures": ["picture_map"],
     "pipelines.som.place": ["map_samples"],
     "pipelines.som.tables": ["export_map"],

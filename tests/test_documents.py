@@ -27,4 +27,5 @@ def test_names_in_python_exist(name):
         r"(?<![\w/.])(?:tilepath|pipelines|gpuops|clusters)(?:\.[A-Za-z_]\w*)+(?![\w*])", (ROOT / name).read_text()
     )
     for dotted in {*found} - {"tilepath.sklearn", "tilepath.sklearn.SelfOrganizingMap"}:  # which need scikit-learn
-        pkgutil.resolve_name(dotted)
+        if not dotted.startswith("tilepath.sklearn_classifier"):
+            pkgutil.resolve_name(dotted)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 GALLERY = ROOT / "docs" / "gallery"
 
 
-@pytest.mark.parametrize("name", ["contigs.py", "pin_lock.py"])
+@pytest.mark.parametrize("name", ["contigs.py", "maps.py", "pin_lock.py"])
 def test_a_script_that_prints(name, tmp_path):
     done = subprocess.run([sys.executable, GALLERY / name], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

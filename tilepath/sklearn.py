@@ -18,15 +18,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops import best_matching_units
+from gpuops import best_matching_units, train_online
 from gpuops.arrays import unmasked
 from gpuops.som import METRICS
 from gpuops.som.grid import Grid
 from pipelines.som.epoch import MapJob, accumulate, check_kernel, learn, survey
-from pipelines.som.plan import PIECE_BYTES
+from pipelines.som.heights import u_matrix
+from pipelines.som.quality import map_quality
 from pipelines.som.resolution import refuse_unresolved
-from pipelines.som.schedule import first_sigma, settled, sigma_schedule
-from pipelines.som.shard import Piece
+from pipelines.som.schedule import OnlineSteps, first_sigma, settled, sigma_schedule
+from pipelines.som.shard import PIECE_BYTES, Piece
 from pipelines.som.start import pick, principal_plane, products_of, random_rows, steps_for
 from pipelines.stores.scaling import LARGEST, Moments
 from pipelines.workers.device_arrays import to_host
@@ -54,8 +55,9 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     rows, columns : int
     hexagonal, toroidal : bool
         The grid, see `gpuops.som.grid.Grid`; by default rectangular and planar.
-    metric : {"euclidean", "taxicab", "cosine"}
-        The metric for finding best matching units. Units are means of samples whatever the metric.
+    metric : {"euclidean", "taxicab", "manhattan", "cosine"}
+        The metric for finding best matching units; "manhattan" is another name of "taxicab". Units are means of
+        samples whatever the metric.
     kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
         The neighbourhood.
     epochs : int
@@ -74,6 +76,11 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Declares that NaN stands for a missing value, which is left out of distances and of means.
     device : {"auto", "cpu", "gpu"}
         "auto" uses the GPU if there is one and CuPy can use it. The map is the same on any device, bit by bit.
+    online : bool
+        `fit` learns from one sample after another, on the CPU, in an order that `random_state` draws; weights cannot
+        be given. `partial_fit` learns in batches all the same.
+    rate, rate_end : float
+        Rate of online learning in its first and in its last step.
     random_state : int, RandomState or None
         Chooses the samples of `initial="random"`; an int is the `seed` of `train_som`.
 
@@ -91,6 +98,10 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Of the last codebook; None for a map of one unit. After `fit` only.
     labels_ : (N,) int32 array
         The unit of every sample. After `fit` only.
+    u_matrix_ : (rows, columns) float64 array
+        Mean distance of each unit to its neighbours on the grid.
+    hits_ : (rows, columns) int64 array
+        How many samples each unit has. After `fit` only.
     n_features_in_ : int
     feature_names_in_ : (d,) array of str
         Names of the columns, if the samples had any.
@@ -119,6 +130,9 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         tolerance: float | None = None,
         missing: bool = False,
         device: str = "auto",
+        online: bool = False,
+        rate: float = 0.5,
+        rate_end: float = 0.01,
         random_state: Any = None,
     ):
         self.rows = rows
@@ -135,6 +149,9 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.tolerance = tolerance
         self.missing = missing
         self.device = device
+        self.online = online
+        self.rate = rate
+        self.rate_end = rate_end
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SelfOrganizingMap:
@@ -160,8 +177,11 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         grid, sigmas = self._plan()
         samples = self._to_learn(X, sample_weight, grid, reset=True)
         codebook, errors = self._first_codebook(samples), []
-        for sigma in sigmas:
-            codebook, error = samples.epoch(codebook, sigma)
+        steps = self._online_steps(samples, sigmas) if self.online else None
+        for number, sigma in enumerate(sigmas):
+            codebook, error = (
+                samples.epoch(codebook, sigma) if steps is None else samples.online(codebook, steps, number)
+            )
             errors.append(error)
             if settled(errors, sigmas, self.tolerance):
                 break
@@ -170,6 +190,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.quantization_errors_ = [*errors, judged.quantization_error(samples.job, codebook)]
         self.topographic_error_ = judged.topographic_error() if grid.units > 1 else None
         self.labels_ = samples.units(codebook)
+        self.hits_ = np.bincount(self.labels_, minlength=grid.units).reshape(grid.rows, grid.columns)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SelfOrganizingMap:
@@ -192,7 +213,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.codebook_, error = samples.epoch(codebook, sigma)
         self.grid_, self.n_iter_ = grid, done + 1
         self.quantization_errors_ = [*(self.quantization_errors_[:done] if begun else ()), error]
-        for of_fit in ("labels_", "topographic_error_"):
+        for of_fit in ("labels_", "hits_", "topographic_error_"):
             if hasattr(self, of_fit):
                 delattr(self, of_fit)
         return self
@@ -204,7 +225,88 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def predict(self, X: Any) -> np.ndarray:
         """The best matching unit of every sample, (N,) int32; in case of a tie the lowest."""
         check_is_fitted(self)
+        return self._units(X)
+
+    def _units(self, X: Any) -> np.ndarray:
         return self._take(X, None, self.grid_).units(self.codebook_)
+
+    def _metric(self) -> str:
+        metric = "taxicab" if self.metric == "manhattan" else self.metric
+        if metric not in METRICS:
+            raise ValueError(f"metric is {self.metric!r}; pass one of {', '.join(map(repr, [*METRICS, 'manhattan']))}")
+        return metric
+
+    def _online_steps(self, samples: _Samples, sigmas: list[float]) -> OnlineSteps:
+        if samples.weights is not None:
+            raise ValueError("online training has no use for weights; leave them out, or train in batches")
+        for name in ("rate", "rate_end"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; give a number above 0, up to 1")
+        reaches = (sigmas[0], float(self.sigma_end))
+        rates = (float(self.rate), float(self.rate_end))
+        return OnlineSteps(samples.job.n, int(self.epochs), reaches, rates, self.schedule, self._seed())
+
+    @property
+    def u_matrix_(self) -> np.ndarray:
+        """Mean distance of each unit to its neighbours on the grid, float64 (rows, columns)."""
+        check_is_fitted(self)
+        return u_matrix(self.codebook_, self.grid_, self._metric()).reshape(self.grid_.rows, self.grid_.columns)
+
+    def grid_coordinates(self, X: Any = None) -> np.ndarray:
+        """Row and column on the grid of the unit of every sample, (N, 2) int64; by default of those of `fit`."""
+        check_is_fitted(self, "labels_" if X is None else None)
+        units = self.labels_ if X is None else self._units(X)
+        return np.stack(np.divmod(units.astype(np.int64), self.grid_.columns), axis=1)
+
+    def plot(self, kind: str = "umatrix", column: int | str = 0, axes: Any = None) -> Any:
+        """Draw the map with matplotlib.
+
+        Parameters
+        ----------
+        kind : {"umatrix", "hits", "plane"}
+        column : number or name of the one that "plane" shows
+        axes : of matplotlib, where to draw; by default those of a new figure, which pyplot shows
+
+        Returns
+        -------
+        axes : matplotlib.axes.Axes
+        """
+        check_is_fitted(self, "hits_" if kind == "hits" else None)
+        from pipelines.som.cells import draw_cells
+        from pipelines.som.overlays import draw_outlines
+
+        if kind not in ("umatrix", "hits", "plane"):
+            raise ValueError(f"there is no picture {kind!r}; choose umatrix, hits or plane")
+        title, colours = {"umatrix": ("U-matrix", "bone_r"), "hits": ("hits", "viridis")}.get(kind, ("", "viridis"))
+        if kind == "umatrix":
+            values = self.u_matrix_.ravel()
+        elif kind == "hits":
+            values = np.where(self.hits_ > 0, self.hits_, np.nan).ravel()
+        else:
+            names = list(getattr(self, "feature_names_in_", []))
+            if column not in (names if isinstance(column, str) else range(self.n_features_in_)):
+                raise ValueError(f"there is no column {column!r}; X had {', '.join(names) or self.n_features_in_}")
+            number = names.index(column) if isinstance(column, str) else column
+            title, values = str(names[number] if names else f"column {number}"), self.codebook_[:, number]
+        if axes is None:
+            from matplotlib import pyplot
+
+            axes = pyplot.figure().add_subplot()
+        cells = draw_cells(axes, self.grid_, values, colours)
+        draw_outlines(axes, self.grid_)
+        axes.set_aspect("equal")
+        axes.set_title(title, parse_math=False)
+        axes.figure.colorbar(cells, ax=axes)
+        return axes
+
+    def quality(self, X: Any) -> dict[str, float]:
+        """Measures of how the map shows these samples, by name; see `pipelines.som.quality` for formulas.
+
+        Trustworthiness and preservation of neighbourhoods rank the distances of up to 2,000 samples, evenly spread.
+        """
+        check_is_fitted(self)
+        samples = self._take(X, None, self.grid_)
+        return map_quality(samples.values, samples.units(self.codebook_), self.codebook_, self.grid_, self._metric())
 
     def transform(self, X: Any) -> np.ndarray:
         """The distances of every sample to all units, (N, M) in the dtype of the map.
@@ -219,7 +321,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         step = max(1, (CPU_BLOCK if samples.xp is np else GPU_BLOCK) // len(codebook))
         for piece in samples.pieces:
             for start in range(0, len(piece.values), step):
-                block = _distances(piece.values[start : start + step], codebook, self.metric, samples.xp)
+                block = _distances(piece.values[start : start + step], codebook, samples.job.metric, samples.xp)
                 first = piece.first + start
                 distances[first : first + len(block)] = to_host(block.astype(distances.dtype))
         return distances
@@ -270,8 +372,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _take(self, X: Any, sample_weight: Any, grid: Grid, reset: bool = False) -> _Samples:
         """Checked samples and weights on the device; `reset` at the beginning of a map, whose dtype is then theirs."""
         xp = array_library(self.device)
-        if self.metric not in METRICS:
-            raise ValueError(f"metric is {self.metric!r}; pass one of {', '.join(map(repr, METRICS))}")
+        metric = self._metric()
         values = validate_data(
             self,
             unmasked(X),
@@ -293,7 +394,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 raise ValueError("all weights are zero; give at least one sample a positive weight")
         heaviest = None if weights is None else float(weights.max())
         n, d = values.shape
-        job = MapJob(grid, self.metric, self.kernel, n, d, largest, heaviest, bool(self.missing))
+        job = MapJob(grid, metric, self.kernel, n, d, largest, heaviest, bool(self.missing))
         step = max(1, PIECE_BYTES // (d * values.itemsize))
         pieces = [
             Piece(i, xp.asarray(values[i : i + step]), None if weights is None else xp.asarray(weights[i : i + step]))
@@ -350,6 +451,16 @@ class _Samples(NamedTuple):
         total = accumulate(self.pieces, self.xp.asarray(codebook), self.job)
         error = total.judged.quantization_error(self.job, codebook)
         return learn(total, codebook, self.job, sigma, self.xp), error
+
+    def online(self, codebook: np.ndarray, steps: OnlineSteps, number: int) -> tuple[np.ndarray, float]:
+        """The same of an epoch of online learning."""
+        error = self.survey(codebook).judged.quantization_error(self.job, codebook)
+        order = random_rows(self.job.n, self.job.n, steps.seed + number)
+        job = self.job
+        kernel, metric, missing = job.kernel, job.metric, job.missing
+        return train_online(
+            codebook, self.values, order, job.grid, *steps.of_epoch(number), kernel, metric, missing
+        ), error
 
     def survey(self, codebook: np.ndarray) -> Any:
         return survey(self.pieces, self.xp.asarray(codebook), self.job)

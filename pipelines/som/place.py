@@ -14,8 +14,7 @@ import numpy as np
 from distributed import Client
 
 from gpuops import best_matching_units
-from pipelines.som.plan import PIECE_BYTES
-from pipelines.som.shard import Shard
+from pipelines.som.shard import PIECE_BYTES, Shard
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import SCHEMA, Mapping, MappingWriter, create_mapping, open_mapping, resume_mapping
 from pipelines.stores.resuming import resumed

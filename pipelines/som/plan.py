@@ -6,12 +6,10 @@ import os
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pipelines.som.shard import AHEAD
+from pipelines.som.shard import AHEAD, PIECE_BYTES
 from pipelines.stores.samples import Samples
 from pipelines.workers.capacity import MEMORY_SHARE, WorkerFacts, memory_by_place, refuse_disk, refuse_memory
 from pipelines.workers.progress import size
-
-PIECE_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pipelines.stores.samples import Samples
 from pipelines.workers.device_arrays import synchronize
 
+if TYPE_CHECKING:  # the estimator has its samples in memory, and does not load zarr
+    from pipelines.stores.samples import Samples
+
+PIECE_BYTES = 256 << 20
 AHEAD = 2  # pieces that are read while one is worked on
 
 

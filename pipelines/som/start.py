@@ -19,7 +19,6 @@ import numpy as np
 
 from gpuops.arrays import like
 from gpuops.som.grid import Grid
-from pipelines.generators.counter_random import scramble_all, scrambler
 from pipelines.som.shard import Piece
 from pipelines.workers.device_arrays import to_host
 
@@ -115,6 +114,8 @@ def random_rows(n: int, units: int, seed: int) -> np.ndarray:
             f"a map of {units:,} units cannot begin with {n:,} samples, a different one for each unit; "
             "take fewer units, or begin with the plane of the principal components (pca)"
         )
+    from pipelines.generators.counter_random import scramble_all, scrambler  # with all generators of graphs
+
     rows = np.arange(units, dtype=np.int64)
     scramble_all(rows, scrambler(seed, n))
     return rows

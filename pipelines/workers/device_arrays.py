@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.workers.attempts import has_gpu
-
 
 def array_library() -> Any:
     """CuPy on a worker that computes on a GPU, else NumPy (from a task)."""
+    from pipelines.workers.attempts import has_gpu  # distributed, which arrays in memory do not need
+
     if not has_gpu():
         return np
     import cupy

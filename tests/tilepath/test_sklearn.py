@@ -1,12 +1,16 @@
 """The estimator against scikit-learn's own checks, against `train_som` bit by bit, and against formulas written out."""
 
 import importlib
+import io
 import pickle
+import subprocess
 import sys
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -17,6 +21,7 @@ from gpuops.som.grid import Grid
 from pipelines import train_som
 from pipelines.stores.samples import write_samples
 from tilepath.sklearn import SelfOrganizingMap
+from tilepath.sklearn_classifier import SelfOrganizingMapClassifier
 
 
 def cloud(n, d=4, seed=0, missing=0.0):
@@ -379,3 +384,82 @@ def test_m1_a_masked_value_is_missing_to_the_estimator():
 def test_m4_the_mexican_hat_warns():
     with pytest.warns(UserWarning, match="in batches, the mexican hat"):
         SelfOrganizingMap(3, 3, epochs=1, kernel="mexican_hat").fit(np.random.default_rng(0).normal(size=(30, 2)))
+
+
+def test_it_imports_neither_distributed_nor_zarr():
+    code = (
+        "import sys, tilepath.sklearn; sys.exit(str([m for m in ('dask', 'distributed', 'zarr') if m in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == "[]"
+
+
+def test_manhattan_is_taxicab():
+    X = cloud(100)
+    a, b = (SelfOrganizingMap(4, 5, epochs=3, metric=name).fit(X) for name in ("manhattan", "taxicab"))
+    np.testing.assert_array_equal(a.codebook_, b.codebook_)
+    np.testing.assert_array_equal(a.transform(X), b.transform(X))
+    np.testing.assert_array_equal(a.u_matrix_, b.u_matrix_)
+
+
+def test_online_training_is_that_of_the_pipeline(client, tmp_path):
+    X = cloud(120)
+    store = write_samples(tmp_path / "s", X)
+    options = {"epochs": 3, "hexagonal": True, "metric": "taxicab", "online": True, "rate": 0.3, "rate_end": 0.02}
+    want = train_som(client, store, tmp_path / "m", rows=4, columns=5, seed=7, **options)
+    found = SelfOrganizingMap(4, 5, random_state=7, **options).fit(X)
+    np.testing.assert_array_equal(found.codebook_, want.units())
+    assert found.quantization_errors_ == list(want.quantization_errors)
+    with pytest.raises(ValueError, match="no use for weights"):
+        found.fit(X, sample_weight=np.ones(120))
+    with pytest.raises(ValueError, match="rate is 2; give a number above 0"):
+        SelfOrganizingMap(online=True, rate=2).fit(X)
+
+
+def test_places_on_the_grid_hits_and_pictures():
+    X = cloud(150)
+    som = SelfOrganizingMap(4, 6, epochs=3, hexagonal=True).fit(X)
+    where = som.grid_coordinates()
+    np.testing.assert_array_equal(where[:, 0] * 6 + where[:, 1], som.labels_)
+    np.testing.assert_array_equal(som.grid_coordinates(X[:9]), where[:9])
+    np.testing.assert_array_equal(som.hits_.ravel(), np.bincount(som.labels_, minlength=24))
+    assert som.u_matrix_.shape == som.hits_.shape == (4, 6)
+    figure = Figure()
+    for number, options in enumerate(({}, {"kind": "hits"}, {"kind": "plane", "column": 3})):
+        axes = som.plot(axes=figure.add_subplot(1, 3, number + 1), **options)
+        assert axes.get_title() == ("U-matrix", "hits", "column 3")[number]
+    figure.savefig(io.BytesIO())
+    with pytest.raises(ValueError, match="there is no column 4"):
+        som.plot("plane", 4)
+    with pytest.raises(ValueError, match="no picture 'heat'"):
+        som.plot("heat")
+    quality = som.quality(X)
+    assert set(quality) == {"explained_variance", "trustworthiness", "neighbourhood_preservation"}
+    assert all(0.4 < value <= 1 for value in quality.values())
+
+
+@parametrize_with_checks([SelfOrganizingMapClassifier(3, 3, epochs=3, lvq_epochs=2)])
+def test_scikit_learns_checks_of_the_classifier(estimator, check):
+    check(estimator)
+
+
+def test_units_vote_and_a_class_driven_step_helps():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    plain = SelfOrganizingMapClassifier(3, 3).fit(X, names)
+    assert plain.score(X, names) == np.mean(plain.predict(X) == names)
+    for unit in np.unique(plain.labels_):
+        mine = names[plain.labels_ == unit]
+        assert plain.purity_[unit] == np.mean(mine == plain.classes_[plain.unit_classes_[unit]])
+    driven = SelfOrganizingMapClassifier(3, 3, lvq_epochs=20, random_state=0).fit(X, names)
+    assert driven.score(X, names) > plain.score(X, names)
+    wide = SelfOrganizingMapClassifier(12, 12).fit(X, names)  # some units have no samples, and yet a class
+    assert np.isnan(wide.purity_).any()
+    assert wide.unit_classes_.min() >= 0
+    for options, match in (
+        ({"lvq_rate": 1}, "lvq_rate 1"),
+        ({"lvq_epochs": 1, "metric": "cosine"}, "Euclidean maps only"),
+        ({"lvq_epochs": 1, "missing": True}, "does not know missing values"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            SelfOrganizingMapClassifier(**options).fit(X, y)

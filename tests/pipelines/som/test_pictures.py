@@ -1,5 +1,7 @@
 """Pictures of maps: numbers against formulas written out, and pixels where they belong."""
 
+import html
+import re
 import shutil
 import sys
 from itertools import product
@@ -13,7 +15,11 @@ from matplotlib.image import imread
 from minisom import MiniSom
 
 from gpuops.som.grid import Grid
-from pipelines.som.pictures import EMPTY, KINDS, MOST_LABELS, _majority, cell_corners, draw_cells, picture_map, u_matrix
+from pipelines.som.cells import EMPTY, MOST_LABELS, colours_of, draw_cells
+from pipelines.som.classes import vote_of_mapping
+from pipelines.som.heights import u_matrix
+from pipelines.som.overlays import cell_corners, outlines
+from pipelines.som.pictures import KINDS, picture_map
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import create_codebook, open_codebook
 from pipelines.stores.mapping import create_mapping, open_mapping, resume_mapping
@@ -127,7 +133,8 @@ def test_the_label_of_a_unit_is_that_of_most_of_its_samples(made, monkeypatch):
     labels = [None if i % 5 == 0 else f"kind {rng.integers(0, 4)}" for i in range(300)]
     _, samples, mapping = made(grid, placed=placed, labels=labels)
     assert len(list(mapping.ranges())) > 50
-    winners, names = _majority(grid, mapping, samples)
+    vote, names = vote_of_mapping(mapping, samples)
+    winners = vote.winners
     for unit in range(20):
         mine = [names.index(label) for label, at in zip(labels, placed, strict=True) if at == unit and label]
         counts = np.bincount(mine, minlength=4)
@@ -142,7 +149,8 @@ def test_the_label_of_a_unit_is_that_of_most_of_its_samples(made, monkeypatch):
 def test_every_kind_is_drawn_on_every_grid(tmp_path, made, name):
     codebook, samples, mapping = made(GRIDS[name])
     for kind in KINDS:
-        options = {"mapping": mapping, "samples": samples} if kind in ("hits", "labels") else {}
+        options = {"mapping": mapping, "samples": samples} if kind in ("hits", "labels", "pies", "tree") else {}
+        options |= {"clusters": np.arange(codebook.grid.units) % 4} if kind in ("clusters", "tree") else {}
         image = draw(tmp_path / "x.png", codebook, kind, **options)
         assert image.std() > 0.01
         assert (image[[0, -1]] == 1).all()  # nothing is cut off at the margins
@@ -194,11 +202,11 @@ def test_planes_are_in_units_of_the_source(tmp_path, made, monkeypatch):
 
 
 def test_labels_beyond_the_colours_are_one(tmp_path, made):
-    grid = Grid(6, 6)
-    codebook, samples, mapping = made(grid, placed=np.arange(36), labels=[f"kind {i}" for i in range(36)])
+    grid = Grid(8, 9)
+    codebook, samples, mapping = made(grid, placed=np.arange(72), labels=[f"kind {i}" for i in range(72)])
     image = draw(tmp_path / "x.png", codebook, "labels", mapping=mapping, samples=samples)
-    assert where(image, "0.5")[2] > 14 * where(image, matplotlib.colormaps["tab20"](0))[2]
-    assert MOST_LABELS == 20
+    assert where(image, "0.5")[2] > 10 * where(image, colours_of(60)[0])[2]
+    assert MOST_LABELS == 60
     codebook, samples, mapping = made(grid, labels=[None] * 40)
     draw(tmp_path / "x.png", codebook, "labels", mapping=mapping, samples=samples)
 
@@ -240,6 +248,84 @@ def test_a13_a_mapping_of_an_earlier_version_is_still_drawn(tmp_path, made):
     assert resume_mapping(mapping.path, samples, codebook).finished
 
 
+def words_of(tmp_path, codebook, kind, **options):
+    """What is written on a picture, in its order."""
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        picture_map(codebook, tmp_path / "words.svg", kind, **options)
+    text = (tmp_path / "words.svg").read_text()
+    return [html.unescape(word) for word in re.findall(r"<text[^>]*>([^<]*)</text>", text)]
+
+
+def test_dollar_signs_in_names_are_written_as_they_are(tmp_path, made):
+    """Between two of them matplotlib would set mathematics, and refuse what is none."""
+    codebook, samples, mapping = made(Grid(2, 3), labels=["$a_{$", "b$", "$c$"] * 13 + [None])
+    words = words_of(tmp_path, codebook, "labels", mapping=mapping, samples=samples, text=True)
+    assert {"$a_{$", "b$", "$c$"} <= {*words}
+    shutil.copytree(codebook.path, tmp_path / "$x_$")
+    group = zarr.open_group(tmp_path / "$x_$")
+    group.attrs["columns"] = ["$p$", "$q_{$", "r"]
+    words = words_of(tmp_path, open_codebook(tmp_path / "$x_$"), "planes")
+    assert {"$p$", "$q_{$", "r", "$x_$: component planes, 2 x 3 units"} <= {*words}
+
+
+def test_a_legend_has_labels_in_natural_order(tmp_path, made):
+    labels = [f"kind {i}" for i in range(36)]
+    codebook, samples, mapping = made(Grid(6, 6), placed=np.arange(36)[::-1], labels=labels)
+    words = words_of(tmp_path, codebook, "labels", mapping=mapping, samples=samples)
+    assert [word for word in words if word.startswith("kind")] == labels
+    assert len({*map(tuple, colours_of(60))}) == 60  # more than 20 labels have colours of their own
+    assert not [word for word in words if "others" in word]
+
+
+def test_a_title_says_what_is_shown(tmp_path, made):
+    codebook, samples, mapping = made(Grid(3, 4))
+    titles = set()
+    for kind in KINDS:
+        words = words_of(
+            tmp_path, codebook, kind, mapping=mapping, samples=samples, clusters=np.arange(12, dtype=np.int32) % 3
+        )
+        titles |= {word for word in words if word.startswith("map: ")}
+    assert len(titles) == len(KINDS)
+    assert "map: U-matrix, 3 x 4 units" in titles
+
+
+@pytest.mark.parametrize("hexagonal", [False, True])
+def test_the_lowest_cells_of_a_u_matrix_are_not_white_and_have_a_frame(tmp_path, made, monkeypatch, hexagonal):
+    monkeypatch.setitem(matplotlib.rcParams, "savefig.dpi", 150)
+    units = np.zeros((64, 3))
+    units[0] = 9  # one wall, in a corner; all else is as low as can be
+    image = draw(tmp_path / "x.png", made(Grid(8, 8, hexagonal), units=units)[0], "umatrix")
+    cells = image[:, : int(image.shape[1] * 0.8)]
+    middle = cells[int(len(cells) * 0.6) : int(len(cells) * 0.8), int(cells.shape[1] * 0.4) : int(cells.shape[1] * 0.6)]
+    assert (middle < 0.99).any(axis=2).all()
+    assert (abs(cells[len(cells) // 2 :] - 0.35) < 0.2).all(axis=2).sum() > 100  # the frame, below
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_outlines_run_between_clusters_and_around_the_grid(name):
+    grid = GRIDS[name]
+    clusters = np.random.default_rng(2).integers(0, 3, grid.units)
+    between, frame = outlines(grid, clusters)
+    planar = Grid(grid.rows, grid.columns, grid.hexagonal)
+    pairs = [(a, b) for a, b in product(range(grid.units), repeat=2) if a < b and planar.distances(a, b) < 1.01]
+    assert len(between) == sum(clusters[a] != clusters[b] for a, b in pairs)
+    assert len(frame) == (6 if grid.hexagonal else 4) * grid.units - 2 * len(pairs)
+    middles = {tuple(np.rint(side.mean(axis=0) * 1e6)) for side in between}
+    positions = grid.positions()
+    for a, b in pairs:
+        assert (tuple(np.rint((positions[a] + positions[b]) / 2 * 1e6)) in middles) == (clusters[a] != clusters[b])
+
+
+def test_ways_of_samples_and_text_are_drawn(tmp_path, made):
+    codebook, _, mapping = made(Grid(4, 6, toroidal=True))
+    plain = draw(tmp_path / "x.png", codebook, "umatrix", mapping=mapping)
+    way = draw(tmp_path / "x.png", codebook, "umatrix", mapping=mapping, ways=[(0, 5), (7, 8)])
+    assert where(way, matplotlib.colormaps["Set1"](0)[:3])[2] > 50
+    assert way.shape == plain.shape
+    words = words_of(tmp_path, codebook, "umatrix", clusters=np.arange(24, dtype=np.int32), text=True)
+    assert {str(i) for i in range(24)} <= {*words}
+
+
 @pytest.mark.parametrize("suffix", ["pdf", "svg"])
 def test_other_formats(tmp_path, made, suffix):
     codebook, _, _ = made(Grid(3, 3))
@@ -255,10 +341,16 @@ def test_faults_are_named(tmp_path, made, monkeypatch):
             picture_map(codebook, tmp_path / path, kind, **options)
         assert not list(tmp_path.glob("x*"))
 
-    refused("no picture 'heat'; choose umatrix, hits", "heat")
+    refused("no picture 'heat'; choose umatrix, pmatrix, ustar, hits", "heat")
     refused("columns are for planes, not for hits", "hits", columns=["0"])
     refused("no column 'weight'; it has 0, 1, 2", "planes", columns=["weight"])
     refused("--mapping", "labels")
+    refused("tilepath som cluster", "clusters")
+    refused("tilepath som cluster", text=True)
+    refused("an integer for each of the units", clusters=np.zeros(3, int))
+    refused("which tree does not have", "tree", text=True, clusters=np.zeros(12, int))
+    refused("name it .--mapping", ways=[(0, 3)])
+    refused("has the rows 0 to 39; it has no way from 30 to 41", mapping=mapping, ways=[(30, 41)])
     refused("--mapping", "labels", samples=samples)
     refused("pictures end in one of .*\\.png", path="x")
     refused("pictures end in one of .*\\.svg", path="x.doc")

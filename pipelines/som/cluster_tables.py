@@ -1,0 +1,117 @@
+"""Clusters of units, and of samples, as tables in CSV: written for other programs, and read back for pictures."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipelines.som.clusters import cluster_units
+from pipelines.som.pictures import learned_rows
+from pipelines.stores.codebook import Codebook
+from pipelines.stores.mapping import Mapping
+from pipelines.stores.samples import Samples
+
+OF_UNITS = ("unit", "unit_row", "unit_column", "cluster")
+OF_SAMPLES = ("row", "unit", "cluster")
+
+
+def cluster_map(
+    codebook: Codebook,
+    method: str = "agglomerative",
+    clusters: int | None = None,
+    *,
+    adjacent: bool = False,
+    samples: Samples | None = None,
+    seed: int = 0,
+) -> np.ndarray:
+    """The cluster of every unit of a map, int32 (M): `pipelines.som.clusters.cluster_units` for a store.
+
+    `samples` are those whose density immersion follows, by default those the map was trained with.
+    """
+    return cluster_units(
+        codebook.units(),
+        codebook.grid,
+        method,
+        clusters,
+        metric=codebook.metric,
+        adjacent=adjacent,
+        hits=codebook.hits(),
+        samples=learned_rows(codebook, samples) if method == "immersion" else None,
+        seed=seed,
+    )
+
+
+def write_clusters(
+    path: str | os.PathLike[str],
+    clusters: np.ndarray,
+    codebook: Codebook,
+    *,
+    mapping: Mapping | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write the cluster of every unit, or with `mapping` that of every sample, to a file of comma-separated values.
+
+    Raises
+    ------
+    FileExistsError
+        `path` exists.
+    pipelines.stores.StoreError
+        `mapping` is to another map.
+    """
+    if os.path.lexists(path) and not overwrite:
+        raise FileExistsError(f"{path} exists already; choose another name or pass overwrite (--overwrite)")
+    head: tuple[str, ...]
+    rows: Iterable[Iterable[Any]]
+    if mapping is None:
+        units = np.arange(len(clusters))
+        grid = codebook.grid
+        head, rows = OF_UNITS, zip(units, units // grid.columns, units % grid.columns, clusters, strict=True)
+    else:
+        mapping.check_codebook(codebook)
+        head, rows = OF_SAMPLES, _of_samples(mapping, clusters)
+    partial = Path(f"{path}.partial")
+    try:
+        with partial.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(head)
+            writer.writerows(rows)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_clusters(path: str | os.PathLike[str], codebook: Codebook) -> np.ndarray:
+    """The clusters of units from such a file, or one made by hand: a line with `unit` and `cluster` for every unit.
+
+    ValueError names the line that is wrong.
+    """
+    clusters = np.full(codebook.grid.units, -2)
+    with open(path, newline="") as file:
+        reader = csv.DictReader(file)
+        if not {"unit", "cluster"} <= {*(reader.fieldnames or ())} or "row" in (reader.fieldnames or ()):
+            raise ValueError(f"{path}: not a table of units, whose first line names unit and cluster")
+        for row in reader:
+            try:
+                unit, cluster = int(row["unit"]), int(row["cluster"])
+            except (TypeError, ValueError):
+                raise ValueError(f"{path}, line {reader.line_num}: unit and cluster are whole numbers") from None
+            if not 0 <= unit < len(clusters) or cluster < -1 or clusters[unit] != -2:
+                raise ValueError(
+                    f"{path}, line {reader.line_num}: unit {unit} is not on the map, appears twice, or its cluster "
+                    f"{cluster} is below -1, which is none; name the table of this map"
+                )
+            clusters[unit] = cluster
+    if (clusters == -2).any():
+        raise ValueError(f"{path}: unit {(clusters == -2).argmax()} has no line; name the table of this map")
+    return clusters
+
+
+def _of_samples(mapping: Mapping, clusters: np.ndarray) -> Iterable[tuple[int, int, int]]:
+    for start, stop in mapping.ranges():
+        units = mapping.units(start, stop)[:, 0]
+        yield from zip(range(start, stop), units.tolist(), clusters[units].tolist(), strict=True)

@@ -1,0 +1,103 @@
+"""Pictures of maps by the labels of samples: cells, pies, and the minimum spanning tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuops.som.grid import Grid
+from pipelines.som.cells import EMPTY, MOST_LABELS, OTHER, colours_of, draw_colours, draw_legend, rgba
+from pipelines.som.classes import Vote, natural_order, vote_of_mapping
+from pipelines.som.overlays import draw_pies, draw_text
+from pipelines.som.trees import spanning_tree, tree_layout
+
+if TYPE_CHECKING:
+    from pipelines.stores.codebook import Codebook
+    from pipelines.stores.mapping import Mapping
+    from pipelines.stores.samples import Samples
+
+
+def draw_labels(
+    axes: Any, grid: Grid, mapping: Mapping | None, samples: Samples | None, *, pies: bool, text: bool
+) -> None:
+    vote, names = vote_of_mapping(mapping, samples)
+    colour_of, entries = _colours_of_labels(vote, names, pies)
+    if pies:
+        draw_colours(axes, grid, np.tile(rgba("1.0"), (grid.units, 1)))
+        shares = vote.shares(len(names))
+        totals = shares.sum(axis=1)
+        # By area, and no pie too small to be seen.
+        radii = 0.46 * np.maximum(np.sqrt(totals / max(totals.max(initial=0), 1)), 0.25)
+        draw_pies(axes, grid.positions(), shares, radii, [*colour_of])
+    else:
+        backs = np.array([*colour_of, rgba(EMPTY)])[vote.winners]
+        draw_colours(axes, grid, backs)
+    if text:
+        words = ["" if winner < 0 else names[winner] for winner in vote.winners]
+        draw_text(axes, grid, words, None if pies else backs)
+    if (vote.winners < 0).any():
+        entries.append((rgba("1.0" if pies else EMPTY), "no sample"))
+    draw_legend(axes, entries)
+
+
+def _colours_of_labels(vote: Vote, names: list[str], all_of_them: bool = False) -> tuple[list[Any], list[Any]]:
+    """The colour of every label, and the entries of a legend in natural order of names."""
+    weights = vote.labels if all_of_them else vote.winners[vote.winners >= 0]
+    times = np.bincount(weights, vote.counts if all_of_them else None, minlength=len(names))
+    frequent = np.argsort(-times, kind="stable")[: np.count_nonzero(times)].tolist()
+    shown = sorted(frequent[:MOST_LABELS], key=lambda label: natural_order(names[label]))
+    colour_of = [rgba(OTHER)] * len(names)
+    for label, colour in zip(shown, colours_of(len(shown)), strict=True):
+        colour_of[label] = colour
+    entries = [(colour_of[label], names[label]) for label in shown]
+    if len(frequent) > len(shown):
+        entries.append((rgba(OTHER), f"{len(frequent) - len(shown)} others"))
+    return colour_of, entries
+
+
+def draw_tree(
+    figure: Any,
+    codebook: Codebook,
+    mapping: Mapping | None,
+    samples: Samples | None,
+    clusters: np.ndarray | None,
+    name: str,
+) -> None:
+    """Nodes by hits; pies of labels where there are any, in discs of the colours of clusters."""
+    from matplotlib import colormaps
+    from matplotlib.collections import LineCollection
+
+    units = codebook.units()
+    links = spanning_tree(units, codebook.metric)
+    places = tree_layout(units, links, codebook.metric)
+    figure.set_size_inches(7, 7)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_title(name, fontsize=10)
+    lengths = np.sqrt(((places[links[:, 0]] - places[links[:, 1]]) ** 2).sum(axis=1))
+    reach = 0.5 * (np.median(lengths) if len(lengths) else 1.0)
+    hits = (codebook if mapping is None else mapping).hits()
+    radii = reach * np.maximum(np.sqrt(hits / max(hits.max(), 1)), 0.25)
+    axes.add_collection(LineCollection(list(places[links]), colors="0.55", linewidths=1, zorder=1))
+    classes, entries = samples is not None and samples.labelled, []
+    if clusters is not None:
+        numbers = np.unique(clusters)
+        palette = colours_of(len(numbers))
+        if classes:  # whose colours are to stand out
+            palette = [colormaps["Set3"](i % 12) for i in range(len(numbers))]
+        own = np.eye(len(numbers), dtype=np.int64)[np.searchsorted(numbers, clusters)]
+        rings = radii if not classes else radii + 0.3 * reach  # a margin around the pies
+        draw_pies(axes, places, own, rings, palette)
+        entries += [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())]
+    if classes:
+        vote, names = vote_of_mapping(mapping, samples)
+        colour_of, of_labels = _colours_of_labels(vote, names, True)
+        draw_pies(axes, places, vote.shares(len(names)), radii, colour_of)
+        entries += of_labels
+    elif clusters is None:
+        draw_pies(axes, places, np.ones((len(places), 1), np.int64), radii, ["steelblue"])
+    low, high = places.min(axis=0) - 3 * reach, places.max(axis=0) + 3 * reach
+    axes.set(xlim=(low[0], high[0]), ylim=(high[1], low[1]), aspect="equal")
+    axes.set_axis_off()
+    if entries:
+        draw_legend(axes, entries)

@@ -1,0 +1,97 @@
+"""What is drawn over the cells of a map: outlines of clusters, the ways of samples, text and shares of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuops.som.grid import Grid
+
+MOST_TEXT = 900  # cells; there is no room for letters in more
+
+
+def cell_corners(grid: Grid) -> np.ndarray:
+    """Corners of every unit's cell, (M, 4, 2) or hexagonal (M, 6, 2): cells fill the plane without a gap."""
+    if grid.hexagonal:
+        angles = np.pi / 6 + np.arange(6) * np.pi / 3
+        corners = np.stack([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(3)
+    else:
+        corners = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
+    return grid.positions()[:, None] + corners
+
+
+def outlines(grid: Grid, clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sides of cells between clusters (M), and sides at the edge of the grid, each (k, 2, 2): ends, x and y."""
+    corners = cell_corners(grid)
+    sides = np.stack([corners, np.roll(corners, -1, axis=1)], axis=2).reshape(-1, 2, 2)
+    of_cell = np.repeat(np.arange(grid.units), corners.shape[1])
+    places = np.rint(sides.mean(axis=1) * 1e6).astype(np.int64)  # a side is known by its middle
+    _, first, number, counts = np.unique(places, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    last = np.empty(len(first), np.int64)
+    last[number.ravel()] = np.arange(len(sides))  # of a side that two cells share, the other cell
+    inner = (counts == 2) & (clusters[of_cell[first]] != clusters[of_cell[last]])
+    return sides[first[inner]], sides[first[counts == 1]]
+
+
+def draw_outlines(axes: Any, grid: Grid, clusters: np.ndarray | None = None) -> None:
+    """A thin frame around the grid, and a thick light line with a dark core between clusters (M)."""
+    from matplotlib.collections import LineCollection
+
+    between, frame = outlines(grid, np.zeros(grid.units, int) if clusters is None else clusters)
+    axes.add_collection(LineCollection(list(frame), colors="0.35", linewidths=0.8, capstyle="round", clip_on=False))
+    for colour, width in (("white", 3.2), ("black", 1.6)):
+        axes.add_collection(LineCollection(list(between), colors=colour, linewidths=width, capstyle="round", zorder=3))
+
+
+def draw_ways(axes: Any, grid: Grid, ways: Sequence[np.ndarray]) -> None:
+    """The ways of samples from unit to unit, each (k): a dot where it begins, an arrow head where it ends."""
+    from matplotlib import colormaps
+
+    positions = grid.positions()
+    for number, units in enumerate(ways):
+        colour = colormaps["Set1"](number % 9)
+        kept = units[np.concatenate([[True], units[1:] != units[:-1]])]
+        there = positions[kept]
+        # On a torus a step over the edge is not drawn across the whole map.
+        near = np.ones(len(kept), bool)
+        if grid.toroidal:
+            near[1:] = np.hypot(*(there[1:] - there[:-1]).T) <= grid.distances(kept[1:], kept[:-1]) + 1e-9
+        for piece in np.split(there, np.flatnonzero(~near)):
+            axes.plot(*piece.T, color="white", lw=3.4, zorder=4, solid_capstyle="round", solid_joinstyle="round")
+            axes.plot(*piece.T, color=colour, lw=1.8, zorder=5, solid_capstyle="round", solid_joinstyle="round")
+        axes.plot(*there[0], "o", color=colour, mec="white", ms=7, zorder=6)
+        axes.plot(*there[-1], "s", color=colour, mec="white", ms=7, zorder=6)
+
+
+def draw_text(axes: Any, grid: Grid, texts: Sequence[str], backs: np.ndarray | None = None) -> None:
+    """A word in every cell, as large as cells allow; `backs` (M, 4) are their colours, for black or white letters."""
+    if grid.units > MOST_TEXT:
+        raise ValueError(f"the map has {grid.units:,} units; up to {MOST_TEXT} have room for text in their cells")
+    longest = max((len(text) for text in texts), default=0)
+    if not longest:
+        return
+    place = axes.get_position()
+    width = place.width * axes.figure.get_figwidth() * 72 / np.ptp(axes.get_xlim())  # of a cell, points
+    size = min(10.0, 0.9 * width / (0.6 * min(longest, 12)), 0.6 * width)
+    for unit, ((x, y), text) in enumerate(zip(grid.positions(), texts, strict=True)):
+        dark = backs is not None and backs[unit, :3] @ (0.299, 0.587, 0.114) < 0.5
+        short = text if len(text) <= 12 else f"{text[:11]}…"
+        axes.text(x, y, short, size=size, ha="center", va="center", color="white" if dark else "black", zorder=7)
+
+
+def draw_pies(axes: Any, places: np.ndarray, shares: np.ndarray, radii: np.ndarray, palette: Sequence[Any]) -> None:
+    """A pie at each of `places` (M, 2) with the counts `shares` (M, L), as large as `radii` (M)."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Wedge
+
+    wedges, colours = [], []
+    for (x, y), counts, radius in zip(places, shares, radii, strict=True):
+        if not counts.sum():
+            continue
+        ends = np.concatenate([[0], np.cumsum(counts)]) / counts.sum() * 360 - 90
+        for label in np.flatnonzero(counts).tolist():
+            wedges.append(Wedge((x, y), radius, ends[label], ends[label + 1]))
+            colours.append(palette[label])
+    axes.add_collection(PatchCollection(wedges, facecolors=colours, edgecolors="white", linewidths=0.3, zorder=2))

@@ -1,0 +1,87 @@
+"""Measures of a map on samples, besides the quantization and the topographic error.
+
+explained variance   1 - sum |x - w(x)|^2 / sum |x - mean x|^2: of the samples, by their units. Euclidean maps only.
+trustworthiness      1 - 2 / (n k (2n - 3k - 1)) times the sum, over samples and those of their k nearest on the grid
+                     that are not among the k nearest of the data, of (rank in the data - k)
+neighbourhood        the same with data and grid exchanged: are neighbours in the data kept together? Also called
+preservation         continuity.
+
+On the grid many samples are equally far, all those of a unit for a start. They are ranked as in the data there, so ties
+count for the map; with units for samples, nothing is tied.
+
+J. Venna, S. Kaski, "Neighborhood preservation in nonlinear projection methods: an experimental study", ICANN 2001.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuops.som.grid import Grid
+from pipelines.som.heights import pair_distances
+
+RANKED = 2000  # samples whose distances to one another are ranked
+NEIGHBOURS = 10
+
+
+def map_quality(
+    samples: np.ndarray,
+    units: np.ndarray,
+    codebook: np.ndarray,
+    grid: Grid,
+    metric: str = "euclidean",
+    neighbours: int = NEIGHBOURS,
+) -> dict[str, float]:
+    """The measures that go with the metric and the number of samples, by name.
+
+    Parameters
+    ----------
+    samples : (N, d) array without missing values
+    units : (N) int array, their best matching units
+    codebook : (M, d) array
+    neighbours : k; fewer where there are not more than 3 k + 1 of the ranked samples
+
+    Raises
+    ------
+    ValueError
+        Values are missing.
+    """
+    if np.isnan(samples).any():
+        raise ValueError("samples have missing values, which these measures are not defined for; leave such rows out")
+    found: dict[str, float] = {}
+    if metric == "euclidean":
+        found["explained_variance"] = explained_variance(samples, units, codebook)
+    rows = np.unique(np.linspace(0, len(samples) - 1, RANKED).astype(np.int64))
+    k = min(neighbours, (len(rows) - 2) // 3)
+    if k > 0:
+        in_data = pair_distances(samples[rows], samples[rows], metric)
+        on_grid = grid.distances(units[rows, None].astype(np.int64), units[None, rows].astype(np.int64))
+        found["trustworthiness"] = _kept(in_data, on_grid, k)
+        found["neighbourhood_preservation"] = _kept(on_grid, in_data, k, ties=in_data)
+    return found
+
+
+def explained_variance(samples: np.ndarray, units: np.ndarray, codebook: np.ndarray) -> float:
+    """Of the samples (N, d) by their units (N); NaN where all samples are the same."""
+    values = samples.astype(np.float64)
+    left = ((values - codebook[units].astype(np.float64)) ** 2).sum()
+    whole = ((values - values.mean(axis=0)) ** 2).sum()
+    return float(1 - left / whole) if whole else float("nan")
+
+
+def _kept(truth: np.ndarray, shown: np.ndarray, k: int, ties: np.ndarray | None = None) -> float:
+    """How many of the k nearest of `shown` are such of `truth`, both (n, n) distances, by the formula above."""
+    n = len(truth)
+    rank = _ranks(truth, ties)
+    nearest = _ranks(shown, truth) <= k
+    np.fill_diagonal(nearest, False)
+    return float(1 - 2 / (n * k * (2 * n - 3 * k - 1)) * np.maximum(rank - k, 0)[nearest].sum())
+
+
+def _ranks(distances: np.ndarray, ties: np.ndarray | None = None) -> np.ndarray:
+    """The rank of every other sample from each, 1 for the nearest, 0 for itself; `ties` tells the equal apart."""
+    own = distances.copy()
+    np.fill_diagonal(own, -1)
+    order = np.lexsort((own if ties is None else ties, own), axis=1)
+    ranks = np.empty(order.shape, np.int64)
+    np.put_along_axis(ranks, order, np.arange(len(order))[None], axis=1)
+    return ranks

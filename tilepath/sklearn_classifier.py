@@ -1,0 +1,148 @@
+"""A self-organizing map that learns classes: votes of the samples of its units, and a class-driven step."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from pipelines.som.classes import count_votes
+from pipelines.som.heights import pair_distances
+from tilepath.sklearn import SelfOrganizingMap
+
+# After tilepath.sklearn, which says what to install if there is none.
+from sklearn.base import ClassifierMixin  # isort: skip
+from sklearn.utils.multiclass import check_classification_targets  # isort: skip
+from sklearn.utils.validation import check_is_fitted, validate_data  # isort: skip
+
+
+class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
+    """A self-organizing map that predicts classes: a sample has the class of most samples of its unit.
+
+    Units without samples have the class of the nearest unit that has some. After the map is trained, `lvq_epochs`
+    epochs of LVQ1 [1]_ may move its units: the unit of a sample comes nearer if it has the sample's class, and goes
+    away if not, by a rate that falls to 0. Then units vote again.
+
+    Parameters
+    ----------
+    lvq_epochs : int
+        0 leaves the map as it is.
+    lvq_rate : float
+        The rate of the first step, above 0 and below 1.
+    rows, columns, ...
+        Those of `SelfOrganizingMap`.
+
+    Attributes
+    ----------
+    classes_ : (L,) array
+    unit_classes_ : (M,) int64 array
+        The position in `classes_` of the class of every unit.
+    purity_ : (M,) float64 array
+        The share of the samples of a unit that have its class, NaN where there are none.
+    codebook_, ...
+        Those of `SelfOrganizingMap`.
+
+    References
+    ----------
+    .. [1] T. Kohonen, "Improved versions of learning vector quantization", IJCNN 1990.
+    """
+
+    def __init__(
+        self,
+        rows: int = 10,
+        columns: int = 10,
+        *,
+        lvq_epochs: int = 0,
+        lvq_rate: float = 0.03,
+        hexagonal: bool = False,
+        toroidal: bool = False,
+        metric: str = "euclidean",
+        kernel: str = "gaussian",
+        epochs: int = 20,
+        sigma: float | None = None,
+        sigma_end: float = 1.0,
+        schedule: str = "linear",
+        initial: Any = "pca",
+        tolerance: float | None = None,
+        missing: bool = False,
+        device: str = "auto",
+        online: bool = False,
+        rate: float = 0.5,
+        rate_end: float = 0.01,
+        random_state: Any = None,
+    ):
+        options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self.lvq_epochs, self.lvq_rate = options.pop("lvq_epochs"), options.pop("lvq_rate")
+        super().__init__(**options)
+
+    def fit(self, X: Any, y: Any) -> SelfOrganizingMapClassifier:  # type: ignore[override]
+        """Train a map, move its units by the classes y (N), and let them vote. Each sample has one vote."""
+        if not isinstance(self.lvq_epochs, Integral) or self.lvq_epochs < 0 or not 0 < self.lvq_rate < 1:
+            raise ValueError(
+                f"lvq_epochs is {self.lvq_epochs!r} and lvq_rate {self.lvq_rate!r}; give an integer from 0 on, and a "
+                "number between 0 and 1"
+            )
+        if self.lvq_epochs and self._metric() != "euclidean":
+            raise ValueError(
+                f"LVQ moves units on Euclidean maps only, not with metric {self.metric!r}; set lvq_epochs=0"
+            )
+        if self.lvq_epochs and self.missing:
+            raise ValueError("LVQ does not know missing values; set lvq_epochs=0, or leave such samples out")
+        _, y = validate_data(self, X, y, ensure_all_finite=False, skip_check_array=False, dtype=None)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        super().fit(X)
+        samples = self._take(X, None, self.grid_)
+        self._vote(self.labels_, codes)
+        if self.lvq_epochs:
+            self.codebook_ = self._moved(samples.values, codes)
+            judged = samples.survey(self.codebook_).judged
+            self.quantization_errors_ = [
+                *self.quantization_errors_,
+                judged.quantization_error(samples.job, self.codebook_),
+            ]
+            self.topographic_error_ = judged.topographic_error() if self.grid_.units > 1 else None
+            self.labels_ = samples.units(self.codebook_)
+            self.hits_ = np.bincount(self.labels_, minlength=self.grid_.units).reshape(self.hits_.shape)
+            self._vote(self.labels_, codes)
+        return self
+
+    @property
+    def partial_fit(self) -> Any:
+        """There is none: units vote when the map is trained."""
+        raise AttributeError("classes are learnt by fit; for partial_fit use SelfOrganizingMap")
+
+    def fit_predict(self, X: Any, y: Any) -> np.ndarray:  # type: ignore[override]
+        """Train a map and return the classes that it predicts for its samples."""
+        return self.fit(X, y).predict(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of every sample's unit, (N)."""
+        check_is_fitted(self)
+        return self.classes_[self.unit_classes_[self._units(X)]]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # type: ignore[override]
+        """The share of the samples whose class is predicted."""
+        return ClassifierMixin.score(self, X, y, sample_weight)
+
+    def _vote(self, units: np.ndarray, codes: np.ndarray) -> None:
+        vote = count_votes(units, codes, self.grid_.units, len(self.classes_))
+        voted = np.flatnonzero(vote.winners >= 0)
+        self.purity_, self.unit_classes_ = vote.purity, vote.winners.copy()
+        empty = vote.winners < 0
+        if empty.any():
+            nearest = pair_distances(self.codebook_[empty], self.codebook_[voted], self._metric()).argmin(axis=1)
+            self.unit_classes_[empty] = vote.winners[voted[nearest]]
+
+    def _moved(self, samples: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """The codebook after epochs of LVQ1, one sample after another in an order that `random_state` draws."""
+        units, total = self.codebook_.astype(np.float64), int(self.lvq_epochs) * len(samples)
+        generator = np.random.default_rng(self._seed())
+        orders = (generator.permutation(len(samples)) for _ in range(int(self.lvq_epochs)))
+        for step, row in enumerate(np.concatenate([*orders]).tolist()):
+            apart = samples[row] - units
+            unit = int(np.einsum("ij,ij->i", apart, apart).argmin())
+            sign = 1 if self.unit_classes_[unit] == codes[row] else -1
+            units[unit] += sign * self.lvq_rate * (1 - step / total) * apart[unit]
+        return units.astype(self.codebook_.dtype)
