@@ -26,7 +26,11 @@ def new_figure(path: str | os.PathLike[str], **options: Any) -> Any:
     figure = Figure(dpi=150, **options)
     known = FigureCanvasAgg(figure).get_supported_filetypes()
     if Path(path).suffix.lower().removeprefix(".") not in known:
-        raise ValueError(f"{path}: pictures end in one of {', '.join('.' + suffix for suffix in known)}; say which")
+        raise ValueError(
+            f"{path}: pictures end in .svg, .png or .pdf (graphs also in .dot); choose one of these suffixes"
+        )
+    if not Path(path).absolute().parent.is_dir():
+        raise ValueError(f"{path}: there is no folder {Path(path).parent}; make it, or choose another place")
     return figure
 
 

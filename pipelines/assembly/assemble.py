@@ -88,8 +88,12 @@ def assemble(
         refuse_existing(graph, SCHEMA, overwrite)
 
     kmers = count_kmers(read_batches(paths), k)
+    if not kmers.bases:
+        raise ValueError(f"{', '.join(map(str, paths))}: no reads; give FASTA or FASTQ files that have some")
     if not len(kmers.codes):
-        raise ValueError(f"the {kmers.reads:,} reads have no {k} nucleotides in a row; give a lesser k")
+        raise ValueError(
+            f"no {k} nucleotides stand in a row in the {kmers.bases:,} bases that were read; give a lesser k"
+        )
     frequent = _only(kmers, kmers.counts >= min_coverage)
     if not len(frequent.codes):
         raise ValueError(f"no {k}-mer stands in the reads {min_coverage:,} times; give a lesser min_coverage")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipelines.answers.tables import whole_file
 from pipelines.assembly.contigs import Contigs
 
 LINE = 80  # letters
+OURS = (">contig_", "H\tVN:Z:1")  # how files begin that may be replaced
 
 
 def refuse_files(outputs: Sequence[str | os.PathLike[str]], inputs: Iterable[Any], overwrite: bool) -> None:
@@ -20,15 +24,24 @@ def refuse_files(outputs: Sequence[str | os.PathLike[str]], inputs: Iterable[Any
     FileExistsError
         An output exists, and `overwrite` is not set.
     ValueError
-        An output is an input, or two outputs are one file.
+        An output is an input, or two outputs are one file, or its folder does not exist, or what is to be replaced is
+        another kind of file, such as reads.
     """
     taken = {os.path.realpath(path) for path in inputs}
     for out in outputs:
         if os.path.realpath(out) in taken:
             raise ValueError(f"{out} is read or written already; choose another file")
         taken.add(os.path.realpath(out))
-        if os.path.lexists(out) and not overwrite:
+        if not Path(out).absolute().parent.is_dir():
+            raise ValueError(f"{out}: there is no folder {Path(out).parent}; make it, or choose another place")
+        if not os.path.lexists(out):
+            continue
+        if not overwrite:
             raise FileExistsError(f"{out} exists already; choose another name or pass overwrite (--overwrite)")
+        if not any(_text(out, 8).startswith(begin) for begin in OURS):
+            raise ValueError(
+                f"{out} was not written by this command, and is not replaced; choose another name for the result"
+            )
 
 
 def write_fasta(contigs: Contigs, path: str | os.PathLike[str]) -> None:
@@ -58,13 +71,24 @@ def _gfa(contigs: Contigs) -> Iterator[str]:
         yield f"L\tcontig_{a + 1}\t{'+-'[a_strand]}\tcontig_{b + 1}\t{'+-'[b_strand]}\t{contigs.graph.k - 1}M\n"
 
 
-def write_pieces(path: str | os.PathLike[str], pieces: Iterable[str]) -> None:
-    """Write a file of text, whole or not at all."""
-    place = Path(path)
-    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+def _text(path: str | os.PathLike[str], letters: int) -> str:
+    """The beginning of a file of text, which may be gzip'd; nothing of one that is not text."""
     try:
-        with open(partial, "w") as file:
-            file.writelines(pieces)
-        os.replace(partial, place)
-    finally:
-        partial.unlink(missing_ok=True)
+        with (gzip.open if _zipped(path) else open)(path, "rt") as file:
+            return file.read(letters)
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error):
+        return ""
+
+
+def _zipped(path: str | os.PathLike[str]) -> bool:
+    return os.fspath(path).endswith(".gz")
+
+
+def write_pieces(path: str | os.PathLike[str], pieces: Iterable[str]) -> None:
+    """Write a file of text, gzip'd if its name ends in .gz, whole or not at all."""
+    with whole_file(path) as partial, open(partial, "wb") as raw:
+        if not _zipped(path):
+            raw.writelines(piece.encode() for piece in pieces)
+            return
+        with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
+            file.writelines(piece.encode() for piece in pieces)

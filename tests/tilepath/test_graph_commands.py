@@ -92,7 +92,7 @@ def test_info_tells_the_structure(tilepath, graph, monkeypatch):
     told = tilepath("info", graph)
     assert "degrees: out 0 to 2, 1.25 in the mean; in 0 to 2, 1.25 in the mean\n" in told
     assert "0 sources (no arc in), 0 sinks (no arc out), 1 isolated vertices; 2 weak components\n" in told
-    assert "counted in numbers sparse rows are smaller, as n n = 16 > 2 e + n + 1 = 15 (n vertices, e arcs)\n" in told
+    assert "numbers: 2 e + n + 1 = 15 and n^2 = 16 (n vertices, e arcs)\n" in told
     facts = json.loads(tilepath("info", graph, "--json"))
     assert facts["structure"]["out_degrees"] == {"least": 0, "mean": 1.25, "largest": 2}
     assert (facts["structure"]["components"], facts["structure"]["isolated"]) == (2, 1)

@@ -19,10 +19,11 @@ def de_bruijn(alphabet: str, order: int, cyclic: bool, out: str | None, overwrit
     `tilepath sequence de-bruijn 0123456789 4` opens any lock that looks at the last four digits.
     """
     from pipelines import de_bruijn_sequence
-    from pipelines.assembly.files import refuse_files, write_pieces
+    from pipelines.answers.tables import check_free
+    from pipelines.assembly.files import write_pieces
 
     if out is not None:
-        refuse_files([out], [], overwrite)
+        check_free(out, overwrite)
     sequence = de_bruijn_sequence(alphabet, order, cyclic=cyclic)
     if out is None:
         click.echo(sequence)
@@ -60,9 +61,13 @@ def assemble(reads: tuple[str, ...], out: str, **options: Any) -> None:
     contigs, k = found.contigs, options["k"]
     click.echo(f"reads     {found.reads:,} with {found.bases:,} bases")
     click.echo(f"{k}-mers{' ' * (4 - len(str(k)))}{found.kmers:,} different ones on both strands together")
-    click.echo(f"left out  {found.rare:,} read fewer than {options['min_coverage']} times, {found.clipped:,} in tips")
+    if options["min_coverage"] > 1 or options["tip_letters"]:
+        click.echo(
+            f"left out  {found.rare:,} read fewer than {options['min_coverage']} times, {found.clipped:,} in tips"
+        )
     circles = int(contigs.circular.sum())
+    plural = "" if len(contigs) == 1 else "s"
     click.echo(
-        f"{out}: {len(contigs):,} contigs, {int(contigs.lengths.sum()):,} bases, the longest"
+        f"{out}: {len(contigs):,} contig{plural}, {int(contigs.lengths.sum()):,} bases, the longest"
         f" {int(contigs.lengths.max()):,}, N50 {contigs.n50:,}" + (f", {circles:,} circular" if circles else "")
     )

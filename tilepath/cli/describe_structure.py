@@ -20,11 +20,9 @@ def structure_lines(graph: Graph, full: bool) -> Iterator[str]:
             "--full counts them"
         )
     found = graph_storage(graph)
-    sign, smaller = (">", "sparse rows are") if found.sparse_pays else ("<=", "the matrix is")
-    dense, sparse = f"{found.dense_numbers:,}", f"{found.sparse_numbers:,}"
     yield (
-        f"in memory: {size(found.sparse_bytes)} in sparse rows, {size(found.dense_bytes)} as a dense matrix; "
-        f"counted in numbers {smaller} smaller, as n n = {dense} {sign} 2 e + n + 1 = {sparse} (n vertices, e arcs)"
+        f"in memory: {size(found.sparse_bytes)} in sparse rows, {size(found.dense_bytes)} as a dense matrix; numbers:"
+        f" 2 e + n + 1 = {found.sparse_numbers:,} and n^2 = {found.dense_numbers:,} (n vertices, e arcs)"
     )
 
 

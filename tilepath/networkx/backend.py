@@ -21,7 +21,10 @@ for _module, _names in FUNCTIONS.items():
 
 def can_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
     """Can these arguments be answered? True, or the reason why not."""
-    for argument, value in _arguments(name, args, kwargs).items():
+    arguments = _arguments(name, args, kwargs)
+    if not arguments:
+        return "tilepath does not know these arguments; they may be of another version of NetworkX"
+    for argument, value in arguments.items():
         if argument in ("weight", "distance") and callable(value):
             return f"{argument} is a function; tilepath takes the name of an edge attribute"
         if argument in ONLY and value is not ONLY[argument][0]:
@@ -33,7 +36,9 @@ def can_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
 
 def should_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
     """Does it pay? True, or the reason why not."""
-    graph = _arguments(name, args, kwargs)["G"]
+    graph = _arguments(name, args, kwargs).get("G")
+    if graph is None:
+        return "tilepath does not know these arguments"
     if isinstance(graph, ConvertedGraph) or _is_converted(graph):
         return True
     least, n = _PAYS_FROM[name], len(graph)
@@ -50,7 +55,7 @@ def _is_converted(graph: Any) -> bool:
 def _arguments(name: str, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
     try:
         return _signature(name).bind_partial(*args, **kwargs).arguments
-    except TypeError:  # which the call will raise
+    except TypeError:  # arguments that there are not, or not in this version
         return {}
 
 

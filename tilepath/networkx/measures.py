@@ -52,7 +52,7 @@ def barycenter(G, weight=None, attr=None, sp=None):
     return [node for node, value in sums.items() if value == least]
 
 
-def closeness_centrality(G, u=None, distance=None, wf_improved=True):
+def closeness_centrality(G, u=None, distance=None, wf_improved=True, *, sp=None):  # sp from NetworkX 3.7 on
     if u is not None:
         require(G, u, "Source {} is not in G" if distance is None else "Node {} not found in graph")
     n = len(G)

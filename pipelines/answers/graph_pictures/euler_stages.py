@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from gpuops.errors import NotEulerianError
-from pipelines.answers.graph_pictures.drawing import RED, Drawing
+from pipelines.answers.graph_pictures.drawing import NAMED_NODES, NUMBERED_ARCS, RED, Drawing
 from pipelines.answers.graph_pictures.part import MOST_VERTICES
 from pipelines.answers.graph_pictures.picture import picture_graph, write_drawing
 from pipelines.answers.structure import out_and_in_degrees
@@ -56,6 +56,11 @@ def picture_euler_stages(
     if Path(folder).suffix.lower() in (".svg", ".png", ".pdf", ".dot"):
         raise ValueError(f"{folder}: the stages are several pictures; name a folder for them")
     stages = _Stages(graph)
+    if stages.graph.n > NAMED_NODES or stages.graph.m > NUMBERED_ARCS:
+        raise ValueError(
+            f"{stages.graph.path}: the stages number every arc, which is legible up to {NUMBERED_ARCS} arcs of"
+            f" {NAMED_NODES} vertices; here are {stages.graph.m:,} of {stages.graph.n:,}; draw a smaller graph"
+        )
     paths = [Path(folder) / f"{name}{suffix}" for name in STAGES]
     Path(folder).mkdir(parents=True, exist_ok=True)
     picture_graph(stages.graph, paths[0], edges=True, seed=seed)

@@ -65,7 +65,8 @@ class View:
         if len(self.part.vertices) > NAMED_NODES or len(self.chosen) > NUMBERED_ARCS:
             raise ValueError(
                 f"{self.graph.path}: numbers are legible beside up to {NUMBERED_ARCS} arcs of {NAMED_NODES} vertices; "
-                f"here are {len(self.chosen):,} of {len(self.part.vertices):,}: draw a part of it, or no numbers"
+                f"here are {len(self.chosen):,} arcs of {len(self.part.vertices):,} vertices: draw a part of it, or no "
+                "numbers"
             )
         self.texts = texts
 

@@ -153,7 +153,7 @@ def test_options_that_exclude_each_other(demo, tmp_path):
         with pytest.raises(ValueError, match=match):
             picture_graph(demo, tmp_path / "g.svg", **options)
     for suffix in (".xyz", ""):
-        with pytest.raises(ValueError, match=r"pictures end in one of \."):
+        with pytest.raises(ValueError, match=r"pictures end in \."):
             picture_graph(demo, tmp_path / f"g{suffix}")
     assert not list(tmp_path.glob("g*"))
 
@@ -348,3 +348,11 @@ def test_a_graph_without_cycles_lies_in_layers():
     centres = place_nodes(Drawing(list("abcde"), tails, heads), np.tile(SIZE, (5, 1)), 70.0, 0)
     assert (centres[tails, 1] > centres[heads, 1]).all()
     assert len(set(centres[:, 1].round(6))) == 4
+
+
+def test_stages_of_a_graph_too_large_for_numbers_leave_no_folder(tmp_path):
+    n = 500
+    graph = write_graph(tmp_path / "ring", np.arange(n + 1), (np.arange(n) + 1) % n, np.ones(n, "int32"))
+    with pytest.raises(ValueError, match="the stages number every arc, which is legible up to 400 arcs of 150 v"):
+        picture_euler_stages(graph, tmp_path / "stages")
+    assert not (tmp_path / "stages").exists()

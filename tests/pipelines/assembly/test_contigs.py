@@ -241,8 +241,8 @@ def test_the_graph_is_stored(tmp_path):
         ("hello\n", {}, "r.txt: neither FASTA nor FASTQ; records begin with > or @"),
         ("@a\nACGT\n+\nIII\n", {}, "r.fq: .*line 4.*; correct the file"),
         ("@a\nACGT\n", {}, "r.fq: .*; correct the file"),
-        ("", {}, "the 0 reads have no 3 nucleotides in a row"),
-        (">a\nACNGT\n", {}, "the 1 reads have no 3 nucleotides in a row; give a lesser k"),
+        ("", {}, "r.txt: no reads; give FASTA or FASTQ files"),
+        (">a\nACNGT\n", {}, "no 3 nucleotides stand in a row in the 5 bases that were read; give a lesser k"),
         (">a\nACGT\n", {"k": 4}, "k is 4; give an odd number: a word of even length"),
         (">a\nACGT\n", {"k": 33}, "k is 33; give an odd number from 3 to 31"),
         (">a\nACGT\n", {"min_coverage": 0}, "min_coverage is 0; give a whole number from 1"),
@@ -271,7 +271,25 @@ def test_the_command(tmp_path):
     out = str(tmp_path / "c.fa")
     said = CliRunner().invoke(tilepath, ["assemble", reads, reads, out, "--k", "21"])
     assert said.exit_code == 0, said.output
-    assert said.output.splitlines()[-1] == f"{out}: 1 contigs, 2,000 bases, the longest 2,000, N50 2,000"
+    assert said.output.splitlines()[-1] == f"{out}: 1 contig, 2,000 bases, the longest 2,000, N50 2,000"
     assert isinstance(CliRunner().invoke(tilepath, ["assemble", reads, out]).exception, FileExistsError)
     same = CliRunner().invoke(tilepath, ["assemble", reads, reads, "--overwrite"])
     assert "is read or written already" in str(same.exception)
+
+
+def test_what_overwrite_replaces_are_contigs_and_not_reads(tmp_path):
+    rng = np.random.default_rng(10)
+    genome = random_genome(rng, 400)
+    reads, more = (write_reads(tmp_path / name, shred(genome, rng)) for name in ("a.fa", "b.fa"))
+    before = more.read_bytes()
+    with pytest.raises(ValueError, match=r"b.fa was not written by this command, and is not replaced"):
+        assemble(reads, more, overwrite=True)
+    assert more.read_bytes() == before
+    for overwrite in (False, True):
+        for name in ("c.fa", "c.fa.gz"):
+            assemble(reads, tmp_path / name, gfa=tmp_path / f"{name}.gfa", overwrite=overwrite)
+    again = assemble(tmp_path / "c.fa.gz", k=31).contigs
+    assert [canonical(text) for text in texts(again)] == [canonical(genome)]
+    with pytest.raises(ValueError, match="there is no folder"):
+        assemble(reads, tmp_path / "d.fa", gfa=tmp_path / "nowhere" / "c.gfa")
+    assert not (tmp_path / "d.fa").exists()

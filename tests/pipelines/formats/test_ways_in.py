@@ -368,6 +368,7 @@ def test_a2_transforms_that_cannot_be_are_named(tmp_path, transforms, fault):
         write_samples(tmp_path / "s", np.ones((2, 1)), transforms={"0": "log"}, scaling="arcsinh")
 
 
+@pytest.mark.filterwarnings("ignore:The 'future.infer_string' option is deprecated")  # anndata asks pandas 3 for it
 @pytest.mark.parametrize("dense", [True, False])
 def test_a2_h5ad_is_read_with_its_observations(tmp_path, dense):
     anndata, pandas, sparse = (pytest.importorskip(name) for name in ("anndata", "pandas", "scipy.sparse"))

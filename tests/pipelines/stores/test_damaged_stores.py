@@ -458,7 +458,7 @@ def test_m2_chunks_of_no_length_are_damage(tiny_stores, tmp_path):
     facts = json.loads(about.read_text())
     facts["chunk_grid"]["configuration"]["chunk_shape"][0] = 0
     about.write_text(json.dumps(facts))
-    with pytest.raises(StoreError, match=f"{path}/codebooks: the array is damaged"):
+    with pytest.raises(StoreError, match=f"{path}.*codebooks.* is damaged"):  # in the words of Zarr's version
         list(store_info(path, verify=True))
 
 
