@@ -98,7 +98,7 @@ def test_the_tests_of_networkx_pass_and_every_function_answers(installed, tmp_pa
     if nx.__version__ == "3.6.1":
         assert counts["passed"] >= PASSED[name] if name == "whole" else counts["passed"] == PASSED[name]
     assert sorted(counted["answers"]) == OFFERED
-    expected = ["is a function", "is negative", *(reason for _, reason in ONLY.values())]
+    expected = ["is a function", "is negative", "is empty", *(reason for _, reason in ONLY.values())]
     if name != "whole":
         assert [refusal for refusal in counted["refusals"] if not any(x in refusal for x in expected)] == []
 
@@ -405,12 +405,14 @@ def test_measures_have_the_same_bits(budget):
                 assert set(ours) == set(theirs)
         ours, theirs = outcomes("eccentricity", graph, bunch, weight=attribute)
         assert ours == theirs
+        # From 3.7 on, NetworkX adds in another order.
+        close = pytest.approx if nx.__version__ not in ("3.5", "3.6", "3.6.1") else lambda expected: expected
         for improved in (True, False):
             ours, theirs = outcomes("closeness_centrality", graph, distance=attribute, wf_improved=improved)
-            assert ours == theirs
+            assert ours == close(theirs)
             assert list(ours) == list(theirs)
         ours, theirs = outcomes("closeness_centrality", graph, node, attribute)
-        assert ours == theirs
+        assert ours == (theirs if isinstance(theirs, tuple) else close(theirs))
         for some in ({}, {"nbunch": bunch}, {"sources": bunch}):
             ours, theirs = outcomes("harmonic_centrality", graph, distance=attribute, **some)
             assert ours == theirs

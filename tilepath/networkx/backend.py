@@ -24,6 +24,8 @@ def can_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
     arguments = _arguments(name, args, kwargs)
     if not arguments:
         return "tilepath does not know these arguments; they may be of another version of NetworkX"
+    if name in FUNCTIONS["measures"] and not len(arguments["G"]):
+        return "the graph is empty, of which versions of NetworkX say different things"
     for argument, value in arguments.items():
         if argument in ("weight", "distance") and callable(value):
             return f"{argument} is a function; tilepath takes the name of an edge attribute"

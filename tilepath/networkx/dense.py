@@ -21,7 +21,7 @@ from tilepath.networkx.searches import trees
 
 def floyd_warshall(G, weight="weight"):
     arcs = G.arcs(weight)
-    closed = _closed(arcs, loops=True)
+    closed = _closed(arcs)
     return {
         node: _row(G, arcs, weight, row, number) for number, (node, row) in enumerate(zip(G.nodes, closed, strict=True))
     }
@@ -37,7 +37,7 @@ def floyd_warshall_numpy(G, nodelist=None, weight="weight"):
         strangers = {node for node in nodelist if node not in G}
         if strangers:
             raise nx.NetworkXError(f"Nodes {strangers} in nodelist is not in G")
-    closed = _closed(G.arcs(weight), loops=False)
+    closed = _closed(G.arcs(weight))
     if nodelist is None:
         return closed
     order = [G.numbers[node] for node in nodelist]
@@ -59,9 +59,9 @@ def floyd_warshall_predecessor_and_distance(G, weight="weight"):
     return predecessors, distances
 
 
-def _closed(arcs: Arcs, loops: bool) -> np.ndarray:
-    """The matrix of distances; without `loops` negative ones are left out, as in NetworkX."""
-    if loops and len(arcs.negative_loops):
+def _closed(arcs: Arcs) -> np.ndarray:
+    """The matrix of distances."""
+    if len(arcs.negative_loops):
         raise _left_to_networkx()
     matrix = np.full((arcs.n, arcs.n), math.inf)
     np.minimum.at(matrix, (arcs.tails, arcs.indices), arcs.lengths)

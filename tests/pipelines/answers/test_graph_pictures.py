@@ -165,7 +165,9 @@ def test_a_graph_too_large_is_refused_before_it_is_read(write, tmp_path, monkeyp
         picture_graph(graph, tmp_path / "g.svg")
     ring = write([(v, (v + 1) % 160) for v in range(160)], name="ring")
     monkeypatch.undo()
-    with pytest.raises(ValueError, match=r"numbers are legible beside up to 400 arcs of 150 vertices; here are 160 arcs of"):
+    with pytest.raises(
+        ValueError, match=r"numbers are legible beside up to 400 arcs of 150 vertices; here are 160 arcs of"
+    ):
         picture_graph(ring, tmp_path / "g.svg", edges=True)
 
 
