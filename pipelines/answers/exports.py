@@ -29,7 +29,8 @@ import pyarrow as pa
 
 from gpuops.numbers import outside_infinity
 from pipelines.answers.streamed_files import WRITERS, Columns, Coordinates, Matrix
-from pipelines.answers.tables import check_free, vertex_names, whole_file
+from pipelines.answers.tables import vertex_names
+from pipelines.formats.output_file import check_free, whole_file
 from pipelines.stores import open_distances, open_graph, open_paths
 from pipelines.stores.circuits import open_circuits
 from pipelines.stores.codebook import open_codebook

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from pipelines.formats.output_file import check_folder
+
 
 def new_figure(path: str | os.PathLike[str], **options: Any) -> Any:
     """A figure to be written to `path`; `options` are those of ``matplotlib.figure.Figure``.
@@ -29,8 +31,7 @@ def new_figure(path: str | os.PathLike[str], **options: Any) -> Any:
         raise ValueError(
             f"{path}: pictures end in .svg, .png or .pdf (graphs also in .dot); choose one of these suffixes"
         )
-    if not Path(path).absolute().parent.is_dir():
-        raise ValueError(f"{path}: there is no folder {Path(path).parent}; make it, or choose another place")
+    check_folder(path)
     return figure
 
 

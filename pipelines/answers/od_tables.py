@@ -23,6 +23,7 @@ from gpuops.boundary import boundary_distances
 from gpuops.numbers import outside_infinity, to_outside
 from pipelines.answers.od_points import Points
 from pipelines.answers.tables import DELIMITERS, PARQUET, check_output, check_suffix, write_table
+from pipelines.formats.output_file import check_free, whole_file
 from pipelines.stores import Graph
 from pipelines.stores.boundary import Boundary
 from pipelines.workers.progress import Progress
@@ -164,14 +165,13 @@ def _check(
         return check_output(out, overwrite)
     if within is not None or nearest is not None or reduction is not None:
         raise ValueError(f"{out}: a matrix has every distance; write a table (.parquet) to choose or reduce")
-    if os.path.lexists(out) and not overwrite:
-        raise FileExistsError(f"{out} exists already; choose another name or pass overwrite (--overwrite)")
+    check_free(out, overwrite)
 
 
 def _write_matrix(
     blocks: Iterator[tuple[slice, np.ndarray]], shape: tuple[int, int], dtype: np.dtype, out: str | os.PathLike[str]
 ) -> int:
-    with _whole(out) as partial:
+    with whole_file(out) as partial:
         with open(partial, "wb") as file:
             np.lib.format.write_array_header_1_0(
                 file, {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
@@ -195,7 +195,7 @@ def _write_pairs(
     fields = [("origin", names), ("destination", names), ("distance", pa.from_numpy_dtype(dtype))]
     schema = pa.schema([*fields, *((f"{name}_snapped", pa.float64()) for name, _ in snaps)])
     count = 0
-    with _whole(out) as partial, _table_writer(partial, check_suffix(out), schema) as write:
+    with whole_file(out) as partial, _table_writer(partial, check_suffix(out), schema) as write:
         for rows, found in blocks:
             chosen = _chosen(found, within, nearest)
             if chosen is None:
@@ -265,18 +265,6 @@ def _reduced(found: np.ndarray, reduction: Reduction, values: np.ndarray, within
     if reduction.name == "decay":
         return np.where(reached, np.exp(-found / np.float64(reduction.scale)), 0.0) @ values
     return reached @ values
-
-
-@contextmanager
-def _whole(out: str | os.PathLike[str]) -> Iterator[Path]:
-    """A file that takes the place of `out` if all goes well, and is removed if not."""
-    place = Path(out)
-    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
-    try:
-        yield partial
-        os.replace(partial, place)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from pipelines.formats.output_file import check_free, whole_file
 from pipelines.stores import Graph, StoreError
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
@@ -41,33 +42,13 @@ def check_output(
     ------
     ValueError
         Its suffix is not that of a table, or it is the input file `read`.
-    FileExistsError
-        It exists already, and `overwrite` does not allow replacing it.
+    FileExistsError, FileNotFoundError
+        It exists already, and `overwrite` does not allow replacing it; or there is no folder for it.
     """
     check_suffix(path)
-    if not os.path.lexists(path):
-        return
     if read is not None and os.path.exists(path) and os.path.samefile(path, read):
         raise ValueError(f"{path}: the table cannot replace the file its pairs are read from; choose another name")
     check_free(path, overwrite)
-
-
-def check_free(path: str | os.PathLike[str], overwrite: bool) -> None:
-    """FileExistsError if there is something at `path`, and `overwrite` does not allow replacing it."""
-    if os.path.lexists(path) and not overwrite:
-        raise FileExistsError(f"{path} exists already; choose another name or pass overwrite (--overwrite)")
-
-
-@contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A file beside `path` to write to, which takes its place in the end; nothing is left of it after an error."""
-    place = Path(path)
-    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
-    try:
-        yield partial
-        os.replace(partial, place)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -11,8 +11,6 @@ from typing import Any, Literal
 import numpy as np
 from distributed import Client
 
-from gpuops import NegativeCycleError
-from gpuops.certificates import find_potentials
 from pipelines.answers.listed_vertices import brief, listed_vertices
 from pipelines.apsp.batched import BATCHED
 from pipelines.apsp.floyd_warshall import FLOYD_WARSHALL
@@ -23,7 +21,7 @@ from pipelines.stores.distances import SCHEMA, DistancesWriter, resume_distances
 from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
-from pipelines.validation.negative_cycle import named_cycle
+from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.progress import Progress
 
@@ -143,7 +141,7 @@ def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> DistancesWriter:
 
 def _job(graph: Graph, dtype: np.dtype) -> Job:
     """What the tasks need to know; finds a negative cycle."""
-    return Job(graph, dtype, graph.through(), _potentials(graph), fits=distances_fit(graph, dtype))
+    return Job(graph, dtype, graph.through(), potentials_of(graph), fits=distances_fit(graph, dtype))
 
 
 def _check_method(name: str) -> None:
@@ -158,16 +156,6 @@ def _check_block(block: Any) -> int | None:
     if isinstance(block, bool) or not isinstance(block, Integral) or block < 1:
         raise ValueError(f"block is {block!r}; give a whole number of vertices, 1 or more")
     return int(block)
-
-
-def _potentials(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
-    """What makes the weights non-negative, or NegativeCycleError naming the vertices of the cycle that forbids it."""
-    if graph.weight_min >= 0:
-        return None
-    try:
-        return find_potentials(*graph.rows(), graph.through())
-    except NegativeCycleError as error:
-        raise named_cycle(graph, error) from None
 
 
 def _verified(distances: Distances, graph: Graph, verify: bool) -> Distances:

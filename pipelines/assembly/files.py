@@ -6,11 +6,10 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-from pipelines.answers.tables import whole_file
 from pipelines.assembly.contigs import Contigs
+from pipelines.formats.output_file import check_free, whole_file
 
 LINE = 80  # letters
 OURS = (">contig_", "H\tVN:Z:1")  # how files begin that may be replaced
@@ -21,24 +20,19 @@ def refuse_files(outputs: Sequence[str | os.PathLike[str]], inputs: Iterable[Any
 
     Raises
     ------
-    FileExistsError
-        An output exists, and `overwrite` is not set.
+    FileExistsError, FileNotFoundError
+        An output exists, and `overwrite` is not set; or there is no folder for it.
     ValueError
-        An output is an input, or two outputs are one file, or its folder does not exist, or what is to be replaced is
-        another kind of file, such as reads.
+        An output is an input, or two outputs are one file, or what is to be replaced is another kind of file, such as
+        reads.
     """
     taken = {os.path.realpath(path) for path in inputs}
     for out in outputs:
         if os.path.realpath(out) in taken:
             raise ValueError(f"{out} is read or written already; choose another file")
         taken.add(os.path.realpath(out))
-        if not Path(out).absolute().parent.is_dir():
-            raise ValueError(f"{out}: there is no folder {Path(out).parent}; make it, or choose another place")
-        if not os.path.lexists(out):
-            continue
-        if not overwrite:
-            raise FileExistsError(f"{out} exists already; choose another name or pass overwrite (--overwrite)")
-        if not any(_text(out, 8).startswith(begin) for begin in OURS):
+        check_free(out, overwrite)
+        if os.path.lexists(out) and not any(_text(out, 8).startswith(begin) for begin in OURS):
             raise ValueError(
                 f"{out} was not written by this command, and is not replaced; choose another name for the result"
             )

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
-from gpuops import NegativeCycleError
 from gpuops.boundary import boundary_distances
-from gpuops.certificates import arcs_for, find_potentials, join_certificates, verify_row
+from gpuops.certificates import arcs_for, join_certificates, verify_row
 from gpuops.numbers import to_outside
 from pipelines.boundary.cut import Cut, cut_graph
 from pipelines.boundary.plan import refuse_what_cannot_fit
@@ -27,7 +26,7 @@ from pipelines.stores.boundary import (
 )
 from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import distance_dtype, distances_fit
-from pipelines.validation.negative_cycle import named_cycle
+from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.progress import Progress
 
 CERTIFIED_ROWS = 16
@@ -92,7 +91,8 @@ def partition_graph(
     again = partial(resume_boundary, graph=graph, options=given)
     writer = resumed(out, SCHEMA, [graph.path], again, resume=resume, overwrite=overwrite)
     if writer is None or not writer.finished:
-        job = _job(graph, distance_dtype(graph, dtype) if writer is None else writer.dtype)
+        kind = distance_dtype(graph, dtype) if writer is None else writer.dtype
+        job = Job(graph, kind, potentials_of(graph), distances_fit(graph, kind))
         if writer is None:
             cut = _cut(graph, parts, progress)
             refuse_what_cannot_fit(cut, job.dtype, out)
@@ -156,17 +156,6 @@ def _vertices(store: Boundary, graph: Graph | None, what: str, vertices: Sequenc
     if found.size and not (0 <= found.min() and found.max() < store.n):
         raise ValueError(f"{what}: there is no such vertex; the vertices are 0 to {store.n - 1:,}")
     return found
-
-
-def _job(graph: Graph, dtype: np.dtype) -> Job:
-    """What the tasks need to know; finds a negative cycle."""
-    potentials = None
-    if graph.weight_min < 0:
-        try:
-            potentials = find_potentials(*graph.rows(), graph.through())
-        except NegativeCycleError as error:
-            raise named_cycle(graph, error) from None
-    return Job(graph, dtype, potentials, distances_fit(graph, dtype))
 
 
 def _cut(graph: Graph, parts: int | None, progress: bool | None) -> Cut:

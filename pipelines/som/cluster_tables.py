@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pipelines.formats.output_file import check_free, whole_file
 from pipelines.som.clusters import cluster_units
 from pipelines.som.pictures import learned_rows
 from pipelines.stores.codebook import Codebook
@@ -63,8 +63,7 @@ def write_clusters(
     pipelines.stores.StoreError
         `mapping` is to another map.
     """
-    if os.path.lexists(path) and not overwrite:
-        raise FileExistsError(f"{path} exists already; choose another name or pass overwrite (--overwrite)")
+    check_free(path, overwrite)
     head: tuple[str, ...]
     rows: Iterable[Iterable[Any]]
     if mapping is None:
@@ -74,15 +73,10 @@ def write_clusters(
     else:
         mapping.check_codebook(codebook)
         head, rows = OF_SAMPLES, _of_samples(mapping, clusters)
-    partial = Path(f"{path}.partial")
-    try:
-        with partial.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(head)
-            writer.writerows(rows)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(path) as partial, partial.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(head)
+        writer.writerows(rows)
 
 
 def read_clusters(path: str | os.PathLike[str], codebook: Codebook) -> np.ndarray:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipelines.answers.figures import new_figure, save_figure
 from pipelines.som.cells import (
     EMPTY,
     LOWEST_BAR,
@@ -105,13 +106,6 @@ def picture_map(
     ValueError
         An option is missing or names something that is not there.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-        from matplotlib.text import Text
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'tilepath[plot]'") from error
-
     if kind not in KINDS:
         raise ValueError(f"there is no picture {kind!r}; choose {', '.join(KINDS)}")
     if columns and kind != "planes":
@@ -127,10 +121,7 @@ def picture_map(
         raise ValueError("the ways of samples are those of a mapping store; name it (--mapping)")
     if mapping is not None:
         mapping.check_codebook(codebook)
-    figure = Figure(dpi=150)
-    known = FigureCanvasAgg(figure).get_supported_filetypes()
-    if Path(path).suffix.lower().removeprefix(".") not in known:
-        raise ValueError(f"{path}: pictures end in one of {', '.join('.' + suffix for suffix in known)}; say which")
+    figure = new_figure(path)
     joined = ", edges joined" if grid.toroidal else ""
     name = f"{Path(codebook.path).name}: {TITLES[kind]}, {grid.rows:,} x {grid.columns:,} units{joined}"
     if kind == "planes":
@@ -157,9 +148,9 @@ def picture_map(
         draw_outlines(axes, grid, clusters)
         if mapping is not None:
             draw_ways(axes, grid, [_way(mapping, *rows) for rows in ways])
-    for words in figure.findobj(Text):
+    for words in figure.findobj(lambda artist: hasattr(artist, "set_parse_math")):
         words.set_parse_math(False)  # a name may have dollar signs
-    figure.savefig(path, bbox_inches="tight", pad_inches=0.1)
+    save_figure(figure, path, bbox_inches="tight", pad_inches=0.1)
 
 
 def _draw_heights(

@@ -16,8 +16,7 @@ A file is written whole or not at all. Units of samples are written in pieces, s
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ import pyarrow.parquet as pq
 
 from gpuops.som.grid import Grid
 from pipelines.answers.tables import DELIMITERS, PARQUET, check_output, check_suffix
+from pipelines.formats.output_file import check_free, whole_file
 from pipelines.som.pictures import u_matrix
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import Mapping, open_mapping
@@ -92,8 +92,8 @@ def check_export(path: str | os.PathLike[str], overwrite: bool = False, *, array
         check_output(path, overwrite)
     elif not array:
         raise ValueError(f"{path}: units of samples are a table; choose .csv or .parquet")
-    elif os.path.lexists(path) and not overwrite:
-        raise FileExistsError(f"{path} exists already; choose another name or pass overwrite (--overwrite)")
+    else:
+        check_free(path, overwrite)
 
 
 def write_units(
@@ -107,7 +107,7 @@ def write_units(
     check_export(path, overwrite, array=False)
     found = _samples_of(mapping, samples)
     schema = _units_of(mapping, found, 0, 0).schema
-    with _whole(path) as partial:
+    with whole_file(path) as partial:
         _write_pieces(partial, path, schema, (_units_of(mapping, found, *rows) for rows in mapping.ranges()))
 
 
@@ -177,7 +177,7 @@ def _write_grid(
 ) -> None:
     """Write a row for each unit, or the array `values` (M, ...) by rows and columns of the grid."""
     check_export(path, overwrite)
-    with _whole(path) as partial:
+    with whole_file(path) as partial:
         if Path(path).suffix.lower() == ARRAY:
             with open(partial, "wb") as file:
                 np.save(file, values.reshape(grid.rows, grid.columns, *values.shape[1:]))
@@ -203,15 +203,3 @@ def _write_pieces(partial: Path, path: str | os.PathLike[str], schema: pa.Schema
     ):
         for piece in pieces:
             text.write_table(piece)
-
-
-@contextmanager
-def _whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A file to write, which takes the place of `path` when the block ends without an error."""
-    place = Path(path)
-    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
-    try:
-        yield partial
-        os.replace(partial, place)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -1,9 +1,28 @@
-"""A negative cycle of a stored graph, as users are told of it."""
+"""Negative weights of a stored graph: what makes them non-negative, or the cycle that forbids it, by its labels."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from gpuops.certificates import find_potentials
 from gpuops.errors import NegativeCycleError
 from pipelines.stores import Graph
+
+
+def potentials_of(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
+    """Potentials of tails and of heads, (n) each, that make the weights non-negative; None where they are.
+
+    Raises
+    ------
+    NegativeCycleError
+        There are none; it names the vertices of the cycle that forbids them.
+    """
+    if graph.weight_min >= 0:
+        return None
+    try:
+        return find_potentials(*graph.rows(), graph.through())
+    except NegativeCycleError as error:
+        raise named_cycle(graph, error) from None
 
 
 def named_cycle(graph: Graph, error: NegativeCycleError) -> NegativeCycleError:

@@ -72,8 +72,11 @@ def test_permutations(sequence, tmp_path):
     [
         (["look-and-say", "1x", 3], "Error: the seed '1x' is not a row of digits, such as 1113122113"),
         (["look-and-say", 1, 400], "take --lengths"),
-        (["look-and-say", 1, 3, "--out", "here.txt"], "here.txt exists; pass --overwrite to replace it"),
-        (["look-and-say", 1, 3, "--out", "no/where.txt"], "No such file or directory: 'no/where.txt'"),
+        (
+            ["look-and-say", 1, 3, "--out", "here.txt"],
+            "here.txt exists already; choose another name or pass",
+        ),
+        (["look-and-say", 1, 3, "--out", "no/where.txt"], "no/where.txt: there is no folder no; make it"),
         (["spectrum", "NQB"], "letter 3 of the peptide is 'B'"),
         (["spectrum", "NQ", "--against", "here.txt"], "here.txt, line 2: 'x' is not a whole mass"),
         (["spectrum", "NQ", "--against", "f.npy"], "f.npy: holds float64 of the shape (3,)"),

@@ -19,8 +19,8 @@ def de_bruijn(alphabet: str, order: int, cyclic: bool, out: str | None, overwrit
     `tilepath sequence de-bruijn 0123456789 4` opens any lock that looks at the last four digits.
     """
     from pipelines import de_bruijn_sequence
-    from pipelines.answers.tables import check_free
     from pipelines.assembly.files import write_pieces
+    from pipelines.formats.output_file import check_free
 
     if out is not None:
         check_free(out, overwrite)

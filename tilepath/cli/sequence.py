@@ -176,11 +176,11 @@ def _numbers_in(path: Path) -> Any:
 
 
 def _check_room(size: int, what: str, cure: str) -> None:
-    import os
+    from pipelines.workers.memory import available_memory
 
-    room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    room = available_memory()
     if size > room:
-        raise ValueError(f"{what} takes {size / 10**9:.3g} GB, and this machine has {room / 1e9:.3g}; {cure}")
+        raise ValueError(f"{what} takes {size / 10**9:.3g} GB, and {room / 1e9:.3g} are free; {cure}")
 
 
 def _put(numbers: Any, out: Path | None, overwrite: bool, what: str) -> None:
@@ -205,22 +205,21 @@ def _echo_lines(lines: list[str], what: str, size: int | None = None) -> None:
 def _save(out: Path, numbers: Any, overwrite: bool) -> None:
     import numpy as np
 
-    _check_free(out, overwrite)
-    with out.open("wb") as file:
+    from pipelines.formats.output_file import check_free, whole_file
+
+    check_free(out, overwrite)
+    with whole_file(out) as partial, partial.open("wb") as file:
         np.save(file, numbers)
     click.echo(f"{out}: {numbers.dtype} {' x '.join(f'{size:,}' for size in numbers.shape)}")
 
 
 def _write_lines(out: Path, lines: Any, overwrite: bool) -> None:
-    _check_free(out, overwrite)
+    from pipelines.formats.output_file import check_free, whole_file
+
+    check_free(out, overwrite)
     count = 0
-    with out.open("w") as file:
+    with whole_file(out) as partial, partial.open("w") as file:
         for line in lines:
             file.write(f"{line}\n")
             count += 1
     click.echo(f"{out}: {count:,} lines")
-
-
-def _check_free(out: Path, overwrite: bool) -> None:
-    if out.exists() and not overwrite:
-        raise FileExistsError(f"{out} exists; pass --overwrite to replace it")

@@ -23,6 +23,7 @@ import numpy as np
 from pipelines.formats.arc_sort import ArcStream, Piece
 from pipelines.formats.graphs.decimals import count
 from pipelines.formats.graphs.vertices import NAME_BYTES, check_numbering
+from pipelines.formats.output_file import check_free, whole_file
 from pipelines.formats.text_file import BLANKS, TextFile
 from pipelines.stores import Graph
 
@@ -89,8 +90,7 @@ def write_adjacency_text(graph: Graph, path: str | os.PathLike[str], *, overwrit
     FileExistsError
         `path` exists.
     """
-    if os.path.lexists(path) and not overwrite:
-        raise FileExistsError(f"{path} exists already; choose another name or pass overwrite (--overwrite)")
+    check_free(path, overwrite)
     labels = graph.labels()
     quoted: dict[str, str] = {}
     if labels is not None:
@@ -102,18 +102,12 @@ def write_adjacency_text(graph: Graph, path: str | os.PathLike[str], *, overwrit
             if re.search(r"[\r\n\0]", name):
                 raise ValueError(f"{graph.path}: the label {name!r} has a line break, which a line of text cannot hold")
             quoted[name] = in_quotes(name)
-    partial = f"{os.fspath(path)}.{os.getpid()}.partial"
-    try:
-        with open(partial, "w", encoding="utf-8", newline="\n") as file:
-            if labels is None:
-                file.write("# vertices by index: import with labels=False (--no-labels)\n")
-            for name, neighbours in graph:
-                heads = [quoted.get(head, head) for head in neighbours]
-                file.write(quoted.get(name, name) + (f" {ARROW} {', '.join(heads)}\n" if heads else "\n"))
-        os.replace(partial, path)
-    finally:
-        if os.path.exists(partial):
-            os.unlink(partial)
+    with whole_file(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
+        if labels is None:
+            file.write("# vertices by index: import with labels=False (--no-labels)\n")
+        for name, neighbours in graph:
+            heads = [quoted.get(head, head) for head in neighbours]
+            file.write(quoted.get(name, name) + (f" {ARROW} {', '.join(heads)}\n" if heads else "\n"))
     return graph.n
 
 

@@ -290,6 +290,6 @@ def test_what_overwrite_replaces_are_contigs_and_not_reads(tmp_path):
             assemble(reads, tmp_path / name, gfa=tmp_path / f"{name}.gfa", overwrite=overwrite)
     again = assemble(tmp_path / "c.fa.gz", k=31).contigs
     assert [canonical(text) for text in texts(again)] == [canonical(genome)]
-    with pytest.raises(ValueError, match="there is no folder"):
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
         assemble(reads, tmp_path / "d.fa", gfa=tmp_path / "nowhere" / "c.gfa")
     assert not (tmp_path / "d.fa").exists()
