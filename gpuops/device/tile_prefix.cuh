@@ -18,6 +18,13 @@ __device__ inline long long next_tile(unsigned long long* states) {
     return (long long)tile;
 }
 
+// What a tile says. The load is volatile: with __ldcg, ptxas removes the loop that waits (CUDA 13).
+__device__ inline unsigned long long state_of(const unsigned long long* state) {
+    unsigned long long now;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(now) : "l"(state) : "memory");
+    return now;
+}
+
 // Called by the first warp of a block, whose lanes give the same `mine`, below 2^62.
 __device__ inline unsigned long long before_tile(unsigned long long* states, long long tile, unsigned long long mine) {
     const int lane = threadIdx.x % 32;
@@ -27,7 +34,7 @@ __device__ inline unsigned long long before_tile(unsigned long long* states, lon
         const long long other = nearest - lane;  // what is in front of all tiles counts as known to have nothing
         unsigned long long state = ALL;
         if (other >= 0) {
-            while (((state = __ldcg(states + 1 + other)) & KNOWN) == 0) {
+            while (((state = state_of(states + 1 + other)) & KNOWN) == 0) {
             }
         }
         const unsigned known = __ballot_sync(0xffffffffu, (state & KNOWN) == ALL);
