@@ -107,6 +107,7 @@ class Row:
             self.seconds[SCIPY] = _scipy(self.graph, self.sources[:SCIPY_SOURCES])
         for title in self.seconds:
             self._record(title)
+        del self.edges, self.csr, self.graph  # the next row needs the room
         return self
 
     def _choose_segment(self) -> None:
