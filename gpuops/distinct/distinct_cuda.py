@@ -64,10 +64,9 @@ def distinct(keys: Any, counted: bool, inverse: bool, first: bool) -> tuple[Any,
     import cupy
 
     with keys.device:
-        guessed, found = _in_shared_memory(keys, counted, listed=not (inverse or first))
-        if found is not None:
-            return *found, None
-        least, largest = guessed
+        (least, largest), listed = _in_shared_memory(keys, counted, listed=not (inverse or first))
+        if listed is not None:
+            return *listed, None
         place = 8 if counted or first else 1  # bytes
         while True:
             if (largest - least) * place >= 4 * len(keys) + _SPARE:
