@@ -132,7 +132,7 @@ class _Table:
         self.keys, self.least, self.size = keys, least, size
 
     def filled(self, entry: str) -> tuple[Any, int, int]:
-        """The places that `entry` fills, the least and the largest number outside; if there is none, least > largest."""
+        """The places that `entry` fills, the least and the largest number outside; least > largest: there is none."""
         import cupy
 
         table = cupy.asarray(np.array([self.least, self.size, *_NOTHING_OUTSIDE, 0], np.uint64))

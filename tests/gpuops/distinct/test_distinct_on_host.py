@@ -179,7 +179,8 @@ def test_every_kernel_runs_here(cupy):
     assert {(p.source(), p.options, entry) for p in programs for entry in p.entries} - floats_only <= cupy.launched
 
 
-# Without the first two of distinct.cu a guess is bad, and a table is filled again. Without the others a place is poison, and to store there ends the process.
+# Without the first two of distinct.cu a guess is bad, and a table is filled again. Without those that are left out, a
+# place is poison, and to store there ends the process.
 BARRIERS = {
     **{"distinct/distinct.cu": (3, 4, 5, 6), "distinct/compaction.cu": (1,)},
     **{"distinct/scan.cu": (1,), "device/tile_prefix.cuh": ()},
