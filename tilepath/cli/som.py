@@ -312,6 +312,12 @@ def plot(
     help="Merge units, divide them around means, or take basins of the U-matrix or of the U*-matrix (U*C).",
 )
 @click.option("--clusters", type=click.IntRange(min=1), help="How many; watershed and immersion find a number.")
+@click.option(
+    "--linkage",
+    type=click.Choice(["ward", "average"]),
+    help="What is merged next (agglomerative): ward for clusters alike in size, average where some are rare; by "
+    "default ward on Euclidean maps, else average.",
+)
 @click.option("--adjacent", is_flag=True, help="Merge only what touches on the grid (agglomerative).")
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the first means (kmeans).")
 @click.option("--samples", type=click.Path(exists=True), help="Those the map was trained with, if they were moved.")
