@@ -38,6 +38,7 @@ def som() -> None:
 @click.option(
     "--compensate", is_flag=True, default=None, help="Undo the spill between detectors by the matrix of the FCS file."
 )
+@click.option("--layer", metavar="NAME", help="Matrix of an .h5ad file to read instead of X.")
 @click.option(
     "--transform",
     "transforms",
@@ -71,9 +72,8 @@ def import_file(
 ) -> None:
     """Read samples from FILES into the samples store STORE.
 
-    CSV (optionally gzip'd), Parquet, Arrow, Zarr, .h5ad and NumPy's .npy and .npz are read in pieces: a file may be
-    larger than memory. FCS files of cytometers are read whole. Of several files, the store keeps which one a sample is
-    from.
+    CSV (optionally gzip'd), Parquet, Arrow, Zarr, .h5ad, NumPy's .npy and .npz, and FCS files of cytometers are read
+    in pieces: a file may be larger than memory. Of several files, the store keeps which one a sample is from.
     """
     from pipelines import import_samples
 
