@@ -444,20 +444,49 @@ def test_components_and_euler(budget):
     check()
 
 
-def test_results_are_made_when_they_are_asked_for(monkeypatch):
-    searched, search = [], gpuops.batched_shortest_distances
+@pytest.mark.parametrize(
+    ("weight", "operation"), [(None, "hop_distances"), (1, "hop_distances"), (2, "batched_shortest_distances")]
+)
+def test_results_are_made_when_they_are_asked_for(monkeypatch, weight, operation):
+    """By searches that share words where every edge counts 1, and otherwise by those that share arcs."""
+    searched, search = [], getattr(gpuops, operation)
 
-    def watched(graph, sources):
-        searched.append(len(sources))
-        return search(graph, sources)
+    def watched(*arguments, **options):
+        distances = search(*arguments, **options)
+        searched.append(len(distances))
+        return distances
 
-    monkeypatch.setattr(gpuops, "batched_shortest_distances", watched)
-    results = ask("all_pairs_dijkstra_path_length", nx.path_graph(1000))
+    def unwanted(*_, **__):
+        raise AssertionError("searched otherwise")
+
+    for name in "hop_distances", "batched_shortest_distances":
+        monkeypatch.setattr(gpuops, name, watched if name == operation else unwanted)
+    graph = nx.path_graph(1000)
+    if weight is not None:
+        nx.set_edge_attributes(graph, weight, "weight")
+    results = ask("all_pairs_dijkstra_path_length", graph)
     assert searched == []
     next(results)
     assert searched == [1]
     assert len(list(results)) == 999
-    assert max(searched) <= 128
+    assert searched[:4] == [1, 2, 4, 8]
+    assert sum(searched) == 1000
+
+
+def test_lengths_of_one_that_are_floats_stay_floats():
+    graph = nx.path_graph(3)
+    nx.set_edge_attributes(graph, 1.0, "weight")
+    assert types_of(dict(ask("all_pairs_dijkstra_path_length", graph))[0]) == {0: int, 1: float, 2: float}
+
+
+@pytest.mark.parametrize("longest", [10, 2**16 - 1, 2**16, 2**40])
+def test_nodes_are_in_the_order_of_distances_whatever_these_are(longest):
+    graph = nx.DiGraph([(0, node) for node in range(1, 40)])
+    lengths = np.random.default_rng(longest).integers(0, longest, 39, endpoint=True).tolist()
+    nx.set_edge_attributes(graph, dict(zip(graph.edges, [longest, *lengths[1:]], strict=True)), "weight")
+    (_, found), *_ = ask("all_pairs_dijkstra_path_length", graph)
+    assert list(found.items()) == sorted(found.items(), key=lambda item: (item[1], item[0]))
+    assert found == nx.single_source_dijkstra_path_length(graph, 0)
 
 
 @pytest.mark.parametrize(

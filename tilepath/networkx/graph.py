@@ -45,6 +45,11 @@ class Arcs:
         return gpuops.edge_expansion(self.indptr, self.indices, check=False)
 
     @functools.cached_property
+    def hops(self) -> bool:
+        """Is every length the integer 1? Then distances are numbers of arcs."""
+        return self.integers and bool((self.lengths == 1).all())
+
+    @functools.cached_property
     def negative(self) -> bool:
         return bool((self.lengths < 0).any())
 
