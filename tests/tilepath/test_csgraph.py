@@ -397,6 +397,24 @@ def test_searches_of_a_gpu_agree_with_heaps(together, limit):
     assert ((trees < 0) == (np.isinf(found) | (found == 0))).all()
 
 
+@pytest.mark.parametrize("method", ["FW", "D"])
+def test_nobody_looks_for_a_gpu_where_there_is_little_to_do(monkeypatch, method):
+    """An import that fails takes longer than a search of a few hundred vertices."""
+    asked = []
+
+    def library(device):
+        asked.append(device)
+        return np
+
+    monkeypatch.setattr(engines, "array_library", library)
+    ours.shortest_path(ASYMMETRIC, method)
+    assert asked == []
+    monkeypatch.setattr(engines, "_GPU_WORK", 20)
+    ours.shortest_path(ASYMMETRIC, method)
+    ours.shortest_path(ASYMMETRIC, method, device="cpu")
+    assert asked == ["auto", "cpu"]
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("signed", [False, True])
 def test_on_a_gpu(signed):

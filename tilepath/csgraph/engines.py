@@ -64,12 +64,11 @@ def solve(arcs: Arcs, question: Question, device: str) -> Found:
     """
     if bool((arcs.weights < 0).any()):
         return _solve_signed(arcs, question, device)
-    xp = array_library(device)
     if _by_min_plus(arcs, question):
-        return _floyd_warshall(arcs, xp if _worth_a_gpu(arcs.n**3, device) else np), None
+        return _floyd_warshall(arcs, _library(arcs.n**3, device)), None
     rows = 1 if question.together else len(question.sources)
-    work = rows * (_VERTEX * arcs.n + _ARC * len(arcs.weights))
-    if xp is not np and _worth_a_gpu(work, device):
+    xp = _library(rows * (_VERTEX * arcs.n + _ARC * len(arcs.weights)), device)
+    if xp is not np:
         return searches(arcs, question, xp)
     if question.together and not len(question.sources):
         return (
@@ -88,8 +87,9 @@ def solve(arcs: Arcs, question: Question, device: str) -> Found:
     )
 
 
-def _worth_a_gpu(work: int, device: str) -> bool:
-    return device == "gpu" or work > _GPU_WORK
+def _library(work: int, device: str) -> Any:
+    """NumPy or CuPy; for little work nobody looks whether there is a GPU, which takes longer than a small search."""
+    return np if device == "auto" and work <= _GPU_WORK else array_library(device)
 
 
 def _by_min_plus(arcs: Arcs, question: Question) -> bool:
