@@ -16,6 +16,7 @@ from scipy.sparse import csgraph as theirs
 
 import gpuops
 from tilepath import csgraph as ours
+from tilepath import devices
 from tilepath.csgraph import arcs as arcs_module
 from tilepath.csgraph import engines
 
@@ -406,10 +407,10 @@ def test_nobody_looks_for_a_gpu_where_there_is_little_to_do(monkeypatch, method)
         asked.append(device)
         return np
 
-    monkeypatch.setattr(engines, "array_library", library)
+    monkeypatch.setattr(devices, "array_library", library)
     ours.shortest_path(ASYMMETRIC, method)
     assert asked == []
-    monkeypatch.setattr(engines, "_GPU_WORK", 20)
+    monkeypatch.setattr(devices, "_GPU_WORK", 20)
     ours.shortest_path(ASYMMETRIC, method)
     ours.shortest_path(ASYMMETRIC, method, device="cpu")
     assert asked == ["auto", "cpu"]

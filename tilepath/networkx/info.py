@@ -89,6 +89,7 @@ def get_info() -> dict:
         "project": NAME,
         "package": NAME,
         "short_summary": "Shortest paths, distance measures and components on all cores, exact for integers.",
+        "default_config": {"device": "auto"},
         "functions": {
             name: {"additional_docs": _DOCS[module]} for module, names in FUNCTIONS.items() for name in names
         },

@@ -3,7 +3,7 @@
 A search from one node takes the arcs as they are, by `gpuops.dijkstra`, if no length is negative; so do searches from
 many where every length is 1, by `gpuops.hop_distances`. All others take the graph laid out for them:
 `gpuops.shortest_distances`, or `gpuops.batched_shortest_distances` from many nodes, and `gpuops.shortest_path_tree`
-where paths are asked for.
+where paths are asked for. Distances from many nodes may come from a GPU; counts of arcs and trees do not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import numpy as np
 
 import gpuops
 from gpuops import NegativeCycleError
-from tilepath.networkx.graph import Arcs, ConvertedGraph
+from pipelines.workers.device_arrays import to_host
+from tilepath.devices import search_work
+from tilepath.networkx.graph import Arcs, ConvertedGraph, library_of_config
 
 # Sources that are searched from at once double from 1: whoever wants the first result only does not pay for many.
 _LARGEST_BATCH = 512
@@ -168,11 +170,12 @@ def trees(
 
 
 def _distances(arcs: Arcs, sources: list[int]) -> np.ndarray:
-    """A row for each source."""
+    """A row for each source, in NumPy."""
     if arcs.hops:
         return gpuops.hop_distances(arcs.indptr, arcs.indices, sources, dtype=np.float64, check=False)
+    xp = library_of_config(search_work(len(sources), arcs.n, len(arcs.indices)))
     try:
-        distances = gpuops.batched_shortest_distances(arcs.layout, sources)
+        distances = to_host(gpuops.batched_shortest_distances(arcs.layout_in(xp), sources))
     except NegativeCycleError as error:
         raise nx.NetworkXUnbounded("Negative cycle detected.") from error
     if len(arcs.negative_loops) and np.isfinite(distances[:, arcs.negative_loops]).any():
