@@ -37,6 +37,7 @@ from gpuops.graphs import edge_expansion as edge_expansion
 from gpuops.graphs import reverse as reverse
 from gpuops.graphs import spanning_forest as spanning_forest
 from gpuops.graphs import weak_components as weak_components
+from gpuops.hops import hop_distances as hop_distances
 from gpuops.minplus import minplus_product as minplus_product
 from gpuops.minplus import minplus_update as minplus_update
 from gpuops.minplus.floyd_warshall import floyd_warshall as floyd_warshall

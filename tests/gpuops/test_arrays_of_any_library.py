@@ -52,6 +52,7 @@ CALLS = {
     "reverse": lambda f, of: f(*map(of, GRAPH)),
     "weak_components": lambda f, of: f(*map(of, GRAPH[:2])),
     "spanning_forest": lambda f, of: f(*map(of, GRAPH[:2])),
+    "hop_distances": lambda f, of: f(*map(of, GRAPH[:2]), [0, 2]),
     "butterfly_reduction": lambda f, of: f(of(MATRIX), "minimum"),
     "pair_arcs": lambda f, of: f(of(np.array([0, 1, 2])), of(np.array([1, 0]))),
     "euler_circuit": lambda f, of: f(of(np.array([0, 1, 2])), of(np.array([1, 0]))),
