@@ -26,6 +26,9 @@ from gpuops.sssp import graph_layout_numba
 
 SEARCH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
+_Rows = tuple[Any, Any, Any]
+_LaidOut = tuple[_Rows, _Rows, Any, Any]  # rows, those of the transpose, order, rank
+
 
 @dataclass(frozen=True, eq=False)
 class SearchGraph:
@@ -119,7 +122,6 @@ def search_graph(
         The arrays do not make up a graph, or weights are NaN or -inf.
     """
     _check_arrays(indptr, indices, weights, through)
-    n = len(indptr) - 1
     xp = library_of(indptr)
     indptr = indptr.astype(np.int64, copy=False)
     weights = _convert(xp, weights, dtype)
@@ -163,7 +165,7 @@ def _convert(xp: Any, weights: Any, dtype: Any) -> Any:
     return weights.astype(dtype)
 
 
-def _lay_out_on_cpu(indptr: Any, heads: Any, weights: Any, reverse: bool, symmetric: bool) -> Any:
+def _lay_out_on_cpu(indptr: Any, heads: Any, weights: Any, reverse: bool, symmetric: bool) -> _LaidOut:
     """The rows, those of the transpose, `order` and `rank`."""
     n = len(indptr) - 1
     rows, degrees, loop = graph_layout_numba.simplified(*map(csr.contiguous, (indptr, heads, weights)))
@@ -178,7 +180,7 @@ def _lay_out_on_cpu(indptr: Any, heads: Any, weights: Any, reverse: bool, symmet
     return outgoing, graph_layout_numba.sorted_transpose(outgoing) if reverse else (None, None, None), order, rank
 
 
-def _lay_out_by_sorts(indptr: Any, heads: Any, weights: Any, reverse: bool, symmetric: bool) -> Any:
+def _lay_out_by_sorts(indptr: Any, heads: Any, weights: Any, reverse: bool, symmetric: bool) -> _LaidOut:
     """The same by sorts of all arcs, which a GPU does best."""
     xp, n = library_of(indptr), len(indptr) - 1
     tails, heads, weights = _simplify(xp, n, csr.tails(indptr, len(heads), np.int32), heads, weights)
@@ -188,7 +190,7 @@ def _lay_out_by_sorts(indptr: Any, heads: Any, weights: Any, reverse: bool, symm
     rank[order] = xp.arange(n, dtype=np.int32)
     tails, heads = rank[tails], rank[heads]
     outgoing = _rows(xp, n, tails, heads, weights)
-    incoming: tuple[Any, Any, Any] = (None, None, None)
+    incoming: _Rows = (None, None, None)
     if symmetric:
         _check_symmetry(xp.bincount(tails, minlength=n), xp.bincount(heads, minlength=n))
         incoming = outgoing
