@@ -18,8 +18,10 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, no_type_check
@@ -27,6 +29,7 @@ from typing import Any, BinaryIO, no_type_check
 import numba
 import numpy as np
 
+from pipelines.formats.ahead import in_turn, threads_ahead
 from pipelines.stores import Graph, new_graph, open_graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import refuse_existing
@@ -43,6 +46,7 @@ VERTEX_SHARE = 0.75  # of the free memory; the rest is for sorting
 # A graph whose size nobody stated is in doubt when it has so many vertices, and so many for each arc.
 DOUBTFUL_VERTICES, DOUBTFUL_PER_ARC = 1 << 20, 16
 DIGIT_BITS = 11  # of the radix sort: 2,048 places to write to are few enough for the caches
+PART_ARCS = 1 << 18  # from so many on, threads sort together
 
 
 class FormatError(ValueError):
@@ -282,11 +286,13 @@ class _Spool:
         begins = self._offsets[self._cuts]
         filled = np.zeros(len(begins) - 1, dtype=np.int64)
         narrow = np.min_scalar_type(len(begins))  # NumPy's stable sort of 16-bit integers is a radix sort
-        for piece in self._pieces():
+
+        def by_range(piece: Piece) -> tuple[np.ndarray, Piece]:
             ranges = (np.searchsorted(self._cuts, piece[0], side="right") - 1).astype(narrow)
             order = np.argsort(ranges, kind="stable")
-            piece = piece[0][order], piece[1][order], piece[2][order]
-            counts = np.bincount(ranges, minlength=len(filled))
+            return np.bincount(ranges, minlength=len(filled)), (piece[0][order], piece[1][order], piece[2][order])
+
+        for counts, piece in in_turn(by_range, self._pieces()):
             start = 0
             for r in np.flatnonzero(counts):
                 size, begin = int(begins[r + 1] - begins[r]), int(begins[r]) * self._arc_bytes
@@ -395,26 +401,44 @@ def _count(keys: np.ndarray, counts: np.ndarray) -> None:
 def _sort(keys: np.ndarray, weights: np.ndarray, lowest: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
     """Keys of `bits` bits in the order of their bits from `lowest` on, equal ones as given, and their weights.
 
-    Overwrites both.
+    Overwrites both. Each thread has a part of the arcs, and in every list places of its own, behind those of the part
+    before.
     """
     spare = np.empty_like(keys), np.empty_like(weights)
+    threads = threads_ahead() if keys.size > PART_ARCS else 1
+    edges = [keys.size * i // threads for i in range(threads + 1)]
+    counts = np.empty((threads, 1 << DIGIT_BITS), np.int64)
     for shift in range(lowest, bits, DIGIT_BITS):
-        _scatter(keys, weights, shift, (1 << DIGIT_BITS) - 1, *spare)
+        _by_parts(partial(_digits, keys, shift), edges, counts)
+        ends = np.cumsum(counts.T.ravel()).reshape(counts.shape[::-1]).T
+        counts[...] = ends - counts
+        _by_parts(partial(_scatter, keys, weights, shift, *spare), edges, counts)
         (keys, weights), spare = spare, (keys, weights)
     return keys, weights
 
 
+def _by_parts(step: Callable[..., None], edges: list[int], counts: np.ndarray) -> None:
+    def work(part: int) -> None:
+        step(edges[part], edges[part + 1], counts[part])
+
+    deque((in_turn if len(counts) > 1 else map)(work, range(len(counts))), maxlen=0)
+
+
 @numba.njit(nogil=True, cache=True)
 @no_type_check
-def _scatter(keys, weights, shift, mask, keys_out, weights_out):
-    """One pass of a radix sort: order by the digit ``(key >> shift) & mask``, stable."""
-    places = np.zeros(mask + 2, dtype=np.int64)
-    for key in keys:
-        places[((key >> shift) & mask) + 1] += 1
-    for digit in range(mask):
-        places[digit + 1] += places[digit]
-    for arc in range(keys.size):
-        digit = (keys[arc] >> shift) & mask
-        keys_out[places[digit]] = keys[arc]
-        weights_out[places[digit]] = weights[arc]
-        places[digit] += 1
+def _digits(keys, shift, first, last, counts):
+    counts[:] = 0
+    for arc in range(first, last):
+        counts[(keys[arc] >> shift) & (counts.size - 1)] += 1
+
+
+@numba.njit(nogil=True, cache=True)
+@no_type_check
+def _scatter(keys, weights, shift, keys_out, weights_out, first, last, places):
+    """One pass of a radix sort: each arc to the next place of its digit."""
+    for arc in range(first, last):
+        digit = (keys[arc] >> shift) & (places.size - 1)
+        place = places[digit]
+        places[digit] = place + 1
+        keys_out[place] = keys[arc]
+        weights_out[place] = weights[arc]
