@@ -109,8 +109,9 @@ class TextFile:
             raise FormatError(f"{self.path}: cannot be read ({error.strerror})") from error
         self._buffer, self._at, self._ended = rest + read, 0, not read
         start = max(0, len(rest) - 1)  # whether a CR at the end of the last block ends a line is known only now
-        returns = self._buffer.count(b"\r", start)
-        ends = self._buffer.count(b"\r\n", start) if returns else 0
+        returns = ends = 0
+        if self._buffer.find(b"\r", start) >= 0:
+            returns, ends = (self._buffer.count(end, start) for end in (b"\r", b"\r\n"))
         if self._plain and (returns != ends or b"\0" in read):
             self._refuse_odd_bytes(start)
 
