@@ -36,11 +36,9 @@ import numpy as np
 import pyarrow as pa
 import zarr
 
-from gpuops import csr
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.place import new_store
-from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import (
     CHUNK_BYTES,
     TEXT,
@@ -108,6 +106,8 @@ class Graph(NamedRows):
         indptr -= indptr[0]
         indices, weights = self._array("indices")[arcs], self._array("weights")[arcs]
         if not self.sorted_rows:
+            from pipelines.stores.row_order import sort_rows  # Numba, which most reading does without
+
             sort_rows(indptr, indices, weights.view(f"u{weights.itemsize}"))
         return indptr, indices, weights
 
@@ -438,6 +438,8 @@ def write_graph(
     TypeError, ValueError
         The arrays do not make up a graph (`gpuops.csr.check_csr`), or a weight is NaN or infinite.
     """
+    from gpuops import csr  # Numba, which reading does without
+
     indptr, indices, weights = np.asarray(indptr), np.asarray(indices), np.asarray(weights)
     csr.check_csr(indptr, indices, weights=weights)
     n = len(indptr) - 1
