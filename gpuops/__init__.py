@@ -104,6 +104,7 @@ _NAMES = {
         "spanning_forest",
         "weak_components",
     ],
+    "gpuops.hops": ["hop_distances"],
     "gpuops.minplus": ["minplus_product", "minplus_update"],
     "gpuops.minplus.floyd_warshall": ["floyd_warshall"],
     "gpuops.reduction": ["butterfly_reduction"],
