@@ -19,8 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from gpuops import batched_shortest_distances, search_graph
-from gpuops.boundary import boundary_distances
-from gpuops.numbers import outside_infinity, to_outside
+from gpuops.numbers import outside_infinity
 from pipelines.answers.od_points import Points
 from pipelines.answers.tables import DELIMITERS, PARQUET, check_output, check_suffix, write_table
 from pipelines.formats.output_file import check_free, whole_file
@@ -74,9 +73,8 @@ class Distances:
 
     def __init__(self, source: Boundary | Graph, targets: np.ndarray):
         if isinstance(source, Boundary):
-            tables = source.tables()
             self.dtype = source.dtype
-            self.rows: Callable[[np.ndarray], np.ndarray] = lambda v: to_outside(boundary_distances(tables, v, targets))
+            self.rows: Callable[[np.ndarray], np.ndarray] = lambda v: source.between(v, targets)
             return
         if source.weight_min < 0:
             raise ValueError(

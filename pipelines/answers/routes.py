@@ -1,4 +1,4 @@
-"""Shortest paths from a matrix of distances, without a matrix of predecessors.
+"""Shortest paths from rows of distances, without a matrix of predecessors.
 
 The path from s to t is walked back from t: a predecessor of v is a tail u of an arc into v that is tight,
 D[s, u] + w = D[s, v], with u = s or u allowed inside paths (`gpuops.certificates.tight_arcs` has the tolerance).
@@ -9,7 +9,7 @@ D[s, u] + w = D[s, v], with u = s or u allowed inside paths (`gpuops.certificate
 3. Floats: the tolerance starts at that of 8 arcs and grows eightfold until the walk arrives, so that no arc is taken
    that fits worse than it must.
 
-A walk reads one row of the matrix and the transpose of the graph, which is built once for any number of paths.
+A walk reads one row of distances and the transpose of the graph, which is built once for any number of paths.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from gpuops.certificates import arcs_for, tight_tree, tolerances
 from gpuops.errors import VerificationError
 from pipelines.answers.pairs import PairsLike, read_pairs, rows_of, table_of_walks, walk_pairs
 from pipelines.answers.tables import check_output, write_table
-from pipelines.stores import Distances, Graph
-from pipelines.stores.distances import open_solution
+from pipelines.stores import Graph
+from pipelines.stores.solutions import SolutionLike, open_solution
 
 UNREACHABLE, UNATTAINED = -1, -2
 
@@ -51,7 +51,7 @@ class Path:
 
 
 class PathFinder:
-    """Finds any number of shortest paths in one distances store.
+    """Finds any number of shortest paths in one store of distances, or from one boundary store.
 
     Parameters
     ----------
@@ -59,9 +59,7 @@ class PathFinder:
     graph : the graph or its path; None: the one recorded in the store
     """
 
-    def __init__(
-        self, distances: Distances | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None
-    ):
+    def __init__(self, distances: SolutionLike, graph: Graph | str | os.PathLike[str] | None = None):
         self.distances, self.graph = open_solution(distances, graph)
         self._out_arcs = self.graph.rows()
         arcs = arcs_for(*self._out_arcs, self.graph.through(), self.distances.dtype, self.graph.label)
@@ -83,7 +81,8 @@ class PathFinder:
         """
         s, t = self.graph.vertex(source), self.graph.vertex(target)
         if self._row[0] != s:
-            self._row = (s, self.distances[int(rows_of(self.distances, np.array([s]), self.graph)[0])])
+            rows_of(self.distances, np.array([s]), self.graph)
+            self._row = (s, self.distances.row(s))
         row = self._row[1]
         hops, vertices = self.walk(s, row, np.array([t]))
         if hops[0] == UNREACHABLE:
@@ -113,7 +112,7 @@ class PathFinder:
 
 
 def shortest_path(
-    distances: Distances | str | os.PathLike[str],
+    distances: SolutionLike,
     source: int | str,
     target: int | str,
     *,
@@ -130,7 +129,7 @@ def shortest_path(
 
 
 def paths_of_pairs(
-    distances: Distances | str | os.PathLike[str],
+    distances: SolutionLike,
     pairs: PairsLike,
     *,
     out: str | os.PathLike[str] | None = None,
@@ -183,7 +182,7 @@ def paths_of_pairs(
 
 
 def predecessors(
-    distances: Distances | str | os.PathLike[str],
+    distances: SolutionLike,
     sources: Sequence[int | str] | np.ndarray,
     *,
     graph: Graph | str | os.PathLike[str] | None = None,

@@ -70,8 +70,13 @@ def _cut(starts: np.ndarray, neighbours: np.ndarray, parts: int) -> Cut:
     options = pymetis.Options(seed=1)
     _, found = pymetis.part_graph(parts, adjacency, recursive=False, options=options)
     _, part = np.unique(np.asarray(found, np.int32), return_inverse=True)  # METIS may leave parts empty
-    part = part.astype(np.int32)
-    across = part[np.repeat(np.arange(n), np.diff(starts))] != part[neighbours]
-    boundary = np.zeros(n, bool)
-    boundary[neighbours[across]] = True
+    return cut_into(part.astype(np.int32), starts, neighbours)
+
+
+def cut_into(part: np.ndarray, indptr: np.ndarray, indices: np.ndarray) -> Cut:
+    """The cut of a graph, in CSR, into given parts, (n,) int32: which vertices are on a boundary."""
+    tails = np.repeat(np.arange(len(part)), np.diff(indptr))
+    across = part[tails] != part[indices]
+    boundary = np.zeros(len(part), bool)
+    boundary[tails[across]] = boundary[indices[across]] = True
     return Cut(part, boundary)
