@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.boundary.plan import work
+from pipelines.boundary.plan import ANSWERED, work
 from pipelines.stores.boundary import Cut
 
 SMALLEST = 48  # vertices of a part that is still tried
 LARGEST = 4096  # beyond, closing a part takes long
 
 
-def cut_graph(indptr: np.ndarray, indices: np.ndarray, parts: int | None = None) -> Cut:
+def cut_graph(indptr: np.ndarray, indices: np.ndarray, parts: int | None = None, rows: int = ANSWERED) -> Cut:
     """Cut a graph.
 
     Parameters
@@ -24,6 +24,8 @@ def cut_graph(indptr: np.ndarray, indices: np.ndarray, parts: int | None = None)
         The graph in CSR; directions, loops and parallel arcs do not matter.
     parts : int, optional
         How many; by default as many as make the least work (`pipelines.boundary.plan.work`).
+    rows : int
+        Rows of distances that will be asked for.
 
     Raises
     ------
@@ -43,7 +45,7 @@ def cut_graph(indptr: np.ndarray, indices: np.ndarray, parts: int | None = None)
     while n // count >= SMALLEST and worse < 2:
         if n // count <= LARGEST:
             other = _cut(*pattern, count)
-            best, worse = (other, 0) if work(other) < work(best) else (best, worse + 1)
+            best, worse = (other, 0) if work(other, rows) < work(best, rows) else (best, worse + 1)
         count *= 2
     return best
 
