@@ -50,7 +50,44 @@ class Path:
     length: Any  # the exact sum of `weights`, for floats rounded once
 
 
-class PathFinder:
+class Walker:
+    """Walks back along tight arcs of one graph.
+
+    Parameters
+    ----------
+    graph : Graph
+    dtype : of the distances
+    """
+
+    def __init__(self, graph: Graph, dtype: np.dtype):
+        self.graph = graph
+        self._out_arcs = graph.rows()
+        arcs = arcs_for(*self._out_arcs, graph.through(), dtype, graph.label)
+        # An undirected edge stands in both directions: the graph is its own transpose.
+        self._in_arcs = arcs.reversed() if graph.directed else arcs
+
+    def walk(self, source: int, row: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Paths from one source: arcs per target, int64, -1 if unreachable, and the vertices of all paths in a row."""
+        arcs, row = self._in_arcs, self._in_arcs.lift(row)
+        ladder = [1] if arcs.exact else 8.0 ** np.arange(1, 2 + math.ceil(math.log(max(2, arcs.n), 8)))
+        hops, vertices = _walk_back(
+            arcs.arrays, row, arcs.unreachable, source, targets.astype(np.int64), *tolerances(arcs, row, ladder)
+        )
+        for target in targets[hops == UNATTAINED][:1]:
+            raise VerificationError(
+                f"no path from vertex {arcs.label(source)} to vertex {arcs.label(target)} has length {row[target]}: "
+                "the distances are damaged or not those of this graph"
+            )
+        return hops, vertices
+
+    def weight(self, u: int, v: int) -> Any:
+        """The least weight of the arcs from u to v."""
+        indptr, indices, weights = self._out_arcs
+        out = slice(indptr[u], indptr[u + 1])
+        return weights[out][indices[out] == v].min().item()
+
+
+class PathFinder(Walker):
     """Finds any number of shortest paths in one store of distances, or from one boundary store.
 
     Parameters
@@ -60,11 +97,8 @@ class PathFinder:
     """
 
     def __init__(self, distances: SolutionLike, graph: Graph | str | os.PathLike[str] | None = None):
-        self.distances, self.graph = open_solution(distances, graph)
-        self._out_arcs = self.graph.rows()
-        arcs = arcs_for(*self._out_arcs, self.graph.through(), self.distances.dtype, self.graph.label)
-        # An undirected edge stands in both directions: the graph is its own transpose.
-        self._in_arcs = arcs.reversed() if self.graph.directed else arcs
+        self.distances, opened = open_solution(distances, graph)
+        super().__init__(opened, self.distances.dtype)
         self._row: tuple[int, np.ndarray] = (-1, np.empty(0))
 
     def path(self, source: int | str, target: int | str) -> Path:
@@ -87,28 +121,9 @@ class PathFinder:
         hops, vertices = self.walk(s, row, np.array([t]))
         if hops[0] == UNREACHABLE:
             raise NoPathError(f"no path leads from vertex {self.graph.label(s)} to vertex {self.graph.label(t)}")
-        weights = tuple(self._weight(u, v) for u, v in pairwise(vertices))
+        weights = tuple(self.weight(u, v) for u, v in pairwise(vertices))
         length = math.fsum(weights) if self.graph.weight_dtype.kind == "f" else sum(weights)
         return Path(tuple(vertices.tolist()), weights, row[t].item(), length)
-
-    def walk(self, source: int, row: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Paths from one source: arcs per target, int64, -1 if unreachable, and the vertices of all paths in a row."""
-        arcs, row = self._in_arcs, self._in_arcs.lift(row)
-        ladder = [1] if arcs.exact else 8.0 ** np.arange(1, 2 + math.ceil(math.log(max(2, arcs.n), 8)))
-        hops, vertices = _walk_back(
-            arcs.arrays, row, arcs.unreachable, source, targets.astype(np.int64), *tolerances(arcs, row, ladder)
-        )
-        for target in targets[hops == UNATTAINED][:1]:
-            raise VerificationError(
-                f"no path from vertex {arcs.label(source)} to vertex {arcs.label(target)} has length {row[target]}: "
-                "the distances are damaged or not those of this graph"
-            )
-        return hops, vertices
-
-    def _weight(self, u: int, v: int) -> Any:
-        indptr, indices, weights = self._out_arcs
-        out = slice(indptr[u], indptr[u + 1])
-        return weights[out][indices[out] == v].min().item()
 
 
 def shortest_path(

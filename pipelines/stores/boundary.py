@@ -186,6 +186,12 @@ class Boundary:
         for start in range(0, len(rows), batch):
             yield start, self.between(rows[start : start + batch], np.arange(self.n))
 
+    @property
+    def digest(self) -> str:
+        """The same for the same tables."""
+        group = open_store(self.path, SCHEMA)
+        return str(attribute(self.path, group, "seal"))
+
     def part(self) -> np.ndarray:
         """(n,) int32: the part of each vertex."""
         return StoredArray(self.path, "part")[:]
