@@ -23,11 +23,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 
 from gpuops.som.grid import Grid
-from pipelines.answers.tables import DELIMITERS, PARQUET, check_output, check_suffix
+from pipelines.answers.tables import check_output, check_suffix, table_writer
 from pipelines.formats.output_file import check_free, whole_file
 from pipelines.som.pictures import u_matrix
 from pipelines.stores.codebook import Codebook, open_codebook
@@ -191,16 +189,6 @@ def _write_grid(
 
 
 def _write_pieces(partial: Path, path: str | os.PathLike[str], schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:
-    suffix = check_suffix(path)
-    if suffix in PARQUET:
-        with pq.ParquetWriter(partial, schema) as writer:
-            for piece in pieces:
-                writer.write_table(piece)
-        return
-    options = pa.csv.WriteOptions(delimiter=DELIMITERS[suffix])
-    with (
-        pa.output_stream(partial, compression="gzip" if suffix.endswith(".gz") else None) as stream,
-        pa.csv.CSVWriter(stream, schema, write_options=options) as text,
-    ):
+    with table_writer(partial, schema, check_suffix(path)) as write:
         for piece in pieces:
-            text.write_table(piece)
+            write(piece)
