@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from gpuops import csr
-from gpuops.arrays import check_vectors, library_of
+from gpuops.arrays import check_vectors, is_cupy, library_of
 from gpuops.errors import NegativeCycleError
+from gpuops.sssp import graph_layout_cuda
 from gpuops.sssp.graph_layout_numba import first_of_each_head, sorted_rows
 
 SEARCH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
@@ -119,6 +120,11 @@ def search_graph(
         The arrays do not make up a graph, or weights are NaN or -inf.
     """
     _check_arrays(indptr, indices, weights, through)
+    if is_cupy(indptr):
+        dtype = _distance_dtype(weights, dtype)
+        return SearchGraph(
+            *graph_layout_cuda.lay_out(indptr, indices, weights, dtype, through, symmetric, reverse)
+        )
     n = len(indptr) - 1
     xp = library_of(indptr)
     indptr = indptr.astype(np.int64, copy=False)
@@ -156,13 +162,18 @@ def _check_arrays(indptr: Any, indices: Any, weights: Any, through: Any) -> None
         raise ValueError(f"through is {through.dtype} of length {len(through)}; give a bool for each of {n} vertices")
 
 
-def _convert(xp: Any, weights: Any, dtype: Any) -> Any:
-    """The weights in the dtype of the distances, +0.0 for -0.0."""
+def _distance_dtype(weights: Any, dtype: Any) -> np.dtype:
     if dtype is None:
         dtype = weights.dtype if weights.dtype.kind == "f" else np.int32
     dtype = np.dtype(dtype)
     if dtype not in SEARCH_DTYPES or weights.dtype.kind not in "fiub":
         raise TypeError(f"distances must be float32, float64 or int32, not {dtype} from {weights.dtype} weights")
+    return dtype
+
+
+def _convert(xp: Any, weights: Any, dtype: Any) -> Any:
+    """The weights in the dtype of the distances, +0.0 for -0.0."""
+    dtype = _distance_dtype(weights, dtype)
     if weights.dtype.kind == "f" and len(weights) and not bool((weights > -math.inf).all()):
         raise ValueError("weights contain NaN or -inf; weights below 0 must be finite")
     if dtype.kind == "f":
@@ -188,25 +199,13 @@ def _simplify(xp: Any, n: int, tails: Any, heads: Any, weights: Any) -> tuple[An
         tails, heads, weights = tails[kept], heads[kept], weights[kept]
     indptr, heads, weights = _rows(xp, n, tails, heads, weights)
     tails = csr.tails(indptr, len(heads), np.int32)
-    if xp is np:
-        first = first_of_each_head(indptr, heads)
-    else:
-        pairs = tails.astype(np.int64) * n + heads
-        order = xp.argsort(pairs)  # stable: the lightest stays first
-        pairs = pairs[order]
-        first = xp.ones(len(pairs), bool)
-        first[order[1:]] = pairs[1:] != pairs[:-1]
+    first = first_of_each_head(indptr, heads)
     return (tails, heads, weights) if bool(first.all()) else (tails[first], heads[first], weights[first])
 
 
 def _rows(xp: Any, n: int, tails: Any, heads: Any, weights: Any) -> tuple[Any, Any, Any]:
     """Compressed sparse rows, sorted by weight, then by head."""
-    if xp is np:
-        return sorted_rows(n, tails, heads, weights)
-    order = xp.argsort(heads)  # stable, like all sorts of CuPy
-    order = order[xp.argsort(weights[order])]
-    order = order[xp.argsort(tails[order])]
-    return csr.row_starts(tails, n), heads[order], weights[order]
+    return sorted_rows(n, tails, heads, weights)
 
 
 def _check_symmetry(xp: Any, n: int, tails: Any, heads: Any) -> None:
