@@ -16,14 +16,17 @@ from gpuops._cuda import Program
 _THREADS, _ITEMS = 256, 11  # as in csr.cu
 
 _TYPES = {"int32": "int", "int64": "long long"}
+_ENTRIES = ("cut", "expand", "look_over")
 _PROGRAMS = {
-    (offset, vertex): Program("csr/csr.cu", ("cut", "expand", "look_over"), (f"OFFSET={_TYPES[offset]}", f"VERTEX={_TYPES[vertex]}"))
+    (offset, vertex): Program(
+        "csr/csr.cu", ("cut", "expand", "look_over"), (f"OFFSET={_TYPES[offset]}", f"VERTEX={_TYPES[vertex]}")
+    )
     for offset, vertex in product(_TYPES, repeat=2)
 }
 
 
 _MOST_BLOCKS = 1024
-_BOUNDS = np.dtype([("falls", np.int64), ("first", np.int64), ("last", np.int64), ("below", np.int64), ("most", np.int64)])
+_BOUNDS = np.dtype([(name, np.int64) for name in ("falls", "first", "last", "below", "most")])
 
 
 def bounds(indptr: Any, indices: Any) -> tuple[bool, int, int]:

@@ -57,7 +57,8 @@ __device__ inline bool convert(const Weight& weight, Report*, double& value) {
 }
 __device__ inline bool convert(const Weight& weight, Report* report, int& value) {
     const double real = weight.is_whole ? 0 : weight.real;
-    const bool fits = weight.is_whole ? weight.whole == (int)weight.whole : real >= -2147483648.0 && real <= 2147483647.0;
+    const bool fits =
+        weight.is_whole ? weight.whole == (int)weight.whole : real >= -2147483648.0 && real <= 2147483647.0;
     if (real != rint(real)) report->fractions = 1;
     if (!fits) report->too_large = 1;
     value = !fits ? 0 : weight.is_whole ? (int)weight.whole : (int)real;
@@ -66,8 +67,9 @@ __device__ inline bool convert(const Weight& weight, Report* report, int& value)
 
 // values (m), and pairs (m): tail and head of an arc, side by side.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    read_arcs(const int* __restrict__ tails, const void* __restrict__ indices, int wide, const void* __restrict__ weights,
-              int kind, long long m, Value* __restrict__ values, long long* __restrict__ pairs, Report* report) {
+    read_arcs(const int* __restrict__ tails, const void* __restrict__ indices, int wide,
+              const void* __restrict__ weights, int kind, long long m, Value* __restrict__ values,
+              long long* __restrict__ pairs, Report* report) {
     const long long i = thread_of_grid();
     bool kept = false;
     if (i < m) {
@@ -252,5 +254,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x % 32 == 0) {
         atomicAdd(&report->magnitudes, sum);
         atomicAdd(&report->active, active);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    look_for_negative(const Value* __restrict__ distances, int n, Report* report) {
+    const long long threads = (long long)gridDim.x * THREADS;
+    for (long long v = thread_of_grid(); v < n; v += threads) {
+        if (distances[v] < 0) report->negative = 1;
     }
 }

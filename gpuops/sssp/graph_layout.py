@@ -122,9 +122,7 @@ def search_graph(
     _check_arrays(indptr, indices, weights, through)
     if is_cupy(indptr):
         dtype = _distance_dtype(weights, dtype)
-        return SearchGraph(
-            *graph_layout_cuda.lay_out(indptr, indices, weights, dtype, through, symmetric, reverse)
-        )
+        return SearchGraph(*graph_layout_cuda.lay_out(indptr, indices, weights, dtype, through, symmetric, reverse))
     n = len(indptr) - 1
     xp = library_of(indptr)
     indptr = indptr.astype(np.int64, copy=False)

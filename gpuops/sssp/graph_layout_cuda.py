@@ -24,7 +24,7 @@ _MOST_BLOCKS = 1024  # of a kernel that goes by grid strides
 
 _ENTRIES = (
     *("read_arcs", "order_arcs", "find_lightest", "drop_parallel", "count_degrees", "vertex_keys", "number_vertices"),
-    *("number_arcs", "take_vertices", "take_keys", "place_arcs", "begin_rows", "measure"),
+    *("number_arcs", "take_vertices", "take_keys", "place_arcs", "begin_rows", "measure", "look_for_negative"),
 )
 PROGRAMS = {
     name: Program("sssp/graph_layout.cu", _ENTRIES, (f"DISTANCE={name.capitalize()}",), threads=_THREADS)
@@ -87,7 +87,9 @@ def lay_out(
         passes = cupy.empty((n if through is not None else 1,), bool)
         has_through = np.int32(through is not None)
         mask = passes if through is None else csr.contiguous(through)
-        launch("number_vertices", n, cupy.argsort(keys), np.int32(n), new_order, rank, mask, has_through, passes, report)
+        launch(
+            "number_vertices", n, cupy.argsort(keys), np.int32(n), new_order, rank, mask, has_through, passes, report
+        )
         del keys, degrees, in_degrees
         found = _read(report)
         if found["uneven"]:
@@ -142,6 +144,16 @@ def measure(graph: Any) -> tuple[int, float]:
         PROGRAMS[graph.dtype.name].launch("measure", blocks, arguments)
         found = _read(report)
     return int(found["active"]), float(found["magnitudes"])
+
+
+def any_negative(distances: Any) -> bool:
+    """Is any of the distances below 0? Contiguous."""
+    n = len(distances)
+    with distances.device:
+        report = _zeros(_REPORT.itemsize, np.uint8)
+        blocks = min(_MOST_BLOCKS, max(1, math.ceil(n / _THREADS)))
+        PROGRAMS[distances.dtype.name].launch("look_for_negative", blocks, (distances, np.int32(n), report))
+        return bool(_read(report)["negative"])
 
 
 def _refuse(found: np.void, dtype: np.dtype) -> None:
