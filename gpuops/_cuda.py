@@ -110,8 +110,8 @@ class Program:
         threads = self.threads if threads is None else threads
         self.function(entry)(_shape(blocks), _shape(threads), _values(arguments))
 
-    def launch_cooperative(self, entry: str, arguments: Arguments) -> None:
-        """Launch `entry`, whose blocks wait for each other, on the whole of the current device.
+    def launch_cooperative(self, entry: str, arguments: Arguments, *, most: int | None = None) -> None:
+        """Launch `entry`, whose blocks wait for each other, on the whole of the current device, or in `most` blocks.
 
         All of them have to be there at once: the program's `blocks` on every multiprocessor. A cooperative launch
         fails where they do not fit, instead of waiting forever.
@@ -119,7 +119,8 @@ class Program:
         import cupy
 
         device = cupy.cuda.Device().id
-        grid = (self.blocks * multiprocessors(device),)
+        fit = self.blocks * multiprocessors(device)
+        grid = (fit if most is None else min(fit, most),)
         kernel = _function(self, entry, device).kernel
         kernel(grid, (self.threads,), _values(arguments), enable_cooperative_groups=True)
 
