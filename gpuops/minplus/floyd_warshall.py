@@ -23,10 +23,9 @@ import numba
 import numpy as np
 from numba import njit, types
 
-from gpuops._cuda import Program
 from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, same_view
 from gpuops.errors import NegativeCycleError
-from gpuops.minplus import relax
+from gpuops.minplus import relax, small_closure
 
 # Blocks of pivots, coarse to fine. On a CPU the finer ones fit into the caches; a GPU closes 1,024 pivots by tiles.
 _CPU_BLOCKS = (256, 64)
@@ -86,7 +85,9 @@ def floyd_warshall(
     distances = d if in_place else d.copy(order="C")
     _clear_diagonal(distances)
     if is_cupy(d):
-        _close(distances, inside, _CUDA_BLOCKS, functools.partial(_close_block_cuda, tolerance=tolerance), nonnegative)
+        _close(
+            distances, inside, _CUDA_BLOCKS, functools.partial(small_closure.close, tolerance=tolerance), nonnegative
+        )
     else:
         _close(distances, inside, _CPU_BLOCKS, functools.partial(_close_block_numpy, tolerance=tolerance), nonnegative)
     if not nonnegative:
@@ -103,12 +104,16 @@ def _check_lengths(d: Any, nonnegative: bool | None) -> bool:
         return True
     if nonnegative is False and d.dtype.kind != "f":
         return False
-    shortest = d.min().item()
-    if math.isnan(shortest):
+    if is_cupy(d):
+        nan, minus_infinity, negative = small_closure.look_over(d)
+    else:
+        shortest = d.min().item()
+        nan, minus_infinity, negative = math.isnan(shortest), shortest == -math.inf, shortest < 0
+    if nan:
         raise ValueError("d contains NaN; write +inf where there is no arc")
-    if shortest == -math.inf:
+    if minus_infinity:
         raise ValueError("d contains -inf, which is not a length; negative lengths must be finite")
-    return nonnegative is None and shortest >= 0
+    return nonnegative is None and not negative
 
 
 def _close(d: Any, inside: int, blocks: tuple[int, ...], close_block: Callable[[Any], None], nonnegative: bool) -> None:
@@ -128,6 +133,8 @@ def _close(d: Any, inside: int, blocks: tuple[int, ...], close_block: Callable[[
 
 
 def _clear_diagonal(d: Any) -> None:
+    if is_cupy(d):
+        return small_closure.clear_diagonal(d)
     diagonal = _diagonal(d)
     diagonal[...] = diagonal.clip(max=0)
 
@@ -186,32 +193,3 @@ def _close_small(d, tolerance):
         if -tolerance <= closed[k, k] < 0:
             closed[k, k] = 0
     d[:] = closed
-
-
-# --- CUDA: floyd_warshall.cu --------------------------------------------------------------------------
-
-_TILES = {"float32": ("float", 64), "float64": ("double", 32), "int32": ("int", 64), "int16": ("short", 64)}
-_PROGRAMS = {
-    name: Program(
-        "minplus/floyd_warshall.cu",
-        ("relax_panels", "relax_rest"),
-        (f"ELEMENT={element}", f"TILE={tile}"),
-        threads=(tile // 4) ** 2,
-    )
-    for name, (element, tile) in _TILES.items()
-}
-
-
-def _close_block_cuda(d: Any, tolerance: float) -> None:
-    import cupy
-
-    tile = _TILES[d.dtype.name][1]
-    tiles = math.ceil(len(d) / tile)
-    program = _PROGRAMS[d.dtype.name]
-    stride, n = np.int64(d.strides[0] // d.itemsize), np.int32(len(d))
-    with d.device:
-        row_panel, column_panel = cupy.empty((2, tiles, tile, tile), d.dtype)
-        for pivots in map(np.int32, range(tiles)):
-            arguments = (d, stride, n, pivots, np.float64(tolerance), row_panel, column_panel)
-            program.launch("relax_panels", 2 * tiles, arguments)
-            program.launch("relax_rest", (tiles, tiles), (d, stride, n, pivots, row_panel, column_panel))

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from gpuops import csr
-from gpuops.arrays import check_vectors, library_of
+from gpuops.arrays import check_vectors, is_cupy
 from gpuops.errors import NegativeCycleError
-from gpuops.sssp import graph_layout_numba
+from gpuops.sssp import graph_layout_cuda, graph_layout_numba
 
 SEARCH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
@@ -122,12 +122,13 @@ def search_graph(
         The arrays do not make up a graph, or weights are NaN or -inf.
     """
     _check_arrays(indptr, indices, weights, through)
-    xp = library_of(indptr)
+    if is_cupy(indptr):
+        dtype = _distance_dtype(weights, dtype)
+        return SearchGraph(*graph_layout_cuda.lay_out(indptr, indices, weights, dtype, through, symmetric, reverse))
     indptr = indptr.astype(np.int64, copy=False)
-    weights = _convert(xp, weights, dtype)
+    weights = _convert(weights, dtype)
     heads = indices.astype(np.int32, copy=False)
-    lay_out = _lay_out_on_cpu if xp is np else _lay_out_by_sorts
-    outgoing, incoming, order, rank = lay_out(indptr, heads, weights, reverse, symmetric)
+    outgoing, incoming, order, rank = _lay_out(indptr, heads, weights, reverse, symmetric)
     if through is not None:
         through = None if bool(through.all()) else through[order]
     negative = bool((outgoing[2] < 0).any())
@@ -145,19 +146,24 @@ def _check_arrays(indptr: Any, indices: Any, weights: Any, through: Any) -> None
         raise ValueError(f"through is {through.dtype} of length {len(through)}; give a bool for each of {n} vertices")
 
 
-def _convert(xp: Any, weights: Any, dtype: Any) -> Any:
-    """The weights in the dtype of the distances, +0.0 for -0.0."""
+def _distance_dtype(weights: Any, dtype: Any) -> np.dtype:
     if dtype is None:
         dtype = weights.dtype if weights.dtype.kind == "f" else np.int32
     dtype = np.dtype(dtype)
     if dtype not in SEARCH_DTYPES or weights.dtype.kind not in "fiub":
         raise TypeError(f"distances must be float32, float64 or int32, not {dtype} from {weights.dtype} weights")
+    return dtype
+
+
+def _convert(weights: Any, dtype: Any) -> Any:
+    """The weights in the dtype of the distances, +0.0 for -0.0."""
+    dtype = _distance_dtype(weights, dtype)
     if weights.dtype.kind == "f" and len(weights) and not bool((weights > -math.inf).all()):
         raise ValueError("weights contain NaN or -inf; weights below 0 must be finite")
     if dtype.kind == "f":
         with np.errstate(over="ignore"):  # what is too heavy for the dtype is +inf: no path uses it
             return weights.astype(dtype) + dtype.type(0)
-    if weights.dtype.kind == "f" and not bool((weights == xp.floor(weights)).all()):
+    if weights.dtype.kind == "f" and not bool((weights == np.floor(weights)).all()):
         raise ValueError("weights have fractions, which int32 distances cannot have; use float64")
     limits = np.iinfo(dtype)
     if len(weights) and not (limits.min <= weights.min().item() and weights.max().item() <= limits.max):
@@ -165,7 +171,7 @@ def _convert(xp: Any, weights: Any, dtype: Any) -> Any:
     return weights.astype(dtype)
 
 
-def _lay_out_on_cpu(indptr: Any, heads: Any, weights: Any, reverse: bool, symmetric: bool) -> _LaidOut:
+def _lay_out(indptr: Any, heads: Any, weights: Any, reverse: bool, symmetric: bool) -> _LaidOut:
     """The rows, those of the transpose, `order` and `rank`."""
     n = len(indptr) - 1
     rows, degrees, loop = graph_layout_numba.simplified(*map(csr.contiguous, (indptr, heads, weights)))
@@ -178,52 +184,6 @@ def _lay_out_on_cpu(indptr: Any, heads: Any, weights: Any, reverse: bool, symmet
         _check_symmetry(np.diff(outgoing[0]), graph_layout_numba.in_degrees(outgoing[1], n))
         return outgoing, outgoing, order, rank
     return outgoing, graph_layout_numba.sorted_transpose(outgoing) if reverse else (None, None, None), order, rank
-
-
-def _lay_out_by_sorts(indptr: Any, heads: Any, weights: Any, reverse: bool, symmetric: bool) -> _LaidOut:
-    """The same by sorts of all arcs, which a GPU does best."""
-    xp, n = library_of(indptr), len(indptr) - 1
-    tails, heads, weights = _simplify(xp, n, csr.tails(indptr, len(heads), np.int32), heads, weights)
-    degrees = xp.bincount(tails, minlength=n)
-    order = xp.argsort((len(heads) - degrees) * n + xp.arange(n)).astype(np.int32)
-    rank = xp.empty(n, np.int32)
-    rank[order] = xp.arange(n, dtype=np.int32)
-    tails, heads = rank[tails], rank[heads]
-    outgoing = _rows(xp, n, tails, heads, weights)
-    incoming: _Rows = (None, None, None)
-    if symmetric:
-        _check_symmetry(xp.bincount(tails, minlength=n), xp.bincount(heads, minlength=n))
-        incoming = outgoing
-    elif reverse:
-        incoming = _rows(xp, n, heads, tails, weights)
-    return outgoing, incoming, order, rank
-
-
-def _simplify(xp: Any, n: int, tails: Any, heads: Any, weights: Any) -> tuple[Any, Any, Any]:
-    """The tails, heads and weights of the arcs, without loops and without all but the lightest of parallel arcs."""
-    loops = tails == heads
-    negative = xp.flatnonzero(loops & (weights < 0))
-    if len(negative):
-        _refuse_loop(int(tails[negative[0]]), weights[negative[0]].item())
-    kept = ~loops & (weights < math.inf)
-    if not bool(kept.all()):
-        tails, heads, weights = tails[kept], heads[kept], weights[kept]
-    indptr, heads, weights = _rows(xp, n, tails, heads, weights)
-    tails = csr.tails(indptr, len(heads), np.int32)
-    pairs = tails.astype(np.int64) * n + heads
-    order = xp.argsort(pairs)  # stable: the lightest stays first
-    pairs = pairs[order]
-    first = xp.ones(len(pairs), bool)
-    first[order[1:]] = pairs[1:] != pairs[:-1]
-    return (tails, heads, weights) if bool(first.all()) else (tails[first], heads[first], weights[first])
-
-
-def _rows(xp: Any, n: int, tails: Any, heads: Any, weights: Any) -> tuple[Any, Any, Any]:
-    """Compressed sparse rows, sorted by weight, then by head."""
-    order = xp.argsort(heads)  # stable, like all sorts of CuPy
-    order = order[xp.argsort(weights[order])]
-    order = order[xp.argsort(tails[order])]
-    return csr.row_starts(tails, n), heads[order], weights[order]
 
 
 def _refuse_loop(vertex: int, weight: float) -> None:

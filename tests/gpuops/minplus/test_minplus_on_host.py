@@ -174,6 +174,25 @@ def test_tolerance_takes_a_rounded_zero_cycle_for_zero(cupy):
     assert (floyd_warshall(cupy.asarray(d), tolerance=1e-4).diagonal() == 0).all()
 
 
+def test_lengths_are_looked_over_as_on_the_cpu(cupy):
+    """In views of any strides; a closure is one launch, with two more for the lengths and the diagonal."""
+    d = np.random.default_rng(1).integers(1, 99, (90, 90)).astype("float32")
+    on_device = cupy.asarray(d)
+    for part in np.s_[:, :], np.s_[::2, ::2], np.s_[70:19:-1, 19:70]:
+        assert_same_bits(floyd_warshall(on_device[part]), floyd_warshall_in_numpy(d[part]))
+    assert_same_bits(floyd_warshall(on_device.T), floyd_warshall_in_numpy(d.T))
+    for value, message in (np.nan, "NaN"), (-np.inf, "-inf"):
+        wrong = d.copy()
+        wrong[89, 88] = value
+        with pytest.raises(ValueError, match=message):
+            floyd_warshall(cupy.asarray(wrong))
+    before = cupy.launches
+    floyd_warshall(cupy.asarray(d))
+    assert cupy.launches - before == 3
+    floyd_warshall(cupy.asarray(d), nonnegative=True)
+    assert cupy.launches - before == 5
+
+
 # --- All of them --------------------------------------------------------------------------------------------------
 
 
@@ -242,7 +261,7 @@ def run_where_barriers_matter(cupy):
         for multiprocessors in TILES.values():
             cupy.start(seed, multiprocessors)
             check_minplus(cupy, 65, 70, 100, dtype="int32")
-        check_floyd_warshall(cupy, 130, "int32")
+            check_floyd_warshall(cupy, 130, "int32")
 
 
 @pytest.mark.parametrize(("place", "pattern", "replacement"), MUTANTS)
@@ -258,7 +277,7 @@ def test_without_a_mutation_nothing_is_caught(cupy):
 
 @pytest.mark.parametrize("condition", ["threadIdx.x < 64", "threadIdx.x % 2"])
 def test_a_divergent_barrier_is_named(cupy, monkeypatch, condition):
-    place = next(place for place, line in LINES.items() if "__syncthreads" in line and "floyd_warshall" in place)
+    place = next(place for place, line in LINES.items() if "__syncthreads" in line and "small_closure" in place)
     edit_line(monkeypatch, place, "__syncthreads", f"if ({condition}) __syncthreads")
     cupy.start()
     with pytest.raises(cupy.KernelError, match=f"divergent barrier: .* waits at {re.escape(place)}"):
