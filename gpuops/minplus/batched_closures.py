@@ -103,7 +103,7 @@ def close_cuda(d: Any, sizes: np.ndarray | None, tolerance: float) -> None:
                 continue
             row_panel, column_panel = cupy.empty((2, len(part), tiles, tile, tile), d.dtype)
             for pivots in map(np.int32, range(pivot_tiles)):
-                arguments = (*matrices, pivots, np.float64(tolerance), row_panel, column_panel)
-                program.launch("relax_panels", (2 * tiles, 1, len(part)), arguments)
-                arguments = (*matrices, pivots, row_panel, column_panel)
-                program.launch("relax_rest", (tiles, tiles, len(part)), arguments)
+                panels = (row_panel, column_panel)
+                grid = (2 * tiles, 1, len(part))
+                program.launch("relax_panels", grid, (*matrices, pivots, np.float64(tolerance), *panels))
+                program.launch("relax_rest", (tiles, tiles, len(part)), (*matrices, pivots, *panels))
