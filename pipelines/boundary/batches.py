@@ -50,7 +50,7 @@ class PartBatches:
     def closed(self, first: int, last: int) -> Any:
         """(last - first, p, p) CuPy array: the distances within parts; what is beyond their sizes has no meaning."""
         sizes, pivots = self.graph.cut.sizes[first:last], self._open[first:last]
-        d = self._lengths(first, last)
+        d = self.lengths(first, last)
         floyd_warshall(d, out=d, nonnegative=True, sizes=sizes, pivots=pivots)
         for k in np.flatnonzero(pivots < sizes).tolist():
             start, size = self._part_starts[first + k], sizes[k]
@@ -58,7 +58,7 @@ class PartBatches:
             d[k, :size, :size] = d[k][rank][:, rank]
         return d
 
-    def _lengths(self, first: int, last: int) -> Any:
+    def lengths(self, first: int, last: int) -> Any:
         """The least weight of the arcs between any two vertices of a part."""
         tails, heads, weights = (array[slice(*self.graph.starts[[first, last]])] for array in self.graph.within)
         owner = np.repeat(np.arange(last - first), np.diff(self.graph.starts[first : last + 1]))
