@@ -103,8 +103,7 @@ def minplus_product(a: Any, b: Any, *, out: Any = None, nonnegative: bool | None
     apart = out is not None and has_contiguous_rows(out) and not library_of(out).may_share_memory(out, a)
     apart = apart and not library_of(out).may_share_memory(out, b)
     result = out if apart else library_of(a).empty((m, n), a.dtype)
-    result[...] = infinity(a.dtype)
-    relax(result, a, b, nonnegative)
+    _multiply(result, a, b, nonnegative)
     if out is None or apart:
         return result
     out[...] = result
@@ -119,6 +118,15 @@ def relax(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
         _relax_cuda(c, a, b, nonnegative)
     else:
         _relax_numpy(c, a, b)
+
+
+def _multiply(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
+    """c = min(INF, a (x) b), for arguments already checked; c has contiguous rows and lies apart from a and b."""
+    if is_cupy(c) and _is_large(c, 8) and a.shape[1] <= _SHALLOW and c.dtype != np.float64:
+        _relax_cuda(c, a, b, nonnegative=False, reads_c=False)
+    else:
+        c[...] = infinity(c.dtype)
+        relax(c, a, b, nonnegative)
 
 
 # --- CPU: panels in cache, tiles in registers ---------------------------------------------------------------
@@ -154,21 +162,34 @@ _PACK = 32  # the packing kernels go by squares of 32 x 32, with 32 x 8 threads
 _ARITHMETICS = ("Float32", "NonnegativeFloat32", "Float64", "Int32", "Int16", "NonnegativeInt16")
 
 # A thread's share of a tile: 8 x 8 words are fastest, 4 x 4 make four times as many tiles of a small matrix. Doubles
-# come in 4 x 4 only: 8 x 8 of them would fill the registers.
+# come in 4 x 4 only: 8 x 8 of them would fill the registers. Where C need not be read, that is worth it for large
+# products of small depth, whose arithmetic does not matter.
+_SHALLOW = 64
 _PROGRAMS = {
-    (arithmetic, thread_tile): Program(
+    (arithmetic, thread_tile, reads_c): Program(
         "minplus/product.cu",
         ("pack_a", "pack_b", "relax"),
-        (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}"),
+        (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}", f"READS_C={int(reads_c)}"),
         threads=_SIDE * _SIDE,
     )
     for arithmetic in _ARITHMETICS
-    for thread_tile in (8, 4)
-    if (arithmetic, thread_tile) != ("Float64", 8)
+    for thread_tile, reads_c in ((8, True), (4, True), (8, False))
+    if (arithmetic, thread_tile) != ("Float64", 8) and (reads_c or not arithmetic.startswith("Nonnegative"))
 }
 
 
-def _relax_cuda(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
+def _tiles(c: Any, thread_tile: int) -> tuple[int, int]:
+    """How many tiles C has, down and across."""
+    lanes = 2 if c.itemsize == 2 else 1
+    return math.ceil(c.shape[0] / (_SIDE * thread_tile)), math.ceil(c.shape[1] / (_SIDE * thread_tile * lanes))
+
+
+def _is_large(c: Any, thread_tile: int) -> bool:
+    """Whether there is a tile for each multiprocessor."""
+    return math.prod(_tiles(c, thread_tile)) >= multiprocessors(c.device.id)
+
+
+def _relax_cuda(c: Any, a: Any, b: Any, nonnegative: bool | None, *, reads_c: bool = True) -> None:
     import cupy
 
     (m, n), p = c.shape, a.shape[1]
@@ -181,13 +202,9 @@ def _relax_cuda(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
                 arithmetic = f"Nonnegative{arithmetic}"
         lanes = 2 if c.dtype.itemsize == 2 else 1
 
-        def tiles(thread_tile: int) -> tuple[int, int]:
-            return math.ceil(m / (_SIDE * thread_tile)), math.ceil(n / (_SIDE * thread_tile * lanes))
-
-        large = (arithmetic, 8) in _PROGRAMS and math.prod(tiles(8)) >= multiprocessors(c.device.id)
-        thread_tile = 8 if large else 4
-        program = _PROGRAMS[arithmetic, thread_tile]
-        down, across = tiles(thread_tile)
+        thread_tile = 8 if arithmetic != "Float64" and _is_large(c, 8) else 4
+        program = _PROGRAMS[arithmetic, thread_tile, reads_c]
+        down, across = _tiles(c, thread_tile)
         tile = _SIDE * thread_tile
         depth = math.ceil(p / _SLAB) * _SLAB
 

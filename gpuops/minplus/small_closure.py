@@ -43,21 +43,29 @@ def close(d: Any, tolerance: float) -> None:
 
 
 def clear_diagonal(d: Any) -> None:
-    """min(d[i, i], 0) for all i, in place."""
-    n, step = len(d), np.int64(sum(d.strides) // d.itemsize)
-    program = _PROGRAMS[d.dtype.name]
-    if n:
+    """min(d[..., i, i], 0) for all i, in place; d is (n, n) or (batch, n, n)."""
+    matrix_stride, down, across = _strides(d)
+    vertices, program = math.prod(d.shape[:-1]), _PROGRAMS[d.dtype.name]
+    if vertices:
+        sizes = matrix_stride, down + across, np.int32(d.shape[-1]), np.int64(vertices)
         with d.device:
-            program.launch("clear_diagonal", math.ceil(n / program.threads), (d, step, np.int32(n)))
+            program.launch("clear_diagonal", math.ceil(vertices / program.threads), (d, *sizes))
 
 
 def look_over(d: Any) -> tuple[bool, bool, bool]:
-    """Is there NaN, -inf, anything below 0 in the square matrix? Waits; CuPy's minimum is compiled for seconds."""
+    """Is there NaN, -inf, anything below 0 in (n, n) or (batch, n, n)? Waits; CuPy's minimum compiles for seconds."""
     import cupy
 
-    n, (down, across) = len(d), (np.int64(step // d.itemsize) for step in d.strides)
+    rows = math.prod(d.shape[:-1])
     with d.device:
         found = cupy.zeros((3,), np.int32)
-        _PROGRAMS[d.dtype.name].launch("look_over", min(n, 4096), (d, down, across, np.int32(n), found))
+        arguments = (d, *_strides(d), np.int32(d.shape[-1]), np.int64(rows), found)
+        _PROGRAMS[d.dtype.name].launch("look_over", min(rows, 4096), arguments)
         nan, minus_infinity, negative = found.get().tolist()
     return bool(nan), bool(minus_infinity), bool(negative)
+
+
+def _strides(d: Any) -> tuple[np.int64, ...]:
+    """Of matrices, rows and columns, in elements."""
+    steps = (0, *d.strides) if d.ndim == 2 else d.strides
+    return tuple(np.int64(step // d.itemsize) for step in steps)

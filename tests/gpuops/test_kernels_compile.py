@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-import gpuops  # noqa: F401  declares its programs
+import gpuops
+import gpuops.boundary  # noqa: F401  with all others it declares its programs
 from gpuops._cuda import GPUOPS, declared
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc")

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cut_graphs import random_cut, random_graph
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,35 +25,6 @@ from pipelines import (
 from pipelines.boundary.cut import cut_graph
 from pipelines.boundary.solve import distances_between, partition_graph
 from pipelines.boundary.stages import Job, closed_boundary, closed_part, cut_arcs
-from pipelines.stores.boundary import Cut
-
-
-class GraphInMemory:
-    """As much of a graph as the stages ask for."""
-
-    def __init__(self, n, tails, heads, weights, through):
-        order = np.argsort(tails, kind="stable")
-        self.n, self._through = n, through
-        self._rows = np.searchsorted(tails[order], np.arange(n + 1)), heads[order], weights[order]
-
-    def rows(self):
-        return self._rows
-
-    def through(self):
-        return self._through
-
-
-def random_graph(seed, dtype, *, negative=False, closed=False):
-    """Up to 40 vertices, disconnected or not, with loops and parallel arcs; weights exact in every dtype."""
-    rng = np.random.default_rng(seed)
-    n, m = int(rng.integers(1, 40)), int(rng.integers(0, 160))
-    tails, heads = rng.integers(0, n, (2, m))
-    weights = rng.integers(0, 50, m)
-    if negative:
-        potential = rng.integers(0, 30, n)
-        weights = np.where(tails == heads, weights, weights + potential[tails] - potential[heads])
-    through = rng.random(n) < 0.7 if closed else np.ones(n, bool)
-    return GraphInMemory(n, tails, heads, weights.astype(dtype), through), rng
 
 
 def plain_distances(graph):
@@ -64,16 +36,6 @@ def plain_distances(graph):
     for k in np.flatnonzero(graph.through()):
         np.minimum(d, d[:, k, None] + d[k], out=d)
     return d
-
-
-def random_cut(graph, rng):
-    part = np.unique(rng.integers(0, rng.integers(1, 8), graph.n), return_inverse=True)[1].astype(np.int32)
-    indptr, indices, _ = graph.rows()
-    tails = np.repeat(np.arange(graph.n), np.diff(indptr))
-    across = part[tails] != part[indices]
-    boundary = np.zeros(graph.n, bool)
-    boundary[tails[across]] = boundary[indices[across]] = True
-    return Cut(part, boundary)
 
 
 def tables_of(graph, cut, dtype):
@@ -275,3 +237,16 @@ def test_other_weights_on_the_same_cut(client, grid, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"has 144 vertices, and .*s.zarr has 2; leave out like \(--like\)"):
         partition_graph(client, small, tmp_path / "no", like=store)
     assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.gpu
+def test_a_store_made_on_a_gpu_is_that_of_the_cpu(gpu_client, client, grid, tmp_path):
+    cupy = pytest.importorskip("cupy")
+    stores = [
+        partition_graph(c, grid, tmp_path / n, parts=5, verify=True) for c, n in ((client, "c"), (gpu_client, "g"))
+    ]
+    for name in ("to_boundary", "from_boundary", "inner", "among"):
+        np.testing.assert_array_equal(*(getattr(store.tables(), name) for store in stores))
+    vertices = np.random.default_rng(0).integers(0, 144, 60)
+    found = distances_between(stores[0], cupy.asarray(vertices), range(144))
+    np.testing.assert_array_equal(found.get(), distances_between(stores[0], vertices, range(144)))
