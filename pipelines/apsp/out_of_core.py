@@ -7,6 +7,7 @@ store otherwise, and on a CPU.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import Counter
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from pipelines.apsp.methods import Estimate, Method, Request
 from pipelines.apsp.stages import SAVERS, relaxations_done, stages_of
 from pipelines.apsp.super_stages import SuperStages
 from pipelines.apsp.windows import Windows, chunks_of, widest
+from pipelines.stores import Graph
 from pipelines.stores.distances import DistancesWriter
 from pipelines.validation.bounds import PIECE
 from pipelines.workers.attempts import run_attempts
@@ -30,8 +32,8 @@ from pipelines.workers.progress import Progress, duration, size, with_prefix
 REGISTERED = False  # whether a matrix in the host's memory is locked there; copied by threads otherwise
 DISK_RATE = 1e9  # bytes/s that checkpoints are assumed to be read and written at,
 LINK_RATE = 2e10  # and rows to pass to a GPU and back
-STORED_COPIES = 5  # of each chunk that is being read, or written
-ARC_BYTES = 64  # that rows take for each of their arcs while they are made
+STORED_COPIES = 16  # of each chunk that is being read and written: 5, and what the allocator keeps of those before
+ARC_BYTES = 80  # that rows take for each of their arcs while they are made
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,9 @@ def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
     band = min(windows.chunk, n)
     computing = (width + windows.BANDS * band) * row
     computing += -(-width // block) * packed_bytes(block, n, job.dtype, gpu)
-    copies = 3 if gpu and itemsize == 2 else 2  # of columns of rows: as they are, and packed, where int16 are words
-    computing += copies * max(width, band) * block * itemsize + 2 * block * block * itemsize
+    # Of columns of rows: as they are, and packed, where int16 become words; and as much that a pool keeps.
+    copies = 6 if gpu and itemsize == 2 else 4
+    computing += copies * max(width, band) * block * itemsize + 4 * block * block * itemsize
     if not job.through.all():
         computing += block * row
     if job.dtype.kind == "i":  # looked through at the end
@@ -146,14 +149,22 @@ def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
         computing += 64 * n * 40
     columns = min(windows.columns(itemsize), n)
     host = STORED_COPIES * min(SAVERS, -(-n // max(columns, 1))) * band * columns * itemsize
-    host += ARC_BYTES * min(job.graph.m, PIECE, 4 * -(-job.graph.m * band // max(n, 1)))
+    arcs = ARC_BYTES * min(PIECE, most_arcs(job.graph, band))
+    host += arcs
     host += (17 if job.potentials is not None else 1) * n
     if request.sources is not None:
         host += band * row
     if not gpu:
         return 0, computing + host
-    host += n * row + 4 * PIECE_BYTES + 2 * band * row if windows.resident else 4 * band * row
-    return computing, host
+    host += 4 * band * row + (n * row + 4 * PIECE_BYTES if windows.resident else 0)
+    return computing + arcs, host
+
+
+@functools.lru_cache(maxsize=32)
+def most_arcs(graph: Graph, rows: int) -> int:
+    """How many arcs leave as many successive vertices at most, counted from 0, from `rows`, from twice `rows`, ..."""
+    starts = graph.indptr()[:: max(rows, 1)]
+    return int(np.diff(starts, append=graph.m).max(initial=0))
 
 
 def _shortage(least: tuple[int, int], given: tuple[int, int], n: int, neighbours: int, gpu: bool) -> str:

@@ -158,13 +158,14 @@ class GpuLane:
     def __init__(self, registered: np.ndarray | None = None):
         import cupy
 
+        self._registered: np.ndarray | None = None
         self.library: Any = cupy
         self.device = cupy.cuda.Device()
         self._up, self._down = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
         self._buffers: dict[tuple[Any, int], list[tuple[np.ndarray, Any]]] = {}
-        self._registered = registered
         if registered is not None:
             cupy.cuda.runtime.hostRegister(registered.ctypes.data, registered.nbytes, 0)
+            self._registered = registered
 
     def close(self) -> None:
         """Unlock the pages of the host that are registered."""
