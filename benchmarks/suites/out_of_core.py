@@ -133,7 +133,7 @@ def _compare_bits(client: Client, folder: Path, n: int, gpu: bool) -> None:
     graph = random_graph(folder / "small", n)
     rows: Any = {"block": 32, "sources": range(0, n, 7)}
     want = all_pairs_shortest_paths(client, graph, folder / "want", method="floyd-warshall", **rows)[:]
-    limit, most = "device_memory" if gpu else "host_memory", 16 if gpu else 4
+    limit, most = "device_memory" if gpu else "host_memory", 16 if gpu else 2
     for share in (2, 4, 8, 16):
         if share <= most:
             options: Any = {limit: n * n * 4 // share, "overwrite": True, "verify": True, **rows}

@@ -138,9 +138,10 @@ def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
     band = min(windows.chunk, n)
     computing = (width + windows.BANDS * band) * row
     computing += -(-width // block) * packed_bytes(block, n, job.dtype, gpu)
-    # Of columns of rows: as they are, and packed, where int16 become words; and as much that a pool keeps.
-    copies = 6 if gpu and itemsize == 2 else 4
-    computing += copies * max(width, band) * block * itemsize + 4 * block * block * itemsize
+    copies = 2 * max(width, band) * block * itemsize + 2 * block * block * itemsize  # columns of rows, and packed
+    if gpu:  # whose pool keeps as much again; int16 are packed as words
+        copies *= 3 if itemsize == 2 else 2
+    computing += copies
     if not job.through.all():
         computing += block * row
     if job.dtype.kind == "i":  # looked through at the end

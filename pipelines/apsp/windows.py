@@ -41,8 +41,8 @@ class Windows:
     BANDS: ClassVar[int] = 3  # one is loaded, one computed, one stored
 
     def columns(self, itemsize: int) -> int:
-        """Columns of a chunk of a checkpoint: about `CHUNK_BYTES` of distances, but an eighth of a row at most."""
-        return self.chunk * max(1, min(CHUNK_BYTES // (self.chunk * itemsize), self.n // 8) // self.chunk)
+        """Columns of a chunk of a checkpoint: about `CHUNK_BYTES` of distances, but a quarter of a row at most."""
+        return self.chunk * max(1, min(CHUNK_BYTES // (self.chunk * itemsize), self.n // 4) // self.chunk)
 
     @property
     def layout(self) -> Layout:
