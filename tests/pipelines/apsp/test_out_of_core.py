@@ -29,7 +29,7 @@ from tilepath import cli
 in_core = functools.partial(all_pairs_shortest_paths, method="floyd-warshall")
 out_of_core = functools.partial(all_pairs_shortest_paths, method="out-of-core")
 
-N, BLOCK = 150, 16
+N, BLOCK = 130, 16
 
 
 def float_graph(path, n=N, **facts):
@@ -88,9 +88,10 @@ def test_any_cut_gives_the_same_bits(client, tmp_path, chunk, width, resident):
     np.testing.assert_array_equal(got[:], want)
 
 
-@pytest.mark.parametrize("share", [2, *(pytest.param(share, marks=pytest.mark.slow) for share in (4, 8, 16))])
+@pytest.mark.slow  # a half is tested below
+@pytest.mark.parametrize("share", [4, 8, 16])
 def test_budgets(client, tmp_path, share):
-    n = 120 * share
+    n = 160 * share
     graph = float_graph(tmp_path / "g", n)
     want = in_core(client, graph, tmp_path / "core", block=8)[:]
     budget = n * n * 4 // share
@@ -101,7 +102,7 @@ def test_budgets(client, tmp_path, share):
 def test_several_workers_give_the_bits_of_one(client, three, tmp_path):
     graph = float_graph(tmp_path / "g")
     want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
-    for sources in None, [149, 20, 3]:
+    for sources in None, [N - 1, 20, 3]:
         got = run(three, graph, tmp_path / f"{sources}", Windows(N, BLOCK, 16, 32, False), sources=sources)
         np.testing.assert_array_equal(got[:], want if sources is None else want[sources])
     got = out_of_core(three, graph, tmp_path / "call", block=BLOCK)
@@ -141,7 +142,7 @@ def test_a_run_that_stopped_resumes_with_other_windows(client, three, tmp_path, 
     want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
     with pytest.raises(Stop):
         run(client, graph, out, Windows(N, BLOCK, 32, 32, resident), commit_seconds=0, shown=Stopping(after=4))
-    assert begun_distances(out).progress() == (6, 11)  # the fourth of two stages each was not committed
+    assert begun_distances(out).progress() == (6, 10)  # the fourth of two stages each was not committed
     with pytest.raises(StoreError, match="--resume"):
         open_distances(out)
     with pytest.raises(StoreError, match="begun with method out-of-core, not floyd-warshall"):
@@ -154,7 +155,7 @@ def test_no_commits_in_memory_before_the_end_unless_asked_for(client, tmp_path):
     graph = float_graph(tmp_path / "g")
     with pytest.raises(Stop):
         run(client, graph, tmp_path / "out", Windows(N, BLOCK, 32, 32, True), shown=Stopping(after=4))
-    assert begun_distances(tmp_path / "out").progress() == (0, 11)
+    assert begun_distances(tmp_path / "out").progress() == (0, 10)
     assert not list((tmp_path / "out").glob("slot-*"))
 
 
@@ -169,7 +170,7 @@ def test_a_full_disk_is_named_and_the_run_resumes(client, tmp_path, monkeypatch)
 
         def __setitem__(self, place, block):
             written.append(place)
-            if len(written) > 100:
+            if len(written) > 80:
                 raise OSError(28, "No space left on device")
             self.array[place] = block
 
@@ -208,7 +209,7 @@ def test_a_small_disk_is_refused_with_what_would_do(client, tmp_path, monkeypatc
 
     monkeypatch.setattr("pipelines.workers.capacity.shutil.disk_usage", lambda folder: Usage)
     with pytest.raises(DoesNotFitError, match=r"the disk has .*, or keep the rows of some sources only"):
-        out_of_core(client, graph, tmp_path / "out", block=BLOCK, host_memory=300_000)  # two slots
+        out_of_core(client, graph, tmp_path / "out", block=BLOCK, host_memory=400_000)  # two slots
     out_of_core(client, graph, tmp_path / "out", block=BLOCK)  # one pass: the result only
 
 
@@ -301,9 +302,11 @@ if __name__ == "__main__":
 """
 
 
-def test_peak_memory_is_within_the_budget(tmp_path):
-    small, n = float_graph(tmp_path / "small", 300), 4000
+def test_a_budget_of_a_half_keeps_the_bits_and_is_kept(client, tmp_path):
+    small, n = float_graph(tmp_path / "small", 300), 3000
     graph, budget = float_graph(tmp_path / "g", n), 4 * n * n // 2
     paths = [small.path, graph.path, str(tmp_path / "small-out"), str(tmp_path / "out"), str(budget)]
     done = subprocess.run([sys.executable, "-c", MEMORY, *paths], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < budget + (4 << 20)  # what is no part of the matrix
+    assert int(done.stdout) < budget + (4 << 20)  # what is not part of the matrix
+    want = in_core(client, graph, tmp_path / "core")[:]
+    np.testing.assert_array_equal(open_distances(tmp_path / "out")[:], want)
