@@ -17,6 +17,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from dask.system import CPU_COUNT
 
+from gpuops.arrays import is_cupy
+
 Rows = slice | np.ndarray  # of a matrix: a range, or some
 T = TypeVar("T")
 
@@ -241,7 +243,7 @@ class GpuLane:
 
     def _copy(self, to: Any, of: Any, stream: Any) -> None:
         runtime = self.library.cuda.runtime
-        up = isinstance(of, np.ndarray)
+        up = is_cupy(to)
         ends = (to.data.ptr, of.ctypes.data) if up else (to.ctypes.data, of.data.ptr)
         kind = runtime.memcpyHostToDevice if up else runtime.memcpyDeviceToHost
         runtime.memcpyAsync(*ends, of.nbytes, kind, stream.ptr)
