@@ -1,7 +1,7 @@
 """Floyd-Warshall out of core as a method of all pairs: the plan, and its execution (`pipelines.apsp.super_stages`).
 
 It computes what Floyd-Warshall in memory computes, to the last bit, of matrices larger than the memory of a GPU, or
-than that of the host. On one GPU bands pass through from the memory of the host, where that holds the matrix; from the
+than that of the host. On the GPUs of one host bands pass through from its memory, where that holds the matrix; from the
 store otherwise, and on a CPU.
 """
 
@@ -105,7 +105,7 @@ def make_plan(request: Request) -> Plan:
         return on_device <= device and on_host <= host
 
     found: list[Windows] = []
-    for resident in (True, False) if gpu and len(facts) == 1 else (False,):
+    for resident in (True, False) if gpu and neighbours == len(facts) else (False,):  # in the memory of one host
         cuts = [Windows(n, block, chunk, max(block, chunk), resident, resident and REGISTERED) for chunk in chunks]
         found = [wide for cut in cuts if (wide := widest(cut, len(facts), fits)) is not None]
         if found:
@@ -157,7 +157,7 @@ def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
         host += band * row
     if not gpu:
         return 0, computing + host
-    host += 4 * band * row + (n * row + 4 * PIECE_BYTES if windows.resident else 0)
+    host += 4 * band * row + (-(-n * row // len(request.facts)) + 4 * PIECE_BYTES if windows.resident else 0)
     return computing + arcs, host
 
 

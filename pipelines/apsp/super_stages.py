@@ -68,7 +68,8 @@ class SuperStages(Attempt):
             return
         self.shown.stage("loading")
         workers = range(len(self.members))
-        self.wait([self.submit(_begin, w, self.job, self.windows, w, len(workers)) for w in workers])
+        (shared,) = self.results([self.submit(_begin, 0, self.job, self.windows, 0, len(workers), True)])
+        self.wait([self.submit(_begin, w, self.job, self.windows, w, len(workers), shared) for w in workers[1:]])
         self.shown.start(self._relaxations(0, self.committed.stage))
         last_commit, commit_cost = time.monotonic(), 0.0
         for first, stop in self.windows.super_stages(self.stages, self.committed.stage):
@@ -135,12 +136,12 @@ class _Resident:
         return (vertices >= self.window[0]) & (vertices < self.window[1])
 
 
-def _begin(attempt: str, job: Job, windows: Windows, worker: int, workers: int) -> None:
-    """Set up the buffers."""
+def _begin(attempt: str, job: Job, windows: Windows, worker: int, workers: int, shared: bool | str) -> str:
+    """Set up the buffers, and the matrix in the host's memory if it is there; returns where the others find that."""
     clear()
     gpu = array_library() is not np
     n, dtype = windows.n, job.dtype
-    matrix = HostMatrix(n, n, dtype) if windows.resident else None
+    matrix = HostMatrix(n, dtype, shared if workers > 1 else False) if windows.resident else None
     lane: Any = CpuLane()
     if gpu:
         lane = GpuLane(None if matrix is None or not windows.registered else matrix.matrix)
@@ -158,6 +159,7 @@ def _begin(attempt: str, job: Job, windows: Windows, worker: int, workers: int) 
         matrix,
     )
     keep(attempt, state)
+    return "" if matrix is None else matrix.place
 
 
 def _pass_slab(attempt: str, writer: DistancesWriter, blocks: Blocks) -> None:

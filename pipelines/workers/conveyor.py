@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import queue
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
@@ -110,10 +112,23 @@ def _copiers(_direction: str) -> ThreadPoolExecutor:
 
 
 class HostMatrix:
-    """Rows in this process's memory, as a source and a sink; they need no initial value."""
+    """An (n, n) matrix in the memory of the host, as a source and a sink; it begins with no values.
 
-    def __init__(self, rows: int, n: int, dtype: np.dtype):
-        self.matrix = np.empty((rows, n), dtype)
+    Parameters
+    ----------
+    shared : bool or str
+        True: other processes of the host may have it too. They name its `place`, by which the kernel finds the memory
+        as long as a process has it; nothing is left of it when all have ended, however they do.
+    """
+
+    def __init__(self, n: int, dtype: np.dtype, shared: bool | str = False):
+        self.place = shared if isinstance(shared, str) else ""
+        if shared is True:
+            self._file = os.memfd_create("tilepath")
+            os.ftruncate(self._file, max(1, n * n * dtype.itemsize))
+            self.place = f"/proc/{os.getpid()}/fd/{self._file}"
+            weakref.finalize(self, os.close, self._file)
+        self.matrix = np.memmap(self.place, dtype, "r+", shape=(n, n)) if shared else np.empty((n, n), dtype)
         self.piece = max(1, PIECE_BYTES // max(1, n * dtype.itemsize))
 
     def read(self, rows: Rows, out: Any) -> None:

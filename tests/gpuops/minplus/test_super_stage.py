@@ -1,5 +1,7 @@
 """Super-stages give the bits of stages on the whole matrix."""
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -35,7 +37,8 @@ def in_core(d, stages):
 def out_of_core(d, stages, width, band):
     """The same with windows of so many rows."""
     n, gpu = len(d), type(d).__module__.startswith("cupy")
-    memory = (np.empty if not gpu else __import__("cupy").empty)(sum(panel_bytes(stages, n, d.dtype, gpu)), np.uint8)
+    library = importlib.import_module("cupy" if gpu else "numpy")
+    memory = library.empty((sum(panel_bytes(stages, n, d.dtype, gpu)),), np.uint8)
     for start in range(0, n, width):
         stop = min(start + width, n)
         inside = [p for p in stages if start <= (p.start if isinstance(p, slice) else p[0]) < stop]
@@ -86,3 +89,13 @@ def test_the_final_rows_of_a_slab_would_not_do(xp):
 
 def _host(array):
     return array.get() if hasattr(array, "get") else array
+
+
+@pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
+def test_kernels_on_the_host(host_shim, dtype):
+    host_shim.start()
+    n = 70
+    d, stages = lengths(n, dtype), blocks(n, 16)
+    want = in_core(d.copy(), stages)
+    got = out_of_core(host_shim.asarray(d), stages, 32, 16)
+    assert (got.get().view(f"i{d.itemsize}") == want.view(f"i{d.itemsize}")).all()

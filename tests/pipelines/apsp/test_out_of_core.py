@@ -102,10 +102,18 @@ def test_budgets(client, tmp_path, share):
 def test_several_workers_give_the_bits_of_one(client, three, tmp_path):
     graph = float_graph(tmp_path / "g")
     want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
-    for sources in None, [N - 1, 20, 3]:
-        got = run(three, graph, tmp_path / f"{sources}", Windows(N, BLOCK, 16, 32, False), sources=sources)
+    for resident, sources in (False, None), (False, [N - 1, 20, 3]), (True, None), (True, [N - 1, 20, 3]):
+        out = tmp_path / f"{resident}-{sources}"
+        got = run(three, graph, out, Windows(N, BLOCK, 16, 32, resident), sources=sources)
         np.testing.assert_array_equal(got[:], want if sources is None else want[sources])
     got = out_of_core(three, graph, tmp_path / "call", block=BLOCK)
+    np.testing.assert_array_equal(got[:], want)
+
+
+def test_processes_of_a_host_share_a_matrix_in_its_memory(client, two_processes, tmp_path):
+    graph = float_graph(tmp_path / "g")
+    want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
+    got = run(two_processes, graph, tmp_path / "out", Windows(N, BLOCK, 16, 32, True), commit_seconds=0)
     np.testing.assert_array_equal(got[:], want)
 
 
