@@ -26,7 +26,7 @@ from pipelines.stores.distances import DistancesWriter
 from pipelines.validation.bounds import PIECE
 from pipelines.workers.attempts import run_attempts
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, DoesNotFitError, WorkerFacts, refuse_disk
-from pipelines.workers.conveyor import PIECE_BYTES
+from pipelines.workers.lanes import PIECE_BYTES
 from pipelines.workers.progress import Progress, duration, size, with_prefix
 
 REGISTERED = False  # whether a matrix in the host's memory is locked there; copied by threads otherwise

@@ -8,29 +8,25 @@ the chunk rows of the matrix that are its own.
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from distributed import Client, Future
 
-from gpuops.certificates import nonnegative_weights
-from gpuops.minplus.adjacency import weight_rows
 from gpuops.minplus.super_stage import Panel, Pivots, panel_bytes, pass_rows, pass_slab
+from pipelines.apsp.band_rows import Slot, Weights
 from pipelines.apsp.methods import Job
-from pipelines.apsp.stages import COMMIT_SHARE, SAVERS, finish, stages_of
+from pipelines.apsp.stages import COMMIT_SHARE, finish, stages_of
 from pipelines.apsp.windows import Windows
-from pipelines.stores.contents import StoredArray
 from pipelines.stores.distances import DistancesWriter
-from pipelines.validation.bounds import arc_pieces
-from pipelines.workers.attempts import Attempt, clear, held, keep
-from pipelines.workers.conveyor import CpuLane, GpuLane, HostMatrix, Rows, Sink, Source, convey, count, parts
+from pipelines.workers.attempts import Attempt, StateLost, clear, held, keep
+from pipelines.workers.conveyor import Rows, Sink, Source, convey, count, parts
 from pipelines.workers.device_arrays import array_library, synchronize
 from pipelines.workers.interruption import asked, stop_if_asked
+from pipelines.workers.lanes import CpuLane, GpuLane, HostMatrix
 from pipelines.workers.progress import Progress
 
 Blocks = Sequence[tuple[int, int]]
@@ -141,7 +137,10 @@ def _begin(attempt: str, job: Job, windows: Windows, worker: int, workers: int, 
     clear()
     gpu = array_library() is not np
     n, dtype = windows.n, job.dtype
-    matrix = HostMatrix(n, dtype, shared if workers > 1 else False) if windows.resident else None
+    try:
+        matrix = HostMatrix(n, dtype, shared if workers > 1 else False) if windows.resident else None
+    except FileNotFoundError as error:
+        raise StateLost("the worker that holds the matrix is gone") from error
     lane: Any = CpuLane()
     if gpu:
         lane = GpuLane(None if matrix is None or not windows.registered else matrix.matrix)
@@ -237,64 +236,9 @@ def _source(state: _Resident, writer: DistancesWriter) -> Source:
     """Where the rows are: in memory, in the committed slot, or still in the graph."""
     if state.begun and state.matrix is not None:
         return state.matrix
-    return _slot(state, writer, False) if writer.slot else _Weights(state.job)
+    return _slot(state, writer, False) if writer.slot else Weights(state.job)
 
 
-def _slot(state: _Resident, writer: DistancesWriter, result: bool) -> _Slot:
+def _slot(state: _Resident, writer: DistancesWriter, result: bool) -> Slot:
     columns = writer.chunk if result else state.windows.columns(writer.dtype.itemsize)
-    return _Slot(writer, min(columns, writer.n))
-
-
-@dataclass(frozen=True)
-class _Weights:
-    """The rows that Floyd-Warshall starts from."""
-
-    job: Job
-    piece = 0  # on a GPU they are made there
-
-    def read(self, rows: Rows, out: Any) -> None:
-        ranges = [rows] if isinstance(rows, slice) else [slice(int(v), int(v) + 1) for v in rows]
-        at = 0
-        for part in ranges:
-            for first, indptr, indices, weights in arc_pieces(self.job.graph, part.start, part.stop):
-                if self.job.potentials is not None:
-                    weights = nonnegative_weights(self.job.potentials, first, indptr, indices, weights)
-                weight_rows(out[at : at + len(indptr) - 1], first, indptr, indices, weights)
-                at += len(indptr) - 1
-
-
-class _Slot:
-    """Rows of a store: read from the committed slot, written to the other, by whole rows of chunks.
-
-    A few threads read or write a chunk each, which bounds what Zarr holds beside the rows.
-    """
-
-    def __init__(self, writer: DistancesWriter, columns: int):
-        self.writer, self.piece, self.columns = writer, writer.chunk, columns
-
-    @functools.cached_property
-    def _stored(self) -> StoredArray:
-        return self.writer.checkpoint()
-
-    @functools.cached_property
-    def _write(self) -> Callable[[int, int, np.ndarray], None]:
-        return self.writer.writer()
-
-    def read(self, rows: Rows, out: Any) -> None:
-        stored = self._stored
-
-        def read(start: int) -> None:
-            part = slice(start, start + stored.chunks[1])
-            out[:, part] = stored[rows, part]
-
-        self._by_chunks(read, stored.chunks[1])
-
-    def write(self, start: int, rows: np.ndarray) -> None:
-        put = self._write
-        self._by_chunks(lambda at: put(start, at, rows[:, at : at + self.columns]), self.columns)
-
-    def _by_chunks(self, move: Callable[[int], None], columns: int) -> None:
-        starts = range(0, self.writer.n, columns)
-        with ThreadPoolExecutor(min(SAVERS, len(starts))) as pool:
-            for _ in pool.map(move, starts):
-                pass
+    return Slot(writer, min(columns, writer.n))

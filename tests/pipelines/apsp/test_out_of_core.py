@@ -14,6 +14,8 @@ from click.testing import CliRunner
 from oracles import random_arcs, shifted, store_arcs
 
 from pipelines import all_pairs_shortest_paths
+from pipelines.apsp.layout import make_layout
+from pipelines.apsp.plan import make_plan
 from pipelines.apsp.solve import _job
 from pipelines.apsp.stages import stages_of
 from pipelines.apsp.super_stages import SuperStages
@@ -22,7 +24,7 @@ from pipelines.stores import StoreError, create_distances, open_distances
 from pipelines.stores.distances import begun_distances
 from pipelines.validation.bounds import WeightRangeError, distance_dtype
 from pipelines.workers.attempts import run_attempts, workers_of
-from pipelines.workers.capacity import DoesNotFitError
+from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from pipelines.workers.progress import Progress
 from tilepath import cli
 
@@ -207,6 +209,13 @@ def test_a_budget_below_one_band_is_refused_with_the_least_that_works(client, tm
     got = out_of_core(client, graph, tmp_path / "out", dtype="float64", block=BLOCK, host_memory=least)
     want = in_core(client, graph, tmp_path / "core", dtype="float64", block=BLOCK)
     np.testing.assert_array_equal(got[:], want[:])
+
+
+def test_the_plan_of_a_run_in_memory_honours_commits():
+    facts = [WorkerFacts("w", "host", "CPU", False, 10**12, 1e9)]
+    layout = make_layout(10_000, 1, 4)
+    disk = [make_plan(layout, "float32", 10_000, 5, facts, commit_seconds=s).disk_bytes for s in (60.0, math.inf)]
+    assert disk == [5 * 10_000 * 4 + 2 * 10_000**2 * 4, 5 * 10_000 * 4]
 
 
 def test_a_small_disk_is_refused_with_what_would_do(client, tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from oracles import random_arcs, shifted, store_arcs
 
+from clusters import start
 from pipelines import all_pairs_shortest_paths
 
 N, BLOCK = 1100, 64
@@ -56,4 +57,18 @@ def test_from_the_store_and_from_memory_that_is_registered(gpu_client, tmp_path,
     want = in_core(gpu_client, graph, tmp_path / "core")[:]
     budget = {"device_memory": N * N * 2} | ({} if registered else {"host_memory": 20 * N * 4 * 64})
     got = out_of_core(gpu_client, graph, tmp_path / "out", verify=True, **budget)[:]
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.multigpu
+def test_two_gpus_give_the_bits_of_one(tmp_path):
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available() or cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("fewer than two GPUs")
+    n = 3000
+    tails, heads, _ = random_arcs(n, 5 * n)
+    graph = store_arcs(tmp_path / "g", n, tails, heads, np.random.default_rng(8).random(5 * n), "float64")
+    with start(device="gpu", workers=2) as client:
+        want = in_core(client, graph, tmp_path / "core")[:]
+        got = out_of_core(client, graph, tmp_path / "out", device_memory=n * n * 2, verify=True)[:]
     np.testing.assert_array_equal(got, want)
