@@ -14,6 +14,7 @@
     scripts/bench.py sequences   look-and-say, cyclic spectra, permutations, beside the published variants
     scripts/bench.py som         best matching units and epochs of self-organizing maps
     scripts/bench.py som-training  epochs of the pipeline: one worker and all, resident and streamed
+    scripts/bench.py out-of-core Floyd-Warshall with a budget of memory beside a run in memory
     scripts/bench.py networkx    functions of NetworkX by its own means and by the backend, conversion included
     scripts/bench.py limits      what this GPU can do at its present clock: relaxations per second, bandwidth
 
@@ -42,6 +43,7 @@ from benchmarks.suites import (
     graphs,
     limits,
     networkx,
+    out_of_core,
     reduction,
     sequences,
     som,
@@ -61,6 +63,7 @@ SUITES = {
     "fw-table": fw_table,
     "limits": limits,
     "networkx": networkx,
+    "out-of-core": out_of_core,
     "sssp": sssp,
     "sssp-table": sssp_table,
     "reduction": reduction,
