@@ -7,7 +7,7 @@ from distributed import Client
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
 from pipelines.apsp.plan import make_plan, refuse_what_cannot_fit
-from pipelines.apsp.stages import relaxations_done, run_stages, stages_of
+from pipelines.apsp.stages import relaxations_done, ring_sizes, run_stages, stages_of
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.capacity import MEMORY_SHARE, memory_by_place
 from pipelines.workers.progress import Progress
@@ -18,7 +18,8 @@ def estimate(request: Request) -> Estimate:
     job, facts = request.job, request.facts
     layout = make_layout(job.graph.n, len(facts), job.dtype.itemsize, request.block)
     done = relaxations_done(layout, job, request.writer)
-    plan = make_plan(layout, job.dtype, int(job.through.sum()), request.rows, facts, done)
+    rings = ring_sizes(layout, job)
+    plan = make_plan(layout, job.dtype, int(job.through.sum()), request.rows, facts, rings, done)
     places = memory_by_place(plan.worker_bytes, facts).values()
     return Estimate(
         seconds=plan.seconds,
