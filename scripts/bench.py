@@ -3,6 +3,7 @@
 
     scripts/bench.py apsp        products, Floyd-Warshall and the pipeline on this machine's device
     scripts/bench.py csgraph     tilepath.csgraph beside SciPy's, in the same run
+    scripts/bench.py scaling     all pairs on one worker and several of one host, and pulls between two
     scripts/bench.py fw-table    generations of Floyd-Warshall on one GPU, beside the seconds published in 2010
     scripts/bench.py sssp        shortest paths from single sources, many at once, with negative weights
     scripts/bench.py sssp-table  sweeps of Bellman-Ford in four variants, as published, beside ours and SciPy
@@ -41,6 +42,7 @@ from benchmarks.suites import (
     limits,
     networkx,
     reduction,
+    scaling,
     sequences,
     som,
     som_training,
@@ -54,6 +56,7 @@ SUITE_OF = {name: name for name in charts.CHARTS} | series_charts.SUITE_OF | {"b
 SUITES = {
     "apsp": apsp,
     "csgraph": csgraph,
+    "scaling": scaling,
     "euler": euler,
     "fw-table": fw_table,
     "limits": limits,

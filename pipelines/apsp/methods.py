@@ -36,7 +36,7 @@ class Request:
     """What a run is asked for, and what it has.
 
     `writer` is the store that was begun, None if there is none; `block` is the width of a pivot block, None if it was
-    not asked for.
+    not asked for; `workers` is how many workers Floyd-Warshall is to use, None if it may choose.
     """
 
     job: Job
@@ -45,6 +45,7 @@ class Request:
     commit_seconds: float
     facts: list[WorkerFacts]
     writer: DistancesWriter | None
+    workers: int | None = None
 
     @property
     def rows(self) -> int:

@@ -26,6 +26,7 @@ class Plan:
     disk_bytes: int
     seconds: float
     relaxations: int
+    why: str | None = None  # so many workers
 
     def describe(self, facts: list[WorkerFacts]) -> str:
         """One line for people: what runs where and what it takes."""
@@ -34,7 +35,7 @@ class Plan:
         return (
             f"n = {self.layout.n:,} {self.dtype}, {len(facts)} worker{'s' if len(facts) > 1 else ''} on "
             f"{', '.join(devices)} ({with_prefix(rate)} relaxations/s): memory {size(sum(self.worker_bytes))}, "
-            f"disk {size(self.disk_bytes)}, about {duration(self.seconds)}"
+            f"disk {size(self.disk_bytes)}, about {duration(self.seconds)}" + (f"; {self.why}" if self.why else "")
         )
 
 

@@ -28,7 +28,7 @@ from pipelines.workers.attempts import (
     run_attempts,
 )
 from pipelines.workers.capacity import WorkerFacts
-from pipelines.workers.device_arrays import array_library, synchronize, to_host
+from pipelines.workers.device_arrays import array_library, mark, synchronize, to_host
 from pipelines.workers.interruption import asked, stop_if_asked
 from pipelines.workers.panels import Card, Panels, Token, deal_slots
 from pipelines.workers.progress import Progress
@@ -69,7 +69,7 @@ def run_stages(
     """Run attempts until the result is committed; a new one begins whenever the workers change."""
 
     def begin(members: list[str], before: Stages | None) -> Stages:
-        number = 0 if before is None else before.number + 1
+        number, members = 0 if before is None else before.number + 1, members[: len(facts)]
         return Stages(
             client, job, writer if before is None else before.committed, shown, members, number, commit_seconds
         )
@@ -128,7 +128,8 @@ class Stages(Attempt):
                 stop_if_asked()
             pause = max(self.commit_seconds, commit_cost / COMMIT_SHARE)
             due = (asked() or time.monotonic() - last_commit > pause) and k + 1 < len(self.stages)
-            tokens, panel = self._stage(k, tokens, panel, look_ahead=not due and len(self.members) > 1)
+            last = due or k + 1 == len(self.stages)
+            tokens, panel = self._stage(k, tokens, panel, last)
             flights.append((k, tokens))
             if len(flights) == WINDOW:
                 self._land(flights)
@@ -166,11 +167,12 @@ class Stages(Attempt):
         super().cancel()
 
     def _stage(
-        self, k: int, tokens: list[Future], panel: list[Future], look_ahead: bool
+        self, k: int, tokens: list[Future], panel: list[Future], last: bool
     ) -> tuple[list[Future], list[Future]]:
         """Submit stage k after the tasks of `tokens`; returns its tokens and, if looking ahead, the next stage's panel.
 
-        A commit comes after a stage without look-ahead: a pivot closed twice may round otherwise than one closed once.
+        The `last` stage before a commit, or of all, does not look ahead, and neither does one worker alone: a pivot
+        closed twice may round otherwise than one closed once.
         """
         block, following, following_panel = self.stages[k], None, []
         if not panel:
@@ -178,7 +180,7 @@ class Stages(Attempt):
             panel = self._sent(
                 owner, self.submit(_pivot, owner, k, self.slots[k], block, None, None, tokens[owner], priority=10)
             )
-        if look_ahead and k + 1 < len(self.stages):
+        if not last and len(self.members) > 1:
             following = self.stages[k + 1]
             owner = self.layout.owner(following[0])
             ahead = self.submit(
@@ -186,7 +188,7 @@ class Stages(Attempt):
             )
             following_panel = self._sent(owner, ahead)
             tokens = [ahead if w == owner else token for w, token in enumerate(tokens)]
-        after = [self.submit(_relax, w, block, following, panel[w], token) for w, token in enumerate(tokens)]
+        after = [self.submit(_relax, w, block, following, last, panel[w], token) for w, token in enumerate(tokens)]
         return after, following_panel
 
     def _sent(self, owner: int, token: Future) -> list[Future]:
@@ -253,6 +255,7 @@ class _Slab:
     worker: int
     panels: Panels
     matrix: Any  # (rows, n), NumPy or CuPy
+    running: Any = None  # the update given to the GPU last
 
     def rows(self, block: tuple[int, int]) -> Any:
         """The rows of a block, a view."""
@@ -325,7 +328,6 @@ def _pivot(
     closed = floyd_warshall(slab.columns(panel, pivots), nonnegative=True)
     minplus_update(panel, closed, panel, out=panel, nonnegative=True)
     rows[within] = panel
-    synchronize(panel)
     return slab.panels.publish(slot, stage)
 
 
@@ -334,18 +336,29 @@ def _array(attempt: str, token: Token) -> Any:
     return held(attempt).panels.take(token)
 
 
-def _relax(attempt: str, block: tuple[int, int], following: tuple[int, int] | None, panel: Any, _after: Any) -> None:
-    """Doubly dependent update of this worker's other rows."""
+def _relax(
+    attempt: str, block: tuple[int, int], following: tuple[int, int] | None, last: bool, panel: Any, _after: Any
+) -> None:
+    """Doubly dependent update of this worker's other rows.
+
+    On a GPU it ends when the one before has, and only the `last` when it is done itself: so the GPU has work while the
+    scheduler sends more.
+    """
     slab = held(attempt)
     settled = [following] if following else []
     if isinstance(slab.pivots(block), slice):
         settled.append(block)  # rows of the panel itself; where some are no pivots, all are updated
     done = sorted(slab.layout.local(*b).indices(len(slab.matrix))[:2] for b in settled if _owns(slab, b))
     start = 0
-    for first, last in [*done, (len(slab.matrix), len(slab.matrix))]:
+    for first, end in [*done, (len(slab.matrix), len(slab.matrix))]:
         if start < first:
             _update(slab, slab.matrix[start:first], block, panel)
-        start = last
+        start = end
+    before, slab.running = slab.running, mark(slab.matrix)
+    if before is not None:
+        before.synchronize()
+    if last:
+        synchronize(slab.matrix)
 
 
 def _owns(slab: _Slab, block: tuple[int, int]) -> bool:
@@ -357,7 +370,6 @@ def _update(slab: _Slab, rows: Any, block: tuple[int, int], panel: Any) -> None:
         panel = slab.panels.take(panel)
     column_panel = slab.columns(rows, slab.pivots(block))
     minplus_update(rows, column_panel, panel, out=rows, nonnegative=True)
-    synchronize(rows)
 
 
 def _save(attempt: str, writer: DistancesWriter, result: bool) -> None:

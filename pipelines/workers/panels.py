@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.workers.attempts import StateLost
+from pipelines.workers.device_arrays import mark, synchronize
 from pipelines.workers.mapped_memory import (
     CannotMap,
     DeviceMapping,
@@ -109,9 +110,11 @@ class Panels:
 
     def __init__(self, attempt: str, xp: Any, slots: int, capacity: int, shared: bool = True):
         self._xp, self._stride = xp, HEADER + -(-capacity // HEADER) * HEADER
+        self._shared = shared
         self._lock = threading.Lock()  # pulls run in the thread of tasks, `close` in that of the worker
         self._mappings: dict[str, Any] = {}
-        self._buffer: Any = None
+        self._buffers: list[Any] = [None, None]  # the second is the one pulled to last
+        self._readers: Any = None  # the work on the first
         self._pulled: Token | None = None
         gpu, count = xp is not np, slots * self._stride
         handle, reason = None, None
@@ -126,7 +129,7 @@ class Panels:
         self.card = Card(attempt, uuid.uuid4().hex, host(), gpu, count, self._stride, handle, reason)
         self._holds = [Token(self.card, OPENED, slot, (), "uint8") for slot in range(slots)]
         for token in self._holds:
-            self._label(token, token.header())
+            self._label(token)
         _here[self.card.ring] = self
 
     def meet(self, cards: Sequence[Card]) -> list[str | None]:
@@ -159,21 +162,22 @@ class Panels:
         if HEADER + token.size > self._stride:
             raise ValueError(f"an array of {token.size:,} bytes; a slot holds {self._stride - HEADER:,}")
         self._holds[slot] = token
-        self._label(token, b"\0" * HEADER)
+        self._bytes[slot * self._stride :][:HEADER] = 0
         return self._array(self._bytes[slot * self._stride :], token)
 
     def publish(self, slot: int, stage: int) -> Token:
-        """The token of what was written to a slot since it was opened; waits until the device has done so."""
+        """The token of what was written to an opened slot; if `shared`, waits until the device has done so."""
         opened = self._holds[slot]
         token = Token(self.card, stage, slot, opened.shape, opened.dtype)
-        self._label(token, token.header())
         self._holds[slot] = token
+        if self._shared:
+            self._label(token)
         return token
 
     def take(self, token: Token) -> Any:
         """The array of a token, not to be written: in place if its slot is in this process, else pulled.
 
-        A pulled one is good until the next is taken.
+        A pulled one is good for work that is given to the device before the next is taken.
 
         Raises
         ------
@@ -194,7 +198,7 @@ class Panels:
                 if found != token.header():
                     raise _reused(token, found)
                 self._pulled = token
-            return self._array(self._buffer, token)
+            return self._array(self._buffers[1], token)
 
     def close(self) -> None:
         """Unmap what belongs to others; this worker's own ring lives as long as this object."""
@@ -204,24 +208,34 @@ class Panels:
             self._mappings.clear()
 
     def _pull(self, token: Token) -> bytes:
-        """Copy a slot to the buffer; returns its header."""
+        """Copy a slot to the buffer that was not pulled to last; returns its header.
+
+        Of two buffers one is pulled to while the device still works on the other.
+        """
         if token.card.ring not in self._mappings:
             raise StateLost(f"attempt {token.card.attempt} is over")
-        if self._buffer is None or len(self._buffer) < token.card.stride:
-            self._buffer = self._xp.empty(token.card.stride, np.uint8)
+        if self._readers is not None:
+            self._readers.synchronize()
+        self._readers = mark(self._bytes)
+        self._buffers.reverse()
+        if self._buffers[1] is None or len(self._buffers[1]) < token.card.stride:
+            self._buffers[1] = self._xp.empty(token.card.stride, np.uint8)
+            synchronize(self._bytes)  # with work on what a pool had this memory for before
         start = token.slot * token.card.stride
-        return self._mappings[token.card.ring].pull(start, HEADER, start + HEADER + token.size, self._buffer)
+        return self._mappings[token.card.ring].pull(start, HEADER, start + HEADER + token.size, self._buffers[1])
 
     def _array(self, slot: Any, token: Token) -> Any:
         return slot[HEADER : HEADER + token.size].view(token.dtype).reshape(token.shape)
 
-    def _label(self, token: Token, header: bytes) -> None:
+    def _label(self, token: Token) -> None:
+        """Write the header of a slot, and wait until all of the slot is written."""
         start = token.slot * self._stride
-        slot, values = self._bytes[start : start + HEADER], np.frombuffer(header, np.uint8)
+        slot, values = self._bytes[start : start + HEADER], np.frombuffer(token.header(), np.uint8)
         if isinstance(slot, np.ndarray):
             slot[:] = values
         else:
-            slot.set(values)  # in the order of the stream, and done when it returns
+            slot.set(values)
+        synchronize(slot)
 
 
 def _reused(token: Token, found: bytes) -> SlotReused:
