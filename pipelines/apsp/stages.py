@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from gpuops.arrays import like
 from gpuops.certificates import nonnegative_weights
 from gpuops.minplus.adjacency import weight_rows
 from gpuops.numbers import distance_limit, to_outside
+from pipelines.apsp import symmetric
 from pipelines.apsp.layout import Layout, make_layout
 from pipelines.apsp.methods import Job
 from pipelines.stores.distances import DistancesWriter
@@ -112,11 +114,11 @@ class Stages(Attempt):
             return
         self.shown.stage("loading")
         workers = range(len(self.members))
-        self._meet(
-            self.results(
-                [self.submit(_load, w, self.committed, self.layout, w, self.rings[w], self.job) for w in workers]
-            )
-        )
+        loads = [self.submit(_load, w, self.committed, self.layout, w, self.rings[w], self.job) for w in workers]
+        cards, halves = zip(*self.results(loads), strict=True)
+        self._meet(cards)
+        if any(halves):
+            self.shown.note("undirected, with integer weights: half of the work, by symmetry")
         tokens = [self.submit(_token, w) for w in workers]
         self.shown.start(relaxations_done(self.layout, self.job, self.committed))
 
@@ -146,7 +148,7 @@ class Stages(Attempt):
         self.shown.stage("writing the result")
         self._commit(len(self.stages) + 1)
 
-    def _meet(self, cards: list[Card]) -> None:
+    def _meet(self, cards: Sequence[Card]) -> None:
         """Have every worker map the rings of the others."""
         self.obstacles = [[None]]
         if len(cards) == 1:
@@ -234,7 +236,7 @@ class Stages(Attempt):
         self.wait(writes)
 
 
-def how_panels_travel(cards: list[Card], obstacles: list[list[str | None]]) -> str:
+def how_panels_travel(cards: Sequence[Card], obstacles: list[list[str | None]]) -> str:
     """One line on the way of the row panels."""
     reasons = {reason for row in obstacles for reason in row if reason}
     if reasons:
@@ -255,7 +257,13 @@ class _Slab:
     worker: int
     panels: Panels
     matrix: Any  # (rows, n), NumPy or CuPy
+    symmetric: bool  # whether the matrix is, and only its upper half is kept up to date
     running: Any = None  # the update given to the GPU last
+
+    def complete(self) -> None:
+        """Bring all of the matrix up to date."""
+        if self.symmetric:
+            symmetric.mirror(self.matrix, self.layout.block)
 
     def rows(self, block: tuple[int, int]) -> Any:
         """The rows of a block, a view."""
@@ -272,8 +280,13 @@ class _Slab:
         return rows[:, pivots].copy() if isinstance(pivots, slice) else rows[:, pivots]
 
 
-def _load(attempt: str, writer: DistancesWriter, layout: Layout, worker: int, slots: int, job: Job) -> Card:
-    """Set up this worker's ring, then its rows: of the committed checkpoint, or of the weights."""
+def _load(
+    attempt: str, writer: DistancesWriter, layout: Layout, worker: int, slots: int, job: Job
+) -> tuple[Card, bool]:
+    """Set up this worker's ring, then its rows: of the committed checkpoint, or of the weights.
+
+    Returns where the ring is, and whether symmetry halves the work.
+    """
     clear()
     panel_bytes = layout.block * layout.n * job.dtype.itemsize
     panels = Panels(attempt, array_library(), slots, panel_bytes, shared=layout.workers > 1)
@@ -287,11 +300,12 @@ def _load(attempt: str, writer: DistancesWriter, layout: Layout, worker: int, sl
             if job.potentials is not None:
                 weights = nonnegative_weights(job.potentials, first, indptr, indices, weights)
             weight_rows(matrix[layout.local(first, first + len(indptr) - 1)], first, indptr, indices, weights)
-    keep(attempt, _Slab(job, layout, worker, panels, matrix))
-    return panels.card
+    half = layout.workers == 1 and symmetric.is_symmetric(matrix)
+    keep(attempt, _Slab(job, layout, worker, panels, matrix, half))
+    return panels.card, half
 
 
-def _meet(attempt: str, cards: list[Card]) -> list[str | None]:
+def _meet(attempt: str, cards: Sequence[Card]) -> list[str | None]:
     """Map the rings of all: why not, where that fails."""
     return held(attempt).panels.meet(cards)
 
@@ -322,12 +336,15 @@ def _pivot(
         _update(slab, rows, before, panel)
     pivots = slab.pivots(block)
     within = slice(None) if isinstance(pivots, slice) else pivots - block[0]
-    rows_of_panel = rows[within]
-    panel = slab.panels.open(slot, rows_of_panel.shape, slab.job.dtype)
-    panel[...] = rows_of_panel
+    panel = slab.panels.open(slot, (int(slab.job.through[block[0] : block[1]].sum()), slab.layout.n), slab.job.dtype)
+    first = symmetric.first_column(block[0], slab.layout.block) if slab.symmetric else 0
+    if slab.symmetric:
+        symmetric.read_rows(slab.matrix, pivots, first, panel)
+    else:
+        panel[...] = rows[within]
     closed = floyd_warshall(slab.columns(panel, pivots), nonnegative=True)
     minplus_update(panel, closed, panel, out=panel, nonnegative=True)
-    rows[within] = panel
+    rows[within, first:] = panel[:, first:]
     return slab.panels.publish(slot, stage)
 
 
@@ -345,6 +362,19 @@ def _relax(
     scheduler sends more.
     """
     slab = held(attempt)
+    if slab.symmetric:
+        settled = block if isinstance(slab.pivots(block), slice) else (0, 0)
+        symmetric.relax(slab.matrix, slab.panels.take(panel), slab.layout.block, settled)
+    else:
+        _relax_rows(slab, block, following, panel)
+    before, slab.running = slab.running, mark(slab.matrix)
+    if before is not None:
+        before.synchronize()
+    if last:
+        synchronize(slab.matrix)
+
+
+def _relax_rows(slab: _Slab, block: tuple[int, int], following: tuple[int, int] | None, panel: Any) -> None:
     settled = [following] if following else []
     if isinstance(slab.pivots(block), slice):
         settled.append(block)  # rows of the panel itself; where some are no pivots, all are updated
@@ -354,11 +384,6 @@ def _relax(
         if start < first:
             _update(slab, slab.matrix[start:first], block, panel)
         start = end
-    before, slab.running = slab.running, mark(slab.matrix)
-    if before is not None:
-        before.synchronize()
-    if last:
-        synchronize(slab.matrix)
 
 
 def _owns(slab: _Slab, block: tuple[int, int]) -> bool:
@@ -375,6 +400,7 @@ def _update(slab: _Slab, rows: Any, block: tuple[int, int], panel: Any) -> None:
 def _save(attempt: str, writer: DistancesWriter, result: bool) -> None:
     """Write this worker's rows to the slot being written, a chunk at a time: copying, compressing, writing overlap."""
     slab = held(attempt)
+    slab.complete()
     write = writer.writer()
 
     def save(corner: tuple[int, int, int]) -> None:
@@ -394,6 +420,7 @@ def _save(attempt: str, writer: DistancesWriter, result: bool) -> None:
 def _rows_of(attempt: str, vertices: list[int], writer: DistancesWriter) -> np.ndarray:
     """Finished rows of some vertices this worker owns."""
     slab = held(attempt)
+    slab.complete()
     local = np.array([slab.layout.local(v, v + 1).start for v in vertices])
     rows = to_host(slab.matrix[local])
     _finish(slab.job, rows, np.array(vertices))
