@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import bmu_chart, charts, series_charts
+from benchmarks import bmu_chart, charts, scaling_table, series_charts
 from benchmarks.harness import ROOT, Bench
 from benchmarks.suites import (
     apsp,
@@ -50,8 +50,10 @@ from benchmarks.suites import (
     sssp_table,
 )
 
-CHARTS = charts.CHARTS | series_charts.CHARTS | {"bmu": bmu_chart.draw}
-SUITE_OF = {name: name for name in charts.CHARTS} | series_charts.SUITE_OF | {"bmu": "som"}  # of a chart
+CHARTS = charts.CHARTS | series_charts.CHARTS | {"bmu": bmu_chart.draw, "scaling": scaling_table.draw}
+SUITE_OF = (
+    {name: name for name in charts.CHARTS} | series_charts.SUITE_OF | {"bmu": "som", "scaling": "scaling"}
+)  # of a chart
 
 SUITES = {
     "apsp": apsp,

@@ -47,7 +47,7 @@ def test_panels_through_host_memory_move_the_crossover():
 
 
 def test_the_model_beside_what_was_measured():
-    """One H100, n = 32,768 and 65,536: 2.245 s and 16.85 s of arithmetic, before panels went from GPU to GPU."""
+    """One H100, n = 32,768 and 65,536: 2.245 s and 16.85 s of arithmetic, when it still waited between stages."""
     for n, seconds in (32_768, 2.245), (65_536, 16.85):
         layout = make_layout(n, 1, 4)
         assert len(layout.blocks()) * stage_seconds(layout, 4, 16.6e12) == pytest.approx(seconds, rel=0.05)
