@@ -67,7 +67,7 @@ def measured(results: list[Path]) -> str:
     for path in results:
         found = json.loads(path.read_text())
         for record in found["records"]:
-            if "speedup" in record:
+            if record.get("speedup"):
                 lines.append(_row(found["device"], record))
     return "\n".join(lines) + "\n"
 
