@@ -655,7 +655,7 @@ def edit(monkeypatch, pattern, replacement):
 
     def edited(program):
         text, count = re.subn(pattern, replacement, source(program), flags=re.S)
-        assert count == 1
+        assert count == ("arrive_and_wait" in text)  # not in what lays graphs out
         return text
 
     monkeypatch.setattr(Program, "source", edited)
