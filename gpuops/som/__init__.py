@@ -2,11 +2,8 @@
 
     u(i) = the least j that minimizes  D(x_i, w_j),      x (N, d) samples, w (M, d) codebook
 
-D is evaluated in float64 from the values as given, one dimension after the other, every operation rounded by itself:
-
-    euclidean   sum of (x_k - w_k)^2; its square root is reported
-    taxicab     sum of |x_k - w_k|
-    cosine      max(0, 1 - sum of x_k w_k / (|x| |w|)), each |.| the square root of such a sum; 1 where |x| |w| is 0
+D is evaluated in float64 from the values as given, one dimension after the other, every operation rounded by itself,
+by the formulas of `gpuops.som.metrics`; on Euclidean maps squares are compared, and the root is reported.
 
 So units and distances are a function of the arguments alone, and both halves return the same bits. To evaluate all of
 N x M distances like that would be slow, and nearly all of it is unnecessary:
@@ -39,8 +36,7 @@ import numpy as np
 from gpuops.arrays import is_cupy
 from gpuops.som import bmu_cuda, bmu_numba
 from gpuops.som.grid import Grid
-
-METRICS = {"euclidean": bmu_numba.EUCLIDEAN, "taxicab": bmu_numba.TAXICAB, "cosine": bmu_numba.COSINE}
+from gpuops.som.metrics import METRICS, check_metric
 
 
 def best_matching_units(
@@ -82,8 +78,7 @@ def best_matching_units(
         Shapes that do not fit, an empty codebook, values that are not finite, a sample without any value.
     """
     _check(samples, codebook)
-    if metric not in METRICS:
-        raise ValueError(f"metric is {metric!r}; pass one of {', '.join(map(repr, METRICS))}")
+    check_metric(metric)
     if top not in (1, 2):
         raise ValueError(f"top is {top!r}; pass 1 or 2")
     if top > len(codebook):

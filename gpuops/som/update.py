@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops.arrays import is_cupy
-from gpuops.som import METRICS, update_cuda, update_numba
+from gpuops.som import update_cuda, update_numba
 from gpuops.som.grid import NEIGHBOURHOODS, Grid, check_neighbourhood, neighbourhood, separable
+from gpuops.som.metrics import METRICS, check_metric
 
 # A denominator below this is a sum of numbers near the least that exist, of which little is left but rounding.
 _LEAST_DENOMINATOR = 2.0**-960
@@ -294,8 +295,7 @@ def train_online(
         raise ValueError(f"order names rows that do not exist; samples has {len(samples)}")
     for sigma in (sigmas.min(), sigmas.max()) if sigmas.size else ():
         check_neighbourhood(kernel, float(sigma))
-    if metric not in METRICS:
-        raise ValueError(f"metric is {metric!r}; pass one of {', '.join(map(repr, METRICS))}")
+    check_metric(metric)
     if not (missing or np.isfinite(samples).all()):
         raise ValueError(
             "samples have values that are not finite; pass missing=True where NaN stands for a missing one"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipelines.som.heights import pair_distances
+from gpuops.som.metrics import distances_to_all
 
 if TYPE_CHECKING:
     from pipelines.stores.mapping import Mapping
@@ -73,7 +73,7 @@ def voted_classes(vote: Vote, codebook: np.ndarray, metric: str) -> np.ndarray:
         raise ValueError("no sample has a label, so that no unit can have one; name samples with labels")
     classes = vote.winners.copy()
     if empty.any():
-        nearest = pair_distances(codebook[empty], codebook[voted], metric).argmin(axis=1)
+        nearest = distances_to_all(codebook[empty], codebook[voted], metric).argmin(axis=1)
         classes[empty] = vote.winners[voted[nearest]]
     return classes
 

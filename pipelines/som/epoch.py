@@ -10,7 +10,6 @@ way and the same bits come out; so do the quantization errors, whose distances a
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy as np
 
 from gpuops import best_matching_units, fixed_point, from_fixed_point, smooth, unit_sums
 from gpuops.som.grid import Grid, check_neighbourhood
+from gpuops.som.metrics import greatest_distance
 from gpuops.som.update import FixedPoint
 from pipelines.som.shard import Piece
 from pipelines.workers.device_arrays import to_host
@@ -65,7 +65,7 @@ class MapJob:
     def distance_unit(self, codebook: Any) -> float:
         """The same for distances to units of `codebook`."""
         reach = max(self.largest) + float(abs(codebook).max())
-        bound = {"euclidean": math.sqrt(self.d) * reach, "taxicab": self.d * reach, "cosine": 2.0}[self.metric]
+        bound = greatest_distance(self.metric, self.d, reach)
         return float(fixed_point(self.n, 1.001 * bound, self.largest_weight).sums)  # 1.001: distances are rounded
 
 

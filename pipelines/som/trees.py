@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.som.heights import pair_distances
+from gpuops.som.metrics import distances_to_all
 
 MOST_NODES = 1000  # of a tree that is laid out
 
@@ -24,7 +24,7 @@ def spanning_tree(units: np.ndarray, metric: str = "euclidean") -> np.ndarray:
     distances, new = np.full(m, np.inf), 0
     for i in range(m - 1):
         outside[new] = False
-        to_new = pair_distances(units[new : new + 1], units, metric)[0]
+        to_new = distances_to_all(units[new : new + 1], units, metric)[0]
         closer = outside & (to_new < distances)
         distances[closer], nearest[closer] = to_new[closer], new
         new = int(np.where(outside, distances, np.inf).argmin())
