@@ -91,7 +91,18 @@ def best_matching_units(
 
 
 def quantization_error(distances: Any) -> float:
-    """Mean distance of the samples to their units; `distances` as `best_matching_units` returns them, top = 1 or 2."""
+    """Mean distance of the samples to their units, in the units of the samples.
+
+    Parameters
+    ----------
+    distances : (N,) or (N, 2) float array
+        From `best_matching_units`, with top = 1 or 2.
+
+    Raises
+    ------
+    ValueError
+        There are no samples.
+    """
     nearest = distances if distances.ndim == 1 else distances[:, 0]
     if not len(nearest):
         raise ValueError("distances is empty; the error of no samples is not defined")
@@ -107,6 +118,11 @@ def topographic_error(units: Any, grid: Grid) -> float:
         From `best_matching_units(..., top=2)`.
     grid : Grid
         Rectangular grids count diagonal neighbours too, hexagonal ones have six.
+
+    Raises
+    ------
+    ValueError
+        There are no samples, or not two units for each.
     """
     if units.ndim != 2 or units.shape[1] != 2:
         raise ValueError(f"units has shape {units.shape}; find two units for each sample with top=2")

@@ -301,6 +301,8 @@ def _least_scores(step):
     x : (depth or twice that, ROWS) float32, contiguous
     w : (panels, depth, COLUMNS) float32, contiguous
     bias : (panels, COLUMNS) float32, contiguous
+
+    One long function: what it emits is one loop, whose parts share its builder and its registers.
     """
 
     @intrinsic

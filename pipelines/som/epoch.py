@@ -107,8 +107,17 @@ class Survey(NamedTuple):
 
 
 def accumulate(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Sums:
-    """Search and sum up; `codebook` (M, d) lies where the pieces do.
+    """Search and sum up.
 
+    Parameters
+    ----------
+    pieces : of a worker's samples
+    codebook : (M, d) array
+        In the dtype of the samples, where the pieces lie.
+    job : MapJob
+
+    Notes
+    -----
     The store or the estimator has looked at the values, so that nothing waits for the device before the end.
     """
     shape = (job.grid.units, job.d)
@@ -133,7 +142,22 @@ def add_up(parts: Iterable[Sums]) -> Sums:
 
 
 def learn(total: Sums, codebook: Any, job: MapJob, sigma: float, xp: Any) -> np.ndarray:
-    """The next codebook (M, d), on the host, from the sums of all samples."""
+    """The next codebook from the sums of all samples.
+
+    Parameters
+    ----------
+    total : Sums
+    codebook : (M, d) NumPy array
+    job : MapJob
+    sigma : float
+        Reach of the neighbourhood, in units of the grid.
+    xp : NumPy or CuPy
+        Where it is computed.
+
+    Returns
+    -------
+    (M, d) NumPy array in the dtype of `codebook`
+    """
     sums, counts = from_fixed_point(xp.asarray(total.sums), xp.asarray(total.counts), job.scale)
     return to_host(smooth(sums, counts, xp.asarray(codebook), job.grid, sigma, job.kernel))
 

@@ -25,7 +25,18 @@ BLOCK = 1 << 22  # values at a time
 
 
 def u_matrix(units: np.ndarray, grid: Grid, metric: str = "euclidean") -> np.ndarray:
-    """Mean distance of each unit to its neighbours on the grid, float64 (M); 0 where it has none."""
+    """Mean distance of each unit to its neighbours on the grid.
+
+    Parameters
+    ----------
+    units : (M, d) float array
+    grid : Grid of M units
+    metric : {"euclidean", "taxicab", "cosine"}
+
+    Returns
+    -------
+    (M,) float64 array, in the units of the values; 0 where a unit has no neighbours
+    """
     sums, counts = np.zeros(grid.units), np.zeros(grid.units, np.int64)
     for beside in grid.neighbours().T:
         there = beside >= 0
@@ -37,9 +48,19 @@ def u_matrix(units: np.ndarray, grid: Grid, metric: str = "euclidean") -> np.nda
 def p_matrix(
     units: np.ndarray, samples: np.ndarray, metric: str = "euclidean", radius: float | None = None
 ) -> np.ndarray:
-    """How many of the samples (N, d), which have no missing values, lie within `radius` of each unit, float64 (M).
+    """How many of the samples lie within `radius` of each unit.
 
-    By default the Pareto radius.
+    Parameters
+    ----------
+    units : (M, d) float array
+    samples : (N, d) float array without missing values
+    metric : {"euclidean", "taxicab", "cosine"}
+    radius : float, optional
+        In the units of the values; by default the Pareto radius for one cluster.
+
+    Returns
+    -------
+    (M,) float64 array of whole numbers
     """
     radius = pareto_radius(samples, metric) if radius is None else radius
     counts = np.zeros(len(units))
@@ -50,8 +71,17 @@ def p_matrix(
 
 
 def pareto_radius(samples: np.ndarray, metric: str = "euclidean", clusters: int = 1) -> float:
-    """The radius of spheres that hold about a fifth of the samples (N, d) of a cluster, out of `clusters` alike.
+    """The radius of spheres that hold about a fifth of the samples of a cluster, in the units of the values.
 
+    Parameters
+    ----------
+    samples : (N, d) float array without missing values
+    metric : {"euclidean", "taxicab", "cosine"}
+    clusters : int
+        How many clusters alike in size there are.
+
+    Notes
+    -----
     It is the 18th percentile of the distances between samples for one cluster, of so many that part of the 18. Taken
     from a thousand samples, evenly spread over the rows. A. Ultsch, "Pareto density estimation: a density estimation
     for knowledge discovery", GfKl 2003.
@@ -63,6 +93,6 @@ def pareto_radius(samples: np.ndarray, metric: str = "euclidean", clusters: int 
 
 
 def u_star(walls: np.ndarray, density: np.ndarray) -> np.ndarray:
-    """The U*-matrix of a U-matrix and a P-matrix, each (M)."""
+    """The U*-matrix (M,) float64 of a U-matrix `walls` and a P-matrix `density`, both (M,) float64."""
     mean, greatest = density.mean(), density.max()
     return walls * (1 - (density - mean) / (greatest - mean)) if greatest > mean else walls.copy()

@@ -89,7 +89,14 @@ def kept_neighbours(
 
 
 def explained_variance(samples: np.ndarray, units: np.ndarray, codebook: np.ndarray) -> float:
-    """Of the samples (N, d) by their units (N); NaN where all samples are the same."""
+    """The share of the variance of the samples that their units explain; NaN where all samples are the same.
+
+    Parameters
+    ----------
+    samples : (N, d) float array without missing values
+    units : (N,) int array
+    codebook : (M, d) float array
+    """
     values = samples.astype(np.float64)
     left = ((values - codebook[units].astype(np.float64)) ** 2).sum()
     whole = ((values - values.mean(axis=0)) ** 2).sum()

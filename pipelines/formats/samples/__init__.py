@@ -126,13 +126,7 @@ def import_samples(
                 raise ValueError(f"like determines the {option} of samples; leave out {option} (--{option})")
         like = like if isinstance(like, Samples | Codebook) else _open_record(like)
         columns, dtype, compensate = like.columns, like.dtype, like.compensated or None
-    options = {
-        "delimiter": delimiter,
-        "header": header,
-        "decimal": decimal,
-        "compensate": compensate,
-        "layer": layer,
-    }
+    options = dict(delimiter=delimiter, header=header, decimal=decimal, compensate=compensate, layer=layer)
     wanted = Wanted(columns, label, weight, ids, tuple(exclude))
     with ExitStack() as first:
         opened = first.enter_context(_open(sources[0], format, wanted, options))
@@ -160,18 +154,28 @@ def import_samples(
             _append(writer, sources[0], opened)
             first.close()
             for name in sources[1:]:
-                # All columns of the others are compared with those of the first, unless they were named.
-                with _open(name, format, wanted, options) as opened:
-                    if opened.names == names:
-                        writer.begin(name)
-                        _append(writer, name, opened)
-                        continue
-                    if sorted(opened.names) != sorted(names):
-                        raise FormatError(f"{name}: {_difference(opened.names, names, sources[0])}")
-                with _open(name, format, wanted._replace(columns=names, exclude=()), options) as opened:
+                with _open_alike(name, sources[0], names, format, wanted, options) as opened:
                     writer.begin(name)
                     _append(writer, name, opened)
     return open_samples(path)
+
+
+@contextmanager
+def _open_alike(
+    source: str, first: str, names: list[str], format: str | None, wanted: Wanted, options: Mapping[str, Any]
+) -> Iterator[Opened]:
+    """Another source, opened for columns of these names in their order, which `first` has.
+
+    All of its columns are compared with those of the first, unless they were named.
+    """
+    with _open(source, format, wanted, options) as opened:
+        if opened.names == names:
+            yield opened
+            return
+        if sorted(opened.names) != sorted(names):
+            raise FormatError(f"{source}: {_difference(opened.names, names, first)}")
+    with _open(source, format, wanted._replace(columns=names, exclude=()), options) as opened:
+        yield opened
 
 
 def _append(writer: SamplesWriter, source: str, opened: Opened) -> None:
