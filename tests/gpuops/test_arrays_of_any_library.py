@@ -1,8 +1,8 @@
 """Operations take and return the arrays of libraries that speak DLPack, without a copy."""
 
-import importlib.util
 import inspect
 import pickle
+import sys
 import types
 
 import numpy as np
@@ -190,8 +190,9 @@ def test_read_only_arrays_are_operands():
     np.testing.assert_array_equal(gpuops.floyd_warshall(fixed), gpuops.floyd_warshall(MATRIX))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is there")
-def test_arrays_on_a_gpu_without_cupy_are_an_error_that_names_the_cure():
+def test_arrays_on_a_gpu_without_cupy_are_an_error_that_names_the_cure(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)  # so that it cannot be imported
+
     class OnGpu(Tensor):
         def __dlpack_device__(self):
             return 2, 0
@@ -218,3 +219,49 @@ def test_objects_of_the_cuda_array_interface():
     out = Device(cupy.empty_like(matrix))
     assert gpuops.floyd_warshall(Device(matrix), out=out) is out
     np.testing.assert_array_equal(out.array.get(), gpuops.floyd_warshall(MATRIX))
+
+
+@pytest.fixture(scope="module")
+def torch():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    return torch
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - ON_CPUS))
+def test_tensors_of_torch_on_a_gpu(torch, name):
+    operation = getattr(gpuops, name)
+    found = leaves(CALLS[name](operation, lambda array: torch.from_numpy(np.array(array)).cuda()))
+    for tensor, array in zip(found, leaves(CALLS[name](operation, np.asarray)), strict=True):
+        assert isinstance(tensor, torch.Tensor) == isinstance(array, np.ndarray)
+        np.testing.assert_allclose(tensor.cpu().numpy() if isinstance(tensor, torch.Tensor) else tensor, array)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", sorted(ON_CPUS))
+def test_tensors_on_a_gpu_are_refused_by_what_runs_on_cpus(torch, name):
+    with pytest.raises(TypeError, match="NumPy"):
+        CALLS[name](getattr(gpuops, name), lambda array: torch.from_numpy(np.array(array)).cuda())
+
+
+@pytest.mark.gpu
+def test_tensors_of_torch_on_a_gpu_are_not_copied(torch):
+    seen = []
+
+    @arrays.of_any_library
+    def keep(array):
+        seen.append(array)
+        return array[1:], array
+
+    tensor = torch.arange(5.0, device="cuda")
+    rest, same = keep(tensor)
+    assert seen[0].data.ptr == tensor.data_ptr()
+    assert (rest.data_ptr(), rest.device) == (tensor.data_ptr() + 4, tensor.device)
+    assert same is tensor
+    matrix = torch.from_numpy(MATRIX.copy()).cuda()
+    place = matrix.data_ptr()
+    assert gpuops.floyd_warshall(matrix, out=matrix) is matrix
+    assert matrix.data_ptr() == place
+    np.testing.assert_array_equal(matrix.cpu().numpy(), gpuops.floyd_warshall(MATRIX))
