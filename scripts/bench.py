@@ -2,6 +2,7 @@
 """Benchmarks: warm up, verify, repeat; median with minimum and maximum, one JSON record a case.
 
     scripts/bench.py apsp        products, Floyd-Warshall and the pipeline on this machine's device
+    scripts/bench.py cores       layouts, searches, Floyd-Warshall, imports with 1, 2, 4, ... threads of a CPU
     scripts/bench.py csgraph     tilepath.csgraph beside SciPy's, in the same run
     scripts/bench.py fw-table    generations of Floyd-Warshall on one GPU, beside the seconds published in 2010
     scripts/bench.py sssp        shortest paths from single sources, many at once, with negative weights
@@ -33,6 +34,7 @@ from benchmarks import bmu_chart, charts, series_charts
 from benchmarks.harness import ROOT, Bench
 from benchmarks.suites import (
     apsp,
+    cores,
     csgraph,
     distinct,
     euler,
@@ -53,6 +55,7 @@ SUITE_OF = {name: name for name in charts.CHARTS} | series_charts.SUITE_OF | {"b
 
 SUITES = {
     "apsp": apsp,
+    "cores": cores,
     "csgraph": csgraph,
     "euler": euler,
     "fw-table": fw_table,
