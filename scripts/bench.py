@@ -3,6 +3,7 @@
 
     scripts/bench.py apsp        products, Floyd-Warshall and the pipeline on this machine's device
     scripts/bench.py boundary    road networks by the boundary method: closures, blocks of distances, all pairs
+    scripts/bench.py cores       layouts, searches, Floyd-Warshall, imports with 1, 2, 4, ... threads of a CPU
     scripts/bench.py csgraph     tilepath.csgraph beside SciPy's, in the same run
     scripts/bench.py scaling     all pairs on one worker and several of one host, and pulls between two
     scripts/bench.py fw-table    generations of Floyd-Warshall on one GPU, beside the seconds published in 2010
@@ -37,6 +38,7 @@ from benchmarks.harness import ROOT, Bench
 from benchmarks.suites import (
     apsp,
     boundary,
+    cores,
     csgraph,
     distinct,
     euler,
@@ -62,6 +64,7 @@ SUITE_OF = (
 SUITES = {
     "apsp": apsp,
     "boundary": boundary,
+    "cores": cores,
     "csgraph": csgraph,
     "scaling": scaling,
     "euler": euler,
