@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pipelines.answers.graph_pictures.euler_stages import picture_euler_stages as picture_euler_stages
     from pipelines.answers.graph_pictures.euler_stages import picture_partitions as picture_partitions
     from pipelines.answers.graph_pictures.picture import picture_graph as picture_graph
+    from pipelines.answers.graph_pictures.picture import picture_parts as picture_parts
     from pipelines.answers.measures import Measures as Measures
     from pipelines.answers.measures import measures as measures
     from pipelines.answers.pictures import picture_distances as picture_distances
@@ -89,7 +90,7 @@ _NAMES = {
     "gpuops.errors": ["NegativeCycleError", "NotEulerianError", "VerificationError"],
     "pipelines.answers.derived_graphs": ["write_forest", "write_reverse"],
     "pipelines.answers.graph_pictures.euler_stages": ["picture_euler_stages", "picture_partitions"],
-    "pipelines.answers.graph_pictures.picture": ["picture_graph"],
+    "pipelines.answers.graph_pictures.picture": ["picture_graph", "picture_parts"],
     "pipelines.answers.exports": ["export_store"],
     "pipelines.answers.measures": ["Measures", "measures"],
     "pipelines.answers.pictures": ["picture_distances"],

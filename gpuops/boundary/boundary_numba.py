@@ -1,4 +1,4 @@
-"""Rows of distances from closed parts on the CPU: a row at a time, all of it in cache."""
+"""Rows of distances from closed parts on the CPU: a few at a time, as many as a cache holds, share what they read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import numpy as np
 from numba import njit, types
 
 from gpuops.numbers import infinity
+
+CACHE_BYTES = 1 << 20  # that a core has for itself: of rows computed together
+COLUMNS = 1024  # of a tile of them, which all boundary vertices of a part relax
 
 
 @functools.cache
@@ -36,25 +39,32 @@ def _rows(
     back, groups, firsts, places, arrival, unreachable,
 ):  # fmt: skip
     """The rows `chosen` of `out`: for the targets by part, then in the order they were asked for."""
-    onward = np.empty(among.shape[0], among.dtype)
-    row = np.empty(out.shape[1], out.dtype)
-    for i in chosen:
-        p, s = part[sources[i]], place[sources[i]]
-        onward[:] = unreachable
-        for b in range(starts[p + 1] - starts[p]):
-            _relax(onward, to_boundary[p, s, b], among[starts[p] + b])
-        row[:] = unreachable
+    width, together = out.shape[1], 1
+    if arrival.size * out.itemsize > CACHE_BYTES:  # else one row at a time reads it there, and is quicker
+        together = max(1, min(chosen.size, CACHE_BYTES // (width * out.itemsize)))
+    onward = np.empty((together, among.shape[0]), among.dtype)
+    rows = np.empty((together, width), out.dtype)
+    for first in range(0, chosen.size, together):
+        some = chosen[first : first + together]
+        onward[:], rows[:] = unreachable, unreachable
+        for i in range(some.size):
+            p, s = part[sources[some[i]]], place[sources[some[i]]]
+            for b in range(starts[p + 1] - starts[p]):
+                _relax(onward[i], to_boundary[p, s, b], among[starts[p] + b])
         for g in range(groups.size):
             q = groups[g]
-            there = row[firsts[g] : firsts[g + 1]]
-            for b in range(starts[q + 1] - starts[q]):
-                _relax(there, onward[starts[q] + b], arrival[b, firsts[g] : firsts[g + 1]])
-            if q == p:
-                near = places[firsts[g] : firsts[g + 1]]
-                for j in range(there.size):
-                    there[j] = min(there[j], inner[p, s, near[j]])
-        for j in range(row.size):
-            out[i, j] = row[back[j]]
+            for left in range(firsts[g], firsts[g + 1], COLUMNS):
+                right = min(left + COLUMNS, firsts[g + 1])
+                for i in range(some.size):
+                    for b in range(starts[q + 1] - starts[q]):
+                        _relax(rows[i, left:right], onward[i, starts[q] + b], arrival[b, left:right])
+                    p, s = part[sources[some[i]]], place[sources[some[i]]]
+                    if q == p:
+                        for j in range(left, right):
+                            rows[i, j] = min(rows[i, j], inner[p, s, places[j]])
+        for i in range(some.size):
+            for j in range(width):
+                out[some[i], j] = rows[i, back[j]]
 
 
 @njit(nogil=True, inline="always")

@@ -165,7 +165,7 @@ def _cut(graph: Graph, parts: int | None, like: Boundary | None, progress: bool 
             raise ValueError(
                 f"{like.path} has {like.n:,} vertices, and {graph.path} has {graph.n:,}; leave out like (--like)"
             )
-        return cut_into(like.part(), graph.indptr(), graph.indices())
+        return cut_into(like.cut().part, graph.indptr(), graph.indices())
     with Progress(1, "cuts", progress) as shown:
         shown.stage("cutting")
         return cut_graph(graph.indptr(), graph.indices(), parts)

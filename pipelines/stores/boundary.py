@@ -192,9 +192,9 @@ class Boundary:
         group = open_store(self.path, SCHEMA)
         return str(attribute(self.path, group, "seal"))
 
-    def part(self) -> np.ndarray:
-        """(n,) int32: the part of each vertex."""
-        return StoredArray(self.path, "part")[:]
+    def cut(self) -> Cut:
+        """How the graph is cut."""
+        return _cut(self.path)
 
     def graph(self, moved_to: str | os.PathLike[str] | None = None) -> Graph:
         """The graph that was cut; StoreError if it is gone, or another one."""
@@ -225,8 +225,7 @@ class BoundaryWriter(StoreWriter):
 
     def cut(self) -> Cut:
         """How the graph is cut."""
-        part, place, sizes = (StoredArray(self.path, name)[:] for name in ("part", "place", "boundary_sizes"))
-        return Cut(part, place < sizes[part])
+        return _cut(self.path)
 
     def write_part(self, part: int, **tables: np.ndarray) -> None:
         """Write the tables of a part, in inside form, each filled up to the size of the largest."""
@@ -363,6 +362,11 @@ def open_boundary(path: str | os.PathLike[str]) -> Boundary:
     check_array(path, group, "among", (boundary, boundary), (writer.dtype,))
     facts = writer.n, writer.rows, boundary, writer.dtype, origin_path(path, origin), origin["digest"]
     return Boundary(os.path.abspath(path), *facts)
+
+
+def _cut(path: str) -> Cut:
+    part, place, sizes = (StoredArray(path, name)[:] for name in ("part", "place", "boundary_sizes"))
+    return Cut(part, place < sizes[part])
 
 
 def _verify(path: str, done: np.ndarray, *, whole: bool) -> Verified:

@@ -27,6 +27,7 @@ from tilepath.cli.answers import GRAPH, VERTICES
 @click.option("--in", "in_degree", type=click.IntRange(min=0), metavar="N", help="Yellow: at least N arcs in.")
 @click.option("--out", "out_degree", type=click.IntRange(min=0), metavar="N", help="Green: at least N arcs out.")
 @click.option("--distances", type=click.Path(), metavar="STORE", help="Colour vertices by distance, of a row of STORE.")
+@click.option("--every", type=float, metavar="T", help="Colour arcs too, in bands of T of --distances: isochrones.")
 @click.option("--from", "source", metavar="VERTEX", help="The vertex that distances are from.")
 @click.option("--route", nargs=2, metavar="A B", help="The shortest path of --distances from A to B, in red.")
 @click.option("--partitions", is_flag=True, help="Instead of the graph the cycles of its pairing, each node an arc.")
@@ -42,7 +43,8 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
 
     A graph with coordinates is drawn as a map, one of up to 10 vertices in layers, any other by forces between its
     vertices. Up to 2,000 vertices are drawn, on a map 100,000; --sample draws a part of a larger graph. Of circuits,
-    their graph is drawn, as with --circuit. Of distances, the matrix.
+    their graph is drawn, as with --circuit. Of distances, the matrix. Of a boundary store, its parts and the vertices
+    on their boundaries.
     """
     from pipelines.stores import store_schema
 
@@ -57,6 +59,12 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
         circuits = open_circuits(store)
         _refuse_options(_but_seed(options), "a store of circuits")
         _picture_graph(circuits.graph(graph), image, **{**options, "circuit": circuits})
+    elif schema == "boundary/1":
+        from pipelines import picture_parts
+
+        kept = {name: options.pop(name) for name in ("sample", "around", "seed")}
+        _refuse_options(options, "a boundary store")
+        picture_parts(store, image, graph=graph, **kept)
     elif schema == "paths/1":
         raise click.UsageError(
             f"a store of paths is drawn over its graph: tilepath picture GRAPH {image} --distances {store}"

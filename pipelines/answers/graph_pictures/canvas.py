@@ -5,6 +5,7 @@ The same drawing gives the same bytes: no dates, no random numbers but those of 
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -12,14 +13,14 @@ import numpy as np
 
 from pipelines.answers.figures import new_figure, save_figure
 from pipelines.answers.graph_pictures.arrows import Curve, label_places, route_arcs
-from pipelines.answers.graph_pictures.drawing import GREY, PAPER, Drawing
+from pipelines.answers.graph_pictures.drawing import GREY, INK, PAPER, Drawing
 from pipelines.answers.graph_pictures.layout import place_nodes
 
 NAME_SIZE, TEXT_SIZE, TITLE_SIZE = 9.0, 7.0, 8.0  # points
-INK = "#202124"
 LONGEST_NAME = 18
 MARGIN = 14.0
 ROW = 15.0  # of the legend
+MOST_BANDS = 24
 
 
 def draw(drawing: Drawing, path: str | os.PathLike[str], seed: int = 0) -> None:
@@ -27,6 +28,9 @@ def draw(drawing: Drawing, path: str | os.PathLike[str], seed: int = 0) -> None:
     figure = new_figure(path)
     names = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}\u2026" for name in drawing.names]
     detailed = drawing.detailed
+    colours, bar = _node_colours(drawing)
+    if bar is not None and drawing.every is not None:
+        drawing.colours = _arc_colours(drawing, bar)
     if detailed:
         widths = np.array([_text_width(name, NAME_SIZE) for name in names])
         sizes = np.stack([np.maximum(widths / 2 + 4.5, 10.0), np.full(drawing.n, 10.0)], axis=1)
@@ -61,7 +65,6 @@ def draw(drawing: Drawing, path: str | os.PathLike[str], seed: int = 0) -> None:
             within = np.concatenate([within, bounds[np.isin(drawing.tails, group)]])
         corners = _draw_frame(axes, name, within[:, 0].min(axis=0), within[:, 1].max(axis=0))
         low, high = np.minimum(low, corners[0]), np.maximum(high, corners[1])
-    colours, bar = _node_colours(drawing)
     _draw_nodes(axes, drawing, centres, sizes, colours, names if detailed else None)
     _finish(figure, axes, drawing, low, high, bar)
     save_figure(figure, path)
@@ -170,15 +173,35 @@ def _node_colours(drawing: Drawing) -> tuple[list[Any], Any]:
         return list(drawing.fills), None
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize, to_rgba
+    from matplotlib.colors import BoundaryNorm, Normalize, to_rgba
 
     known = drawing.values[np.isfinite(drawing.values)]
     bounds = Normalize(*((known.min(), max(known.max(), known.min() + 1e-9)) if known.size else (0.0, 1.0)))
+    if drawing.every is not None:
+        bounds = BoundaryNorm(_bands(known, drawing.every), 256)
     table = colormaps["viridis_r"]
     colours: list[Any] = [
         table(bounds(value)) if np.isfinite(value) else to_rgba("#dadce0") for value in drawing.values.tolist()
     ]
     return colours, ScalarMappable(bounds, table)
+
+
+def _bands(known: np.ndarray, every: float) -> np.ndarray:
+    """Where bands of the width `every` begin and end."""
+    first, last = (math.floor(known.min() / every), math.floor(known.max() / every) + 1) if known.size else (0, 1)
+    if last - first > MOST_BANDS:
+        raise ValueError(
+            f"bands of {every:g} would be {last - first:,}; up to {MOST_BANDS} can be told apart: widen them"
+        )
+    return np.arange(first, last + 1) * every
+
+
+def _arc_colours(drawing: Drawing, bar: Any) -> list[Any]:
+    """The band of the farther end of each arc; grey where an end is not reached."""
+    assert drawing.values is not None
+    ends = np.maximum(drawing.values[drawing.tails], drawing.values[drawing.heads])
+    colours = bar.to_rgba(np.where(np.isfinite(ends), ends, 0.0))
+    return [colour if there else "#dadce0" for colour, there in zip(colours, np.isfinite(ends).tolist(), strict=True)]
 
 
 def _draw_nodes(
@@ -190,7 +213,7 @@ def _draw_nodes(
         return
     if names is None:
         dots = np.pi * (sizes[:, 0] ** 2)
-        edges = colours if drawing.values is not None else [GREY] * drawing.n
+        edges = colours if drawing.values is not None or not drawing.rims else [GREY] * drawing.n
         axes.scatter(*centres.T, s=dots, c=colours, edgecolors=edges, linewidths=0.5, zorder=3)
         return
     from matplotlib.collections import PathCollection

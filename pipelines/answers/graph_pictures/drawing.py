@@ -8,7 +8,8 @@ import numpy as np
 
 GREY, PALE, RED, GREEN, BLUE, YELLOW = "#5f6368", "#e3e5e8", "#c5221f", "#188038", "#8ab4f8", "#fde293"
 LIGHT_GREEN, LIGHT_RED = "#81c995", "#f6aea9"
-PAPER = "#ffffff"
+PAPER, INK = "#ffffff", "#202124"
+PARTS = ("#7baaf7", "#f6ae2d", "#6fbf8b", "#e58a8a", "#b39ddb", "#5ec4c4", "#d4b483", "#f48fb1")
 
 NAMED_NODES, NUMBERED_ARCS = 150, 400  # of a picture that has room for names, arrow heads and numbers of arcs
 
@@ -30,6 +31,8 @@ class Drawing:
     coordinates : (n, 2) if they are given, or None
     circles : groups of nodes to be laid out as circles, in order, or None
     values, scale : (n) numbers that colour the nodes, NaN for none, and what they are; or None
+    every : the width of the bands that values are coloured by, arcs as well as nodes; None: smoothly, nodes alone
+    rims : whether nodes without room for names have a rim
     lifted : (m) arcs that are drawn over the others
     """
 
@@ -48,6 +51,8 @@ class Drawing:
     circles: list[np.ndarray] | None = None
     values: np.ndarray | None = None
     scale: str = ""
+    every: float | None = None
+    rims: bool = True
     lifted: np.ndarray | None = None
 
     def __post_init__(self) -> None:

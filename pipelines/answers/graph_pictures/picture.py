@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from pipelines.answers.graph_pictures.part import part_of
 from pipelines.answers.graph_pictures.view import View, Walks
 from pipelines.answers.routes import shortest_path
 from pipelines.answers.tree_routes import tree_path
-from pipelines.stores import Distances, Graph, Paths, StoreError, open_distances, open_graph, open_paths, store_schema
+from pipelines.stores import Graph, Paths, StoreError, open_graph, open_paths, store_schema
+from pipelines.stores.boundary import Boundary, open_boundary
 from pipelines.stores.circuits import Circuits, open_circuits
+from pipelines.stores.solutions import Solution, open_solution
 
 
 def picture_graph(
@@ -30,7 +33,8 @@ def picture_graph(
     components: bool = False,
     in_degree: int | None = None,
     out_degree: int | None = None,
-    distances: Distances | Paths | str | os.PathLike[str] | None = None,
+    distances: Solution | Paths | str | os.PathLike[str] | None = None,
+    every: float | None = None,
     source: int | str | None = None,
     route: tuple[int | str, int | str] | None = None,
     sample: int | None = None,
@@ -53,7 +57,8 @@ def picture_graph(
     wash : what is not in the tree, or on the route, is washed away
     components : a frame around each weak component
     in_degree, out_degree : vertices with so many arcs in are yellow, with so many arcs out green, with both blue
-    distances : a store of distances or paths, whose row of `source` colours the vertices
+    distances : a store of distances or paths, or a boundary store, whose row of `source` colours the vertices
+    every : colour vertices and arcs in bands of that width instead (isochrones)
     source : a vertex, index (int) or name (str); by default the first of `route`, else that of the first row
     route : two vertices: the shortest path of `distances` between them in red
     sample : draw so many vertices, those that fewest arcs part from `around`, by default a random vertex
@@ -72,6 +77,7 @@ def picture_graph(
     """
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
+    _check_bands(every, distances, bool(circuit) or spanning_tree or route is not None)
     on_map = "coordinates" in graph.optional
     middle = None if around is None else graph.vertex(around)
     part = part_of(graph, sample=sample, around=middle, seed=seed, on_map=on_map)
@@ -88,9 +94,35 @@ def picture_graph(
         view.mark_degrees(in_degree, out_degree)
     if distances is not None:
         solution = _solution(distances, graph)
-        view.colour(*_values(solution, graph, route[0] if route and source is None else source))
+        view.colour(*_values(solution, graph, route[0] if route and source is None else source), every)
         if route is not None:
             view.lead(_route(solution, graph, *route), wash)
+    write_drawing(view.drawing(), path, seed)
+
+
+def picture_parts(
+    store: Boundary | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    graph: Graph | str | os.PathLike[str] | None = None,
+    sample: int | None = None,
+    around: int | str | None = None,
+    seed: int = 0,
+) -> None:
+    """Draw the parts that a graph is cut into, and the vertices on their boundaries.
+
+    Parameters
+    ----------
+    store : Boundary or path of a boundary store
+    path, sample, around, seed : as for `picture_graph`
+    graph : the graph or its path, if it was moved
+    """
+    store = store if isinstance(store, Boundary) else open_boundary(store)
+    opened = graph if isinstance(graph, Graph) else store.graph(graph)
+    on_map = "coordinates" in opened.optional
+    middle = None if around is None else opened.vertex(around)
+    view = View(opened, part_of(opened, sample=sample, around=middle, seed=seed, on_map=on_map), on_map)
+    view.divide(store.cut())
     write_drawing(view.drawing(), path, seed)
 
 
@@ -144,6 +176,17 @@ def _refuse_clashes(
         raise ValueError("a route, or distances from a vertex, come from a store; name it (--distances)")
 
 
+def _check_bands(every: float | None, distances: Any, coloured: bool) -> None:
+    if every is None:
+        return
+    if not 0 < every < math.inf:
+        raise ValueError(f"every is {every:g}; give the width of a band, above 0")
+    if distances is None:
+        raise ValueError("bands of every (--every) are of distances; name their store (--distances)")
+    if coloured:
+        raise ValueError("bands of every (--every), and a circuit, a tree or a route, all colour the arcs; ask for one")
+
+
 def _circuit_of(graph: Graph, circuit: bool | Circuits | str | os.PathLike[str]) -> Walks:
     if circuit is True:
         from gpuops import euler_circuit
@@ -159,15 +202,15 @@ def _circuit_of(graph: Graph, circuit: bool | Circuits | str | os.PathLike[str])
     return Walks(opened.arcs(), opened.offsets(), opened.directed)
 
 
-def _solution(store: Distances | Paths | str | os.PathLike[str], graph: Graph) -> Distances | Paths:
-    if not isinstance(store, Distances | Paths):
-        store = open_paths(store) if store_schema(store) == "paths/1" else open_distances(store)
+def _solution(store: Solution | Paths | str | os.PathLike[str], graph: Graph) -> Solution | Paths:
+    if isinstance(store, str | os.PathLike):
+        store = open_paths(store) if store_schema(store) == "paths/1" else open_solution(store, graph)[0]
     if store.graph_digest != graph.digest:
         raise StoreError(f"{store.path}: holds the distances of another graph than {graph.path}; name the right store")
     return store
 
 
-def _values(store: Distances | Paths, graph: Graph, source: int | str | None) -> tuple[np.ndarray, str]:
+def _values(store: Solution | Paths, graph: Graph, source: int | str | None) -> tuple[np.ndarray, str]:
     """Distances as float64 (n), NaN where there is none, and what they are."""
     if isinstance(store, Paths):
         vertex = None if source is None else graph.vertex(source)
@@ -182,7 +225,7 @@ def _values(store: Distances | Paths, graph: Graph, source: int | str | None) ->
     return values, f"distance from {origin}{unit}"
 
 
-def _route(store: Distances | Paths, graph: Graph, source: int | str, target: int | str) -> tuple[int, ...]:
+def _route(store: Solution | Paths, graph: Graph, source: int | str, target: int | str) -> tuple[int, ...]:
     if isinstance(store, Paths):
         return tree_path(store, source, target, graph=graph).vertices
     return shortest_path(store, source, target, graph=graph).vertices

@@ -13,11 +13,13 @@ from pipelines.answers.graph_pictures.drawing import (
     BLUE,
     GREEN,
     GREY,
+    INK,
     LIGHT_GREEN,
     LIGHT_RED,
     NAMED_NODES,
     NUMBERED_ARCS,
     PALE,
+    PARTS,
     RED,
     YELLOW,
     Drawing,
@@ -25,6 +27,7 @@ from pipelines.answers.graph_pictures.drawing import (
 from pipelines.answers.graph_pictures.part import Part
 from pipelines.answers.structure import out_and_in_degrees
 from pipelines.stores import Graph
+from pipelines.stores.boundary import Cut
 
 
 @dataclass
@@ -53,6 +56,8 @@ class View:
         self.legend: list[tuple[str, str]] = []
         self.values: np.ndarray | None = None
         self.scale = ""
+        self.every: float | None = None
+        self.rims = True
         coordinates = graph.coordinates() if on_map else None
         self.coordinates = None if coordinates is None else coordinates[part.vertices]
         self.about = [part.about] if part.about else []
@@ -116,8 +121,24 @@ class View:
         if in_degree is not None and out_degree is not None:
             self.legend.append((BLUE, "both"))
 
-    def colour(self, values: np.ndarray, scale: str) -> None:
-        self.values, self.scale = values[self.part.vertices], scale
+    def colour(self, values: np.ndarray, scale: str, every: float | None = None) -> None:
+        """By distances: smoothly, or in bands of the width `every`."""
+        self.values, self.scale, self.every = values[self.part.vertices], scale, every
+        if every is not None:
+            self.widths[:] = 2.0
+
+    def divide(self, cut: Cut) -> None:
+        """The parts of a cut in colours, neighbours in different ones; boundaries and the arcs across them are dark."""
+        part, boundary = cut.part[self.part.vertices], cut.boundary[self.part.vertices]
+        colours = np.array(PARTS, object)[_apart(part[self.tails], part[self.heads], cut.parts)]
+        across = part[self.tails] != part[self.heads]
+        self.fills[:] = np.where(boundary, INK, colours[part])
+        self.colours[:] = np.where(across, INK, colours[part[self.tails]])
+        self.widths[:] = np.where(across, 1.2, 2.0)
+        self.lifted = across
+        self.rims = False
+        self.legend.append((INK, "boundary"))
+        self.about.append(f"{cut.parts:,} parts, {int(cut.boundary.sum()):,} vertices on boundaries")
 
     def lead(self, vertices: tuple[int, ...], wash: bool) -> None:
         """A route, by vertices of the graph, whose arcs are the lightest between them."""
@@ -160,6 +181,8 @@ class View:
             coordinates=self.coordinates,
             values=self.values,
             scale=self.scale,
+            every=self.every,
+            rims=self.rims,
             lifted=self.lifted[chosen],
         )
         return drawing if self.coordinates is None else with_coordinates(drawing)
@@ -170,6 +193,19 @@ class View:
         self.colours[arcs] = RED
         self.widths[arcs] = 2.0
         self.lifted = arcs
+
+
+def _apart(tails: np.ndarray, heads: np.ndarray, count: int) -> np.ndarray:
+    """Numbers below ``len(PARTS)`` for so many parts, of which arcs join some; joined ones differ where that works."""
+    both = np.stack([np.concatenate([tails, heads]), np.concatenate([heads, tails])], axis=1)
+    joined = np.unique(both[both[:, 0] != both[:, 1]], axis=0)
+    starts = np.searchsorted(joined[:, 0], np.arange(count + 1))
+    found = np.full(count, -1)
+    for k in range(count):
+        taken = found[joined[starts[k] : starts[k + 1], 1]]
+        uses = np.bincount(taken[taken >= 0], minlength=len(PARTS))
+        found[k] = (k + uses[np.arange(k, k + len(PARTS)) % len(PARTS)].argmin()) % len(PARTS)
+    return found
 
 
 def _one_of_two(part: Part) -> np.ndarray:
@@ -210,5 +246,7 @@ def with_coordinates(drawing: Drawing) -> Drawing:
         coordinates=drawing.coordinates[there],
         values=None if drawing.values is None else drawing.values[there],
         scale=drawing.scale,
+        every=drawing.every,
+        rims=drawing.rims,
         lifted=None if drawing.lifted is None else drawing.lifted[kept],
     )

@@ -6,16 +6,29 @@ import sys
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from gpuops import NotEulerianError, euler_circuit
-from pipelines.answers.graph_pictures import part
+from pipelines import partition_graph
+from pipelines.answers.graph_pictures import canvas, part, view
 from pipelines.answers.graph_pictures.arrows import label_places, route_arcs
-from pipelines.answers.graph_pictures.drawing import BLUE, GREEN, LIGHT_GREEN, LIGHT_RED, PALE, RED, YELLOW, Drawing
+from pipelines.answers.graph_pictures.drawing import (
+    BLUE,
+    GREEN,
+    INK,
+    LIGHT_GREEN,
+    LIGHT_RED,
+    PALE,
+    RED,
+    YELLOW,
+    Drawing,
+)
 from pipelines.answers.graph_pictures.euler_stages import STAGES, picture_euler_stages, picture_partitions
 from pipelines.answers.graph_pictures.layout import place_nodes
-from pipelines.answers.graph_pictures.picture import picture_graph
+from pipelines.answers.graph_pictures.picture import picture_graph, picture_parts
 from pipelines.generators import EulerGraph, generate
 from pipelines.stores import StoreError, write_graph
+from tilepath.cli import tilepath
 
 LANE = [(0, 1), (1, 2), (2, 0), (0, 3)]  # an Euler path from 0 to 3
 
@@ -136,6 +149,79 @@ def test_a_route_and_the_distances_over_a_map(solve, tmp_path, dot):
     assert "<!-- distance from 0 [km] -->" in (tmp_path / "map.svg").read_text()
 
 
+@pytest.fixture
+def street(client, tmp_path):
+    """A street of 12 crossings, 5 apart, and one that is not on it; and the street cut into three parts."""
+    ends = np.concatenate([np.arange(11), np.arange(1, 12)]), np.concatenate([np.arange(1, 12), np.arange(11)])
+    order = np.argsort(ends[0], kind="stable")
+    starts = np.searchsorted(ends[0][order], np.arange(14))
+    coordinates = np.stack([np.arange(13.0), np.arange(13) % 2.0], axis=1)
+    weights = np.full(22, 5)
+    graph = write_graph(tmp_path / "g", starts, ends[1][order], weights, coordinates=coordinates, directed=False)
+    return graph, partition_graph(client, graph, tmp_path / "b", parts=3)
+
+
+def test_isochrones_colour_arcs_by_the_band_of_their_farther_end(street, tmp_path):
+    graph, store = street
+    picture_graph(graph, tmp_path / "g.svg", distances=store, source=0, every=20)
+    text = (tmp_path / "g.svg").read_text()
+    lines = re.findall(r"stroke: (#\w{6})", text)
+    bands = dict.fromkeys(lines)
+    picture_graph(graph, tmp_path / "plain.svg", distances=store, source=0)
+    assert len(bands) >= 3  # distances 0 to 55
+    assert "distance from 0" in text
+    assert text != (tmp_path / "plain.svg").read_text()
+    with pytest.raises(ValueError, match="bands of 0.5 would be 111; up to 24 can be told apart: widen them"):
+        picture_graph(graph, tmp_path / "no.svg", distances=store, source=0, every=0.5)
+    with pytest.raises(ValueError, match="all colour the arcs; ask for one"):
+        picture_graph(graph, tmp_path / "no.svg", distances=store, route=(0, 3), every=20)
+    assert not (tmp_path / "no.svg").exists()
+
+
+def test_bands_begin_at_their_multiples_and_what_is_not_reached_is_grey():
+    drawing = Drawing(
+        names=["a", "b", "c", "d"],
+        tails=np.array([0, 1, 2]),
+        heads=np.array([1, 2, 3]),
+        values=np.array([0.0, 19.0, 20.0, np.nan]),
+        every=20.0,
+    )
+    nodes, bar = canvas._node_colours(drawing)
+    arcs = canvas._arc_colours(drawing, bar)
+    assert bar.norm.boundaries.tolist() == [0, 20, 40]
+    assert tuple(nodes[0]) == tuple(nodes[1]) == tuple(arcs[0]) != tuple(nodes[2])
+    assert tuple(nodes[2]) == tuple(arcs[1])
+    assert arcs[2] == "#dadce0"
+
+
+def test_parts_are_in_colours_and_their_boundaries_dark(street, tmp_path):
+    _, store = street
+    picture_parts(store.path, tmp_path / "g.dot")
+    text = (tmp_path / "g.dot").read_text()
+    fills = re.findall(r'^  v\d+ \[label=".*?", fillcolor="(.*?)"', text, re.M)
+    cut = store.cut()
+    assert [fill == INK for fill in fills] == cut.boundary.tolist()
+    for k in range(3):
+        assert len({fills[v] for v in np.flatnonzero((cut.part == k) & ~cut.boundary)}) == 1
+    arcs = re.findall(r'^  v(\d+) -- v(\d+) \[color="(.*?)"', text, re.M)
+    assert len(arcs) == 11
+    assert [colour == INK for *_, colour in arcs] == [cut.part[int(u)] != cut.part[int(v)] for u, v, _ in arcs]
+    assert f"3 parts, {cut.boundary.sum()} vertices on boundaries" in text
+    said = CliRunner().invoke(tilepath, ["picture", store.path, str(tmp_path / "g.png"), "--sample", "5"])
+    assert said.exit_code == 0, said.output
+    said = CliRunner().invoke(tilepath, ["picture", store.path, str(tmp_path / "g.png"), "--edges"])
+    assert "--edges cannot go with a picture of a boundary store" in said.output
+
+
+def test_neighbouring_parts_differ_in_colour():
+    grid = np.arange(400).reshape(20, 20)
+    tails = np.concatenate([grid[:, :-1].ravel(), grid[:-1].ravel()])
+    heads = np.concatenate([grid[:, 1:].ravel(), grid[1:].ravel()])
+    found = view._apart(tails, heads, 400)
+    assert (found[tails] != found[heads]).all()
+    assert view._apart(np.arange(0), np.arange(0), 3).shape == (3,)
+
+
 def test_options_that_exclude_each_other(demo, tmp_path):
     for options, match in (
         ({"edges": True, "circuit": True}, "circuit and edges both number the arcs; ask for one"),
@@ -144,6 +230,8 @@ def test_options_that_exclude_each_other(demo, tmp_path):
         ({"wash": True}, "wash .* leaves a spanning tree or a route"),
         ({"route": (0, 1)}, "name it .--distances."),
         ({"source": 1}, "name it .--distances."),
+        ({"every": 3}, "bands of every .* are of distances; name their store"),
+        ({"every": 0}, "every is 0; give the width of a band, above 0"),
         ({"circuit": True, "sample": 3}, "a sample does not have all arcs"),
         ({"around": 3}, "give its size as well"),
         ({"around": "x", "sample": 3}, "there is no vertex 'x'"),

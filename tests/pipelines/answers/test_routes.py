@@ -387,11 +387,11 @@ def test_the_table_of_pairs_is_never_replaced(numbered, tmp_path):
 
 
 def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
-    def full(*args):
+    def full(*args, **options):
         raise OSError(28, "No space left on device")
 
     write_table(pa.table({"a": [1]}), tmp_path / "t.csv")
-    monkeypatch.setattr("pipelines.answers.tables.pa.csv.write_csv", full)
+    monkeypatch.setattr("pipelines.answers.tables.pa.csv.CSVWriter", full)
     with pytest.raises(OSError, match="No space"):
         write_table(pa.table({"a": [2]}), tmp_path / "t.csv", overwrite=True)
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("t.csv", '"a"\n1\n')]

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from cut_graphs import random_cut, random_graph
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ from pipelines import (
 from pipelines.boundary.cut import cut_graph
 from pipelines.boundary.solve import distances_between, partition_graph
 from pipelines.boundary.stages import Job, closed_boundary, closed_part, cut_arcs
+from tilepath.cli import tilepath
 
 
 def plain_distances(graph):
@@ -179,7 +181,7 @@ def test_graphs_that_have_no_answer_are_refused(client, tmp_path):
 
 def test_a_store_pickles_as_its_path_and_reads_the_parts_that_are_asked_for(client, grid, tmp_path):
     store = partition_graph(client, grid, tmp_path / "b.zarr", parts=4)
-    part = store.part()
+    part = store.cut().part
     read, table = [], type(store)._table
 
     def note(self, name, selection=slice(None)):
@@ -223,7 +225,7 @@ def test_other_weights_on_the_same_cut(client, grid, tmp_path, monkeypatch):
     jammed = write_graph(tmp_path / "j.zarr", starts, indices[kept], weights[kept] * 3)
     monkeypatch.setattr("pipelines.boundary.solve.cut_graph", None)  # it is not cut again
     again = partition_graph(client, jammed, tmp_path / "again.zarr", like=store.path, verify=True)
-    np.testing.assert_array_equal(again.part(), store.part())
+    np.testing.assert_array_equal(again.cut().part, store.cut().part)
     expected = plain_distances(jammed)
     found = distances_between(again, range(144), range(144))
     np.testing.assert_array_equal(np.where(found == outside_infinity("int32"), np.inf, found), expected)
@@ -250,3 +252,22 @@ def test_a_store_made_on_a_gpu_is_that_of_the_cpu(gpu_client, client, grid, tmp_
     vertices = np.random.default_rng(0).integers(0, 144, 60)
     found = distances_between(stores[0], cupy.asarray(vertices), range(144))
     np.testing.assert_array_equal(found.get(), distances_between(stores[0], vertices, range(144)))
+
+
+def test_the_commands(grid, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def say(*arguments):
+        said = CliRunner().invoke(tilepath, list(arguments))
+        assert said.exit_code == 0, said.output
+        return said.output
+
+    assert "in 4 parts" in say("partition", grid.path, "b", "--parts", "4", "--device", "cpu")
+    assert "in 4 parts" in say("partition", grid.path, "c", "--like", "b", "--device", "cpu")
+    assert "verified 16 of 144 rows" in say("verify", "b")
+    expected = plain_distances(grid)
+    assert f"v3 -> v140: {expected[3, 140]:.0f} over" in say("path", "b", "v3", "v140")
+    (tmp_path / "p.csv").write_text("source,target\nv3,v140\nv9,v9\n")
+    assert "2 paths" in say("path", "b", "--pairs", "p.csv", "--out", "routes.csv")
+    say("apsp", grid.path, "d", "--method", "boundary", "--device", "cpu")
+    assert say("path", "d", "v3", "v140") == say("path", "b", "v3", "v140")
