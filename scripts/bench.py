@@ -96,8 +96,11 @@ def main() -> None:
         sys.exit("no GPU, or CuPy is not installed: pip install 'tilepath[cuda13]'")
     suite, bench = SUITES[args.suite], Bench(args.suite, xp, args.repeats)
     print(f"{bench.device}\n")
-    table = suite.run(bench, args)
-    bench.write(args.out, suite.CONVENTION)
+    try:
+        table = suite.run(bench, args)
+    finally:
+        if bench.records:  # what was measured before a failure or an interrupt is kept
+            bench.write(args.out, suite.CONVENTION)
     if table:
         print(f"\n{table}")
 

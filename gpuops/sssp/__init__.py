@@ -164,7 +164,8 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
     Parameters
     ----------
     graph : SearchGraph
-        n vertices. With negative weights the searches run one after the other.
+        n vertices. With negative weights, and on a CPU where vertices have few arcs, searches share nothing; threads of
+        a CPU take one each.
     sources : sequence of S int
 
     Returns
@@ -178,19 +179,27 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
         As `shortest_distances`.
     """
     vertices = _vertices(graph, sources)
-    result = _unreached(graph, (len(vertices), graph.n))
+    on_cpu = _half(graph) is sssp_numba
+    result = _empty(graph, (len(vertices), graph.n), graph.dtype)
+
+    def search(number: int) -> None:
+        result[number] = shortest_distances(graph, vertices[number : number + 1])
+
+    if on_cpu and not sssp_numba.shares_reads(graph):
+        sssp_numba.one_by_one(search, len(vertices))
+        return result
     if graph.negative:
-        for row, source in zip(result, vertices.tolist(), strict=True):
-            row[...] = shortest_distances(graph, [source])
+        for number in range(len(vertices)):
+            search(number)
         return result
     columns = _unreached(graph, (graph.n, len(vertices)))
     numbers = like(graph.rank, np.arange(len(vertices)))
     columns[graph.rank[like(graph.rank, vertices)], numbers] = 0
     _half(graph).batched(graph, columns)
-    step = graph.n if is_cupy(columns) else 1024  # so that a CPU turns rows into columns within its caches
-    for start in range(0, graph.n, max(step, 1)):
-        tile = slice(start, start + step)
-        result[:, tile] = columns[graph.rank[tile]].T
+    if on_cpu:
+        sssp_numba.turn_columns(columns, graph.rank, result)
+    else:
+        result[...] = columns[graph.rank].T
     return result
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipelines.answers.tables import column_vertices, read_columns, vertex_names
 from pipelines.stores import Graph
@@ -28,12 +30,24 @@ class Points(NamedTuple):
         else units of the coordinates.
     columns : dict of (k,) float64
         The columns asked for besides.
+    on_the_globe : bool or None
+        Whether places were given by longitude and latitude; None where vertices were named.
     """
 
     ids: pa.Array
     vertices: np.ndarray
     snapped: np.ndarray | None
     columns: dict[str, np.ndarray]
+    on_the_globe: bool | None = None
+
+    def digest(self) -> str:
+        """The same for the same points."""
+        found = hashlib.blake2b(digest_size=16)
+        found.update("\0".join(self.ids.to_pylist()).encode())
+        snapped = () if self.snapped is None else (self.snapped,)
+        for values in (self.vertices, *snapped, *self.columns.values()):
+            found.update(np.ascontiguousarray(values).data)
+        return found.hexdigest()
 
 
 def read_points(path: str | os.PathLike[str], graph: Graph, what: str, columns: Sequence[str] = ()) -> Points:
@@ -60,19 +74,21 @@ def read_points(path: str | os.PathLike[str], graph: Graph, what: str, columns: 
     named = next((column for column in (what, "vertex") if column in table.column_names), None)
     if named is not None:
         vertices = column_vertices(table[named], graph, name)
-        ids = table["id"] if "id" in table.column_names else vertex_names(graph).take(pa.array(vertices))
-        return Points(_text(ids), vertices, None, numbers)
+        ids = _ids(table, name, vertex_names(graph).take(pa.array(vertices)))
+        return Points(ids, vertices, None, numbers)
     axes = next((axes for axes in (("lon", "lat"), ("x", "y")) if {*axes} <= {*table.column_names}), None)
     if axes is None:
         raise ValueError(
             f"{name}: no column `{what}` or `vertex`, nor `lon` and `lat`, nor `x` and `y`; add one of these"
         )
     places = np.stack([_numbers(table, axis, name) for axis in axes], axis=1)
-    if axes == ("lon", "lat"):
+    on_the_globe = axes == ("lon", "lat")
+    if on_the_globe:
         _refuse_off_the_globe(places, name)
-    vertices, snapped = snap(graph, places, on_the_globe=axes == ("lon", "lat"))
-    ids = table["id"] if "id" in table.column_names else pa.array(np.arange(1, len(table) + 1))
-    return Points(_text(ids), vertices, snapped, numbers)
+    _refuse_exchanged(places, axes, graph, name)
+    vertices, snapped = snap(graph, places, on_the_globe=on_the_globe)
+    ids = _ids(table, name, pa.array(np.arange(1, len(table) + 1)))
+    return Points(ids, vertices, snapped, numbers, on_the_globe)
 
 
 def points_of(graph: Graph, vertices: Sequence[int | str]) -> Points:
@@ -107,23 +123,50 @@ def snap(graph: Graph, places: np.ndarray, *, on_the_globe: bool) -> tuple[np.nd
         from scipy.spatial import cKDTree
     except ImportError as error:
         raise ImportError("snapping places to vertices needs SciPy: pip install scipy") from error
-    coordinates = graph.coordinates()
-    if coordinates is None:
-        raise ValueError(f"{graph.path} has no coordinates; name vertices, or import it with --coordinates")
-    if on_the_globe and (np.abs(coordinates) > (180, 90)).any():
+    coordinates = _coordinates(graph)
+    if on_the_globe and not are_degrees(coordinates):
         raise ValueError(
-            f"{graph.path}: its coordinates are not degrees, since {np.abs(coordinates).max():g} is among them; give"
-            " places by x and y"
+            f"{graph.path}: its coordinates are not degrees, since {np.nanmax(np.abs(coordinates)):g} is among them;"
+            " give places by x and y"
         )
     indptr, indices, _ = graph.rows()
     _, component = connected_components(
         csr_array((np.ones(graph.m, bool), indices, indptr), shape=(graph.n, graph.n)), connection="strong"
     )
-    largest = np.flatnonzero(component == np.bincount(component).argmax())
+    largest = np.flatnonzero((component == np.bincount(component).argmax()) & np.isfinite(coordinates).all(axis=1))
+    if not len(largest):
+        raise ValueError(f"{graph.path} has no coordinates where its roads are; name vertices")
     spots, wanted = (_on_sphere(p) if on_the_globe else p for p in (coordinates[largest], places))
     apart, nearest = cKDTree(spots).query(wanted)
     metres = 2 * EARTH_RADIUS * np.arcsin(np.minimum(apart / 2, 1)) if on_the_globe else apart
     return largest[nearest], metres
+
+
+def length_of(graph: Graph, on_the_globe: bool | None) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
+    """A function of (k,) and (k,) vertices: how far they are apart, in a straight line or on the sphere, float64.
+
+    Metres on the globe, else units of the coordinates; None where there are none. With `on_the_globe` None,
+    coordinates that could be degrees are.
+    """
+    places = graph.coordinates()
+    if places is None:
+        return None
+    if not (are_degrees(places) if on_the_globe is None else on_the_globe):
+        return lambda u, v: np.linalg.norm(places[u] - places[v], axis=1)
+    spots = _on_sphere(places)
+    return lambda u, v: 2 * EARTH_RADIUS * np.arcsin(np.minimum(np.linalg.norm(spots[u] - spots[v], axis=1) / 2, 1))
+
+
+def are_degrees(coordinates: np.ndarray) -> bool:
+    """Whether (n, 2) coordinates could be longitudes and latitudes; NaN where a vertex has none."""
+    return not (np.abs(coordinates) > (180, 90)).any()
+
+
+def _coordinates(graph: Graph) -> np.ndarray:
+    found = graph.coordinates()
+    if found is None:
+        raise ValueError(f"{graph.path} has no coordinates; name vertices, or import it with --coordinates")
+    return found
 
 
 def _on_sphere(degrees: np.ndarray) -> np.ndarray:
@@ -136,6 +179,37 @@ def _refuse_off_the_globe(places: np.ndarray, name: str) -> None:
         lon, lat = places[row].tolist()
         hint = "; are they exchanged?" if abs(lon) <= 90 and abs(lat) <= 180 else ""
         raise ValueError(f"{name}, row {row + 1}: there is no longitude {lon:g} with latitude {lat:g}{hint}")
+
+
+def _refuse_exchanged(places: np.ndarray, axes: tuple[str, str], graph: Graph, name: str) -> None:
+    """Refuse a place that is not in the graph's box, nor near it, if it would be with its two numbers exchanged."""
+    known = _coordinates(graph)
+    known = known[np.isfinite(known).all(axis=1)]
+    if not len(known):
+        return
+    low, high = known.min(axis=0), known.max(axis=0)
+
+    def within(places: np.ndarray, margin: float) -> np.ndarray:
+        room = margin * (high - low)
+        return ((places >= low - room) & (places <= high + room)).all(axis=1)
+
+    for row in np.flatnonzero(~within(places, 1.0) & within(places[:, ::-1], 0.0))[:1].tolist():
+        first, second = places[row].tolist()
+        raise ValueError(
+            f"{name}, row {row + 1}: {axes[0]} {first:g} with {axes[1]} {second:g} is far from the graph, and the other"
+            " way round it is within; exchange them"
+        )
+
+
+def _ids(table: pa.Table, name: str, otherwise: pa.Array) -> pa.Array:
+    """What the points are called, text: the column `id` if there is one."""
+    if "id" not in table.column_names:
+        return _text(otherwise)
+    found = _text(table["id"])
+    empty = pc.equal(pc.utf8_length(found), 0).fill_null(True)
+    for row in np.flatnonzero(empty.to_numpy(zero_copy_only=False))[:1].tolist():
+        raise ValueError(f"{name}, row {row + 1}: `id` is missing; fill it in or leave the row out")
+    return found
 
 
 def _numbers(table: pa.Table, column: str, name: str) -> np.ndarray:

@@ -1,72 +1,38 @@
-"""Tables from origins to destinations: distances, the nearest, those within reach, or what they add up to.
+"""Tables and matrices from origins to destinations: distances, the nearest, those within reach, or what they add up to.
 
-Distances come from a boundary store, or from a graph by searches, some rows at a time; no more than a block of them is
-ever held. A table of pairs is written as it grows, and takes its place when it is whole.
+Distances come from a boundary store, or from a graph by searches, some origins at a time; no more than such a block is
+ever held. A block is a piece of the file (`pipelines.formats.growing_file`), or some rows of the matrix store, so a run
+that was killed goes on behind the last one, and the result has the same bytes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
 from gpuops import batched_shortest_distances, search_graph
-from gpuops.boundary import boundary_distances
-from gpuops.numbers import outside_infinity, to_outside
+from pipelines.answers.od_forms import ArrayForm, TableForm, choices, pair_table, reduced_table
 from pipelines.answers.od_points import Points
-from pipelines.answers.tables import DELIMITERS, PARQUET, check_output, check_suffix, write_table
-from pipelines.formats.output_file import check_free, whole_file
+from pipelines.answers.od_reductions import Reduction, parse_reduction
+from pipelines.answers.od_routes import PairRoutes
+from pipelines.answers.tables import check_suffix
+from pipelines.formats.growing_file import growing_file, is_growing
+from pipelines.formats.output_file import check_free
 from pipelines.stores import Graph
 from pipelines.stores.boundary import Boundary
+from pipelines.stores.matrix import SCHEMA, create_matrix, resume_matrix
+from pipelines.stores.resuming import resumed
+from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
 
 BLOCK_BYTES = 64 << 20  # of distances held at a time
+PATH_VERTICES = 64  # that a path is taken to have, when its bytes are counted
+CHUNK_ROWS = 1024  # of a matrix store, at most
 LANES = 32  # searches that share the reads of arcs
-
-
-@dataclass(frozen=True)
-class Reduction:
-    """What the distances from an origin are reduced to.
-
-    Attributes
-    ----------
-    name : "count", "sum", "min" or "decay"
-    column : of the destinations, whose values are added up; None counts each as 1
-    scale : of the decay: a destination at the distance d counts exp(-d / scale)
-    """
-
-    name: str
-    column: str | None = None
-    scale: float | None = None
-
-
-def parse_reduction(text: str) -> Reduction:
-    """``count``, ``min``, ``sum:COLUMN``, or ``decay:SCALE`` or ``decay:SCALE:COLUMN``.
-
-    >>> parse_reduction("sum:jobs")
-    Reduction(name='sum', column='jobs', scale=None)
-    """
-    name, *rest = text.split(":")
-    if name in ("count", "min") and not rest:
-        return Reduction(name)
-    if name == "sum" and len(rest) == 1 and rest[0]:
-        return Reduction(name, rest[0])
-    if name == "decay" and 1 <= len(rest) <= 2:
-        try:
-            scale = float(rest[0])
-        except ValueError:
-            scale = 0.0
-        if 0 < scale < np.inf:
-            return Reduction(name, rest[1] if len(rest) == 2 else None, scale)
-    raise ValueError(f"reduce is {text!r}; give count, min, sum:COLUMN, decay:SCALE or decay:SCALE:COLUMN")
 
 
 class Distances:
@@ -74,9 +40,8 @@ class Distances:
 
     def __init__(self, source: Boundary | Graph, targets: np.ndarray):
         if isinstance(source, Boundary):
-            tables = source.tables()
             self.dtype = source.dtype
-            self.rows: Callable[[np.ndarray], np.ndarray] = lambda v: to_outside(boundary_distances(tables, v, targets))
+            self.rows: Callable[[np.ndarray], np.ndarray] = lambda v: source.between(v, targets)
             return
         if source.weight_min < 0:
             raise ValueError(
@@ -98,9 +63,12 @@ def write_od_table(
     within: float | None = None,
     nearest: int | None = None,
     reduce: str | None = None,
+    paths: bool = False,
+    graph: Graph | None = None,
+    resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
-) -> int:
+) -> int | None:
     """Write distances from each origin to each destination.
 
     Parameters
@@ -110,179 +78,141 @@ def write_od_table(
     origins, destinations : Points
         As `pipelines.answers.od_points.read_points` reads them. Destinations need the column that is added up.
     out : CSV, TSV or Parquet with the columns origin, destination, distance (null where unreachable), and how far
-        places were snapped; or, reduced, with origin and the value. A ``.npy`` file instead takes the matrix, rows by
-        origin.
+        places were snapped; or, reduced, with origin and the value. A ``.npy`` file or a ``.zarr`` store
+        (`pipelines.stores.matrix`) instead takes the matrix, rows by origin.
     within : leave out pairs that are farther apart, or unreachable
     nearest : keep only so many destinations of each origin, the nearest first
     reduce : one value for each origin, by `parse_reduction`
+    paths : add the vertices along a fastest path of each pair, and, where the graph has coordinates, its length in
+        metres if they are degrees, else in their units
+    graph : of a boundary store, if it was moved
+    resume : go on with an `out` that a run left unfinished; begin if there is none; leave a finished one as it is
     overwrite : replace `out` if it exists
     progress : whether to show progress; None: where standard error is a terminal
 
     Returns
     -------
-    int
-        Rows written.
+    int or None
+        Rows written; None if `out` was finished before.
 
     Raises
     ------
     ValueError
-        An option has no such value, or does not go with another or with `out`.
+        An option has no such value, or does not go with another or with `out`; or `out` was begun otherwise.
     FileExistsError
         `out` exists.
+    pipelines.stores.StoreError
+        The matrix store exists, or was begun otherwise.
     """
     reduction = None if reduce is None else parse_reduction(reduce)
-    _check(out, within, nearest, reduction, overwrite)
-    distances = Distances(source, destinations.vertices)
-    step = max(1, min(len(origins.vertices), BLOCK_BYTES // max(1, len(destinations.vertices) * 8)))
-    pairs = len(origins.vertices) * len(destinations.vertices)
-    with Progress(pairs, "pairs", progress) as shown:
+    suffix = _check(out, within, nearest, reduction, paths)
+    opened = source if isinstance(source, Graph) else graph or source.graph()
+    points = (origins, destinations)
+    about = {
+        "source": [source.digest, opened.digest],
+        "origins": origins.digest(),
+        "destinations": destinations.digest(),
+        "options": {"within": within, "nearest": nearest, "reduce": reduce, "paths": paths},
+    }
+    if suffix == ".zarr":
+        rows_of = Distances(source, destinations.vertices)
+        return _write_matrix(rows_of, source, opened, points, out, about, resume, overwrite, progress)
+    if resume and os.path.lexists(out) and not is_growing(out):
+        return None
+    check_free(out, overwrite or resume)
+    rows_of = Distances(source, np.arange(opened.n) if paths else destinations.vertices)
+    count, width = (len(p.vertices) for p in points)
+    form: ArrayForm | TableForm
+    if suffix == ".npy":
+        form = ArrayForm((count, width), rows_of.dtype)
+    elif reduction is not None:
+        form = reduced_table(points, suffix, reduction, within)
+    else:
+        routes = PairRoutes(opened, rows_of.dtype, origins.on_the_globe) if paths else None
+        form = pair_table(points, suffix, rows_of.dtype, partial(choices, within=within, nearest=nearest), routes)
+    step = _step(count, max(opened.n, PATH_VERTICES * width) if paths else width, count)
+    with growing_file(out, about, resume=resume, overwrite=overwrite) as file:
+        starts = range(len(file.ends) * step, count, step)
+        for rows, found in _blocks(rows_of, points, starts, step, progress):
+            file.commit(form.append(file, rows, found))
+            stop_if_asked()
+        form.finish(file)
+        return sum(file.rows)
+
+
+def _write_matrix(
+    rows_of: Distances,
+    source: Boundary | Graph,
+    graph: Graph,
+    points: tuple[Points, Points],
+    out: str | os.PathLike[str],
+    about: dict[str, Any],
+    resume: bool,
+    overwrite: bool,
+    progress: bool | None,
+) -> int | None:
+    """Write the matrix store."""
+    origins, destinations = points
+    count = len(origins.vertices)
+    step = _step(count, len(destinations.vertices), CHUNK_ROWS)
+    options = {"dtype": str(rows_of.dtype), "chunk": step, **about}
+    again = partial(resume_matrix, graph=graph, options=options)
+    writer = resumed(out, SCHEMA, [source.path, graph.path], again, resume=resume, overwrite=overwrite)
+    if writer is None:
+        names = [np.array(p.ids.to_pylist(), np.dtypes.StringDType()) for p in points]
+        writer = create_matrix(out, graph, names, dtype=rows_of.dtype, chunk=step, options=options, overwrite=overwrite)
+    elif writer.finished:
+        return None
+    done = writer.rows_done()
+    starts = [start for start in range(0, count, step) if not done[start]]
+    for rows, found in _blocks(rows_of, points, starts, step, progress):
+        writer.write(rows.start, found)
+        done[rows] = True
+        writer.record(done)
+        stop_if_asked()
+    return count
+
+
+def _blocks(
+    rows_of: Distances, points: tuple[Points, Points], starts: Sequence[int], step: int, progress: bool | None
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Some origins at a time, and distances from there."""
+    vertices, pairs = points[0].vertices, len(points[1].vertices)
+    with Progress(len(vertices) * pairs, "pairs", progress) as shown, boundaries():
+        shown.start((len(vertices) - sum(min(step, len(vertices) - start) for start in starts)) * pairs)
         shown.stage("distances")
+        for start in starts:
+            rows = slice(start, min(start + step, len(vertices)))
+            yield rows, rows_of.rows(vertices[rows])
+            shown.advance((rows.stop - rows.start) * pairs)
 
-        def blocks() -> Iterator[tuple[slice, np.ndarray]]:
-            for start in range(0, len(origins.vertices), step):
-                rows = slice(start, start + step)
-                found = distances.rows(origins.vertices[rows])
-                yield rows, found
-                shown.advance(found.size)
 
-        if reduction is not None:
-            return _write_reduced(blocks(), origins, destinations, out, reduction, within, overwrite, distances.dtype)
-        if str(out).endswith(".npy"):
-            return _write_matrix(blocks(), (len(origins.vertices), len(destinations.vertices)), distances.dtype, out)
-        return _write_pairs(blocks(), origins, destinations, out, within, nearest, distances.dtype)
+def _step(count: int, width: int, most: int) -> int:
+    """Origins of a block."""
+    return max(1, min(count, most, BLOCK_BYTES // (8 * max(1, width))))
 
 
 def _check(
-    out: str | os.PathLike[str], within: float | None, nearest: int | None, reduction: Reduction | None, overwrite: bool
-) -> None:
+    out: str | os.PathLike[str],
+    within: float | None,
+    nearest: int | None,
+    reduction: Reduction | None,
+    paths: bool,
+) -> str:
+    """The suffix of `out`; ValueError if options have no such value, or do not go together."""
     if within is not None and not within >= 0:
         raise ValueError(f"within is {within:g}; give a distance of 0 or more")
     if nearest is not None and nearest < 1:
         raise ValueError(f"nearest is {nearest}; give a whole number from 1")
-    if reduction is not None and nearest is not None:
-        raise ValueError("nearest does not go with reduce; leave one of them out")
-    if not str(out).endswith(".npy"):
-        return check_output(out, overwrite)
-    if within is not None or nearest is not None or reduction is not None:
-        raise ValueError(f"{out}: a matrix has every distance; write a table (.parquet) to choose or reduce")
-    check_free(out, overwrite)
-
-
-def _write_matrix(
-    blocks: Iterator[tuple[slice, np.ndarray]], shape: tuple[int, int], dtype: np.dtype, out: str | os.PathLike[str]
-) -> int:
-    with whole_file(out) as partial:
-        with open(partial, "wb") as file:
-            np.lib.format.write_array_header_1_0(
-                file, {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-            )
-            for _, found in blocks:
-                file.write(np.ascontiguousarray(found).data)
-    return shape[0]
-
-
-def _write_pairs(
-    blocks: Iterator[tuple[slice, np.ndarray]],
-    origins: Points,
-    destinations: Points,
-    out: str | os.PathLike[str],
-    within: float | None,
-    nearest: int | None,
-    dtype: np.dtype,
-) -> int:
-    snaps = [(name, p) for name, p in (("origin", origins), ("destination", destinations)) if p.snapped is not None]
-    names = pa.dictionary(pa.int32(), pa.large_string())
-    fields = [("origin", names), ("destination", names), ("distance", pa.from_numpy_dtype(dtype))]
-    schema = pa.schema([*fields, *((f"{name}_snapped", pa.float64()) for name, _ in snaps)])
-    count = 0
-    with whole_file(out) as partial, _table_writer(partial, check_suffix(out), schema) as write:
-        for rows, found in blocks:
-            chosen = _chosen(found, within, nearest)
-            if chosen is None:
-                i, j = np.divmod(np.arange(found.size), found.shape[1])
-                values = found.ravel()
-            else:
-                i, j = chosen
-                values = found[i, j]
-            i = i + rows.start
-            columns = [
-                pa.DictionaryArray.from_arrays(pa.array(i.astype(np.int32)), origins.ids),
-                pa.DictionaryArray.from_arrays(pa.array(j.astype(np.int32)), destinations.ids),
-                pa.array(values, mask=values == outside_infinity(dtype)),
-            ]
-            columns += [pa.array(p.snapped[i if name == "origin" else j]) for name, p in snaps if p.snapped is not None]
-            write(pa.record_batch(columns, schema=schema))
-            count += len(values)
-    return count
-
-
-def _chosen(found: np.ndarray, within: float | None, nearest: int | None) -> tuple[np.ndarray, np.ndarray] | None:
-    """Rows and columns of the pairs to keep, row by row; None for all. Of equals the first column is nearer."""
-    if within is None and nearest is None:
-        return None
-    keep = found != outside_infinity(found.dtype)
-    if within is not None:
-        keep &= found <= within
-    if nearest is None:
-        i, j = np.nonzero(keep)
-        return i, j
-    order = np.argsort(found, axis=1, kind="stable")[:, :nearest]
-    i = np.repeat(np.arange(len(found)), order.shape[1])
-    j = order.ravel()
-    there = keep[i, j]
-    return i[there], j[there]
-
-
-def _write_reduced(
-    blocks: Iterator[tuple[slice, np.ndarray]],
-    origins: Points,
-    destinations: Points,
-    out: str | os.PathLike[str],
-    reduction: Reduction,
-    within: float | None,
-    overwrite: bool,
-    dtype: np.dtype,
-) -> int:
-    values = np.ones(len(destinations.vertices))
-    if reduction.column is not None:
-        values = destinations.columns[reduction.column]
-    results = np.concatenate([_reduced(found, reduction, values, within) for _, found in blocks])
-    name = reduction.name if reduction.column is None else f"{reduction.name}_{reduction.column}"
-    columns: dict[str, Any] = {"origin": origins.ids, name: pa.array(results, mask=np.isinf(results))}
-    if origins.snapped is not None:
-        columns["origin_snapped"] = pa.array(origins.snapped)
-    write_table(pa.table(columns), out, overwrite)
-    return len(results)
-
-
-def _reduced(found: np.ndarray, reduction: Reduction, values: np.ndarray, within: float | None) -> np.ndarray:
-    """(k,) float64: one value for each row of distances; the minimum of none is +inf."""
-    reached = found != outside_infinity(found.dtype)
-    if within is not None:
-        reached &= found <= within
-    if reduction.name == "min":
-        return np.where(reached, found, np.inf).min(axis=1, initial=np.inf)
-    if reduction.name == "decay":
-        return np.where(reached, np.exp(-found / np.float64(reduction.scale)), 0.0) @ values
-    return reached @ values
-
-
-@contextmanager
-def _table_writer(path: Path, suffix: str, schema: pa.Schema) -> Iterator[Callable[[pa.RecordBatch], None]]:
-    """Writes record batches one after the other."""
-    if suffix in PARQUET:
-        ids = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-        options = {  # statistics of text, and dictionaries of distances, take longer than all else
-            "compression": {field.name: "zstd" if field.name in ids else "lz4" for field in schema},
-            "use_dictionary": ids,
-            "write_statistics": [field.name for field in schema if field.name not in ids],
-        }
-        with pa.parquet.ParquetWriter(path, schema, **options) as writer:
-            yield writer.write_batch
-        return
-    plain = pa.schema([(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in schema])
-    compression = "gzip" if suffix.endswith(".gz") else None
-    with pa.output_stream(path, compression=compression) as stream:
-        delimited = pa.csv.WriteOptions(delimiter=DELIMITERS[suffix])
-        with pa.csv.CSVWriter(stream, plain, write_options=delimited) as csv:
-            yield lambda batch: csv.write_batch(batch.cast(plain))
+    for name, given in ("nearest", nearest is not None), ("paths", paths):
+        if reduction is not None and given:
+            raise ValueError(f"{name} does not go with reduce; leave one of them out")
+    suffix = os.path.splitext(os.fspath(out).rstrip(os.sep))[1].lower()
+    if suffix not in (".npy", ".zarr"):
+        return check_suffix(out)
+    if within is not None or nearest is not None or reduction is not None or paths:
+        raise ValueError(
+            f"{out}: a matrix has every distance and nothing else; write a table (.parquet) to choose, to reduce, or"
+            " for paths"
+        )
+    return suffix

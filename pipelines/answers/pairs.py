@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.answers.tables import column_vertices, read_columns, select_columns, vertex_names
-from pipelines.stores import Distances, Graph, Paths, StoreError
+from pipelines.stores import Graph, Paths, StoreError
+from pipelines.stores.solutions import Solution
 
 PairsLike: TypeAlias = np.ndarray | pa.Table | str | os.PathLike[str]
 
@@ -75,20 +76,20 @@ def read_pairs(pairs: PairsLike, graph: Graph, *, sources_optional: bool = False
     return Pairs(sources, column_vertices(table["target"], graph, name), name)
 
 
-def rows_of(store: Distances | Paths, sources: np.ndarray, graph: Graph, table: str | None = None) -> np.ndarray:
+def rows_of(store: Solution | Paths, sources: np.ndarray, graph: Graph, table: str | None = None) -> np.ndarray:
     """The row of `store` for each source, int64; StoreError names the first that has none."""
-    held = store.row_vertices() if isinstance(store, Distances) else store.sources
+    held = store.sources if isinstance(store, Paths) else store.row_vertices()
     row_of_vertex = np.full(store.n, -1, dtype=np.int64)
     row_of_vertex[held] = np.arange(len(held))
     rows = row_of_vertex[sources]
     for i in np.flatnonzero(rows < 0)[:1]:
         where = "" if table is None else f"{table}, row {i + 1}: "
-        kind = "distances" if isinstance(store, Distances) else "paths"
+        kind = "paths" if isinstance(store, Paths) else "distances"
         raise StoreError(
             f"{where}{store.path}: holds the {kind} from {len(held):,} of {store.n:,} vertices only; "
             f"vertex {graph.label(sources[i])} is not among them"
         )
-    return rows if isinstance(store, Distances) or not store.together else np.zeros_like(rows)
+    return np.zeros_like(rows) if isinstance(store, Paths) and store.together else rows
 
 
 def walk_pairs(

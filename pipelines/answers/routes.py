@@ -1,4 +1,4 @@
-"""Shortest paths from a matrix of distances, without a matrix of predecessors.
+"""Shortest paths from rows of distances, without a matrix of predecessors.
 
 The path from s to t is walked back from t: a predecessor of v is a tail u of an arc into v that is tight,
 D[s, u] + w = D[s, v], with u = s or u allowed inside paths (`gpuops.certificates.tight_arcs` has the tolerance).
@@ -9,7 +9,7 @@ D[s, u] + w = D[s, v], with u = s or u allowed inside paths (`gpuops.certificate
 3. Floats: the tolerance starts at that of 8 arcs and grows eightfold until the walk arrives, so that no arc is taken
    that fits worse than it must.
 
-A walk reads one row of the matrix and the transpose of the graph, which is built once for any number of paths.
+A walk reads one row of distances and the transpose of the graph, which is built once for any number of paths.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from gpuops.certificates import arcs_for, tight_tree, tolerances
 from gpuops.errors import VerificationError
 from pipelines.answers.pairs import PairsLike, read_pairs, rows_of, table_of_walks, walk_pairs
 from pipelines.answers.tables import check_output, write_table
-from pipelines.stores import Distances, Graph
-from pipelines.stores.distances import open_solution
+from pipelines.stores import Graph
+from pipelines.stores.solutions import SolutionLike, open_solution
 
 UNREACHABLE, UNATTAINED = -1, -2
 
@@ -50,8 +50,45 @@ class Path:
     length: Any  # the exact sum of `weights`, for floats rounded once
 
 
-class PathFinder:
-    """Finds any number of shortest paths in one distances store.
+class Walker:
+    """Walks back along tight arcs of one graph.
+
+    Parameters
+    ----------
+    graph : Graph
+    dtype : of the distances
+    """
+
+    def __init__(self, graph: Graph, dtype: np.dtype):
+        self.graph = graph
+        self._out_arcs = graph.rows()
+        arcs = arcs_for(*self._out_arcs, graph.through(), dtype, graph.label)
+        # An undirected edge stands in both directions: the graph is its own transpose.
+        self._in_arcs = arcs.reversed() if graph.directed else arcs
+
+    def walk(self, source: int, row: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Paths from one source: arcs per target, int64, -1 if unreachable, and the vertices of all paths in a row."""
+        arcs, row = self._in_arcs, self._in_arcs.lift(row)
+        ladder = [1] if arcs.exact else 8.0 ** np.arange(1, 2 + math.ceil(math.log(max(2, arcs.n), 8)))
+        hops, vertices = _walk_back(
+            arcs.arrays, row, arcs.unreachable, source, targets.astype(np.int64), *tolerances(arcs, row, ladder)
+        )
+        for target in targets[hops == UNATTAINED][:1]:
+            raise VerificationError(
+                f"no path from vertex {arcs.label(source)} to vertex {arcs.label(target)} has length {row[target]}: "
+                "the distances are damaged or not those of this graph"
+            )
+        return hops, vertices
+
+    def weight(self, u: int, v: int) -> Any:
+        """The least weight of the arcs from u to v."""
+        indptr, indices, weights = self._out_arcs
+        out = slice(indptr[u], indptr[u + 1])
+        return weights[out][indices[out] == v].min().item()
+
+
+class PathFinder(Walker):
+    """Finds any number of shortest paths in one store of distances, or from one boundary store.
 
     Parameters
     ----------
@@ -59,14 +96,9 @@ class PathFinder:
     graph : the graph or its path; None: the one recorded in the store
     """
 
-    def __init__(
-        self, distances: Distances | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None
-    ):
-        self.distances, self.graph = open_solution(distances, graph)
-        self._out_arcs = self.graph.rows()
-        arcs = arcs_for(*self._out_arcs, self.graph.through(), self.distances.dtype, self.graph.label)
-        # An undirected edge stands in both directions: the graph is its own transpose.
-        self._in_arcs = arcs.reversed() if self.graph.directed else arcs
+    def __init__(self, distances: SolutionLike, graph: Graph | str | os.PathLike[str] | None = None):
+        self.distances, opened = open_solution(distances, graph)
+        super().__init__(opened, self.distances.dtype)
         self._row: tuple[int, np.ndarray] = (-1, np.empty(0))
 
     def path(self, source: int | str, target: int | str) -> Path:
@@ -83,37 +115,19 @@ class PathFinder:
         """
         s, t = self.graph.vertex(source), self.graph.vertex(target)
         if self._row[0] != s:
-            self._row = (s, self.distances[int(rows_of(self.distances, np.array([s]), self.graph)[0])])
+            rows_of(self.distances, np.array([s]), self.graph)
+            self._row = (s, self.distances.row(s))
         row = self._row[1]
         hops, vertices = self.walk(s, row, np.array([t]))
         if hops[0] == UNREACHABLE:
             raise NoPathError(f"no path leads from vertex {self.graph.label(s)} to vertex {self.graph.label(t)}")
-        weights = tuple(self._weight(u, v) for u, v in pairwise(vertices))
+        weights = tuple(self.weight(u, v) for u, v in pairwise(vertices))
         length = math.fsum(weights) if self.graph.weight_dtype.kind == "f" else sum(weights)
         return Path(tuple(vertices.tolist()), weights, row[t].item(), length)
 
-    def walk(self, source: int, row: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Paths from one source: arcs per target, int64, -1 if unreachable, and the vertices of all paths in a row."""
-        arcs, row = self._in_arcs, self._in_arcs.lift(row)
-        ladder = [1] if arcs.exact else 8.0 ** np.arange(1, 2 + math.ceil(math.log(max(2, arcs.n), 8)))
-        hops, vertices = _walk_back(
-            arcs.arrays, row, arcs.unreachable, source, targets.astype(np.int64), *tolerances(arcs, row, ladder)
-        )
-        for target in targets[hops == UNATTAINED][:1]:
-            raise VerificationError(
-                f"no path from vertex {arcs.label(source)} to vertex {arcs.label(target)} has length {row[target]}: "
-                "the distances are damaged or not those of this graph"
-            )
-        return hops, vertices
-
-    def _weight(self, u: int, v: int) -> Any:
-        indptr, indices, weights = self._out_arcs
-        out = slice(indptr[u], indptr[u + 1])
-        return weights[out][indices[out] == v].min().item()
-
 
 def shortest_path(
-    distances: Distances | str | os.PathLike[str],
+    distances: SolutionLike,
     source: int | str,
     target: int | str,
     *,
@@ -130,7 +144,7 @@ def shortest_path(
 
 
 def paths_of_pairs(
-    distances: Distances | str | os.PathLike[str],
+    distances: SolutionLike,
     pairs: PairsLike,
     *,
     out: str | os.PathLike[str] | None = None,
@@ -183,7 +197,7 @@ def paths_of_pairs(
 
 
 def predecessors(
-    distances: Distances | str | os.PathLike[str],
+    distances: SolutionLike,
     sources: Sequence[int | str] | np.ndarray,
     *,
     graph: Graph | str | os.PathLike[str] | None = None,

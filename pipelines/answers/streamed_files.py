@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -11,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 
-from pipelines.answers.tables import DELIMITERS, PARQUET
+from pipelines.answers.tables import DELIMITERS, PARQUET, table_writer
 
 Columns = dict[str, Any]  # of a piece of a table
 
@@ -35,35 +35,35 @@ class Coordinates(NamedTuple):
 
 
 def _write_table(path: Path, pieces: Iterator[Columns], suffix: str) -> int:
-    count, writer = 0, None
+    count, write = 0, None
     with ExitStack() as stack:
         for columns in pieces:
             batch = pa.RecordBatch.from_pydict({name: pa.array(column) for name, column in columns.items()})
-            if writer is None:
-                writer = stack.enter_context(_table_writer(path, batch.schema, suffix, stack))
-            writer.write_batch(batch)
+            if write is None:
+                write = stack.enter_context(table_writer(path, batch.schema, suffix))
+            write(batch)
             count += len(batch)
-        if writer is None:
+        if write is None:
             raise ValueError("the store is empty; there is nothing to export")
     return count
 
 
-def _table_writer(path: Path, schema: pa.Schema, suffix: str, stack: ExitStack) -> Any:
-    if suffix in PARQUET:
-        return pa.parquet.ParquetWriter(path, schema)
-    stream = stack.enter_context(pa.output_stream(path, compression="gzip" if suffix.endswith(".gz") else None))
-    return pa.csv.CSVWriter(stream, schema, write_options=pa.csv.WriteOptions(delimiter=DELIMITERS[suffix]))
-
-
 def _write_matrix(path: Path, matrix: Matrix, _: str) -> int:
     with path.open("wb") as file:
-        header = {"descr": np.lib.format.dtype_to_descr(matrix.dtype), "fortran_order": False, "shape": matrix.shape}
-        np.lib.format.write_array_header_2_0(file, header)
+        file.write(matrix_header(matrix.shape, matrix.dtype))
         for piece in matrix.pieces:
             file.write(np.ascontiguousarray(piece, matrix.dtype).data)
         if file.tell() < math.prod(matrix.shape) * matrix.dtype.itemsize:
             raise ValueError("the store holds less than it says; check it with tilepath info --verify")
     return matrix.shape[0]
+
+
+def matrix_header(shape: tuple[int, ...], dtype: np.dtype) -> bytes:
+    """How a file in NumPy's format (.npy) begins; the rows follow."""
+    header = io.BytesIO()
+    facts = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_2_0(header, facts)
+    return header.getvalue()
 
 
 def _write_coordinates(path: Path, matrix: Coordinates, _: str) -> int:

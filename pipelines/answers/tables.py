@@ -8,9 +8,10 @@ see `pipelines.stores.vertex_names`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -104,17 +105,63 @@ def write_table(table: pa.Table, path: str | os.PathLike[str], overwrite: bool =
         As `check_output`.
     """
     check_output(path, overwrite)
-    suffix = check_suffix(path)
-    with whole_file(path) as partial:
-        if suffix in PARQUET:
-            pa.parquet.write_table(table, partial)
-        else:
-            for i, field in enumerate(table.schema):
-                if pa.types.is_large_list(field.type):
-                    joined = pc.binary_join(table[i], pa.scalar(" ", field.type.value_type))
-                    table = table.set_column(i, field.name, joined)
-            with pa.output_stream(partial, compression="gzip" if suffix.endswith(".gz") else None) as stream:
-                pa.csv.write_csv(table, stream, pa.csv.WriteOptions(delimiter=DELIMITERS[suffix]))
+    with whole_file(path) as partial, table_writer(partial, table.schema, check_suffix(path)) as write:
+        write(table)
+
+
+@contextmanager
+def table_writer(
+    sink: str | os.PathLike[str] | pa.NativeFile, schema: pa.Schema, suffix: str, *, header: bool = True
+) -> Iterator[Callable[[pa.Table | pa.RecordBatch], None]]:
+    """Write a table in pieces, in the format of `suffix`, to a file or a stream.
+
+    Text has no lists, so in CSV and TSV those are joined by blanks; nor has it dictionaries.
+
+    Parameters
+    ----------
+    header : whether text begins with the names of the columns
+    """
+    if suffix in PARQUET:
+        with pa.parquet.ParquetWriter(sink, schema, **_parquet_options(schema)) as parquet:
+            yield parquet.write
+        return
+    plain = pa.schema([(field.name, _plain(field.type)) for field in schema])
+    options = pa.csv.WriteOptions(delimiter=DELIMITERS[suffix], include_header=header)
+    compression = "gzip" if suffix.endswith(".gz") else None
+    with (
+        pa.output_stream(sink, compression=compression) as stream,
+        pa.csv.CSVWriter(stream, plain, write_options=options) as text,
+    ):
+        yield lambda piece: text.write(_as_plain(piece, plain))
+
+
+def _parquet_options(schema: pa.Schema) -> dict[str, Any]:
+    """Dictionaries for names alone, if there are any: dictionaries of numbers and statistics of text take longest."""
+    names = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    if not names:
+        return {}
+    others = [_leaf(field) for field in schema if field.name not in names]
+    compression = dict.fromkeys(names, "zstd") | dict.fromkeys(others, "lz4")
+    return {"compression": compression, "use_dictionary": names, "write_statistics": others}
+
+
+def _leaf(field: pa.Field) -> str:
+    """What Parquet calls the values of a column."""
+    return f"{field.name}.list.element" if pa.types.is_large_list(field.type) else field.name
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_large_list(kind):
+        return kind.value_type
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _as_plain(piece: pa.Table | pa.RecordBatch, plain: pa.Schema) -> pa.Table | pa.RecordBatch:
+    columns = [
+        pc.binary_join(column, pa.scalar(" ", field.type)) if pa.types.is_large_list(column.type) else column
+        for column, field in zip(piece.columns, plain, strict=True)
+    ]
+    return type(piece).from_arrays(columns, names=plain.names).cast(plain)
 
 
 def vertex_names(graph: Graph) -> pa.Array:

@@ -6,9 +6,10 @@ one joins by being added to the tuple it chooses from (`pipelines.apsp.solve.MET
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from pipelines.stores import Graph
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.capacity import WorkerFacts
 from pipelines.workers.progress import Progress, duration
+
+PATIENCE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +39,7 @@ class Request:
     """What a run is asked for, and what it has.
 
     `writer` is the store that was begun, None if there is none; `block` is the width of a pivot block, None if it was
-    not asked for.
+    not asked for. To find an estimate may take `patience` seconds.
     """
 
     job: Job
@@ -45,6 +48,7 @@ class Request:
     commit_seconds: float
     facts: list[WorkerFacts]
     writer: DistancesWriter | None
+    patience: float = math.inf
 
     @property
     def rows(self) -> int:
@@ -80,7 +84,10 @@ class Estimate:
 
 
 class Obstacle(Exception):
-    """Why a method cannot do what is asked for; its cause, if it has one, says it at length."""
+    """Why a method cannot do what is asked for; its cause, if it has one, says it at length.
+
+    Without a text: the method would not pay.
+    """
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,8 @@ class Method:
 def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Method, Estimate, str | None]:
     """The method of that name, or with "auto" the one that takes the least time of those that fit; and why, if said.
 
-    Where none fits it is the first that can do what is asked for, to say what would fit.
+    Where none fits it is the first that can do what is asked for, to say what would fit. With "auto" a method may spend
+    `PATIENCE` of the time of those before it on its estimate.
 
     Raises
     ------
@@ -126,15 +134,16 @@ def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Meth
     found: list[tuple[Method, Estimate]] = []
     reasons: list[str] = []
     for method in methods:
+        least = min((estimate.seconds for _, estimate in found if estimate.too_large is None), default=math.inf)
         try:
-            found.append((method, method.estimate(request)))
+            found.append((method, method.estimate(replace(request, patience=PATIENCE * least))))
         except Obstacle as obstacle:
-            reasons.append(str(obstacle))
+            reasons += [str(obstacle)] if str(obstacle) else []
     fitting = [(method, estimate) for method, estimate in found if estimate.too_large is None]
     reasons += [estimate.too_large for _, estimate in found if fitting and estimate.too_large is not None]
     if len(found) > 1:
-        (first, least), *others = found
-        costs = [f"{first.title} would take about {duration(least.seconds)}"]
+        (first, estimate), *others = found
+        costs = [f"{first.title} would take about {duration(estimate.seconds)}"]
         reasons.append(", ".join(costs + [f"{method.short} {duration(other.seconds)}" for method, other in others]))
     method, estimate = min(fitting, key=lambda one: one[1].seconds) if fitting else found[0]
     return method, estimate, f"{method.title}: {'; '.join(reasons)}"

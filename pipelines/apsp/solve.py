@@ -13,6 +13,7 @@ from distributed import Client
 
 from pipelines.answers.listed_vertices import brief, listed_vertices
 from pipelines.apsp.batched import BATCHED
+from pipelines.apsp.boundary import BOUNDARY
 from pipelines.apsp.floyd_warshall import FLOYD_WARSHALL
 from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.stages import COMMIT_SECONDS
@@ -25,7 +26,7 @@ from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.progress import Progress
 
-METHODS = (FLOYD_WARSHALL, BATCHED)  # of equal ones the first is taken
+METHODS = (FLOYD_WARSHALL, BATCHED, BOUNDARY)  # of equal ones the first is taken
 
 
 def all_pairs_shortest_paths(
@@ -35,7 +36,7 @@ def all_pairs_shortest_paths(
     *,
     dtype: Any = None,
     sources: Sequence[int | str] | None = None,
-    method: Literal["auto", "floyd-warshall", "batched"] = "auto",
+    method: Literal["auto", "floyd-warshall", "batched", "boundary"] = "auto",
     block: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -57,9 +58,10 @@ def all_pairs_shortest_paths(
     sources : sequence of int or str, optional
         Keep the rows of these vertices only, each named once: an int is an index, text a label or an index in the form
         "#17" (`pipelines.stores.vertex_names`). (Floyd-Warshall computes all rows.)
-    method : {"auto", "floyd-warshall", "batched"}
+    method : {"auto", "floyd-warshall", "batched", "boundary"}
         "batched" searches from every source, many at a time (`pipelines.apsp.batched`), which pays where the graph is
-        sparse; "auto" compares what either would take, and says so. A run that is resumed keeps the method `out` was
+        sparse; "boundary" cuts it into parts (`pipelines.apsp.boundary`, needs `pymetis`), which pays for road
+        networks; "auto" compares what each would take, and says so. A run that is resumed keeps the method `out` was
         begun with. The last bits of float distances depend on the method.
     block : int, optional
         Width of a pivot block of Floyd-Warshall, 1 or more. It decides how float sums are bracketed.

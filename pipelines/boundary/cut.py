@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.boundary.plan import work
+from pipelines.boundary.plan import ANSWERED, work
 from pipelines.stores.boundary import Cut
 
 SMALLEST = 48  # vertices of a part that is still tried
 LARGEST = 4096  # beyond, closing a part takes long
 
 
-def cut_graph(indptr: np.ndarray, indices: np.ndarray, parts: int | None = None) -> Cut:
+def cut_graph(indptr: np.ndarray, indices: np.ndarray, parts: int | None = None, rows: int = ANSWERED) -> Cut:
     """Cut a graph.
 
     Parameters
@@ -24,6 +24,8 @@ def cut_graph(indptr: np.ndarray, indices: np.ndarray, parts: int | None = None)
         The graph in CSR; directions, loops and parallel arcs do not matter.
     parts : int, optional
         How many; by default as many as make the least work (`pipelines.boundary.plan.work`).
+    rows : int
+        Rows of distances that will be asked for.
 
     Raises
     ------
@@ -43,7 +45,7 @@ def cut_graph(indptr: np.ndarray, indices: np.ndarray, parts: int | None = None)
     while n // count >= SMALLEST and worse < 2:
         if n // count <= LARGEST:
             other = _cut(*pattern, count)
-            best, worse = (other, 0) if work(other) < work(best) else (best, worse + 1)
+            best, worse = (other, 0) if work(other, rows) < work(best, rows) else (best, worse + 1)
         count *= 2
     return best
 
@@ -70,8 +72,13 @@ def _cut(starts: np.ndarray, neighbours: np.ndarray, parts: int) -> Cut:
     options = pymetis.Options(seed=1)
     _, found = pymetis.part_graph(parts, adjacency, recursive=False, options=options)
     _, part = np.unique(np.asarray(found, np.int32), return_inverse=True)  # METIS may leave parts empty
-    part = part.astype(np.int32)
-    across = part[np.repeat(np.arange(n), np.diff(starts))] != part[neighbours]
-    boundary = np.zeros(n, bool)
-    boundary[neighbours[across]] = True
+    return cut_into(part.astype(np.int32), starts, neighbours)
+
+
+def cut_into(part: np.ndarray, indptr: np.ndarray, indices: np.ndarray) -> Cut:
+    """The cut of a graph, in CSR, into given parts, (n,) int32: which vertices are on a boundary."""
+    tails = np.repeat(np.arange(len(part)), np.diff(indptr))
+    across = part[tails] != part[indices]
+    boundary = np.zeros(len(part), bool)
+    boundary[tails[across]] = boundary[indices[across]] = True
     return Cut(part, boundary)

@@ -16,9 +16,15 @@ ANSWERED = 10_000  # rows of distances that a cut is to be good for
 
 def work(cut: Cut, rows: int = ANSWERED) -> float:
     """Relaxations to close all parts and the boundary, and to answer so many rows of distances to all vertices."""
+    boundary = float(cut.boundary_sizes.sum())
+    return float((cut.sizes.astype(float) ** 3).sum()) + boundary**3 + min(rows, len(cut.part)) * row_work(cut)
+
+
+def row_work(cut: Cut) -> float:
+    """Relaxations of a row of distances to all vertices, on average."""
     n, boundary = len(cut.part), float(cut.boundary_sizes.sum())
     mean = float((cut.boundary_sizes * cut.sizes).sum()) / max(n, 1)  # boundary vertices of the part of a vertex
-    return float((cut.sizes.astype(float) ** 3).sum()) + boundary**3 + min(rows, n) * mean * (boundary + n)
+    return mean * (boundary + n)
 
 
 def table_bytes(cut: Cut, dtype: np.dtype) -> tuple[int, int]:

@@ -12,9 +12,8 @@ from distributed import Client
 
 from gpuops.arrays import is_cupy
 from gpuops.boundary import boundary_distances
-from gpuops.certificates import arcs_for, join_certificates, verify_row
 from gpuops.numbers import to_outside
-from pipelines.boundary.cut import Cut, cut_graph
+from pipelines.boundary.cut import Cut, cut_graph, cut_into
 from pipelines.boundary.plan import refuse_what_cannot_fit
 from pipelines.boundary.stages import Job, close_parts
 from pipelines.stores import Graph, open_graph
@@ -27,10 +26,9 @@ from pipelines.stores.boundary import (
 )
 from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import distance_dtype, distances_fit
+from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.progress import Progress
-
-CERTIFIED_ROWS = 16
 
 
 def partition_graph(
@@ -39,6 +37,7 @@ def partition_graph(
     out: str | os.PathLike[str],
     *,
     parts: int | None = None,
+    like: Boundary | str | os.PathLike[str] | None = None,
     dtype: Any = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -57,6 +56,9 @@ def partition_graph(
     out : path of the new boundary store
     parts : int, optional
         How many; by default as many as make the least work.
+    like : Boundary or path of such a store, optional
+        Cut into the parts of that store instead, whose graph has the same vertices, for example with other weights or
+        without some arcs: what is left is the time of the closures.
     dtype : {"float32", "float64", "int32", "int16"}, optional
         Of the distances; float32 for float weights and int32 for integer weights by default.
     resume : bool
@@ -83,25 +85,30 @@ def partition_graph(
         The distances do not fit `dtype`.
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
+    ValueError
+        There are not so many vertices, or `like` has others.
     ImportError
         `pymetis` is not installed.
     """
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
-    given = {"parts": parts, "dtype": dtype and str(np.dtype(dtype))}
-    given = {name: value for name, value in given.items() if value is not None}
+    like = open_boundary(like) if isinstance(like, str | os.PathLike) else like
+    begun = {"parts": parts, "like": None if like is None else like.path}
+    given = {name: value for name, value in begun.items() if value is not None}
+    given |= {} if dtype is None else {"dtype": str(np.dtype(dtype))}
     again = partial(resume_boundary, graph=graph, options=given)
-    writer = resumed(out, SCHEMA, [graph.path], again, resume=resume, overwrite=overwrite)
+    inputs = [graph.path, begun["like"]]
+    writer = resumed(out, SCHEMA, inputs, again, resume=resume, overwrite=overwrite)
     if writer is None or not writer.finished:
         kind = distance_dtype(graph, dtype) if writer is None else writer.dtype
         job = Job(graph, kind, potentials_of(graph), distances_fit(graph, kind))
         if writer is None:
-            cut = _cut(graph, parts, progress)
+            cut = _cut(graph, parts, like, progress)
             refuse_what_cannot_fit(cut, job.dtype, out)
-            writer = create_boundary(out, graph, cut, dtype=job.dtype, options={"parts": parts}, overwrite=overwrite)
+            writer = create_boundary(out, graph, cut, dtype=job.dtype, options=begun, overwrite=overwrite)
         close_parts(client, job, writer, progress)
     found = open_boundary(out)
     if verify:
-        verify_boundary(found, graph)
+        verify_distances(found, graph)
     return found
 
 
@@ -136,22 +143,9 @@ def distances_between(
     if named:
         opened = graph if isinstance(graph, Graph) else store.graph(graph)
     rows, columns = (_vertices(store, opened, what, v) for what, v in (("source", sources), ("target", targets)))
-    tables = store.tables().on_gpu() if gpu else store.tables()
-    return to_outside(boundary_distances(tables, rows, columns))
-
-
-def verify_boundary(store: Boundary, graph: Graph, rows: int = CERTIFIED_ROWS) -> Any:
-    """Prove rows of distances that follow from a store, the first, the last and others at random.
-
-    Raises
-    ------
-    VerificationError
-        A row is wrong; the message names it.
-    """
-    arcs = arcs_for(*graph.rows(), graph.through(), store.dtype, graph.label)
-    chosen = np.unique(np.r_[0, store.n - 1, np.random.default_rng(0).integers(0, max(store.n, 1), rows)])[: store.n]
-    found = to_outside(boundary_distances(store.tables(), chosen, np.arange(store.n)))
-    return join_certificates([verify_row(arcs, row, int(v)) for row, v in zip(found, chosen, strict=True)])
+    if gpu:
+        return to_outside(boundary_distances(store.tables_on_gpu, rows, columns))
+    return store.between(rows, columns)
 
 
 def _vertices(store: Boundary, graph: Graph | None, what: str, vertices: Sequence[int | str]) -> np.ndarray:
@@ -163,7 +157,15 @@ def _vertices(store: Boundary, graph: Graph | None, what: str, vertices: Sequenc
     return found
 
 
-def _cut(graph: Graph, parts: int | None, progress: bool | None) -> Cut:
+def _cut(graph: Graph, parts: int | None, like: Boundary | None, progress: bool | None) -> Cut:
+    if like is not None:
+        if parts is not None:
+            raise ValueError(f"the parts are those of {like.path}; leave out parts (--parts)")
+        if like.n != graph.n:
+            raise ValueError(
+                f"{like.path} has {like.n:,} vertices, and {graph.path} has {graph.n:,}; leave out like (--like)"
+            )
+        return cut_into(like.part(), graph.indptr(), graph.indices())
     with Progress(1, "cuts", progress) as shown:
         shown.stage("cutting")
         return cut_graph(graph.indptr(), graph.indices(), parts)

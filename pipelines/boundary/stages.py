@@ -68,7 +68,7 @@ def close_parts(client: Client, job: Job, writer: BoundaryWriter, progress: bool
 class Closing(RowsAttempt):
     """An attempt of closing parts, for `pipelines.workers.attempts.run_attempts`."""
 
-    unit = "parts"
+    unit, work = "parts", "closing parts"
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ known, the tables part by part, and `among` last.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import zarr
 
-from gpuops.boundary import ClosedParts
+from gpuops.boundary import ClosedParts, boundary_distances
 from gpuops.numbers import DISTANCE_DTYPES, outside_infinity, to_inside, to_outside
 from pipelines.stores.contents import (
     StoredArray,
@@ -61,6 +61,7 @@ from pipelines.stores.schema import (
 SCHEMA = "boundary/1"
 TABLES = ("to_boundary", "from_boundary", "inner")  # written part by part
 EDGE = 1024  # of a chunk of `among`
+BATCH_BYTES = 64 << 20  # of rows that are computed at a time
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,9 @@ class Cut:
 class Boundary:
     """A finished boundary store, opened by `open_boundary`. It pickles as its path.
 
+    Its tables are read when distances are first asked for, and kept. It has the rows of a store of distances
+    (`pipelines.stores.distances.Distances`), computed when they are asked for.
+
     Attributes
     ----------
     n, parts, boundary : numbers of vertices, of parts and of boundary vertices
@@ -129,11 +133,73 @@ class Boundary:
     graph_path: str
     graph_digest: str
 
-    def tables(self) -> ClosedParts:
-        """All tables in memory, integers with the inside infinity."""
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open_boundary, (self.path,)
+
+    @cached_property
+    def _held(self) -> tuple[ClosedParts, np.ndarray]:
+        """The tables, and of which parts the distances within are there: most of the store, and only few are needed."""
         part, place, sizes = (StoredArray(self.path, name)[:] for name in ("part", "place", "boundary_sizes"))
-        tables = (to_inside(np.ascontiguousarray(StoredArray(self.path, name)[:])) for name in (*TABLES, "among"))
-        return ClosedParts(part, place, sizes, *tables)
+        to, back, among = (self._table(name) for name in ("to_boundary", "from_boundary", "among"))
+        inner = np.empty(StoredArray(self.path, "inner").shape, self.dtype)
+        return ClosedParts(part, place, sizes, to, back, inner, among), np.zeros(self.parts, bool)
+
+    def _table(self, name: str, selection: Any = slice(None)) -> np.ndarray:
+        return to_inside(np.ascontiguousarray(StoredArray(self.path, name)[selection]))
+
+    def tables(self, sources: np.ndarray | None = None) -> ClosedParts:
+        """The tables in memory, integers with the inside infinity; distances within the parts of `sources`, or of all.
+
+        What is not asked for is not set.
+        """
+        tables, there = self._held
+        wanted = np.ones_like(there)
+        if sources is not None:
+            wanted[:] = False
+            wanted[tables.part[sources]] = True
+        for part in np.flatnonzero(wanted & ~there).tolist():
+            tables.inner[part] = self._table("inner", part)
+            there[part] = True
+        return tables
+
+    @cached_property
+    def tables_on_gpu(self) -> ClosedParts:
+        """All tables on the GPU that was current when they were first asked for."""
+        return self.tables().on_gpu()
+
+    def between(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Distances from each of (k) vertices to each of (l), (k, l); IndexError if there is no such vertex."""
+        sources, targets = np.asarray(sources, np.int64), np.asarray(targets, np.int64)
+        return to_outside(boundary_distances(self.tables(sources), sources, targets))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns: (n, n)."""
+        return self.n, self.n
+
+    def row_vertices(self) -> np.ndarray:
+        """The vertex of each row, int64 (n)."""
+        return np.arange(self.n)
+
+    def row(self, source: int) -> np.ndarray:
+        """The distances from vertex `source` to every vertex, (n)."""
+        return self.between(np.array([source]), np.arange(self.n))[0]
+
+    def rows(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Some rows, int (k), in batches: (position in `rows`, block)."""
+        batch = max(1, BATCH_BYTES // max(1, self.n * self.dtype.itemsize))
+        for start in range(0, len(rows), batch):
+            yield start, self.between(rows[start : start + batch], np.arange(self.n))
+
+    @property
+    def digest(self) -> str:
+        """The same for the same tables."""
+        group = open_store(self.path, SCHEMA)
+        return str(attribute(self.path, group, "seal"))
+
+    def part(self) -> np.ndarray:
+        """(n,) int32: the part of each vertex."""
+        return StoredArray(self.path, "part")[:]
 
     def graph(self, moved_to: str | os.PathLike[str] | None = None) -> Graph:
         """The graph that was cut; StoreError if it is gone, or another one."""

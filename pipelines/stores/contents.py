@@ -105,11 +105,15 @@ def small_array(path: str | os.PathLike[str], group: zarr.Group, name: str) -> S
         return StoredArray(path, name, sparse=name not in dict(group.attrs.get("contents", {})))
 
 
-def write_small_array(group: zarr.Group, name: str, values: np.ndarray, dtype: Any) -> None:
-    """Write an array in one go, with every chunk."""
+def write_small_array(
+    group: zarr.Group, name: str, values: np.ndarray, dtype: Any, dimensions: Sequence[str] | None = None
+) -> None:
+    """Write an array in one go, with every chunk; its dimensions may have names."""
     codecs = text_codecs() if dtype is str else result_codecs(np.dtype(dtype))
     every = {"write_empty_chunks": True}
-    group.create_array(name, shape=values.shape, dtype=dtype, compressors=codecs, config=every)[:] = values
+    group.create_array(
+        name, shape=values.shape, dtype=dtype, compressors=codecs, dimension_names=dimensions, config=every
+    )[:] = values
 
 
 def writable_array(path: str, name: str) -> zarr.Array[Any]:

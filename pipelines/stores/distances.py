@@ -330,14 +330,6 @@ def open_distances(path: str | os.PathLike[str]) -> Distances:
     return Distances(os.path.abspath(path), *facts)
 
 
-def open_solution(
-    distances: Distances | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None
-) -> tuple[Distances, Graph]:
-    """Open a distances store and the graph it was computed from (None: the one recorded in the store)."""
-    distances = distances if isinstance(distances, Distances) else open_distances(distances)
-    return distances, distances.graph(graph.path if isinstance(graph, Graph) else graph)
-
-
 def begun_distances(path: str | os.PathLike[str]) -> DistancesWriter:
     """How far the store at `path` is: a writer that belongs to no run."""
     return _read(path, open_store(path, SCHEMA))

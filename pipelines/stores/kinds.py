@@ -46,6 +46,7 @@ KINDS = {
         Kind("distances/1", "distances", "tilepath apsp GRAPH STORE", "stages"),
         Kind("paths/1", "paths", "tilepath sssp GRAPH STORE --source VERTEX", "rows"),
         Kind("boundary/1", "boundary", "tilepath partition GRAPH STORE", "parts"),
+        Kind("matrix/1", "matrix", "tilepath od STORE OUT.zarr --origins FILE", "rows"),
         Kind("circuits/1", "circuits", "tilepath euler GRAPH STORE"),
         Kind("samples/1", "samples", "tilepath som import FILE STORE"),
         Kind("codebook/1", "map", "tilepath som train SAMPLES STORE", "epochs"),

@@ -6,11 +6,12 @@ import os
 from typing import Literal
 
 from gpuops.certificates import Certificate, join_certificates, verify_paths
-from pipelines.stores import Graph, Paths, StoreError, open_distances, open_paths, store_schema
+from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
+from pipelines.stores.solutions import open_solution
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows, verify_distances
 from pipelines.validation.limits import reach, row_limit
 
-PROVABLE = ("distances/1", "paths/1")  # schemas whose rows have certificates
+PROVABLE = ("distances/1", "boundary/1", "paths/1")  # schemas whose rows have certificates
 
 
 def certify(
@@ -18,7 +19,7 @@ def certify(
     graph: Graph | str | os.PathLike[str] | None = None,
     rows: int | Literal["all"] = CERTIFIED_ROWS,
 ) -> tuple[Certificate, int]:
-    """Prove rows of the finished store of distances or of paths at `store` correct.
+    """Prove rows of the finished store of distances or of paths, or of a boundary store, at `store` correct.
 
     Parameters
     ----------
@@ -37,9 +38,9 @@ def certify(
         The graph is another one, a store cannot be read, or it holds nothing that a certificate can prove.
     """
     schema = store_schema(store)
-    if schema == "distances/1":
-        distances = open_distances(store)
-        return verify_distances(distances, graph, rows), distances.shape[0]
+    if schema in ("distances/1", "boundary/1"):
+        distances, origin = open_solution(store, graph)
+        return verify_distances(distances, origin, rows), distances.shape[0]
     if schema == "paths/1":
         paths = open_paths(store)
         return certify_paths(paths, graph, rows), paths.shape[0]

@@ -9,19 +9,19 @@ from typing import Literal
 import numpy as np
 
 from gpuops.certificates import Certificate, arcs_for, join_certificates, verify_row
-from pipelines.stores import Distances, Graph
-from pipelines.stores.distances import open_solution
+from pipelines.stores import Graph
+from pipelines.stores.solutions import SolutionLike, open_solution
 
 CERTIFIED_ROWS = 16  # of a result, unless more are requested
 
 
 def verify_distances(
-    distances: Distances | str | os.PathLike[str],
+    distances: SolutionLike,
     graph: Graph | str | os.PathLike[str] | None = None,
     rows: int | Literal["all"] = CERTIFIED_ROWS,
     seed: int = 0,
 ) -> Certificate:
-    """Prove rows of a distances store correct.
+    """Prove rows of a distances store correct, or rows that follow from a boundary store.
 
     Parameters
     ----------

@@ -39,9 +39,12 @@ class RowChunksWriter(Protocol):
 
 
 class RowsAttempt(Attempt):
-    """An attempt, for `workers.attempts.run_attempts`, that does rows of `out`; `unit` is what they are called."""
+    """An attempt, for `workers.attempts.run_attempts`, that does rows of `out`.
 
-    unit = "rows"
+    `unit` is what they are called, `work` what is done to them.
+    """
+
+    unit, work = "rows", "searching"
 
     def __init__(
         self,
@@ -95,7 +98,7 @@ class RowsAttempt(Attempt):
         workers = range(min(len(self.members), len(left)))
         self.wait([load(worker) for worker in workers])
         self.shown.start(self.done())
-        self.shown.stage("searching")
+        self.shown.stage(self.work)
         flying: dict[Future, tuple[int, int]] = {}
 
         def give(worker: int) -> None:

@@ -37,22 +37,27 @@ def path(
     as_json: bool,
     graph: str | None,
 ) -> None:
-    """Print a shortest path of STORE, a store of distances or of paths, from SOURCE to TARGET.
+    """Print a shortest path of STORE, a store of distances or of paths or a boundary store, from SOURCE to TARGET.
 
     In a store of paths from the nearest of several sources, TARGET alone is enough, as is the column target in --pairs.
-    Of a store of Euler circuits, print the walks, or write them to the table --out.
+    Of a store of Euler circuits, print the walks, or write them to the table --out; --json prints long ones whole.
 
     Tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet. An entry means the same as on the command line, whatever the
     format, and whether its column holds text or whole numbers.
     """
     from pipelines.stores import store_schema
     from pipelines.stores.schema import number
-    from tilepath.cli.euler import echo_walks
+    from tilepath.cli.euler import echo_walks, echo_walks_as_json
 
     if store_schema(store) == "circuits/1":
-        if source is not None or target is not None or pairs is not None or as_json:
-            raise click.UsageError("a store of Euler circuits has its own walks; leave out all but --out and --graph")
-        echo_walks(store, out, graph, overwrite)
+        if source is not None or target is not None or pairs is not None or (as_json and out is not None):
+            raise click.UsageError(
+                "a store of Euler circuits has its own walks; leave out all but --graph, and --out or --json"
+            )
+        if as_json:
+            echo_walks_as_json(store, graph)
+        else:
+            echo_walks(store, out, graph, overwrite)
         return
     if pairs is not None:
         if source is not None or out is None or as_json:
@@ -104,8 +109,9 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
 
 def _path(store: str, graph: str | None, source: str | None, target: str | None) -> tuple[Any, tuple[int, ...], Any]:
     """The graph, the vertices of the path and its length."""
-    from pipelines import open_distances, open_paths, shortest_path, tree_path
+    from pipelines import open_paths, shortest_path, tree_path
     from pipelines.stores import store_schema
+    from pipelines.stores.solutions import open_solution
 
     if store_schema(store) == "paths/1":
         paths = open_paths(store)
@@ -117,8 +123,7 @@ def _path(store: str, graph: str | None, source: str | None, target: str | None)
         branch = tree_path(paths, source, target, graph=opened)
         return opened, branch.vertices, branch.distance
 
-    distances = open_distances(store)
-    opened = distances.graph(graph)
+    distances, opened = open_solution(store, graph)
     if source is None or target is None:
         raise click.UsageError("name SOURCE and TARGET, or a table with --pairs")
     found = shortest_path(distances, source, target, graph=opened)

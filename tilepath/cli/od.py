@@ -22,12 +22,14 @@ POINTS = "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with lon a
     metavar="HOW",
     help="One value for each origin: count, min, sum:COLUMN, decay:SCALE or decay:SCALE:COLUMN of the destinations.",
 )
+@click.option("--paths", is_flag=True, help="Add the vertices along a fastest path, and how long it is on the map.")
 @click.option("--graph", type=click.Path(), help="The graph of a boundary store, if it was moved.")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 def od(
     store: str, out: str, origins: str, destinations: str | None, reduce: str | None, graph: str | None, **options: Any
 ) -> None:
-    """Write the distances from origins to destinations to the table OUT, or, if it ends in .npy, as a matrix.
+    """Write the distances from origins to destinations to the table OUT, or, if it ends in .npy or .zarr, as a matrix.
 
     STORE is a boundary store (tilepath partition), which answers at once, or a graph store, which is searched. Places
     are snapped to the nearest vertex of the largest strongly connected component. Distances are in the unit of the
@@ -47,7 +49,10 @@ def od(
     if source is opened:
         click.echo(f"{store} is a graph: one search for each origin; tilepath partition makes this faster", err=True)
     began = time.perf_counter()
-    count = write_od_table(source, begins, ends, out, reduce=reduce, progress=None, **options)
+    count = write_od_table(source, begins, ends, out, reduce=reduce, graph=opened, progress=None, **options)
+    if count is None:
+        click.echo(f"{out} is complete")
+        return
     rate = len(begins.vertices) * len(ends.vertices) / (time.perf_counter() - began)
     click.echo(
         f"{out}: {len(begins.vertices):,} origins, {len(ends.vertices):,} destinations, {count:,} rows;"

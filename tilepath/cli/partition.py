@@ -13,6 +13,7 @@ from tilepath.cli.cluster import OpenClient, on_cluster
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--parts", type=click.IntRange(min=1), help="How many parts; by default as many as make the least work.")
+@click.option("--like", type=click.Path(), help="The parts of this store, for other weights on the same vertices.")
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help="Dtype of the distances.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")

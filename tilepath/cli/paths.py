@@ -20,10 +20,11 @@ LISTED = "A file with more of them: one per line, or a table with a column {0} o
 @click.option("--sources-file", type=click.Path(exists=True), help=LISTED.format("source"))
 @click.option(
     "--method",
-    type=click.Choice(["auto", "floyd-warshall", "batched"]),
+    type=click.Choice(["auto", "floyd-warshall", "batched", "boundary"]),
     default="auto",
     show_default=True,
-    help="batched: searches from every source, for sparse graphs; auto: the faster method.",
+    help="batched: searches from every source, for sparse graphs; boundary: cut into parts, for road networks; "
+    "auto: the fastest of them.",
 )
 @click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block; for Floyd-Warshall only.")
 @click.option(

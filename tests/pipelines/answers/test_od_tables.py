@@ -1,18 +1,27 @@
 """Tables from origins to destinations, against the matrix of all distances."""
 
+import json
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+import zarr
 from click.testing import CliRunner
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from pipelines import open_boundary, partition_graph, write_graph
+from pipelines import StoreError, open_boundary, partition_graph, write_graph
 from pipelines.answers import od_tables
 from pipelines.answers.od_points import EARTH_RADIUS, points_of, read_points
 from pipelines.answers.od_tables import Reduction, parse_reduction, write_od_table
+from pipelines.formats.growing_file import growing_file
+from pipelines.stores.matrix import open_matrix
 from tilepath.cli import tilepath
 
 N = 60
@@ -154,6 +163,9 @@ def test_places_are_snapped_within_the_largest_strong_component(graph, tmp_path)
         ("lon,lat\n10,nan\n", "row 1: `lat` is missing or not a number"),
         ("lon,lat\n50,100\n", "row 1: there is no longitude 50 with latitude 100; are they exchanged"),
         ("lon,lat\n10,fifty\n", "row 1: `lat` is missing or not a number"),
+        ("lon,lat\n10,50\n50,10\n", "row 2: lon 50 with lat 10 is far from the graph, and .* within; exchange them"),
+        ("id,vertex\na,v1\n,v2\n", "row 2: `id` is missing"),
+        ("", "o.csv: cannot be read .*correct the file"),
         ("origin,jobs\nv1,\n", "row 1: `jobs` is missing or not a number"),
     ],
 )
@@ -170,6 +182,8 @@ def test_bad_tables_are_named_by_row(graph, tmp_path, text, message):
         ({"nearest": 0}, "od.csv", "nearest is 0"),
         ({"nearest": 2, "reduce": "count"}, "od.csv", "nearest does not go with reduce"),
         ({"within": 3}, "od.npy", "a matrix has every distance"),
+        ({"paths": True}, "od.zarr", "a matrix has every distance and nothing else"),
+        ({"paths": True, "reduce": "count"}, "od.csv", "paths does not go with reduce"),
         ({"reduce": "mean"}, "od.csv", "reduce is 'mean'; give count, min, sum:COLUMN"),
         ({"reduce": "decay:-1"}, "od.csv", "reduce is 'decay:-1'"),
         ({}, "od.xls", "tables are .csv"),
@@ -188,7 +202,7 @@ def test_what_exists_is_kept_until_the_new_table_is_whole(source, points, tmp_pa
     with pytest.raises(FileExistsError):
         write_od_table(source, *points, out)
     with monkeypatch.context() as patched:
-        patched.setattr(od_tables, "_chosen", lambda *_: 1 / 0)
+        patched.setattr(od_tables, "choices", lambda *_, **_options: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             write_od_table(source, *points, out, overwrite=True)
     assert [file.name for file in tmp_path.iterdir()] == ["od.parquet"]
@@ -224,3 +238,176 @@ def test_negative_weights_need_a_boundary_store(client, tmp_path):
     partition_graph(client, graph, tmp_path / "b", parts=1)
     write_od_table(open_boundary(tmp_path / "b"), both, both, tmp_path / "od.csv")
     assert [d for *_, d in rows_of(tmp_path / "od.csv")] == [0, -2, None, 0]
+
+
+FORMS = [
+    ("od.parquet", {}),
+    ("od.parquet", {"nearest": 3}),
+    ("od.csv", {"within": 40}),
+    ("od.tsv.gz", {}),
+    ("od.csv", {"reduce": "count"}),
+    ("od.parquet", {"reduce": "decay:20"}),
+    ("od.parquet", {"paths": True}),
+    ("od.npy", {}),
+    ("od.zarr", {}),
+]
+
+
+def contents(path):
+    """All bytes of a file, or of the arrays of a store."""
+    if path.is_file():
+        return path.read_bytes()
+    return {p.relative_to(path): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file() and p.parent != path}
+
+
+@pytest.fixture
+def in_blocks(monkeypatch):
+    monkeypatch.setattr(od_tables, "BLOCK_BYTES", 5 * N * 8)
+    monkeypatch.setattr(od_tables, "PATH_VERTICES", 1)
+
+
+@pytest.mark.parametrize(("name", "options"), FORMS)
+def test_what_a_stopped_run_left_is_gone_on_with(source, points, tmp_path, in_blocks, monkeypatch, name, options):
+    calm, out = tmp_path / "calm" / name, tmp_path / name
+    calm.parent.mkdir()
+    count = write_od_table(source, *points, calm, **options)
+    assert write_od_table(source, *points, calm, **options, resume=True) is None
+    asked, init = [], od_tables.Distances.__init__
+
+    def begin(self, *arguments):
+        init(self, *arguments)
+        found = self.rows
+
+        def some(vertices):
+            asked.append(len(vertices))
+            if len(asked) == 3:
+                raise RuntimeError("stopped")
+            return found(vertices)
+
+        self.rows = some
+
+    monkeypatch.setattr(od_tables.Distances, "__init__", begin)
+    with pytest.raises(RuntimeError, match="stopped"):
+        write_od_table(source, *points, out, **options)
+    assert not out.exists() or out.suffix == ".zarr"
+    other = points[0]._replace(vertices=points[0].vertices[::-1])
+    with pytest.raises(ValueError, match="was begun with (other )?origins"):
+        write_od_table(source, other, points[1], out, **options, resume=True)
+    if out.suffix != ".zarr":
+        with (tmp_path / f".{name}.partial").open("ab") as torn, (tmp_path / f".{name}.pieces").open("ab") as journal:
+            torn.write(b"what was not committed")
+            journal.write(b"[1, 2")
+    assert write_od_table(source, *points, out, **options, resume=True) == count
+    assert asked == [5, 5, 5, 5, 3]
+    assert contents(out) == contents(calm)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["calm", name])
+
+
+def test_a_run_that_is_not_resumed_begins_again(source, points, tmp_path, in_blocks, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(od_tables.TableForm, "finish", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            write_od_table(source, *points, tmp_path / "od.csv")
+    write_od_table(source, *points, tmp_path / "od.csv", nearest=2)
+    assert len(rows_of(tmp_path / "od.csv")) < 18 * N
+    assert [path.name for path in tmp_path.iterdir()] == ["od.csv"]
+
+
+def test_two_runs_do_not_write_the_same_file(tmp_path):
+    with growing_file(tmp_path / "f", {}):
+        with pytest.raises(BlockingIOError, match="another run writes it"):
+            with growing_file(tmp_path / "f", {}):
+                pass
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+def test_a_matrix_store(source, matrix, points, tmp_path, in_blocks):
+    assert write_od_table(source, *points, tmp_path / "od.zarr") == 18
+    found = open_matrix(tmp_path / "od.zarr")
+    expected = matrix[np.ix_(*(p.vertices for p in points))]
+    np.testing.assert_array_equal(np.where(found[:] == np.iinfo("int32").max, np.inf, found[:]), expected)
+    assert [list(names) for names in found.names()] == [p.ids.to_pylist() for p in points]
+    group = zarr.open_group(tmp_path / "od.zarr", mode="r")
+    assert group["distance"].metadata.dimension_names == ("origin", "destination")
+    said = CliRunner().invoke(tilepath, ["info", str(tmp_path / "od.zarr"), "--verify"])
+    assert "18 origins, 60 destinations" in said.output
+    assert "verified: every chunk of origin, destination and distance" in said.output
+    with pytest.raises(StoreError, match="exists already"):
+        write_od_table(source, *points, tmp_path / "od.zarr")
+
+
+@pytest.mark.parametrize("options", [{}, {"nearest": 4}, {"within": 30}])
+def test_paths_lead_from_origins_to_destinations(source, graph, matrix, points, tmp_path, in_blocks, options):
+    write_od_table(source, *points, tmp_path / "od.parquet", paths=True, **options)
+    write_od_table(source, *points, tmp_path / "plain.parquet", **options)
+    table = pa.parquet.read_table(tmp_path / "od.parquet")
+    assert table.column_names == ["origin", "destination", "distance", "length", "path"]
+    plain = pa.parquet.read_table(tmp_path / "plain.parquet")
+    assert table.select(["origin", "destination", "distance"]).equals(plain)
+    indptr, indices, weights = graph.rows()
+    lon, lat = np.radians(graph.coordinates()).T
+    seen = set()
+    for row in table.to_pylist():
+        if row["distance"] is None:
+            assert row["path"] is row["length"] is None
+            continue
+        vertices = [int(name[1:]) for name in row["path"]]
+        assert (f"v{vertices[0]}", f"v{vertices[-1]}") == (row["origin"], row["destination"])
+        total = metres = 0
+        for u, v in pairwise(vertices):
+            arcs = slice(indptr[u], indptr[u + 1])
+            total += weights[arcs][indices[arcs] == v].min()
+            half = np.sin((lat[u] - lat[v]) / 2) ** 2
+            half += np.cos(lat[u]) * np.cos(lat[v]) * np.sin((lon[u] - lon[v]) / 2) ** 2
+            metres += 2 * EARTH_RADIUS * np.arcsin(np.sqrt(half))
+        assert total == row["distance"]
+        assert row["length"] == pytest.approx(metres, rel=1e-9, abs=1e-6)
+        seen.add(len(vertices))
+    assert len(seen) > 3
+    write_od_table(source, *points, tmp_path / "od.csv", paths=True, **options)
+    joined = pa.csv.read_csv(tmp_path / "od.csv")["path"].to_pylist()
+    assert joined == [" ".join(path) if path else "" for path in table["path"].to_pylist()]
+
+
+KILLED = """
+import sys
+from pipelines import open_boundary, open_graph
+from pipelines.answers import od_tables
+from pipelines.answers.od_points import points_of
+from tilepath.cli import tilepath
+
+od_tables.BLOCK_BYTES = 8 * 80
+print("begins", flush=True)
+tilepath(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("name", ["od.parquet", pytest.param("od.zarr", marks=pytest.mark.slow)])
+def test_a_killed_run_gives_the_bytes_of_an_undisturbed_one(client, graph, tmp_path, monkeypatch, name):
+    store = partition_graph(client, graph, tmp_path / "b.zarr", parts=4)
+    (tmp_path / "o.csv").write_text("vertex\n" + "".join(f"v{v % N}\n" for v in range(80)))
+    rest = ["--origins", str(tmp_path / "o.csv"), "--destinations", str(tmp_path / "o.csv")]
+    monkeypatch.setattr(od_tables, "BLOCK_BYTES", 8 * 80)  # one origin
+    assert CliRunner().invoke(tilepath, ["od", store.path, str(tmp_path / f"calm-{name}"), *rest]).exit_code == 0
+    out = tmp_path / name
+    run = subprocess.Popen([sys.executable, "-c", KILLED, "od", store.path, str(out), *rest], stdout=subprocess.PIPE)
+    assert run.stdout.readline() == b"begins\n"
+    journal = out / "zarr.json" if out.suffix == ".zarr" else tmp_path / f".{name}.pieces"
+    deadline = time.monotonic() + 60
+    while not (journal.exists() and done(out, journal) > 0) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    run.kill()
+    run.communicate()
+    assert 0 < done(out, journal) < 80
+    said = CliRunner().invoke(tilepath, ["od", store.path, str(out), *rest, "--resume"])
+    assert said.exit_code == 0, said.output
+    assert "6,400 rows" in said.output or "80 rows" in said.output
+    assert contents(out) == contents(tmp_path / f"calm-{name}")
+    assert "is complete" in CliRunner().invoke(tilepath, ["od", store.path, str(out), *rest, "--resume"]).output
+
+
+def done(out, journal):
+    """How many origins are committed."""
+    if out.suffix != ".zarr":
+        return journal.read_text().count("\n") - 1
+    return sum(stop - start for start, stop in json.loads(journal.read_text())["attributes"].get("done", []))

@@ -1,5 +1,7 @@
 """The boundary method against Floyd-Warshall on any graph and any cut, and its store."""
 
+import pickle
+
 import numpy as np
 import pytest
 from cut_graphs import random_cut, random_graph
@@ -10,9 +12,18 @@ from gpuops import NegativeCycleError
 from gpuops.boundary import ClosedParts, boundary_distances
 from gpuops.certificates import find_potentials
 from gpuops.numbers import infinity, outside_infinity, to_outside
-from pipelines import StoreError, WeightRangeError, open_boundary, write_graph
+from pipelines import (
+    StoreError,
+    WeightRangeError,
+    open_boundary,
+    paths_of_pairs,
+    predecessors,
+    shortest_path,
+    verify_distances,
+    write_graph,
+)
 from pipelines.boundary.cut import cut_graph
-from pipelines.boundary.solve import distances_between, partition_graph, verify_boundary
+from pipelines.boundary.solve import distances_between, partition_graph
 from pipelines.boundary.stages import Job, closed_boundary, closed_part, cut_arcs
 
 
@@ -149,9 +160,9 @@ def test_a_wrong_distance_is_found(client, grid, tmp_path):
     tables = store.tables()
     tables.among[:] += 1
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(type(store), "tables", lambda self: tables)
+        patched.setattr(type(store), "tables", lambda self, sources: tables)
         with pytest.raises(Exception, match="wrong|no path|too long|shorter|arc"):
-            verify_boundary(store, grid)
+            verify_distances(store, grid)
 
 
 def test_graphs_that_have_no_answer_are_refused(client, tmp_path):
@@ -164,6 +175,68 @@ def test_graphs_that_have_no_answer_are_refused(client, tmp_path):
     with pytest.raises(ValueError, match="parts is 9; with 3 vertices"):
         partition_graph(client, long, tmp_path / "b2", parts=9)
     assert not (tmp_path / "b2").exists()
+
+
+def test_a_store_pickles_as_its_path_and_reads_the_parts_that_are_asked_for(client, grid, tmp_path):
+    store = partition_graph(client, grid, tmp_path / "b.zarr", parts=4)
+    part = store.part()
+    read, table = [], type(store)._table
+
+    def note(self, name, selection=slice(None)):
+        read.append((name, selection))
+        return table(self, name, selection)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(type(store), "_table", note)
+        first = store.row(5)
+        np.testing.assert_array_equal(store.row(5), first)
+    assert read == [(name, slice(None)) for name in ("to_boundary", "from_boundary", "among")] + [("inner", part[5])]
+    assert len(pickle.dumps(store)) < 500
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(store)).row(5), first)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_routes_and_predecessors_follow_from_a_cut_graph(client, grid, tmp_path, dtype):
+    store = partition_graph(client, grid, tmp_path / "b.zarr", parts=5, dtype=dtype)
+    indptr, indices, weights = grid.rows()
+    expected = plain_distances(grid)
+    found = shortest_path(store.path, "v3", 140)
+    assert found.vertices[0] == 3
+    assert found.vertices[-1] == 140
+    assert found.length == found.distance == expected[3, 140]
+    table = paths_of_pairs(store, np.array([[3, 140], [9, 9], [77, 0]]))
+    assert table["distance"].to_pylist() == [expected[3, 140], 0, expected[77, 0]]
+    for source, row in zip((0, 88), predecessors(store, [0, 88]), strict=True):
+        for v in np.flatnonzero(np.arange(144) != source).tolist():
+            u = row[v]
+            arcs = slice(indptr[u], indptr[u + 1])
+            w = weights[arcs][indices[arcs] == v].min()
+            assert expected[source, u] + w == expected[source, v]
+
+
+def test_other_weights_on_the_same_cut(client, grid, tmp_path, monkeypatch):
+    store = partition_graph(client, grid, tmp_path / "b.zarr", parts=5)
+    indptr, indices, weights = grid.rows()
+    tails = np.repeat(np.arange(144), np.diff(indptr))
+    kept = (indices != 60) & (np.arange(len(indices)) % 7 != 0)  # roads are closed, others are slower
+    starts = np.searchsorted(tails[kept], np.arange(145))
+    jammed = write_graph(tmp_path / "j.zarr", starts, indices[kept], weights[kept] * 3)
+    monkeypatch.setattr("pipelines.boundary.solve.cut_graph", None)  # it is not cut again
+    again = partition_graph(client, jammed, tmp_path / "again.zarr", like=store.path, verify=True)
+    np.testing.assert_array_equal(again.part(), store.part())
+    expected = plain_distances(jammed)
+    found = distances_between(again, range(144), range(144))
+    np.testing.assert_array_equal(np.where(found == outside_infinity("int32"), np.inf, found), expected)
+    assert partition_graph(client, jammed, again.path, like=store, resume=True).path == again.path
+    other = partition_graph(client, jammed, tmp_path / "other.zarr", like=again)
+    with pytest.raises(StoreError, match=r"was begun with like .*b.zarr, not .*other.zarr"):
+        partition_graph(client, jammed, again.path, like=other, resume=True)
+    with pytest.raises(ValueError, match=r"the parts are those of .*b.zarr; leave out parts \(--parts\)"):
+        partition_graph(client, jammed, tmp_path / "no", like=store, parts=3)
+    small = write_graph(tmp_path / "s.zarr", [0, 1, 1], [1], np.array([1]))
+    with pytest.raises(ValueError, match=r"has 144 vertices, and .*s.zarr has 2; leave out like \(--like\)"):
+        partition_graph(client, small, tmp_path / "no", like=store)
+    assert not (tmp_path / "no").exists()
 
 
 @pytest.mark.gpu

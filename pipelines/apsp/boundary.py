@@ -1,0 +1,180 @@
+"""All pairs of a graph that few vertices cut into parts: the boundary method, row by row (`pipelines.boundary`).
+
+With r the relaxations/s of a product, measured on the workers at hand, closing parts of p vertices and S boundary
+vertices takes (sum of p^3 + S^3) / r seconds. A row follows in b (S + n) / (r x `ANSWERING`) + n x `ENTRY` seconds, b
+being the boundary vertices of a part. METIS takes `CUTTING` x (n + m) seconds to say what S and b are, and is run only
+where that is little beside what other methods take (`pipelines.apsp.methods.PATIENCE`), or if the method is asked for.
+
+The tables of the cut graph are a store of their own within the store that is written, until that is complete. Integer
+distances are the same as those of other methods. Floats are summed in another order, which depends on the cut.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from distributed import Client
+
+from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
+from pipelines.boundary.cut import cut_graph
+from pipelines.boundary.plan import describe, row_work, table_bytes, work
+from pipelines.boundary.stages import Job, close_parts
+from pipelines.stores.boundary import (
+    SCHEMA,
+    Boundary,
+    Cut,
+    begun_boundary,
+    create_boundary,
+    open_boundary,
+    resume_boundary,
+)
+from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.resuming import resumed
+from pipelines.workers.attempts import clear, held, keep, run_attempts
+from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, memory_by_place, refuse_disk, refuse_memory
+from pipelines.workers.progress import Progress, duration, size
+from pipelines.workers.row_chunks import RowsAttempt
+
+CUTTING = 6e-6  # seconds that METIS takes to try cuts, for every vertex and arc
+ANSWERING = 0.3  # of the rate of a product, when rows follow from the tables
+ENTRY = 1e-9  # seconds for every distance of a row, besides
+CPU_BESIDE_GPU = 1e10  # relaxations/s of a product on the CPU of a worker with a GPU, which is not measured
+EDGE = 1024  # of a square chunk: 4 MiB and more
+TABLES = "boundary.zarr"  # the name of the store within
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A cut, and the bytes that a worker needs for its tables and a chunk of rows."""
+
+    cut: Cut
+    worker_bytes: tuple[int, ...]
+
+
+def estimate(request: Request) -> Estimate:
+    """What the parts, their boundary and the rows that are not done take."""
+    job, rows, facts = request.job, request.rows, request.facts
+    if request.block is not None:
+        raise Obstacle(f"block is {request.block}, but the boundary method has no blocks")
+    cut = _cut(request)
+    chunk = _chunk(rows, len(facts)) if request.writer is None else request.writer.chunk
+    tables, among = table_bytes(cut, job.dtype)
+    result = rows * job.graph.n * job.dtype.itemsize
+    worker_bytes = (tables + 3 * among + 2 * chunk * job.graph.n * job.dtype.itemsize,) * len(facts)
+    rate = sum(CPU_BESIDE_GPU if fact.gpu else fact.rate for fact in facts)
+    seconds = work(cut, 0) / rate + result / WRITE_RATE / len(facts)
+    seconds += rows * (row_work(cut) / (rate * ANSWERING) + job.graph.n * ENTRY / len(facts))
+    places = memory_by_place(worker_bytes, facts).values()
+
+    def refuse(out: str | os.PathLike[str]) -> None:
+        refuse_memory(
+            f"the tables of {cut.parts:,} parts",
+            worker_bytes,
+            facts,
+            lambda _free: "Use --method batched, or free memory",
+        )
+        refuse_disk(result + tables + among, out, "keep the rows of some sources only (--source)")
+
+    return Estimate(
+        seconds=seconds,
+        too_large="the tables of parts do not fit in memory" if any(n > MEMORY_SHARE * m for n, m in places) else None,
+        chunk=chunk,
+        stages=1,
+        options={"block": None, "parts": cut.parts},
+        work=(rows, "rows"),
+        summary=f"{describe(cut, job.dtype)}; disk {size(result)}, about {duration(seconds)}",
+        refuse=refuse,
+        plan=Plan(cut, worker_bytes),
+    )
+
+
+def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
+    """Close the parts, write the rows that are not done, and commit the store."""
+    place = os.path.join(writer.path, TABLES)
+    done = writer.rows_done()
+    if not done.any():
+        writer.make_slot(result=True)
+    if not done.all():
+        shown.stage("closing parts")
+        tables = _closed(client, request, estimate.plan.cut, place)
+
+        def begin(members: list[str], before: Rows | None) -> Rows:
+            return Rows(client, members, before, writer, tables, shown)
+
+        run_attempts(client, [fact.address for fact in request.facts], begin, shown)
+    shutil.rmtree(place, ignore_errors=True)
+    writer.commit(writer.stages)
+
+
+BOUNDARY = Method("boundary", "the boundary method", "the boundary method", estimate, execute)
+
+
+def _cut(request: Request) -> Cut:
+    graph = request.job.graph
+    if request.writer is not None:
+        place = os.path.join(request.writer.path, TABLES)
+        if os.path.isdir(place):
+            return begun_boundary(place).cut()
+    if CUTTING * (graph.n + graph.m) > request.patience:
+        raise Obstacle
+    try:
+        return cut_graph(graph.indptr(), graph.indices(), rows=request.rows)
+    except ImportError as error:
+        raise Obstacle("the boundary method needs pymetis") from error
+
+
+def _chunk(rows: int, workers: int) -> int:
+    """Edge of the chunks: some chunk rows for every worker."""
+    return max(1, min(EDGE, -(-rows // (2 * workers))))
+
+
+def _closed(client: Client, request: Request, cut: Cut, place: str) -> Boundary:
+    """The tables of the cut graph, made or completed."""
+    job = request.job
+    again = partial(resume_boundary, graph=job.graph, options={})
+    writer = resumed(place, SCHEMA, [], again, resume=True, overwrite=False)
+    if writer is None:
+        writer = create_boundary(place, job.graph, cut, dtype=job.dtype, options={})
+    if not writer.finished:
+        close_parts(client, Job(job.graph, job.dtype, job.potentials, job.fits), writer, progress=False)
+    return open_boundary(place)
+
+
+class Rows(RowsAttempt):
+    """An attempt of writing rows, for `pipelines.workers.attempts.run_attempts`."""
+
+    work = "computing rows"
+
+    def __init__(
+        self,
+        client: Client,
+        members: list[str],
+        before: Rows | None,
+        writer: DistancesWriter,
+        tables: Boundary,
+        shown: Progress,
+    ):
+        super().__init__(client, members, "boundary-rows", before, writer, shown)
+        self.writer, self.tables = writer, tables
+        self.sources = np.arange(writer.n) if writer.sources is None else np.array(writer.sources)
+
+    def run(self) -> None:
+        self.deal(
+            lambda worker: self.submit(_load, worker, self.tables),
+            lambda worker, start: self.submit(
+                _write_rows, worker, self.writer, start, self.sources[start : start + self.writer.chunk]
+            ),
+        )
+
+
+def _load(attempt: str, tables: Boundary) -> None:
+    clear()
+    keep(attempt, tables)
+
+
+def _write_rows(attempt: str, writer: DistancesWriter, start: int, sources: np.ndarray) -> None:
+    writer.write_rows(start, held(attempt).between(sources, np.arange(writer.n)))

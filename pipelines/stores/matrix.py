@@ -1,0 +1,215 @@
+"""The matrix store (schema `matrix/1`): distances from origins to destinations. It grows by chunks of rows.
+
+=========== ============= =======================================================================
+array       dtype, shape  meaning
+=========== ============= =======================================================================
+distance    number (k, l) unreachable is +inf, or the integer dtype's maximum
+origin      text (k)      what the origins are called
+destination text (l)      and the destinations
+=========== ============= =======================================================================
+
+The dimensions are named after the last two, so that xarray finds the coordinates by itself. The attribute `done` names
+the rows that are complete and is written after them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import zarr
+
+from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
+from pipelines.stores.contents import (
+    StoredArray,
+    Verified,
+    compare_contents,
+    refuse_missing,
+    writable_array,
+    write_small_array,
+)
+from pipelines.stores.graph import Graph
+from pipelines.stores.origin import origin_of, origin_path, recorded_origin
+from pipelines.stores.place import growing_store, record_rows, recorded_rows
+from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
+from pipelines.stores.schema import (
+    CHUNK_BYTES,
+    TEXT,
+    StoreError,
+    attribute,
+    check_array,
+    damaged_attributes,
+    disk_errors,
+    flag,
+    open_store,
+    owned,
+    recorded_dtype,
+    result_codecs,
+)
+
+SCHEMA = "matrix/1"
+NAMES = ("origin", "destination")
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """A finished matrix store, opened by `open_matrix`. It pickles as its path."""
+
+    path: str
+    shape: tuple[int, int]
+    dtype: np.dtype
+    graph_path: str
+
+    def __getitem__(self, selection: Any) -> np.ndarray:
+        """Any Zarr selection of the distances, as NumPy."""
+        return StoredArray(self.path, "distance")[selection]
+
+    def names(self) -> tuple[np.ndarray, np.ndarray]:
+        """What origins (k) and destinations (l) are called, text."""
+        return StoredArray(self.path, "origin")[:], StoredArray(self.path, "destination")[:]
+
+    def describe(self) -> str:
+        """One line for people about what the store holds."""
+        rows, columns = self.shape
+        return f"{self.path}: {self.dtype} distances of {self.graph_path}, {rows:,} origins, {columns:,} destinations"
+
+    def verify(self) -> Verified:
+        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        return _verify(self.path, np.ones(self.shape[0], bool))
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixWriter(StoreWriter):
+    """A matrix store that is being written."""
+
+    rows: int
+    columns: int
+    chunk: int
+    dtype: np.dtype
+    options: dict[str, Any]
+
+    def write(self, start: int, distances: np.ndarray) -> None:
+        """Write whole chunks of rows, from row `start`."""
+        with disk_errors(self.path):
+            writable_array(self.path, "distance")[start : start + len(distances)] = distances
+
+    def rows_done(self) -> np.ndarray:
+        """bool (k): which rows are recorded as complete."""
+        return recorded_rows(self.path, open_store(self.path, SCHEMA), self.rows)
+
+    def progress(self) -> tuple[int, int]:
+        """Rows done and the total number of rows."""
+        return int(self.rows_done().sum()), self.rows
+
+    def verify(self) -> Verified:
+        """Reread the rows that are recorded as done, as `Matrix.verify`."""
+        return _verify(self.path, self.rows_done())
+
+    def chunks_committed(self) -> dict[str, list[str]]:
+        return {"distance": StoredArray(self.path, "distance").places(self.rows_done())}
+
+    def record(self, done: np.ndarray) -> None:
+        """Record which rows, bool (k), are done; once all are, the store is complete."""
+        with disk_errors(self.path):
+            record_rows(self.path, owned(self.path, SCHEMA, self.run_id), ["distance"], done)
+
+
+def create_matrix(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    names: Sequence[np.ndarray],
+    *,
+    dtype: np.dtype,
+    chunk: int,
+    options: dict[str, Any],
+    overwrite: bool = False,
+) -> MatrixWriter:
+    """Begin a matrix store; no row is done yet.
+
+    Parameters
+    ----------
+    names : what origins (k) and destinations (l) are called, text
+    chunk : rows of a chunk
+    options : what a resumed run must repeat (JSON)
+    """
+    shape = tuple(map(len, names))
+    width = max(1, min(shape[1], CHUNK_BYTES // (chunk * dtype.itemsize)))
+    with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
+        for name, text in zip(NAMES, names, strict=True):
+            write_small_array(group, name, text, str, (name,))
+        group.create_array(
+            "distance",
+            shape=shape,
+            chunks=(chunk, width),
+            dtype=dtype,
+            fill_value=outside_infinity(dtype).item(),
+            compressors=result_codecs(dtype),
+            dimension_names=NAMES,
+            config={"write_empty_chunks": True},
+        )
+        group.update_attributes({"graph": origin_of(path, graph), "plan": options, "done": []})
+    return replace(begun_matrix(place), run_id=run_id)
+
+
+def resume_matrix(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    options: dict[str, Any],
+    describe: Callable[[str, Any], Any] = lambda name, value: value,
+) -> MatrixWriter:
+    """Take over an unfinished store to resume it; a finished one is returned as it is.
+
+    Raises
+    ------
+    StoreError
+        It was begun from another graph or with other options.
+    """
+    return resume_store(
+        path, SCHEMA, graph, _read, lambda begun: refuse_other_options(path, begun.options, options, describe)
+    )
+
+
+def begun_matrix(path: str | os.PathLike[str]) -> MatrixWriter:
+    """How far the store at `path` is: a writer that belongs to no run."""
+    return _read(path, open_store(path, SCHEMA))
+
+
+def open_matrix(path: str | os.PathLike[str]) -> Matrix:
+    """Open a finished matrix store and check its schema, shapes and dtypes; raises StoreError."""
+    group = open_store(path, SCHEMA)
+    writer, origin = _read(path, group), recorded_origin(path, group, "graph")
+    if not writer.finished:
+        raise StoreError(f"{path}: unfinished; repeat the command that made it (tilepath od) with --resume")
+    return Matrix(os.path.abspath(path), (writer.rows, writer.columns), writer.dtype, origin_path(path, origin))
+
+
+def _verify(path: str, done: np.ndarray) -> Verified:
+    array = StoredArray(path, "distance")
+    chunks = {name: StoredArray(path, name).places() for name in NAMES} | {"distance": array.places(done)}
+    refuse_missing(path, chunks)
+    for row in np.flatnonzero(done)[:: array.chunks[0]].tolist():
+        block = array[row : row + array.chunks[0]]
+        if block.dtype.kind == "f" and np.isnan(block).any():
+            raise StoreError(f"{path}: holds NaN at or after row {row}; compute it again")
+    return compare_contents(path, open_store(path, SCHEMA), chunks, "that no distance is NaN")
+
+
+def _read(path: str | os.PathLike[str], group: zarr.Group) -> MatrixWriter:
+    array = group.get("distance")
+    with damaged_attributes(path):
+        options = dict(attribute(path, group, "plan"))
+        dtype = recorded_dtype(options["dtype"])
+        chunk = int(options["chunk"])
+    if dtype not in DISTANCE_DTYPES:
+        raise StoreError(f"{path}: the attributes are damaged ({dtype} distances); recreate the store")
+    check_array(path, group, "distance", (None, None), (dtype,))
+    assert isinstance(array, zarr.Array)
+    rows, columns = array.shape
+    for name, length in zip(NAMES, array.shape, strict=True):
+        check_array(path, group, name, (length,), (TEXT,))
+    if array.chunks[0] != chunk:
+        raise StoreError(f"{path}: the attributes are damaged (chunks of {chunk} rows); recreate the store")
+    return MatrixWriter(os.path.abspath(path), "", flag(path, group, "complete"), rows, columns, chunk, dtype, options)

@@ -1,0 +1,117 @@
+"""All pairs by the boundary method: against the other methods, resumed, and when it is chosen."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from pipelines import StoreError, all_pairs_shortest_paths, generate, open_distances, synthetic_graph, write_graph
+from pipelines.apsp import boundary
+from pipelines.apsp.methods import Job, Request, choose
+from pipelines.apsp.solve import METHODS
+from pipelines.workers.capacity import WorkerFacts
+
+
+@pytest.fixture(scope="module")
+def roads(tmp_path_factory):
+    """400 vertices with negative weights, closed vertices and no way between some."""
+    rng = np.random.default_rng(3)
+    grid = np.arange(400).reshape(20, 20)
+    a = np.concatenate([grid[:, :-1].ravel(), grid[:-1].ravel()])
+    b = np.concatenate([grid[:, 1:].ravel(), grid[1:].ravel()])
+    tails, heads = np.concatenate([a, b]), np.concatenate([b, a])
+    kept = rng.random(len(tails)) < 0.8
+    tails, heads = tails[kept], heads[kept]
+    height = rng.integers(0, 30, 400)
+    weights = rng.integers(0, 40, len(tails)) + height[tails] - height[heads]
+    order = np.argsort(tails, kind="stable")
+    starts = np.searchsorted(tails[order], np.arange(401))
+    place = tmp_path_factory.mktemp("roads") / "g"
+    return write_graph(place, starts, heads[order], weights[order].astype("int32"), through=rng.random(400) < 0.9)
+
+
+@pytest.fixture(scope="module")
+def expected(client, roads, tmp_path_factory):
+    return all_pairs_shortest_paths(client, roads, tmp_path_factory.mktemp("fw") / "d", method="floyd-warshall")[:]
+
+
+@pytest.mark.parametrize(("workers", "dtype"), [("client", "float32"), ("two", "int32"), ("client", "float64")])
+def test_distances_are_those_of_floyd_and_warshall(request, roads, expected, tmp_path, workers, dtype):
+    client = request.getfixturevalue(workers)
+    found = all_pairs_shortest_paths(client, roads, tmp_path / "d", method="boundary", dtype=dtype, verify=True)
+    far = np.inf if dtype[0] == "f" else np.iinfo(dtype).max
+    np.testing.assert_array_equal(found[:], np.where(expected == np.iinfo("int32").max, far, expected))
+    assert not (tmp_path / "d" / boundary.TABLES).exists()
+    some = all_pairs_shortest_paths(client, roads, tmp_path / "s", method="boundary", sources=[7, 399, 3])
+    np.testing.assert_array_equal(some[:], expected[[7, 399, 3]])
+
+
+def test_a_stopped_run_goes_on_with_its_cut(client, roads, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr(boundary, "EDGE", 64)
+    monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
+    wrote = []
+
+    def stop_later(writer, start, rows):
+        if len(wrote) == 3:
+            raise RuntimeError("stopped")
+        wrote.append(start)
+        write(writer, start, rows)
+
+    write = boundary.DistancesWriter.write_rows
+    with monkeypatch.context() as patched:
+        patched.setattr(boundary.DistancesWriter, "write_rows", stop_later)
+        with pytest.raises(RuntimeError, match="stopped"):
+            all_pairs_shortest_paths(client, roads, tmp_path / "d", method="boundary")
+    with pytest.raises(StoreError, match="unfinished"):
+        open_distances(tmp_path / "d")
+    assert (tmp_path / "d" / boundary.TABLES).is_dir()
+    with monkeypatch.context() as patched:
+        patched.setattr(boundary, "cut_graph", None)  # neither cut nor closed again
+        patched.setattr(boundary, "close_parts", None)
+        found = all_pairs_shortest_paths(client, roads, tmp_path / "d", resume=True)
+    np.testing.assert_array_equal(found[:], expected)
+    with pytest.raises(StoreError, match="was begun with method boundary, not batched"):
+        all_pairs_shortest_paths(client, roads, tmp_path / "d", method="batched", resume=True)
+
+
+def test_rows_that_are_all_written_need_no_tables(client, roads, expected, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(boundary.DistancesWriter, "commit", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            all_pairs_shortest_paths(client, roads, tmp_path / "d", method="boundary")
+    monkeypatch.setattr(boundary, "close_parts", None)
+    np.testing.assert_array_equal(all_pairs_shortest_paths(client, roads, tmp_path / "d", resume=True)[:], expected)
+
+
+def chosen(graph, method="auto", sources=None, block=None):
+    facts = [WorkerFacts("w", "host", "CPU", False, 10**10, 1e10, 2)]
+    job = Job(graph, np.dtype("float32"), np.ones(graph.n, bool), None, True)
+    how, _, reason = choose(METHODS, method, Request(job, sources, block, 60.0, facts, None))
+    return how.name, reason
+
+
+def test_the_method_is_chosen_for_road_networks_and_tried_only_where_that_is_cheap(tmp_path, monkeypatch):
+    roads = generate(synthetic_graph("road", rows=120, columns=120, missing=0.95), tmp_path / "roads")
+    social = generate(synthetic_graph("rmat", scale=10), tmp_path / "social")
+    name, reason = chosen(roads)
+    assert name == "boundary"
+    assert reason.startswith("the boundary method: Floyd-Warshall would take about")
+    assert ", the boundary method " in reason
+    assert chosen(roads, sources=(1, 2))[0] == "batched"
+    assert chosen(social, "boundary")[1].startswith("the boundary method, as asked for: ")
+    monkeypatch.setattr(boundary, "cut_graph", None)  # cannot be called
+    name, reason = chosen(social)
+    assert name != "boundary"
+    assert "boundary" not in reason
+
+
+def test_without_metis_it_is_passed_over_and_said(tmp_path, monkeypatch):
+    roads = generate(synthetic_graph("road", rows=120, columns=120, missing=0.95), tmp_path / "roads")
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    name, reason = chosen(roads)
+    assert name == "batched"
+    assert "the boundary method needs pymetis; Floyd-Warshall would take" in reason
+    with pytest.raises(ImportError, match="cutting a graph needs pymetis"):
+        chosen(roads, "boundary")
+    with pytest.raises(ValueError, match="the boundary method has no blocks; leave that option out"):
+        chosen(roads, "boundary", block=64)
