@@ -65,8 +65,6 @@ def read_csv(
             table = pa.csv.open_csv(
                 stream,
                 read_options=pa.csv.ReadOptions(block_size=block, column_names=names, skip_rows=begin),
-                    block_size=max(1, wanted.piece_bytes // TEXT_SHARE), column_names=names, skip_rows=begin
-                ),
                 parse_options=pa.csv.ParseOptions(delimiter=text.delimiter, newlines_in_values=True),
                 convert_options=pa.csv.ConvertOptions(
                     column_types=types, include_columns=list(types), null_values=[*ABSENT], decimal_point=decimal

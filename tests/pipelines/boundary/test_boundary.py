@@ -4,8 +4,8 @@ import pickle
 
 import numpy as np
 import pytest
-from cut_graphs import random_cut, random_graph
 from click.testing import CliRunner
+from cut_graphs import random_cut, random_graph
 from hypothesis import given
 from hypothesis import strategies as st
 
