@@ -113,6 +113,9 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     into its memory; `train_som` streams them.
     """
 
+    piece_bytes = PIECE_BYTES  # of samples that are searched at a time
+    cpu_block, gpu_block = CPU_BLOCK, GPU_BLOCK
+
     def __init__(
         self,
         rows: int = 10,
@@ -318,7 +321,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         samples = self._take(X, None, self.grid_)
         distances = np.empty((samples.job.n, len(self.codebook_)), self.codebook_.dtype)
         codebook = samples.xp.asarray(self.codebook_)
-        step = max(1, (CPU_BLOCK if samples.xp is np else GPU_BLOCK) // len(codebook))
+        step = max(1, (self.cpu_block if samples.xp is np else self.gpu_block) // len(codebook))
         for piece in samples.pieces:
             for start in range(0, len(piece.values), step):
                 block = distances_to_all(piece.values[start : start + step], codebook, samples.job.metric)
@@ -395,7 +398,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         heaviest = None if weights is None else float(weights.max())
         n, d = values.shape
         job = MapJob(grid, metric, self.kernel, n, d, largest, heaviest, bool(self.missing))
-        step = max(1, PIECE_BYTES // (d * values.itemsize))
+        step = max(1, self.piece_bytes // (d * values.itemsize))
         pieces = [
             Piece(i, xp.asarray(values[i : i + step]), None if weights is None else xp.asarray(weights[i : i + step]))
             for i in range(0, n, step)
