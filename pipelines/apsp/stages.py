@@ -34,7 +34,7 @@ from pipelines.workers.progress import Progress
 
 COMMIT_SECONDS = 60.0  # at least this long between two commits by default,
 COMMIT_SHARE = 0.05  # and at most this share of the time spent in them
-SAVERS = min(8, CPU_COUNT)  # chunks a worker writes at a time; each is held in a few copies
+SAVERS = min(16, CPU_COUNT)  # chunks a worker writes at a time; each is held in a few copies
 WINDOW = 3  # stages in flight: enough to hide the scheduler, few enough to bound the panels in memory
 
 
@@ -104,12 +104,16 @@ class Stages(Attempt):
         last_commit, commit_cost = time.monotonic(), 0.0
         panel: Future | None = None  # of the stage to come, if its pivot ran ahead
         flights: list[tuple[int, list[Future]]] = []
+        written = False
         for k in range(self.committed.stage, len(self.stages)):
             if k == self.committed.stage:
                 stop_if_asked()
             pause = max(self.commit_seconds, commit_cost / COMMIT_SHARE)
             due = (asked() or time.monotonic() - last_commit > pause) and k + 1 < len(self.stages)
-            tokens, panel = self._stage(k, tokens, panel, look_ahead=not due and len(self.members) > 1)
+            if k + 1 == len(self.stages) and self.committed.sources is None:
+                self.committed.make_slot(result=True)
+                written = True
+            tokens, panel = self._stage(k, tokens, panel, not due and len(self.members) > 1, written)
             flights.append((k, tokens))
             if len(flights) == WINDOW:
                 self._land(flights)
@@ -124,12 +128,17 @@ class Stages(Attempt):
         while flights:
             self._land(flights)
         self.shown.stage("writing the result")
-        self._commit(len(self.stages) + 1)
+        if written:
+            self.committed = self.committed.commit(len(self.stages) + 1)
+        else:
+            self._commit(len(self.stages) + 1)
 
     def _stage(
-        self, k: int, tokens: list[Future], panel: Future | None, look_ahead: bool
+        self, k: int, tokens: list[Future], panel: Future | None, look_ahead: bool, write: bool
     ) -> tuple[list[Future], Future | None]:
         """Submit stage k after the tasks of `tokens`; returns its tokens and, if looking ahead, the next stage's panel.
+
+        With `write`, the last stage, bands are written as they are done.
 
         A commit comes after a stage without look-ahead: a pivot closed twice may round otherwise than one closed once.
         """
@@ -142,6 +151,10 @@ class Stages(Attempt):
             owner = self.layout.owner(following[0])
             following_panel = self.submit(_pivot, owner, following, block, panel, tokens[owner], priority=10)
             tokens = [following_panel if w == owner else token for w, token in enumerate(tokens)]
+        if write:
+            return [
+                self.submit(_relax_and_save, w, block, panel, self.committed, token) for w, token in enumerate(tokens)
+            ], None
         after = [self.submit(_relax, w, block, following, panel, token) for w, token in enumerate(tokens)]
         return after, following_panel
 
@@ -246,12 +259,30 @@ def _pivot(attempt: str, block: tuple[int, int], before: tuple[int, int] | None,
 def _relax(attempt: str, block: tuple[int, int], following: tuple[int, int] | None, panel: Any, _after: Any) -> None:
     """Doubly dependent update of this worker's other rows."""
     slab = held(attempt)
-    settled = [following] if following else []
+    _relax_rows(slab, slice(0, len(slab.matrix)), block, panel, [following] if following else [])
+
+
+def _relax_and_save(attempt: str, block: tuple[int, int], panel: Any, writer: DistancesWriter, _after: Any) -> None:
+    """The last stage, and the result of each band while the next is updated."""
+    slab = held(attempt)
+    with ThreadPoolExecutor(SAVERS) as pool:
+        saves = []
+        for band in slab.layout.bands(slab.worker):
+            rows = slab.layout.local(*band)
+            _relax_rows(slab, rows, block, panel, [])
+            _finish(slab.job, slab.matrix[rows], np.arange(*band))  # in place: nothing else is asked of this state
+            saves += _saves(pool, slab, writer, band)
+        for save in saves:
+            save.result()
+
+
+def _relax_rows(slab: _Slab, rows: slice, block: tuple[int, int], panel: Any, settled: list[tuple[int, int]]) -> None:
+    """Doubly dependent update of a range of this worker's rows, but for those of blocks that are settled."""
     if isinstance(slab.pivots(block), slice):
-        settled.append(block)  # rows of the panel itself; where some are no pivots, all are updated
+        settled = [*settled, block]  # rows of the panel itself; where some are no pivots, all are updated
+    start, stop, _ = rows.indices(len(slab.matrix))
     done = sorted(slab.layout.local(*b).indices(len(slab.matrix))[:2] for b in settled if _owns(slab, b))
-    start = 0
-    for first, last in [*done, (len(slab.matrix), len(slab.matrix))]:
+    for first, last in [*((a, b) for a, b in done if start <= a < stop), (stop, stop)]:
         if start < first:
             _update(slab, slab.matrix[start:first], block, panel)
         start = last
@@ -270,20 +301,23 @@ def _update(slab: _Slab, rows: Any, block: tuple[int, int], panel: Any) -> None:
 def _save(attempt: str, writer: DistancesWriter, result: bool) -> None:
     """Write this worker's rows to the slot being written, a chunk at a time: copying, compressing, writing overlap."""
     slab = held(attempt)
-    write = writer.writer()
-
-    def save(corner: tuple[int, int, int]) -> None:
-        start, stop, column = corner
-        rows = slab.matrix[slab.layout.local(start, stop)]
-        write(start, column, to_host(rows[:, column : column + writer.chunk]))
-
     bands = slab.layout.bands(slab.worker)
     if result:  # in place: the result is the last that is asked of this state
         for band in bands:
             _finish(slab.job, slab.matrix[slab.layout.local(*band)], np.arange(*band))
     with ThreadPoolExecutor(SAVERS) as pool:
-        for _ in pool.map(save, [(*band, column) for band in bands for column in range(0, writer.n, writer.chunk)]):
-            pass
+        for save in [save for band in bands for save in _saves(pool, slab, writer, band)]:
+            save.result()
+
+
+def _saves(pool: ThreadPoolExecutor, slab: _Slab, writer: DistancesWriter, band: tuple[int, int]) -> list[Any]:
+    """Write a band in whole chunks by threads: copying, compressing and writing overlap."""
+    write, rows = writer.writer(), slab.matrix[slab.layout.local(*band)]
+
+    def save(column: int) -> None:
+        write(band[0], column, to_host(rows[:, column : column + writer.chunk]))
+
+    return [pool.submit(save, column) for column in range(0, writer.n, writer.chunk)]
 
 
 def _rows_of(attempt: str, vertices: list[int], writer: DistancesWriter) -> np.ndarray:
