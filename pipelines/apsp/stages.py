@@ -37,7 +37,7 @@ from pipelines.workers.progress import Progress
 
 COMMIT_SECONDS = 60.0  # at least this long between two commits by default,
 COMMIT_SHARE = 0.05  # and at most this share of the time spent in them
-SAVERS = min(8, CPU_COUNT)  # chunks a worker writes at a time; each is held in a few copies
+SAVERS = min(16, CPU_COUNT)  # chunks a worker writes at a time; each is held in a few copies
 WINDOW = 3  # stages in flight: enough to hide the scheduler, few enough to bound the panels in memory
 REACH = WINDOW + 2  # stages until a slot is written again: that of k + 1 is while k - 2 .. k are read, and one to spare
 MEET_SECONDS = 120.0  # limit of mapping the memory of other workers
@@ -125,13 +125,17 @@ class Stages(Attempt):
         last_commit, commit_cost = time.monotonic(), 0.0
         panel: list[Future] = []  # of the stage to come, if its pivot ran ahead: as each worker gets it
         flights: list[tuple[int, list[Future]]] = []
+        written = False
         for k in range(self.committed.stage, len(self.stages)):
             if k == self.committed.stage:
                 stop_if_asked()
             pause = max(self.commit_seconds, commit_cost / COMMIT_SHARE)
             due = (asked() or time.monotonic() - last_commit > pause) and k + 1 < len(self.stages)
+            if k + 1 == len(self.stages) and self.committed.sources is None:
+                self.committed.make_slot(result=True)
+                written = True
             last = due or k + 1 == len(self.stages)
-            tokens, panel = self._stage(k, tokens, panel, last)
+            tokens, panel = self._stage(k, tokens, panel, last, written)
             flights.append((k, tokens))
             if len(flights) == WINDOW:
                 self._land(flights)
@@ -146,7 +150,10 @@ class Stages(Attempt):
         while flights:
             self._land(flights)
         self.shown.stage("writing the result")
-        self._commit(len(self.stages) + 1)
+        if written:
+            self.committed = self.committed.commit(len(self.stages) + 1)
+        else:
+            self._commit(len(self.stages) + 1)
 
     def _meet(self, cards: Sequence[Card]) -> None:
         """Have every worker map the rings of the others."""
@@ -169,9 +176,11 @@ class Stages(Attempt):
         super().cancel()
 
     def _stage(
-        self, k: int, tokens: list[Future], panel: list[Future], last: bool
+        self, k: int, tokens: list[Future], panel: list[Future], last: bool, write: bool
     ) -> tuple[list[Future], list[Future]]:
         """Submit stage k after the tasks of `tokens`; returns its tokens and, if looking ahead, the next stage's panel.
+
+        With `write`, the last stage of all, bands are written as they are done.
 
         The `last` stage before a commit, or of all, does not look ahead, and neither does one worker alone: a pivot
         closed twice may round otherwise than one closed once.
@@ -190,6 +199,11 @@ class Stages(Attempt):
             )
             following_panel = self._sent(owner, ahead)
             tokens = [ahead if w == owner else token for w, token in enumerate(tokens)]
+        if write:
+            return [
+                self.submit(_relax_and_save, w, block, panel[w], self.committed, token)
+                for w, token in enumerate(tokens)
+            ], []
         after = [self.submit(_relax, w, block, following, last, panel[w], token) for w, token in enumerate(tokens)]
         return after, following_panel
 
@@ -363,10 +377,9 @@ def _relax(
     """
     slab = held(attempt)
     if slab.symmetric:
-        settled = block if isinstance(slab.pivots(block), slice) else (0, 0)
-        symmetric.relax(slab.matrix, slab.panels.take(panel), slab.layout.block, settled)
+        _relax_half(slab, block, panel)
     else:
-        _relax_rows(slab, block, following, panel)
+        _relax_rows(slab, slice(0, len(slab.matrix)), block, panel, [following] if following else [])
     before, slab.running = slab.running, mark(slab.matrix)
     if before is not None:
         before.synchronize()
@@ -374,13 +387,37 @@ def _relax(
         synchronize(slab.matrix)
 
 
-def _relax_rows(slab: _Slab, block: tuple[int, int], following: tuple[int, int] | None, panel: Any) -> None:
-    settled = [following] if following else []
+def _relax_and_save(attempt: str, block: tuple[int, int], panel: Any, writer: DistancesWriter, _after: Any) -> None:
+    """The last stage, and the result of each band while the next is updated."""
+    slab = held(attempt)
+    if slab.symmetric:
+        _relax_half(slab, block, panel)
+        slab.complete()
+    with ThreadPoolExecutor(SAVERS) as pool:
+        saves = []
+        for band in slab.layout.bands(slab.worker):
+            rows = slab.layout.local(*band)
+            if not slab.symmetric:
+                _relax_rows(slab, rows, block, panel, [])
+            finish(slab.job, slab.matrix[rows], np.arange(*band))  # in place: nothing else is asked of this state
+            saves += _saves(pool, slab, writer, band)
+        for save in saves:
+            save.result()
+
+
+def _relax_half(slab: _Slab, block: tuple[int, int], panel: Any) -> None:
+    """The update of a symmetric matrix, on one side of its diagonal."""
+    settled = block if isinstance(slab.pivots(block), slice) else (0, 0)
+    symmetric.relax(slab.matrix, slab.panels.take(panel), slab.layout.block, settled)
+
+
+def _relax_rows(slab: _Slab, rows: slice, block: tuple[int, int], panel: Any, settled: list[tuple[int, int]]) -> None:
+    """Doubly dependent update of a range of this worker's rows, but for those of blocks that are settled."""
     if isinstance(slab.pivots(block), slice):
-        settled.append(block)  # rows of the panel itself; where some are no pivots, all are updated
+        settled = [*settled, block]  # rows of the panel itself; where some are no pivots, all are updated
+    start, stop, _ = rows.indices(len(slab.matrix))
     done = sorted(slab.layout.local(*b).indices(len(slab.matrix))[:2] for b in settled if _owns(slab, b))
-    start = 0
-    for first, end in [*done, (len(slab.matrix), len(slab.matrix))]:
+    for first, end in [*((a, b) for a, b in done if start <= a < stop), (stop, stop)]:
         if start < first:
             _update(slab, slab.matrix[start:first], block, panel)
         start = end
@@ -401,20 +438,23 @@ def _save(attempt: str, writer: DistancesWriter, result: bool) -> None:
     """Write this worker's rows to the slot being written, a chunk at a time: copying, compressing, writing overlap."""
     slab = held(attempt)
     slab.complete()
-    write = writer.writer()
-
-    def save(corner: tuple[int, int, int]) -> None:
-        start, stop, column = corner
-        rows = slab.matrix[slab.layout.local(start, stop)]
-        write(start, column, to_host(rows[:, column : column + writer.chunk]))
-
     bands = slab.layout.bands(slab.worker)
     if result:  # in place: the result is the last that is asked of this state
         for band in bands:
             finish(slab.job, slab.matrix[slab.layout.local(*band)], np.arange(*band))
     with ThreadPoolExecutor(SAVERS) as pool:
-        for _ in pool.map(save, [(*band, column) for band in bands for column in range(0, writer.n, writer.chunk)]):
-            pass
+        for save in [save for band in bands for save in _saves(pool, slab, writer, band)]:
+            save.result()
+
+
+def _saves(pool: ThreadPoolExecutor, slab: _Slab, writer: DistancesWriter, band: tuple[int, int]) -> list[Any]:
+    """Write a band in whole chunks by threads: copying, compressing and writing overlap."""
+    write, rows = writer.writer(), slab.matrix[slab.layout.local(*band)]
+
+    def save(column: int) -> None:
+        write(band[0], column, to_host(rows[:, column : column + writer.chunk]))
+
+    return [pool.submit(save, column) for column in range(0, writer.n, writer.chunk)]
 
 
 def _rows_of(attempt: str, vertices: list[int], writer: DistancesWriter) -> np.ndarray:
