@@ -2,72 +2,157 @@
 
 Arrays of other libraries that offer DLPack or ``__cuda_array_interface__``, such as tensors of PyTorch, are taken and
 returned without a copy: `gpuops.arrays.of_any_library` does so for every operation named here.
+
+A name is imported when it is first asked for: Numba and the operations nobody calls take most of a second.
 """
 
-import inspect as _inspect
+import sys
+from importlib import import_module
+from inspect import isfunction
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from gpuops.arrays import of_any_library as _of_any_library
-from gpuops.dijkstra import dijkstra as dijkstra
-from gpuops.dijkstra import dijkstra_rows as dijkstra_rows
-from gpuops.distinct import Distinct as Distinct
-from gpuops.distinct import compact as compact
-from gpuops.distinct import distinct as distinct
-from gpuops.distinct import exclusive_scan as exclusive_scan
-from gpuops.distinct import inclusive_scan as inclusive_scan
-from gpuops.errors import NegativeCycleError as NegativeCycleError
-from gpuops.errors import NotEulerianError as NotEulerianError
-from gpuops.errors import VerificationError as VerificationError
-from gpuops.euler import CircuitGraph as CircuitGraph
-from gpuops.euler import EulerCircuit as EulerCircuit
-from gpuops.euler import LinkForest as LinkForest
-from gpuops.euler import circuit_graph as circuit_graph
-from gpuops.euler import cycle_labels as cycle_labels
-from gpuops.euler import euler_circuit as euler_circuit
-from gpuops.euler import join_circuits as join_circuits
-from gpuops.euler import mates_of as mates_of
-from gpuops.euler import pair_arcs as pair_arcs
-from gpuops.euler import spanning_links as spanning_links
-from gpuops.euler import verify_circuit as verify_circuit
-from gpuops.euler import walk_circuits as walk_circuits
-from gpuops.graphs import Degrees as Degrees
-from gpuops.graphs import ReverseGraph as ReverseGraph
-from gpuops.graphs import SpanningForest as SpanningForest
-from gpuops.graphs import degrees as degrees
-from gpuops.graphs import edge_expansion as edge_expansion
-from gpuops.graphs import reverse as reverse
-from gpuops.graphs import spanning_forest as spanning_forest
-from gpuops.graphs import weak_components as weak_components
-from gpuops.minplus import minplus_product as minplus_product
-from gpuops.minplus import minplus_update as minplus_update
-from gpuops.minplus.floyd_warshall import floyd_warshall as floyd_warshall
-from gpuops.reduction import butterfly_reduction as butterfly_reduction
-from gpuops.sequences.look_and_say import look_and_say as look_and_say
-from gpuops.sequences.look_and_say import look_and_say_lengths as look_and_say_lengths
-from gpuops.sequences.permutations import next_permutation as next_permutation
-from gpuops.sequences.permutations import permutation_chunks as permutation_chunks
-from gpuops.sequences.permutations import permutation_count as permutation_count
-from gpuops.sequences.permutations import permutation_rank as permutation_rank
-from gpuops.sequences.permutations import permutations as permutations
-from gpuops.sequences.spectrum import cyclic_spectrum as cyclic_spectrum
-from gpuops.sequences.spectrum import cyclic_spectrum_counts as cyclic_spectrum_counts
-from gpuops.sequences.spectrum import peptide_masses as peptide_masses
-from gpuops.sequences.spectrum import spectrum_score as spectrum_score
-from gpuops.som import best_matching_units as best_matching_units
-from gpuops.som import quantization_error as quantization_error
-from gpuops.som import topographic_error as topographic_error
-from gpuops.som.grid import Grid as Grid
-from gpuops.som.update import fixed_point as fixed_point
-from gpuops.som.update import from_fixed_point as from_fixed_point
-from gpuops.som.update import smooth as smooth
-from gpuops.som.update import train_online as train_online
-from gpuops.som.update import unit_sums as unit_sums
-from gpuops.sssp import batched_shortest_distances as batched_shortest_distances
-from gpuops.sssp import improve_distances as improve_distances
-from gpuops.sssp import shortest_distances as shortest_distances
-from gpuops.sssp import shortest_path_tree as shortest_path_tree
-from gpuops.sssp.graph_layout import SearchGraph as SearchGraph
-from gpuops.sssp.graph_layout import search_graph as search_graph
+if TYPE_CHECKING:
+    from gpuops.dijkstra import dijkstra as dijkstra
+    from gpuops.dijkstra import dijkstra_rows as dijkstra_rows
+    from gpuops.distinct import Distinct as Distinct
+    from gpuops.distinct import compact as compact
+    from gpuops.distinct import distinct as distinct
+    from gpuops.distinct import exclusive_scan as exclusive_scan
+    from gpuops.distinct import inclusive_scan as inclusive_scan
+    from gpuops.errors import NegativeCycleError as NegativeCycleError
+    from gpuops.errors import NotEulerianError as NotEulerianError
+    from gpuops.errors import VerificationError as VerificationError
+    from gpuops.euler import CircuitGraph as CircuitGraph
+    from gpuops.euler import EulerCircuit as EulerCircuit
+    from gpuops.euler import LinkForest as LinkForest
+    from gpuops.euler import circuit_graph as circuit_graph
+    from gpuops.euler import cycle_labels as cycle_labels
+    from gpuops.euler import euler_circuit as euler_circuit
+    from gpuops.euler import join_circuits as join_circuits
+    from gpuops.euler import mates_of as mates_of
+    from gpuops.euler import pair_arcs as pair_arcs
+    from gpuops.euler import spanning_links as spanning_links
+    from gpuops.euler import verify_circuit as verify_circuit
+    from gpuops.euler import walk_circuits as walk_circuits
+    from gpuops.graphs import Degrees as Degrees
+    from gpuops.graphs import ReverseGraph as ReverseGraph
+    from gpuops.graphs import SpanningForest as SpanningForest
+    from gpuops.graphs import degrees as degrees
+    from gpuops.graphs import edge_expansion as edge_expansion
+    from gpuops.graphs import reverse as reverse
+    from gpuops.graphs import spanning_forest as spanning_forest
+    from gpuops.graphs import weak_components as weak_components
+    from gpuops.hops import hop_distances as hop_distances
+    from gpuops.minplus import minplus_product as minplus_product
+    from gpuops.minplus import minplus_update as minplus_update
+    from gpuops.minplus.floyd_warshall import floyd_warshall as floyd_warshall
+    from gpuops.reduction import butterfly_reduction as butterfly_reduction
+    from gpuops.sequences.look_and_say import look_and_say as look_and_say
+    from gpuops.sequences.look_and_say import look_and_say_lengths as look_and_say_lengths
+    from gpuops.sequences.permutations import next_permutation as next_permutation
+    from gpuops.sequences.permutations import permutation_chunks as permutation_chunks
+    from gpuops.sequences.permutations import permutation_count as permutation_count
+    from gpuops.sequences.permutations import permutation_rank as permutation_rank
+    from gpuops.sequences.permutations import permutations as permutations
+    from gpuops.sequences.spectrum import cyclic_spectrum as cyclic_spectrum
+    from gpuops.sequences.spectrum import cyclic_spectrum_counts as cyclic_spectrum_counts
+    from gpuops.sequences.spectrum import peptide_masses as peptide_masses
+    from gpuops.sequences.spectrum import spectrum_score as spectrum_score
+    from gpuops.som import best_matching_units as best_matching_units
+    from gpuops.som import quantization_error as quantization_error
+    from gpuops.som import topographic_error as topographic_error
+    from gpuops.som.grid import Grid as Grid
+    from gpuops.som.update import fixed_point as fixed_point
+    from gpuops.som.update import from_fixed_point as from_fixed_point
+    from gpuops.som.update import smooth as smooth
+    from gpuops.som.update import train_online as train_online
+    from gpuops.som.update import unit_sums as unit_sums
+    from gpuops.sssp import batched_shortest_distances as batched_shortest_distances
+    from gpuops.sssp import improve_distances as improve_distances
+    from gpuops.sssp import shortest_distances as shortest_distances
+    from gpuops.sssp import shortest_path_tree as shortest_path_tree
+    from gpuops.sssp.graph_layout import SearchGraph as SearchGraph
+    from gpuops.sssp.graph_layout import search_graph as search_graph
 
-for _name, _value in list(globals().items()):
-    if _inspect.isfunction(_value) and not _name.startswith("_"):
-        globals()[_name] = _of_any_library(_value)
+# The same again for the interpreter (tests/tilepath/test_faces.py compares): what is offered, by module.
+_NAMES = {
+    "gpuops.dijkstra": ["dijkstra", "dijkstra_rows"],
+    "gpuops.distinct": ["Distinct", "compact", "distinct", "exclusive_scan", "inclusive_scan"],
+    "gpuops.errors": ["NegativeCycleError", "NotEulerianError", "VerificationError"],
+    "gpuops.euler": [
+        "CircuitGraph",
+        "EulerCircuit",
+        "LinkForest",
+        "circuit_graph",
+        "cycle_labels",
+        "euler_circuit",
+        "join_circuits",
+        "mates_of",
+        "pair_arcs",
+        "spanning_links",
+        "verify_circuit",
+        "walk_circuits",
+    ],
+    "gpuops.graphs": [
+        "Degrees",
+        "ReverseGraph",
+        "SpanningForest",
+        "degrees",
+        "edge_expansion",
+        "reverse",
+        "spanning_forest",
+        "weak_components",
+    ],
+    "gpuops.hops": ["hop_distances"],
+    "gpuops.minplus": ["minplus_product", "minplus_update"],
+    "gpuops.minplus.floyd_warshall": ["floyd_warshall"],
+    "gpuops.reduction": ["butterfly_reduction"],
+    "gpuops.sequences.look_and_say": ["look_and_say", "look_and_say_lengths"],
+    "gpuops.sequences.permutations": [
+        "next_permutation",
+        "permutation_chunks",
+        "permutation_count",
+        "permutation_rank",
+        "permutations",
+    ],
+    "gpuops.sequences.spectrum": ["cyclic_spectrum", "cyclic_spectrum_counts", "peptide_masses", "spectrum_score"],
+    "gpuops.som": ["best_matching_units", "quantization_error", "topographic_error"],
+    "gpuops.som.grid": ["Grid"],
+    "gpuops.som.update": ["fixed_point", "from_fixed_point", "smooth", "train_online", "unit_sums"],
+    "gpuops.sssp": ["batched_shortest_distances", "improve_distances", "shortest_distances", "shortest_path_tree"],
+    "gpuops.sssp.graph_layout": ["SearchGraph", "search_graph"],
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+_PARTS = {module.split(".")[1] for module in _NAMES} - _MODULES.keys()
+
+if not TYPE_CHECKING:  # a checker sees the imports above; it could not read this
+    __all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return import_module(f"gpuops.{name}")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULES[name]), name)
+    if isfunction(value):
+        from gpuops.arrays import of_any_library
+
+        value = of_any_library(value)
+    return globals().setdefault(name, value)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})
+
+
+class _Face(ModuleType):
+    """Operations hide the folders they are named after: importing one of these leaves the name to the operation."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _MODULES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Face

@@ -3,12 +3,19 @@
 A `Program` is declared beside the operation that launches it, and declaring costs nothing: it is compiled at first
 use on a device, and CuPy keeps the binary on disk. `declared` lists the programs, so that tests compile all that
 operations run, without a GPU.
+
+Programs are compiled by threads, side by side where several are asked for (`Program.prepare`): the compiler works
+without Python's lock.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import re
+import threading
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -81,6 +88,12 @@ class Program:
 
         return _function(self, entry, cupy.cuda.Device().id)
 
+    def prepare(self) -> Future[Any]:
+        """Begin to compile for the current device, if nobody has; a launch waits for the end of it."""
+        import cupy
+
+        return _begun(self, cupy.cuda.Device().id)
+
     def launch(
         self,
         entry: str,
@@ -97,8 +110,8 @@ class Program:
         threads = self.threads if threads is None else threads
         self.function(entry)(_shape(blocks), _shape(threads), _values(arguments))
 
-    def launch_cooperative(self, entry: str, arguments: Arguments) -> None:
-        """Launch `entry`, whose blocks wait for each other, on the whole of the current device.
+    def launch_cooperative(self, entry: str, arguments: Arguments, *, most: int | None = None) -> None:
+        """Launch `entry`, whose blocks wait for each other, on the whole of the current device, or in `most` blocks.
 
         All of them have to be there at once: the program's `blocks` on every multiprocessor. A cooperative launch
         fails where they do not fit, instead of waiting forever.
@@ -106,7 +119,8 @@ class Program:
         import cupy
 
         device = cupy.cuda.Device().id
-        grid = (self.blocks * multiprocessors(device),)
+        fit = self.blocks * multiprocessors(device)
+        grid = (fit if most is None else min(fit, most),)
         kernel = _function(self, entry, device).kernel
         kernel(grid, (self.threads,), _values(arguments), enable_cooperative_groups=True)
 
@@ -134,11 +148,44 @@ def _function(program: Program, entry: str, device: int) -> Any:
     return _module(program, device).get_function(entry)
 
 
-@functools.cache
+_modules: dict[tuple[Program, int], Future[Any]] = {}
+_lock = threading.Lock()
+
+
+def prepare(programs: Iterable[Program]) -> None:
+    """Compile programs for the current device, side by side; raises what the compiler says of the first that fails."""
+    for compiling in [program.prepare() for program in programs]:
+        compiling.result()
+
+
 def _module(program: Program, device: int) -> Any:
+    try:
+        return _begun(program, device).result()
+    except Exception:
+        with _lock:
+            _modules.pop((program, device), None)  # it may have been the disk
+        raise
+
+
+def _begun(program: Program, device: int) -> Future[Any]:
+    with _lock:
+        if (program, device) not in _modules:
+            _modules[program, device] = _compiling_threads().submit(_compile, program, device)
+        return _modules[program, device]
+
+
+@functools.cache
+def _compiling_threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="nvrtc")
+
+
+def _compile(program: Program, device: int) -> Any:
     import cupy
 
-    return cupy.RawModule(code=program.source(), options=program.options)
+    with cupy.cuda.Device(device):
+        module = cupy.RawModule(code=program.source(), options=program.options)
+        module.get_function(program.entries[0])  # CuPy compiles when a function is asked for
+    return module
 
 
 def _inline(path: Path) -> str:

@@ -8,30 +8,46 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numba
 
-# Below this many relaxations (about 100 microseconds) waking other threads takes longer than doing without them.
+# A thread that has fewer relaxations to do (about 100 microseconds) takes longer to wake than it helps.
 _SERIAL_RELAXATIONS = 2**22
 
 
 def for_all(step: Callable[[Any], Any], tasks: Iterable[Any], relaxations: int) -> None:
-    """Call `step` with every task, on NUMBA_NUM_THREADS threads where there is enough to do."""
-    remaining = iter(list(tasks))  # next() on it is atomic, so that each task goes to one thread
+    """Call `step` with every task, on as many threads as have enough to do, NUMBA_NUM_THREADS at most.
 
-    def work() -> None:
+    Within a step there is one thread: what is outermost takes the cores.
+    """
+    waiting = list(tasks)
+    remaining = iter(waiting)  # next() on it is atomic, so that each task goes to one thread
+    threads = min(numba.config.NUMBA_NUM_THREADS, len(waiting), relaxations // _SERIAL_RELAXATIONS)
+    if threads < 2 or getattr(_here, "busy", False):
         for task in remaining:
             step(task)
+        return
 
-    others = numba.config.NUMBA_NUM_THREADS - 1 if relaxations > _SERIAL_RELAXATIONS else 0
-    helpers = [_pool().submit(work) for _ in range(others)]
+    def work() -> None:
+        _here.busy = True
+        try:
+            for task in remaining:
+                step(task)
+        finally:
+            _here.busy = False
+
+    helpers = [_pool().submit(work) for _ in range(threads - 1)]
     work()  # the caller works too: with a pool busy for someone else it would wait for nothing
     for helper in helpers:
         if not helper.cancel():
             helper.result()
+
+
+_here = threading.local()  # busy: this thread works on a task of several threads
 
 
 @functools.cache

@@ -36,13 +36,17 @@ def like(array: Any, values: np.ndarray) -> Any:
     return cupy.asarray(values)
 
 
-def check_matrices(**matrices: Any) -> None:
-    """Refuse anything but matrices of one library, one distance dtype and one device; the names are for errors."""
+def check_matrices(*, batches: bool = False, **matrices: Any) -> None:
+    """Refuse anything but matrices of one library, one distance dtype and one device; the names are for errors.
+
+    With `batches` they may be batches of matrices, of three dimensions.
+    """
     for name, matrix in matrices.items():
         if not (isinstance(matrix, np.ndarray) or is_cupy(matrix)):
             raise TypeError(f"{name} is a {type(matrix).__name__}; pass a NumPy or a CuPy array")
-        if matrix.ndim != 2:
-            raise ValueError(f"{name} has {matrix.ndim} dimensions; pass a matrix")
+        if matrix.ndim != 2 and not (batches and matrix.ndim == 3):
+            or_batch = " or a batch of matrices" if batches else ""
+            raise ValueError(f"{name} has {matrix.ndim} dimensions; pass a matrix{or_batch}")
     (first_name, first), *others = matrices.items()
     check_dtype(first.dtype)
     for name, matrix in others:
@@ -58,7 +62,7 @@ def check_matrices(**matrices: Any) -> None:
 
 def has_contiguous_rows(matrix: Any) -> bool:
     """Whether the elements of a row are adjacent in memory. Rows may be any distance apart."""
-    return matrix.shape[1] <= 1 or matrix.strides[1] == matrix.itemsize
+    return matrix.shape[-1] <= 1 or matrix.strides[-1] == matrix.itemsize
 
 
 def same_view(x: Any, y: Any) -> bool:

@@ -52,8 +52,11 @@ if TYPE_CHECKING:
     from pipelines.som.cluster_tables import cluster_map as cluster_map
     from pipelines.som.cluster_tables import read_clusters as read_clusters
     from pipelines.som.cluster_tables import write_clusters as write_clusters
+    from pipelines.som.mapping_quality import mapping_quality as mapping_quality
     from pipelines.som.pictures import picture_map as picture_map
     from pipelines.som.place import map_samples as map_samples
+    from pipelines.som.predictions import Prediction as Prediction
+    from pipelines.som.predictions import predict_labels as predict_labels
     from pipelines.som.tables import export_map as export_map
     from pipelines.som.train import train_som as train_som
     from pipelines.sssp.solve import single_source_shortest_paths as single_source_shortest_paths
@@ -114,8 +117,10 @@ _NAMES = {
     "pipelines.generators": ["generate", "synthetic_graph"],
     "pipelines.generators.point_clouds": ["PointCloud", "write_cloud"],
     "pipelines.som.cluster_tables": ["cluster_map", "read_clusters", "write_clusters"],
+    "pipelines.som.mapping_quality": ["mapping_quality"],
     "pipelines.som.pictures": ["picture_map"],
     "pipelines.som.place": ["map_samples"],
+    "pipelines.som.predictions": ["Prediction", "predict_labels"],
     "pipelines.som.tables": ["export_map"],
     "pipelines.som.train": ["train_som"],
     "pipelines.sssp.solve": ["single_source_shortest_paths"],

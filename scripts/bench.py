@@ -2,6 +2,7 @@
 """Benchmarks: warm up, verify, repeat; median with minimum and maximum, one JSON record a case.
 
     scripts/bench.py apsp        products, Floyd-Warshall and the pipeline on this machine's device
+    scripts/bench.py boundary    road networks by the boundary method: closures, blocks of distances, all pairs
     scripts/bench.py csgraph     tilepath.csgraph beside SciPy's, in the same run
     scripts/bench.py fw-table    generations of Floyd-Warshall on one GPU, beside the seconds published in 2010
     scripts/bench.py sssp        shortest paths from single sources, many at once, with negative weights
@@ -13,6 +14,7 @@
     scripts/bench.py sequences   look-and-say, cyclic spectra, permutations, beside the published variants
     scripts/bench.py som         best matching units and epochs of self-organizing maps
     scripts/bench.py som-training  epochs of the pipeline: one worker and all, resident and streamed
+    scripts/bench.py out-of-core Floyd-Warshall with a budget of memory beside a run in memory
     scripts/bench.py networkx    functions of NetworkX by its own means and by the backend, conversion included
     scripts/bench.py limits      what this GPU can do at its present clock: relaxations per second, bandwidth
 
@@ -33,6 +35,7 @@ from benchmarks import bmu_chart, charts, series_charts
 from benchmarks.harness import ROOT, Bench
 from benchmarks.suites import (
     apsp,
+    boundary,
     csgraph,
     distinct,
     euler,
@@ -40,6 +43,7 @@ from benchmarks.suites import (
     graphs,
     limits,
     networkx,
+    out_of_core,
     reduction,
     sequences,
     som,
@@ -53,11 +57,13 @@ SUITE_OF = {name: name for name in charts.CHARTS} | series_charts.SUITE_OF | {"b
 
 SUITES = {
     "apsp": apsp,
+    "boundary": boundary,
     "csgraph": csgraph,
     "euler": euler,
     "fw-table": fw_table,
     "limits": limits,
     "networkx": networkx,
+    "out-of-core": out_of_core,
     "sssp": sssp,
     "sssp-table": sssp_table,
     "reduction": reduction,
@@ -93,8 +99,11 @@ def main() -> None:
         sys.exit("no GPU, or CuPy is not installed: pip install 'tilepath[cuda13]'")
     suite, bench = SUITES[args.suite], Bench(args.suite, xp, args.repeats)
     print(f"{bench.device}\n")
-    table = suite.run(bench, args)
-    bench.write(args.out, suite.CONVENTION)
+    try:
+        table = suite.run(bench, args)
+    finally:
+        if bench.records:  # what was measured before a failure or an interrupt is kept
+            bench.write(args.out, suite.CONVENTION)
     if table:
         print(f"\n{table}")
 

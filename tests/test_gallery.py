@@ -1,4 +1,4 @@
-"""The scripts of the gallery run, and the commands and the code of docs/graphs.md do what it says."""
+"""The scripts of the gallery run, and the commands and the code of some pages do what these say."""
 
 import importlib.util
 import re
@@ -34,7 +34,7 @@ def test_the_pictures_of_graphs_are_drawn(tmp_path):
     assert sorted(shown) == drawn
 
 
-@pytest.mark.parametrize("name", ["graphs.md"])
+@pytest.mark.parametrize("name", ["graphs.md", "maps.md"])
 def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```(sh|python)\n(.*?)^```", (ROOT / "docs" / name).read_text(), re.S | re.M)

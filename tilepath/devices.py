@@ -8,6 +8,9 @@ import numpy as np
 
 DEVICES = ("auto", "cpu", "gpu")
 
+_VERTEX, _ARC = 300, 15  # what a heap takes for each, in relaxations of a dense matrix
+_GPU_WORK = 2**27  # relaxations below which a GPU is not worth the way there
+
 
 def array_library(device: str) -> Any:
     """NumPy or CuPy, for "auto", "cpu" or "gpu"."""
@@ -28,3 +31,16 @@ def array_library(device: str) -> Any:
     if device == "gpu":
         raise RuntimeError("device is 'gpu', and CuPy finds none; take 'cpu' or 'auto'")
     return np
+
+
+def search_work(rows: int, n: int, m: int) -> int:
+    """What searches from so many vertices take by heaps, in relaxations of a dense matrix."""
+    return rows * (_VERTEX * n + _ARC * m)
+
+
+def library_for(work: int, device: str) -> Any:
+    """`array_library` for so many relaxations of a dense matrix.
+
+    Where they are few, "auto" is the CPU, and nobody looks whether there is a GPU, which would take longer.
+    """
+    return np if device == "auto" and work <= _GPU_WORK else array_library(device)

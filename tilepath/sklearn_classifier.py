@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.som.classes import count_votes
-from pipelines.som.heights import pair_distances
+from pipelines.som.classes import count_votes, voted_classes
 from tilepath.sklearn import SelfOrganizingMap
 
 # After tilepath.sklearn, which says what to install if there is none.
@@ -128,12 +127,7 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
 
     def _vote(self, units: np.ndarray, codes: np.ndarray) -> None:
         vote = count_votes(units, codes, self.grid_.units, len(self.classes_))
-        voted = np.flatnonzero(vote.winners >= 0)
-        self.purity_, self.unit_classes_ = vote.purity, vote.winners.copy()
-        empty = vote.winners < 0
-        if empty.any():
-            nearest = pair_distances(self.codebook_[empty], self.codebook_[voted], self._metric()).argmin(axis=1)
-            self.unit_classes_[empty] = vote.winners[voted[nearest]]
+        self.purity_, self.unit_classes_ = vote.purity, voted_classes(vote, self.codebook_, self._metric())
 
     def _moved(self, samples: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """The codebook after epochs of LVQ1, one sample after another in an order that `random_state` draws."""

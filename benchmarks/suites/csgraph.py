@@ -1,12 +1,15 @@
 """tilepath.csgraph beside scipy.sparse.csgraph, in one run: all sources by each method, and one source.
 
 Random graphs of n vertices with real or signed weights. Both are asked the same, and their answers compared, before
-either is timed. The two take turns, so that a busy machine slows both.
+either is timed. The two take turns, so that a busy machine slows both. A case is repeated as long as there is time for
+it, and left out where SciPy would take many seconds for one call.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -37,12 +40,13 @@ ONE = {
     "one source, Johnson, signed": ("johnson", True, {"indices": 0}),
     "one source, Bellman-Ford, signed": ("bellman_ford", True, {"indices": 0}),
 }
-_SLOW = 2e9  # steps of SciPy's Bellman-Ford, n^2 m, beyond which it is left out
+_SLOW = 2e9  # steps of SciPy, about a second for each 10^9, beyond which a case is left out
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n", type=int, nargs="+", default=[200, 500, 1000, 3000], help="vertices")
     parser.add_argument("--degree", type=int, nargs="+", default=[5, 100], help="mean arcs of a vertex")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for the repeats of a case; one is always made")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
 
 
@@ -52,10 +56,10 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
         for degree in args.degree:
             graphs = {signed: random_graph(n, min(degree, n), signed) for signed in (False, True)}
             for case, (name, signed, options) in (ALL | ONE).items():
-                if name == "bellman_ford" and case in ALL and n * n * graphs[signed].nnz > _SLOW:
+                if case in ALL and _steps(name, n, graphs[signed].nnz) > _SLOW:
                     continue
                 graph = f"n = {n:,}, degree {degree}"
-                seconds = _compare(bench, f"{graph}: {case}", name, graphs[signed], options, args.device)
+                seconds = _compare(bench, f"{graph}: {case}", name, graphs[signed], options, args)
                 ratio = min(seconds["SciPy"]) / min(seconds["tilepath"])
                 times = (f"{min(seconds[who]) * 1e3:.3f} ms" for who in ("SciPy", "tilepath"))
                 lines.append(f"| {graph} | {case} | {' | '.join(times)} | {ratio:.1f} |")
@@ -73,19 +77,27 @@ def random_graph(n: int, degree: int, signed: bool) -> sp.csr_array:
     return graph
 
 
-def _compare(bench: Bench, case: str, name: str, graph: Any, options: dict[str, Any], device: str) -> dict[str, Any]:
+def _steps(name: str, n: int, m: int) -> float:
+    """What SciPy does for all sources; a visit to a heap counts as ten."""
+    return {"bellman_ford": n * n * m, "floyd_warshall": n**3}.get(name, 10 * n * (m + n * math.log2(n)))
+
+
+def _compare(
+    bench: Bench, case: str, name: str, graph: Any, options: dict[str, Any], args: argparse.Namespace
+) -> dict[str, list[float]]:
     calls: dict[str, Callable[[], Any]] = {
         "SciPy": lambda: getattr(theirs, name)(graph, **options),
-        "tilepath": lambda: getattr(ours, name)(graph, **options, device=device),
+        "tilepath": lambda: getattr(ours, name)(graph, **options, device=args.device),
     }
     found = {who: call() for who, call in calls.items()}
     if isinstance(found["SciPy"], tuple):
         found = {who: distances for who, (distances, _) in found.items()}
     np.testing.assert_allclose(found["tilepath"], found["SciPy"], rtol=1e-12)
     rows = found["SciPy"].size // graph.shape[0]
-    repeats = bench.repeats if rows > 1 else 20 * bench.repeats
+    repeats = 20 * bench.repeats  # one source, and small graphs
     seconds: dict[str, list[float]] = {who: [] for who in calls}
-    for _ in range(repeats):
+    end = time.perf_counter() + args.seconds
+    while not seconds["SciPy"] or (len(seconds["SciPy"]) < repeats and time.perf_counter() < end):
         for who, call in calls.items():
             seconds[who].append(bench.seconds(call))
     for who, taken in seconds.items():

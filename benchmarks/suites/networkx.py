@@ -31,6 +31,7 @@ DISTANCE = {"distance": "weight"}
 # Function, keywords, and the number of nodes if it is not that of the option.
 CASES: list[tuple[str, dict[str, str], int | None]] = [
     ("all_pairs_dijkstra_path_length", WEIGHT, None),
+    ("all_pairs_shortest_path_length", {}, None),
     ("closeness_centrality", DISTANCE, None),
     ("closeness_centrality", {}, None),
     ("diameter", WEIGHT, None),

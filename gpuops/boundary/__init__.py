@@ -5,18 +5,22 @@ For a source s of part I and the targets of part J, with B(I) and B(J) their bou
     onward = D_I[s, B(I)] (x) H[B(I), :]               from s to every boundary vertex of the graph
     row[J] = onward[B(J)] (x) D_J[B(J), J]             for J = I at most D_I[s, J]
 
-A row of both stays in cache, so an entry is written once, and costs as many relaxations as J has boundary vertices.
+On a CPU a row of both stays in cache; on a GPU each is a batch of products in one launch. An entry is written once, and
+costs as many relaxations as J has boundary vertices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from gpuops._threads import for_all
+from gpuops.arrays import has_contiguous_rows, is_cupy, library_of
+from gpuops.boundary.boundary_cuda import DeviceTables
 from gpuops.boundary.boundary_numba import compile_for
 from gpuops.numbers import check_dtype
 
@@ -41,16 +45,17 @@ class ClosedParts:
     among : (S, S) array
         Distances between all boundary vertices, those of one part after those of another.
 
-    All NumPy, of one distance dtype, contiguous; integers have the inside infinity of `gpuops.numbers`.
+    The tables are all NumPy or all CuPy, of one distance dtype, contiguous; integers have the inside infinity of
+    `gpuops.numbers`. The first three are NumPy.
     """
 
     part: np.ndarray
     place: np.ndarray
     boundary_sizes: np.ndarray
-    to_boundary: np.ndarray
-    from_boundary: np.ndarray
-    inner: np.ndarray
-    among: np.ndarray
+    to_boundary: Any
+    from_boundary: Any
+    inner: Any
+    among: Any
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -62,24 +67,34 @@ class ClosedParts:
         """What `_columns` finds for all vertices: whole rows ask for it again and again."""
         return _columns(self, np.arange(len(self.part)))
 
+    @cached_property
+    def device_tables(self) -> DeviceTables:
+        """What the kernels read, where the tables are CuPy's."""
+        return DeviceTables(self)
 
-def boundary_distances(
-    parts: ClosedParts, sources: np.ndarray, targets: np.ndarray, *, out: np.ndarray | None = None
-) -> np.ndarray:
+    def on_gpu(self) -> ClosedParts:
+        """The same with CuPy tables on the current device, which thus stay there for many calls."""
+        import cupy
+
+        tables = ("to_boundary", "from_boundary", "inner", "among")
+        return replace(self, **{name: cupy.asarray(getattr(self, name)) for name in tables})
+
+
+def boundary_distances(parts: ClosedParts, sources: Any, targets: Any, *, out: Any = None) -> Any:
     """Distances from each of some vertices to each of others.
 
     Parameters
     ----------
     parts : ClosedParts
     sources, targets : (k,) and (l,) vertices
-        In any order, repeated or not.
+        In any order, repeated or not; NumPy or CuPy.
     out : (k, l) array, optional
         Receives the result, in the dtype of the tables, with contiguous rows.
 
     Returns
     -------
     (k, l) array
-        Integers have the inside infinity.
+        NumPy or CuPy, as the tables are. Integers have the inside infinity. Bits do not depend on the device.
 
     Raises
     ------
@@ -88,21 +103,28 @@ def boundary_distances(
     ValueError
         `out` does not fit.
     """
-    dtype = check_dtype(parts.among.dtype)
+    dtype, xp = check_dtype(parts.among.dtype), library_of(parts.among)
     n = len(parts.part)
+    sources, targets = (np.asarray(v.get() if is_cupy(v) else v, np.int64) for v in (sources, targets))
     for name, vertices in ("sources", sources), ("targets", targets):
         if len(vertices) and not (0 <= np.min(vertices) and np.max(vertices) < n):
             raise IndexError(f"{name}: the vertices are 0 to {n - 1:,}")
     shape = (len(sources), len(targets))
-    out = np.empty(shape, dtype) if out is None else out
-    if out.shape != shape or out.dtype != dtype:
-        raise ValueError(f"out is {out.dtype} {out.shape}; for these vertices it must be {dtype} {shape}")
-    targets = np.asarray(targets, np.int64)
+    out = xp.empty(shape, dtype) if out is None else out
+    if out.shape != shape or out.dtype != dtype or library_of(out) is not xp or not has_contiguous_rows(out):
+        raise ValueError(
+            f"out is {out.dtype} {out.shape}; for these vertices it must be {dtype} {shape}, where the tables are, "
+            "with contiguous rows"
+        )
     whole = len(targets) == n and np.array_equal(targets, np.arange(n))
+    if is_cupy(parts.among):
+        if out.size:
+            with parts.among.device:
+                parts.device_tables.distances(out, sources, None if whole else targets)
+        return out
     columns = parts.all_columns if whole else _columns(parts, targets)
     rows: Callable = compile_for(dtype)
     order = np.argsort(parts.part[sources], kind="stable")  # neighbours in a part share rows of `among`
-    sources = np.asarray(sources, np.int64)
     tables = (parts.part, parts.place, parts.starts, parts.to_boundary, parts.inner, parts.among)
     work = len(sources) * (len(targets) + len(parts.among)) * max(1, parts.to_boundary.shape[2])
     for_all(

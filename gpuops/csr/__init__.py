@@ -40,14 +40,19 @@ def check_csr(indptr: Any, indices: Any, **of_arcs: Any) -> None:
         if array.dtype.kind not in "iu":
             raise TypeError(f"{name} is {array.dtype}; convert it to integers")
     n, m = len(indptr) - 1, len(indices)
-    if n < 0 or int(indptr[0]) != 0 or int(indptr[-1]) != m or bool((indptr[1:] < indptr[:-1]).any()):
+    bounds = csr_cuda.bounds(indptr, indices) if is_cupy(indptr) and n >= 0 else None
+    if bounds is not None:
+        rises, least, largest = bounds
+    else:
+        rises = n >= 0 and int(indptr[0]) == 0 and int(indptr[-1]) == m and bool((indptr[1:] >= indptr[:-1]).all())
+        least, largest = (int(indices.min()), int(indices.max())) if m else (0, -1)
+    if not rises:
         raise ValueError(f"indptr must rise from 0 to the number of arcs, {m}")
     for name, array in of_arcs.items():
         if len(array) != m:
             raise ValueError(
                 f"there are {m} indices and {len(array)} {name}; give one {name.removesuffix('s')} for each"
             )
-    least, largest = (int(indices.min()), int(indices.max())) if m else (0, -1)
     if least < 0 or largest >= n:
         raise ValueError(f"indices run from {least} to {largest}; they must be vertices, 0 to {n - 1}")
 

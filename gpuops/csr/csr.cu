@@ -6,6 +6,10 @@
 //   cut      a thread a tile: the row in which it begins, by binary search; `rows` has a last one, behind all tiles
 //   expand   a block a tile: rows leave their numbers where they begin, and a running maximum fills what is between
 //
+// And what arrays have to be to make up a graph:
+//
+//   look_over   by grid strides: does indptr rise, from what to what, and between which numbers are the heads
+//
 // Macros: OFFSET of indptr, VERTEX of the tails, int or long long each.
 //
 // D. Merrill, M. Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016.
@@ -72,4 +76,34 @@ extern "C" __global__ void __launch_bounds__(THREADS, 8)
     for (int j = 0; j < ITEMS; ++j) mine[j] = max(before, latest[j]);
     __syncthreads();
     for (int i = threadIdx.x; i < arcs; i += THREADS) tails[arc + i] = (Vertex)(row + row_of[i]);
+}
+
+struct Bounds {  // all 0 at first
+    long long falls, first, last;
+    long long below, most;  // how far heads are below 0, and one more than the largest
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    look_over(const Offset* __restrict__ indptr, const Vertex* __restrict__ indices, long long n, long long m,
+              Bounds* bounds) {
+    const long long first = (long long)blockIdx.x * THREADS + threadIdx.x, step = (long long)gridDim.x * THREADS;
+    bool falls = false;
+    for (long long v = first; v < n; v += step) falls = falls || indptr[v + 1] < indptr[v];
+    long long below = 0, most = 0;
+    for (long long i = first; i < m; i += step) {
+        const long long head = indices[i];
+        below = max(below, -head);
+        most = max(most, head + 1);
+    }
+    for (int lanes = 16; lanes; lanes /= 2) {
+        below = max(below, __shfl_xor_sync(WHOLE_WARP, below, lanes));
+        most = max(most, __shfl_xor_sync(WHOLE_WARP, most, lanes));
+    }
+    if (falls) bounds->falls = 1;
+    if (threadIdx.x % 32 == 0 && below) atomicMax(&bounds->below, below);
+    if (threadIdx.x % 32 == 0 && most) atomicMax(&bounds->most, most);
+    if (first == 0) {
+        bounds->first = indptr[0];
+        bounds->last = indptr[n];
+    }
 }

@@ -1,6 +1,6 @@
 """Compressed sparse rows on a GPU: the CUDA half of `gpuops.csr`, kernels in csr.cu.
 
-Nothing here waits for the device.
+Nothing here waits for the device but `bounds`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,38 @@ from gpuops._cuda import Program
 _THREADS, _ITEMS = 256, 11  # as in csr.cu
 
 _TYPES = {"int32": "int", "int64": "long long"}
+_ENTRIES = ("cut", "expand", "look_over")
 _PROGRAMS = {
-    (offset, vertex): Program("csr/csr.cu", ("cut", "expand"), (f"OFFSET={_TYPES[offset]}", f"VERTEX={_TYPES[vertex]}"))
+    (offset, vertex): Program(
+        "csr/csr.cu", ("cut", "expand", "look_over"), (f"OFFSET={_TYPES[offset]}", f"VERTEX={_TYPES[vertex]}")
+    )
     for offset, vertex in product(_TYPES, repeat=2)
 }
+
+
+_MOST_BLOCKS = 1024
+_BOUNDS = np.dtype([(name, np.int64) for name in ("falls", "first", "last", "below", "most")])
+
+
+def bounds(indptr: Any, indices: Any) -> tuple[bool, int, int]:
+    """Do rows rise from 0 to the number of arcs; the least of the heads and the largest, 0 and -1 where there are none.
+
+    A kernel of our own: the first reduction of CuPy's takes seconds to be compiled.
+    """
+    import cupy
+
+    indptr, indices = (x if x.dtype.name in _TYPES else x.astype(np.int64) for x in (indptr, indices))
+    indptr, indices = (x if x.flags.c_contiguous else x.copy() for x in (indptr, indices))
+    n, m = len(indptr) - 1, len(indices)
+    program = _PROGRAMS[indptr.dtype.name, indices.dtype.name]
+    with indptr.device:
+        result = cupy.zeros((_BOUNDS.itemsize,), np.uint8)
+        blocks = min(_MOST_BLOCKS, math.ceil(max(n, m, 1) / _THREADS))
+        arguments = indptr, indices, np.int64(n), np.int64(m), result
+        program.function("look_over")((blocks,), (_THREADS,), arguments)
+        found = result.get().view(_BOUNDS)[0]
+    rises = not found["falls"] and found["first"] == 0 and found["last"] == m
+    return bool(rises), -int(found["below"]), int(found["most"]) - 1
 
 
 def tails(indptr: Any, arcs: int, dtype: np.dtype) -> Any:

@@ -3,8 +3,8 @@
 //     compact   x (n) where keep (n) is not 0
 //     heads     x (n) where it differs from the element before, and the places of those
 //
-// A block has a tile of ITEMS lines of THREADS elements; look-back says how many are kept in the tiles before
-// (device/tile_prefix.cuh). What a tile keeps is gathered in shared memory, from where it goes to neighbours.
+// A block has a tile, each of its warps a stretch of it, of ITEMS lines of 32 neighbours. A ballot for each line says
+// who is kept, and look-back how many are in the tiles before (device/tile_prefix.cuh); so everyone knows its place.
 //
 // The state of the last tile holds how many are kept in all, in its lower 62 bits.
 //
@@ -15,53 +15,73 @@
 
 using Word = WORD;
 
-constexpr int ITEMS = 12, TILE = THREADS * ITEMS;  // a thread has ITEMS elements side by side
+constexpr int ITEMS = sizeof(Word) == 8 ? 8 : 16, LINE = 32, TILE = THREADS * ITEMS;
 
-// keeps(i): the element i is kept; i counts from the tile's first one.
-template <class Keeps>
-__device__ inline void keep_in_order(const Word* tile_of_x, long long first, Keeps keeps, Word* kept, long long* places,
-                                     unsigned long long* states, long long tile) {
-    __shared__ unsigned short chosen[TILE];
+// store(j, place): this lane's element of line j is kept, at that place of the result.
+template <class Store>
+__device__ inline void keep_in_order(const unsigned (&kept)[ITEMS], unsigned long long* states, long long tile,
+                                     Store store) {
     __shared__ unsigned long long start;
-    unsigned mask = 0;
+    unsigned of_warp = 0;
 #pragma unroll
-    for (int j = 0; j < ITEMS; ++j) mask |= (unsigned)keeps((int)threadIdx.x * ITEMS + j) << j;
+    for (int j = 0; j < ITEMS; ++j) of_warp += __popc(kept[j]);
     unsigned all;
-    unsigned place = before_thread<THREADS>(__popc(mask), &all);
-    for (; mask; mask &= mask - 1) chosen[place++] = (unsigned short)(threadIdx.x * ITEMS + __ffs((int)mask) - 1);
+    const unsigned before = before_warp<THREADS>(of_warp, &all);
     if (threadIdx.x < 32) {
-        const unsigned long long before = before_tile(states, tile, all);
-        if (threadIdx.x == 0) start = before;
+        const unsigned long long before_all = before_tile(states, tile, all);
+        if (threadIdx.x == 0) start = before_all;
     }
     __syncthreads();
-    for (unsigned i = threadIdx.x; i < all; i += THREADS) {
-        kept[start + i] = tile_of_x[chosen[i]];
-        if (places) places[start + i] = first + chosen[i];
+    const unsigned lane = threadIdx.x % 32, nearer = (1u << lane) - 1;
+    unsigned long long place = start + before;
+#pragma unroll
+    for (int j = 0; j < ITEMS; ++j) {
+        if (kept[j] >> lane & 1) store(j, place + __popc(kept[j] & nearer));
+        place += __popc(kept[j]);
     }
 }
 
+// This lane's element in the first line of its warp.
+__device__ inline long long first_of_lane(long long tile) {
+    return tile * TILE + threadIdx.x / 32 * (ITEMS * LINE) + threadIdx.x % 32;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS)
-    compact(const Word* __restrict__ x, const unsigned char* __restrict__ keep, long long n, Word* __restrict__ kept,
+    compact(const Word* __restrict__ x, const unsigned char* __restrict__ keep, long long n, Word* __restrict__ result,
             unsigned long long* states) {
-    __shared__ unsigned char flags[TILE];
-    const long long tile = next_tile(states), first = tile * TILE;
-    const int size = (int)min(n - first, (long long)TILE);
-    for (int i = threadIdx.x; i < TILE; i += THREADS) flags[i] = i < size ? keep[first + i] : 0;
-    __syncthreads();
-    keep_in_order(x + first, first, [&](int i) { return flags[i] != 0; }, kept, nullptr, states, tile);
+    const long long tile = next_tile(states), first = first_of_lane(tile);
+    Word mine[ITEMS];
+    unsigned kept[ITEMS];
+#pragma unroll
+    for (int j = 0; j < ITEMS; ++j) {
+        const long long i = first + j * LINE;
+        mine[j] = i < n ? x[i] : 0;
+        kept[j] = i < n ? keep[i] : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < ITEMS; ++j) kept[j] = __ballot_sync(0xffffffffu, kept[j] != 0);
+    keep_in_order(kept, states, tile, [&](int j, unsigned long long place) { result[place] = mine[j]; });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    heads(const Word* __restrict__ x, long long n, Word* __restrict__ kept, long long* __restrict__ places, int placed,
-          unsigned long long* states) {
-    __shared__ Word words[TILE];
-    const long long tile = next_tile(states), first = tile * TILE;
-    const int size = (int)min(n - first, (long long)TILE);
-    for (int i = threadIdx.x; i < size; i += THREADS) words[i] = x[first + i];
-    const Word before = first > 0 ? x[first - 1] : 0;
-    __syncthreads();
-    keep_in_order(
-        words, first,
-        [&](int i) { return i < size && (i > 0 ? words[i - 1] != words[i] : first == 0 || before != words[0]); }, kept,
-        placed ? places : nullptr, states, tile);
+    heads(const Word* __restrict__ x, long long n, Word* __restrict__ result, long long* __restrict__ places,
+          int placed, unsigned long long* states) {
+    const long long tile = next_tile(states), first = first_of_lane(tile);
+    const int lane = threadIdx.x % 32;
+    Word mine[ITEMS];
+    unsigned kept[ITEMS];
+#pragma unroll
+    for (int j = 0; j < ITEMS; ++j) mine[j] = first + j * LINE < n ? x[first + j * LINE] : 0;
+    Word left = lane == 0 && first > 0 && first < n ? x[first - 1] : 0;  // of the first lane: the one before its line
+#pragma unroll
+    for (int j = 0; j < ITEMS; ++j) {
+        const long long i = first + j * LINE;
+        const Word before = (Word)__shfl_up_sync(0xffffffffu, mine[j], 1);
+        kept[j] = __ballot_sync(0xffffffffu, i < n && (i == 0 || (lane ? before : left) != mine[j]));
+        left = (Word)__shfl_sync(0xffffffffu, mine[j], 31);
+    }
+    keep_in_order(kept, states, tile, [&](int j, unsigned long long place) {
+        result[place] = mine[j];
+        if (placed) places[place] = first + j * LINE;
+    });
 }

@@ -1,7 +1,4 @@
-"""Compaction and prefix sums on a GPU: the CUDA half of `gpuops.distinct`, kernels in compaction.cu.
-
-Prefix sums are CuPy's, that is CCCL's, which move at the speed of a copy.
-"""
+"""Compaction and prefix sums on a GPU: the CUDA half of `gpuops.distinct`, kernels in compaction.cu and scan.cu."""
 
 from __future__ import annotations
 
@@ -12,7 +9,8 @@ import numpy as np
 
 from gpuops._cuda import Program
 
-_THREADS, _ITEMS = 256, 12  # as in compaction.cu
+_THREADS = 256
+_ITEMS, _ITEMS_OF_8_BYTES = 16, 8  # a thread, as in compaction.cu; 16 in scan.cu
 
 _WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
 # Keys of one byte have a table and are never sorted.
@@ -22,6 +20,19 @@ _PROGRAMS = {
 }
 _COUNT = (1 << 62) - 1  # the bits of a state that are a number
 
+_INTEGERS = {
+    **{"i1": "signed char", "u1": "unsigned char", "i2": "short", "u2": "unsigned short"},
+    **{"i4": "int", "u4": "unsigned", "u8": "unsigned long long"},
+}
+_SUMS = {
+    **{kind: (name, "unsigned long long") for kind, name in _INTEGERS.items()},
+    **{"f4": ("float", "float"), "f8": ("double", "double")},
+}
+_SCANS = {
+    kind: Program("distinct/scan.cu", ("scan",), (f"ELEMENT={element}", f"SUM={total}"), threads=_THREADS)
+    for kind, (element, total) in _SUMS.items()
+}
+
 
 def compact(x: Any, keep: Any) -> Any:
     """The words of `x` that `keep` has; both (n,) and contiguous."""
@@ -30,7 +41,7 @@ def compact(x: Any, keep: Any) -> Any:
     with x.device:
         kept = cupy.empty((len(x),), x.dtype)
         count = _launch(x, "compact", (x, keep.view(np.uint8), np.int64(len(x)), kept))
-        return kept[:count].copy()  # so that what is left over is free again
+        return _first(kept, count)
 
 
 def heads(x: Any, placed: bool) -> tuple[Any, Any]:
@@ -41,20 +52,22 @@ def heads(x: Any, placed: bool) -> tuple[Any, Any]:
         kept = cupy.empty((len(x),), x.dtype)
         places = cupy.empty((len(x) if placed else 1,), np.int64)
         count = _launch(x, "heads", (x, np.int64(len(x)), kept, places, np.int32(placed)))
-        return kept[:count].copy(), places[:count].copy() if placed else None
+        return _first(kept, count), _first(places, count) if placed else None
 
 
 def _launch(x: Any, entry: str, arguments: tuple[Any, ...]) -> int:
     """Launch `entry`; returns how many elements are kept."""
-    import cupy
-
     program = _PROGRAMS[x.dtype.itemsize]
-    tiles = math.ceil(len(x) / (program.threads * _ITEMS))
+    tiles, states = _tiles(program, len(x), _ITEMS_OF_8_BYTES if x.itemsize == 8 else _ITEMS)
     if tiles == 0:
         return 0
-    states = cupy.zeros((tiles + 1,), np.uint64)
     program.launch(entry, tiles, (*arguments, states))
     return int(states[tiles]) & _COUNT
+
+
+def _first(array: Any, count: int) -> Any:
+    """The first elements; where they are few, the room of the others is free again."""
+    return array[:count] if 2 * count >= len(array) else array[:count].copy()
 
 
 def scan(x: Any, shift: int, dtype: np.dtype) -> Any:
@@ -62,9 +75,18 @@ def scan(x: Any, shift: int, dtype: np.dtype) -> Any:
     import cupy
 
     with x.device:
-        if not shift:
-            return cupy.cumsum(x, dtype=dtype)
-        result = cupy.zeros((len(x),), dtype)
-        if len(x) > 1:
-            cupy.cumsum(x[:-1], dtype=dtype, out=result[1:])
+        kind = "u8" if x.dtype.kind == "i" and x.itemsize == 8 else f"{x.dtype.kind}{x.itemsize}".replace("b", "u")
+        program, result = _SCANS[kind], cupy.empty((len(x),), dtype)
+        tiles, states = _tiles(program, len(x), _ITEMS)
+        if tiles:
+            sums = cupy.empty((2 * tiles,), dtype)
+            program.launch("scan", tiles, (x, np.int64(len(x)), np.int32(shift), result, states, sums))
         return result
+
+
+def _tiles(program: Program, n: int, items: int) -> tuple[int, Any]:
+    """How many tiles n elements have, and their states."""
+    import cupy
+
+    tiles = math.ceil(n / (program.threads * items))
+    return tiles, cupy.zeros((tiles + 1,), np.uint64)

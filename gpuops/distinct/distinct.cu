@@ -1,19 +1,23 @@
 // Distinct values of an array: keys of floats, tables with a place for every value, and ranks read from tables.
 //
 //     order_floats   keys of bits: unsigned integers in the order of the numbers, one for all NaN, one for both zeros
-//     sample         the least and the largest of some elements
+//     restore_floats the bits again, in place
+//     guess          the range of a table, from a sample of the elements
 //     flag           which values there are
 //     count          how often each value occurs
 //     place_first    where each value occurs first
-//     look_up        a number for every element, from a table
+//     list           the values that a table of at most SHARED_FLAGS places has, and how often they occur
+//     look_up        a number for every element, from a list
 //
-// A table has a place for each of `size` values from `least` on. What lies outside only moves `extent`, the least and
-// the largest of all that was seen, as numbers in unsigned order (`rank`). Tables of at most SHARED places are made in
-// shared memory by every block and added up; larger ones in global memory, where a place is read before it is stored
-// to, so that values that were seen cost a load from a cache.
+// A table has a place for each of `size` values from `least` on. What lies outside only moves `lowest` and `highest` of
+// its description, as numbers in unsigned order (`rank`). Tables of at most SHARED_FLAGS or SHARED_COUNTS places are
+// made in shared memory by every block and added up; larger ones in global memory, where a place is read before it is
+// stored to, so that values that were seen cost a load from a cache. If there is no room for all places, none is filled.
 //
-// Launch: any number of blocks of THREADS threads; sample: one block.
+// Launch: any number of blocks of THREADS threads; guess and list: one block.
 // Macros: KEY, an integer type of 1 to 8 bytes; THREADS.
+
+#include "../device/tile_prefix.cuh"
 
 using Key = KEY;
 using Wide = unsigned long long;
@@ -22,11 +26,22 @@ constexpr int ITEMS = 8;  // elements that a thread loads at a time
 constexpr int SHARED_FLAGS = 32768, SHARED_COUNTS = 8192;
 constexpr bool SIGNED = (Key)-1 < (Key)1;
 
-// Unsigned integers in the order of the keys, whose differences are theirs.
+// Unsigned integers in the order of the keys, whose differences are theirs; and back.
+constexpr Wide SHIFT = SIGNED ? 1ull << 63 : 0;
+
 __device__ inline Wide rank(Key key) {
-    return (Wide)(long long)key ^ (SIGNED ? 1ull << 63 : 0);
+    return (Wide)(long long)key ^ SHIFT;
+}
+__device__ inline Key key_of(Wide rank) {
+    return (Key)(rank ^ SHIFT);
 }
 
+// A table: from where, how many places, what was seen outside (lowest > highest: nothing), how many values it has.
+struct Table {
+    Wide least, size, lowest, highest, values;
+};
+
+// The least and the largest of some ranks.
 struct Extent {
     Wide least = ~0ull, largest = 0;
 
@@ -34,18 +49,18 @@ struct Extent {
         least = min(least, value);
         largest = max(largest, value);
     }
-    __device__ void store(Wide* extent) const {
+    __device__ void store(Wide* to_least, Wide* to_largest) const {
         if (least > largest) return;
-        atomicMin(extent, least);
-        atomicMax(extent + 1, largest);
+        atomicMin(to_least, least);
+        atomicMax(to_largest, largest);
     }
 };
 
 // mark(place, i): the element i has that place in the table.
 template <class Mark>
-__device__ inline void for_all_places(const Key* __restrict__ keys, long long n, Wide least, Wide size, Wide* extent,
-                                      Mark mark) {
+__device__ inline void for_all_places(const Key* __restrict__ keys, long long n, Table* table, Mark mark) {
     Extent outside;
+    const Wide least = table->least, size = table->size;
     const long long step = (long long)THREADS * ITEMS;
     for (long long first = blockIdx.x * step + threadIdx.x; first < n; first += gridDim.x * step) {
         Key part[ITEMS];
@@ -64,7 +79,7 @@ __device__ inline void for_all_places(const Key* __restrict__ keys, long long n,
             }
         }
     }
-    outside.store(extent);
+    outside.store(&table->lowest, &table->highest);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -87,53 +102,103 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 }
 
+extern "C" __global__ void __launch_bounds__(THREADS) restore_floats(Key* __restrict__ keys, long long n) {
+    constexpr Key SIGN = (Key)((Key)1 << (8 * sizeof(Key) - 1));
+    const long long step = (long long)gridDim.x * THREADS;
+    for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < n; i += step) {
+        const Key key = keys[i];
+        keys[i] = (Key)(key & SIGN ? key ^ SIGN : ~key);
+    }
+}
+
+// The range of every `step`-th element, wider by an eighth on each side, within `limits`; `words` of an empty table.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    sample(const Key* __restrict__ keys, long long n, long long step, Wide* extent) {
+    guess(const Key* __restrict__ keys, long long n, long long step, Wide lower_limit, Wide upper_limit, Table* table,
+          Wide* __restrict__ places, long long words) {
+    __shared__ Wide least, largest;
+    if (threadIdx.x == 0) {
+        least = ~0ull;
+        largest = 0;
+    }
+    for (long long i = threadIdx.x; i < words; i += THREADS) places[i] = 0;
+    __syncthreads();
     Extent found;
 #pragma unroll 1  // a few elements a thread are not worth the registers
     for (long long i = threadIdx.x * step; i < n; i += THREADS * step) found.add(rank(keys[i]));
-    found.store(extent);
+    found.store(&least, &largest);
+    __syncthreads();
+    if (threadIdx.x) return;
+    const Wide more = (largest - least) / 8 + 64;
+    const Wide from = least - lower_limit > more ? least - more : lower_limit;
+    const Wide to = upper_limit - largest > more ? largest + more : upper_limit;
+    *table = {from, to - from == ~0ull ? ~0ull : to - from + 1, ~0ull, 0, 0};
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    flag(const Key* __restrict__ keys, long long n, Wide least, Wide size, unsigned char* table, Wide* extent) {
+    flag(const Key* __restrict__ keys, long long n, Table* table, unsigned char* places, Wide room) {
     __shared__ unsigned char here[SHARED_FLAGS];
+    const Wide size = table->size;
+    if (size > room) return;
     if (size > SHARED_FLAGS) {
-        for_all_places(keys, n, least, size, extent, [&](Wide place, long long) {
-            if (!table[place]) table[place] = 1;
+        for_all_places(keys, n, table, [&](Wide place, long long) {
+            if (!places[place]) places[place] = 1;
         });
         return;
     }
     for (unsigned i = threadIdx.x; i < size; i += THREADS) here[i] = 0;
     __syncthreads();
-    for_all_places(keys, n, least, size, extent, [&](Wide place, long long) { here[place] = 1; });
+    for_all_places(keys, n, table, [&](Wide place, long long) { here[place] = 1; });
     __syncthreads();
     for (unsigned i = threadIdx.x; i < size; i += THREADS) {
-        if (here[i]) table[i] = 1;
+        if (here[i]) places[i] = 1;
     }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    count(const Key* __restrict__ keys, long long n, Wide least, Wide size, Wide* table, Wide* extent) {
+    count(const Key* __restrict__ keys, long long n, Table* table, Wide* places, Wide room) {
     __shared__ unsigned here[SHARED_COUNTS];
+    const Wide size = table->size;
+    if (size > room) return;
     if (size > SHARED_COUNTS) {
-        for_all_places(keys, n, least, size, extent, [&](Wide place, long long) { atomicAdd(table + place, 1ull); });
+        for_all_places(keys, n, table, [&](Wide place, long long) { atomicAdd(places + place, 1ull); });
         return;
     }
     for (unsigned i = threadIdx.x; i < size; i += THREADS) here[i] = 0;
     __syncthreads();
-    for_all_places(keys, n, least, size, extent, [&](Wide place, long long) { atomicAdd(here + place, 1u); });
+    for_all_places(keys, n, table, [&](Wide place, long long) { atomicAdd(here + place, 1u); });
     __syncthreads();
     for (unsigned i = threadIdx.x; i < size; i += THREADS) {
-        if (here[i]) atomicAdd(table + i, (Wide)here[i]);
+        if (here[i]) atomicAdd(places + i, (Wide)here[i]);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    place_first(const Key* __restrict__ keys, long long n, Wide least, Wide size, Wide* table, Wide* extent) {
-    for_all_places(keys, n, least, size, extent, [&](Wide place, long long i) {
-        if (table[place] > (Wide)i) atomicMin(table + place, (Wide)i);
+    place_first(const Key* __restrict__ keys, long long n, Table* table, Wide* places, Wide) {
+    for_all_places(keys, n, table, [&](Wide place, long long i) {
+        if (places[place] > (Wide)i) atomicMin(places + place, (Wide)i);
     });
+}
+
+// `counted`: the places are numbers, which go to `counts`, and not flags.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    list(Table* table, const void* __restrict__ places, Wide room, Key* __restrict__ values,
+         long long* __restrict__ counts, int counted) {
+    if (table->size > room) return;
+    const unsigned size = (unsigned)table->size, share = (size + THREADS - 1) / THREADS;
+    const unsigned first = min(threadIdx.x * share, size), end = min(first + share, size);
+    const auto times = [&](unsigned i) {
+        return counted ? ((const Wide*)places)[i] : ((const unsigned char*)places)[i];
+    };
+    unsigned mine = 0, all;
+    for (unsigned i = first; i < end; ++i) mine += times(i) != 0;
+    unsigned place = before_thread<THREADS>(mine, &all);
+    for (unsigned i = first; i < end; ++i) {
+        if (times(i) == 0) continue;
+        values[place] = key_of(table->least + i);
+        if (counted) counts[place] = (long long)times(i);
+        ++place;
+    }
+    if (threadIdx.x == 0) table->values = all;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)

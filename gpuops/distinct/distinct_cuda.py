@@ -18,7 +18,10 @@ _BLOCKS = 4  # on a multiprocessor
 _SAMPLE = 4096
 _SPARE = 2**16  # bytes that a table may have besides four for every value
 
-_ENTRIES = ("order_floats", "sample", "flag", "count", "place_first", "look_up")
+_SHARED_FLAGS, _SHARED_COUNTS = 32768, 8192  # as in distinct.cu
+_NOTHING_OUTSIDE = 2**64 - 1, 0
+
+_ENTRIES = ("order_floats", "restore_floats", "guess", "flag", "count", "place_first", "list", "look_up")
 _TYPES = {
     "int8": "signed char",
     "uint8": "unsigned char",
@@ -49,13 +52,11 @@ def keys(x: Any) -> Any:
 
 
 def numbers(keys: Any, dtype: np.dtype) -> Any:
-    """What has these keys."""
-    import cupy
-
-    if dtype.kind != "f":
-        return keys.view(dtype)
-    sign = keys.dtype.type(1 << (8 * dtype.itemsize - 1))
-    return cupy.where(keys & sign != 0, keys ^ sign, ~keys).view(dtype)
+    """What has these keys, which are no longer keys then."""
+    if dtype.kind == "f" and len(keys):
+        with keys.device:
+            _launch("restore_floats", keys)
+    return keys.view(dtype)
 
 
 def distinct(keys: Any, counted: bool, inverse: bool, first: bool) -> tuple[Any, Any, Any]:
@@ -63,7 +64,9 @@ def distinct(keys: Any, counted: bool, inverse: bool, first: bool) -> tuple[Any,
     import cupy
 
     with keys.device:
-        least, largest = _guess(keys)
+        (least, largest), listed = _in_shared_memory(keys, counted, listed=not (inverse or first))
+        if listed is not None:
+            return *listed, None
         place = 8 if counted or first else 1  # bytes
         while True:
             if (largest - least) * place >= 4 * len(keys) + _SPARE:
@@ -86,13 +89,30 @@ def distinct(keys: Any, counted: bool, inverse: bool, first: bool) -> tuple[Any,
         return values, counts, ranks
 
 
-def _guess(keys: Any) -> tuple[int, int]:
-    """The range of a sample, wider by an eighth on each side, as numbers in unsigned order."""
-    extent = _no_extent()
-    _launch("sample", keys, np.int64(max(len(keys) // _SAMPLE, 1)), extent, blocks=1)
-    least, largest = map(int, extent.get())
-    more, (lowest, highest) = (largest - least) // 8 + 64, _limits(keys.dtype)
-    return max(least - more, lowest), min(largest + more, highest)
+def _in_shared_memory(keys: Any, counted: bool, listed: bool) -> tuple[tuple[int, int], tuple[Any, Any] | None]:
+    """The range in which a sample leads to expect the keys, as numbers in unsigned order, or what is known by then.
+
+    If a table of that range fits in shared memory, it is filled and `listed` in the same breath, without a look at the
+    range; values and counts are returned if no key lies outside.
+    """
+    import cupy
+
+    room = 0 if not listed else _SHARED_COUNTS if counted else _SHARED_FLAGS
+    table, places = cupy.empty((5,), np.uint64), cupy.empty((room,), np.uint64 if counted else np.uint8)
+    values, counts = cupy.empty((room,), keys.dtype), cupy.empty((room if counted else 0,), np.int64)
+    lower, upper = map(np.uint64, _limits(keys.dtype))
+    step, words = np.int64(max(len(keys) // _SAMPLE, 1)), np.int64(places.nbytes // 8)
+    _launch("guess", keys, step, lower, upper, table, places, words, blocks=1)
+    if listed:
+        _launch("count" if counted else "flag", keys, table, places, np.uint64(room))
+        _launch_on(keys, "list", 1, (table, places, np.uint64(room), values, counts, np.int32(counted)))
+    least, size, lowest, highest, found = map(int, table.get())
+    expected = least, least + size - 1
+    if not listed or size > room:
+        return expected, None
+    if lowest <= highest:
+        return (min(least, lowest), max(expected[1], highest)), None
+    return expected, (values[:found].copy(), counts[:found].copy() if counted else None)
 
 
 def _limits(dtype: np.dtype) -> tuple[int, int]:
@@ -105,12 +125,6 @@ def _shift(dtype: np.dtype) -> int:
     return 1 << 63 if dtype.kind == "i" else 0
 
 
-def _no_extent() -> Any:
-    import cupy
-
-    return cupy.asarray(np.array([2**64 - 1, 0], np.uint64))
-
-
 class _Table:
     """A place for every value from the one with the number `least` in unsigned order."""
 
@@ -118,16 +132,16 @@ class _Table:
         self.keys, self.least, self.size = keys, least, size
 
     def filled(self, entry: str) -> tuple[Any, int, int]:
-        """The table that `entry` fills, the least and the largest number outside; if there is none, least > largest."""
+        """The places that `entry` fills, the least and the largest number outside; least > largest: there is none."""
         import cupy
 
-        extent = _no_extent()
-        table = cupy.zeros((self.size,), np.uint8 if entry == "flag" else np.uint64)
+        table = cupy.asarray(np.array([self.least, self.size, *_NOTHING_OUTSIDE, 0], np.uint64))
+        places = cupy.zeros((self.size,), np.uint8 if entry == "flag" else np.uint64)
         if entry == "place_first":
-            table[...] = len(self.keys)
-        _launch(entry, self.keys, np.uint64(self.least), np.uint64(self.size), table, extent)
-        low, high = map(int, extent.get())
-        return table, low, high
+            places[...] = len(self.keys)
+        _launch(entry, self.keys, table, places, np.uint64(self.size))
+        _, _, low, high, _ = map(int, table.get())
+        return places, low, high
 
     def read(self, entry: str, table: Any, counted: bool, inverse: bool) -> tuple[Any, Any, Any, Any]:
         """Values ascending; counts, first places and ranks where they are wanted."""
@@ -172,4 +186,8 @@ def _by_sorting(keys: Any, counted: bool, inverse: bool, first: bool) -> tuple[A
 def _launch(entry: str, keys: Any, *arguments: Any, blocks: int = 0) -> None:
     most = _BLOCKS * multiprocessors(keys.device.id)
     blocks = blocks or min(math.ceil(len(keys) / _THREADS), most)
-    _PROGRAMS[keys.dtype.name].launch(entry, blocks, (keys, np.int64(len(keys)), *arguments))
+    _launch_on(keys, entry, blocks, (keys, np.int64(len(keys)), *arguments))
+
+
+def _launch_on(keys: Any, entry: str, blocks: int, arguments: tuple[Any, ...]) -> None:
+    _PROGRAMS[keys.dtype.name].launch(entry, blocks, arguments)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 import math
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -103,12 +103,20 @@ def minplus_product(a: Any, b: Any, *, out: Any = None, nonnegative: bool | None
     apart = out is not None and has_contiguous_rows(out) and not library_of(out).may_share_memory(out, a)
     apart = apart and not library_of(out).may_share_memory(out, b)
     result = out if apart else library_of(a).empty((m, n), a.dtype)
-    result[...] = infinity(a.dtype)
-    relax(result, a, b, nonnegative)
+    _multiply(result, a, b, nonnegative)
     if out is None or apart:
         return result
     out[...] = result
     return out
+
+
+class Packed(NamedTuple):
+    """Rows B as products ``min(c, a (x) B)`` read them, packed once for many of them by `pack`."""
+
+    panels: Any  # (panels, depth, width)
+    rows: int
+    columns: int
+    program: Any  # of a GPU, else None
 
 
 def relax(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
@@ -116,32 +124,82 @@ def relax(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
     if 0 in c.shape:
         return
     if is_cupy(c):
-        _relax_cuda(c, a, b, nonnegative)
+        if nonnegative is None and f"Nonnegative{_arithmetic(c.dtype)}" in _ARITHMETICS:
+            nonnegative = all(bool(x.min() >= 0) for x in (c, a, b) if x.size)
+    relax_packed(c, a, pack(b, bool(nonnegative), met_by=len(c)))
+
+
+def relax_packed(c: Any, a: Any, b: Packed) -> None:
+    """As `relax`, for rows that are packed; c may overlap a."""
+    if 0 in c.shape:
+        return
+    assert (a.shape[1], c.shape[1]) == (b.rows, b.columns)
+    (_relax_cuda if is_cupy(c) else _relax_numpy)(c, a, b)
+
+
+def pack(b: Any, nonnegative: bool, *, met_by: int | None = None, memory: Any = None) -> Packed:
+    """Pack rows b for products with a tall `c`.
+
+    Parameters
+    ----------
+    b : (p, n) array
+    nonnegative : as for `minplus_update`; None is not among its values here
+    met_by : rows of the `c` it will meet, None if they are many
+    memory : uint8 (`packed_bytes`) array of the same library, optional
+        Where to put them.
+    """
+    return (_pack_cuda if is_cupy(b) else _pack_numpy)(b, nonnegative, met_by, memory)
+
+
+def packed_bytes(p: int, n: int, dtype: Any, gpu: bool) -> int:
+    """Bytes that `pack` puts rows of the shape (p, n) into, on a GPU or a CPU."""
+    dtype = np.dtype(dtype)
+    if not gpu:
+        columns = tile_columns(dtype.itemsize)
+        return math.ceil(n / columns) * columns * p * dtype.itemsize + _LINE
+    width = _SIDE * (8 if (_arithmetic(dtype), 8, True) in _PROGRAMS else 4)
+    lanes = _lanes(dtype)
+    return math.ceil(n / (width * lanes)) * width * lanes * math.ceil(p / _SLAB) * _SLAB * dtype.itemsize
+
+
+def _multiply(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
+    """c = min(INF, a (x) b), for arguments already checked; c has contiguous rows and lies apart from a and b."""
+    shallow = a.shape[1] <= _SHALLOW and c.dtype != np.float64
+    if is_cupy(c) and shallow and _fills(len(c), c.shape[1], c.dtype, c.device.id):
+        _relax_cuda(c, a, _pack_cuda(b, False, len(c), None, reads_c=False))
     else:
-        _relax_numpy(c, a, b)
+        c[...] = infinity(c.dtype)
+        relax(c, a, b, nonnegative)
 
 
 # --- CPU: panels in cache, tiles in registers ---------------------------------------------------------------
 
+_LINE = 64  # bytes of a cache line; vector loads across two run at half speed
 
-def _relax_numpy(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
-    (m, n), p = c.shape, a.shape[1]
-    pack, relax_tiles = compile_for(c.dtype)
-    columns = tile_columns(c.itemsize)
+
+def _pack_numpy(b: np.ndarray, _nonnegative: bool, met_by: int | None, memory: np.ndarray | None) -> Packed:
+    p, n = b.shape
+    pack_panels, _ = compile_for(b.dtype)
+    panels = _aligned_empty((math.ceil(n / tile_columns(b.itemsize)), p, tile_columns(b.itemsize)), b.dtype, memory)
+    for_all(functools.partial(pack_panels, panels, b), range(0, len(panels), TASK_B_PANELS), n * p * (met_by or n))
+    return Packed(panels, p, n, None)
+
+
+def _relax_numpy(c: np.ndarray, a: np.ndarray, b: Packed) -> None:
+    (m, n), p = c.shape, b.rows
+    pack_panels, relax_tiles = compile_for(c.dtype)
     a_panels = _aligned_empty((math.ceil(m / ROWS), p, ROWS), c.dtype)
-    b_panels = _aligned_empty((math.ceil(n / columns), p, columns), c.dtype)
     work = m * n * p
-    for panels, x in (a_panels, a.T), (b_panels, b):
-        for_all(functools.partial(pack, panels, x), range(0, len(panels), TASK_B_PANELS), work)
-    corners = product(range(0, len(a_panels), TASK_A_PANELS), range(0, len(b_panels), TASK_B_PANELS))
-    for_all(lambda corner: relax_tiles(c, a_panels, b_panels, *corner), corners, work)
+    for_all(functools.partial(pack_panels, a_panels, a.T), range(0, len(a_panels), TASK_B_PANELS), work)
+    corners = product(range(0, len(a_panels), TASK_A_PANELS), range(0, len(b.panels), TASK_B_PANELS))
+    for_all(lambda corner: relax_tiles(c, a_panels, b.panels, *corner), corners, work)
 
 
-def _aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array that starts on a cache line; vector loads across two lines run at half speed."""
+def _aligned_empty(shape: tuple[int, ...], dtype: np.dtype, memory: np.ndarray | None = None) -> np.ndarray:
+    """An array that starts on a cache line."""
     size = math.prod(shape) * dtype.itemsize
-    memory = np.empty(size + 64, np.uint8)
-    start = -memory.ctypes.data % 64
+    memory = np.empty(size + _LINE, np.uint8) if memory is None else memory
+    start = -memory.ctypes.data % _LINE
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
@@ -154,52 +212,80 @@ _PACK = 32  # the packing kernels go by squares of 32 x 32, with 32 x 8 threads
 _ARITHMETICS = ("Float32", "NonnegativeFloat32", "Float64", "Int32", "Int16", "NonnegativeInt16")
 
 # A thread's share of a tile: 8 x 8 words are fastest, 4 x 4 make four times as many tiles of a small matrix. Doubles
-# come in 4 x 4 only: 8 x 8 of them would fill the registers.
+# come in 4 x 4 only: 8 x 8 of them would fill the registers. Where C need not be read, that is worth it for large
+# products of small depth, whose arithmetic does not matter.
+_SHALLOW = 64
 _PROGRAMS = {
-    (arithmetic, thread_tile): Program(
+    (arithmetic, thread_tile, reads_c): Program(
         "minplus/product.cu",
         ("pack_a", "pack_b", "relax"),
-        (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}"),
+        (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}", f"READS_C={int(reads_c)}"),
         threads=_SIDE * _SIDE,
     )
     for arithmetic in _ARITHMETICS
-    for thread_tile in (8, 4)
-    if (arithmetic, thread_tile) != ("Float64", 8)
+    for thread_tile, reads_c in ((8, True), (4, True), (8, False))
+    if (arithmetic, thread_tile) != ("Float64", 8) and (reads_c or not arithmetic.startswith("Nonnegative"))
 }
 
 
-def _relax_cuda(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
+def _arithmetic(dtype: Any) -> str:
+    return np.dtype(dtype).name.capitalize()
+
+
+def _lanes(dtype: Any) -> int:
+    """Elements of a word."""
+    return 2 if np.dtype(dtype).itemsize == 2 else 1
+
+
+def _across(n: int, dtype: Any, thread_tile: int) -> int:
+    """How many tiles n columns have."""
+    return math.ceil(n / (_SIDE * thread_tile * _lanes(dtype)))
+
+
+def _fills(m: int, n: int, dtype: Any, device: int) -> bool:
+    """Whether a matrix (m, n) has a large tile for each multiprocessor."""
+    return math.ceil(m / (_SIDE * 8)) * _across(n, dtype, 8) >= multiprocessors(device)
+
+
+def _pack_cuda(b: Any, nonnegative: bool, met_by: int | None, memory: Any, *, reads_c: bool = True) -> Packed:
     import cupy
 
-    (m, n), p = c.shape, a.shape[1]
-    with c.device:
-        arithmetic = c.dtype.name.capitalize()
-        if f"Nonnegative{arithmetic}" in _ARITHMETICS:
-            if nonnegative is None:
-                nonnegative = all(bool(x.min() >= 0) for x in (c, a, b) if x.size)
-            if nonnegative:
-                arithmetic = f"Nonnegative{arithmetic}"
-        lanes = 2 if c.dtype.itemsize == 2 else 1
+    p, n = b.shape
+    with b.device:
+        arithmetic, lanes = _arithmetic(b.dtype), _lanes(b.dtype)
+        if nonnegative and f"Nonnegative{arithmetic}" in _ARITHMETICS:
+            arithmetic = f"Nonnegative{arithmetic}"
 
-        def tiles(thread_tile: int) -> tuple[int, int]:
-            return math.ceil(m / (_SIDE * thread_tile)), math.ceil(n / (_SIDE * thread_tile * lanes))
-
-        large = (arithmetic, 8) in _PROGRAMS and math.prod(tiles(8)) >= multiprocessors(c.device.id)
+        device = b.device.id
+        large = (arithmetic, 8, reads_c) in _PROGRAMS and (met_by is None or _fills(met_by, n, b.dtype, device))
         thread_tile = 8 if large else 4
-        program = _PROGRAMS[arithmetic, thread_tile]
-        down, across = tiles(thread_tile)
-        tile = _SIDE * thread_tile
-        depth = math.ceil(p / _SLAB) * _SLAB
+        program = _PROGRAMS[arithmetic, thread_tile, reads_c]
+        shape = _across(n, b.dtype, thread_tile), math.ceil(p / _SLAB) * _SLAB, _SIDE * thread_tile
+        word = np.dtype(b.dtype if lanes == 1 else np.uint32)
+        if memory is None:
+            panels = cupy.empty(shape, word)
+        else:
+            panels = memory[: math.prod(shape) * word.itemsize].view(word).reshape(shape)
+        _launch_packing(program, "pack_b", panels, b, n, p)
+    return Packed(panels, p, n, program)
 
-        word = np.dtype(c.dtype if lanes == 1 else np.uint32)
-        a_panels = cupy.empty((down, depth, tile), word)
-        b_panels = cupy.empty((across, depth, tile), word)
-        for entry, panels, x, length in ("pack_a", a_panels, a, m), ("pack_b", b_panels, b, n):
-            if depth:
-                grid = (len(panels) * tile // _PACK, math.ceil(depth / _PACK))
-                strides = (stride // x.itemsize for stride in x.strides)
-                sizes = map(np.int64, (*strides, length, p, depth))
-                program.launch(entry, grid, (panels, x, *sizes), threads=(_PACK, 8))
-        sizes = map(np.int64, (c.strides[0] // c.itemsize, m, n))
-        arguments = (c, *sizes, a_panels, b_panels, np.int64(depth))
-        program.launch("relax", down * across, arguments)
+
+def _relax_cuda(c: Any, a: Any, b: Packed) -> None:
+    import cupy
+
+    across, depth, tile = b.panels.shape
+    with c.device:
+        a_panels = cupy.empty((math.ceil(len(c) / tile), depth, tile), b.panels.dtype)
+        _launch_packing(b.program, "pack_a", a_panels, a, len(c), b.rows)
+        sizes = map(np.int64, (c.strides[0] // c.itemsize, *c.shape))
+        arguments = (c, *sizes, a_panels, b.panels, np.int64(depth))
+        b.program.launch("relax", len(a_panels) * across, arguments)
+
+
+def _launch_packing(program: Program, entry: str, panels: Any, x: Any, length: int, p: int) -> None:
+    """Pack a (length, p) or b (p, length)."""
+    count, depth, tile = panels.shape
+    if depth:
+        grid = (count * tile // _PACK, math.ceil(depth / _PACK))
+        strides = (stride // x.itemsize for stride in x.strides)
+        program.launch(entry, grid, (panels, x, *map(np.int64, (*strides, length, p, depth))), threads=(_PACK, 8))

@@ -19,31 +19,38 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
-from numba import njit, types
 
-from gpuops._cuda import Program
+from gpuops._threads import for_all
 from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, same_view
 from gpuops.errors import NegativeCycleError
-from gpuops.minplus import relax
+from gpuops.minplus import relax, small_closure
+from gpuops.minplus.batched_closures import close_cuda, close_numpy
 
 # Blocks of pivots, coarse to fine. On a CPU the finer ones fit into the caches; a GPU closes 1,024 pivots by tiles.
+# Batches of matrices that are no larger than the finest are closed at once.
 _CPU_BLOCKS = (256, 64)
 _CUDA_BLOCKS = (1024,)
 
 
 def floyd_warshall(
-    d: Any, *, out: Any = None, nonnegative: bool | None = None, tolerance: float = 0.0, pivots: int | None = None
+    d: Any,
+    *,
+    out: Any = None,
+    nonnegative: bool | None = None,
+    tolerance: float = 0.0,
+    pivots: Any = None,
+    sizes: Any = None,
 ) -> Any:
-    """Shortest distances between all pairs of vertices.
+    """Shortest distances between all pairs of vertices, of one graph or of each of many.
 
     Parameters
     ----------
-    d : (n, n) array
+    d : (n, n) or (B, n, n) array
         Arc lengths, NumPy or CuPy, float32, float64, int32 or int16. No arc is +inf, or for integers the inside
         infinity of `gpuops.numbers`, whose bound on distances applies. The diagonal counts as min(d[i, i], 0).
-    out : (n, n) array, optional
+        A batch is closed on all cores, or in a few launches.
+    out : array of the shape of `d`, optional
         Receives the result. With ``out=d`` no second matrix is made if the rows of `d` are contiguous.
     nonnegative : bool, optional
         None looks for negative arcs and for NaN, which costs a pass over `d`. True is the caller's word that there
@@ -53,42 +60,48 @@ def floyd_warshall(
         ``-tolerance`` are taken for that and become 0. Where many such cycles share vertices the error can double
         with every vertex (S. Hougardy, Information Processing Letters 110, 2010) and no tolerance helps: use
         integers, or lengths that are exact in the dtype.
-    pivots : int, optional
+    pivots : int, or (B,) integers for a batch, optional
         Only the first so many vertices may lie inside a path; by default all.
+    sizes : (B,) integers, optional
+        For a batch of matrices of different sizes: only ``d[k, :sizes[k], :sizes[k]]`` counts. What is beyond must not
+        be negative, and has no meaning in the result. `pivots` may then not exceed them.
 
     Returns
     -------
     array
-        (n, n), `out` if given. Rounding depends on the order of additions, which differs between NumPy and CuPy;
-        with distances that are exact in the dtype, integers above all, both give the same.
+        Of the shape of `d`, `out` if given. Rounding depends on the order of additions, which differs between NumPy
+        and CuPy; with distances that are exact in the dtype, integers above all, both give the same.
 
     Raises
     ------
     NegativeCycleError
         Some vertex reaches itself at less than ``-tolerance``. `out` then holds no distances.
     TypeError, ValueError
-        Not a square matrix of one of the dtypes, or NaN or -inf in it.
+        Not a square matrix of one of the dtypes, nor a batch of them, or NaN or -inf in it.
     """
     matrices = {"d": d} | ({} if out is None else {"out": out})
-    check_matrices(**matrices)
-    n = len(d)
+    check_matrices(batches=True, **matrices)
+    *batch, _, n = d.shape
     for name, matrix in matrices.items():
-        if matrix.shape != (n, n):
-            raise ValueError(f"{name} has shape {matrix.shape}; distances between n vertices are an (n, n) matrix")
+        if matrix.shape != (*batch, n, n):
+            shape = f"(n, n) matrix{' for each of a batch' if batch else ''}"
+            raise ValueError(f"{name} has shape {matrix.shape}; distances between n vertices are an {shape}")
     if not tolerance >= 0:
         raise ValueError(f"tolerance is {tolerance}; it must be 0 or positive")
-    if pivots is not None and not 0 <= pivots <= n:
-        raise ValueError(f"pivots is {pivots}; with {n} vertices it must be from 0 to {n}")
-    inside = n if pivots is None else pivots
+    shapes = _check_sizes(n, batch, pivots, sizes)
     nonnegative = _check_lengths(d, nonnegative)
 
     in_place = out is not None and same_view(d, out) and has_contiguous_rows(d)
     distances = d if in_place else d.copy(order="C")
     _clear_diagonal(distances)
-    if is_cupy(d):
-        _close(distances, inside, _CUDA_BLOCKS, functools.partial(_close_block_cuda, tolerance=tolerance), nonnegative)
+    blocks, close_batch = (_CUDA_BLOCKS, close_cuda) if is_cupy(d) else (_CPU_BLOCKS, close_numpy)
+    if not batch:
+        inside = n if shapes is None else int(shapes[0, 1])
+        _close(distances, inside, blocks, functools.partial(_close_block, tolerance=tolerance), nonnegative)
+    elif n <= blocks[-1]:
+        close_batch(distances, shapes, tolerance)
     else:
-        _close(distances, inside, _CPU_BLOCKS, functools.partial(_close_block_numpy, tolerance=tolerance), nonnegative)
+        _close_each(distances, shapes, blocks, functools.partial(_close_block, tolerance=tolerance), nonnegative)
     if not nonnegative:
         _check_diagonal(distances, tolerance)
     if out is None or in_place:
@@ -97,18 +110,41 @@ def floyd_warshall(
     return out
 
 
+def _check_sizes(n: int, batch: list[int], pivots: Any, sizes: Any) -> np.ndarray | None:
+    """(B, 2) int32: the size of each matrix, and how many of its vertices are pivots; None if it is all of them."""
+    if pivots is None and sizes is None:
+        return None
+    if sizes is not None and not batch:
+        raise ValueError("sizes are for a batch of matrices, of shape (B, n, n)")
+    shapes = np.full((*(batch or [1]), 2), n, np.int32)
+    for column, name, values, most in (0, "sizes", sizes, n), (1, "pivots", pivots, shapes[:, 0]):
+        given = shapes[:, 0] if values is None else np.asarray(values)
+        if given.shape not in ((), (len(shapes),)) or given.dtype.kind not in "iu":
+            raise ValueError(f"{name} must be an integer{' for each matrix' if batch else ''}, not {values!r}")
+        given, limits = np.broadcast_to(given, len(shapes)), np.broadcast_to(most, len(shapes))
+        if (wrong := np.flatnonzero((given < 0) | (given > limits))).size:
+            value, limit = given[wrong[0]], limits[wrong[0]]
+            raise ValueError(f"{name} is {value}; with {limit} vertices it must be from 0 to {limit}")
+        shapes[:, column] = given
+    return shapes
+
+
 def _check_lengths(d: Any, nonnegative: bool | None) -> bool:
     """Is no arc negative? The minimum of a matrix tells, and is NaN if there is any."""
     if nonnegative or d.size == 0:
         return True
     if nonnegative is False and d.dtype.kind != "f":
         return False
-    shortest = d.min().item()
-    if math.isnan(shortest):
+    if is_cupy(d):
+        nan, minus_infinity, negative = small_closure.look_over(d)
+    else:
+        shortest = d.min().item()
+        nan, minus_infinity, negative = math.isnan(shortest), shortest == -math.inf, shortest < 0
+    if nan:
         raise ValueError("d contains NaN; write +inf where there is no arc")
-    if shortest == -math.inf:
+    if minus_infinity:
         raise ValueError("d contains -inf, which is not a length; negative lengths must be finite")
-    return nonnegative is None and shortest >= 0
+    return nonnegative is None and not negative
 
 
 def _close(d: Any, inside: int, blocks: tuple[int, ...], close_block: Callable[[Any], None], nonnegative: bool) -> None:
@@ -127,91 +163,58 @@ def _close(d: Any, inside: int, blocks: tuple[int, ...], close_block: Callable[[
                 relax(others, others[:, pivots], rows, nonnegative)
 
 
+def _close_block(d: Any, tolerance: float) -> None:
+    """Close a block in which the blocked algorithm ends."""
+    if is_cupy(d):
+        small_closure.close(d, tolerance)
+    else:
+        close_numpy(d[None], None, tolerance)
+
+
+def _close_each(
+    d: Any, shapes: np.ndarray | None, blocks: tuple[int, ...], close_block: Callable[[Any], None], nonnegative: bool
+) -> None:
+    """Close matrices that are too large to be closed all at once; a CPU has one for each core at a time."""
+
+    def close(k: int) -> None:
+        n, inside = (d.shape[1],) * 2 if shapes is None else map(int, shapes[k])
+        _close(d[k, :n, :n], inside, blocks, close_block, nonnegative)
+
+    if is_cupy(d):
+        for k in range(len(d)):
+            close(k)
+    else:
+        for_all(close, range(len(d)), d.shape[0] * d.shape[1] ** 3)
+
+
 def _clear_diagonal(d: Any) -> None:
+    if is_cupy(d):
+        return small_closure.clear_diagonal(d)
     diagonal = _diagonal(d)
     diagonal[...] = diagonal.clip(max=0)
 
 
 def _check_diagonal(d: Any, tolerance: float) -> None:
     cycles = _diagonal(d)
-    vertex = int(cycles.argmin())
-    if cycles[vertex] < -tolerance:
+    if cycles.size == 0:
+        return
+    worst = int(cycles.argmin())
+    length = cycles.ravel()[worst].item()
+    if length < -tolerance:
+        matrix, vertex = divmod(worst, d.shape[-1])
+        where = f"{vertex} of matrix {matrix}" if d.ndim == 3 else f"{vertex}"
         raise NegativeCycleError(
-            f"negative cycle: vertex {vertex} reaches itself at distance {cycles[vertex].item():g}, "
-            f"below the tolerance of -{tolerance:g}"
+            f"negative cycle: vertex {where} reaches itself at distance {length:g}, below the tolerance of "
+            f"-{tolerance:g}"
         )
     cycles[...] = 0
 
 
 def _diagonal(d: Any) -> Any:
     """A view to write to; a small matrix would wait longer for indices than for its distances."""
-    shape, strides = (len(d),), (sum(d.strides),)
+    shape, strides = d.shape[:-1], (*d.strides[:-2], sum(d.strides[-2:]))
     if is_cupy(d):
         import cupy
 
         return cupy.lib.stride_tricks.as_strided(d, shape, strides)
     return np.lib.stride_tricks.as_strided(d, shape, strides)
-
-
-# --- CPU --------------------------------------------------------------------------------------------------------
-
-
-def _close_block_numpy(d: np.ndarray, tolerance: float) -> None:
-    _compile(d.dtype)(d, tolerance)
-
-
-@functools.cache
-def _compile(dtype: np.dtype) -> Any:
-    matrix = types.Array(numba.from_dtype(dtype), 2, "A")
-    return njit(types.void(matrix, types.float64), nogil=True, cache=True)(_close_small)
-
-
-def _close_small(d, tolerance):
-    closed = d + d.dtype.type(0)  # contiguous, and without -0.0
-    pivot_row = np.empty(len(d), d.dtype)
-    for k in range(len(d)):
-        # The pivot counts as 0 in its step: less than that it can only be by rounding, which must not pile up, or on
-        # a negative cycle, which stays visible.
-        cycle = closed[k, k]
-        closed[k, k] = 0
-        pivot_row[:] = closed[k]
-        for i in range(len(d)):
-            row, to_pivot = closed[i], closed[i, k]
-            for j in range(len(d)):
-                # Wrapped to the width of the dtype, so that what is compared is what is stored.
-                candidate = d.dtype.type(to_pivot + pivot_row[j])
-                row[j] = candidate if candidate < row[j] else row[j]
-        closed[k, k] = cycle
-    for k in range(len(d)):
-        if -tolerance <= closed[k, k] < 0:
-            closed[k, k] = 0
-    d[:] = closed
-
-
-# --- CUDA: floyd_warshall.cu --------------------------------------------------------------------------
-
-_TILES = {"float32": ("float", 64), "float64": ("double", 32), "int32": ("int", 64), "int16": ("short", 64)}
-_PROGRAMS = {
-    name: Program(
-        "minplus/floyd_warshall.cu",
-        ("relax_panels", "relax_rest"),
-        (f"ELEMENT={element}", f"TILE={tile}"),
-        threads=(tile // 4) ** 2,
-    )
-    for name, (element, tile) in _TILES.items()
-}
-
-
-def _close_block_cuda(d: Any, tolerance: float) -> None:
-    import cupy
-
-    tile = _TILES[d.dtype.name][1]
-    tiles = math.ceil(len(d) / tile)
-    program = _PROGRAMS[d.dtype.name]
-    stride, n = np.int64(d.strides[0] // d.itemsize), np.int32(len(d))
-    with d.device:
-        row_panel, column_panel = cupy.empty((2, tiles, tile, tile), d.dtype)
-        for pivots in map(np.int32, range(tiles)):
-            arguments = (d, stride, n, pivots, np.float64(tolerance), row_panel, column_panel)
-            program.launch("relax_panels", 2 * tiles, arguments)
-            program.launch("relax_rest", (tiles, tiles), (d, stride, n, pivots, row_panel, column_panel))

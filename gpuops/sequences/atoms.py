@@ -10,24 +10,61 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
+from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
 _PREFIX = 24  # digits of a piece whose future is followed, to know how it begins
+_SMALL = 2**60  # terms no longer than this have 64-bit numbers of atoms, and so has the next one
 
 
 def term_lengths(term: np.ndarray, steps: int) -> list[int]:
     """The lengths of a term without runs above 255, and of the `steps` terms after it."""
     atoms = Counter(_apart(term.tobytes()))
+    kinds = _kinds(tuple(atoms))
+    counts = np.zeros((len(kinds.lengths),), np.int64)
+    counts[: len(atoms)] = list(atoms.values())
     lengths = [len(term)]
     for _ in range(steps):
-        following: Counter[bytes] = Counter()
-        for atom, count in atoms.items():
-            for part in _decay(atom):
-                following[part] += count
-        atoms = following
-        lengths.append(sum(len(atom) * count for atom, count in atoms.items()))
+        if lengths[-1] > _SMALL:
+            counts = counts.astype(object)  # integers without a limit
+        counts = np.add.reduceat(counts[kinds.sources], kinds.starts)
+        lengths.append(int(counts @ kinds.lengths))
     return lengths
+
+
+class _Kinds(NamedTuple):
+    """All atoms that come from some: first these, last an empty one, which there never is."""
+
+    lengths: np.ndarray
+    sources: (
+        np.ndarray
+    )  # one after the other for each atom, those of which it is a part; the empty one if there is none
+    starts: np.ndarray  # of each atom's sources
+
+
+@lru_cache(maxsize=16)
+def _kinds(first: tuple[bytes, ...]) -> _Kinds:
+    numbers = {atom: number for number, atom in enumerate(first)}
+    atoms, parts = list(first), []
+    for atom in atoms:  # which grows on the way
+        parts.append(_decay(atom))
+        for part in parts[-1]:
+            if part not in numbers:
+                numbers[part] = len(atoms)
+                atoms.append(part)
+    sources: list[list[int]] = [[] for _ in atoms]
+    for number, of_atom in enumerate(parts):
+        for part in of_atom:
+            sources[numbers[part]].append(number)
+    nothing = len(atoms)
+    sources = [of_atom or [nothing] for of_atom in (*sources, [])]
+    return _Kinds(
+        np.array([*map(len, atoms), 0]),
+        np.array([number for of_atom in sources for number in of_atom]),
+        np.array([0, *accumulate(map(len, sources[:-1]))]),
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -10,6 +10,7 @@ D. E. Knuth, "The Art of Computer Programming", volume 4A, 7.2.1.2.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Iterator
@@ -79,21 +80,22 @@ def permutations(values: Any, first: int = 0, count: int | None = None) -> Any:
     count = _stretch(total, first, count)
     length = sum(repeats)
     needed = count * length * (1 + (kinds.itemsize if kinds.itemsize > 1 else 0))
-    room = _memory(kinds)
+    on_gpu = is_cupy(values)
+    room = _memory(values.device.id if on_gpu else None)
     if needed > room:
         raise ValueError(
             f"{count:,} permutations of {length} elements take {needed / 1e9:,.1f} GB, and there are {room / 1e9:,.1f}"
             "; take fewer by count, or go through permutation_chunks"
         )
-    if is_cupy(kinds):
+    if on_gpu:
         if total >= 2**63:
             raise ValueError(f"there are {total:,} permutations, and a GPU counts to 2^63; pass a NumPy array")
-        codes = permutations_cuda.permute(kinds, repeats, total, first, count)
+        codes = permutations_cuda.permute(values.device, repeats, total, first, count)
     else:
         codes = permutations_numba.permute(_unranked, repeats, first, count)
-    if kinds.dtype == np.uint8 and np.array_equal(_on_host(kinds), np.arange(len(kinds))):
+    if kinds.dtype == np.uint8 and np.array_equal(kinds, np.arange(len(kinds))):
         return codes
-    return kinds[codes]
+    return like(codes, kinds)[codes]
 
 
 def permutation_chunks(
@@ -180,7 +182,7 @@ def next_permutation(permutation: Any) -> Any:
 
 
 def _kinds(values: Any) -> tuple[Any, list[int]]:
-    """What is arranged, ascending and each once, on its device; and how often each occurs."""
+    """What is arranged, ascending and each once, on the host; and how often each occurs."""
     if isinstance(values, int | np.integer):
         if values < 0:
             raise ValueError(f"values is {values}; there are no permutations of fewer than no elements")
@@ -189,7 +191,7 @@ def _kinds(values: Any) -> tuple[Any, list[int]]:
     kinds, repeats = np.unique(_on_host(values), return_counts=True)
     if len(kinds) > 256:
         raise ValueError(f"values has {len(kinds):,} different elements; at most 256 can be arranged")
-    return like(values, kinds), repeats.tolist()
+    return kinds, repeats.tolist()
 
 
 def _arrangements(repeats: list[int]) -> int:
@@ -223,10 +225,14 @@ def _unranked(repeats: list[int], rank: int) -> np.ndarray:
     return codes
 
 
-def _memory(array: Any) -> int:
-    if is_cupy(array):
-        return int(array.device.mem_info[1])
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+@functools.cache
+def _memory(device: int | None) -> int:
+    """Bytes in all, of a GPU or the host."""
+    if device is None:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    import cupy
+
+    return int(cupy.cuda.Device(device).mem_info[1])
 
 
 def _on_host(array: Any) -> np.ndarray:

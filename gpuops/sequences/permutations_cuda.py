@@ -13,12 +13,12 @@ _SHORT = 16  # as in permutations.cu
 _PROGRAM = Program("sequences/permutations.cu", ("permute_different", "permute_repeated"), threads=256)
 
 
-def permute(kinds: Any, repeats: list[int], total: int, first: int, count: int) -> Any:
+def permute(device: Any, repeats: list[int], total: int, first: int, count: int) -> Any:
     """(count, n) uint8: numbers of kinds, from rank `first` on; `total`, of all permutations, is below 2^63."""
     import cupy
 
     n = sum(repeats)
-    with kinds.device:
+    with device:
         rows = cupy.empty((count, n), np.uint8)
         if rows.size == 0:
             return rows

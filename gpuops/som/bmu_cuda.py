@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops._cuda import Program, multiprocessors
+from gpuops._cuda import Program, multiprocessors, prepare
 from gpuops.som.bmu_numba import COSINE, EUCLIDEAN, TAXICAB, error_bound
 
 _TILE, _PANEL = 64, 128
@@ -85,6 +85,7 @@ def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, va
         units, distances = cupy.empty((n, top), np.int32), cupy.empty((n, top), samples.dtype)
         program = _PROGRAMS[samples.dtype.name, metric]
         screen = _choose(metric, missing, d)
+        prepare((program, screen.program))
         tiles = math.ceil(m / _TILE)
         state = cupy.zeros((3,), np.uint64)
         centre, unit_lengths, tile_norms = (cupy.empty((size,), np.float64) for size in (d, tiles * _TILE, tiles))

@@ -14,20 +14,25 @@ the distance at which paths begin there, also where it is itself nearer from ano
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gpuops.arrays import is_cupy, like
+from gpuops.csr import contiguous
 from gpuops.errors import NegativeCycleError
 from gpuops.numbers import outside_infinity
-from gpuops.sssp import sssp_cuda, sssp_numba
+from gpuops.sssp import graph_layout_cuda, sssp_cuda, sssp_numba
 from gpuops.sssp.graph_layout import SearchGraph
 
 
-def shortest_distances(graph: SearchGraph, sources: Any, *, starts: Any = None, cutoff: float | None = None) -> Any:
+def shortest_distances(
+    graph: SearchGraph, sources: Any, *, starts: Any = None, cutoff: float | None = None, targets: Any = None
+) -> Any:
     """Shortest distances from the nearest of some sources.
 
     Parameters
@@ -40,6 +45,9 @@ def shortest_distances(graph: SearchGraph, sources: Any, *, starts: Any = None, 
         The distance at which paths begin at each source; 0 if not given.
     cutoff : float, optional
         Vertices farther than this are unreachable. Weights must not be negative.
+    targets : sequence of int, optional
+        Vertices farther than the farthest of these that can be reached (within the cutoff) are unreachable. A search on
+        a GPU ends once all are reached.
 
     Returns
     -------
@@ -59,15 +67,19 @@ def shortest_distances(graph: SearchGraph, sources: Any, *, starts: Any = None, 
     vertices = _vertices(graph, sources)
     begins = _starts(graph, vertices, starts)
     limit = _limit(graph, cutoff)
-    internal = graph.rank[like(graph.rank, vertices)]
-    distances = _unreached(graph, (graph.n,))
-    distances[internal] = like(distances, begins)
-    _improve(graph, distances, None, limit)
-    distances = distances[graph.rank]
+    aims = None if targets is None else _vertices(graph, targets, "target")
+    if is_cupy(graph.weights):
+        with _cycles_in_original_numbers(graph):
+            distances = sssp_cuda.search(graph, vertices, begins, limit, aims)
+    else:
+        internal = graph.rank[vertices]
+        distances = _unreached(graph, (graph.n,))
+        distances[internal] = begins
+        _improve(graph, distances, None, limit)
+        distances = distances[graph.rank]
+        _cut(distances, limit, aims)
     if graph.negative:
         _refuse_cycles_through_closed(graph, distances, vertices, begins)
-    if limit is not None:
-        distances[distances > limit] = outside_infinity(graph.dtype)
     return distances
 
 
@@ -135,6 +147,9 @@ def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, star
     """
     vertices = _vertices(graph, sources)
     _check_row(graph, "distances", distances, graph.dtype)
+    if is_cupy(distances) and graph.through is None:
+        begins = None if starts is None else _starts(graph, vertices, starts)
+        return sssp_cuda.tree_outside(graph, contiguous(distances), vertices, begins)
     sources = like(graph.rank, vertices)
     if starts is None:
         begins = distances[sources]
@@ -144,7 +159,7 @@ def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, star
     roots = _falses(graph)
     roots[places[internal[places] == begins]] = True
     roots &= internal != outside_infinity(graph.dtype)
-    if not graph.negative and bool((internal < 0).any()):
+    if not is_cupy(internal) and not graph.negative and bool((internal < 0).any()):
         graph = replace(graph, negative=True)  # distances of either sign: nearer proves nothing to a half
     first = [(head, tail) for head, tail in _first_arcs(graph, internal, places, begins) if not bool(roots[head])]
     for head, _ in first:
@@ -164,7 +179,8 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
     Parameters
     ----------
     graph : SearchGraph
-        n vertices. With negative weights the searches run one after the other.
+        n vertices. With negative weights, and on a CPU where vertices have few arcs, searches share nothing; threads of
+        a CPU take one each.
     sources : sequence of S int
 
     Returns
@@ -178,35 +194,40 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
         As `shortest_distances`.
     """
     vertices = _vertices(graph, sources)
-    result = _unreached(graph, (len(vertices), graph.n))
-    if graph.negative:
-        for row, source in zip(result, vertices.tolist(), strict=True):
-            row[...] = shortest_distances(graph, [source])
+    if is_cupy(graph.weights) and not graph.negative:
+        return sssp_cuda.batch(graph, vertices)
+    result = _empty(graph, (len(vertices), graph.n), graph.dtype)
+
+    def search(number: int) -> None:
+        result[number] = shortest_distances(graph, vertices[number : number + 1])
+
+    if is_cupy(graph.weights):
+        for number in range(len(vertices)):
+            search(number)
+        return result
+    if not sssp_numba.shares_reads(graph):
+        sssp_numba.one_by_one(search, len(vertices))
         return result
     columns = _unreached(graph, (graph.n, len(vertices)))
-    numbers = like(graph.rank, np.arange(len(vertices)))
-    columns[graph.rank[like(graph.rank, vertices)], numbers] = 0
-    _half(graph).batched(graph, columns)
-    step = graph.n if is_cupy(columns) else 1024  # so that a CPU turns rows into columns within its caches
-    for start in range(0, graph.n, max(step, 1)):
-        tile = slice(start, start + step)
-        result[:, tile] = columns[graph.rank[tile]].T
+    columns[graph.rank[vertices], np.arange(len(vertices))] = 0
+    sssp_numba.batched(graph, columns)
+    sssp_numba.turn_columns(columns, graph.rank, result)
     return result
 
 
 # --- Arguments --------------------------------------------------------------------------------------------------------
 
 
-def _vertices(graph: SearchGraph, sources: Any) -> np.ndarray:
+def _vertices(graph: SearchGraph, sources: Any, name: str = "source") -> np.ndarray:
     vertices = np.asarray(sources.get() if is_cupy(sources) else sources)
     if vertices.size == 0:
         vertices = vertices.astype(np.int64)
     vertices = np.atleast_1d(vertices)
     if vertices.ndim != 1 or vertices.dtype.kind not in "iu":
-        raise ValueError(f"sources are {vertices.dtype} of shape {vertices.shape}; pass a sequence of vertices")
+        raise ValueError(f"{name}s are {vertices.dtype} of shape {vertices.shape}; pass a sequence of vertices")
     wrong = vertices[(vertices < 0) | (vertices >= graph.n)]
     if wrong.size:
-        raise ValueError(f"source {wrong[0]} is not a vertex; vertices are 0 to {graph.n - 1}")
+        raise ValueError(f"{name} {wrong[0]} is not a vertex; vertices are 0 to {graph.n - 1}")
     return vertices.astype(np.int64)
 
 
@@ -221,6 +242,8 @@ def _starts(graph: SearchGraph, vertices: np.ndarray, starts: Any) -> np.ndarray
     begins = values.astype(graph.dtype) + graph.dtype.type(0)  # +0.0 for -0.0
     if graph.dtype.kind != "f" and not np.array_equal(begins, values):
         raise ValueError("starts have fractions, which int32 distances cannot have")
+    if len(vertices) == 1:
+        return begins
     order = np.argsort(begins, kind="stable")
     _, first, same = np.unique(vertices[order], return_index=True, return_inverse=True)
     least = np.empty_like(begins)
@@ -245,6 +268,17 @@ def _limit(graph: SearchGraph, cutoff: float | None) -> Any:
             return graph.dtype.type(cutoff)
     limits = np.iinfo(graph.dtype)
     return graph.dtype.type(math.floor(min(max(cutoff, limits.min), limits.max - 1)))
+
+
+def _cut(distances: np.ndarray, limit: Any, targets: np.ndarray | None) -> None:
+    """Mark as unreachable what lies beyond the limit, and beyond the farthest target that is reached within it."""
+    infinity = outside_infinity(distances.dtype)
+    if targets is not None:
+        reached = distances[targets]
+        reached = reached[(reached != infinity) if limit is None else (reached <= limit)]
+        limit = reached.max() if reached.size else limit
+    if limit is not None:
+        distances[distances > limit] = infinity
 
 
 def _check_row(graph: SearchGraph, name: str, row: Any, dtype: np.dtype) -> None:
@@ -284,13 +318,20 @@ def _half(graph: SearchGraph) -> Any:
 
 def _improve(graph: SearchGraph, distances: Any, pending: Any, limit: Any) -> int:
     half = _half(graph)
-    signed = graph.negative or bool((distances < 0).any())
-    try:
+    any_negative = graph_layout_cuda.any_negative if is_cupy(distances) else lambda row: bool((row < 0).any())
+    signed = graph.negative or any_negative(distances)
+    with _cycles_in_original_numbers(graph):
         if signed:
             return half.bellman_ford(graph, distances, pending)
         if limit is not None and half is sssp_numba:
             return half.improve(graph, distances, pending, limit)  # need not go on beyond it
         return half.improve(graph, distances, pending)
+
+
+@contextlib.contextmanager
+def _cycles_in_original_numbers(graph: SearchGraph) -> Iterator[None]:
+    try:
+        yield
     except NegativeCycleError as error:
         vertices = [int(graph.order[v]) for v in error.vertices]
         raise NegativeCycleError(str(error), vertices, error.weight) from None

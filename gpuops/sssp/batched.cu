@@ -16,7 +16,9 @@
 // Clocks, windows and pulls say what is done first. Whatever they say, the end is the same: no vertex has arcs to
 // relax.
 //
-// Launch: cooperative, BLOCKS blocks of THREADS threads on every multiprocessor.
+// begin_batch and end_batch stand before and after: columns with the sources at 0, and rows out of columns.
+//
+// Launch: cooperative, BLOCKS blocks of THREADS threads on every multiprocessor, where nothing else is said.
 // Macros: those of search.cu; MARGIN, what counts as far before the hub, in widths of the first window.
 
 #include "search.cuh"
@@ -541,4 +543,35 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     }
     if (__ldcg(&control->overflow)) run.look_for_unfit();
     run.finish();
+}
+
+// Launch: blocks of THREADS threads, by grid strides. words (size): UNREACHABLE.
+extern "C" __global__ void reach_nothing(Word* words, long long size) {
+    const long long step = (long long)gridDim.x * THREADS;
+    for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < size; i += step) words[i] = UNREACHABLE;
+}
+
+// Launch: blocks of THREADS threads, a thread for each of `searches` sources.
+extern "C" __global__ void begin_batch(Word* distances, long long stride, const int* __restrict__ rank,
+                                       const int* __restrict__ sources, int searches) {
+    const int search = blockIdx.x * THREADS + threadIdx.x;
+    if (search < searches) distances[rank[sources[search]] * stride + search] = 0;
+}
+
+// Launch: 32 x 8 threads for 32 vertices and 32 searches, grid (vertices, searches). rows (searches, n) in the original
+// numbering, of distances (n, searches).
+extern "C" __global__ void end_batch(const Word* __restrict__ distances, int searches, const int* __restrict__ rank,
+                                     long long n, Word* __restrict__ rows) {
+    __shared__ Word square[32][33];  // one column more, so that neither way of access meets one bank only
+    const long long first = blockIdx.x * 32ll;
+    const int column = blockIdx.y * 32;
+    for (int v = threadIdx.y; v < 32 && first + v < n; v += 8) {
+        if (column + threadIdx.x < searches) {
+            square[v][threadIdx.x] = distances[(long long)rank[first + v] * searches + column + threadIdx.x];
+        }
+    }
+    __syncthreads();
+    for (int s = threadIdx.y; s < 32 && column + s < searches; s += 8) {
+        if (first + threadIdx.x < n) rows[(column + s) * n + first + threadIdx.x] = square[threadIdx.x][s];
+    }
 }

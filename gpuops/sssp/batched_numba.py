@@ -20,7 +20,8 @@ from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.search_numba import Search, pull
 from gpuops.sssp.sources_numba import Begins
 
-_TILE = 1024  # vertices
+_TILE = 1024  # vertices, so that what is turned stays in the caches
+_STREAM = 16  # what turning a distance takes, in relaxations of a dense matrix
 
 
 def batched(graph: Any, distances: np.ndarray) -> int:
@@ -74,12 +75,25 @@ def batched(graph: Any, distances: np.ndarray) -> int:
 def transpose(source: np.ndarray, target: np.ndarray) -> None:
     """target = source.T, in tiles that stay in the caches."""
     columns_first = source.shape[0] < source.shape[1]
-    for start in range(0, max(source.shape), _TILE):
+
+    def turn(start: int) -> None:
         tile = slice(start, start + _TILE)
         if columns_first:
             target[tile] = source[:, tile].T
         else:
             target[:, tile] = source[tile].T
+
+    for_all(turn, range(0, max(source.shape), _TILE), _STREAM * source.size)
+
+
+def turn_columns(columns: np.ndarray, rank: np.ndarray, rows: np.ndarray) -> None:
+    """rows = columns[rank].T, by threads."""
+
+    def turn(start: int) -> None:
+        tile = slice(start, start + _TILE)
+        rows[:, tile] = columns[rank[tile]].T
+
+    for_all(turn, range(0, len(rank), _TILE), _STREAM * columns.size)
 
 
 @njit(nogil=True, cache=True)

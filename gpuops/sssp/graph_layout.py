@@ -20,11 +20,14 @@ from typing import Any
 import numpy as np
 
 from gpuops import csr
-from gpuops.arrays import check_vectors, library_of
+from gpuops.arrays import check_vectors, is_cupy
 from gpuops.errors import NegativeCycleError
-from gpuops.sssp.graph_layout_numba import first_of_each_head, sorted_rows
+from gpuops.sssp import graph_layout_cuda, graph_layout_numba
 
 SEARCH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
+
+_Rows = tuple[Any, Any, Any]
+_LaidOut = tuple[_Rows, _Rows, Any, Any]  # rows, those of the transpose, order, rank
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,29 +122,16 @@ def search_graph(
         The arrays do not make up a graph, or weights are NaN or -inf.
     """
     _check_arrays(indptr, indices, weights, through)
-    n = len(indptr) - 1
-    xp = library_of(indptr)
+    if is_cupy(indptr):
+        dtype = _distance_dtype(weights, dtype)
+        return SearchGraph(*graph_layout_cuda.lay_out(indptr, indices, weights, dtype, through, symmetric, reverse))
     indptr = indptr.astype(np.int64, copy=False)
-    weights = _convert(xp, weights, dtype)
+    weights = _convert(weights, dtype)
     heads = indices.astype(np.int32, copy=False)
-    tails, heads, weights = _simplify(xp, n, csr.tails(indptr, len(heads), np.int32), heads, weights)
-
-    degrees = xp.bincount(tails, minlength=n)
-    order = xp.argsort((len(heads) - degrees) * n + xp.arange(n)).astype(np.int32)
-    rank = xp.empty(n, np.int32)
-    rank[order] = xp.arange(n, dtype=np.int32)
-    tails, heads = rank[tails], rank[heads]
+    outgoing, incoming, order, rank = _lay_out(indptr, heads, weights, reverse, symmetric)
     if through is not None:
         through = None if bool(through.all()) else through[order]
-
-    outgoing = _rows(xp, n, tails, heads, weights)
-    incoming: tuple[Any, Any, Any] = (None, None, None)
-    if symmetric:
-        _check_symmetry(xp, n, tails, heads)
-        incoming = outgoing
-    elif reverse:
-        incoming = _rows(xp, n, heads, tails, weights)
-    negative = bool((weights < 0).any())
+    negative = bool((outgoing[2] < 0).any())
     return SearchGraph(*outgoing, *incoming, through, order, rank, negative)
 
 
@@ -156,19 +146,24 @@ def _check_arrays(indptr: Any, indices: Any, weights: Any, through: Any) -> None
         raise ValueError(f"through is {through.dtype} of length {len(through)}; give a bool for each of {n} vertices")
 
 
-def _convert(xp: Any, weights: Any, dtype: Any) -> Any:
-    """The weights in the dtype of the distances, +0.0 for -0.0."""
+def _distance_dtype(weights: Any, dtype: Any) -> np.dtype:
     if dtype is None:
         dtype = weights.dtype if weights.dtype.kind == "f" else np.int32
     dtype = np.dtype(dtype)
     if dtype not in SEARCH_DTYPES or weights.dtype.kind not in "fiub":
         raise TypeError(f"distances must be float32, float64 or int32, not {dtype} from {weights.dtype} weights")
+    return dtype
+
+
+def _convert(weights: Any, dtype: Any) -> Any:
+    """The weights in the dtype of the distances, +0.0 for -0.0."""
+    dtype = _distance_dtype(weights, dtype)
     if weights.dtype.kind == "f" and len(weights) and not bool((weights > -math.inf).all()):
         raise ValueError("weights contain NaN or -inf; weights below 0 must be finite")
     if dtype.kind == "f":
         with np.errstate(over="ignore"):  # what is too heavy for the dtype is +inf: no path uses it
             return weights.astype(dtype) + dtype.type(0)
-    if weights.dtype.kind == "f" and not bool((weights == xp.floor(weights)).all()):
+    if weights.dtype.kind == "f" and not bool((weights == np.floor(weights)).all()):
         raise ValueError("weights have fractions, which int32 distances cannot have; use float64")
     limits = np.iinfo(dtype)
     if len(weights) and not (limits.min <= weights.min().item() and weights.max().item() <= limits.max):
@@ -176,40 +171,25 @@ def _convert(xp: Any, weights: Any, dtype: Any) -> Any:
     return weights.astype(dtype)
 
 
-def _simplify(xp: Any, n: int, tails: Any, heads: Any, weights: Any) -> tuple[Any, Any, Any]:
-    """The tails, heads and weights of the arcs, without loops and without all but the lightest of parallel arcs."""
-    loops = tails == heads
-    negative = xp.flatnonzero(loops & (weights < 0))
-    if len(negative):
-        vertex, weight = int(tails[negative[0]]), weights[negative[0]].item()
-        raise NegativeCycleError(f"a loop of weight {weight:g} at vertex {vertex}", (vertex,), weight)
-    kept = ~loops & (weights < math.inf)
-    if not bool(kept.all()):
-        tails, heads, weights = tails[kept], heads[kept], weights[kept]
-    indptr, heads, weights = _rows(xp, n, tails, heads, weights)
-    tails = csr.tails(indptr, len(heads), np.int32)
-    if xp is np:
-        first = first_of_each_head(indptr, heads)
-    else:
-        pairs = tails.astype(np.int64) * n + heads
-        order = xp.argsort(pairs)  # stable: the lightest stays first
-        pairs = pairs[order]
-        first = xp.ones(len(pairs), bool)
-        first[order[1:]] = pairs[1:] != pairs[:-1]
-    return (tails, heads, weights) if bool(first.all()) else (tails[first], heads[first], weights[first])
+def _lay_out(indptr: Any, heads: Any, weights: Any, reverse: bool, symmetric: bool) -> _LaidOut:
+    """The rows, those of the transpose, `order` and `rank`."""
+    n = len(indptr) - 1
+    rows, degrees, loop = graph_layout_numba.simplified(*map(csr.contiguous, (indptr, heads, weights)))
+    if loop < len(heads):
+        _refuse_loop(int(heads[loop]), weights[loop].item())
+    order, rank = graph_layout_numba.numbered(degrees)
+    outgoing = graph_layout_numba.sorted_rows(rows, degrees, order, rank)
+    del rows  # as much memory as the result
+    if symmetric:
+        _check_symmetry(np.diff(outgoing[0]), graph_layout_numba.in_degrees(outgoing[1], n))
+        return outgoing, outgoing, order, rank
+    return outgoing, graph_layout_numba.sorted_transpose(outgoing) if reverse else (None, None, None), order, rank
 
 
-def _rows(xp: Any, n: int, tails: Any, heads: Any, weights: Any) -> tuple[Any, Any, Any]:
-    """Compressed sparse rows, sorted by weight, then by head."""
-    if xp is np:
-        return sorted_rows(n, tails, heads, weights)
-    order = xp.argsort(heads)  # stable, like all sorts of CuPy
-    order = order[xp.argsort(weights[order])]
-    order = order[xp.argsort(tails[order])]
-    return csr.row_starts(tails, n), heads[order], weights[order]
+def _refuse_loop(vertex: int, weight: float) -> None:
+    raise NegativeCycleError(f"a loop of weight {weight:g} at vertex {vertex}", (vertex,), weight)
 
 
-def _check_symmetry(xp: Any, n: int, tails: Any, heads: Any) -> None:
-    differs = xp.flatnonzero(xp.bincount(tails, minlength=n) != xp.bincount(heads, minlength=n))
-    if len(differs):
+def _check_symmetry(out_degrees: Any, in_degrees: Any) -> None:
+    if bool((out_degrees != in_degrees).any()):
         raise ValueError("the graph is not symmetric: a vertex has more arcs out than in; pass symmetric=False")

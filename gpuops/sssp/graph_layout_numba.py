@@ -1,67 +1,188 @@
 """Rows of arcs on a CPU: the Numba half of `gpuops.search_graph`.
 
-Arcs are dealt out to rows by counting, then each row is sorted by itself, rows by threads: most are short enough to be
-sorted in the first-level cache, where one sort of all arcs would pass over memory again and again.
+Arcs come by their tails already, so no arc leaves its row but in the transpose. Threads take ranges of rows: they drop
+what no shortest path needs, and, once the degrees have settled the numbering, lay each row out at its new place. A long
+row is dealt out by weight first, a few arcs to a bucket: then every arc is near its place, and insertion ends the sort.
 """
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 from numba import njit
 
 from gpuops._threads import for_all
-from gpuops.csr import equal_ranges, row_starts
+from gpuops.csr import equal_ranges, transpose
+from gpuops.csr.csr_numba import gather
 
 _TASKS = 64
 _RUN = 12  # arcs that are sorted by insertion
+_BUCKET = 2  # arcs a bucket, if weights are spread evenly
+_CROWDED = 32  # arcs in one bucket from which on a row is merged
+_WORK = 32  # what an arc takes, in relaxations of a dense matrix
+
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # indptr, indices, weights
 
 
-def sorted_rows(
-    n: int, tails: np.ndarray, heads: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compressed sparse rows (indptr, indices, weights) of the arcs, each sorted by weight, then by head."""
-    indptr = row_starts(tails, n)
-    indices, row_weights = np.empty_like(heads), np.empty_like(weights)
-    _deal(tails, heads, weights, indptr[:-1].copy(), indices, row_weights)
-    for_all(lambda rows: _sort(indptr, indices, row_weights, *rows), equal_ranges(indptr, _TASKS), 32 * len(heads))
+def simplified(indptr: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> tuple[Rows, np.ndarray, int]:
+    """The arcs without loops, those of weight +inf, and all but the lightest of parallel ones.
+
+    Returns
+    -------
+    rows : arrays of the shapes given
+        Row v begins at ``indptr[v]`` still, and may be shorter.
+    degrees : (n,) int64
+        How many arcs are left in each.
+    loop : int
+        The first loop of negative weight, or the number of arcs.
+    """
+    kept_heads, kept_weights = np.empty_like(heads), np.empty_like(weights)
+    degrees = np.empty(len(indptr) - 1, np.int64)
+    loops = [len(heads)]
+    arrays = indptr, heads, weights, kept_heads, kept_weights, degrees
+    ranges = equal_ranges(indptr, 4 * numba.config.NUMBA_NUM_THREADS)  # each may take an array of n places
+    for_all(lambda rows: loops.append(_simplify(*arrays, *rows)), ranges, _WORK * len(heads))
+    return (indptr, kept_heads, kept_weights), degrees, min(loops)
+
+
+def numbered(degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`order` and `rank` of a graph by falling degree, ties by the original number."""
+    order, rank = np.empty((2, len(degrees)), np.int32)
+    _number(degrees, order, rank)
+    return order, rank
+
+
+def sorted_rows(rows: Rows, degrees: np.ndarray, order: np.ndarray, rank: np.ndarray) -> Rows:
+    """The rows of `simplified` in the new numbering, each sorted by weight, then by head."""
+    indptr = np.zeros(len(order) + 1, np.int64)
+    np.cumsum(degrees[order], out=indptr[1:])
+    m = int(indptr[-1])
+    indices, row_weights = np.empty(m, np.int32), np.empty(m, rows[2].dtype)
+    arrays = *rows, order, rank, indptr, indices, row_weights
+    for_all(lambda part: _lay_rows(*arrays, *part), equal_ranges(indptr, _TASKS), _WORK * m)
     return indptr, indices, row_weights
 
 
-def first_of_each_head(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Mask of the arcs, in compressed sparse rows, that come first in their row among those to the same head."""
-    first = np.empty(len(indices), bool)
-    for_all(lambda rows: _mark_first(indptr, indices, first, *rows), equal_ranges(indptr, 4), 32 * len(indices))
-    return first
+def in_degrees(indices: np.ndarray, n: int) -> np.ndarray:
+    """How many arcs lead to each of n vertices, (n,) int64."""
+    parts = np.array_split(indices, numba.config.NUMBA_NUM_THREADS)
+    counts = np.zeros((len(parts), n), np.int64)
+    for_all(lambda part: _count(parts[part], counts[part]), range(len(parts)), _WORK * len(indices))
+    return counts.sum(axis=0)
+
+
+def sorted_transpose(rows: Rows) -> Rows:
+    """The transpose of sorted rows, in the same numbering and sorted likewise."""
+    indptr, tails, arcs = transpose(rows[0], rows[1])
+    same = np.arange(len(indptr) - 1, dtype=np.int32)
+    return sorted_rows((indptr, tails, gather(rows[2], arcs)), np.diff(indptr), same, same)
 
 
 @njit(nogil=True, cache=True)
-def _deal(tails, heads, weights, place, indices, row_weights):
-    for arc in range(tails.size):
-        tail = tails[arc]
-        at = place[tail]
-        place[tail] = at + 1
-        indices[at] = heads[arc]
-        row_weights[at] = weights[arc]
-
-
-@njit(nogil=True, cache=True)
-def _mark_first(indptr, indices, first, first_row, last_row):
-    seen_in = np.full(indptr.size - 1, -1, np.int32)
+def _simplify(indptr, heads, weights, kept_heads, kept_weights, degrees, first_row, last_row):
+    n, loop = indptr.size - 1, heads.size
+    seen = np.empty(0, np.int64)  # the place of the arc kept that led to a head last
     for row in range(first_row, last_row):
-        for arc in range(indptr[row], indptr[row + 1]):
-            first[arc] = seen_in[indices[arc]] != row
-            seen_in[indices[arc]] = row
+        begin, end = indptr[row], indptr[row + 1]
+        rises = True
+        for arc in range(begin + 1, end):
+            rises &= heads[arc] >= heads[arc - 1]
+        if not rises and seen.size == 0:
+            seen = np.full(n, -1, np.int64)
+        at = begin
+        for arc in range(begin, end):
+            head, weight = heads[arc], weights[arc]
+            if head == row:
+                if weight < 0:
+                    loop = min(loop, arc)
+                continue
+            if not weight < np.inf:
+                continue
+            place = at - 1 if rises else seen[head]
+            if place >= begin and kept_heads[place] == head:
+                kept_weights[place] = min(kept_weights[place], weight)
+                continue
+            if not rises:
+                seen[head] = at
+            kept_heads[at], kept_weights[at] = head, weight
+            at += 1
+        degrees[row] = at - begin
+    return loop
 
 
 @njit(nogil=True, cache=True)
-def _sort(indptr, indices, weights, first_row, last_row):
+def _count(indices, counts):
+    for head in indices:
+        counts[head] += 1
+
+
+@njit(nogil=True, cache=True)
+def _number(degrees, order, rank):
+    """Counting sort, in one pass over memory by hundreds of lists side by side."""
+    most = 0
+    for degree in degrees:
+        most = max(most, degree)
+    places = np.zeros(most + 2, np.int64)
+    for degree in degrees:
+        places[most - degree + 1] += 1
+    for i in range(most + 1):
+        places[i + 1] += places[i]
+    for v in range(degrees.size):
+        place = places[most - degrees[v]]
+        places[most - degrees[v]] = place + 1
+        order[place], rank[v] = v, place
+
+
+@njit(nogil=True, cache=True)
+def _lay_rows(
+    starts, heads, weights, order, rank, indptr, indices, row_weights, first_row, last_row,
+):  # fmt: skip
     longest = 0
     for row in range(first_row, last_row):
         longest = max(longest, indptr[row + 1] - indptr[row])
     other_indices, other_weights = np.empty(longest, indices.dtype), np.empty(longest, weights.dtype)
+    places = np.empty(longest // _BUCKET + 2, np.int64)
     for row in range(first_row, last_row):
-        begin, end = indptr[row], indptr[row + 1]
-        _sort_row(indices[begin:end], weights[begin:end], other_indices, other_weights)
+        source, begin, size = starts[order[row]], indptr[row], indptr[row + 1] - indptr[row]
+        scale = 0.0
+        if size > _RUN:
+            least = most = weights[source]
+            for arc in range(source, source + size):
+                least, most = min(least, weights[arc]), max(most, weights[arc])
+            buckets = size // _BUCKET
+            scale = buckets / max(np.float64(most) - np.float64(least), 1e-300)
+        if scale == 0.0:  # a short row, or a range of weights that float64 does not hold
+            for i in range(size):
+                indices[begin + i], row_weights[begin + i] = rank[heads[source + i]], weights[source + i]
+            _sort_row(indices[begin : begin + size], row_weights[begin : begin + size], other_indices, other_weights)
+            continue
+        places[: buckets + 2] = 0
+        for arc in range(source, source + size):
+            places[np.int64((np.float64(weights[arc]) - least) * scale) + 1] += 1
+        crowd = 0
+        for i in range(buckets + 1):
+            crowd = max(crowd, places[i + 1])
+            places[i + 1] += places[i]
+        for arc in range(source, source + size):
+            bucket = np.int64((np.float64(weights[arc]) - least) * scale)
+            at = begin + places[bucket]
+            places[bucket] += 1
+            indices[at], row_weights[at] = rank[heads[arc]], weights[arc]
+        if crowd <= _CROWDED:
+            _insert(indices, row_weights, begin, begin + size)
+        else:
+            _sort_row(indices[begin : begin + size], row_weights[begin : begin + size], other_indices, other_weights)
+
+
+@njit(nogil=True, cache=True)
+def _insert(indices, weights, start, stop):
+    """Insertion sort by weight, then by head."""
+    for i in range(start + 1, stop):
+        head, weight, j = indices[i], weights[i], i
+        while j > start and (weight < weights[j - 1] or (weight == weights[j - 1] and head < indices[j - 1])):
+            indices[j], weights[j] = indices[j - 1], weights[j - 1]
+            j -= 1
+        indices[j], weights[j] = head, weight
 
 
 @njit(nogil=True, cache=True)
@@ -69,12 +190,7 @@ def _sort_row(indices, weights, other_indices, other_weights):
     """Merge sort: runs by insertion, then pairs of runs. The row ends up in its own arrays."""
     size = indices.size
     for start in range(0, size, _RUN):
-        for i in range(start + 1, min(start + _RUN, size)):
-            head, weight, j = indices[i], weights[i], i
-            while j > start and (weight < weights[j - 1] or (weight == weights[j - 1] and head < indices[j - 1])):
-                indices[j], weights[j] = indices[j - 1], weights[j - 1]
-                j -= 1
-            indices[j], weights[j] = head, weight
+        _insert(indices, weights, start, min(start + _RUN, size))
     width = _RUN
     while width < size:
         for start in range(0, size - width, 2 * width):

@@ -288,6 +288,42 @@ __device__ inline Word window_end(Word due, double width) {
     return max(due + 1, Distance::at((double)value(due) + width));
 }
 
+// Which distances are asked for: none beyond `limit`, and those up to the farthest of `list`, in the original numbering.
+struct Targets {
+    const int* __restrict__ rank;
+    const int* __restrict__ list;
+    int size;
+    Word limit;  // UNREACHABLE: all
+
+    __device__ Word end() const { return min(limit, (Word)(UNREACHABLE - 1)) + 1; }  // of all windows
+
+    // All threads of the block call. Inlined, these would take registers from the loops that count.
+    __attribute__((noinline)) __device__ bool settled(const Word* distances, Word low) const {
+        __shared__ int open;
+        if (threadIdx.x == 0) open = 0;
+        __syncthreads();
+        for (int i = threadIdx.x; i < size; i += THREADS) {
+            if (__ldcg(distances + rank[list[i]]) >= low) open = 1;
+        }
+        __syncthreads();
+        const bool none = open == 0;
+        __syncthreads();
+        return size && none;
+    }
+    // That of the farthest that is reached, if one is.
+    __attribute__((noinline)) __device__ Word farthest(const Word* distances) const {
+        __shared__ Word most;
+        if (threadIdx.x == 0) most = LOWEST;
+        __syncthreads();
+        for (int i = threadIdx.x; i < size; i += THREADS) {
+            const Word distance = __ldcg(distances + rank[list[i]]);
+            if (distance < UNREACHABLE && distance <= limit) atomicMax(&most, distance);
+        }
+        __syncthreads();
+        return most == LOWEST ? limit : most;
+    }
+};
+
 // A search: its lists, where it stands, and its steps. All threads of the grid call a step, and a barrier ends it.
 struct Run {
     const Search& search;
@@ -320,6 +356,35 @@ struct Run {
         touched += grid.last.touched;
     }
 
+    // Nothing is reached but the sources, in the original numbering; closed ones are queued.
+    __device__ void begin_at(const int* rank, const int* sources, const Value* starts, int size) {
+        const int lane = threadIdx.x % 32, threads = gridDim.x * THREADS;
+        for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < search.n; v += threads) {
+            __stcg(search.distances + v, UNREACHABLE);
+            __stcg(search.pushed + v, UNREACHABLE);
+            __stcg(search.next + v, UNREACHABLE);
+            __stcg(search.queued + v, 0);
+            __stcg(search.piled + v, 0);
+            if (SIGNED) __stcg(search.parents + v, -1);
+        }
+        grid.barrier();
+        Stage closed_sources = queue();
+        for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < size; first += threads) {
+            bool closed_source = false;
+            int vertex = 0;
+            if (first + lane < size) {
+                vertex = rank[sources[first + lane]];
+                const Word distance = word(starts[first + lane] + Value(0));
+                __stcg(search.distances + vertex, distance);
+                closed_source = vertex < search.active && !search.passes(vertex);
+                if (closed_source) __stcg(search.pushed + vertex, distance);
+            }
+            closed_sources.append(closed_source, vertex);
+        }
+        closed_sources.flush();
+        grid.barrier();
+    }
+
     // Distances become words, and closed sources are queued. A search that resumes goes on with what it had.
     __device__ void begin(const bool* pending, bool has_pending, bool resumes) {
         Stage sources = queue();
@@ -333,6 +398,7 @@ struct Run {
                 __stcg(search.distances + vertex, distance);
                 __stcg(search.queued + vertex, 0);
                 __stcg(search.piled + vertex, 0);
+                if (SIGNED && !resumes) __stcg(search.parents + vertex, -1);
                 if (!resumes) {
                     const bool starts = distance < UNREACHABLE && (!has_pending || pending[vertex]);
                     closed_source = starts && vertex < search.active && !search.passes(vertex);
@@ -344,15 +410,6 @@ struct Run {
         }
         sources.flush();
         grid.barrier();
-    }
-
-    __device__ void push_closed_sources() {
-        const int size = grid.last.queued;
-        if (!size) return;
-        Stage none = queue(), waiting = pile();
-        relax(search, grid, rows, none, waiting, queue_of(grid.step - 1), size, nullptr, UNREACHABLE, window, true);
-        barrier();
-        ++rounds;
     }
 
     // Queues what is due below `high`. Returns whether settled vertices hold back enough arcs to pull instead.
@@ -388,19 +445,19 @@ struct Run {
         ++pulls;
     }
 
-    // Relaxes arcs below `high` until none is left; false: not after `most_rounds`.
-    __device__ bool relax_window(long long most_rounds) {
-        ++windows;
+    // Relaxes arcs below `high` until none is left; false: not after `most_rounds`. Of closed `sources` all arcs, once.
+    __device__ bool relax_window(long long most_rounds, bool sources) {
+        windows += !sources;
         while (grid.last.queued || grid.last.pieces) {
             const int size = grid.last.queued, piece_count = grid.last.pieces;
-            if (rounds == most_rounds) {
+            if (rounds == most_rounds && !sources) {
                 restart_pieces(piece_count);
                 return false;
             }
             Stage nearer = queue(), waiting = pile();
             if (piece_count) relax_pieces(search, grid, rows, nearer, pieces_of(grid.step - 1), piece_count, high);
-            relax(search, grid, rows, nearer, waiting, queue_of(grid.step - 1), size, pieces_of(grid.step), high,
-                  window, false);
+            relax(search, grid, rows, nearer, waiting, queue_of(grid.step - 1), size, pieces_of(grid.step),
+                  sources ? UNREACHABLE : high, window, sources);
             nearer.flush();
             waiting.flush();
             barrier();
@@ -445,9 +502,17 @@ struct Run {
         grid.barrier();
     }
 
-    __device__ void finish(bool finished) {
+    // Leaves distances, or once all are final those that are asked for in `result`, in the original numbering.
+    __device__ void finish(bool finished, const Targets& asked, Value* result) {
         grid.barrier();
-        if (SIGNED) {
+        if (finished && result) {
+            const Word farthest = asked.farthest(search.distances);
+            for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < search.n;
+                 v += (long long)gridDim.x * THREADS) {
+                const Word distance = __ldcg(search.distances + asked.rank[v]);
+                result[v] = value(distance <= farthest ? distance : UNREACHABLE);
+            }
+        } else if (SIGNED) {
             for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < search.n;
                  v += (long long)gridDim.x * THREADS) {
                 __stcg(search.distances + v, Distance::ordered(__ldcg(search.distances + v)));
@@ -464,16 +529,22 @@ struct Run {
     }
 };
 
+// rank (n), sources and starts (source_count), targets (target_count), result (n), all of the original numbering, are
+// for a search that begins at sources: its result is cut beyond `limit` and beyond the farthest target that is reached,
+// and it ends there, unless weights may be negative. A search without sources improves `distances` in place.
 // distances, pushed, next (n) words, cursor, queued, piled (n); queues (2, n), piles (2, capacity), pieces (2,
 // piece_capacity). `resume` goes on where a launch stopped after `most_rounds`, for which it leaves finished = 0.
 // entered: vertices that may have arcs into them, as far as in_indptr is given; 0: no pulls.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     search(const long long* __restrict__ indptr, const int* __restrict__ indices, const Value* __restrict__ weights,
            const long long* __restrict__ in_indptr, const int* __restrict__ in_indices,
-           const Value* __restrict__ in_weights, const bool* __restrict__ through, const bool* __restrict__ pending,
-           int has_through, int has_pending, int n, int active, int entered, Word* distances, Word* pushed, Word* next,
-           int* cursor, int* queued, int* piled, int* parents, int* queues, int* piles, int capacity, Piece* pieces,
-           long long piece_capacity, Control* control, double width, long long most_rounds, int resume) {
+           const Value* __restrict__ in_weights, const bool* __restrict__ through, int has_through, int n, int active,
+           int entered, Word* pushed, Word* next, int* cursor, int* queued, int* piled, int* parents, int* queues,
+           int* piles, int capacity, Piece* pieces, long long piece_capacity, const bool* __restrict__ pending,
+           int has_pending, const int* __restrict__ rank, const int* __restrict__ sources, int source_count,
+           const Value* __restrict__ starts, const int* __restrict__ targets, int target_count, Value limit,
+           Value* result, int has_result, Word* distances, Control* control, double width, long long most_rounds,
+           int resume) {
     __shared__ Rows all_rows[WARPS];
     __shared__ int staged[WARPS][2][64];
     __shared__ Tally tallies[2];
@@ -483,28 +554,37 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     Grid grid{control, tallies[0], tallies[1]};
     Run run{search,   grid,   all_rows[warp], staged[warp], queues, piles,
             capacity, pieces, piece_capacity, entered,      width};
+    const Targets asked{rank, targets, target_count, word(limit)};
     grid.start();
-    run.begin(pending, has_pending != 0, resume != 0);
-    run.push_closed_sources();
-    bool finished = false, knows_floor = false;
-    while (!finished) {
-        if (run.open_window()) {
+    if (has_result && !resume) {
+        run.begin_at(rank, sources, starts, source_count);
+    } else {
+        run.begin(pending, has_pending != 0, resume != 0);
+    }
+    bool finished = false, early = false, knows_floor = false;
+    for (bool sources = true; !finished; sources = false) {
+        if (!sources && run.open_window()) {
             run.pull_from_settled();
-        } else if (!grid.last.queued) {
+        } else if (!sources && !grid.last.queued) {
             const Word due = (Word)grid.last.due;
-            finished = grid.last.due == NEVER;
+            finished = grid.last.due == NEVER || due >= asked.end();
             if (!knows_floor) run.pulled = value(due);
             knows_floor = true;
-            run.high = window_end(due, run.width);
+            run.high = min(asked.end(), window_end(due, run.width));
         } else {
             const int rounds = run.rounds;
             const long long touched = run.touched;
-            if (!run.relax_window(most_rounds)) break;
+            if (!run.relax_window(most_rounds, sources)) break;
+            if (sources) continue;
             run.fit_width(run.rounds - rounds, run.touched - touched);
             run.low = run.high;
-            run.high = window_end(run.high - 1, run.width);
+            run.high = min(asked.end(), window_end(run.high - 1, run.width));
+            early = !SIGNED && asked.settled(distances, run.low);
+            finished = early || (!SIGNED && run.low == asked.end());
         }
     }
-    if (finished && __ldcg(&control->overflow) == 1) run.look_for_unfit();
-    run.finish(finished);
+    // What no sum that fits reaches is beyond any limit.
+    const bool asked_for_all = finished && !early && asked.limit == UNREACHABLE;
+    if (!Distance::SUMS_FIT && asked_for_all && __ldcg(&control->overflow) == 1) run.look_for_unfit();
+    run.finish(finished, asked, has_result ? result : nullptr);
 }

@@ -2,8 +2,8 @@
 
 A search is one cooperative launch: its blocks wait for each other on the device, round after round, and the host waits
 for the end alone. search.cu is for one set of sources, batched.cu for up to 32 separate searches, tree.cu for
-predecessors. Scratch memory is 36 bytes a vertex (52 with float64) and a little for long rows; 28 (32) for separate
-searches.
+predecessors. Scratch memory is 40 bytes a vertex (60 with float64) and a little for long rows; 28 (32) for separate
+searches. That of searches stays with the graph, which spares the next one some thirty calls.
 
 **Why the result does not depend on the order of relaxations.** A relaxation takes the minimum of a distance and a
 rounded sum, which never falls when the distance of the tail rises. So every distance that is stored is the rounded
@@ -17,6 +17,8 @@ CuPy compiles with -ftz=true: sums smaller than 1.2e-38 are 0 on a GPU.
 from __future__ import annotations
 
 import contextlib
+import functools
+import itertools
 import math
 import weakref
 from typing import Any, NamedTuple
@@ -26,13 +28,14 @@ import numpy as np
 from gpuops._cuda import Program
 from gpuops.errors import NegativeCycleError
 from gpuops.numbers import outside_infinity
+from gpuops.sssp.graph_layout_cuda import measure
 
 _DTYPES = ("float32", "float64", "int32")
 
 _BLOCKS = 1  # for every multiprocessor
 _PIECE = 512  # arcs of a long row that one warp relaxes
 # By kernel: its file, and what the file says about these macros.
-_KERNELS = {
+_KERNELS: dict[str, tuple[str, tuple[str, ...]]] = {
     "search": ("sssp/search.cu", ("UNROLL=2", f"PIECE={_PIECE}", "THIN=65536", "WIDEN=8", "PULL=0.5")),
     "tree": ("sssp/tree.cu", ("UNROLL=2", f"PIECE={_PIECE}")),
     "search_batch": (
@@ -40,6 +43,8 @@ _KERNELS = {
         ("UNROLL=2", f"PIECE={_PIECE}", "THIN=16384", "WIDEN=8", "PULL=2", "MARGIN=2"),
     ),
 }
+
+_BESIDE = {"search_batch": ("reach_nothing", "begin_batch", "end_batch")}  # of the same file
 
 
 def _threads(kernel: str, dtype: np.dtype) -> int:
@@ -50,7 +55,8 @@ def _threads(kernel: str, dtype: np.dtype) -> int:
 def _program(kernel: str, name: str, signed: bool) -> Program:
     file, tuning = _KERNELS[kernel]
     macros = f"DISTANCE={name.capitalize()}", f"SIGNED={int(signed)}", *tuning
-    return Program(file, (kernel,), macros, threads=_threads(kernel, np.dtype(name)), blocks=_BLOCKS)
+    entries, threads = (kernel, *_BESIDE.get(kernel, ())), _threads(kernel, np.dtype(name))
+    return Program(file, entries, macros, threads=threads, blocks=_BLOCKS)
 
 
 # A program for each, so that a first search waits for the compiler no longer than it has to.
@@ -74,8 +80,48 @@ _SIGNED_WIDTH = 0.5
 # A vertex with so many times more arcs than the mean is a hub, at which searches come together.
 _HUB = 8
 
+_ALL_ROUNDS = 2**62
 # Rounds after which a search with negative weights looks for a negative cycle for the first time; then twice as many.
 _FIRST_LOOK = 64
+
+
+def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = None, targets: Any = None) -> Any:
+    """Shortest distances from the nearest of some sources, in the numbering of the graph that was laid out.
+
+    Parameters
+    ----------
+    graph : SearchGraph
+        On a GPU.
+    sources : (k,) array of int
+        On the host; so are `starts`, the distances at which paths begin, and `targets`.
+    starts : (k,) array
+    limit : number, optional
+        Vertices farther than this are unreachable.
+    targets : array of int, optional
+        And so are those farther than the farthest of these that can be reached.
+
+    Returns
+    -------
+    (n,) cupy array
+
+    Raises
+    ------
+    NegativeCycleError
+        With a cycle in the graph's numbering.
+    OverflowError
+        int32 distances that would reach 2^31 - 1.
+    """
+    import cupy
+
+    sources, first = (sources, slice(None)) if len(sources) < 2 else np.unique(sources, return_index=True)
+    starts = starts[first]
+    with graph.weights.device:
+        result = cupy.empty((graph.n,), graph.dtype)
+        if graph.n:
+            searching = _Search(graph, None, signed=graph.negative or bool((starts < 0).any()))
+            searching.begin = _Beginning(sources, starts, targets, limit, result)
+            searching.run_to_the_end()
+    return result
 
 
 def improve(graph: Any, distances: Any, pending: Any = None) -> int:
@@ -114,12 +160,7 @@ def bellman_ford(graph: Any, distances: Any, pending: Any = None) -> int:
         With a cycle in the graph's numbering.
     """
     search = _Search(graph, distances, signed=True)
-    most = _FIRST_LOOK
-    while not search.run(pending, most):
-        cycle = search.negative_cycle()
-        if cycle is not None or search.rounds > 2 * graph.n + _FIRST_LOOK:
-            _raise_negative_cycle(cycle)
-        most *= 2
+    search.run_to_the_end(pending)
     return search.rounds
 
 
@@ -136,27 +177,38 @@ class Statistics(NamedTuple):
         return Statistics(*(count + int(found[name]) for name, count in self._asdict().items()))
 
 
+class _Beginning(NamedTuple):
+    """Where a search begins, what is asked for, and where it goes."""
+
+    sources: np.ndarray
+    starts: np.ndarray
+    targets: np.ndarray | None
+    limit: Any
+    result: Any
+
+
+# Memory of searches that are over, by graph and whether they are signed, for the next.
+_idle: weakref.WeakKeyDictionary[Any, dict[bool, list[dict[str, Any]]]] = weakref.WeakKeyDictionary()
+
+
 class _Search:
-    """Memory of a search, which may stop and go on."""
+    """A search, which may stop and go on. Without `distances`, in a row of its own."""
+
+    begin: _Beginning | None = None
 
     def __init__(self, graph: Any, distances: Any, signed: bool):
-        import cupy
-
-        self.graph, self.distances, self.signed = graph, distances, signed
-        self.program = _PROGRAMS["search", distances.dtype.name, signed]
+        self.graph, self.signed = graph, signed
+        self.program = _PROGRAMS["search", graph.dtype.name, signed]
         self.active, mean_weight, degree = _profile(graph)
-        n, word = graph.n, np.dtype(f"i{distances.itemsize}")
-        with distances.device:
-            self.pushed, self.next = cupy.empty((2, n), word)
-            self.cursor, self.queued, self.piled = cupy.empty((3, n), np.int32)
-            self.parents = cupy.empty((n if signed else 1,), np.int32)
-            if signed:
-                self.parents[...] = -1
-            self.queues = cupy.empty((2, n), np.int32)
-            self.capacity = max(n // 8, _LEAST_PILE)
-            self.piles = cupy.empty((2, self.capacity), np.int32)
-            self.pieces = _pieces(graph)
         self.width = (_SIGNED_WIDTH * mean_weight if signed else _WIDTH * mean_weight / degree) or math.inf
+        idle = _idle.setdefault(graph, {}).setdefault(signed, [])
+        try:
+            self.memory = idle.pop()
+        except IndexError:
+            self.memory = _memory(graph, signed, self.active)
+        self.over = functools.partial(idle.append, self.memory)
+        self.distances = self.memory["distances"] if distances is None else distances
+        self.parents = self.memory["fixed"]["parents"]
         self.statistics = Statistics()
         self.started = False
 
@@ -164,36 +216,44 @@ class _Search:
     def rounds(self) -> int:
         return self.statistics.rounds
 
-    def run(self, pending: Any = None, most_rounds: int = 2**62) -> bool:
+    def run_to_the_end(self, pending: Any = None) -> None:
+        """Search, and with weights of any sign look for a negative cycle now and then."""
+        most = _FIRST_LOOK if self.signed else _ALL_ROUNDS
+        while not self.run(pending, most):
+            cycle = self.negative_cycle()
+            if cycle is not None or self.rounds > 2 * self.graph.n + _FIRST_LOOK:
+                _raise_negative_cycle(cycle)
+            most *= 2
+
+    def run(self, pending: Any = None, most_rounds: int = _ALL_ROUNDS) -> bool:
         """Search until no arc improves anything, True, or for so many more rounds."""
-        graph, nothing = self.graph, self.parents
-        if not self.active:
+        begin, nothing, dtype = self.begin, self.parents, self.graph.dtype
+        if not self.active and begin is None:
             return True
-        inward = graph.in_indptr is not None and not self.signed
-        entered = 0 if not inward else self.active if graph.symmetric else graph.n
         with self.distances.device:
-            control = _Control()
+            if begin is None:
+                control, limit, targets = _Control(), math.inf, None
+                sources = starts = aims = nothing
+            else:
+                targets, limit = begin.targets, math.inf if begin.limit is None else begin.limit
+                given = () if targets is None else (targets.astype(np.int32),)
+                control = _Control(begin.starts, begin.sources.astype(np.int32), *given)
+                starts, sources, *aims = control.beside
+                aims = aims[0] if aims else nothing
             arguments = {
-                **_arcs(graph, inward),
-                "through": nothing if graph.through is None else graph.through,
+                **self.memory["fixed"],
                 "pending": nothing if pending is None else pending,
-                "has_through": np.int32(graph.through is not None),
                 "has_pending": np.int32(pending is not None),
-                "n": np.int32(graph.n),
-                "active": np.int32(self.active),
-                "entered": np.int32(entered),
+                "rank": nothing if begin is None else self.graph.rank,
+                "sources": sources,
+                "source_count": np.int32(0 if begin is None else len(begin.sources)),
+                "starts": starts,
+                "targets": aims,
+                "target_count": np.int32(0 if targets is None else len(targets)),
+                "limit": _unreachable(dtype) if limit == math.inf else dtype.type(limit) + dtype.type(0),
+                "result": nothing if begin is None else begin.result,
+                "has_result": np.int32(begin is not None),
                 "distances": self.distances,
-                "pushed": self.pushed,
-                "next": self.next,
-                "cursor": self.cursor,
-                "queued": self.queued,
-                "piled": self.piled,
-                "parents": self.parents,
-                "queues": self.queues,
-                "piles": self.piles,
-                "capacity": np.int32(self.capacity),
-                "pieces": self.pieces,
-                "piece_capacity": np.int64(self.pieces.shape[1]),
                 "control": control.memory,
                 "width": np.float64(self.width),
                 "most_rounds": np.int64(most_rounds),
@@ -208,6 +268,8 @@ class _Search:
                 if cycle is not None:
                     _raise_negative_cycle(cycle)
                 raise OverflowError("distances exceed int32; use float64")
+            if found["finished"]:
+                self.over()
             return bool(found["finished"])
 
     def negative_cycle(self) -> tuple[list[int], float] | None:
@@ -238,6 +300,62 @@ class _Search:
         return (cycle, total) if total < 0 else None
 
 
+def _memory(graph: Any, signed: bool, active: int) -> dict[str, Any]:
+    """Memory of a search, and the arguments of a launch that stay as they are."""
+    import cupy
+
+    n, word = graph.n, np.dtype(f"i{graph.dtype.itemsize}")
+    inward = graph.in_indptr is not None and not signed
+    capacity = max(n // 8, _LEAST_PILE)
+    with graph.weights.device:
+        distances, pushed, following = cupy.empty((3, n), word)
+        cursor, queued, piled = cupy.empty((3, n), np.int32)
+        parents, pieces = cupy.empty((n if signed else 1,), np.int32), _pieces(graph)
+        fixed = {
+            **_arcs(graph, inward),
+            "through": parents if graph.through is None else graph.through,
+            "has_through": np.int32(graph.through is not None),
+            "n": np.int32(n),
+            "active": np.int32(active),
+            "entered": np.int32(0 if not inward else active if graph.symmetric else n),
+            "pushed": pushed,
+            "next": following,
+            "cursor": cursor,
+            "queued": queued,
+            "piled": piled,
+            "parents": parents,
+            "queues": cupy.empty((2, n), np.int32),
+            "piles": cupy.empty((2, capacity), np.int32),
+            "capacity": np.int32(capacity),
+            "pieces": pieces,
+            "piece_capacity": np.int64(pieces.shape[1]),
+        }
+    return {"distances": distances, "fixed": fixed}
+
+
+def tree_outside(graph: Any, distances: Any, sources: np.ndarray, starts: np.ndarray | None) -> Any:
+    """Predecessors in the numbering of the graph that was laid out; no vertex is closed.
+
+    Parameters
+    ----------
+    graph : SearchGraph
+        On a GPU.
+    distances : (n,) cupy array
+        As `search` returns them.
+    sources : (k,) array of int
+        On the host.
+    starts : (k,) array or None
+        A source is a root at this distance; None: at any.
+    """
+    import cupy
+
+    result = cupy.empty((graph.n,), np.int32)
+    beside = [np.zeros(0, graph.dtype) if starts is None else starts, sources.astype(np.int32)]
+    inside = cupy.empty((graph.n,), graph.dtype), cupy.empty((graph.n,), bool)
+    _grow_tree(graph, distances, inside, beside, result)
+    return result
+
+
 def tree(graph: Any, distances: Any, roots: Any) -> Any:
     """A predecessor for each vertex that is reached; see `gpuops.sssp.shortest_path_tree`.
 
@@ -254,34 +372,77 @@ def tree(graph: Any, distances: Any, roots: Any) -> Any:
     (n,) cupy array of int32
         -1 at roots and where nothing leads.
     """
+    return _grow_tree(graph, distances, (None, roots), None, None)
+
+
+def _grow_tree(graph: Any, distances: Any, inside: tuple[Any, Any], beside: Any, result: Any) -> Any:
     import cupy
 
-    active = _profile(graph).active
+    within, roots = inside
     n, inward = graph.n, graph.in_indptr is not None
     with distances.device:
         predecessors, levels = cupy.empty((n,), np.int32), cupy.empty((n,), np.int32)
-        if not active:
-            predecessors[...] = -1
+        if not n:
             return predecessors
-        queues, pieces, control = cupy.empty((2, n), np.int32), _pieces(graph), _Control()
-        arguments = {
-            **_arcs(graph, inward),
-            "through": roots if graph.through is None else graph.through,
-            "roots": roots,
-            "has_in": np.int32(inward),
-            "has_through": np.int32(graph.through is not None),
-            "n": np.int32(n),
-            "active": np.int32(active),
-            "distances": distances,
-            "predecessors": predecessors,
-            "levels": levels,
-            "queues": queues,
-            "pieces": pieces,
-            "piece_capacity": np.int64(pieces.shape[1]),
-            "control": control.memory,
-        }
-        _PROGRAMS["tree", distances.dtype.name, graph.negative].launch_cooperative("tree", arguments)
+        queues, pieces = cupy.empty((2, n), np.int32), _pieces(graph)
+        for signed in (False, True)[graph.negative :]:
+            control = _Control(*(beside or ()))
+            starts, sources = control.beside if beside else (levels, levels)
+            arguments = {
+                **_arcs(graph, inward),
+                "through": roots if graph.through is None else graph.through,
+                "roots": roots,
+                "has_in": np.int32(inward),
+                "has_through": np.int32(graph.through is not None),
+                "n": np.int32(n),
+                "active": np.int32(_profile(graph).active),
+                "predecessors": predecessors,
+                "levels": levels,
+                "queues": queues,
+                "pieces": pieces,
+                "piece_capacity": np.int64(pieces.shape[1]),
+                "order": levels if result is None else graph.order,
+                "rank": levels if result is None else graph.rank,
+                "sources": sources,
+                "source_count": np.int32(len(beside[1]) if beside else 0),
+                "starts": starts,
+                "has_starts": np.int32(bool(beside) and len(beside[0]) > 0),
+                "within": levels if within is None else within,
+                "result": levels if result is None else result,
+                "has_result": np.int32(result is not None),
+                "distances": distances,
+                "control": control.memory,
+            }
+            _PROGRAMS["tree", graph.dtype.name, signed].launch_cooperative("tree", arguments)
+            if signed or control.get()["finished"]:
+                break  # else distances are of either sign: nearer proves nothing
     return predecessors
+
+
+def batch(graph: Any, sources: np.ndarray) -> Any:
+    """Shortest distances from each of some sources, (k, n) in the numbering of the graph that was laid out."""
+    import cupy
+
+    n, k = graph.n, len(sources)
+    program = _PROGRAMS["search_batch", graph.dtype.name, False]
+    with graph.weights.device:
+        result = cupy.empty((k, n), graph.dtype)
+        if not k or not n:
+            return result
+        columns = cupy.empty((n, k), graph.dtype)
+        _reach_nothing(program, columns)
+        numbers = cupy.asarray(sources.astype(np.int32))
+        arguments = (columns, np.int64(k), graph.rank, numbers, np.int32(k))
+        program.launch("begin_batch", math.ceil(k / program.threads), arguments)
+        _batched(graph, columns)
+        grid = math.ceil(n / 32), math.ceil(k / 32)
+        program.launch("end_batch", grid, (columns, np.int32(k), graph.rank, np.int64(n), result), threads=(32, 8))
+    return result
+
+
+def _reach_nothing(program: Program, words: Any) -> None:
+    blocks = min(1024, math.ceil(words.size / program.threads))
+    program.launch("reach_nothing", blocks, (words, np.int64(words.size)))
 
 
 def batched(graph: Any, distances: Any) -> int:
@@ -324,13 +485,13 @@ def _batched(graph: Any, distances: Any) -> Statistics:
         queues, pieces = cupy.empty((2, n), np.int32), _pieces(graph)
         width = _BATCH_WIDTH * mean_weight / degree or math.inf
         hub_distances = None
-        if int(graph.indptr[1]) > _HUB * degree:
+        if _most_arcs(graph) > _HUB * degree:
             # Searches that are not together in time share little in windows: all at once is better then.
             hub_distances, width = (_distances_to_hub(graph), width) if inward else (None, math.inf)
         entered = 0 if not inward else active if graph.symmetric else n
         for column in range(0, k, 32):
             control, lows = _Control(), cupy.empty((2, 32), word)
-            lows[...] = _unreachable(distances.dtype).view(word)
+            _reach_nothing(program, lows)
             arguments = {
                 **_arcs(graph, inward),
                 "through": cursor if graph.through is None else graph.through,
@@ -384,8 +545,9 @@ def _distances_to_hub(graph: Any) -> Any:
     if graph in _to_hub:
         return _to_hub[graph]
     distances = cupy.empty((graph.n,), graph.dtype)
-    distances[...] = _unreachable(graph.dtype)
-    distances[0] = 0
+    program, first = _PROGRAMS["search_batch", graph.dtype.name, False], cupy.zeros((1,), np.int32)
+    _reach_nothing(program, distances)
+    program.launch("begin_batch", 1, (distances, np.int64(1), first, first, np.int32(1)))
     search = _Search(graph if graph.symmetric else _Reversed(graph), distances, signed=False)
     with contextlib.suppress(OverflowError):  # then they are those of some walks
         search.run()
@@ -430,22 +592,29 @@ _CONTROL = np.dtype(
     ],
     align=True,
 )
-_NEVER = 2**63 - 1
+_EMPTY = np.zeros(1, _CONTROL)
+_EMPTY["tallies"]["due"] = 2**63 - 1  # never
+_BLOCK = _EMPTY.view(np.uint8)
 
 
 class _Control:
     """A control block of the kernels, on the device."""
 
-    def __init__(self) -> None:
+    def __init__(self, *beside: np.ndarray) -> None:
+        """With arrays of the host `beside` it, which go to the device in the same copy, as bytes."""
         import cupy
 
-        block = np.zeros(1, _CONTROL)
-        block["tallies"]["due"] = _NEVER
-        self.memory = cupy.asarray(block.view(np.uint8))
+        parts = [_BLOCK, *(np.ascontiguousarray(array).view(np.uint8) for array in beside)]
+        ends = list(itertools.accumulate(-(-len(part) // 16) * 16 for part in parts))
+        together = np.zeros(ends[-1], np.uint8)
+        for part, end in zip(parts, [0, *ends], strict=False):
+            together[end : end + len(part)] = part
+        memory = cupy.asarray(together)
+        self.memory, *self.beside = [memory[a:b] for a, b in itertools.pairwise([0, *ends])] if beside else [memory]
 
     def get(self) -> np.void:
         """Its fields; waits for the device."""
-        return self.memory.get().view(_CONTROL)[0]
+        return self.memory.get()[: _CONTROL.itemsize].view(_CONTROL)[0]
 
 
 def _pieces(graph: Any) -> Any:
@@ -471,11 +640,19 @@ _to_hub: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()  # di
 
 def _profile(graph: Any) -> _Profile:
     if graph not in _profiles:
-        active = int((graph.indptr[1:] > graph.indptr[:-1]).sum())
-        magnitudes = abs(graph.weights) if graph.negative else graph.weights
-        mean = float(magnitudes.sum(dtype=np.float64)) / graph.m if graph.m else 0.0
-        _profiles[graph] = _Profile(active, mean, max(graph.m, 1) / max(active, 1))
+        active, magnitudes = measure(graph)
+        _profiles[graph] = _Profile(active, magnitudes / max(graph.m, 1), max(graph.m, 1) / max(active, 1))
     return _profiles[graph]
+
+
+_most: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+
+def _most_arcs(graph: Any) -> int:
+    """Of the first vertex."""
+    if graph not in _most:
+        _most[graph] = int(graph.indptr[1])
+    return _most[graph]
 
 
 # --- Negative cycles ------------------------------------------------------------------------------------------------

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gpuops._threads import for_all
 from gpuops.sssp.batched_numba import batched as batched
+from gpuops.sssp.batched_numba import turn_columns as turn_columns
 from gpuops.sssp.bellman_ford_numba import bellman_ford as bellman_ford
 from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.search_numba import Search, pull, pull_rows
 from gpuops.sssp.tree_numba import tree as tree
+from gpuops.sssp.wheel_numba import suits, turn_wheel
 
 
 def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None, limit: Any = None) -> int:
@@ -31,7 +35,7 @@ def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None
     Returns
     -------
     int
-        Number of rounds: windows and pulls.
+        Number of rounds: windows and pulls, or of relaxed rows where the graph suits a wheel of buckets.
 
     Raises
     ------
@@ -39,6 +43,8 @@ def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None
         int32 distances that would reach 2^31 - 1.
     """
     distances += distances.dtype.type(0)  # +0.0 for -0.0
+    if suits(graph):
+        return turn_wheel(graph, distances, pending, limit)
     search = Search(graph, distances, pending, limit)
     if search.push():
         search.go_on_from(*pull(graph, pull_rows, distances, search.floor, search.last))
@@ -46,3 +52,13 @@ def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None
     if limit is None:
         refuse_overflow(graph, distances, search.begins)
     return search.rounds
+
+
+def shares_reads(graph: Any) -> bool:
+    """Do searches gain from reading arcs together? Else threads take one each."""
+    return not (graph.negative or suits(graph))
+
+
+def one_by_one(search: Callable[[int], Any], count: int) -> None:
+    """Call `search` with every number below `count`, by threads."""
+    for_all(search, range(count), 2**40)

@@ -19,7 +19,7 @@ constexpr int UNRESOLVED = 0x7fffffff;
 struct Tree {
     const long long* __restrict__ indptr;
     const Value* __restrict__ distances;
-    const bool* __restrict__ roots;
+    const bool* roots;
     const bool* __restrict__ through;
     bool has_through;
     int active;
@@ -314,23 +314,78 @@ struct Forest {
     }
 };
 
-// distances (n), as they are outside; roots (n); predecessors (n) come out, -1 where there is none; levels (n), queues
-// (2, n), pieces (2, piece_capacity) are scratch.
+// The numbering outside, and the sources there.
+struct Outside {
+    const int* __restrict__ order;
+    const int* __restrict__ rank;
+    const int* __restrict__ sources;
+    int source_count;
+    const Value* __restrict__ starts;
+    bool has_starts;
+    const Value* __restrict__ distances;
+
+    // Distances in the numbering of the graph, and as roots the sources that are reached, at their starts if given.
+    __device__ void bring_in(Grid& grid, int n, Value* within, bool* roots) const {
+        for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < n; v += (long long)gridDim.x * THREADS) {
+            within[v] = distances[order[v]];
+            roots[v] = false;
+        }
+        grid.barrier();
+        for (int i = blockIdx.x * THREADS + threadIdx.x; i < source_count; i += gridDim.x * THREADS) {
+            const int place = rank[sources[i]];
+            const Value distance = distances[sources[i]];
+            if (word(distance) < UNREACHABLE && (!has_starts || distance == starts[i])) roots[place] = true;
+        }
+        grid.barrier();
+    }
+    __device__ void bring_out(int n, const unsigned* predecessors, int* result) const {
+        for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < n; v += (long long)gridDim.x * THREADS) {
+            const unsigned before = __ldcg(predecessors + v);
+            result[order[v]] = before == ~0u ? -1 : order[before];
+        }
+    }
+};
+
+// Is a distance negative? Then nearer proves nothing, and this is not the program.
+__device__ inline bool any_negative(Grid& grid, const Value* distances, int n) {
+    long long negative = 0;
+    for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x / 32 * 32; first < n;
+         first += (long long)gridDim.x * THREADS) {
+        const long long v = first + threadIdx.x % 32;
+        negative += v < n && distances[v] < 0;
+    }
+    Grid::count(grid.local.open, negative);
+    grid.barrier();
+    return grid.last.open > 0;
+}
+
+// With `has_result`: distances (n) of the numbering outside, roots (n) and within (n), which are scratch, sources and
+// starts (source_count), and result (n), the predecessors in the numbering outside. Without it: distances, roots;
+// predecessors (n) come out, -1 where there is none; levels (n), queues
+// (2, n), pieces (2, piece_capacity) are scratch. Where weights are not negative and a distance is, finished stays 0.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     tree(const long long* __restrict__ indptr, const int* __restrict__ indices, const Value* __restrict__ weights,
          const long long* __restrict__ in_indptr, const int* __restrict__ in_indices,
-         const Value* __restrict__ in_weights, const bool* __restrict__ through, const bool* __restrict__ roots,
-         int has_in, int has_through, int n, int active, const Value* distances, unsigned* predecessors, int* levels,
-         int* queues, Piece* pieces, long long piece_capacity, Control* control) {
+         const Value* __restrict__ in_weights, const bool* __restrict__ through, bool* roots, int has_in,
+         int has_through, int n, int active, unsigned* predecessors, int* levels, int* queues, Piece* pieces,
+         long long piece_capacity, const int* __restrict__ order, const int* __restrict__ rank,
+         const int* __restrict__ sources, int source_count, const Value* __restrict__ starts, int has_starts,
+         Value* within, int* result, int has_result, const Value* distances, Control* control) {
     __shared__ Rows all_rows[WARPS];
     __shared__ int staged[WARPS][64];
     __shared__ Tally tallies[2];
     const int warp = threadIdx.x / 32;
-    const Tree tree{indptr, distances, roots, through, has_through != 0, active, predecessors, levels};
     Grid grid{control, tallies[0], tallies[1]};
+    grid.start();
+    const Outside outside{order, rank, sources, source_count, starts, has_starts != 0, distances};
+    if (has_result) {
+        outside.bring_in(grid, n, within, roots);
+        distances = within;
+    }
+    if (!SIGNED && any_negative(grid, distances, n)) return;
+    const Tree tree{indptr, distances, roots, through, has_through != 0, active, predecessors, levels};
     Forest forest{tree,       grid, all_rows[warp], staged[warp], indices,       weights, in_indptr, in_indices,
                   in_weights, n,    queues,         pieces,       piece_capacity};
-    grid.start();
     if (has_in) {
         forest.look_back();
     } else {
@@ -345,4 +400,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         while (grid.last.queued || grid.last.pieces) forest.resolve_level();
     }
     forest.finish();
+    if (has_result) outside.bring_out(n, predecessors, result);
 }

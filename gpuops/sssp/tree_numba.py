@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from gpuops._threads import for_all
+from gpuops.csr import equal_ranges
 from gpuops.numbers import outside_infinity
 
 _TASKS, _TASK = 64, 2**12  # that many tasks, or fewer of so many vertices
@@ -50,8 +51,13 @@ def tree(graph: Any, distances: np.ndarray, roots: np.ndarray) -> np.ndarray:
     resolved = reached & (roots | (predecessors >= 0))
     if not np.array_equal(resolved, reached):
         levels = np.where(resolved, 0, np.where(reached, _UNRESOLVED, -1)).astype(np.int32)
+        stops, heads = graph.indptr[1:], graph.indices
+        if graph.negative:  # nothing is resolved but the roots, and all arcs are looked at: by threads
+            stops, heads = stops.copy(), np.empty_like(heads)
+            arcs = graph.indptr, graph.indices, graph.weights, distances, passes_on, stops, heads
+            for_all(lambda rows: _tight(*arcs, *rows), equal_ranges(graph.indptr, _TASKS), _GATHER * graph.m)
         _go_by_levels(
-            graph.indptr, graph.indices, graph.weights, distances, passes_on, levels, predecessors, graph.negative
+            graph.indptr, stops, heads, graph.weights, distances, passes_on, levels, predecessors, graph.negative
         )
     return predecessors
 
@@ -90,7 +96,20 @@ def _look_forth(indptr, indices, weights, distances, roots, passes_on, predecess
 
 
 @njit(nogil=True, cache=True)
-def _go_by_levels(indptr, indices, weights, distances, passes_on, levels, predecessors, negative):
+def _tight(indptr, indices, weights, distances, passes_on, stops, heads, first, last):
+    """The heads of tight arcs, first in their rows of `heads`, which end at `stops`."""
+    for tail in range(first, last):
+        at, distance = indptr[tail], distances[tail]
+        if passes_on[tail]:
+            for arc in range(indptr[tail], indptr[tail + 1]):
+                head = indices[arc]
+                heads[at] = head
+                at += distance + weights[arc] == distances[head]
+        stops[tail] = at
+
+
+@njit(nogil=True, cache=True)
+def _go_by_levels(indptr, stops, heads, weights, distances, passes_on, levels, predecessors, all_tight):
     """Breadth-first search over tight arcs from what is resolved, level 0; the smallest tail of the level before."""
     n = distances.size
     queue = np.empty(n, np.int32)
@@ -100,7 +119,7 @@ def _go_by_levels(indptr, indices, weights, distances, passes_on, levels, predec
             # What is left where weights are not negative only ties with its tail.
             arc = indptr[vertex]
             distance = distances[vertex]
-            if arc < indptr[vertex + 1] and (negative or distance + weights[arc] == distance):
+            if arc < stops[vertex] and (all_tight or distance + weights[arc] == distance):
                 queue[size] = vertex
                 size += 1
     i = 0
@@ -108,9 +127,9 @@ def _go_by_levels(indptr, indices, weights, distances, passes_on, levels, predec
         tail = queue[i]
         i += 1
         distance, level = distances[tail], levels[tail] + 1
-        for arc in range(indptr[tail], indptr[tail + 1]):
-            head = indices[arc]
-            if levels[head] < level or distance + weights[arc] != distances[head]:
+        for arc in range(indptr[tail], stops[tail]):
+            head = heads[arc]
+            if levels[head] < level or not (all_tight or distance + weights[arc] == distances[head]):
                 continue
             if levels[head] == _UNRESOLVED:
                 levels[head] = level

@@ -18,7 +18,7 @@ def estimate(request: Request) -> Estimate:
     job, facts = request.job, request.facts
     layout = make_layout(job.graph.n, len(facts), job.dtype.itemsize, request.block)
     done = relaxations_done(layout, job, request.writer)
-    plan = make_plan(layout, job.dtype, int(job.through.sum()), request.rows, facts, done)
+    plan = make_plan(layout, job.dtype, int(job.through.sum()), request.rows, facts, done, request.commit_seconds)
     places = memory_by_place(plan.worker_bytes, facts).values()
     return Estimate(
         seconds=plan.seconds,

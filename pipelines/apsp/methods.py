@@ -112,8 +112,8 @@ class Method:
 def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Method, Estimate, str | None]:
     """The method of that name, or with "auto" the one that takes the least time of those that fit; and why, if said.
 
-    Where none fits it is the first that can do what is asked for, to say what would fit. With "auto" a method may spend
-    `PATIENCE` of the time of those before it on its estimate.
+    Where none fits it is the last that can do what is asked for, which takes the least memory, to say what would fit.
+    With "auto" a method may spend `PATIENCE` of the time of those before it on its estimate.
 
     Raises
     ------
@@ -145,5 +145,5 @@ def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Meth
         (first, estimate), *others = found
         costs = [f"{first.title} would take about {duration(estimate.seconds)}"]
         reasons.append(", ".join(costs + [f"{method.short} {duration(other.seconds)}" for method, other in others]))
-    method, estimate = min(fitting, key=lambda one: one[1].seconds) if fitting else found[0]
+    method, estimate = min(fitting, key=lambda one: one[1].seconds) if fitting else found[-1]
     return method, estimate, f"{method.title}: {'; '.join(reasons)}"

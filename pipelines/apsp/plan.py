@@ -37,7 +37,15 @@ class Plan:
         )
 
 
-def make_plan(layout: Layout, dtype: Any, pivots: int, rows_out: int, facts: list[WorkerFacts], done: int = 0) -> Plan:
+def make_plan(
+    layout: Layout,
+    dtype: Any,
+    pivots: int,
+    rows_out: int,
+    facts: list[WorkerFacts],
+    done: int = 0,
+    commit_seconds: float = 60.0,
+) -> Plan:
     """Add up what a run takes.
 
     Parameters
@@ -45,6 +53,7 @@ def make_plan(layout: Layout, dtype: Any, pivots: int, rows_out: int, facts: lis
     pivots : vertices that may lie inside a path; the others are no pivots
     rows_out : rows of the result
     done : relaxations already behind (a resumed run)
+    commit_seconds : least time between two commits
     """
     dtype = np.dtype(dtype)
     n, itemsize = layout.n, dtype.itemsize
@@ -58,7 +67,7 @@ def make_plan(layout: Layout, dtype: Any, pivots: int, rows_out: int, facts: lis
     compute = (relaxations - done) / max(n, 1) * slowest
     result = rows_out * n * itemsize
     # Two slots where the run is long enough to commit on the way; the result is assumed not to compress.
-    checkpoints = n * n * itemsize if compute > 60 else 0
+    checkpoints = n * n * itemsize if compute > commit_seconds else 0
     seconds = compute + result / WRITE_RATE / len({f.address for f in facts} or {""})
     return Plan(layout, dtype, worker_bytes, result + 2 * checkpoints, seconds, relaxations)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -16,6 +17,7 @@ from pipelines.apsp.batched import BATCHED
 from pipelines.apsp.boundary import BOUNDARY
 from pipelines.apsp.floyd_warshall import FLOYD_WARSHALL
 from pipelines.apsp.methods import Job, Request, choose
+from pipelines.apsp.out_of_core import OUT_OF_CORE
 from pipelines.apsp.stages import COMMIT_SECONDS
 from pipelines.stores import Distances, Graph, create_distances, open_distances, open_graph
 from pipelines.stores.distances import SCHEMA, DistancesWriter, resume_distances
@@ -23,10 +25,10 @@ from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
-from pipelines.workers.capacity import measure_workers
+from pipelines.workers.capacity import measure_workers, within_budget
 from pipelines.workers.progress import Progress
 
-METHODS = (FLOYD_WARSHALL, BATCHED, BOUNDARY)  # of equal ones the first is taken
+METHODS = (FLOYD_WARSHALL, BATCHED, BOUNDARY, OUT_OF_CORE)  # of equal ones the first is taken
 
 
 def all_pairs_shortest_paths(
@@ -36,13 +38,15 @@ def all_pairs_shortest_paths(
     *,
     dtype: Any = None,
     sources: Sequence[int | str] | None = None,
-    method: Literal["auto", "floyd-warshall", "batched", "boundary"] = "auto",
+    method: Literal["auto", "floyd-warshall", "batched", "boundary", "out-of-core"] = "auto",
     block: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
     verify: bool = False,
     progress: bool | None = None,
-    commit_seconds: float = COMMIT_SECONDS,
+    commit_seconds: float | None = COMMIT_SECONDS,
+    device_memory: int | None = None,
+    host_memory: int | None = None,
 ) -> Distances:
     """Write the shortest distance between every two vertices of `graph` to the store `out`.
 
@@ -58,11 +62,13 @@ def all_pairs_shortest_paths(
     sources : sequence of int or str, optional
         Keep the rows of these vertices only, each named once: an int is an index, text a label or an index in the form
         "#17" (`pipelines.stores.vertex_names`). (Floyd-Warshall computes all rows.)
-    method : {"auto", "floyd-warshall", "batched", "boundary"}
+    method : {"auto", "floyd-warshall", "batched", "boundary", "out-of-core"}
         "batched" searches from every source, many at a time (`pipelines.apsp.batched`), which pays where the graph is
         sparse; "boundary" cuts it into parts (`pipelines.apsp.boundary`, needs `pymetis`), which pays for road
-        networks; "auto" compares what each would take, and says so. A run that is resumed keeps the method `out` was
-        begun with. The last bits of float distances depend on the method.
+        networks; "out-of-core" is Floyd-Warshall, to the last bit, on bands of a matrix that is larger than the memory
+        of a GPU, or than that of the host (`pipelines.apsp.out_of_core`); "auto" compares what they would take, and
+        says so. A run that is resumed keeps the method `out` was begun with. The last bits of float distances depend
+        on the method; in core and out of it they are the same.
     block : int, optional
         Width of a pivot block of Floyd-Warshall, 1 or more. It decides how float sums are bracketed.
     resume : bool
@@ -74,8 +80,11 @@ def all_pairs_shortest_paths(
         Check the result by certificates on sampled rows (`pipelines.validation.distances`).
     progress : bool, optional
         Show progress on standard error; by default where that is a terminal.
-    commit_seconds : float
-        Least time between two commits of the state.
+    commit_seconds : float or None
+        Least time between two commits of the state; None: none before the end, unless Ctrl-C asks for one. (Out of
+        core, what lies in the store is committed whenever it has passed by.)
+    device_memory, host_memory : int, optional
+        Bytes to use of each GPU, and of the memory of each host; by default nine tenths of what is free.
 
     Returns
     -------
@@ -113,7 +122,9 @@ def all_pairs_shortest_paths(
         method, block = writer.options.get("method", "floyd-warshall"), writer.options["block"]
 
     job = _job(graph, distance_dtype(graph, dtype) if writer is None else writer.dtype)
-    request = Request(job, chosen, block, commit_seconds, measure_workers(client, str(job.dtype)), writer)
+    facts = within_budget(measure_workers(client, str(job.dtype)), device_memory, host_memory)
+    seconds = math.inf if commit_seconds is None else commit_seconds
+    request = Request(job, chosen, block, seconds, facts, writer)
     how, estimate, reason = choose(METHODS, method, request)
     estimate.refuse(out)
     if writer is None:

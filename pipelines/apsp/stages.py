@@ -280,7 +280,7 @@ def _save(attempt: str, writer: DistancesWriter, result: bool) -> None:
     bands = slab.layout.bands(slab.worker)
     if result:  # in place: the result is the last that is asked of this state
         for band in bands:
-            _finish(slab.job, slab.matrix[slab.layout.local(*band)], np.arange(*band))
+            finish(slab.job, slab.matrix[slab.layout.local(*band)], np.arange(*band))
     with ThreadPoolExecutor(SAVERS) as pool:
         for _ in pool.map(save, [(*band, column) for band in bands for column in range(0, writer.n, writer.chunk)]):
             pass
@@ -291,7 +291,7 @@ def _rows_of(attempt: str, vertices: list[int], writer: DistancesWriter) -> np.n
     slab = held(attempt)
     local = np.array([slab.layout.local(v, v + 1).start for v in vertices])
     rows = to_host(slab.matrix[local])
-    _finish(slab.job, rows, np.array(vertices))
+    finish(slab.job, rows, np.array(vertices))
     return rows
 
 
@@ -306,7 +306,7 @@ def _token(attempt: str) -> None:
     """A token that depends on nothing."""
 
 
-def _finish(job: Job, rows: Any, vertices: np.ndarray) -> None:
+def finish(job: Job, rows: Any, vertices: np.ndarray) -> None:
     """Turn the rows of some vertices, as they are inside operations, into rows as they stand in stores, in place."""
     if not job.fits:
         refuse_overflow(rows, job.dtype)

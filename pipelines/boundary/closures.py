@@ -1,13 +1,17 @@
-"""Closes the parts of a cut graph, and the graph of their boundary vertices. On the CPU."""
+"""Closes the parts of a cut graph, and the graph of their boundary vertices.
+
+On the CPU; on a GPU parts are closed many at a time (`batches`), and the boundary graph by the same function.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuops import floyd_warshall
+from gpuops.arrays import like
 from gpuops.numbers import distance_limit, infinity
 from pipelines.stores.boundary import Cut
 
@@ -28,19 +32,19 @@ class Arcs(NamedTuple):
     weights: np.ndarray
 
 
-def close(d: np.ndarray, through: np.ndarray) -> np.ndarray:
+def close(d: Any, through: np.ndarray) -> Any:
     """Close a matrix of lengths in place over paths with open vertices inside; returns it.
 
     Parameters
     ----------
-    d : (n, n) array
+    d : (n, n) array, NumPy or CuPy
         As for `gpuops.floyd_warshall`, not negative.
     through : (n,) bool
         Whether a vertex may lie inside a path.
     """
     if through.all():
         return floyd_warshall(d, out=d, nonnegative=True)
-    order = np.argsort(~through, kind="stable")
+    order = like(d, np.argsort(~through, kind="stable"))
     sorted_ = floyd_warshall(d[order[:, None], order], nonnegative=True, pivots=int(through.sum()))
     d[order[:, None], order] = sorted_
     return d

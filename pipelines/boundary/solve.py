@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
+from gpuops.arrays import is_cupy
+from gpuops.boundary import boundary_distances
+from gpuops.numbers import to_outside
 from pipelines.boundary.cut import Cut, cut_graph, cut_into
 from pipelines.boundary.plan import refuse_what_cannot_fit
 from pipelines.boundary.stages import Job, close_parts
@@ -46,7 +49,7 @@ def partition_graph(
     Parameters
     ----------
     client : distributed.Client
-        Of any cluster; parts are closed on the workers' CPUs, the boundary on that of one.
+        Of any cluster; parts are closed by all workers, the boundary by one, on GPUs where they have them.
     graph : Graph or path of a graph store
         Weights may be negative; a cycle of negative weight may not be. It pays for graphs such as road networks, which
         few vertices cut into parts.
@@ -111,32 +114,37 @@ def partition_graph(
 
 def distances_between(
     store: Boundary | str | os.PathLike[str],
-    sources: Sequence[int | str],
-    targets: Sequence[int | str],
+    sources: Any,
+    targets: Any,
     *,
     graph: Graph | str | os.PathLike[str] | None = None,
-) -> np.ndarray:
+) -> Any:
     """Shortest distances from each of some vertices to each of others, without the matrix of all.
 
     Parameters
     ----------
     store : Boundary or path of a boundary store
     sources, targets : (k,) and (l,) vertices
-        An int is an index, text a label or an index in the form "#17" (`pipelines.stores.vertex_names`).
+        An int is an index, text a label or an index in the form "#17" (`pipelines.stores.vertex_names`). If either is
+        a CuPy array, the products are done on its device, and the distances stay there.
     graph : Graph or path, optional
         Where the graph is now, if it was moved; asked for names only.
 
     Returns
     -------
-    (k, l) array
+    (k, l) array, NumPy or CuPy
         Unreachable is +inf, or the integer dtype's maximum.
     """
     store = store if isinstance(store, Boundary) else open_boundary(store)
+    gpu = is_cupy(sources) or is_cupy(targets)
+    sources, targets = (vertices.get() if is_cupy(vertices) else vertices for vertices in (sources, targets))
     named = any(isinstance(v, str) for v in (*sources, *targets))
     opened = None
     if named:
         opened = graph if isinstance(graph, Graph) else store.graph(graph)
     rows, columns = (_vertices(store, opened, what, v) for what, v in (("source", sources), ("target", targets)))
+    if gpu:
+        return to_outside(boundary_distances(store.tables().on_gpu(), rows, columns))
     return store.between(rows, columns)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from distributed import Client
 
 from gpuops.certificates import nonnegative_weights
 from gpuops.numbers import distance_limit, infinity
+from pipelines.boundary.batches import PartBatches
 from pipelines.boundary.closures import (
     Arcs,
     Potentials,
@@ -25,6 +27,7 @@ from pipelines.stores import Graph
 from pipelines.stores.boundary import BoundaryWriter, Cut
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.workers.attempts import clear, held, keep, run_attempts, workers_of
+from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt
 
@@ -90,18 +93,20 @@ class Closing(RowsAttempt):
 
 def _load(attempt: str, job: Job, writer: BoundaryWriter) -> None:
     clear()
-    keep(attempt, cut_arcs(job, writer.cut()))
+    graph, xp = cut_arcs(job, writer.cut()), array_library()
+    keep(attempt, (graph, None if xp is np else PartBatches(graph, xp)))
 
 
 def _close(attempt: str, writer: BoundaryWriter, part: int) -> None:
-    held_graph: CutGraph = held(attempt)
-    writer.write_part(part, **closed_part(held_graph, part))
+    graph, batches = held(attempt)
+    writer.write_part(part, **closed_part(graph, part, batches and batches.inner(part)))
 
 
 def _join(attempt: str, job: Job, writer: BoundaryWriter) -> None:
+    clear()
     graph = cut_arcs(job, writer.cut())
     sizes = graph.cut.boundary_sizes.tolist()
-    among = closed_boundary(graph, (writer.inner(part)[:b, :b] for part, b in enumerate(sizes)))
+    among = closed_boundary(graph, (writer.inner(part)[:b, :b] for part, b in enumerate(sizes)), array_library())
     refuse_what_may_overflow(job, writer, among)
     writer.complete(among)
 
@@ -122,24 +127,25 @@ def cut_arcs(job: Job, cut: Cut) -> CutGraph:
     return CutGraph(job, cut, job.graph.through(), within, starts, between)
 
 
-def closed_part(graph: CutGraph, part: int) -> dict[str, np.ndarray]:
-    """The tables of a part by their names in the store."""
+def closed_part(graph: CutGraph, part: int, inner: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    """The tables of a part by their names in the store; `inner` is given where a GPU has closed it."""
     arcs, vertices = slice(*graph.starts[part : part + 2]), graph.cut.vertices(part)
     through = graph.through[vertices]
-    inner = close_part(Arcs(*(array[arcs] for array in graph.within)), through)
+    if inner is None:
+        inner = close_part(Arcs(*(array[arcs] for array in graph.within)), through)
     inner = with_weights(inner, graph.job.potentials, vertices)
     to_boundary, from_boundary = ways_to(inner, through, int(graph.cut.boundary_sizes[part]))
     return {"inner": inner, "to_boundary": to_boundary, "from_boundary": from_boundary}
 
 
-def closed_boundary(graph: CutGraph, among: Iterable[np.ndarray]) -> np.ndarray:
-    """Distances between all boundary vertices; `among` has, part by part, those within it."""
+def closed_boundary(graph: CutGraph, among: Iterable[np.ndarray], xp: Any = np) -> np.ndarray:
+    """Distances between all boundary vertices; `among` has, part by part, those within it. Closed by arrays of `xp`."""
     cut, potentials = graph.cut, graph.job.potentials
     vertices = cut.order[cut.boundary[cut.order]]
     blocks = np.split(vertices, np.cumsum(cut.boundary_sizes)[:-1])
     lengths = (without_negative(block, potentials, v) for block, v in zip(among, blocks, strict=True))
-    h = close(boundary_matrix(cut, graph.between, lengths), graph.through[vertices])
-    return with_weights(h, potentials, vertices)
+    h = close(xp.asarray(boundary_matrix(cut, graph.between, lengths)), graph.through[vertices])
+    return with_weights(to_host(h), potentials, vertices)
 
 
 def refuse_what_may_overflow(job: Job, writer: BoundaryWriter, among: np.ndarray) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,8 @@ import pyarrow as pa
 from pipelines.answers.tables import check_output, vertex_names, write_table
 from pipelines.stores import Graph
 from pipelines.stores.circuits import Circuits
+
+_PIECE = 1 << 16  # vertices of a walk that are read at once
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,19 @@ def walk_ends(circuits: Circuits, graph: Graph, shown: int, walks: int) -> list[
         last = _vertices(circuits, graph, indptr, end + 1 - half, end + 1, end) if half < vertices else ()
         ends.append(Ends(first, last, vertices - len(first) - len(last)))
     return ends
+
+
+def walk_names(circuits: Circuits, graph: Graph) -> Iterator[Iterator[list[str]]]:
+    """For each walk, the names of all its vertices in order, in pieces; each walk is to be read before the next."""
+    offsets, indptr, names = circuits.offsets().tolist(), graph.indptr(), vertex_names(graph)
+
+    def pieces(begin: int, end: int) -> Iterator[list[str]]:
+        for start in range(begin, end + 1, _PIECE):
+            stop = min(start + _PIECE, end + 1)
+            yield names.take(pa.array(_vertices(circuits, graph, indptr, start, stop, end), pa.int64())).to_pylist()
+
+    for begin, end in pairwise(offsets):
+        yield pieces(begin, end)
 
 
 def _vertices(circuits: Circuits, graph: Graph, indptr: np.ndarray, start: int, stop: int, end: int) -> tuple[int, ...]:

@@ -1,9 +1,10 @@
 """Arcs in any order become a graph store: an external distribution sort.
 
 1. Take the arcs piece by piece, count the degree of every vertex, and set the arcs aside: in memory while they fit,
-   else in a spool file.
-2. Cut the vertices into ranges whose arcs fit in memory. With several ranges, deal the spooled arcs out into a second
-   file with one region per range; the degrees say where each begins.
+   else in a spool file; in 12 bytes an arc where numbers are small.
+2. Cut the vertices into ranges whose arcs can be sorted in what is left of the memory. With several ranges, deal the
+   arcs out: within each piece if all are in memory, else into a second file with one region per range; the degrees say
+   where each begins.
 3. Sort each range by (tail, head, order of the source), or by (tail, order of the source) where rows stay as given: a
    stable radix sort of the keys ``tail << bits | head``, or of their upper bits. Append it to the store.
 
@@ -18,8 +19,10 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, no_type_check
@@ -27,6 +30,7 @@ from typing import Any, BinaryIO, no_type_check
 import numba
 import numpy as np
 
+from pipelines.formats.ahead import in_turn, threads_ahead
 from pipelines.stores import Graph, new_graph, open_graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import refuse_existing
@@ -37,12 +41,14 @@ from pipelines.workers.progress import size
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 ARC_BYTES = 100  # of memory per arc while a range is sorted: three columns three times, and what the writer holds
+HELD_SHARE = 0.75  # of the memory, for arcs set aside; the rest is for sorting a range
 VERTEX_BYTES = 32  # of memory per vertex: the degrees here and in the writer, and the offsets of both
 LABEL_BYTES = 128  # of memory per label: its text, and its places in a list and in an array
 VERTEX_SHARE = 0.75  # of the free memory; the rest is for sorting
 # A graph whose size nobody stated is in doubt when it has so many vertices, and so many for each arc.
 DOUBTFUL_VERTICES, DOUBTFUL_PER_ARC = 1 << 20, 16
 DIGIT_BITS = 11  # of the radix sort: 2,048 places to write to are few enough for the caches
+PART_ARCS = 1 << 18  # from so many on, threads sort together
 
 
 class FormatError(ValueError):
@@ -123,8 +129,8 @@ def write_sorted(
     """
     refuse_unsorted(simplify, sorted_rows)
     refuse_existing(path, SCHEMA, overwrite)
-    limit = max(1, min(default_memory() if memory is None else memory, 1 << 50) // ARC_BYTES)
-    with disk_errors(path), _Spool(Path(path).parent, limit, arcs) as spool:
+    memory = min(default_memory() if memory is None else memory, 1 << 50)
+    with disk_errors(path), _Spool(Path(path).parent, memory, arcs) as spool:
         for piece in arcs.pieces:
             spool.add(*(piece if arcs.directed else _both_ways(*piece)))
         n = spool.close()
@@ -163,19 +169,22 @@ def refuse_unsorted(simplify: bool, sorted_rows: bool) -> None:
 class _Spool:
     """Arcs set aside in the order of the source, then given back range by range in the order of the store."""
 
-    def __init__(self, folder: Path, limit: int, arcs: ArcStream):
+    def __init__(self, folder: Path, memory: int, arcs: ArcStream):
         self.m = 0
         self.weight_dtype: np.dtype = np.dtype("int32")
-        self._folder, self._limit, self._arcs = folder, limit, arcs
+        self._folder, self._arcs = folder, arcs
+        self._most_held = int(HELD_SHARE * memory)
+        self._limit = max(1, (memory - self._most_held) // ARC_BYTES)  # arcs of a range
         self._free = available_memory()
         self._degrees = np.zeros(0, dtype=np.int64)
         self._n = 0
         self._grow(arcs.n or 0)
         self._held: list[Piece] = []
-        self._held_arcs = 0
+        self._held_bytes = 0
         self._file: BinaryIO | None = None
-        self._spooled: list[tuple[int, np.dtype]] = []  # arcs and weight dtype of each piece in the file
+        self._spooled: list[tuple[int, list[np.dtype]]] = []  # arcs, and the dtypes of each piece in the file
         self._dealt: BinaryIO | None = None
+        self._bounds: list[np.ndarray] = []  # of pieces held that were dealt out: where each range begins
         self._integers, self._low, self._high = True, 0, 0
         self._rounded: int | None = None  # the first integer that float64 does not hold exactly
 
@@ -191,23 +200,27 @@ class _Spool:
         """Set a piece aside and count it."""
         if tails.size == 0:
             return
-        tails, heads = np.ascontiguousarray(tails, np.int64), np.ascontiguousarray(heads, np.int64)
         if min(tails.min(), heads.min()) < 0:
             raise ValueError("vertices are numbered from 0")
         self._n = max(self._n, int(tails.max()) + 1, int(heads.max()) + 1)
         self._grow(self._n)
         _count(tails, self._degrees)
+        vertex, number = self._columns[0], weights.dtype
         if weights.dtype.kind in "iu":
-            self._low, self._high = min(self._low, int(weights.min())), max(self._high, int(weights.max()))
+            low, high = int(weights.min()), int(weights.max())
+            self._low, self._high = min(self._low, low), max(self._high, high)
             if self._rounded is None and max(-self._low, self._high) > 2**53:
                 large = weights[(weights > 2**53) | (weights < -(2**53))].tolist()
                 self._rounded = next((weight for weight in large if int(float(weight)) != weight), None)
+            if -(2**31) <= low <= high < 2**31:
+                number = np.dtype("int32")
         else:
             self._integers = False
-        self._held.append((tails, heads, np.ascontiguousarray(weights)))
+        piece = tails.astype(vertex), heads.astype(vertex), weights.astype(number)
+        self._held.append(piece)
         self.m += tails.size
-        self._held_arcs += tails.size
-        if self._held_arcs > self._limit:
+        self._held_bytes += sum(column.nbytes for column in piece)
+        if self._held_bytes > self._most_held:
             self._flush()
 
     def close(self) -> int:
@@ -248,8 +261,9 @@ class _Spool:
     def sorted_ranges(self, simplify: bool, sorted_rows: bool) -> Iterator[Piece]:
         """The arcs of one range of vertices after the other, each sorted by (tail, head, order of the source), or
         by (tail, order of the source)."""
-        for first, stop in zip(self._cuts[:-1], self._cuts[1:], strict=True):
-            keys, weights = self._range(int(first), int(stop))
+        for r in range(len(self._cuts) - 1):
+            first, stop = int(self._cuts[r]), int(self._cuts[r + 1])
+            keys, weights = self._range(r, first, stop)
             lowest, highest = 0 if sorted_rows else self._head_bits, int(stop - first - 1).bit_length()
             keys, weights = _sort(keys, weights, lowest, self._head_bits + highest)
             heads = keys & ((1 << self._head_bits) - 1)
@@ -257,7 +271,7 @@ class _Spool:
             keys += first
             yield _simplify(keys, heads, weights) if simplify else (keys, heads, weights)
 
-    def _range(self, first: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    def _range(self, r: int, first: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Keys ``tail - first << head bits | head`` and weights of the arcs leaving vertices first to stop (excluded),
         in the order of the source."""
         begin, end = int(self._offsets[first]), int(self._offsets[stop])
@@ -265,7 +279,10 @@ class _Spool:
         pieces = self._pieces()
         if self._dealt is not None:
             self._dealt.seek(begin * self._arc_bytes)
-            pieces = iter([self._load(self._dealt, end - begin, self.weight_dtype)])
+            pieces = iter([self._load(self._dealt, end - begin, self._columns)])
+        elif self._bounds:
+            ranges = (slice(bounds[r], bounds[r + 1]) for bounds in self._bounds)
+            pieces = ((t[part], h[part], w[part]) for (t, h, w), part in zip(self._held, ranges, strict=True))
         at = 0
         for tails, heads, piece_weights in pieces:
             part = slice(at, at + tails.size)
@@ -277,39 +294,47 @@ class _Spool:
         return keys, weights
 
     def _deal(self) -> None:
-        """Write every arc to the region of its range. A region holds its tails, then its heads, then its weights."""
+        """Deal the arcs out to the ranges: within each piece while they are held, else in a file.
+
+        There every range has a region, which holds its tails, then its heads, then its weights.
+        """
+        narrow = np.min_scalar_type(len(self._cuts))  # NumPy's stable sort of 16-bit integers is a radix sort
+
+        def by_range(piece: Piece) -> tuple[np.ndarray, Piece]:
+            ranges = (np.searchsorted(self._cuts, piece[0], side="right") - 1).astype(narrow)
+            order = np.argsort(ranges, kind="stable")
+            counts = np.bincount(ranges, minlength=len(self._cuts) - 1)
+            return np.concatenate([[0], np.cumsum(counts)]), (piece[0][order], piece[1][order], piece[2][order])
+
+        dealt = in_turn(by_range, self._pieces())
+        if self._file is None:
+            for i, (bounds, piece) in enumerate(dealt):
+                self._held[i] = piece
+                self._bounds.append(bounds)
+            return
         self._dealt = _unlinked_file(self._folder)
         begins = self._offsets[self._cuts]
         filled = np.zeros(len(begins) - 1, dtype=np.int64)
-        narrow = np.min_scalar_type(len(begins))  # NumPy's stable sort of 16-bit integers is a radix sort
-        for piece in self._pieces():
-            ranges = (np.searchsorted(self._cuts, piece[0], side="right") - 1).astype(narrow)
-            order = np.argsort(ranges, kind="stable")
-            piece = piece[0][order], piece[1][order], piece[2][order]
-            counts = np.bincount(ranges, minlength=len(filled))
-            start = 0
-            for r in np.flatnonzero(counts):
+        for bounds, piece in dealt:
+            for r in np.flatnonzero(np.diff(bounds)):
                 size, begin = int(begins[r + 1] - begins[r]), int(begins[r]) * self._arc_bytes
-                stop = start + int(counts[r])
-                for column in piece:
-                    self._dealt.seek(begin + int(filled[r]) * column.itemsize)
-                    self._dealt.write(column[start:stop].data)
-                    begin += size * column.itemsize
-                filled[r] += counts[r]
-                start = stop
+                for column, dtype in zip(piece, self._columns, strict=True):
+                    self._dealt.seek(begin + int(filled[r]) * dtype.itemsize)
+                    self._dealt.write(column[bounds[r] : bounds[r + 1]].astype(dtype, copy=False).data)
+                    begin += size * dtype.itemsize
+                filled[r] += bounds[r + 1] - bounds[r]
         self._dealt.flush()
-        if self._file is not None:
-            self._file.close()
+        self._file.close()
         self._file, self._spooled, self._held = None, [], []
 
     def _pieces(self) -> Iterator[Piece]:
         """The pieces in the order of the source, weights in their final dtype."""
         if self._file is not None:
             self._file.seek(0)
-            for size, dtype in self._spooled:
-                tails, heads, weights = self._load(self._file, size, dtype)
+            for size, dtypes in self._spooled:
+                tails, heads, weights = self._load(self._file, size, dtypes)
                 yield tails, heads, weights.astype(self.weight_dtype, copy=False)
-        for tails, heads, weights in self._held:
+        for tails, heads, weights in list(self._held):
             yield tails, heads, weights.astype(self.weight_dtype, copy=False)
 
     def _flush(self) -> None:
@@ -318,19 +343,25 @@ class _Spool:
         for piece in self._held:
             for column in piece:
                 self._file.write(column.data)
-            self._spooled.append((piece[0].size, piece[2].dtype))
+            self._spooled.append((piece[0].size, [column.dtype for column in piece]))
         self._file.flush()
-        self._held, self._held_arcs = [], 0
+        self._held, self._held_bytes = [], 0
 
-    def _load(self, file: BinaryIO, size: int, dtype: np.dtype) -> Piece:
-        tails, heads, weights = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, dtype)
+    def _load(self, file: BinaryIO, size: int, dtypes: list[np.dtype]) -> Piece:
+        tails, heads, weights = (np.empty(size, dtype) for dtype in dtypes)
         for column in (tails, heads, weights):
             file.readinto(column.view(np.uint8).data)  # type: ignore[attr-defined]
         return tails, heads, weights
 
     @property
+    def _columns(self) -> list[np.dtype]:
+        """The dtypes of an arc that is dealt out: its ends, and its weight."""
+        vertex = np.dtype("int32" if self._n <= 2**31 else "int64")
+        return [vertex, vertex, self.weight_dtype]
+
+    @property
     def _arc_bytes(self) -> int:
-        return 16 + self.weight_dtype.itemsize
+        return sum(dtype.itemsize for dtype in self._columns)
 
     def _grow(self, n: int) -> None:
         if n <= self._degrees.size:
@@ -395,26 +426,44 @@ def _count(keys: np.ndarray, counts: np.ndarray) -> None:
 def _sort(keys: np.ndarray, weights: np.ndarray, lowest: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
     """Keys of `bits` bits in the order of their bits from `lowest` on, equal ones as given, and their weights.
 
-    Overwrites both.
+    Overwrites both. Each thread has a part of the arcs, and in every list places of its own, behind those of the part
+    before.
     """
     spare = np.empty_like(keys), np.empty_like(weights)
+    threads = threads_ahead() if keys.size > PART_ARCS else 1
+    edges = [keys.size * i // threads for i in range(threads + 1)]
+    counts = np.empty((threads, 1 << DIGIT_BITS), np.int64)
     for shift in range(lowest, bits, DIGIT_BITS):
-        _scatter(keys, weights, shift, (1 << DIGIT_BITS) - 1, *spare)
+        _by_parts(partial(_digits, keys, shift), edges, counts)
+        ends = np.cumsum(counts.T.ravel()).reshape(counts.shape[::-1]).T
+        counts[...] = ends - counts
+        _by_parts(partial(_scatter, keys, weights, shift, *spare), edges, counts)
         (keys, weights), spare = spare, (keys, weights)
     return keys, weights
 
 
+def _by_parts(step: Callable[..., None], edges: list[int], counts: np.ndarray) -> None:
+    def work(part: int) -> None:
+        step(edges[part], edges[part + 1], counts[part])
+
+    deque((in_turn if len(counts) > 1 else map)(work, range(len(counts))), maxlen=0)
+
+
 @numba.njit(nogil=True, cache=True)
 @no_type_check
-def _scatter(keys, weights, shift, mask, keys_out, weights_out):
-    """One pass of a radix sort: order by the digit ``(key >> shift) & mask``, stable."""
-    places = np.zeros(mask + 2, dtype=np.int64)
-    for key in keys:
-        places[((key >> shift) & mask) + 1] += 1
-    for digit in range(mask):
-        places[digit + 1] += places[digit]
-    for arc in range(keys.size):
-        digit = (keys[arc] >> shift) & mask
-        keys_out[places[digit]] = keys[arc]
-        weights_out[places[digit]] = weights[arc]
-        places[digit] += 1
+def _digits(keys, shift, first, last, counts):
+    counts[:] = 0
+    for arc in range(first, last):
+        counts[(keys[arc] >> shift) & (counts.size - 1)] += 1
+
+
+@numba.njit(nogil=True, cache=True)
+@no_type_check
+def _scatter(keys, weights, shift, keys_out, weights_out, first, last, places):
+    """One pass of a radix sort: each arc to the next place of its digit."""
+    for arc in range(first, last):
+        digit = (keys[arc] >> shift) & (places.size - 1)
+        place = places[digit]
+        places[digit] = place + 1
+        keys_out[place] = keys[arc]
+        weights_out[place] = weights[arc]

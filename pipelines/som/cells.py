@@ -35,7 +35,8 @@ def draw_cells(
         list(corners), array=np.ma.masked_invalid(values), cmap=colours.with_extremes(bad=EMPTY), **options
     )
     # Edges in the colour of their cell: without them the background shines through between two cells.
-    cells.set(edgecolor="white" if divided and longer <= 60 else "face", linewidth=min(0.6, 60 / longer))
+    lines = divided and longer <= 60
+    cells.set(edgecolor="white" if lines else "face", linewidth=min(0.6, (15 if lines else 60) / longer))
     axes.add_collection(cells)
     low, high = corners.min(axis=(0, 1)), corners.max(axis=(0, 1))
     axes.set(xlim=(low[0], high[0]), ylim=(high[1], low[1]), xticks=[], yticks=[])

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pipelines.som.heights import pair_distances
+
 if TYPE_CHECKING:
     from pipelines.stores.mapping import Mapping
     from pipelines.stores.samples import Samples
@@ -59,6 +61,21 @@ def vote_of_mapping(mapping: Mapping | None, samples: Samples | None) -> tuple[V
         np.add.at(sums, at, np.concatenate([counts, times]))
         counts = sums
     return _vote(pairs, counts, mapping.grid.units, len(names)), names
+
+
+def voted_classes(vote: Vote, codebook: np.ndarray, metric: str) -> np.ndarray:
+    """The label of every unit of a codebook (M, d), int64 (M): its winner, or that of the nearest unit with a vote.
+
+    ValueError if no sample has a label.
+    """
+    voted, empty = np.flatnonzero(vote.winners >= 0), vote.winners < 0
+    if not len(voted):
+        raise ValueError("no sample has a label, so that no unit can have one; name samples with labels")
+    classes = vote.winners.copy()
+    if empty.any():
+        nearest = pair_distances(codebook[empty], codebook[voted], metric).argmin(axis=1)
+        classes[empty] = vote.winners[voted[nearest]]
+    return classes
 
 
 def _vote(pairs: np.ndarray, counts: np.ndarray, map_units: int, label_count: int) -> Vote:

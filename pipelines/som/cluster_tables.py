@@ -25,6 +25,7 @@ def cluster_map(
     method: str = "agglomerative",
     clusters: int | None = None,
     *,
+    linkage: str | None = None,
     adjacent: bool = False,
     samples: Samples | None = None,
     seed: int = 0,
@@ -39,8 +40,8 @@ def cluster_map(
         method,
         clusters,
         metric=codebook.metric,
+        linkage=linkage,
         adjacent=adjacent,
-        hits=codebook.hits(),
         samples=learned_rows(codebook, samples) if method == "immersion" else None,
         seed=seed,
     )

@@ -3,9 +3,10 @@
 ============= =============================================================================================
 method        what is a cluster
 ============= =============================================================================================
-agglomerative units merged by Ward's criterion (Euclidean maps) or average distance; with `adjacent` only
-              clusters that touch on the grid are merged, so each is one piece of the map
-kmeans        units around means, each counting as often as it has samples
+agglomerative units merged by Ward's criterion, for clusters alike in size, or by average distance, as FlowSOM
+              merges them, for populations of which some are rare; with `adjacent` only clusters that touch on the
+              grid are merged, so each is one piece of the map
+kmeans        units around means; every unit counts the same, however many samples it has
 watershed     a basin of the U-matrix, the land around a lowest point [1]_
 immersion     U*C [2]_: from a unit downhill on the U-matrix, then uphill on the P-matrix; the basin of the
               U*-matrix where that ends
@@ -13,6 +14,7 @@ immersion     U*C [2]_: from a unit downhill on the U-matrix, then uphill on the
 
 Basins are more than clusters, as a U-matrix is rough. They are merged in the order of how deep a basin lies below the
 pass to a deeper one. Without a number of clusters, what is merged ends at the greatest gap between these depths.
+Immersion ends in some of the basins only: these alone are counted.
 The first two methods need scikit-learn (``pip install 'tilepath[sklearn]'``).
 
 .. [1] L. Vincent, P. Soille, "Watersheds in digital spaces", IEEE PAMI 13(6), 1991.
@@ -26,9 +28,11 @@ from typing import Any
 import numpy as np
 
 from gpuops.som.grid import Grid
-from pipelines.som.heights import p_matrix, u_matrix, u_star
+from pipelines.som.heights import p_matrix, pareto_radius, u_matrix, u_star
 
 METHODS = ("agglomerative", "kmeans", "watershed", "immersion")
+LINKAGES = ("ward", "average")
+EXPECTED = 6  # clusters, where their number is unknown; as Ultsch takes for the radius of densities
 
 
 def cluster_units(
@@ -38,8 +42,8 @@ def cluster_units(
     clusters: int | None = None,
     *,
     metric: str = "euclidean",
+    linkage: str | None = None,
     adjacent: bool = False,
-    hits: np.ndarray | None = None,
     samples: np.ndarray | None = None,
     seed: int = 0,
 ) -> np.ndarray:
@@ -47,14 +51,20 @@ def cluster_units(
 
     Parameters
     ----------
-    units : (M, d) array
+    units : (M, d) float array
+    grid : Grid of M units
     method : of `METHODS`
-    clusters : how many; may be left out for watershed and immersion
+    clusters : int, optional
+        How many; may be left out for watershed and immersion.
     metric : {"euclidean", "taxicab", "cosine"}
-    adjacent : merge what touches on the grid only (agglomerative)
-    hits : (M) array, how many samples each unit has (kmeans); by default all count the same
-    samples : (N, d) array, on the scale of the units and without missing values (immersion)
-    seed : draws the first means (kmeans)
+    linkage : {"ward", "average"}, optional
+        Of agglomerative; by default "ward" on Euclidean maps, which it is for, else "average".
+    adjacent : bool
+        Merge what touches on the grid only (agglomerative).
+    samples : (N, d) array, optional
+        On the scale of the units and without missing values (immersion).
+    seed : int
+        Draws the first means (kmeans).
 
     Raises
     ------
@@ -69,6 +79,7 @@ def cluster_units(
         raise ValueError(f"say how many clusters {method} should make (clusters, --clusters)")
     if adjacent and method != "agglomerative":
         raise ValueError(f"adjacent is an option of agglomerative; {method} does without it")
+    _check_linkage(linkage, method, metric)
     if clusters is not None and not 1 <= clusters <= grid.units:
         raise ValueError(f"{clusters} clusters of {grid.units:,} units are not possible; choose from 1 to all of them")
     if method == "immersion":
@@ -81,38 +92,52 @@ def cluster_units(
         return np.zeros(1, np.int32)
     values = units.astype(np.float64)
     return _in_order(
-        _agglomerative(values, grid, clusters, metric, adjacent)
+        _agglomerative(values, grid, clusters, metric, linkage, adjacent)
         if method == "agglomerative"
-        else _means(values, clusters, metric, hits, seed)
+        else _means(values, clusters, metric, seed)
     )
 
 
-def basins(heights: np.ndarray, grid: Grid, clusters: int | None = None) -> np.ndarray:
-    """The basin of every unit of a landscape, heights (M); the number of a basin is that of its lowest unit.
+def _check_linkage(linkage: str | None, method: str, metric: str) -> None:
+    if linkage is None:
+        return
+    if linkage not in LINKAGES:
+        raise ValueError(f"there is no linkage {linkage!r}; choose {', '.join(LINKAGES)}")
+    if method != "agglomerative":
+        raise ValueError(f"linkage is an option of agglomerative; {method} does without it")
+    if linkage == "ward" and metric != "euclidean":
+        raise ValueError(f"Ward's criterion is for Euclidean maps, and this one is {metric}; choose average")
+
+
+def basins(
+    heights: np.ndarray, grid: Grid, clusters: int | None = None, within: np.ndarray | None = None
+) -> np.ndarray:
+    """The basin of every unit of a landscape, int64 (M); the number of a basin is that of its lowest unit.
 
     Water rises. A unit that it reaches belongs to the basin of its lowest neighbour under water, or else begins one;
     where two basins meet, the shallower one is as deep as its lowest point lies below their pass.
+
+    Parameters
+    ----------
+    heights : (M,) float array
+    grid : Grid of M units
+    clusters : int, optional
+        Merge until so many basins are left; by default up to the greatest gap of their depths.
+    within : (k,) int array of units, optional
+        Only basins that hold one of these are counted; by default all are.
+
+    Raises
+    ------
+    ValueError
+        There are fewer basins than clusters.
     """
     around = grid.neighbours()
     order = np.lexsort((np.arange(grid.units), heights))
-    basin = np.full(grid.units, -1)
-    deeper = np.arange(grid.units)  # where a basin has overflowed to, as a union-find over lowest units
     rank = np.empty(grid.units, np.int64)
     rank[order] = np.arange(grid.units)
+    basin = np.full(grid.units, -1)
+    flood = _Overflows(rank, np.ones(grid.units, bool))
     passes: list[tuple[float, int, int]] = []  # depth of what overflows there, and the two basins that touch
-
-    def top(a: int) -> int:
-        while deeper[a] != a:
-            deeper[a] = deeper[deeper[a]]
-            a = int(deeper[a])
-        return a
-
-    def unite(a: int, b: int) -> int:
-        """The basin that overflows into the other."""
-        into, out = sorted((top(a), top(b)), key=lambda lowest: rank[lowest])
-        deeper[out] = into
-        return out
-
     for unit in order.tolist():
         wet = [other for other in around[unit].tolist() if other >= 0 and basin[other] >= 0]
         if not wet:
@@ -120,26 +145,61 @@ def basins(heights: np.ndarray, grid: Grid, clusters: int | None = None) -> np.n
             continue
         own = basin[unit] = int(basin[min(wet, key=lambda other: rank[other])])
         for beside in basin[wet].tolist():
-            if top(beside) != top(own):
-                passes.append((float(heights[unit] - heights[unite(own, beside)]), own, beside))
+            if flood.top(beside) != flood.top(own):
+                out, _ = flood.unite(own, beside)
+                passes.append((float(heights[unit] - heights[out]), own, beside))
     # The shallowest are merged first; of the equal, those that overflowed first.
-    depths = sorted(range(len(passes)), key=lambda i: passes[i][0])
+    passes.sort(key=lambda met: met[0])
+    counted = np.zeros(grid.units, bool)
+    counted[basin if within is None else basin[within]] = True
+    left = np.count_nonzero(counted)
     if clusters is None:
-        clusters = _by_gap([passes[i][0] for i in depths])
-    elif clusters > len(passes) + 1:
-        raise ValueError(f"the landscape of this map has {len(passes) + 1} basins; choose no more clusters")
-    deeper = np.arange(grid.units)
-    for i in depths[: len(passes) + 1 - clusters]:
-        unite(*passes[i][1:])
-    return np.array([top(int(lowest)) for lowest in basin])
+        merged = _Overflows(rank, counted)
+        clusters = _by_gap([depth for depth, a, b in passes if merged.unite(a, b)[1]])
+    elif clusters > left:
+        raise ValueError(f"the landscape of this map has {left} basins for clusters; choose no more clusters")
+    merged = _Overflows(rank, counted)
+    for _, a, b in passes:
+        if left == clusters:
+            break
+        left -= merged.unite(a, b)[1]
+    return np.array([merged.top(int(lowest)) for lowest in basin])
+
+
+class _Overflows:
+    """Basins that overflow into deeper ones: a union-find over lowest units, and which of the sets are counted."""
+
+    def __init__(self, rank: np.ndarray, counted: np.ndarray):
+        self._rank, self._counted = rank, counted.copy()
+        self._deeper = np.arange(len(rank))
+
+    def top(self, a: int) -> int:
+        deeper = self._deeper
+        while deeper[a] != a:
+            deeper[a] = deeper[deeper[a]]
+            a = int(deeper[a])
+        return a
+
+    def unite(self, a: int, b: int) -> tuple[int, bool]:
+        """The basin that overflows into the other, and whether both were counted."""
+        into, out = sorted((self.top(a), self.top(b)), key=lambda lowest: self._rank[lowest])
+        both = bool(self._counted[into] and self._counted[out])
+        self._counted[into] |= self._counted[out]
+        self._deeper[out] = into
+        return out, both
 
 
 def immersion(
     units: np.ndarray, samples: np.ndarray, grid: Grid, clusters: int | None = None, metric: str = "euclidean"
 ) -> np.ndarray:
-    """The cluster of every unit by U*C: the basin of the U*-matrix in which its immersion ends."""
-    walls, density = u_matrix(units, grid, metric), p_matrix(units, samples, metric)
-    return basins(u_star(walls, density), grid, clusters)[_ascend(density, grid)[_ascend(-walls, grid)]]
+    """The cluster of every unit by U*C, int64 (M): the basin of the U*-matrix in which its immersion ends.
+
+    Density is that within spheres that hold a fifth of one cluster, out of `clusters` alike, or out of `EXPECTED`.
+    """
+    radius = pareto_radius(samples, metric, EXPECTED if clusters is None else clusters)
+    walls, density = u_matrix(units, grid, metric), p_matrix(units, samples, metric, radius)
+    ends = _ascend(density, grid)[_ascend(-walls, grid)]
+    return basins(u_star(walls, density), grid, clusters, within=ends)[ends]
 
 
 def _ascend(heights: np.ndarray, grid: Grid) -> np.ndarray:
@@ -157,7 +217,9 @@ def _by_gap(depths: list[float]) -> int:
     return len(depths) + 1 - int(gaps.argmax()) if len(depths) else 1
 
 
-def _agglomerative(units: np.ndarray, grid: Grid, clusters: Any, metric: str, adjacent: bool) -> np.ndarray:
+def _agglomerative(
+    units: np.ndarray, grid: Grid, clusters: Any, metric: str, linkage: str | None, adjacent: bool
+) -> np.ndarray:
     cluster, sparse = _scikit_learn()
     connectivity = None
     if adjacent:
@@ -165,21 +227,24 @@ def _agglomerative(units: np.ndarray, grid: Grid, clusters: Any, metric: str, ad
         first, which = np.nonzero(around >= 0)
         pairs = (np.ones(len(first)), (first, around[first, which]))
         connectivity = sparse.csr_matrix(pairs, shape=(grid.units, grid.units))
-    linkage = {"linkage": "ward"} if metric == "euclidean" else {"linkage": "average", "metric": _NAMES[metric]}
-    return cluster.AgglomerativeClustering(clusters, connectivity=connectivity, **linkage).fit_predict(units)
+    learner = cluster.AgglomerativeClustering(
+        clusters,
+        metric=_NAMES.get(metric, metric),
+        connectivity=connectivity,
+        linkage=linkage or ("ward" if metric == "euclidean" else "average"),
+    )
+    return learner.fit_predict(units)
 
 
-def _means(units: np.ndarray, clusters: Any, metric: str, hits: np.ndarray | None, seed: int) -> np.ndarray:
+def _means(units: np.ndarray, clusters: Any, metric: str, seed: int) -> np.ndarray:
     cluster, _ = _scikit_learn()
     if metric == "cosine":
         lengths = np.sqrt((units * units).sum(axis=1, keepdims=True))
         units = np.divide(units, lengths, out=np.zeros_like(units), where=lengths > 0)
-    weights = None if hits is None or np.count_nonzero(hits) < clusters else hits.astype(np.float64)
-    learner = cluster.KMeans(clusters, n_init=10, random_state=seed)
-    return learner.fit(units, sample_weight=weights).predict(units)
+    return cluster.KMeans(clusters, n_init=10, random_state=seed).fit_predict(units)
 
 
-_NAMES = {"taxicab": "manhattan", "cosine": "cosine"}
+_NAMES = {"taxicab": "manhattan"}
 
 
 def _scikit_learn() -> Any:

@@ -58,16 +58,17 @@ def p_matrix(
     return counts
 
 
-def pareto_radius(samples: np.ndarray, metric: str = "euclidean") -> float:
-    """The 18th percentile of the distances between samples; spheres of it hold about a fifth of a cluster's samples.
+def pareto_radius(samples: np.ndarray, metric: str = "euclidean", clusters: int = 1) -> float:
+    """The radius of spheres that hold about a fifth of the samples (N, d) of a cluster, out of `clusters` alike.
 
-    Taken from a thousand of them, evenly spread over the rows. A. Ultsch, "Pareto density estimation: a density
-    estimation for knowledge discovery", GfKl 2003.
+    It is the 18th percentile of the distances between samples for one cluster, of so many that part of the 18. Taken
+    from a thousand samples, evenly spread over the rows. A. Ultsch, "Pareto density estimation: a density estimation
+    for knowledge discovery", GfKl 2003.
     """
     rows = np.unique(np.linspace(0, len(samples) - 1, PAIRED).astype(np.int64))
     distances = pair_distances(samples[rows], samples[rows], metric)
     between = distances[np.triu_indices(len(rows), 1)]
-    return float(np.quantile(between, PARETO_QUANTILE)) if len(between) else 0.0
+    return float(np.quantile(between, PARETO_QUANTILE / clusters)) if len(between) else 0.0
 
 
 def u_star(walls: np.ndarray, density: np.ndarray) -> np.ndarray:

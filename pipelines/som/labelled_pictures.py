@@ -87,7 +87,7 @@ def draw_tree(
             palette = [colormaps["Set3"](i % 12) for i in range(len(numbers))]
         own = np.eye(len(numbers), dtype=np.int64)[np.searchsorted(numbers, clusters)]
         rings = radii if not classes else radii + 0.3 * reach  # a margin around the pies
-        draw_pies(axes, places, own, rings, palette)
+        draw_pies(axes, places, own, rings, palette, edge="0.3")  # pale discs need one on white
         entries += [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())]
     if classes:
         vote, names = vote_of_mapping(mapping, samples)

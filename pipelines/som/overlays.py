@@ -46,23 +46,36 @@ def draw_outlines(axes: Any, grid: Grid, clusters: np.ndarray | None = None) -> 
 
 
 def draw_ways(axes: Any, grid: Grid, ways: Sequence[np.ndarray]) -> None:
-    """The ways of samples from unit to unit, each (k): a dot where it begins, an arrow head where it ends."""
+    """The ways of samples from unit to unit, int (k) each: a dot where one begins, a square where it ends.
+
+    On a torus a step takes the short way, which may leave the map over an edge and come back over the other.
+    """
     from matplotlib import colormaps
 
-    positions = grid.positions()
+    ends = {"solid_capstyle": "round", "solid_joinstyle": "round"}
     for number, units in enumerate(ways):
         colour = colormaps["Set1"](number % 9)
         kept = units[np.concatenate([[True], units[1:] != units[:-1]])]
-        there = positions[kept]
-        # On a torus a step over the edge is not drawn across the whole map.
-        near = np.ones(len(kept), bool)
-        if grid.toroidal:
-            near[1:] = np.hypot(*(there[1:] - there[:-1]).T) <= grid.distances(kept[1:], kept[:-1]) + 1e-9
-        for piece in np.split(there, np.flatnonzero(~near)):
-            axes.plot(*piece.T, color="white", lw=3.4, zorder=4, solid_capstyle="round", solid_joinstyle="round")
-            axes.plot(*piece.T, color=colour, lw=1.8, zorder=5, solid_capstyle="round", solid_joinstyle="round")
-        axes.plot(*there[0], "o", color=colour, mec="white", ms=7, zorder=6)
-        axes.plot(*there[-1], "s", color=colour, mec="white", ms=7, zorder=6)
+        line = way_line(grid, kept)
+        axes.plot(*line.T, color="white", lw=3.4, zorder=4, **ends)
+        axes.plot(*line.T, color=colour, lw=1.8, zorder=5, **ends)
+        axes.plot(*line[0], "o", color=colour, mec="white", ms=7, zorder=6)
+        axes.plot(*line[-1], "s", color=colour, mec="white", ms=7, zorder=6)
+
+
+def way_line(grid: Grid, units: np.ndarray) -> np.ndarray:
+    """Points (n, 2) of the line through these units (k); NaN parts what leaves the map from what comes back."""
+    points = grid.positions()[units]
+    if not grid.toroidal:
+        return points
+    down, twice = grid.offsets(units[1:], units[:-1])
+    steps = np.stack([twice / 2, down * grid.row_height], axis=1)
+    line = [points[:1]]
+    for start, step, stop in zip(points[:-1], steps, points[1:], strict=True):
+        if np.hypot(*(stop - start)) > np.hypot(*step) + 1e-9:
+            line.append(np.array([start + step, [np.nan, np.nan], stop - step]))
+        line.append(stop[None])
+    return np.concatenate(line)
 
 
 def draw_text(axes: Any, grid: Grid, texts: Sequence[str], backs: np.ndarray | None = None) -> None:
@@ -77,11 +90,18 @@ def draw_text(axes: Any, grid: Grid, texts: Sequence[str], backs: np.ndarray | N
     size = min(10.0, 0.9 * width / (0.6 * min(longest, 12)), 0.6 * width)
     for unit, ((x, y), text) in enumerate(zip(grid.positions(), texts, strict=True)):
         dark = backs is not None and backs[unit, :3] @ (0.299, 0.587, 0.114) < 0.5
-        short = text if len(text) <= 12 else f"{text[:11]}…"
+        short = text if len(text) <= 12 else f"{text[:5]}…{text[-6:]}"  # names often differ at their ends
         axes.text(x, y, short, size=size, ha="center", va="center", color="white" if dark else "black", zorder=7)
 
 
-def draw_pies(axes: Any, places: np.ndarray, shares: np.ndarray, radii: np.ndarray, palette: Sequence[Any]) -> None:
+def draw_pies(
+    axes: Any,
+    places: np.ndarray,
+    shares: np.ndarray,
+    radii: np.ndarray,
+    palette: Sequence[Any],
+    edge: str = "white",
+) -> None:
     """A pie at each of `places` (M, 2) with the counts `shares` (M, L), as large as `radii` (M)."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Wedge
@@ -94,4 +114,4 @@ def draw_pies(axes: Any, places: np.ndarray, shares: np.ndarray, radii: np.ndarr
         for label in np.flatnonzero(counts).tolist():
             wedges.append(Wedge((x, y), radius, ends[label], ends[label + 1]))
             colours.append(palette[label])
-    axes.add_collection(PatchCollection(wedges, facecolors=colours, edgecolors="white", linewidths=0.3, zorder=2))
+    axes.add_collection(PatchCollection(wedges, facecolors=colours, edgecolors=edge, linewidths=0.3, zorder=2))

@@ -35,29 +35,57 @@ def map_quality(
 
     Parameters
     ----------
-    samples : (N, d) array without missing values
-    units : (N) int array, their best matching units
-    codebook : (M, d) array
-    neighbours : k; fewer where there are not more than 3 k + 1 of the ranked samples
+    samples : (N, d) float array without missing values
+    units : (N,) int array
+        Their best matching units.
+    codebook : (M, d) float array
+    grid : Grid of M units
+    metric : {"euclidean", "taxicab", "cosine"}
+    neighbours : int
+        k; fewer where there are not more than 3 k + 1 of the ranked samples.
+
+    Returns
+    -------
+    dict
+        Numbers without a unit; 1 is perfect.
 
     Raises
     ------
     ValueError
         Values are missing.
     """
-    if np.isnan(samples).any():
-        raise ValueError("samples have missing values, which these measures are not defined for; leave such rows out")
+    refuse_missing(samples)
     found: dict[str, float] = {}
     if metric == "euclidean":
         found["explained_variance"] = explained_variance(samples, units, codebook)
-    rows = np.unique(np.linspace(0, len(samples) - 1, RANKED).astype(np.int64))
-    k = min(neighbours, (len(rows) - 2) // 3)
-    if k > 0:
-        in_data = pair_distances(samples[rows], samples[rows], metric)
-        on_grid = grid.distances(units[rows, None].astype(np.int64), units[None, rows].astype(np.int64))
-        found["trustworthiness"] = _kept(in_data, on_grid, k)
-        found["neighbourhood_preservation"] = _kept(on_grid, in_data, k, ties=in_data)
-    return found
+    rows = ranked_rows(len(samples))
+    return found | kept_neighbours(samples[rows], units[rows], grid, metric, neighbours)
+
+
+def refuse_missing(samples: np.ndarray) -> None:
+    """Raise ValueError if a value is missing."""
+    if np.isnan(samples).any():
+        raise ValueError("samples have missing values, which these measures are not defined for; leave such rows out")
+
+
+def ranked_rows(n: int) -> np.ndarray:
+    """The rows of n samples whose distances are ranked, evenly spread, int64 (up to `RANKED`)."""
+    return np.unique(np.linspace(0, n - 1, RANKED).astype(np.int64))
+
+
+def kept_neighbours(
+    samples: np.ndarray, units: np.ndarray, grid: Grid, metric: str, neighbours: int = NEIGHBOURS
+) -> dict[str, float]:
+    """Trustworthiness and neighbourhood preservation of samples (n, d) with these units (n), of all pairs of them."""
+    k = min(neighbours, (len(samples) - 2) // 3)
+    if k <= 0:
+        return {}
+    in_data = pair_distances(samples, samples, metric)
+    on_grid = grid.distances(units[:, None].astype(np.int64), units[None, :].astype(np.int64))
+    return {
+        "trustworthiness": _kept(in_data, on_grid, k),
+        "neighbourhood_preservation": _kept(on_grid, in_data, k, ties=in_data),
+    }
 
 
 def explained_variance(samples: np.ndarray, units: np.ndarray, codebook: np.ndarray) -> float:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from collections.abc import Mapping as Mapping_
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from pipelines.formats.output_file import check_free, whole_file
 from pipelines.som.pictures import u_matrix
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import Mapping, open_mapping
-from pipelines.stores.samples import Samples, open_samples
+from pipelines.stores.samples import Samples
 from pipelines.stores.schema import StoreError, store_schema
 
 WHAT = ("codebook", "hits", "u-matrix", "units")
@@ -99,14 +100,24 @@ def write_units(
     path: str | os.PathLike[str],
     *,
     samples: Samples | str | os.PathLike[str] | None = None,
+    of_units: Mapping_[str, pa.Array] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a row for each sample of a mapping; `samples` names their store if it was moved."""
+    """Write a row for each sample of a mapping.
+
+    Parameters
+    ----------
+    mapping : Mapping
+    path : .csv, .tsv (or .csv.gz, .tsv.gz) or .parquet
+    samples : their store or its path, if it was moved
+    of_units : arrays (M,) by name, of which each sample has the value of its unit as another column
+    overwrite : replace a file that exists
+    """
     check_export(path, overwrite, array=False)
-    found = _samples_of(mapping, samples)
-    schema = _units_of(mapping, found, 0, 0).schema
+    found, more = mapping.samples(samples), of_units or {}
+    schema = _units_of(mapping, found, 0, 0, more).schema
     with whole_file(path) as partial:
-        _write_pieces(partial, path, schema, (_units_of(mapping, found, *rows) for rows in mapping.ranges()))
+        _write_pieces(partial, path, schema, (_units_of(mapping, found, *rows, more) for rows in mapping.ranges()))
 
 
 def write_codebook(
@@ -137,18 +148,7 @@ def _opened(path: str | os.PathLike[str]) -> Codebook | Mapping:
     return open_codebook(path) if schema == "codebook/1" else open_mapping(path)
 
 
-def _samples_of(mapping: Mapping, given: Samples | str | os.PathLike[str] | None) -> Samples:
-    if given is None and not os.path.isdir(mapping.samples_path):
-        raise StoreError(
-            f"{mapping.path}: its samples are no longer at {mapping.samples_path}; give their path (--samples)"
-        )
-    samples = given if isinstance(given, Samples) else open_samples(mapping.samples_path if given is None else given)
-    if samples.digest != mapping.samples_digest:
-        raise StoreError(f"{mapping.path} maps other samples than {samples.path}; name the right ones")
-    return samples
-
-
-def _units_of(mapping: Mapping, samples: Samples, start: int, stop: int) -> pa.Table:
+def _units_of(mapping: Mapping, samples: Samples, start: int, stop: int, of_units: Mapping_[str, pa.Array]) -> pa.Table:
     """A piece of the table of samples."""
     units, distances = mapping.units(start, stop), mapping.distances(start, stop)
     columns: dict[str, Any] = {"row": np.arange(start, stop)}
@@ -163,6 +163,7 @@ def _units_of(mapping: Mapping, samples: Samples, start: int, stop: int) -> pa.T
     if samples.labelled:
         labels = [*samples.label_names(), None]
         columns["label"] = pa.array([labels[code] for code in samples.labels(start, stop)], pa.string())
+    columns |= {name: values.take(pa.array(units[:, 0])) for name, values in of_units.items()}
     return pa.table(columns)
 
 

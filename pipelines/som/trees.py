@@ -38,7 +38,7 @@ def tree_layout(units: np.ndarray, links: np.ndarray, metric: str = "euclidean")
 
     m = len(units)
     if m > MOST_NODES:
-        raise ValueError(f"the map has {m:,} units; a tree is laid out for up to {MOST_NODES:,}")
+        raise ValueError(f"the map has {m:,} units; a tree is laid out for up to {MOST_NODES:,}; draw umatrix instead")
     if m == 1:
         return np.zeros((1, 2))
     tree = networkx.Graph()

@@ -176,10 +176,11 @@ class _Searcher:
             if shared:
                 found = batched_shortest_distances(self.graph, [s for (s,) in part])
             else:
-                found = shortest_distances(self.graph, list(part[0]), cutoff=job.cutoff)[None]
+                found = shortest_distances(self.graph, list(part[0]), cutoff=job.cutoff, targets=job.targets)[None]
             for i, (row, roots) in enumerate(zip(found, part, strict=True), start):
                 job.refuse_loops(row, roots)
-                job.cut(row)
+                if shared:
+                    job.cut(row)
                 if predecessors is not None:
                     predecessors[i] = to_host(shortest_path_tree(self.graph, row, list(roots), starts=0))
             distances[start : start + len(part)] = to_host(found)

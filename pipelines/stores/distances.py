@@ -146,15 +146,18 @@ class DistancesWriter(StoreWriter):
     def other_slot(self) -> str:
         return "slot-0" if self.slot == "slot-1" else "slot-1"
 
-    def make_slot(self, *, result: bool) -> None:
-        """Create the slot that the next commit will name: a checkpoint, or the result."""
-        rows = self.rows if result else self.n
+    def make_slot(self, *, result: bool, columns: int | None = None) -> None:
+        """Create the slot that the next commit will name: a checkpoint, or the result.
+
+        Chunks are square, or so many `columns` wide.
+        """
+        rows, columns = self.rows if result else self.n, self.chunk if columns is None else columns
         with disk_errors(self.path):
             group = open_store(self.path, SCHEMA, "r+")
             group.create_array(
                 self.other_slot,
                 shape=(rows, self.n),
-                chunks=(max(1, min(self.chunk, rows)), max(1, min(self.chunk, self.n))),
+                chunks=(max(1, min(self.chunk, rows)), max(1, min(columns, self.n))),
                 dtype=self.dtype,
                 fill_value=outside_infinity(self.dtype).item(),
                 compressors=result_codecs(self.dtype) if result else checkpoint_codecs(),
@@ -178,8 +181,12 @@ class DistancesWriter(StoreWriter):
 
     def read_rows(self, start: int, stop: int) -> np.ndarray:
         """Rows of the committed checkpoint."""
+        return self.checkpoint()[start:stop]
+
+    def checkpoint(self) -> StoredArray:
+        """The committed checkpoint, opened for reading."""
         assert self.slot is not None
-        return StoredArray(self.path, self.slot)[start:stop]
+        return StoredArray(self.path, self.slot)
 
     @property
     def rows(self) -> int:

@@ -26,6 +26,7 @@ import hashlib
 import operator
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,11 +36,9 @@ import numpy as np
 import pyarrow as pa
 import zarr
 
-from gpuops import csr
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.place import new_store
-from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import (
     CHUNK_BYTES,
     TEXT,
@@ -107,6 +106,8 @@ class Graph(NamedRows):
         indptr -= indptr[0]
         indices, weights = self._array("indices")[arcs], self._array("weights")[arcs]
         if not self.sorted_rows:
+            from pipelines.stores.row_order import sort_rows  # Numba, which most reading does without
+
             sort_rows(indptr, indices, weights.view(f"u{weights.itemsize}"))
         return indptr, indices, weights
 
@@ -341,7 +342,7 @@ class GraphWriter:
         """Append arcs (three 1-d arrays of equal length) whose tails do not decrease."""
         if tails.size == 0:
             return
-        if tails[0] < self._last_tail or np.any(np.diff(tails) < 0):
+        if tails[0] < self._last_tail or (tails[1:] < tails[:-1]).any():
             raise ValueError("arcs must be appended in the order of their tails")
         if tails[0] < 0 or tails[-1] >= self.n or indices.min() < 0 or indices.max() >= self.n:
             raise ValueError(f"an arc points to a vertex outside 0..{self.n - 1}")
@@ -353,8 +354,10 @@ class GraphWriter:
         self._degrees[first : first + counts.size] += counts
         self._weight_min = min(self._weight_min, weights.min().item())
         self._weight_max = max(self._weight_max, weights.max().item())
-        self._indices.append(indices)
-        self._weights.append(weights)
+        with ThreadPoolExecutor(1) as other:  # digests and compression let go of the GIL
+            appended = other.submit(self._indices.append, indices)
+            self._weights.append(weights)
+            appended.result()
 
     def annotate(
         self,
@@ -435,6 +438,8 @@ def write_graph(
     TypeError, ValueError
         The arrays do not make up a graph (`gpuops.csr.check_csr`), or a weight is NaN or infinite.
     """
+    from gpuops import csr  # Numba, which reading does without
+
     indptr, indices, weights = np.asarray(indptr), np.asarray(indices), np.asarray(weights)
     csr.check_csr(indptr, indices, weights=weights)
     n = len(indptr) - 1

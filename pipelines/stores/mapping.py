@@ -34,7 +34,7 @@ from pipelines.stores.contents import (
 from pipelines.stores.origin import origin_of, origin_path, recorded_origin
 from pipelines.stores.place import growing_store, place_of, record_rows, recorded_rows
 from pipelines.stores.resuming import StoreWriter, resume_store
-from pipelines.stores.samples import DTYPES, Samples
+from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.schema import (
     CHUNK_BYTES,
     StoreError,
@@ -79,6 +79,17 @@ class Mapping:
                 f"{self.path} maps to another map than {codebook.path}; name the map it was made with, or map the "
                 "samples to this one (tilepath som map)"
             )
+
+    def samples(self, given: Samples | str | os.PathLike[str] | None = None) -> Samples:
+        """The samples that were mapped; pass them, or their path, if they were moved."""
+        if given is None and not os.path.isdir(self.samples_path):
+            raise StoreError(
+                f"{self.path}: its samples are no longer at {self.samples_path}; give their path (--samples)"
+            )
+        samples = given if isinstance(given, Samples) else open_samples(self.samples_path if given is None else given)
+        if samples.digest != self.samples_digest:
+            raise StoreError(f"{self.path} maps other samples than {samples.path}; name the right ones")
+        return samples
 
     def units(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """int32 (k, t): the units of the rows from `start` to `stop` (excluded)."""

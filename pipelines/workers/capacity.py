@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ class WorkerFacts:
     free_memory: int  # bytes, of the GPU where there is one
     rate: float  # relaxations/s of `minplus_update`
     threads: int = 1  # of the CPU that operations use; 1 for a GPU
+    host_memory: int = 0  # bytes free on the host
 
 
 def measure_workers(client: Client, dtype: str | None, seconds: float = MEASURE_SECONDS) -> list[WorkerFacts]:
@@ -79,10 +81,10 @@ def worker_facts(dtype: str | None) -> WorkerFacts:
 
     With `dtype` None the product is not measured, and its rate is 0.
     """
-    address, gpu = get_worker().address, has_gpu()
+    address, gpu, on_host = get_worker().address, has_gpu(), available_memory()
     host = get_address_host(address)
     xp: Any = np
-    edge, device, free, threads = 512, "CPU", available_memory(), numba.config.NUMBA_NUM_THREADS
+    edge, device, free, threads = 512, "CPU", on_host, numba.config.NUMBA_NUM_THREADS
     if gpu:
         import cupy
 
@@ -91,7 +93,7 @@ def worker_facts(dtype: str | None) -> WorkerFacts:
         name = xp.cuda.runtime.getDeviceProperties(xp.cuda.Device().id)["name"].decode()
         device = str(name)
     if dtype is None:
-        return WorkerFacts(address, host, device, gpu, int(free), 0.0, threads)
+        return WorkerFacts(address, host, device, gpu, int(free), 0.0, threads, on_host)
     c = xp.ones((edge, edge), dtype=dtype)
     best = np.inf
     for _ in range(3):
@@ -100,7 +102,23 @@ def worker_facts(dtype: str | None) -> WorkerFacts:
         if gpu:
             xp.cuda.get_current_stream().synchronize()
         best = min(best, time.perf_counter() - begin)
-    return WorkerFacts(address, host, device, gpu, int(free), edge**3 / best, threads)
+    return WorkerFacts(address, host, device, gpu, int(free), edge**3 / best, threads, on_host)
+
+
+def within_budget(facts: list[WorkerFacts], device: int | None, host: int | None) -> list[WorkerFacts]:
+    """Facts of workers that may use so many bytes only: of each GPU, and of each host; None: all that is free."""
+
+    def free(bytes_free: int, budget: int | None) -> int:  # of which MEMORY_SHARE is the budget
+        return bytes_free if budget is None else min(bytes_free, math.ceil(budget / MEMORY_SHARE) + 1)
+
+    return [
+        replace(
+            fact,
+            free_memory=free(fact.free_memory, device if fact.gpu else host),
+            host_memory=free(fact.host_memory, host),
+        )
+        for fact in facts
+    ]
 
 
 def memory_by_place(worker_bytes: Sequence[int], facts: list[WorkerFacts]) -> dict[str, tuple[int, int]]:

@@ -194,6 +194,8 @@ def test_a_recipe_runs_its_command_on_a_full_cluster_and_returns_its_status(tmp_
         tmp_path / "tilepath",
         f"#!{sys.executable}\n"
         "import os, sys\n"
+        "if sys.argv[1:] == ['warm']:\n"
+        "    sys.exit(print('warm'))\n"
         "from clusters import join\n"
         "def ask(dask_worker):\n"
         "    limit = dask_worker.memory_manager.memory_limit\n"
@@ -229,6 +231,7 @@ def test_a_recipe_runs_its_command_on_a_full_cluster_and_returns_its_status(tmp_
     assert result == status, said
     assert "['apsp', 'graph.zarr', 'distances.zarr', '--resume']" in said  # SLURM may have begun this job before
     gpu = recipe == "apsp_gpu.sbatch"
+    assert said.count("warm\n") == (1 if gpu else 0), said
     assert said.count("('2', None, {'GPU': 1" if gpu else "('4', None, {}") == (4 if gpu else 2), said
     assert not (tmp_path / "scheduler-17.json").exists()
 

@@ -61,4 +61,8 @@ def test_a_cooperative_launch_fills_the_device(fill, host_shim):
     arrived = host_shim.zeros((1,), np.int32)
     fill.launch_cooperative("wait_for_another", (arrived,))
     assert arrived.tolist() == [6]
+    for most, blocks in (4, 4), (100, 6):
+        arrived[...] = 0
+        fill.launch_cooperative("wait_for_another", (arrived,), most=most)
+        assert arrived.tolist() == [blocks]
     assert multiprocessors(host_shim.cuda.Device().id) == 3

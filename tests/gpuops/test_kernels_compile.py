@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-import gpuops  # noqa: F401  declares its programs
+import gpuops
+import gpuops.boundary  # noqa: F401  with all others it declares its programs
 from gpuops._cuda import GPUOPS, declared
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
@@ -55,6 +56,14 @@ def test_compiles_without_spilling_registers(program, architecture):
 def test_every_kernel_file_is_declared():
     kernels = {str(path.relative_to(GPUOPS)) for path in GPUOPS.rglob("*.cu")}
     assert kernels == {program.file for program in PROGRAMS}
+
+
+def test_loops_that_wait_load_by_volatile_ptx():
+    """ptxas takes `while (!__ldcg(p));` to have ended and removes it: ld.global.cg may be left out, a wait may not."""
+    waits = re.compile(r"while \(.*__ld(g|cg|ca|cs|lu|cv)\(")
+    for path in [*GPUOPS.rglob("*.cu*"), *(GPUOPS.parent / "benchmarks").rglob("*.cu*")]:
+        for line, text in enumerate(path.read_text().splitlines(), 1):
+            assert not waits.search(text), f"{path.name}:{line} waits with a load that a compiler may remove"
 
 
 def test_messages_point_into_the_file_at_fault():

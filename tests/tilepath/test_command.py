@@ -142,7 +142,7 @@ def test_choices_are_those_of_the_library():
     from pipelines.apsp import solve
     from pipelines.euler import plan
     from pipelines.formats import graphs, samples
-    from pipelines.som import pictures, schedule, train
+    from pipelines.som import clusters, pictures, schedule, train
     from pipelines.stores.paths import PATH_DTYPES
     from pipelines.stores.scaling import SCALINGS
 
@@ -155,6 +155,8 @@ def test_choices_are_those_of_the_library():
     assert set(choices("som", "import", "format")) == set(samples.FORMATS)
     assert choices("som", "import", "scaling") == tuple(SCALINGS)
     assert choices("som", "train", "metric") == tuple(METRICS)
+    assert choices("som", "cluster", "method") == clusters.METHODS
+    assert choices("som", "cluster", "linkage") == clusters.LINKAGES
     assert choices("som", "train", "kernel") == NEIGHBOURHOODS
     assert choices("som", "train", "schedule") == schedule.SCHEDULES
     assert choices("som", "train", "initial") == train.STARTS

@@ -16,6 +16,7 @@ from scipy.sparse import csgraph as theirs
 
 import gpuops
 from tilepath import csgraph as ours
+from tilepath import devices
 from tilepath.csgraph import arcs as arcs_module
 from tilepath.csgraph import engines
 
@@ -395,6 +396,24 @@ def test_searches_of_a_gpu_agree_with_heaps(together, limit):
     expected, _ = engines.solve(arcs, question, "cpu")
     np.testing.assert_array_equal(found, expected)
     assert ((trees < 0) == (np.isinf(found) | (found == 0))).all()
+
+
+@pytest.mark.parametrize("method", ["FW", "D"])
+def test_nobody_looks_for_a_gpu_where_there_is_little_to_do(monkeypatch, method):
+    """An import that fails takes longer than a search of a few hundred vertices."""
+    asked = []
+
+    def library(device):
+        asked.append(device)
+        return np
+
+    monkeypatch.setattr(devices, "array_library", library)
+    ours.shortest_path(ASYMMETRIC, method)
+    assert asked == []
+    monkeypatch.setattr(devices, "_GPU_WORK", 20)
+    ours.shortest_path(ASYMMETRIC, method)
+    ours.shortest_path(ASYMMETRIC, method, device="cpu")
+    assert asked == ["auto", "cpu"]
 
 
 @pytest.mark.gpu

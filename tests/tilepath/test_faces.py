@@ -6,14 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import clusters
+import gpuops
 import pipelines
 import tilepath
 
 HEAVY = {"numpy", "numba", "dask", "distributed", "zarr", "pyarrow", "cupy"}
-FACES = {"pipelines": pipelines, "tilepath": tilepath}
+FACES = {"gpuops": gpuops, "pipelines": pipelines, "tilepath": tilepath}
 
 
 def imports_for_checkers(face):
@@ -35,7 +37,8 @@ def test_every_name_is_the_object_of_its_module_and_known_to_type_checkers(face)
     expected = dict(imports_for_checkers(face))
     assert sorted(expected) == face.__all__
     for name, module in expected.items():
-        assert getattr(face, name) is getattr(importlib.import_module(module), name)
+        found = getattr(face, name)
+        assert getattr(found, "__wrapped__", found) is getattr(importlib.import_module(module), name)
     assert set(face.__all__) <= set(dir(face))
     with pytest.raises(AttributeError, match=f"'{face.__name__}' has no attribute 'unknown'"):
         face.unknown  # noqa: B018
@@ -56,6 +59,7 @@ def test_users_find_what_they_call():
     [
         ([], "import tilepath", ""),
         ([], "import tilepath; dir(tilepath)", ""),
+        ([], "import gpuops; dir(gpuops)", ""),
         (["--help"], "from tilepath.cli import main; main()", "Usage: -c [OPTIONS]"),
         (["apsp", "--help"], "from tilepath.cli import main; main()", "Usage: -c apsp [OPTIONS]"),
     ],
@@ -66,6 +70,24 @@ def test_nothing_heavy_is_loaded(arguments, call, says):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(says)
     assert done.stdout.splitlines()[-1] == "loaded"
+
+
+@pytest.mark.parametrize("name", ["dijkstra", "distinct"])
+def test_an_operation_hides_the_folder_of_its_name(name):
+    """Whatever is imported first: the folder, something in it, or the operation."""
+    for first in f"import gpuops.{name}", f"from gpuops.{name} import {name}_numba", f"import gpuops; gpuops.{name}":
+        code = f"{first}; import gpuops, inspect; from gpuops import {name}; print(inspect.isfunction({name}))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+def test_reading_a_store_compiles_nothing(tmp_path):
+    """Numba takes a quarter of a second to import: commands that only read do without."""
+    pipelines.write_graph(tmp_path / "g.zarr", np.array([0, 1, 1]), np.array([1]), np.array([5]))
+    path = str(tmp_path / "g.zarr")
+    code = f"import sys, tilepath; tilepath.open_graph({path!r}); print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
 
 
 def test_the_module_runs_as_a_command():

@@ -1,6 +1,7 @@
 """The NetworkX backend beside NetworkX: its own tests run through us, random graphs, what is refused, and why."""
 
 import importlib.metadata
+import importlib.util
 import inspect
 import json
 import math
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 import gpuops
 import tilepath.networkx.backend as backend
+from tilepath import devices
 from tilepath.networkx.info import FUNCTIONS, ONLY, get_info
 
 ROOT = Path(__file__).parents[2]
@@ -444,20 +446,119 @@ def test_components_and_euler(budget):
     check()
 
 
-def test_results_are_made_when_they_are_asked_for(monkeypatch):
-    searched, search = [], gpuops.batched_shortest_distances
+@pytest.mark.parametrize(
+    ("weight", "operation"), [(None, "hop_distances"), (1, "hop_distances"), (2, "batched_shortest_distances")]
+)
+def test_results_are_made_when_they_are_asked_for(monkeypatch, weight, operation):
+    """By searches that share words where every edge counts 1, and otherwise by those that share arcs."""
+    searched, search = [], getattr(gpuops, operation)
 
-    def watched(graph, sources):
-        searched.append(len(sources))
-        return search(graph, sources)
+    def watched(*arguments, **options):
+        distances = search(*arguments, **options)
+        searched.append(len(distances))
+        return distances
 
-    monkeypatch.setattr(gpuops, "batched_shortest_distances", watched)
-    results = ask("all_pairs_dijkstra_path_length", nx.path_graph(1000))
+    def unwanted(*_, **__):
+        raise AssertionError("searched otherwise")
+
+    for name in "hop_distances", "batched_shortest_distances":
+        monkeypatch.setattr(gpuops, name, watched if name == operation else unwanted)
+    graph = nx.path_graph(1000)
+    if weight is not None:
+        nx.set_edge_attributes(graph, weight, "weight")
+    results = ask("all_pairs_dijkstra_path_length", graph)
     assert searched == []
     next(results)
     assert searched == [1]
     assert len(list(results)) == 999
-    assert max(searched) <= 128
+    assert searched[:4] == [1, 2, 4, 8]
+    assert sum(searched) == 1000
+
+
+class TestDevice:
+    """``nx.config.backends.tilepath.device``"""
+
+    @pytest.fixture
+    def config(self, monkeypatch):
+        config = nx.utils.configs.Config(device="auto")
+        monkeypatch.setattr(nx.config, "backends", nx.utils.configs.Config(tilepath=config))
+        return config
+
+    def test_it_is_in_the_table(self):
+        assert get_info()["default_config"] == {"device": "auto"}
+
+    def test_auto_looks_for_a_gpu_where_there_is_much_to_do(self, config, monkeypatch):
+        asked = []
+
+        def library(device):
+            asked.append(device)
+            return np
+
+        monkeypatch.setattr(devices, "array_library", library)
+        monkeypatch.setattr(devices, "_GPU_WORK", 10**7)
+        graph = nx.gnm_random_graph(600, 2400, seed=1)
+        nx.set_edge_attributes(graph, 2, "weight")
+        ask("floyd_warshall_numpy", nx.path_graph(100))
+        ask("eccentricity", graph, 0, weight="weight")
+        assert asked == []
+        ask("floyd_warshall_numpy", graph)
+        assert asked == ["auto"]
+        ask("closeness_centrality", graph, distance="weight")
+        assert len(asked) > 1
+        config.device = "cpu"
+        asked.clear()
+        ask("eccentricity", graph, 0, weight="weight")
+        assert asked == ["cpu"]
+
+    @pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is there")
+    def test_a_gpu_without_cupy_is_an_error_that_names_the_cure(self, config):
+        config.device = "gpu"
+        with pytest.raises(ImportError, match="device is 'gpu', which needs CuPy: pip install"):
+            ask("floyd_warshall", nx.path_graph(3))
+
+    def test_a_device_that_there_is_not(self, config):
+        config.device = "tpu"
+        with pytest.raises(ValueError, match="device is 'tpu'; pass one of 'auto', 'cpu', 'gpu'"):
+            ask("floyd_warshall", nx.path_graph(3))
+
+    @pytest.mark.gpu
+    def test_answers_of_a_gpu(self, config):
+        cupy = pytest.importorskip("cupy")
+        if not cupy.cuda.is_available():
+            pytest.skip("no GPU")
+        config.device = "gpu"
+        graph = nx.gnm_random_graph(80, 400, seed=1)
+        nx.set_edge_attributes(graph, dict(zip(graph.edges, range(1, 401), strict=True)), "weight")
+        for name, options in {
+            "all_pairs_dijkstra_path_length": {},
+            "all_pairs_bellman_ford_path_length": {},
+            "floyd_warshall": {},
+            "diameter": {"weight": "weight"},
+            "closeness_centrality": {"distance": "weight"},
+        }.items():
+            ours, theirs = outcomes(name, graph, **options)
+            assert ours == theirs
+        for node, paths in ask("all_pairs_dijkstra_path", graph):
+            check_paths(graph, paths, nx.single_source_dijkstra_path_length(graph, node))
+        graph.add_edge(0, 1, weight=-5000)
+        with pytest.raises(NotImplementedError, match="negative cycle"):
+            ask("floyd_warshall", graph)
+
+
+def test_lengths_of_one_that_are_floats_stay_floats():
+    graph = nx.path_graph(3)
+    nx.set_edge_attributes(graph, 1.0, "weight")
+    assert types_of(dict(ask("all_pairs_dijkstra_path_length", graph))[0]) == {0: int, 1: float, 2: float}
+
+
+@pytest.mark.parametrize("longest", [10, 2**16 - 1, 2**16, 2**40])
+def test_nodes_are_in_the_order_of_distances_whatever_these_are(longest):
+    graph = nx.DiGraph([(0, node) for node in range(1, 40)])
+    lengths = np.random.default_rng(longest).integers(0, longest, 39, endpoint=True).tolist()
+    nx.set_edge_attributes(graph, dict(zip(graph.edges, [longest, *lengths[1:]], strict=True)), "weight")
+    (_, found), *_ = ask("all_pairs_dijkstra_path_length", graph)
+    assert list(found.items()) == sorted(found.items(), key=lambda item: (item[1], item[0]))
+    assert found == nx.single_source_dijkstra_path_length(graph, 0)
 
 
 @pytest.mark.parametrize(

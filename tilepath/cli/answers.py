@@ -40,19 +40,24 @@ def path(
     """Print a shortest path of STORE, a store of distances or of paths or a boundary store, from SOURCE to TARGET.
 
     In a store of paths from the nearest of several sources, TARGET alone is enough, as is the column target in --pairs.
-    Of a store of Euler circuits, print the walks, or write them to the table --out.
+    Of a store of Euler circuits, print the walks, or write them to the table --out; --json prints long ones whole.
 
     Tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet. An entry means the same as on the command line, whatever the
     format, and whether its column holds text or whole numbers.
     """
     from pipelines.stores import store_schema
     from pipelines.stores.schema import number
-    from tilepath.cli.euler import echo_walks
+    from tilepath.cli.euler import echo_walks, echo_walks_as_json
 
     if store_schema(store) == "circuits/1":
-        if source is not None or target is not None or pairs is not None or as_json:
-            raise click.UsageError("a store of Euler circuits has its own walks; leave out all but --out and --graph")
-        echo_walks(store, out, graph, overwrite)
+        if source is not None or target is not None or pairs is not None or (as_json and out is not None):
+            raise click.UsageError(
+                "a store of Euler circuits has its own walks; leave out all but --graph, and --out or --json"
+            )
+        if as_json:
+            echo_walks_as_json(store, graph)
+        else:
+            echo_walks(store, out, graph, overwrite)
         return
     if pairs is not None:
         if source is not None or out is None or as_json:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import click
 
 from pipelines.workers.interruption import asked, boundaries
+from tilepath.cli.warm import is_cold
 
 OpenClient: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
@@ -58,9 +59,15 @@ def _client(options: dict[str, Any]) -> Iterator[Any]:
 
 def _open_client(options: dict[str, Any]) -> Any:
     from clusters import join, start
+    from clusters.gpus import visible
 
     if options["scheduler_file"] or options["scheduler"]:
         return join(scheduler_file=options["scheduler_file"], address=options["scheduler"], workers=options["workers"])
+    if options["device"] != "cpu" and is_cold() and visible():
+        click.echo(
+            "First use of the GPU here: kernels are compiled as they are needed. `tilepath warm` does it ahead.",
+            err=True,
+        )
     return start(
         device=options["device"],
         workers=options["workers"],

@@ -24,6 +24,7 @@ from tilepath.cli.picture import picture
 from tilepath.cli.sequence import sequence
 from tilepath.cli.som import som
 from tilepath.cli.stores import info, verify
+from tilepath.cli.warm import warm
 
 
 def main() -> None:
@@ -85,5 +86,6 @@ for command in (
     info,
     verify,
     som,
+    warm,
 ):
     tilepath.add_command(command)

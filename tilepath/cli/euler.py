@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import click
@@ -65,3 +66,19 @@ def echo_walks(store: str, out: str | None, graph: str | None, overwrite: bool) 
         click.echo(" -> ".join([*first, *between, *last]))
     if circuits.count > len(ends):
         click.echo(f"and {circuits.count - len(ends):,} more; --out TABLE writes all")
+
+
+def echo_walks_as_json(store: str, graph: str | None) -> None:
+    """Print all walks of a circuits store as one JSON object, whole ones, piece by piece."""
+    from pipelines.euler.walks import walk_names
+    from pipelines.stores.circuits import open_circuits
+
+    circuits = open_circuits(store)
+    facts = {"arcs": circuits.length, "closed": circuits.path_from is None}
+    click.echo(json.dumps(facts)[:-1] + ', "walks": [', nl=False)
+    for number, walk in enumerate(walk_names(circuits, circuits.graph(graph))):
+        click.echo("[" if number == 0 else ", [", nl=False)
+        for place, names in enumerate(walk):
+            click.echo(", " * (place > 0) + json.dumps(names)[1:-1], nl=False)
+        click.echo("]", nl=False)
+    click.echo("]}")

@@ -8,6 +8,7 @@ import click
 
 from tilepath.cli.answers import VERTICES
 from tilepath.cli.cluster import OpenClient, on_cluster
+from tilepath.cli.quantities import BYTES, SECONDS_OR_NONE
 
 LISTED = "A file with more of them: one per line, or a table with a column {0} or vertex."
 
@@ -20,20 +21,22 @@ LISTED = "A file with more of them: one per line, or a table with a column {0} o
 @click.option("--sources-file", type=click.Path(exists=True), help=LISTED.format("source"))
 @click.option(
     "--method",
-    type=click.Choice(["auto", "floyd-warshall", "batched", "boundary"]),
+    type=click.Choice(["auto", "floyd-warshall", "batched", "boundary", "out-of-core"]),
     default="auto",
     show_default=True,
     help="batched: searches from every source, for sparse graphs; boundary: cut into parts, for road networks; "
-    "auto: the fastest of them.",
+    "out-of-core: Floyd-Warshall of matrices larger than memory; auto: the fastest that fits.",
 )
 @click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block; for Floyd-Warshall only.")
 @click.option(
     "--commit-seconds",
-    type=click.FloatRange(min=0),
+    type=SECONDS_OR_NONE,
     default=60.0,
     show_default=True,
-    help="Least time between two commits of Floyd-Warshall.",
+    help="Least time between two commits of Floyd-Warshall; none: no commits before the end.",
 )
+@click.option("--device-memory", type=BYTES, help="Memory to use of each GPU, such as 16GiB.")
+@click.option("--host-memory", type=BYTES, help="Memory to use of each host, such as 64GiB.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")

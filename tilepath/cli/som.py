@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from tilepath.cli.cluster import OpenClient, on_cluster
+from tilepath.cli.maps import cluster, export, plot, predict, quality
 
 
 @click.group("som")
@@ -38,6 +39,7 @@ def som() -> None:
 @click.option(
     "--compensate", is_flag=True, default=None, help="Undo the spill between detectors by the matrix of the FCS file."
 )
+@click.option("--layer", metavar="NAME", help="Matrix of an .h5ad file to read instead of X.")
 @click.option(
     "--transform",
     "transforms",
@@ -71,9 +73,8 @@ def import_file(
 ) -> None:
     """Read samples from FILES into the samples store STORE.
 
-    CSV (optionally gzip'd), Parquet, Arrow, Zarr, .h5ad and NumPy's .npy and .npz are read in pieces: a file may be
-    larger than memory. FCS files of cytometers are read whole. Of several files, the store keeps which one a sample is
-    from.
+    CSV (optionally gzip'd), Parquet, Arrow, Zarr, .h5ad, NumPy's .npy and .npz, and FCS files of cytometers are read
+    in pieces: a file may be larger than memory. Of several files, the store keeps which one a sample is from.
     """
     from pipelines import import_samples
 
@@ -229,106 +230,5 @@ def place(
         click.echo(f"{table}: units of {mapping.n:,} samples")
 
 
-@som.command()
-@click.argument("store", type=click.Path())
-@click.argument("file", type=click.Path())
-@click.option(
-    "--what",
-    type=click.Choice(["codebook", "hits", "u-matrix", "units"]),
-    help="By default the codebook of a map, the units of a mapping.",
-)
-@click.option("--scaled", is_flag=True, help="The codebook as it was trained; by default in units of the source.")
-@click.option("--samples", type=click.Path(exists=True), help="Samples store of a mapping, if it was moved.")
-@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
-def export(store: str, file: str, **options: Any) -> None:
-    """Write what the map or the mapping STORE says to FILE (.csv, .tsv, .parquet; arrays of the grid also as .npy)."""
-    from pipelines import export_map
-
-    export_map(store, file, **options)
-    click.echo(file)
-
-
-@som.command()
-@click.argument("codebook", type=click.Path())
-@click.argument("image", type=click.Path())
-@click.option(
-    "--kind",
-    type=click.Choice(["umatrix", "pmatrix", "ustar", "hits", "planes", "clusters", "labels", "pies", "tree", "curve"]),
-    default="umatrix",
-    show_default=True,
-    help="Walls between clusters, density, walls where it is not dense, samples of units, values, clusters, labels, "
-    "shares of labels, the minimum spanning tree, or the training.",
-)
-@click.option("--column", "columns", multiple=True, help="Show this column; repeatable (planes).")
-@click.option("--mapping", type=click.Path(), help="Mapping store, for labels, ways, or the hits of other samples.")
-@click.option("--samples", type=click.Path(), help="Its samples store, if it was moved.")
-@click.option(
-    "--clusters", type=click.Path(exists=True), help="Table of `tilepath som cluster`: outlines in every picture."
-)
-@click.option("--text", is_flag=True, help="Write labels, or else numbers of clusters, into the cells.")
-@click.option(
-    "--way",
-    "ways",
-    multiple=True,
-    metavar="FIRST:LAST",
-    help="Draw the way of these rows of the mapping from unit to unit, the last one excluded; repeatable.",
-)
-def plot(
-    codebook: str,
-    image: str,
-    mapping: str | None,
-    samples: str | None,
-    clusters: str | None,
-    ways: tuple[str, ...],
-    **options: Any,
-) -> None:
-    """Draw the map CODEBOOK to IMAGE (.png, .pdf or .svg)."""
-    from pipelines import open_codebook, open_mapping, open_samples, picture_map, read_clusters
-
-    opened = open_codebook(codebook)
-    units = None if mapping is None else open_mapping(mapping)
-    where = samples or (units and units.samples_path)
-    wanted = options["kind"] in ("labels", "pies", "tree", "pmatrix", "ustar")
-    picture_map(
-        opened,
-        image,
-        mapping=units,
-        samples=open_samples(where) if where and wanted else None,
-        clusters=None if clusters is None else read_clusters(clusters, opened),
-        ways=[_rows(way) for way in ways],
-        **options,
-    )
-    click.echo(image)
-
-
-@som.command()
-@click.argument("codebook", metavar="MAP", type=click.Path())
-@click.argument("out", type=click.Path())
-@click.option(
-    "--method",
-    type=click.Choice(["agglomerative", "kmeans", "watershed", "immersion"]),
-    default="agglomerative",
-    show_default=True,
-    help="Merge units, divide them around means, or take basins of the U-matrix or of the U*-matrix (U*C).",
-)
-@click.option("--clusters", type=click.IntRange(min=1), help="How many; watershed and immersion find a number.")
-@click.option("--adjacent", is_flag=True, help="Merge only what touches on the grid (agglomerative).")
-@click.option("--seed", type=int, default=0, show_default=True, help="Draws the first means (kmeans).")
-@click.option("--samples", type=click.Path(exists=True), help="Those the map was trained with, if they were moved.")
-@click.option("--mapping", type=click.Path(exists=True), help="Mapping store: write the clusters of its samples.")
-@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
-def cluster(codebook: str, out: str, samples: str | None, mapping: str | None, overwrite: bool, **options: Any) -> None:
-    """Find clusters of the units of MAP and write them, a unit a line, to OUT (comma-separated values)."""
-    from pipelines import cluster_map, open_codebook, open_mapping, open_samples, write_clusters
-
-    opened = open_codebook(codebook)
-    found = cluster_map(opened, samples=open_samples(samples) if samples else None, **options)
-    write_clusters(out, found, opened, mapping=open_mapping(mapping) if mapping else None, overwrite=overwrite)
-    click.echo(f"{out}: {found.max() + 1} clusters of {len(found):,} units")
-
-
-def _rows(text: str) -> tuple[int, int]:
-    first, colon, last = text.partition(":")
-    if not (colon and first.isdecimal() and last.isdecimal()):
-        raise click.UsageError(f"--way is {text!r}; give the first row and the one after the last, such as 0:100")
-    return int(first), int(last)
+for command in (export, plot, cluster, quality, predict):
+    som.add_command(command)

@@ -17,12 +17,10 @@ from gpuops.arrays import is_cupy
 from gpuops.certificates import find_potentials, nonnegative_weights
 from gpuops.numbers import distance_limit, infinity, outside_infinity, to_outside
 from tilepath.csgraph.arcs import Arcs
-from tilepath.devices import array_library
+from tilepath.devices import library_for, search_work
 
 Found = tuple[np.ndarray, np.ndarray | None]  # distances and predecessors, -1 where there is none
 
-_VERTEX, _ARC = 300, 15  # what a heap takes for each, in relaxations of a dense matrix
-_GPU_WORK = 2**27  # relaxations below which a GPU is not worth the way there
 _BATCH = 32  # searches that share the reads of arcs on a GPU
 
 
@@ -64,12 +62,11 @@ def solve(arcs: Arcs, question: Question, device: str) -> Found:
     """
     if bool((arcs.weights < 0).any()):
         return _solve_signed(arcs, question, device)
-    xp = array_library(device)
     if _by_min_plus(arcs, question):
-        return _floyd_warshall(arcs, xp if _worth_a_gpu(arcs.n**3, device) else np), None
+        return _floyd_warshall(arcs, library_for(arcs.n**3, device)), None
     rows = 1 if question.together else len(question.sources)
-    work = rows * (_VERTEX * arcs.n + _ARC * len(arcs.weights))
-    if xp is not np and _worth_a_gpu(work, device):
+    xp = library_for(search_work(rows, arcs.n, len(arcs.weights)), device)
+    if xp is not np:
         return searches(arcs, question, xp)
     if question.together and not len(question.sources):
         return (
@@ -88,10 +85,6 @@ def solve(arcs: Arcs, question: Question, device: str) -> Found:
     )
 
 
-def _worth_a_gpu(work: int, device: str) -> bool:
-    return device == "gpu" or work > _GPU_WORK
-
-
 def _by_min_plus(arcs: Arcs, question: Question) -> bool:
     n, dtype = arcs.n, arcs.weights.dtype
     if question.predecessors or question.together or question.limit != math.inf:
@@ -102,7 +95,7 @@ def _by_min_plus(arcs: Arcs, question: Question) -> bool:
         return False  # a search notices what does not fit
     if question.min_plus is not None:
         return question.min_plus
-    return n * n < _VERTEX * n + _ARC * len(arcs.weights)
+    return n * n < search_work(1, n, len(arcs.weights))
 
 
 def _floyd_warshall(arcs: Arcs, xp: Any) -> np.ndarray:

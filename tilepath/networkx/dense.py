@@ -15,7 +15,8 @@ import networkx as nx
 import numpy as np
 
 import gpuops
-from tilepath.networkx.graph import Arcs, ConvertedGraph
+from pipelines.workers.device_arrays import to_host
+from tilepath.networkx.graph import Arcs, ConvertedGraph, library_of_config
 from tilepath.networkx.searches import trees
 
 
@@ -66,8 +67,9 @@ def _closed(arcs: Arcs) -> np.ndarray:
     matrix = np.full((arcs.n, arcs.n), math.inf)
     np.minimum.at(matrix, (arcs.tails, arcs.indices), arcs.lengths)
     np.fill_diagonal(matrix, 0)
+    matrix = library_of_config(arcs.n**3).asarray(matrix)
     try:
-        return gpuops.floyd_warshall(matrix, out=matrix)
+        return to_host(gpuops.floyd_warshall(matrix, out=matrix))
     except gpuops.NegativeCycleError as error:
         raise _left_to_networkx() from error
 

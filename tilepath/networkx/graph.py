@@ -15,9 +15,16 @@ import numpy as np
 
 import gpuops
 from gpuops import csr
+from tilepath.devices import library_for
 from tilepath.networkx.info import NAME
 
 EXACT = 2**53  # integers below it, and their sums, are float64 numbers
+
+
+def library_of_config(work: int) -> Any:
+    """NumPy or CuPy, as ``nx.config.backends.tilepath.device`` says, for so many relaxations of a dense matrix."""
+    config = getattr(nx.config.backends, NAME, None)  # of an installed backend
+    return library_for(work, getattr(config, "device", "auto"))
 
 
 class Arcs:
@@ -35,6 +42,7 @@ class Arcs:
     def __init__(self, indptr: np.ndarray, indices: np.ndarray, lengths: np.ndarray, integers: bool, symmetric: bool):
         self.indptr, self.indices, self.lengths = indptr, indices, lengths
         self.integers, self.symmetric = integers, symmetric
+        self._layouts: dict[Any, gpuops.SearchGraph] = {}
 
     @property
     def n(self) -> int:
@@ -45,6 +53,11 @@ class Arcs:
         return gpuops.edge_expansion(self.indptr, self.indices, check=False)
 
     @functools.cached_property
+    def hops(self) -> bool:
+        """Is every length the integer 1? Then distances are numbers of arcs."""
+        return self.integers and bool((self.lengths == 1).all())
+
+    @functools.cached_property
     def negative(self) -> bool:
         return bool((self.lengths < 0).any())
 
@@ -53,12 +66,18 @@ class Arcs:
         """The vertices that have one."""
         return self.tails[(self.tails == self.indices) & (self.lengths < 0)]
 
-    @functools.cached_property
+    @property
     def layout(self) -> gpuops.SearchGraph:
         """For searches over negative lengths, and from several sources. Without loops, also without negative ones."""
-        kept = self.tails != self.indices
-        indptr = csr.row_starts(self.tails[kept], self.n)
-        return gpuops.search_graph(indptr, self.indices[kept], self.lengths[kept], symmetric=self.symmetric)
+        return self.layout_in(np)
+
+    def layout_in(self, xp: Any) -> gpuops.SearchGraph:
+        """`layout` in arrays of NumPy or CuPy."""
+        if xp not in self._layouts:
+            kept = self.tails != self.indices
+            arrays = csr.row_starts(self.tails[kept], self.n), self.indices[kept], self.lengths[kept]
+            self._layouts[xp] = gpuops.search_graph(*map(xp.asarray, arrays), symmetric=self.symmetric)
+        return self._layouts[xp]
 
     @functools.cached_property
     def reverse(self) -> Arcs:

@@ -18,7 +18,7 @@ FUNCTIONS: dict[str, dict[str, int | None]] = {
         "all_pairs_dijkstra": 100,
         "all_pairs_dijkstra_path": 100,
         "all_pairs_dijkstra_path_length": 100,
-        "all_pairs_shortest_path_length": 200,
+        "all_pairs_shortest_path_length": 100,
         "dijkstra_path": None,
         "dijkstra_path_length": None,
         "dijkstra_predecessor_and_distance": None,
@@ -77,7 +77,7 @@ _DOCS = {
     "dense": "Blocked Floyd-Warshall in float64. With a negative cycle NetworkX has to answer.",
     "dijkstra": "Equal distances are in the order of the nodes; of paths of equal length any may be returned.",
     "bellman_ford": "Results are in the order of distances; of paths of equal length any may be returned.",
-    "measures": "A shortest-path search from every node, on all cores.",
+    "measures": "A search from every node, on all cores; 64 of them share each step where edges have no weights.",
     "connectivity": "Pays on a graph that has been converted before.",
 }
 
@@ -89,6 +89,7 @@ def get_info() -> dict:
         "project": NAME,
         "package": NAME,
         "short_summary": "Shortest paths, distance measures and components on all cores, exact for integers.",
+        "default_config": {"device": "auto"},
         "functions": {
             name: {"additional_docs": _DOCS[module]} for module, names in FUNCTIONS.items() for name in names
         },

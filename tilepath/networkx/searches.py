@@ -1,8 +1,9 @@
 """Shortest-path trees of converted graphs, by operations of gpuops, and the dictionaries that NetworkX makes of them.
 
-A search from one node takes the arcs as they are, by `gpuops.dijkstra`, if no length is negative. All others take the
-graph laid out for them: `gpuops.shortest_distances`, or `gpuops.batched_shortest_distances` from many nodes, and
-`gpuops.shortest_path_tree` where paths are asked for.
+A search from one node takes the arcs as they are, by `gpuops.dijkstra`, if no length is negative; so do searches from
+many where every length is 1, by `gpuops.hop_distances`. All others take the graph laid out for them:
+`gpuops.shortest_distances`, or `gpuops.batched_shortest_distances` from many nodes, and `gpuops.shortest_path_tree`
+where paths are asked for. Distances from many nodes may come from a GPU; counts of arcs and trees do not.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ import numpy as np
 
 import gpuops
 from gpuops import NegativeCycleError
-from tilepath.networkx.graph import Arcs, ConvertedGraph
+from pipelines.workers.device_arrays import to_host
+from tilepath.devices import search_work
+from tilepath.networkx.graph import Arcs, ConvertedGraph, library_of_config
 
 # Sources that are searched from at once double from 1: whoever wants the first result only does not pay for many.
-_LARGEST_BATCH = 128
+_LARGEST_BATCH = 512
 _BATCH_DISTANCES = 1 << 24
+_RADIX = 2**16 - 1  # NumPy sorts integers up to here by their digits, several times as fast as others
 
 
 class Tree:
@@ -59,8 +63,11 @@ class Tree:
 
     @functools.cached_property
     def reached(self) -> np.ndarray:
-        order = self.distances.argsort(kind="stable")
-        order = order[: np.count_nonzero(np.isfinite(self.distances))]
+        vertices = np.flatnonzero(np.isfinite(self.distances))
+        lengths = self.distances[vertices]
+        if self.arcs.integers and len(vertices) and 0 <= lengths.min() and lengths.max() <= _RADIX:
+            lengths = lengths.astype(np.uint16)
+        order = vertices[lengths.argsort(kind="stable")]
         if len(self.sources) == 1 and order[0] == self.sources[0]:
             return order
         return np.concatenate([np.asarray(self.sources, np.int64), order[~np.isin(order, self.sources)]])
@@ -163,9 +170,12 @@ def trees(
 
 
 def _distances(arcs: Arcs, sources: list[int]) -> np.ndarray:
-    """A row for each source."""
+    """A row for each source, in NumPy."""
+    if arcs.hops:
+        return gpuops.hop_distances(arcs.indptr, arcs.indices, sources, dtype=np.float64, check=False)
+    xp = library_of_config(search_work(len(sources), arcs.n, len(arcs.indices)))
     try:
-        distances = gpuops.batched_shortest_distances(arcs.layout, sources)
+        distances = to_host(gpuops.batched_shortest_distances(arcs.layout_in(xp), sources))
     except NegativeCycleError as error:
         raise nx.NetworkXUnbounded("Negative cycle detected.") from error
     if len(arcs.negative_loops) and np.isfinite(distances[:, arcs.negative_loops]).any():

@@ -1,7 +1,8 @@
 """Tables in text: blocks of whole lines are turned into columns in one pass over the bytes.
 
 A `Layout` says what a line looks like: a class for each of the 256 bytes, and a kind for each field. One compiled
-scan splits, checks and converts a block; it knows the line it is in, so an error costs nothing until it occurs.
+scan splits, checks and converts a block, blocks by threads; it knows the line it is in, so an error costs nothing
+until it occurs.
 pyarrow's CSV reader takes neither runs of blanks, comments nor leading letters, and cannot name the line at fault;
 the passes that would hide those from it cost more than this scan. Decimal numbers are converted by pyarrow.
 """
@@ -16,6 +17,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
+from pipelines.formats.ahead import in_turn
 from pipelines.formats.arc_sort import FormatError
 from pipelines.formats.graphs.decimals import rounded
 from pipelines.formats.text_file import BLANKS, TextFile
@@ -77,37 +79,47 @@ def read_table(text: TextFile, layout: Layout) -> Iterator[dict[int, Any]]:
     -------
     iterator of dict
         Position of the field -> VERTEX: int64 array, from 0; NUMBER: int64 or float64 array, finite;
-        LABEL: pyarrow string array, valid until the next block is requested.
+        LABEL: pyarrow string array.
 
     Raises
     ------
     FormatError
         The message names the first line at fault.
     """
-    kinds = np.array(layout.kinds, dtype=np.int8)
-    columns = {field: column for column, field in enumerate(np.flatnonzero(kinds != SKIP).tolist())}
-    slots = np.array([columns.get(field, 0) for field in range(len(kinds))], dtype=np.int64)
-    high = np.iinfo(np.int64).max if layout.n is None else layout.base + layout.n
-    prefix = ord(layout.prefix) if layout.prefix else 0
-    classes = layout.classes()
-    lines = ends = np.empty(0, dtype=np.int64)  # these and `packed` are used again by every block
-    packed = np.empty((len(columns), 0), dtype=np.uint8)
-    for first_line, rows, block in text.blocks():
-        integers = np.empty((len(columns), rows), dtype=np.int64)
-        if rows > lines.size:
-            lines, ends = np.empty(rows, dtype=np.int64), np.zeros((len(columns), rows + 1), dtype=np.int32)
+    table = _Table(text, layout)
+    for found in in_turn(table.columns, text.blocks()):
+        if found:
+            yield found
+
+
+class _Table:
+    """Turns blocks into columns, by threads: nothing depends on the blocks before."""
+
+    def __init__(self, text: TextFile, layout: Layout):
+        self._text, self._layout, self._classes = text, layout, layout.classes()
+        self._high = np.iinfo(np.int64).max if layout.n is None else layout.base + layout.n
+        self._kinds = np.array(layout.kinds, dtype=np.int8)  # as found so far, which saves scanning twice
+        self._places = {field: column for column, field in enumerate(np.flatnonzero(self._kinds != SKIP).tolist())}
+        self._slots = np.array([self._places.get(field, 0) for field in range(len(self._kinds))], dtype=np.int64)
+
+    def columns(self, part: tuple[int, int, bytes]) -> dict[int, Any]:
+        first_line, rows, block = part
+        layout, kinds, columns = self._layout, self._kinds.copy(), len(self._places)
+        integers, lines = np.empty((columns, rows), dtype=np.int64), np.empty(rows, dtype=np.int64)
+        packed, ends = np.empty((columns, 0), dtype=np.uint8), np.zeros((columns, rows + 1), dtype=np.int32)
         count, fault, line = 0, _NOT_PLAIN, 0
         while fault == _NOT_PLAIN:  # scan again, this time setting the text of that field aside
             if packed.shape[1] < len(block) and not {LABEL, _DECIMAL}.isdisjoint(kinds):
-                packed = np.empty((len(columns), len(block)), dtype=np.uint8)
+                packed = np.empty((columns, len(block)), dtype=np.uint8)
             count, fault, line, field = _scan(
-                np.frombuffer(block, dtype=np.uint8), classes, layout.delimiter == "", prefix, kinds, slots,
-                layout.base, high, integers, packed, ends, lines,
+                np.frombuffer(block, dtype=np.uint8), self._classes, layout.delimiter == "",
+                ord(layout.prefix) if layout.prefix else 0, kinds, self._slots, layout.base, self._high, integers,
+                packed, ends, lines,
             )  # fmt: skip
             if fault == _NOT_PLAIN:
-                kinds[field] = _DECIMAL
+                kinds[field] = self._kinds[field] = _DECIMAL
         found: dict[int, Any] = {}
-        for field, column in columns.items():
+        for field, column in self._places.items():
             if fault:
                 break
             if kinds[field] in (VERTEX, NUMBER):
@@ -123,9 +135,8 @@ def read_table(text: TextFile, layout: Layout) -> Iterator[dict[int, Any]]:
             if bad is not None:
                 fault, line = kind, int(lines[bad])
         if fault:
-            raise _error(text, layout, fault, first_line + line, block.split(b"\n", line + 1)[line])
-        if count:
-            yield found
+            raise _error(self._text, layout, fault, first_line + line, block.split(b"\n", line + 1)[line])
+        return found if count else {}
 
 
 def _numbers(strings: pa.StringArray) -> tuple[np.ndarray, int | None, int]:

@@ -2,7 +2,7 @@
 
 A reader is a context manager that yields the names of the columns and then tables of some rows each: values in float64,
 and weights, labels and ids where a column of them was named. An empty field, a null, or NaN is a missing value, or no
-label. A file may be larger than memory, except in FCS and in the cases of .npz that `samples.arrays` names.
+label. A file may be larger than memory, except in the cases of .npz that `samples.arrays` names.
 """
 
 from __future__ import annotations
@@ -35,7 +35,13 @@ FORMATS: dict[str, tuple[Callable[..., Source], tuple[str, ...]]] = {
     "h5ad": (read_h5ad, (".h5ad",)),
     "fcs": (read_fcs, (".fcs",)),
 }
-OF_TEXT = ("delimiter", "header", "decimal")  # options of readers
+OPTIONS: dict[str, tuple[str, Callable[..., Source]]] = {  # of a reader, and what it reads
+    "delimiter": ("text files", read_csv),
+    "header": ("text files", read_csv),
+    "decimal": ("text files", read_csv),
+    "compensate": ("FCS files", read_fcs),
+    "layer": (".h5ad files", read_h5ad),
+}
 
 
 def import_samples(
@@ -52,6 +58,7 @@ def import_samples(
     header: bool | None = None,
     decimal: str | None = None,
     compensate: bool | None = None,
+    layer: str | None = None,
     dtype: Any = None,
     missing: bool = False,
     scaling: str | None = None,
@@ -77,6 +84,7 @@ def import_samples(
         no value in the first line is a number
     decimal : decimal mark of a text file, "." by default, or ","
     compensate : whether to undo the spill between the detectors of a cytometer, by the matrix of the FCS file
+    layer : the matrix of an .h5ad file to read, by its name among the layers; default X
     dtype, missing, scaling, cofactor, transforms, overwrite : as for `pipelines.stores.samples.new_samples`
     like : a samples or a codebook store, or its path: take columns, their scaling, compensation and dtype as recorded
         there, for new samples that will be compared with others
@@ -118,7 +126,13 @@ def import_samples(
                 raise ValueError(f"like determines the {option} of samples; leave out {option} (--{option})")
         like = like if isinstance(like, Samples | Codebook) else _open_record(like)
         columns, dtype, compensate = like.columns, like.dtype, like.compensated or None
-    options = {"delimiter": delimiter, "header": header, "decimal": decimal, "compensate": compensate}
+    options = {
+        "delimiter": delimiter,
+        "header": header,
+        "decimal": decimal,
+        "compensate": compensate,
+        "layer": layer,
+    }
     wanted = Wanted(columns, label, weight, ids, tuple(exclude))
     with ExitStack() as first:
         opened = first.enter_context(_open(sources[0], format, wanted, options))
@@ -187,10 +201,10 @@ def _open(source: str, format: str | None, wanted: Wanted, options: Mapping[str,
     """An opened source, by a reader that knows all options given; errors in reading it name it."""
     reader = _reader(source, format)
     given = {name: value for name, value in options.items() if value is not None}
-    known = {read_csv: OF_TEXT, read_fcs: ("compensate",)}.get(reader, ())
-    for name in given.keys() - {*known}:
-        of = "text files" if name in OF_TEXT else "FCS files"
-        raise FormatError(f"{source}: {name} is for {of}; leave it out (--{name})")
+    for name in given:
+        of, known = OPTIONS[name]
+        if reader is not known:
+            raise FormatError(f"{source}: {name} is for {of}; leave it out (--{name})")
     with ExitStack() as stack:
         with _reading(source):
             opened = stack.enter_context(reader(source, wanted, **given))

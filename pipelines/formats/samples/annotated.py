@@ -1,7 +1,7 @@
 """Samples from annotated matrices of single cells: .h5ad files, read with the package `anndata` (the `anndata` extra).
 
-Values are those of `X`, dense or sparse, and columns are called by the names of its variables. Labels and weights are
-columns of `obs`; ids too, by default the names of the observations. Rows of `X` are read in pieces.
+Values are those of `X` or of a layer, dense or sparse, and columns are called by the names of its variables. Labels and
+weights are columns of `obs`; ids too, by default the names of the observations. Rows are read in pieces.
 """
 
 from __future__ import annotations
@@ -24,26 +24,31 @@ class _Header(NamedTuple):
 
 
 @contextmanager
-def read_h5ad(source: str, wanted: Wanted) -> Iterator[Opened]:
-    """The observations of an .h5ad file."""
+def read_h5ad(source: str, wanted: Wanted, layer: str | None = None) -> Iterator[Opened]:
+    """The observations of an .h5ad file: rows of `X`, or of the matrix `layer`."""
     try:
-        import anndata
+        import h5py
+        from anndata import io
     except ImportError as error:
         raise ImportError(".h5ad files need anndata: pip install 'tilepath[anndata]'") from error
-    with open(source, "rb"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of versions of the libraries below
-        data = anndata.read_h5ad(source, backed="r")
-    try:
-        if data.X is None:
-            raise FormatError(f"{source}: has no matrix X; give it one, such as a layer")
-        header = _Header(data.shape, np.dtype(data.X.dtype))
-        names = distinct(source, list(map(str, data.var_names)))
-        weights = _of_observations(source, data, wanted.weight)
-        labels, ids = (_of_observations(source, data, column) for column in (wanted.label, wanted.ids))
-        ids = data.obs_names if ids is None else ids
+    with open(source, "rb"), h5py.File(source, "r") as file:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of versions of the libraries below
+            obs, var = io.read_elem(file["obs"]), io.read_elem(file["var"])
+        if not (hasattr(obs, "columns") and hasattr(var, "columns")):
+            raise FormatError(f"{source}: its tables are those of anndata before 0.7; write it anew with a later one")
+        stored = _matrix(source, file, layer)
+        matrix = io.sparse_dataset(stored) if isinstance(stored, h5py.Group) else stored
+        header = _Header(matrix.shape, np.dtype(matrix.dtype))
+        if header.shape != (len(obs), len(var)):
+            raise FormatError(f"{source}: a matrix of {header.shape} for {len(obs)} observations of {len(var)}")
+        names = distinct(source, list(map(str, var.index)))
+        weights = _of_observations(source, obs, wanted.weight)
+        labels, ids = (_of_observations(source, obs, column) for column in (wanted.label, wanted.ids))
+        ids = obs.index if ids is None else ids
 
         def read(start: int, stop: int) -> np.ndarray:
-            piece = data.X[start:stop]
+            piece = matrix[start:stop]
             return piece.toarray() if hasattr(piece, "toarray") else np.asarray(piece)
 
         opened = matrix_rows(source, header, Wanted(wanted.columns, exclude=wanted.exclude), read, names)
@@ -56,18 +61,27 @@ def read_h5ad(source: str, wanted: Wanted) -> Iterator[Opened]:
                 yield Rows(values, of_weights, None if labels is None else labels[part].tolist(), ids[part].tolist())
 
         yield opened._replace(rows=rows(), ids=True)
-    finally:
-        data.file.close()
 
 
-def _of_observations(source: str, data: Any, column: str | int | None) -> Any:
+def _matrix(source: str, file: Any, layer: str | None) -> Any:
+    """The stored matrix: X, or that layer."""
+    layers = file.get("layers", {})
+    known = ", ".join(map(repr, layers)) or "none"
+    if layer is None and "X" not in file:
+        raise FormatError(f"{source}: has no matrix X; name a layer (--layer): {known}")
+    if layer is not None and layer not in layers:
+        raise FormatError(f"{source}: there is no layer {layer!r}; layers are {known}")
+    return file["X"] if layer is None else layers[layer]
+
+
+def _of_observations(source: str, obs: Any, column: str | int | None) -> Any:
     """A column of `obs`, by name or position."""
     if column is None:
         return None
-    names = list(map(str, data.obs.columns))
+    names = list(map(str, obs.columns))
     if str(column) in names:
-        return data.obs.iloc[:, names.index(str(column))]
+        return obs.iloc[:, names.index(str(column))]
     if str(column).isdecimal() and int(column) < len(names):
-        return data.obs.iloc[:, int(column)]
+        return obs.iloc[:, int(column)]
     shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
     raise FormatError(f"{source}: the observations have no column {column!r}; columns are {shown or 'none'}")

@@ -7,23 +7,26 @@ gain, and brings time to seconds. Then they are compensated, if that is asked fo
 says which part of the light of dye i each detector sees, so measured values are true values times the matrix. Then a
 transform of each channel is customary, such as arcsinh with a cofactor of 150 (fluorescence) or 5 (mass cytometry).
 
-flowio reads a whole file at once and converts it to float64: unlike a file of the other formats it has to fit in memory
-about four times. Files of several data sets are refused.
+flowio reads the header, and brings pieces of events to their scale; the events themselves are read here, so that a file
+may be larger than memory. Files of several data sets are refused.
 """
 
 from __future__ import annotations
 
 import struct
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib import recfunctions
 
 from pipelines.formats.arc_sort import FormatError
-from pipelines.formats.samples.arrays import matrix_rows, slices
+from pipelines.formats.samples.arrays import matrix_rows
 from pipelines.formats.samples.columns import Opened, Wanted, distinct
 
+_ORDERS = {"1,2,3,4": "<", "1,2": "<", "4,3,2,1": ">", "2,1": ">"}  # $BYTEORD, as FCS writes it
+_KINDS = {"F": "f4", "D": "f8"}
 SPILL = ("spillover", "spill")  # $SPILLOVER since FCS 3.1, SPILL by custom before
 
 # What flowio raises on a truncated or damaged file, besides errors of its own.
@@ -39,6 +42,27 @@ _DAMAGE = (
 )
 
 
+class _Events(NamedTuple):
+    """Where the events of a file are, and how they are written there: a record each, a field for each channel."""
+
+    source: str
+    first_byte: int
+    record: np.dtype
+    masks: np.ndarray | None  # of integers: the bits that count, by channel
+    shape: tuple[int, int]
+    dtype: np.dtype = np.dtype(np.float64)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Events from `start` to `stop`, as they were written, (k, channels)."""
+        place = self.first_byte + start * self.record.itemsize
+        records = np.fromfile(self.source, self.record, stop - start, offset=place)
+        if len(records) < stop - start:
+            raise FormatError(f"{self.source}: ends before event {stop} (from 0); get a new copy")
+        if self.masks is None:
+            return recfunctions.structured_to_unstructured(records, dtype=self.dtype)
+        return recfunctions.structured_to_unstructured(records, dtype=np.int64) & self.masks
+
+
 @contextmanager
 def read_fcs(source: str, wanted: Wanted, compensate: bool = False) -> Iterator[Opened]:
     """The events of an FCS file of version 2.0, 3.0 or 3.1; `compensate` undoes the spill between detectors."""
@@ -51,27 +75,65 @@ def read_fcs(source: str, wanted: Wanted, compensate: bool = False) -> Iterator[
         if file.read(3) != b"FCS":
             raise FormatError(f"{source}: does not begin with FCS; check that it is the file of a cytometer")
         try:
-            # An end of the data that is off by one is so common that flowio knows how to read on, with a warning.
-            with warnings.catch_warnings():
-                warnings.filterwarnings("error", message="unsupported byte order")  # it would read on in another one
-                data = flowio.FlowData(file, ignore_offset_error=True)
+            data = flowio.FlowData(file, only_text=True)
             _check_channels(data.text, data.channel_count)
-            detectors, events, keywords = [name.strip() for name in data.pnn_labels], data.as_array(), data.text
-            markers = [name.strip() for name in data.pns_labels]
+            events = _find_events(source, data)
+            data.events = np.zeros(data.channel_count)
+            data.as_array()  # what it says of scales can be used
         except (FlowIOException, *_DAMAGE) as error:
             raise FormatError(
                 f"{source}: cannot be read as FCS ({error}); get a new copy or export it as CSV"
             ) from error
-    del data
-    if compensate:
-        _compensate(source, events, detectors, keywords)
+    detectors, markers = ([name.strip() for name in names] for names in (data.pnn_labels, data.pns_labels))
+    among, undone = _compensation(source, detectors, data.text) if compensate else ([], np.empty((0, 0)))
+
+    def read(start: int, stop: int) -> np.ndarray:
+        data.events = events.read(start, stop)
+        scaled = data.as_array()
+        if among:
+            scaled[:, among] = scaled[:, among] @ undone
+        return scaled
+
     names = _channels(markers, detectors)
     others = [m if name == detector else detector for name, m, detector in zip(names, markers, detectors, strict=True)]
-    yield matrix_rows(source, events, wanted, slices(events), distinct(source, names), others)
+    yield matrix_rows(source, events, wanted, read, distinct(source, names), others)
 
 
-def _compensate(source: str, events: np.ndarray, detectors: list[str], keywords: dict[str, str]) -> None:
-    """Undo the spill that the file states, in place: ``SPILLOVER = n, n detectors, n x n parts by rows``."""
+def _find_events(source: str, data: Any) -> _Events:
+    """Where the events of an FCS file are; ValueError or LookupError if what it says of that cannot be."""
+    text, channels, numbers = data.text, data.channel_count, range(1, data.channel_count + 1)
+    if text["mode"].strip().upper() != "L":
+        raise ValueError(f"$MODE is {text['mode'][:40]!r}, not L: it holds histograms, not events")
+    order = _ORDERS.get(text["byteord"].strip())
+    if order is None:
+        raise ValueError(f"$BYTEORD is {text['byteord'][:40]!r}, not 1,2,3,4 or 4,3,2,1")
+    kind, masks = text["datatype"].strip().upper(), None
+    if kind == "I":
+        bits = [int(text[f"p{channel}b"]) for channel in numbers]
+        if not {*bits} <= {8, 16, 32}:
+            raise ValueError(f"integers have {', '.join(map(str, sorted({*bits})))} bits, not 8, 16 or 32")
+        kinds = [f"u{size // 8}" for size in bits]
+        # Bits beyond $PnR, rounded up to a power of two, are to be ignored.
+        masks = np.array([(1 << (int(text[f"p{channel}r"]) - 1).bit_length()) - 1 for channel in numbers])
+    else:
+        kinds = [_KINDS[kind]] * channels
+    record = np.dtype([(str(channel), order + size) for channel, size in zip(numbers, kinds, strict=True)])
+    if data.version == "2.0":
+        first, last = data.header["data_start"], data.header["data_stop"]
+    else:
+        first, last = int(text["begindata"]), int(text["enddata"])
+    # The end is so often given one byte too far that this is taken.
+    count, rest = divmod(last + 1 - first, record.itemsize)
+    if rest > 1 or first < 0 or count < 0 or first + count * record.itemsize > data.file_size:
+        raise ValueError(f"bytes {first} to {last} are not those of whole events of {record.itemsize} bytes")
+    return _Events(source, first, record, masks, (count, channels))
+
+
+def _compensation(source: str, detectors: list[str], keywords: dict[str, str]) -> tuple[list[int], np.ndarray]:
+    """The columns among which light spills, and the matrix that undoes it.
+
+    The file states ``SPILLOVER = n, n detectors, n x n parts by rows``.
+    """
     text = next((keywords[key] for key in SPILL if keywords.get(key, "").strip()), None)
     if text is None:
         raise FormatError(f"{source}: has no matrix of spill ($SPILLOVER); import it without compensation")
@@ -84,12 +146,11 @@ def _compensate(source: str, events: np.ndarray, detectors: list[str], keywords:
         places = [detectors.index(name) for name in among]
         if len(set(places)) < size:
             raise ValueError("a detector is named twice")
-        undone = np.linalg.inv(parts.reshape(size, size))
+        return places, np.linalg.inv(parts.reshape(size, size))
     except (ValueError, np.linalg.LinAlgError) as error:
         raise FormatError(
             f"{source}: its matrix of spill cannot be used ({error}); import it without compensation"
         ) from error
-    events[:, places] = events[:, places] @ undone
 
 
 def _check_channels(keywords: dict[str, str], channels: int) -> None:

@@ -717,6 +717,10 @@ inline void ptx_ld_acquire_gpu_global_u32(unsigned& value, const unsigned* addre
     value = *address;
 }
 
+inline void ptx_ld_relaxed_gpu_global_u64(unsigned long long& value, const unsigned long long* address) {
+    value = *address;
+}
+
 #define HOST_PTX(name, T, value)                                     \
     template <class D, class A, class B>                             \
     void ptx_##name(D& d, A first, B second) {                       \

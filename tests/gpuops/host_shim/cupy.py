@@ -217,7 +217,11 @@ class RawKernel:
 
     def __call__(self, grid, block, args, shared_mem=0, *, enable_cooperative_groups=False):
         given = "".join("p8" if isinstance(x, ndarray) else x.dtype.kind + str(x.itemsize) for x in args)
-        if given.replace("u", "i") != self.parameters:
+        wanted = re.findall("..", self.parameters)
+        for i, x in enumerate(args[: len(wanted)]):  # a number that is 0 and as wide as an address is a null pointer
+            if wanted[i] == "p8" and not isinstance(x, ndarray) and x.itemsize == 8 and x == 0:
+                wanted[i] = x.dtype.kind + "8"
+        if given.replace("u", "i") != "".join(wanted).replace("u", "i"):
             raise KernelError(f"{self.entry} takes {self.parameters} and was given {given} (kind, size in bytes)")
         if shared_mem > self.max_dynamic_shared_size_bytes:
             raise KernelError(f"{self.entry} has {self.max_dynamic_shared_size_bytes} bytes of shared memory")

@@ -224,3 +224,84 @@ def test_only_pivots_lie_inside_paths(xp, dtype, n, pivots):
 def test_pivots_out_of_range_are_refused():
     with pytest.raises(ValueError, match="pivots is 4; with 3 vertices it must be from 0 to 3"):
         floyd_warshall(np.zeros((3, 3), "float32"), pivots=4)
+
+
+# --- Batches ----------------------------------------------------------------------------------------------------------
+
+
+def closed_over(lengths, inside):
+    closed = lengths.copy()
+    np.fill_diagonal(closed, np.minimum(closed.diagonal(), 0))
+    for k in range(inside):
+        np.minimum(closed, closed[:, k, None] + closed[k], out=closed)
+    return closed
+
+
+@dtypes
+@pytest.mark.parametrize("n", [1, 31, 64, 65, 150])
+@pytest.mark.parametrize("negative", [False, True], ids=["nonnegative", "signed"])
+def test_a_batch_is_closed_matrix_by_matrix(xp, dtype, n, negative):
+    lengths = np.stack([random_lengths(seed, n, negative) for seed in range(5)])
+    d = as_dtype(xp, lengths, dtype)
+    result = floyd_warshall(d)
+    assert type(result) is type(d)
+    np.testing.assert_array_equal(as_lengths(result), [closed_over(x, n) for x in lengths])
+    np.testing.assert_array_equal(as_lengths(d), lengths)
+
+
+@dtypes
+@pytest.mark.parametrize("n", [40, 64, 200, 300])
+def test_matrices_of_a_batch_may_differ_in_size_and_pivots(xp, dtype, n):
+    rng = np.random.default_rng(n)
+    sizes = np.r_[0, 1, n, n, rng.integers(1, n, 4)]
+    pivots = np.r_[0, 1, n, 0, [rng.integers(0, size + 1) for size in sizes[4:]]]
+    lengths = np.full((len(sizes), n, n), np.inf)
+    for k, size in enumerate(sizes):
+        lengths[k, :size, :size] = random_lengths(k, size)
+    result = as_lengths(floyd_warshall(as_dtype(xp, lengths, dtype), sizes=sizes, pivots=pivots))
+    for k, (size, inside) in enumerate(zip(sizes, pivots, strict=True)):
+        expected = closed_over(lengths[k, :size, :size], inside)
+        np.testing.assert_array_equal(result[k, :size, :size], expected, err_msg=str((size, inside)))
+
+
+def test_a_batch_in_place_of_any_strides(xp):
+    lengths = np.stack([random_lengths(seed, 70) for seed in range(3)])
+    around = xp.zeros((4, 72, 73), "float32")
+    window = around[1:, 1:-1, 2:-1]
+    window[...] = as_dtype(xp, lengths, "float32")
+    assert floyd_warshall(window, out=window) is window
+    np.testing.assert_array_equal(as_lengths(window), [closed_over(x, 70) for x in lengths])
+    window[...] = 0
+    assert not around.any()
+
+
+def test_many_matrices_and_none(xp):
+    lengths = np.stack([random_lengths(seed, 5) for seed in range(200)] * 400)  # more than a grid has layers
+    np.testing.assert_array_equal(
+        as_lengths(floyd_warshall(as_dtype(xp, lengths, "float32")))[-200:], [closed_over(x, 5) for x in lengths[:200]]
+    )
+    for shape in (0, 4, 4), (3, 0, 0):
+        assert floyd_warshall(xp.zeros(shape, "float32"), nonnegative=False).shape == shape
+
+
+def test_a_negative_cycle_of_a_batch_names_its_matrix(xp):
+    lengths = np.zeros((3, 4, 4), "int32")
+    lengths[1, 2, 3] = -1
+    with pytest.raises(NegativeCycleError, match="vertex . of matrix 1 reaches itself"):
+        floyd_warshall(xp.asarray(lengths))
+
+
+def test_batches_that_do_not_fit_are_refused():
+    d = np.zeros((2, 3, 3), "float32")
+    with pytest.raises(ValueError, match="sizes is 4; with 3 vertices it must be from 0 to 3"):
+        floyd_warshall(d, sizes=[3, 4])
+    with pytest.raises(ValueError, match="pivots is 3; with 2 vertices it must be from 0 to 2"):
+        floyd_warshall(d, sizes=[3, 2], pivots=3)
+    with pytest.raises(ValueError, match="sizes must be an integer for each matrix"):
+        floyd_warshall(d, sizes=[3, 3, 3])
+    with pytest.raises(ValueError, match="sizes are for a batch of matrices"):
+        floyd_warshall(d[0], sizes=[3])
+    with pytest.raises(ValueError, match=r"\(n, n\) matrix for each of a batch"):
+        floyd_warshall(d[:, :2])
+    with pytest.raises(ValueError, match="4 dimensions; pass a matrix or a batch of matrices"):
+        floyd_warshall(d[None])

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from gpuops import NegativeCycleError, _cuda, floyd_warshall, minplus_update
+from gpuops import NegativeCycleError, _cuda, floyd_warshall, minplus_product, minplus_update
 from gpuops._cuda import Program
 from gpuops.numbers import DISTANCE_DTYPES, distance_limit, infinity
 
@@ -80,6 +80,21 @@ def test_minplus(cupy, dtype, lowest, multiprocessors):
             check_minplus(cupy, *shape, dtype=dtype, lowest=lowest)
 
 
+def check_product(cupy, m, n, p, dtype, lowest=0):
+    _, a, b = random_operands(m + n, m, n, p, dtype, lowest)
+    nothing = np.full((m, n), infinity(dtype))
+    assert_same_bits(minplus_product(cupy.asarray(a), cupy.asarray(b)), minplus_in_numpy(nothing, a, b))
+
+
+@dtypes
+@signs
+@tiles
+def test_a_product_does_not_exceed_infinity(cupy, dtype, lowest, multiprocessors):
+    cupy.start(1, multiprocessors)
+    for shape in (1, 1, 1), (3, 5, 0), (130, 270, 20):
+        check_product(cupy, *shape, dtype, lowest)
+
+
 @dtypes
 @tiles
 def test_minplus_in_windows_and_any_strides(cupy, dtype, multiprocessors):
@@ -148,6 +163,30 @@ def test_floyd_warshall(cupy, dtype, negative, seed):
         check_floyd_warshall(cupy, n, dtype, negative)
 
 
+def check_batch(cupy, n, dtype):
+    """Matrices of several sizes, of which not all vertices are pivots; what is beyond must not count."""
+    sizes = np.array([n, max(0, n - 1), n // 2, 1])
+    pivots = np.array([n, n // 3, n // 2, 0])
+    batch = np.zeros((4, n, n), dtype)
+    for k, size in enumerate(sizes):
+        batch[k, :size, :size] = random_lengths(k, size, dtype)
+    result = floyd_warshall(cupy.asarray(batch), sizes=sizes, pivots=pivots)
+    for k, size in enumerate(sizes):
+        d = batch[k, :size, :size].copy()
+        np.fill_diagonal(d, 0)
+        for p in range(pivots[k]):
+            np.minimum(d, d[:, p, None] + d[p], out=d)
+        assert_same_bits(result[k, :size, :size], d)
+
+
+@dtypes
+@pytest.mark.parametrize("seed", SEEDS)
+def test_batches(cupy, dtype, seed):
+    cupy.start(seed)
+    for n in (1, 30, 65, 130):
+        check_batch(cupy, n, dtype)
+
+
 def test_floyd_warshall_by_several_blocks(cupy):
     cupy.start(seed=1)
     check_floyd_warshall(cupy, 530, "float32")
@@ -174,6 +213,25 @@ def test_tolerance_takes_a_rounded_zero_cycle_for_zero(cupy):
     assert (floyd_warshall(cupy.asarray(d), tolerance=1e-4).diagonal() == 0).all()
 
 
+def test_lengths_are_looked_over_as_on_the_cpu(cupy):
+    """In views of any strides; a closure is one launch, with two more for the lengths and the diagonal."""
+    d = np.random.default_rng(1).integers(1, 99, (90, 90)).astype("float32")
+    on_device = cupy.asarray(d)
+    for part in np.s_[:, :], np.s_[::2, ::2], np.s_[70:19:-1, 19:70]:
+        assert_same_bits(floyd_warshall(on_device[part]), floyd_warshall_in_numpy(d[part]))
+    assert_same_bits(floyd_warshall(on_device.T), floyd_warshall_in_numpy(d.T))
+    for value, message in (np.nan, "NaN"), (-np.inf, "-inf"):
+        wrong = d.copy()
+        wrong[89, 88] = value
+        with pytest.raises(ValueError, match=message):
+            floyd_warshall(cupy.asarray(wrong))
+    before = cupy.launches
+    floyd_warshall(cupy.asarray(d))
+    assert cupy.launches - before == 3
+    floyd_warshall(cupy.asarray(d), nonnegative=True)
+    assert cupy.launches - before == 5
+
+
 # --- All of them --------------------------------------------------------------------------------------------------
 
 
@@ -184,7 +242,9 @@ def test_every_kernel_runs_here(cupy):
         for dtype in DISTANCE_DTYPES:
             for lowest in 0, -50:
                 check_minplus(cupy, 9, 9, 9, dtype=dtype, lowest=lowest)
-            check_floyd_warshall(cupy, 9, dtype)
+                check_product(cupy, 9, 9, 9, dtype, lowest)
+            for n in (9, 65):
+                check_floyd_warshall(cupy, n, dtype)
         launched |= cupy.launched
     declared = {(p.source(), p.options, entry) for p in PROGRAMS for entry in p.entries if entry not in GPU_ONLY}
     missing = [(options, entry) for source, options, entry in declared - launched]
@@ -242,7 +302,7 @@ def run_where_barriers_matter(cupy):
         for multiprocessors in TILES.values():
             cupy.start(seed, multiprocessors)
             check_minplus(cupy, 65, 70, 100, dtype="int32")
-        check_floyd_warshall(cupy, 130, "int32")
+            check_floyd_warshall(cupy, 130, "int32")
 
 
 @pytest.mark.parametrize(("place", "pattern", "replacement"), MUTANTS)
@@ -258,7 +318,7 @@ def test_without_a_mutation_nothing_is_caught(cupy):
 
 @pytest.mark.parametrize("condition", ["threadIdx.x < 64", "threadIdx.x % 2"])
 def test_a_divergent_barrier_is_named(cupy, monkeypatch, condition):
-    place = next(place for place, line in LINES.items() if "__syncthreads" in line and "floyd_warshall" in place)
+    place = next(place for place, line in LINES.items() if "__syncthreads" in line and "small_closure" in place)
     edit_line(monkeypatch, place, "__syncthreads", f"if ({condition}) __syncthreads")
     cupy.start()
     with pytest.raises(cupy.KernelError, match=f"divergent barrier: .* waits at {re.escape(place)}"):

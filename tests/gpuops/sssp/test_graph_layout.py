@@ -199,3 +199,32 @@ def test_arrays_that_are_no_graph(xp, change, message):
 def test_lists_are_refused():
     with pytest.raises(TypeError, match="weights is a list"):
         search_graph(np.array([0, 0]), np.array([], int), [])
+
+
+@dtypes
+def test_rows_by_threads_are_those_of_one(monkeypatch, dtype):
+    """Arcs enough for threads: sorted and unsorted rows, weights that crowd into one bucket, parallel arcs."""
+    import numba
+
+    rng = np.random.default_rng(4)
+    n, m = 3000, 200_000
+    tails, heads = (n * rng.random((2, m)) ** 3).astype(int)
+    weights = np.where(rng.random(m) < 0.5, rng.integers(0, 5, m), rng.integers(0, 10**6, m)).astype(dtype)
+    weights[:3] = [np.iinfo(np.int32).max, 0, np.iinfo(np.int32).max // 2]  # one heavy arc: most others share a bucket
+    order = np.lexsort((heads, tails))
+    for arcs in ((tails, heads, weights), (tails[order], heads[order], weights[order])):
+        graphs = []
+        for threads in (1, 4):
+            monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", threads)
+            graphs.append(laid_out(np, n, arcs))
+        check(graphs[1], n, arcs, dtype)
+        for name in (*OUT, *IN, "order", "rank"):
+            np.testing.assert_array_equal(getattr(graphs[0], name), getattr(graphs[1], name))
+
+
+def test_weights_whose_range_is_no_float64(xp):
+    """A row from -1e308 to 1e308 cannot be dealt out by weight."""
+    heads = np.arange(1, 101)
+    weights = np.random.default_rng(5).permutation(np.linspace(-1, 1, 100)) * 1.7e308
+    arcs = np.zeros(100, int), heads, weights
+    check(laid_out(xp, 101, arcs), 101, arcs, "float64")

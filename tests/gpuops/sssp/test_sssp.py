@@ -21,7 +21,7 @@ from gpuops import (
 )
 from gpuops.certificates import verify_paths
 from gpuops.numbers import outside_infinity
-from gpuops.sssp import search_numba
+from gpuops.sssp import search_numba, wheel_numba
 from pipelines.generators import Grid, RMat, csr
 
 DTYPES = ["float32", "float64", "int32"]
@@ -704,3 +704,85 @@ def test_searches_from_several_threads():
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda source: shortest_distances(graph, [source]), sources))
     np.testing.assert_array_equal(found, expected)
+
+
+# --- The wheel of buckets ---------------------------------------------------------------------------------------------
+
+
+def by_windows(graph, sources, limit=None):
+    """What windows and pulls find, in the original numbering."""
+    distances = np.full(graph.n, outside_infinity(graph.dtype), graph.dtype)
+    distances[graph.rank[sources]] = 0
+    search = search_numba.Search(graph, distances, None, limit)
+    if search.push():
+        search.go_on_from(*search_numba.pull(graph, search_numba.pull_rows, distances, search.floor, search.last))
+        search.push()
+    return distances[graph.rank]
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), dtype=st.sampled_from(DTYPES), spread=st.sampled_from([1, 7, 10**6]))
+def test_the_wheel_finds_what_windows_find(data, dtype, spread):
+    """Weights of zero, of many magnitudes, closed vertices, several sources: to the bit."""
+    n = data.draw(st.integers(1, 30))
+    ends = st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.integers(0, 12)), max_size=4 * n)
+    tails, heads, weights = np.array(data.draw(ends), np.int64).reshape(-1, 3).T
+    weights = weights * np.where(weights % 3, 1, spread) * (1.1 if dtype != "int32" else 1)
+    through = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    graph = laid_out(np, rows(n, tails, heads, weights.astype(dtype)), through=through)
+    sources = data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=3))
+    distances = np.full(n, outside_infinity(graph.dtype), graph.dtype)
+    distances[graph.rank[sources]] = 0
+    wheel_numba.turn_wheel(graph, distances)
+    np.testing.assert_array_equal(distances[graph.rank], by_windows(graph, sources))
+
+
+@dtypes
+def test_the_wheel_finds_a_width_that_suits(dtype):
+    """A third of a grid has far lighter weights than the rest: buckets shrink and grow, and no row is read often."""
+    grid = Grid(150, weights="integers", seed=2)
+    indptr, indices, weights = csr(grid)
+    weights = weights.astype(np.int64)
+    tails = np.repeat(np.arange(grid.n), np.diff(indptr))
+    weights[np.maximum(tails, indices) > grid.n // 3] *= 2000
+    graph = laid_out(np, (indptr, indices, weights.astype(dtype)), "undirected")
+    assert wheel_numba.suits(graph)
+    for source in (0, grid.n - 1):
+        distances = np.full(grid.n, outside_infinity(graph.dtype), graph.dtype)
+        distances[graph.rank[source]] = 0
+        taken = wheel_numba.turn_wheel(graph, distances)
+        assert taken < 4 * grid.n
+        np.testing.assert_array_equal(distances[graph.rank], by_windows(graph, [source]))
+
+
+def test_far_distances_on_the_wheel():
+    """Weights farther apart than the wheel has buckets, and than buckets can be counted."""
+    n = 3000
+    weights = np.where(np.arange(n - 1) % 50 == 0, 1e300, 1e-3)
+    tails, heads = np.arange(n - 1), np.arange(1, n)
+    graph = laid_out(np, rows(n, tails, heads, weights))
+    assert wheel_numba.suits(graph)
+    np.testing.assert_array_equal(shortest_distances(graph, [0]), np.concatenate([[0], np.cumsum(weights)]))
+
+
+def test_roads_go_by_the_wheel_and_skewed_graphs_by_windows():
+    assert wheel_numba.suits(laid_out(np, csr(Grid(40, seed=1)), "undirected"))
+    assert not wheel_numba.suits(laid_out(np, csr(RMat(12, seed=1)), "undirected"))
+    star = rows(4000, np.zeros(3999, int), np.arange(1, 4000), np.ones(3999))
+    assert not wheel_numba.suits(laid_out(np, star))
+
+
+@pytest.mark.parametrize("cutoff", [0, 300, 10**6])
+def test_a_cutoff_on_the_wheel(cutoff):
+    graph = laid_out(np, csr(Grid(60, weights="integers", seed=3)), "undirected")
+    whole, cut = shortest_distances(graph, [70]), shortest_distances(graph, [70], cutoff=cutoff)
+    np.testing.assert_array_equal(cut, np.where(whole <= cutoff, whole, outside_infinity(np.int32)))
+
+
+def test_a_step_of_many_threads_has_one_thread_itself():
+    """Sources over cores come before arcs over cores: nothing waits for a pool that waits for it."""
+    graph = laid_out(np, csr(Grid(130, seed=1)), "undirected")
+    sources = np.arange(0, graph.n, 700)
+    found = batched_shortest_distances(graph, sources)
+    for row, source in zip(found, sources, strict=True):
+        np.testing.assert_array_equal(row, shortest_distances(graph, [source]))

@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuops import NegativeCycleError
+from gpuops import (
+    NegativeCycleError,
+    batched_shortest_distances,
+    search_graph,
+    shortest_distances,
+    shortest_path_tree,
+)
 from gpuops._cuda import Program
 from gpuops.sssp import sssp_cuda
 
@@ -503,6 +509,121 @@ def test_many_searches_from_many_vertices_each(cupy):
     check_batch(cupy, graph, columns)
 
 
+# --- In the numbering outside -----------------------------------------------------------------------------------------
+
+
+def arcs_outside(seed, dtype, n=150, m=1200, negative=False):
+    """Rows with loops and parallel arcs; some vertices have no arc."""
+    rng = np.random.default_rng(seed)
+    tails, heads = np.sort((n * rng.random(m) ** 3).astype(np.int64)), (n * rng.random(m) ** 3).astype(np.int64)
+    weights = rng.integers(1, 256, m)
+    if negative:
+        potential = rng.integers(0, 300, n)
+        weights = np.where(tails == heads, 1, weights + potential[tails] - potential[heads])
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(tails, minlength=n))))
+    return indptr, heads, weights.astype(dtype)
+
+
+def on_both(cupy, arrays, through=None, **options):
+    host = search_graph(*arrays, through=through, **options)
+    mask = None if through is None else cupy.asarray(through)
+    return host, search_graph(*map(cupy.asarray, arrays), through=mask, **options)
+
+
+@pytest.mark.parametrize(("dtype", "reverse"), list(zip(DTYPES, [True, True, False], strict=True)))
+@pytest.mark.parametrize(("closed", "negative"), [(False, False), (True, False), (True, True)])
+def test_searches_have_the_bits_of_the_cpu(cupy, dtype, reverse, closed, negative):
+    seed = DTYPES.index(dtype)
+    cupy.start(seed, 3)
+    through = np.random.default_rng(seed).random(150) < 0.8 if closed else None
+    host, device = on_both(cupy, arcs_outside(seed, dtype, negative=negative), through, reverse=reverse)
+    asked = [{}] if negative else [{}, {"cutoff": 150}, {"targets": [3, 149]}, {"targets": [9], "cutoff": 30.5}]
+    for sources, starts in ([0], None), ([5, 0, 149, 5, 70], [3, 1, 0, 2, 40]):
+        for options in asked:
+            expected = shortest_distances(host, sources, starts=starts, **options)
+            found = shortest_distances(device, sources, starts=starts, **options)
+            assert_same_bits(found, expected)
+            for begins in [] if options else [None, starts]:
+                tree = shortest_path_tree(device, found, sources, starts=begins)
+                internal, roots = found[device.order], cupy.zeros((150,), bool)
+                at = np.array(sources)
+                reached = np.asarray(found)[at] < unreachable(dtype)
+                if begins is not None:
+                    least = [min(b for s, b in zip(sources, starts, strict=True) if s == v) for v in sources]
+                    reached &= np.asarray(found)[at] == least
+                roots[np.asarray(device.rank)[at[reached]]] = True
+                inside = np.asarray(sssp_cuda.tree(device, cupy.asarray(internal), roots))
+                order = np.asarray(device.order)
+                expected_tree = np.where(inside < 0, -1, order[inside])[np.asarray(device.rank)]
+                if not closed or begins is None:
+                    np.testing.assert_array_equal(tree, expected_tree)
+
+
+def test_starts_below_zero_have_the_bits_of_the_cpu(cupy):
+    cupy.start(1, 2)
+    host, device = on_both(cupy, arcs_outside(4, "float32"))
+    for cutoff in None, 20, -1:
+        expected = shortest_distances(host, [3, 80], starts=[-5, 2], cutoff=cutoff)
+        found = shortest_distances(device, [3, 80], starts=[-5, 2], cutoff=cutoff)
+        assert_same_bits(found, expected)
+        tree = shortest_path_tree(device, found, [3, 80], starts=[-5, 2])
+        assert (np.asarray(tree) >= 0).sum() == np.isfinite(expected).sum() - (expected[[3, 80]] < [0, 2.5]).sum()
+
+
+def test_searches_that_reach_nothing(cupy):
+    host, device = on_both(cupy, (np.zeros(4, int), np.zeros(0, int), np.zeros(0, "float32")))
+    for sources in [], [1], [0, 2]:
+        found = shortest_distances(device, sources)
+        assert_same_bits(found, shortest_distances(host, sources))
+        assert shortest_path_tree(device, found, sources).tolist() == [-1, -1, -1]
+    assert_same_bits(batched_shortest_distances(device, [1, 2]), batched_shortest_distances(host, [1, 2]))
+    assert batched_shortest_distances(device, []).shape == (0, 3)
+    nothing = search_graph(*(cupy.asarray(x) for x in (np.zeros(1, int), np.zeros(0, int), np.zeros(0, "int32"))))
+    assert shortest_distances(nothing, []).shape == (0,)
+
+
+@pytest.mark.parametrize(("dtype", "searches"), [("float32", 37), ("float64", 3), ("int32", 64)])
+def test_rows_of_many_searches_have_the_bits_of_the_cpu(cupy, dtype, searches):
+    cupy.start(1, 2)
+    host, device = on_both(cupy, arcs_outside(2, dtype, n=80, m=500))
+    sources = np.random.default_rng(5).integers(0, 80, searches)
+    assert_same_bits(batched_shortest_distances(device, sources), batched_shortest_distances(host, sources))
+
+
+@pytest.mark.parametrize("options", [{"limit": np.float32(3)}, {"targets": np.array([1])}])
+def test_a_search_ends_where_nothing_more_is_asked_for(cupy, options):
+    """On a long path, near its beginning; and the next search takes the memory of the last."""
+    cupy.start(1, 2)
+    n = 400
+    arrays = np.append(np.arange(n), n - 1), np.arange(1, n), np.ones(n - 1, "float32")
+    device = search_graph(*map(cupy.asarray, arrays))
+    rounds = []
+    for asked in {}, options:
+        search = sssp_cuda._Search(device, None, signed=False)
+        result = cupy.empty((n,), np.float32)
+        begin = {"targets": None, "limit": None} | asked
+        search.begin = sssp_cuda._Beginning(np.array([0]), np.zeros(1, "float32"), result=result, **begin)
+        search.run_to_the_end()
+        rounds.append(search.rounds)
+        last = search.memory
+    assert rounds[0] >= n - 1 > 20 > rounds[1]
+    assert np.isfinite(np.asarray(result)).sum() < 5
+    assert sssp_cuda._Search(device, None, signed=False).memory is last
+
+
+def test_a_search_waits_once_and_is_one_launch(cupy, monkeypatch):
+    device = on_both(cupy, arcs_outside(1, "float32"))[1]
+    shortest_distances(device, [0])
+    waits = []
+    get = cupy.ndarray.get
+    monkeypatch.setattr(cupy.ndarray, "get", lambda array: waits.append(1) or get(array))
+    before = cupy.launches
+    distances = shortest_distances(device, [7])
+    assert (cupy.launches - before, len(waits)) == (1, 1)
+    shortest_path_tree(device, distances, [7])
+    assert (cupy.launches - before, len(waits)) == (2, 2)
+
+
 # --- All of them ------------------------------------------------------------------------------------------------------
 
 
@@ -513,6 +634,7 @@ def test_every_kernel_runs_here(cupy):
             check(cupy, graph, start_from(graph, [0]))
         graph = skewed(cupy, 1, dtype, "directed", n=50, m=200)
         sssp_cuda.batched(graph, cupy.asarray(start_from(graph, [0])[:, None]))
+        batched_shortest_distances(on_both(cupy, arcs_outside(1, dtype))[1], [0])
     programs = sssp_cuda._PROGRAMS.values()
     assert {(p.source(), p.options, entry) for p in programs for entry in p.entries} <= cupy.launched
 

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from cut_graphs import random_cut, random_graph
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,36 +26,7 @@ from pipelines import (
 from pipelines.boundary.cut import cut_graph
 from pipelines.boundary.solve import distances_between, partition_graph
 from pipelines.boundary.stages import Job, closed_boundary, closed_part, cut_arcs
-from pipelines.stores.boundary import Cut
 from tilepath.cli import tilepath
-
-
-class GraphInMemory:
-    """As much of a graph as the stages ask for."""
-
-    def __init__(self, n, tails, heads, weights, through):
-        order = np.argsort(tails, kind="stable")
-        self.n, self._through = n, through
-        self._rows = np.searchsorted(tails[order], np.arange(n + 1)), heads[order], weights[order]
-
-    def rows(self):
-        return self._rows
-
-    def through(self):
-        return self._through
-
-
-def random_graph(seed, dtype, *, negative=False, closed=False):
-    """Up to 40 vertices, disconnected or not, with loops and parallel arcs; weights exact in every dtype."""
-    rng = np.random.default_rng(seed)
-    n, m = int(rng.integers(1, 40)), int(rng.integers(0, 160))
-    tails, heads = rng.integers(0, n, (2, m))
-    weights = rng.integers(0, 50, m)
-    if negative:
-        potential = rng.integers(0, 30, n)
-        weights = np.where(tails == heads, weights, weights + potential[tails] - potential[heads])
-    through = rng.random(n) < 0.7 if closed else np.ones(n, bool)
-    return GraphInMemory(n, tails, heads, weights.astype(dtype), through), rng
 
 
 def plain_distances(graph):
@@ -66,16 +38,6 @@ def plain_distances(graph):
     for k in np.flatnonzero(graph.through()):
         np.minimum(d, d[:, k, None] + d[k], out=d)
     return d
-
-
-def random_cut(graph, rng):
-    part = np.unique(rng.integers(0, rng.integers(1, 8), graph.n), return_inverse=True)[1].astype(np.int32)
-    indptr, indices, _ = graph.rows()
-    tails = np.repeat(np.arange(graph.n), np.diff(indptr))
-    across = part[tails] != part[indices]
-    boundary = np.zeros(graph.n, bool)
-    boundary[tails[across]] = boundary[indices[across]] = True
-    return Cut(part, boundary)
 
 
 def tables_of(graph, cut, dtype):
@@ -296,3 +258,16 @@ def test_the_commands(grid, tmp_path, monkeypatch):
     assert "2 paths" in say("path", "b", "--pairs", "p.csv", "--out", "routes.csv")
     say("apsp", grid.path, "d", "--method", "boundary", "--device", "cpu")
     assert say("path", "d", "v3", "v140") == say("path", "b", "v3", "v140")
+
+
+@pytest.mark.gpu
+def test_a_store_made_on_a_gpu_is_that_of_the_cpu(gpu_client, client, grid, tmp_path):
+    cupy = pytest.importorskip("cupy")
+    stores = [
+        partition_graph(c, grid, tmp_path / n, parts=5, verify=True) for c, n in ((client, "c"), (gpu_client, "g"))
+    ]
+    for name in ("to_boundary", "from_boundary", "inner", "among"):
+        np.testing.assert_array_equal(*(getattr(store.tables(), name) for store in stores))
+    vertices = np.random.default_rng(0).integers(0, 144, 60)
+    found = distances_between(stores[0], cupy.asarray(vertices), range(144))
+    np.testing.assert_array_equal(found.get(), distances_between(stores[0], vertices, range(144)))

@@ -2,6 +2,7 @@
 
 import csv
 import ctypes
+import json
 import re
 import signal
 from pathlib import Path
@@ -16,6 +17,7 @@ from gpuops import NotEulerianError, euler_circuit, verify_circuit
 from pipelines import euler_circuits
 from pipelines.euler import circuits as calls
 from pipelines.euler import plan as plans
+from pipelines.euler import walks
 from pipelines.euler.walks import walk_ends
 from pipelines.generators import EulerGraph, UniformRandom, csr, generate
 from pipelines.stores import StoreError, open_graph, write_graph
@@ -365,6 +367,27 @@ def test_long_walks_and_many_are_cut_short(tmp_path):
     assert lines[-1] == "and 2 more; --out TABLE writes all"
 
 
+def test_walks_as_json_are_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(walks, "_PIECE", 7)
+    graph = store(tmp_path / "g.zarr", [(v, v) for v in range(3) for _ in range(60)] + [(3, 4), (4, 3)], 5, "abcde")
+    call("euler", graph.path, tmp_path / "c.zarr", "--device", "cpu")
+    found = json.loads(call("path", tmp_path / "c.zarr", "--json").stdout)
+    assert found == {
+        "arcs": 182,
+        "closed": True,
+        "walks": [["a"] * 61, ["b"] * 61, ["c"] * 61, ["d", "e", "d"]],
+    }
+    house = store(tmp_path / "house.zarr", HOUSE, 5, directed=False)
+    call("euler", house.path, tmp_path / "p.zarr", "--undirected", "--path", "--device", "cpu")
+    found = json.loads(call("path", tmp_path / "p.zarr", "--json").stdout)
+    assert (found["arcs"], found["closed"]) == (8, False)
+    assert " -> ".join(found["walks"][0]) == call("path", tmp_path / "p.zarr").stdout.strip()
+    none = store(tmp_path / "none.zarr", [], 3)
+    call("euler", none.path, tmp_path / "n.zarr", "--device", "cpu")
+    expected = {"arcs": 0, "closed": True, "walks": []}
+    assert json.loads(call("path", tmp_path / "n.zarr", "--json").stdout) == expected
+
+
 def test_a_graph_without_arcs_has_no_walk_and_one_with_one_arc_has_one(tmp_path):
     graph = store(tmp_path / "none.zarr", [], 3)
     assert "0 Euler circuits along 0 arcs" in call("euler", graph.path, tmp_path / "a.zarr", "--device", "cpu").stdout
@@ -382,6 +405,9 @@ def test_mistakes_at_the_command_line(tmp_path):
     done = call("path", tmp_path / "c.zarr", "1", "2")
     assert done.exit_code == 2
     assert "has its own walks" in done.stderr
+    done = call("path", tmp_path / "c.zarr", "--out", tmp_path / "t.csv", "--json")
+    assert done.exit_code == 2
+    assert "--out or --json" in done.stderr
     for arguments in (["path", tmp_path / "c.zarr", "--out", "t.txt"], ["euler", graph.path, "x", "--start", "9"]):
         with pytest.raises(ValueError, match=r"tables are|no vertex '9'"):
             call(*arguments)

@@ -394,6 +394,27 @@ def test_a2_h5ad_is_read_with_its_observations(tmp_path, dense):
         import_samples(tmp_path / "t.h5ad", tmp_path / "u")
 
 
+@pytest.mark.filterwarnings("ignore:The 'future.infer_string' option is deprecated")
+def test_a2_layers_of_h5ad(tmp_path, monkeypatch):
+    anndata, sparse = pytest.importorskip("anndata"), pytest.importorskip("scipy.sparse")
+    layers = {"counts": np.arange(30.0).reshape(10, 3), "scaled": sparse.csr_matrix(np.eye(10, 3))}
+    monkeypatch.setattr("pipelines.formats.samples.arrays.PIECE_BYTES", 100)
+    for matrix in ({"X": np.zeros((10, 3))}, {"shape": (10, 3)}):
+        anndata.AnnData(**matrix, layers=layers).write_h5ad(tmp_path / "t.h5ad")
+        for name, layer in layers.items():
+            samples = import_samples(tmp_path / "t.h5ad", tmp_path / "s", layer=name, overwrite=True)
+            np.testing.assert_array_equal(samples.values(), layer if name == "counts" else layer.toarray())
+    with pytest.raises(FormatError, match=r"t\.h5ad: has no matrix X; name a layer \(--layer\): 'counts', 'scaled'"):
+        import_samples(tmp_path / "t.h5ad", tmp_path / "u")
+    with pytest.raises(FormatError, match=r"t\.h5ad: there is no layer 'raw'; layers are 'counts', 'scaled'"):
+        import_samples(tmp_path / "t.h5ad", tmp_path / "u", layer="raw")
+    (tmp_path / "t.csv").write_text("1,2\n")
+    with pytest.raises(FormatError, match=r"t\.csv: layer is for \.h5ad files; leave it out \(--layer\)"):
+        import_samples(tmp_path / "t.csv", tmp_path / "u", layer="raw")
+    command = ["som", "import", *(str(tmp_path / name) for name in ("t.h5ad", "cli")), "--layer", "counts"]
+    assert "10 x 3 float32 samples" in CliRunner().invoke(cli.command.tilepath, command).output
+
+
 def test_a2_h5ad_without_anndata(tmp_path, monkeypatch):
     (tmp_path / "t.h5ad").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "anndata", None)

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from scipy.sparse.csgraph import minimum_spanning_tree
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 from gpuops.som.grid import Grid
+from pipelines import PointCloud, open_codebook
 from pipelines.som.classes import count_votes
 from pipelines.som.clusters import METHODS, basins, cluster_units
 from pipelines.som.heights import p_matrix, pair_distances, pareto_radius, u_star
@@ -71,9 +73,45 @@ def test_two_far_blobs_are_two_clusters(method, metric):
     classes = rng.integers(0, 2, 400)
     samples = rng.normal(size=(400, 3)) * 0.3 + np.where(classes[:, None], [4, 0, 1], [0, 4, 1])
     som = SelfOrganizingMap(10, 10, epochs=15, metric=metric, sigma_end=0.7).fit(samples)
-    hits = som.hits_.ravel()
-    found = cluster_units(som.codebook_, som.grid_, method, 2, metric=metric, hits=hits, samples=samples)
+    found = cluster_units(som.codebook_, som.grid_, method, 2, metric=metric, samples=samples)
     assert adjusted_rand_score(classes, found[som.labels_]) > 0.95
+
+
+@pytest.mark.parametrize(("kind", "clusters", "least"), [("hepta", 7, 0.99), ("tetra", 4, 0.95)])
+@pytest.mark.parametrize("known", [True, False])
+def test_immersion_finds_clusters_of_known_number_and_the_number(kind, clusters, least, known):
+    """Spheres that hold a fifth of all samples are as large as several clusters, and only as many are found."""
+    values, classes = PointCloud(kind=kind, n=1000, seed=0).points()
+    som = SelfOrganizingMap(15, 15, epochs=15).fit(values)
+    found = cluster_units(som.codebook_, som.grid_, "immersion", clusters if known else None, samples=values)
+    assert found.max() + 1 == clusters
+    assert adjusted_rand_score(classes, found[som.labels_]) > least
+
+
+def test_only_basins_in_which_immersion_ends_are_counted():
+    heights = np.array([0, 5, 1, 9, 0.5, 7, 2.0])  # basins at 0, 2, 4, 6, of which 2 and then 6 overflow first
+    for clusters, within, expected in (
+        (2, [0, 2], [0, 0, 2, 4, 4, 4, 6]),  # two that count are there from the beginning
+        (2, [0, 2, 6], [0, 0, 0, 4, 4, 4, 6]),
+        (1, [0, 6], [0, 0, 0, 0, 0, 0, 0]),
+        (None, [2], [0, 0, 2, 4, 4, 4, 6]),
+    ):
+        assert basins(heights, Grid(1, 7), clusters, np.array(within)).tolist() == expected
+    with pytest.raises(ValueError, match="has 2 basins for clusters"):
+        basins(heights, Grid(1, 7), 3, np.array([1, 6]))
+
+
+def test_average_linkage_keeps_what_is_rare():
+    """A few units far from a long cloud of many, which Ward's criterion would rather cut in two."""
+    rng = np.random.default_rng(0)
+    units = np.concatenate([rng.uniform(-1, 1, (60, 2)) * [6, 1], rng.normal(size=(4, 2)) * 0.1 + [0, 9]])
+    rare = np.arange(64) >= 60
+    of_average, of_ward = (
+        cluster_units(units, Grid(8, 8), "agglomerative", 2, linkage=linkage) for linkage in ("average", "ward")
+    )
+    assert adjusted_rand_score(rare, of_ward) < 0.5
+    assert adjusted_rand_score(rare, of_average) == 1
+    np.testing.assert_array_equal(of_ward, cluster_units(units, Grid(8, 8), "agglomerative", 2))
 
 
 def test_density_and_u_star_are_their_formulas():
@@ -81,6 +119,7 @@ def test_density_and_u_star_are_their_formulas():
     samples, units = rng.normal(size=(90, 3)), rng.normal(size=(12, 3))
     between = pair_distances(samples, samples, "euclidean")[np.triu_indices(90, 1)]
     assert pareto_radius(samples) == pytest.approx(np.quantile(between, 0.18))
+    assert pareto_radius(samples, clusters=3) == pytest.approx(np.quantile(between, 0.06))
     near = np.sqrt(((samples[:, None] - units) ** 2).sum(axis=2)) <= 1.3
     density = p_matrix(units, samples, radius=1.3)
     np.testing.assert_array_equal(density, near.sum(axis=0))
@@ -119,6 +158,9 @@ def test_faults_are_named():
         "say how many clusters kmeans": {"method": "kmeans"},
         "watershed does without it": {"method": "watershed", "adjacent": True},
         "10 clusters of 9 units": {"clusters": 10},
+        "no linkage 'single'; choose ward, average": {"clusters": 2, "linkage": "single"},
+        "linkage is an option of agglomerative": {"method": "watershed", "linkage": "ward"},
+        "this one is cosine; choose average": {"clusters": 2, "linkage": "ward", "metric": "cosine"},
         "density of the samples; name them": {"method": "immersion"},
     }.items():
         with pytest.raises(ValueError, match=match):
@@ -145,6 +187,12 @@ def test_from_samples_to_clusters_and_pictures_by_commands(tmp_path, monkeypatch
     assert table[:, 0].tolist() == list(range(150))
     assert adjusted_rand_score(iris.target, table[:, 2]) > 0.55
     assert "exists already" in run("som cluster m.zarr c.csv --clusters 3", 1)
+    # Means of units are those found by hand: a unit counts the same, however many samples it has.
+    for seed in range(3):
+        run(f"som cluster m.zarr means.csv --method kmeans --clusters 5 --seed {seed} --overwrite")
+        by_hand = KMeans(5, n_init=10, random_state=seed).fit_predict(open_codebook("m.zarr").units().astype(float))
+        means = np.loadtxt("means.csv", delimiter=",", skiprows=1, dtype=int)[:, 3]
+        assert adjusted_rand_score(by_hand, means) == 1
     for kind in ("clusters", "umatrix", "pmatrix", "ustar", "pies", "tree"):
         run(f"som plot m.zarr {kind}.png --kind {kind} --clusters c.csv --mapping p.zarr")
     run("som plot m.zarr way.png --clusters c.csv --text --mapping p.zarr --way 0:9 --way 60:65")

@@ -18,7 +18,7 @@ from gpuops.som.grid import Grid
 from pipelines.som.cells import EMPTY, MOST_LABELS, colours_of, draw_cells
 from pipelines.som.classes import vote_of_mapping
 from pipelines.som.heights import u_matrix
-from pipelines.som.overlays import cell_corners, outlines
+from pipelines.som.overlays import cell_corners, outlines, way_line
 from pipelines.som.pictures import KINDS, picture_map
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import create_codebook, open_codebook
@@ -324,6 +324,42 @@ def test_ways_of_samples_and_text_are_drawn(tmp_path, made):
     assert way.shape == plain.shape
     words = words_of(tmp_path, codebook, "umatrix", clusters=np.arange(24, dtype=np.int32), text=True)
     assert {str(i) for i in range(24)} <= {*words}
+
+
+@pytest.mark.parametrize("grid", [Grid(4, 6, toroidal=True), Grid(4, 6, hexagonal=True, toroidal=True), Grid(4, 6)])
+def test_a_way_over_the_edge_of_a_torus_goes_on_at_the_other(grid):
+    units = np.array([0, 23, 12, 8, 5, 3, 18])
+    line = way_line(grid, units)
+    stops = {tuple(point) for point in line[~np.isnan(line).any(axis=1)].tolist()}
+    assert {tuple(point) for point in grid.positions()[units].tolist()} <= stops
+    lengths = np.hypot(*np.diff(line, axis=0).T)
+    direct = grid.distances(units[1:], units[:-1])
+    # Each step is drawn whole at one end, and once more at the other where it leaves the map.
+    over = np.isnan(line).any(axis=1).sum()
+    planar = Grid(grid.rows, grid.columns, grid.hexagonal)
+    assert over == (planar.distances(units[1:], units[:-1]) > direct + 1e-9).sum()
+    assert (over > 0) == grid.toroidal
+    drawn = sorted(lengths[~np.isnan(lengths)].round(6).tolist())
+    assert set(drawn) == set(direct.round(6).tolist())
+    assert len(drawn) == len(direct) + over
+
+
+def test_long_words_are_told_apart_by_their_ends(tmp_path, made):
+    codebook, samples, mapping = made(Grid(3, 3), placed=np.arange(9), labels=[f"a population {i}" for i in range(9)])
+    words = words_of(tmp_path, codebook, "labels", mapping=mapping, samples=samples, text=True)
+    assert {f"a pop…tion {i}" for i in range(9)} <= {*words}
+
+
+def test_pale_discs_of_clusters_have_edges_in_a_tree(tmp_path, made):
+    codebook, samples, mapping = made(Grid(3, 4))
+    clusters = np.arange(12, dtype=np.int32) % 3
+    picture_map(codebook, tmp_path / "x.svg", "tree", mapping=mapping, samples=samples, clusters=clusters)
+    assert "stroke: #4c4c4c" in (tmp_path / "x.svg").read_text()
+
+
+def test_walls_are_named_by_their_metric(tmp_path, made):
+    codebook, _, _ = made(Grid(3, 3))
+    assert "mean Euclidean distance to the neighbours" in words_of(tmp_path, codebook, "umatrix")
 
 
 @pytest.mark.parametrize("suffix", ["pdf", "svg"])

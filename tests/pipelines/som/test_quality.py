@@ -1,11 +1,17 @@
 """Measures of maps against scikit-learn's, and against what they are by definition."""
 
+import json
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from sklearn.manifold import trustworthiness
 
 from gpuops.som.grid import Grid
+from pipelines import map_samples, mapping_quality, train_som, write_samples
 from pipelines.som.quality import explained_variance, map_quality
+from pipelines.stores import StoreError
+from tilepath import cli
 
 
 def test_trustworthiness_is_that_of_scikit_learn():
@@ -38,3 +44,38 @@ def test_units_at_the_mean_explain_nothing():
 def test_missing_values_are_refused():
     with pytest.raises(ValueError, match="leave such rows out"):
         map_quality(np.array([[np.nan]]), np.zeros(1, int), np.zeros((1, 1)), Grid(1, 1))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "taxicab"])
+def test_a_mapping_has_the_measures_of_its_samples(client, tmp_path, monkeypatch, metric):
+    """As of arrays, from samples on another scale than the map's, in pieces."""
+    rng = np.random.default_rng(2)
+    first, values = rng.normal(size=(300, 3)) * [1, 5, 9] + [100, 0, 0], rng.normal(size=(5000, 3)) * [1, 5, 9]
+    learnt = write_samples(tmp_path / "l", first, scaling="zscore", dtype="float64")
+    codebook = train_som(client, learnt, tmp_path / "m", 5, 6, metric=metric, epochs=4)
+    samples = write_samples(tmp_path / "s", values, dtype="float64")
+    mapping = map_samples(client, codebook, samples, tmp_path / "p")
+    assert len([*mapping.ranges()]) > 1
+    scaled = samples.in_scaling(codebook.scaling).values()
+    expected = map_quality(scaled, mapping.units()[:, 0], codebook.units(), codebook.grid, metric)
+    found = mapping_quality(tmp_path / "p")
+    errors = {"quantization_error": mapping.quantization_error(), "topographic_error": mapping.topographic_error()}
+    assert found == pytest.approx(errors | expected)
+    assert ("explained_variance" in found) == (metric == "euclidean")
+    for arguments in ([], ["--json"]):
+        done = CliRunner().invoke(cli.tilepath, ["som", "quality", str(tmp_path / "p"), *arguments])
+        assert done.exit_code == 0, done.output
+    assert json.loads(done.output) == found
+    (tmp_path / "s").rename(tmp_path / "moved")
+    with pytest.raises(StoreError, match="no longer at"):
+        mapping_quality(tmp_path / "p")
+    assert mapping_quality(tmp_path / "p", samples=tmp_path / "moved", codebook=codebook) == found
+
+
+def test_measures_of_what_has_missing_values_are_the_errors_alone(client, tmp_path):
+    values = np.random.default_rng(3).normal(size=(60, 2))
+    values[5, 1] = np.nan
+    samples = write_samples(tmp_path / "s", values, missing=True)
+    codebook = train_som(client, samples, tmp_path / "m", 3, 3, epochs=2)
+    map_samples(client, codebook, samples, tmp_path / "p")
+    assert [*mapping_quality(tmp_path / "p")] == ["quantization_error", "topographic_error"]

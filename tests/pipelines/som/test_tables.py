@@ -128,10 +128,10 @@ def test_a1_a_file_is_replaced_when_told_and_whole(placed, tmp_path, monkeypatch
 def fail_at(row):
     from pipelines.som.tables import _units_of as original
 
-    def made(mapping, samples, start, stop):
+    def made(mapping, samples, start, stop, *others):
         if stop >= row:
             raise RuntimeError("the plug is pulled")
-        return original(mapping, samples, start, stop)
+        return original(mapping, samples, start, stop, *others)
 
     return made
 

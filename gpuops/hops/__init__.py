@@ -1,0 +1,71 @@
+"""Breadth-first searches from many vertices at once: distances in arcs, whatever the arcs weigh.
+
+64 searches share a machine word: bit i of a vertex's word says whether search i has arrived there. An arc is read once
+in a level for all searches that come along it, and they pass by one "or". On graphs where all vertices are a few arcs
+apart most searches travel together, so 64 of them take about as long as a few.
+
+M. Then, M. Kaufmann, F. Chirigati, T.-A. Hoang-Vu, K. Pham, A. Kemper, T. Neumann, H. T. Vo, "The more the merrier:
+efficient multi-source graph traversal", PVLDB 8, 2014.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuops.arrays import is_cupy
+from gpuops.csr import check_csr, contiguous
+from gpuops.hops import hops_numba
+
+HOP_DTYPES = tuple(map(np.dtype, ("int32", "float64")))
+
+
+def hop_distances(indptr: Any, indices: Any, sources: Any, *, dtype: Any = "int32", check: bool = True) -> Any:
+    """The least number of arcs on the way from each of some vertices to all.
+
+    Parameters
+    ----------
+    indptr, indices : (n + 1,), (m,) NumPy arrays
+        The graph in compressed sparse rows, int32 or int64. Heads may stand in any order, loops and parallel arcs among
+        them.
+    sources : (k,) sequence of int
+    dtype : {"int32", "float64"}
+        Of the distances.
+    check : bool
+        False: the caller's word that the arrays make up a graph.
+
+    Returns
+    -------
+    (k, n) array of `dtype`
+        A row for each source; unreachable is 2^31 - 1, or +inf for float64.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Another dtype, CuPy arrays, arrays that do not make up a graph, or a source that is not a vertex.
+    """
+    dtype = np.dtype(dtype)
+    if dtype not in HOP_DTYPES:
+        raise TypeError(f"dtype is {dtype}; numbers of arcs are {' or '.join(map(str, HOP_DTYPES))}")
+    if is_cupy(indptr) or is_cupy(indices):
+        raise TypeError(
+            "these searches run on a CPU; pass NumPy arrays, or use batched_shortest_distances with weights of 1"
+        )
+    if check:
+        check_csr(indptr, indices)
+        if len(indptr) > 2**31:
+            raise ValueError(f"there are {len(indptr) - 1} vertices; at most 2^31 - 1 are supported")
+    vertices = np.asarray(sources, np.int64) if len(sources) == 0 else np.asarray(sources)
+    if vertices.ndim != 1 or vertices.dtype.kind not in "iu":
+        raise ValueError(f"sources are {vertices.dtype} of shape {vertices.shape}; pass a sequence of vertices")
+    n = len(indptr) - 1
+    if len(vertices) and not (vertices.min() >= 0 and vertices.max() < n):
+        wrong = vertices[(vertices < 0) | (vertices >= n)][0]
+        raise ValueError(f"source {wrong} is not a vertex; vertices are 0 to {n - 1}")
+    return hops_numba.distances(
+        contiguous(indptr.astype(np.int64, copy=False)),
+        contiguous(indices.astype(np.int32, copy=False)),
+        vertices.astype(np.int64, copy=False),
+        dtype,
+    )

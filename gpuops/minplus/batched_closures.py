@@ -1,0 +1,109 @@
+"""Closures of batches of small matrices: by Floyd and Warshall on a CPU, by tiles on a GPU (floyd_warshall.cu).
+
+The block of pivots in which blocked Floyd-Warshall ends is a batch of one.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numba
+import numpy as np
+from numba import njit, types
+
+from gpuops._cuda import Program
+from gpuops._threads import for_all
+
+# --- CPU: a matrix at a time, in cache --------------------------------------------------------------------------------
+
+_TASK = 2**20  # relaxations at least
+
+
+def close_numpy(d: np.ndarray, sizes: np.ndarray | None, tolerance: float) -> None:
+    """Close the matrices (batch, n, n) in place; the rows of `sizes` are the size and the pivots of each."""
+    n = d.shape[1]
+    sizes = np.full((len(d), 2), n, np.int32) if sizes is None else sizes
+    close = _compile(d.dtype)
+    task = max(1, _TASK // max(n**3, 1))
+    for_all(
+        lambda first: close(d[first : first + task], sizes[first : first + task], tolerance),
+        range(0, len(d), task),
+        len(d) * n**3,
+    )
+
+
+@functools.cache
+def _compile(dtype: np.dtype) -> Any:
+    batch, sizes = types.Array(numba.from_dtype(dtype), 3, "A"), types.Array(types.int32, 2, "A", readonly=True)
+    return njit(types.void(batch, sizes, types.float64), nogil=True, cache=True)(_close)
+
+
+def _close(batch, sizes, tolerance):
+    for b in range(len(batch)):
+        n, inside = sizes[b]
+        d = batch[b, :n, :n]
+        closed = d + d.dtype.type(0)  # contiguous, and without -0.0
+        pivot_row = np.empty(n, d.dtype)
+        for k in range(inside):
+            # The pivot counts as 0 in its step: less than that it can only be by rounding, which must not pile up, or
+            # on a negative cycle, which stays visible.
+            cycle = closed[k, k]
+            closed[k, k] = 0
+            pivot_row[:] = closed[k]
+            for i in range(n):
+                row, to_pivot = closed[i], closed[i, k]
+                for j in range(n):
+                    # Wrapped to the width of the dtype, so that what is compared is what is stored.
+                    candidate = d.dtype.type(to_pivot + pivot_row[j])
+                    row[j] = candidate if candidate < row[j] else row[j]
+            closed[k, k] = cycle
+        for k in range(n):
+            if -tolerance <= closed[k, k] < 0:
+                closed[k, k] = 0
+        d[:] = closed
+
+
+# --- CUDA: floyd_warshall.cu ------------------------------------------------------------------------------------------
+
+_TILES = {"float32": ("float", 64), "float64": ("double", 32), "int32": ("int", 64), "int16": ("short", 64)}
+_PROGRAMS = {
+    name: Program(
+        "minplus/floyd_warshall.cu",
+        ("close_tiles", "relax_panels", "relax_rest"),
+        (f"ELEMENT={element}", f"TILE={tile}"),
+        threads=(tile // 4) ** 2,
+    )
+    for name, (element, tile) in _TILES.items()
+}
+_NULL = np.uintp(0)  # a pointer
+_LAUNCH = 2**15  # matrices: a grid has no more than 2^16 layers
+_PANEL_BYTES = 2**28
+
+
+def close_cuda(d: Any, sizes: np.ndarray | None, tolerance: float) -> None:
+    """The same on a GPU, launched on the current stream."""
+    import cupy
+
+    n, tile = d.shape[1], _TILES[d.dtype.name][1]
+    tiles = math.ceil(n / tile)
+    program = _PROGRAMS[d.dtype.name]
+    matrix_stride, stride = (np.int64(step // d.itemsize) for step in d.strides[:2])
+    with d.device:
+        on_device = None if sizes is None else cupy.asarray(np.ascontiguousarray(sizes, np.int32))
+        pivot_tiles = math.ceil((n if sizes is None else int(sizes[:, 1].max(initial=0))) / tile)
+        batch = max(1, min(_LAUNCH, _PANEL_BYTES // max(1, 2 * tiles * tile * tile * d.itemsize)))
+        for first in range(0, len(d), batch):
+            part = d[first : first + batch]
+            shape = _NULL if on_device is None else on_device[first : first + batch]
+            matrices = (part, matrix_stride, stride, np.int32(n), shape)
+            if tiles == 1:
+                program.launch("close_tiles", len(part), (*matrices, np.float64(tolerance)))
+                continue
+            row_panel, column_panel = cupy.empty((2, len(part), tiles, tile, tile), d.dtype)
+            for pivots in map(np.int32, range(pivot_tiles)):
+                panels = (row_panel, column_panel)
+                grid = (2 * tiles, 1, len(part))
+                program.launch("relax_panels", grid, (*matrices, pivots, np.float64(tolerance), *panels))
+                program.launch("relax_rest", (tiles, tiles, len(part)), (*matrices, pivots, *panels))

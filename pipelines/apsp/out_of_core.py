@@ -1,0 +1,204 @@
+"""Floyd-Warshall out of core as a method of all pairs: the plan, and its execution (`pipelines.apsp.super_stages`).
+
+It computes what Floyd-Warshall in memory computes, to the last bit, of matrices larger than the memory of a GPU, or
+than that of the host. On the GPUs of one host bands pass through from its memory, where that holds the matrix; from the
+store otherwise, and on a CPU.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from distributed import Client
+
+from gpuops.minplus import packed_bytes
+from pipelines.apsp.layout import make_layout
+from pipelines.apsp.methods import Estimate, Method, Request
+from pipelines.apsp.stages import SAVERS, relaxations_done, stages_of
+from pipelines.apsp.super_stages import SuperStages
+from pipelines.apsp.windows import Windows, chunks_of, widest
+from pipelines.stores import Graph
+from pipelines.stores.distances import DistancesWriter
+from pipelines.validation.bounds import PIECE
+from pipelines.workers.attempts import run_attempts
+from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, DoesNotFitError, WorkerFacts, refuse_disk
+from pipelines.workers.lanes import PIECE_BYTES
+from pipelines.workers.progress import Progress, duration, size, with_prefix
+
+REGISTERED = False  # whether a matrix in the host's memory is locked there; copied by threads otherwise
+DISK_RATE = 1e9  # bytes/s that checkpoints are assumed to be read and written at,
+LINK_RATE = 2e10  # and rows to pass to a GPU and back
+STORED_COPIES = 16  # of each chunk that is being read and written: 5, and what the allocator keeps of those before
+ARC_BYTES = 80  # that rows take for each of their arcs while they are made
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a run out of core is cut, and what it takes: bytes, seconds, relaxations."""
+
+    windows: Windows
+    dtype: np.dtype
+    device_bytes: int  # of a GPU, each; 0 on a CPU
+    host_bytes: int  # of all workers of a host
+    disk_bytes: int
+    traffic_bytes: int  # of rows to and from where the matrix lies, in the whole run
+    seconds: float
+    relaxations: int
+    shortage: str | None  # why it does not fit, and the least that does
+
+    def describe(self, facts: list[WorkerFacts]) -> str:
+        """One line for people: what runs where and what it takes."""
+        windows, devices = self.windows, sorted({f.device for f in facts})
+        place = "the memory of the host" if windows.resident else "the store"
+        on_device = f"{size(self.device_bytes)} of each GPU, " if self.device_bytes else ""
+        return (
+            f"n = {windows.n:,} {self.dtype} out of core, {len(facts)} worker{'s' if len(facts) > 1 else ''} on "
+            f"{', '.join(devices)} ({with_prefix(sum(f.rate for f in facts))} relaxations/s): {windows.width:,} pivots "
+            f"at a time on bands of {windows.chunk:,} rows from {place}; memory {on_device}{size(self.host_bytes)} of "
+            f"the host, disk {size(self.disk_bytes)}, traffic {size(self.traffic_bytes)}, "
+            f"about {duration(self.seconds)}"
+        )
+
+
+def estimate(request: Request) -> Estimate:
+    """What the super-stages that are not done take."""
+    plan = make_plan(request)
+
+    def refuse(out: str | os.PathLike[str]) -> None:
+        if plan.shortage is not None:
+            raise DoesNotFitError(plan.shortage)
+        cure = "keep the rows of some sources only (--source)"
+        resident = plan.windows.resident and request.commit_seconds < plan.seconds
+        refuse_disk(
+            plan.disk_bytes, out, f"{cure}, or do without commits (--commit-seconds none)" if resident else cure
+        )
+
+    return Estimate(
+        seconds=plan.seconds,
+        too_large=plan.shortage and "not even bands of the matrix fit in memory",
+        chunk=plan.windows.chunk,
+        stages=len(stages_of(plan.windows.layout, request.job)) + 1,
+        options={"block": plan.windows.block},
+        work=(plan.relaxations, "relaxations"),
+        summary=None,
+        refuse=refuse,
+        plan=plan,
+    )
+
+
+def make_plan(request: Request) -> Plan:
+    """Cut the matrix into windows as wide as the memory allows."""
+    job, facts, gpu = request.job, request.facts, any(fact.gpu for fact in request.facts)
+    n, itemsize = job.graph.n, job.dtype.itemsize
+    block = make_layout(n, 1, itemsize, request.block).block
+    chunks = chunks_of(n, block, itemsize) if request.writer is None else [request.writer.chunk]
+    neighbours = max(Counter(fact.host for fact in facts).values())
+    device = min(int(MEMORY_SHARE * fact.free_memory) for fact in facts) if gpu else 0
+    host = min(int(MEMORY_SHARE * (fact.host_memory if gpu else fact.free_memory)) for fact in facts) // neighbours
+
+    def fits(windows: Windows) -> bool:
+        on_device, on_host = bytes_of(request, windows, gpu)
+        return on_device <= device and on_host <= host
+
+    found: list[Windows] = []
+    for resident in (True, False) if gpu and neighbours == len(facts) else (False,):  # in the memory of one host
+        cuts = [Windows(n, block, chunk, max(block, chunk), resident, resident and REGISTERED) for chunk in chunks]
+        found = [wide for cut in cuts if (wide := widest(cut, len(facts), fits)) is not None]
+        if found:
+            break
+    shortage = None if found else _shortage(bytes_of(request, cuts[-1], gpu), (device, host), n, neighbours, gpu)
+    # Chunks as large as in memory, unless a narrower band makes room for a window twice as wide.
+    windows = next((cut for cut in found if 2 * cut.width > max(wide.width for wide in found)), cuts[-1])
+    on_device, on_host = bytes_of(request, windows, gpu)
+
+    passes = len(windows.super_stages(stages_of(windows.layout, job), request.writer.stage if request.writer else 0))
+    matrix, relaxations = n * n * itemsize, n * n * int(job.through.sum())
+    traffic = 2 * passes * matrix + len(facts) * matrix
+    compute = (relaxations - relaxations_done(windows.layout, job, request.writer)) / max(
+        1.0, len(facts) * min(fact.rate for fact in facts)
+    )
+    compute *= 1 + (len(facts) - 1) * min(1, windows.width / max(n, 1))
+    result = request.rows * n * itemsize
+    seconds = max(compute, traffic / (LINK_RATE if windows.resident else DISK_RATE)) + result / WRITE_RATE
+    if windows.resident:
+        disk = result + 2 * (matrix if seconds > request.commit_seconds else 0)
+    else:
+        disk = result if passes == 1 else matrix + max(matrix, result)
+    return Plan(windows, job.dtype, on_device, neighbours * on_host, disk, traffic, seconds, relaxations, shortage)
+
+
+def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
+    """Bytes that a worker takes of its GPU (0 on a CPU) and of its host."""
+    job, n, itemsize = request.job, windows.n, request.job.dtype.itemsize
+    row, block, width = n * itemsize, min(windows.block, windows.n), min(windows.width, windows.n)
+    band = min(windows.chunk, n)
+    computing = (width + windows.BANDS * band) * row
+    computing += -(-width // block) * packed_bytes(block, n, job.dtype, gpu)
+    copies = 2 * max(width, band) * block * itemsize + 2 * block * block * itemsize  # columns of rows, and packed
+    if gpu:  # whose pool keeps as much again; int16 are packed as words
+        copies *= 3 if itemsize == 2 else 2
+    computing += copies
+    if not job.through.all():
+        computing += block * row
+    if job.dtype.kind == "i":  # looked through at the end
+        computing += band * n * (1 if job.fits else itemsize + 2)
+    if job.potentials is not None:
+        computing += 64 * n * 40
+    columns = min(windows.columns(itemsize), n)
+    host = STORED_COPIES * min(SAVERS, -(-n // max(columns, 1))) * band * columns * itemsize
+    arcs = ARC_BYTES * min(PIECE, most_arcs(job.graph, band))
+    host += arcs
+    host += (17 if job.potentials is not None else 1) * n
+    if request.sources is not None:
+        host += band * row
+    if not gpu:
+        return 0, computing + host
+    host += 4 * band * row + (-(-n * row // len(request.facts)) + 4 * PIECE_BYTES if windows.resident else 0)
+    return computing + arcs, host
+
+
+@functools.lru_cache(maxsize=32)
+def most_arcs(graph: Graph, rows: int) -> int:
+    """How many arcs leave as many successive vertices at most, counted from 0, from `rows`, from twice `rows`, ..."""
+    starts = graph.indptr()[:: max(rows, 1)]
+    return int(np.diff(starts, append=graph.m).max(initial=0))
+
+
+def _shortage(least: tuple[int, int], given: tuple[int, int], n: int, neighbours: int, gpu: bool) -> str:
+    """Why not even the narrowest windows fit, and what would do."""
+    options = [("--device-memory", least[0], given[0], "each GPU")] if gpu else []
+    options.append(("--host-memory", neighbours * least[1], neighbours * given[1], "the host"))
+    short = [option for option in options if option[1] > option[2]]
+    needs = " and ".join(f"{size(need)} of {place}, which has {size(has)} to give" for _, need, has, place in short)
+    cure = " ".join(f"{name} {rounded_up(need)}" for name, need, _, _ in short)
+    return (
+        f"{n:,} vertices need at least {needs}, out of core. Set {cure} or more, free memory, or use a smaller --block"
+    )
+
+
+def rounded_up(count: int) -> str:
+    """Bytes as the options take them, not less.
+
+    >>> rounded_up(1_000_001), rounded_up(5 << 30)
+    ('977KiB', '5120MiB')
+    """
+    shift, unit = next((s, u) for s, u in ((10, "KiB"), (20, "MiB"), (30, "GiB")) if count < 1 << (s + 14) or s == 30)
+    return f"{-(-count >> shift)}{unit}"
+
+
+def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
+    """Run the super-stages that are not done."""
+    plan: Plan = estimate.plan
+    shown.note(plan.describe(request.facts))
+
+    def begin(members: list[str], before: SuperStages | None) -> SuperStages:
+        return SuperStages(client, members, before, request.job, plan.windows, writer, shown, request.commit_seconds)
+
+    run_attempts(client, [fact.address for fact in request.facts], begin, shown)
+
+
+OUT_OF_CORE = Method("out-of-core", "Floyd-Warshall out of core", "out of core", estimate, execute)

@@ -1,0 +1,91 @@
+"""How a matrix is cut out of core: windows of rows for the super-stages, chunk rows for the bands. Pure functions.
+
+Rows are counted, since a device holds so many of n distances each: a slab, its panels and some bands. The wider the
+window, the less often the matrix passes by. The pivot block stays what it is in memory: the bits depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import ClassVar
+
+from pipelines.apsp.layout import Layout, make_layout
+from pipelines.stores.schema import CHUNK_BYTES
+
+NARROWEST = 64  # rows of a band: narrower ones pack as much as they compute
+SHARES = 24  # windows that several workers cut a matrix into at least: all of them do the slab
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The cut of an n x n matrix out of core.
+
+    Attributes
+    ----------
+    block : width of a pivot block
+    chunk : rows of a band, and edge of the chunks in the store; a multiple of `block`, or a part of it
+    width : rows of a window, whole blocks and whole bands
+    resident : whether the host's memory holds the matrix
+    registered : whether its pages are locked, so that a GPU reads and writes them directly
+    """
+
+    n: int
+    block: int
+    chunk: int
+    width: int
+    resident: bool
+    registered: bool = False
+
+    BANDS: ClassVar[int] = 3  # one is loaded, one computed, one stored
+
+    def columns(self, itemsize: int) -> int:
+        """Columns of a chunk of a checkpoint: about `CHUNK_BYTES` of distances, but a quarter of a row at most."""
+        return self.chunk * max(1, min(CHUNK_BYTES // (self.chunk * itemsize), self.n // 4) // self.chunk)
+
+    @property
+    def layout(self) -> Layout:
+        """The same blocks as in memory."""
+        return Layout(self.n, self.block, self.block, 1)
+
+    def window(self, row: int) -> tuple[int, int]:
+        """The rows (start, stop) of the window of a row."""
+        start = row // self.width * self.width
+        return start, min(start + self.width, self.n)
+
+    def super_stages(self, stages: Sequence[tuple[int, int]], done: int) -> list[tuple[int, int]]:
+        """The stages (first, stop) of each super-stage, from stage `done` on; there is at least one.
+
+        >>> Windows(12, 2, 2, 4, False).super_stages([(0, 2), (2, 4), (6, 8), (10, 12)], 1)
+        [(1, 2), (2, 3), (3, 4)]
+        """
+        groups = groupby(range(done, len(stages)), key=lambda k: self.window(stages[k][0]))
+        found = [list(group) for _, group in groups]
+        return [(group[0], group[-1] + 1) for group in found] or [(done, done)]
+
+
+def chunks_of(n: int, block: int, itemsize: int) -> list[int]:
+    """The edges a chunk may have, from the one of a run in memory down.
+
+    >>> chunks_of(3353, 256, 4)
+    [1024, 512, 256, 128, 64]
+    """
+    factor = make_layout(n, 1, itemsize, block).band // block
+    edges = []
+    while factor >= 1:
+        edges.append(factor * block)
+        factor //= 2
+    while edges[-1] % 2 == 0 and edges[-1] // 2 >= NARROWEST:
+        edges.append(edges[-1] // 2)
+    return edges
+
+
+def widest(cut: Windows, workers: int, fits: Callable[[Windows], bool]) -> Windows | None:
+    """The cut with the widest windows that fit, None if none do; its own are as narrow as they may be."""
+    most = -(-cut.n // cut.width)
+    low, high = 0, max(1, most // SHARES) if workers > 1 else max(1, most)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(replace(cut, width=middle * cut.width)) else (low, middle - 1)
+    return replace(cut, width=low * cut.width) if low else None

@@ -1,0 +1,163 @@
+"""The kernels of the boundary method on the host (host_shim/): bit for bit the plain formula, and the CPU's half."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gpuops import _cuda
+from gpuops._cuda import Program
+from gpuops.boundary import ClosedParts, boundary_cuda, boundary_distances
+from gpuops.numbers import DISTANCE_DTYPES, distance_limit, infinity
+
+PROGRAMS = [program for program in _cuda.declared() if program.file.startswith("boundary/")]
+
+TABLES = ("to_boundary", "from_boundary", "inner", "among")
+
+dtypes = pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cupy(host_shim):
+    host_shim.start()
+    return host_shim
+
+
+def random_parts(seed, sizes, boundaries, dtype, lowest=0):
+    """Tables with lengths that round when they are added, a third of them infinite; no graph needs to have them."""
+    rng = np.random.default_rng(seed)
+    sizes, boundaries = np.array(sizes), np.array(boundaries)
+    p, b, total = max(1, sizes.max()), max(1, boundaries.max()), boundaries.sum()
+
+    def table(*shape):
+        values = rng.integers(lowest, 1000, shape).astype(dtype)
+        values = values * values.dtype.type(0.37) if values.dtype.kind == "f" else values
+        values[rng.random(shape) < 0.3] = infinity(dtype)
+        return values
+
+    tables = [table(len(sizes), p, b), table(len(sizes), b, p), table(len(sizes), p, p), table(total, total)]
+    for k, boundary in enumerate(boundaries):
+        tables[0][k, :, boundary:] = infinity(dtype)
+        tables[1][k, boundary:] = infinity(dtype)
+    part = rng.permutation(np.repeat(np.arange(len(sizes)), sizes)).astype(np.int32)
+    place = np.empty(len(part), np.int32)
+    for k in range(len(sizes)):
+        place[part == k] = rng.permutation(sizes[k])
+    return ClosedParts(part, place, boundaries, *tables)
+
+
+def plain_formula(parts, sources, targets):
+    result = np.full((len(sources), len(targets)), infinity(parts.among.dtype))
+    for i, s in enumerate(sources):
+        p, x = parts.part[s], parts.place[s]
+        mine = slice(*parts.starts[p : p + 2])
+        onward = np.minimum.reduce(
+            parts.to_boundary[p, x, : parts.boundary_sizes[p], None] + parts.among[mine],
+            axis=0,
+            initial=infinity(parts.among.dtype),
+        )
+        for j, t in enumerate(targets):
+            q, y = parts.part[t], parts.place[t]
+            ways = onward[slice(*parts.starts[q : q + 2])] + parts.from_boundary[q, : parts.boundary_sizes[q], y]
+            result[i, j] = min([result[i, j], *ways, *([parts.inner[p, x, y]] if p == q else [])])
+    return result
+
+
+def check(parts, sources, targets, expected=None):
+    found = boundary_distances(parts.on_gpu(), sources, targets).get()
+    expected = boundary_distances(parts, sources, targets) if expected is None else expected
+    if parts.among.dtype.kind != "f":  # how far below infinity an unreachable entry ends is not said
+        found, expected = (np.where(x >= distance_limit(x.dtype), infinity(x.dtype), x) for x in (found, expected))
+    np.testing.assert_array_equal(found.view(f"i{found.itemsize}"), expected.view(f"i{found.itemsize}"))
+
+
+CUTS = [  # sizes of parts and of their boundaries
+    ([3], [0]),
+    ([1, 1], [1, 1]),
+    ([7, 3, 0, 9], [2, 3, 0, 1]),
+    ([140, 30, 70], [17, 16, 33]),
+]
+
+
+@dtypes
+@pytest.mark.parametrize("lowest", [0, -50], ids=["nonnegative", "signed"])
+@pytest.mark.parametrize(("sizes", "boundaries"), CUTS, ids=str)
+def test_equals_the_formula_and_the_cpu(cupy, dtype, lowest, sizes, boundaries):
+    parts = random_parts(len(sizes), sizes, boundaries, dtype, lowest)
+    n = len(parts.part)
+    rng = np.random.default_rng(n)
+    cupy.start(seed=n % 2)
+    sources, targets = rng.integers(0, n, 5), rng.integers(0, n, 300 if n > 100 else 9)
+    check(parts, sources, targets)
+    check(parts, sources, np.arange(n))
+    check(parts, sources, targets, plain_formula(parts, sources, targets))
+
+
+def test_rows_in_pieces(cupy, monkeypatch):
+    parts = random_parts(1, [90, 60, 50], [5, 20, 3], "int32")
+    monkeypatch.setattr(boundary_cuda, "_ONWARD_BYTES", 1)
+    check(parts, np.random.default_rng(0).integers(0, 200, 300), np.arange(40))
+
+
+def test_out_is_filled_where_it_lies(cupy):
+    parts = random_parts(2, [9, 8], [3, 2], "float32").on_gpu()
+    sources, targets = np.array([3, 1, 16]), np.array([0, 12])
+    around = cupy.zeros((5, 7), "float32")
+    window = around[1:4, 2:4]
+    assert boundary_distances(parts, cupy.asarray(sources), targets, out=window) is window
+    expected = np.zeros((5, 7), "float32")
+    expected[1:4, 2:4] = boundary_distances(parts, sources, targets).get()
+    np.testing.assert_array_equal(around.get(), expected)
+    assert boundary_distances(parts, [], targets).shape == (0, 2)
+    with pytest.raises(ValueError, match="where the tables are, with contiguous rows"):
+        boundary_distances(parts, sources, targets, out=np.zeros((3, 2), "float32"))
+    with pytest.raises(IndexError, match="targets: the vertices are 0 to 16"):
+        boundary_distances(parts, sources, [17])
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32"])
+def test_sums_of_infinity_do_not_wrap(cupy, dtype):
+    parts = random_parts(3, [40, 40], [9, 9], dtype)
+    infinite = replace(parts, **{name: np.full_like(getattr(parts, name), infinity(dtype)) for name in TABLES})
+    found = boundary_distances(infinite.on_gpu(), np.arange(80), np.arange(80)).get()
+    assert (found == infinity(dtype)).all()
+
+
+def test_every_kernel_runs_here(cupy):
+    cupy.start()
+    for dtype in DISTANCE_DTYPES:
+        for lowest in 0, -50:
+            parts = random_parts(0, [5, 4], [2, 2], dtype, lowest)
+            check(parts, np.arange(9), np.arange(9))
+    declared = {(p.source(), p.options, entry) for p in PROGRAMS for entry in p.entries}
+    assert not declared - cupy.launched
+
+
+SOURCE = (_cuda.GPUOPS / "boundary" / "boundary.cu").read_text().splitlines()
+
+
+@pytest.mark.parametrize("line", [i for i, text in enumerate(SOURCE) if re.search(r"__sync\w+\(\);", text)])
+def test_a_missing_barrier_is_caught(cupy, monkeypatch, line):
+    source = Program.source
+
+    def edited(program):
+        lines = source(program).splitlines()
+        (index,) = [i for i, text in enumerate(lines) if text == SOURCE[line] and nth(lines, i) == nth(SOURCE, line)]
+        lines[index] = ""
+        return "\n".join(lines) + "\n"
+
+    def nth(lines, index):
+        """How many lines like this one come after it: those of headers are before."""
+        return lines[index + 1 :].count(lines[index])
+
+    monkeypatch.setattr(Program, "source", edited)
+    parts = random_parts(5, [140, 130], [40, 30], "int32")
+
+    def check_with_any_order():
+        for seed in range(4):
+            cupy.start(seed)
+            check(parts, np.arange(150), np.arange(270))
+
+    with pytest.raises(AssertionError, match="Arrays are not equal"):
+        check_with_any_order()

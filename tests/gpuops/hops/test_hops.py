@@ -1,0 +1,126 @@
+"""Searches that share machine words beside breadth-first search as it is written down everywhere."""
+
+from collections import deque
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpuops
+from gpuops import csr, hop_distances
+
+UNREACHABLE = 2**31 - 1
+
+
+def rows_of(arcs, n):
+    tails, heads = np.array(arcs, np.int64).reshape(-1, 2).T
+    order = tails.argsort(kind="stable")
+    return csr.row_starts(tails, n), heads[order].astype(np.int32)
+
+
+def plain_search(indptr, indices, source):
+    found, queue = {source: 0}, deque([source])
+    while queue:
+        tail = queue.popleft()
+        for head in indices[indptr[tail] : indptr[tail + 1]].tolist():
+            if head not in found:
+                found[head] = found[tail] + 1
+                queue.append(head)
+    return [found.get(vertex, UNREACHABLE) for vertex in range(len(indptr) - 1)]
+
+
+def check(indptr, indices, sources):
+    expected = np.array([plain_search(indptr, indices, source) for source in sources], np.int32)
+    expected = expected.reshape(len(sources), len(indptr) - 1)
+    found = hop_distances(indptr, indices, sources)
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == np.int32
+    floats = hop_distances(indptr, indices, sources, dtype=float)
+    assert floats.dtype == np.float64
+    np.testing.assert_array_equal(floats, np.where(expected == UNREACHABLE, np.inf, expected))
+
+
+@given(st.data())
+def test_any_graph(data):
+    n = data.draw(st.integers(1, 12))
+    vertex = st.integers(0, n - 1)
+    arcs = data.draw(st.lists(st.tuples(vertex, vertex), max_size=30))
+    check(*rows_of(arcs, n), data.draw(st.lists(vertex, max_size=5)))
+
+
+@pytest.mark.parametrize("sources", [1, 63, 64, 65, 128, 300])
+def test_sources_fill_one_word_or_several_and_the_last_one_in_part(sources):
+    rng = np.random.default_rng(sources)
+    n = 150
+    arcs = rng.integers(0, n, (400, 2))
+    check(*rows_of(arcs, n), rng.integers(0, n, sources).tolist())  # some of them twice
+
+
+LENGTH = 200
+NAMES = np.random.default_rng(0).permutation(LENGTH)
+GRAPHS = {
+    "no arcs": ([], 3),
+    "loops and parallel arcs": ([(0, 0), (0, 1), (0, 1), (1, 1)], 3),
+    "path": (list(pairwise(NAMES)), LENGTH),
+    "ring": (list(zip(NAMES, np.roll(NAMES, 1), strict=True)), LENGTH),
+    "star": ([(0, v) for v in range(1, LENGTH)], LENGTH),
+    "two parts": ([(0, 1), (1, 2), (3, 4)], 5),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("dtypes", [("int64", "int32"), ("int32", "int64")])
+def test_graphs_of_every_kind(name, dtypes):
+    arcs, n = GRAPHS[name]
+    indptr, indices = (array.astype(dtype) for array, dtype in zip(rows_of(arcs, n), dtypes, strict=True))
+    check(indptr, indices, range(n))
+
+
+def test_no_vertex_and_no_source():
+    assert hop_distances(np.zeros(1, np.int64), np.zeros(0, np.int32), []).shape == (0, 0)
+    assert hop_distances(np.zeros(3, np.int64), np.zeros(0, np.int32), []).shape == (0, 2)
+
+
+def test_arrays_that_are_not_contiguous():
+    indptr, indices = rows_of([(0, 1), (1, 2), (2, 0)], 3)
+    strided = np.repeat(indptr, 2)[::2], np.repeat(indices, 2)[::2]
+    np.testing.assert_array_equal(hop_distances(*strided, [0]), [[0, 1, 2]])
+
+
+def test_searches_by_weights_of_one_agree():
+    rng = np.random.default_rng(1)
+    indptr, indices = rows_of(rng.integers(0, 3000, (9000, 2)), 3000)
+    graph = gpuops.search_graph(indptr, indices, np.ones(len(indices)))
+    sources = rng.integers(0, 3000, 200)
+    expected = gpuops.batched_shortest_distances(graph, sources)
+    np.testing.assert_array_equal(hop_distances(indptr, indices, sources, dtype="float64"), expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"sources": [3]}, ValueError, "source 3 is not a vertex; vertices are 0 to 2"),
+        ({"sources": [0, -1]}, ValueError, "source -1 is not a vertex"),
+        ({"sources": [0.5]}, ValueError, "sources are float64"),
+        ({"sources": [[0, 1]]}, ValueError, r"of shape \(1, 2\); pass a sequence"),
+        ({"dtype": "int16"}, TypeError, "dtype is int16; numbers of arcs are int32 or float64"),
+        ({"indices": np.array([1, 3])}, ValueError, "they must be vertices, 0 to 2"),
+        ({"indptr": np.array([0, 1, 1])}, ValueError, "indptr must rise"),
+        ({"indices": np.array([0.0, 1.0])}, TypeError, "indices is float64"),
+    ],
+)
+def test_what_is_refused(arguments, error, says):
+    whole = {"indptr": np.array([0, 1, 2, 2]), "indices": np.array([1, 2]), "sources": [0], **arguments}
+    with pytest.raises(error, match=says):
+        hop_distances(**whole)
+
+
+@pytest.mark.gpu
+def test_arrays_of_a_gpu_are_refused():
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available():
+        pytest.skip("no GPU")
+    with pytest.raises(TypeError, match="run on a CPU; pass NumPy arrays"):
+        hop_distances(cupy.zeros(2, np.int64), cupy.zeros(0, np.int32), [0])

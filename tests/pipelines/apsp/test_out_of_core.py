@@ -1,0 +1,329 @@
+"""Out of core the bits are those of a run in memory; what is committed survives; budgets are kept."""
+
+import functools
+import json
+import math
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from oracles import random_arcs, shifted, store_arcs
+
+from pipelines import all_pairs_shortest_paths
+from pipelines.apsp.layout import make_layout
+from pipelines.apsp.plan import make_plan
+from pipelines.apsp.solve import _job
+from pipelines.apsp.stages import stages_of
+from pipelines.apsp.super_stages import SuperStages
+from pipelines.apsp.windows import Windows
+from pipelines.stores import StoreError, create_distances, open_distances
+from pipelines.stores.distances import begun_distances
+from pipelines.validation.bounds import WeightRangeError, distance_dtype
+from pipelines.workers.attempts import run_attempts, workers_of
+from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
+from pipelines.workers.progress import Progress
+from tilepath import cli
+
+in_core = functools.partial(all_pairs_shortest_paths, method="floyd-warshall")
+out_of_core = functools.partial(all_pairs_shortest_paths, method="out-of-core")
+
+N, BLOCK = 130, 16
+
+
+def float_graph(path, n=N, **facts):
+    tails, heads, _ = random_arcs(n, 5 * n)
+    return store_arcs(path, n, tails, heads, np.random.default_rng(8).random(5 * n), "float64", **facts)
+
+
+def run(client, graph, out, windows, dtype=None, sources=None, commit_seconds=math.inf, shown=None):
+    """A run with these windows."""
+    job = _job(graph, distance_dtype(graph, dtype))
+    writer = create_distances(
+        out,
+        graph,
+        dtype=job.dtype,
+        chunk=windows.chunk,
+        stages=len(stages_of(windows.layout, job)) + 1,
+        options={"method": "out-of-core", "block": windows.block},
+        sources=sources,
+    )
+    shown = shown or Progress(1, "relaxations", False)
+
+    def begin(members, before):
+        return SuperStages(client, members, before, job, windows, writer, shown, commit_seconds)
+
+    run_attempts(client, workers_of(client), begin, shown)
+    return open_distances(out)
+
+
+@pytest.mark.parametrize("resident", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int16"])
+@pytest.mark.parametrize("kind", ["plain", "closed", "negative", "rows of sources"])
+def test_the_bits_are_those_of_a_run_in_memory(client, tmp_path, kind, dtype, resident):
+    n = 20 if (kind, dtype) == ("negative", "int16") else N  # int16 holds signed distances below 2,048
+    tails, heads, weights = random_arcs(n, 5 * n, high=30)
+    weights = weights.astype("float64") * (0.37 if dtype.startswith("f") else 1)
+    if kind == "negative":
+        weights = shifted(n, tails, heads, weights)
+        assert weights.min() < 0
+    through = np.random.default_rng(2).random(n) < (0.7 if kind == "closed" else 2)
+    through[32:48] &= kind != "closed"  # a block without pivots
+    exact = "float64" if dtype.startswith("f") else "int32"
+    graph = store_arcs(tmp_path / "g", n, tails, heads, weights, exact, through=through)
+    sources = [n - 1, 3, 7, 70, 4] if kind == "rows of sources" else None
+    want = in_core(client, graph, tmp_path / "core", dtype=dtype, block=BLOCK, sources=sources)[:]
+    got = run(client, graph, tmp_path / "out", Windows(n, BLOCK, 32, 64, resident), dtype, sources)[:]
+    np.testing.assert_array_equal(got.view(f"i{got.itemsize}"), want.view(f"i{want.itemsize}"))
+
+
+@pytest.mark.parametrize("resident", [False, True])
+@pytest.mark.parametrize(("chunk", "width"), [(16, 16), (8, 48), (48, 192)])
+def test_any_cut_gives_the_same_bits(client, tmp_path, chunk, width, resident):
+    through = np.random.default_rng(2).random(N) < 0.7
+    graph = float_graph(tmp_path / "g", through=through)
+    want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
+    got = run(client, graph, tmp_path / "out", Windows(N, BLOCK, chunk, width, resident))
+    np.testing.assert_array_equal(got[:], want)
+
+
+@pytest.mark.slow  # a half is tested below
+@pytest.mark.parametrize("share", [4, 8, 16])
+def test_budgets(client, tmp_path, share):
+    n = 160 * share
+    graph = float_graph(tmp_path / "g", n)
+    want = in_core(client, graph, tmp_path / "core", block=8)[:]
+    budget = n * n * 4 // share
+    got = out_of_core(client, graph, tmp_path / "out", block=8, host_memory=budget, verify=True)
+    np.testing.assert_array_equal(got[:], want)
+
+
+def test_several_workers_give_the_bits_of_one(client, three, tmp_path):
+    graph = float_graph(tmp_path / "g")
+    want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
+    for resident, sources in (False, None), (False, [N - 1, 20, 3]), (True, None), (True, [N - 1, 20, 3]):
+        out = tmp_path / f"{resident}-{sources}"
+        got = run(three, graph, out, Windows(N, BLOCK, 16, 32, resident), sources=sources)
+        np.testing.assert_array_equal(got[:], want if sources is None else want[sources])
+    got = out_of_core(three, graph, tmp_path / "call", block=BLOCK)
+    np.testing.assert_array_equal(got[:], want)
+
+
+def test_processes_of_a_host_share_a_matrix_in_its_memory(client, two_processes, tmp_path):
+    graph = float_graph(tmp_path / "g")
+    want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
+    got = run(two_processes, graph, tmp_path / "out", Windows(N, BLOCK, 16, 32, True), commit_seconds=0)
+    np.testing.assert_array_equal(got[:], want)
+
+
+@pytest.mark.parametrize("n", [1, 2, 17])
+def test_small_and_all_closed(client, tmp_path, n):
+    tails, heads, weights = random_arcs(n, 3 * n)
+    for name, through in ("open", np.ones(n, bool)), ("closed", np.zeros(n, bool)):
+        graph = store_arcs(tmp_path / f"g-{name}", n, tails, heads, weights, "int32", through=through)
+        want = in_core(client, graph, tmp_path / f"core-{name}")[:]
+        np.testing.assert_array_equal(out_of_core(client, graph, tmp_path / f"out-{name}", verify=True)[:], want)
+
+
+class Stop(Exception):
+    pass
+
+
+class Stopping(Progress):
+    """Ends a run after so many super-stages."""
+
+    def __init__(self, after):
+        super().__init__(1, "relaxations", False)
+        self.left = after
+
+    def advance(self, units):
+        self.left -= 1
+        if not self.left:
+            raise Stop
+
+
+@pytest.mark.parametrize("resident", [False, True])
+def test_a_run_that_stopped_resumes_with_other_windows(client, three, tmp_path, monkeypatch, resident):
+    monkeypatch.setattr("pipelines.apsp.super_stages.COMMIT_SHARE", float("inf"))
+    graph, out = float_graph(tmp_path / "g"), tmp_path / "out"
+    want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
+    with pytest.raises(Stop):
+        run(client, graph, out, Windows(N, BLOCK, 32, 32, resident), commit_seconds=0, shown=Stopping(after=4))
+    assert begun_distances(out).progress() == (6, 10)  # the fourth of two stages each was not committed
+    with pytest.raises(StoreError, match="--resume"):
+        open_distances(out)
+    with pytest.raises(StoreError, match="begun with method out-of-core, not floyd-warshall"):
+        in_core(client, graph, out, resume=True)
+    got = all_pairs_shortest_paths(three if resident else client, graph, out, resume=True)
+    np.testing.assert_array_equal(got[:], want)
+
+
+def test_no_commits_in_memory_before_the_end_unless_asked_for(client, tmp_path):
+    graph = float_graph(tmp_path / "g")
+    with pytest.raises(Stop):
+        run(client, graph, tmp_path / "out", Windows(N, BLOCK, 32, 32, True), shown=Stopping(after=4))
+    assert begun_distances(tmp_path / "out").progress() == (0, 10)
+    assert not list((tmp_path / "out").glob("slot-*"))
+
+
+def test_a_full_disk_is_named_and_the_run_resumes(client, tmp_path, monkeypatch):
+    graph, out = float_graph(tmp_path / "g"), tmp_path / "out"
+    want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
+    written = []
+
+    class Full:
+        def __init__(self, array):
+            self.array = array
+
+        def __setitem__(self, place, block):
+            written.append(place)
+            if len(written) > 80:
+                raise OSError(28, "No space left on device")
+            self.array[place] = block
+
+    from pipelines.stores.contents import writable_array
+
+    monkeypatch.setattr("pipelines.stores.distances.writable_array", lambda *place: Full(writable_array(*place)))
+    with pytest.raises(StoreError, match=r"out: the disk is full; free some space and run again \(with --resume"):
+        out_of_core(client, graph, out, block=BLOCK, host_memory=200_000)
+    monkeypatch.undo()
+    done, total = begun_distances(out).progress()
+    assert 0 < done < total
+    np.testing.assert_array_equal(out_of_core(client, graph, out, resume=True, host_memory=200_000)[:], want)
+
+
+def test_a_budget_below_one_band_is_refused_with_the_least_that_works(client, tmp_path):
+    graph = float_graph(tmp_path / "g", 200)
+    for method in "out-of-core", "auto":
+        with pytest.raises(DoesNotFitError, match="200 vertices need at least .* of the host") as refused:
+            all_pairs_shortest_paths(
+                client, graph, tmp_path / "out", dtype="float64", block=BLOCK, host_memory=20_000, method=method
+            )
+    assert not (tmp_path / "out").exists()
+    least = 1024 * int(re.search(r"--host-memory (\d+)KiB", str(refused.value))[1])
+    with pytest.raises(DoesNotFitError):
+        out_of_core(client, graph, tmp_path / "out", dtype="float64", block=BLOCK, host_memory=least - 1024)
+    got = out_of_core(client, graph, tmp_path / "out", dtype="float64", block=BLOCK, host_memory=least)
+    want = in_core(client, graph, tmp_path / "core", dtype="float64", block=BLOCK)
+    np.testing.assert_array_equal(got[:], want[:])
+
+
+def test_the_plan_of_a_run_in_memory_honours_commits():
+    facts = [WorkerFacts("w", "host", "CPU", False, 10**12, 1e9)]
+    layout = make_layout(10_000, 1, 4)
+    disk = [make_plan(layout, "float32", 10_000, 5, facts, commit_seconds=s).disk_bytes for s in (60.0, math.inf)]
+    assert disk == [5 * 10_000 * 4 + 2 * 10_000**2 * 4, 5 * 10_000 * 4]
+
+
+def test_a_small_disk_is_refused_with_what_would_do(client, tmp_path, monkeypatch):
+    graph = float_graph(tmp_path / "g", 400)
+
+    class Usage:
+        free = 400 * 400 * 4
+
+    monkeypatch.setattr("pipelines.workers.capacity.shutil.disk_usage", lambda folder: Usage)
+    with pytest.raises(DoesNotFitError, match=r"the disk has .*, or keep the rows of some sources only"):
+        out_of_core(client, graph, tmp_path / "out", block=BLOCK, host_memory=400_000)  # two slots
+    out_of_core(client, graph, tmp_path / "out", block=BLOCK)  # one pass: the result only
+
+
+def test_distances_beyond_an_integer_are_refused(client, tmp_path):
+    n, heavy = 20, 3000
+    chain = store_arcs(tmp_path / "chain", n, np.arange(n - 1), np.arange(1, n), np.full(n - 1, heavy), "int32")
+    with pytest.raises(WeightRangeError, match="exceeds"):
+        out_of_core(client, chain, tmp_path / "e", dtype="int16")
+
+
+def test_auto_goes_out_of_core_where_memory_is_short_and_says_so(client, tmp_path, capfd):
+    n = 600
+    arcs = random_arcs(n, 40 * n)
+    graph = store_arcs(tmp_path / "g", n, *arcs, "int16")
+    got = all_pairs_shortest_paths(
+        client, graph, tmp_path / "d", dtype="int16", block=16, host_memory=600_000, progress=True, verify=True
+    )
+    said = capfd.readouterr().err
+    assert "Floyd-Warshall out of core: " in said
+    assert "the matrix does not fit in memory" in said
+    for what in "rows from the store; memory", "of the host, disk", "traffic", "about":
+        assert what in said
+    assert json.loads((tmp_path / "d" / "zarr.json").read_text())["attributes"]["plan"]["method"] == "out-of-core"
+    np.testing.assert_array_equal(got[:], in_core(client, graph, tmp_path / "core", dtype="int16")[:])
+
+
+def test_options_of_the_command_line(tmp_path):
+    graph = float_graph(tmp_path / "g")
+    command = ["apsp", graph.path, str(tmp_path / "d"), "--device", "cpu", "--block", "16"]
+    options = ["--method", "out-of-core", "--host-memory", "200 kB", "--commit-seconds", "none"]
+    done = CliRunner().invoke(cli.tilepath, [*command, *options], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert "out of core, 1 worker" in done.output
+    refused = CliRunner().invoke(cli.tilepath, [*command, "--host-memory", "a lot"])
+    assert "'a lot' is not a size; write it as 16GiB, 500MB or a number of bytes" in refused.output
+
+
+RUN = """
+import sys
+from clusters import start
+from pipelines import all_pairs_shortest_paths
+if __name__ == "__main__":
+    with start(device="cpu") as client:
+        print("begins", flush=True)
+        options = {"method": "out-of-core", "block": 16, "host_memory": 400_000, "resume": True}
+        all_pairs_shortest_paths(client, sys.argv[1], sys.argv[2], **options)
+"""
+
+
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("kills", [2, pytest.param(40, marks=pytest.mark.slow)])
+def test_killed_runs_give_the_bits_of_undisturbed_ones(client, tmp_path, kills):
+    """kill -9 of everything, between and within super-stages, one run after another until one comes through."""
+    graph, out = float_graph(tmp_path / "g", 400), tmp_path / "out"
+    want = in_core(client, graph, tmp_path / "core", block=16)[:]
+    rng, stages = np.random.default_rng(kills), []
+    for _ in range(kills):
+        victim = subprocess.Popen([sys.executable, "-c", RUN, graph.path, out], stdout=subprocess.PIPE)
+        assert victim.stdout.readline() == b"begins\n"
+        while victim.poll() is None and not (out.exists() and begun_distances(out).progress()[0] > len(stages)):
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.3))
+        victim.kill()
+        victim.communicate()
+        stages.append(begun_distances(out).progress()[0])
+        if begun_distances(out).finished:
+            break
+    got = out_of_core(client, graph, out, block=16, resume=True)
+    np.testing.assert_array_equal(got[:], want)
+    print(f"\nkilled at stages {stages} of {begun_distances(out).progress()[1]}, then the bits of an undisturbed run")
+
+
+MEMORY = """
+import sys
+from clusters import start
+from pipelines import all_pairs_shortest_paths
+
+def status(name):
+    lines = open("/proc/self/status").read().splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1]) << 10
+
+if __name__ == "__main__":
+    with start(device="cpu") as client:
+        options = {"method": "out-of-core", "host_memory": int(sys.argv[5])}
+        all_pairs_shortest_paths(client, sys.argv[1], sys.argv[3], **options)  # compiles, and starts what stays
+        open("/proc/self/clear_refs", "w").write("5")  # the high-water mark begins anew
+        idle = status("VmRSS")
+        all_pairs_shortest_paths(client, sys.argv[2], sys.argv[4], **options)
+        print(status("VmHWM") - idle)
+"""
+
+
+def test_a_budget_of_a_half_keeps_the_bits_and_is_kept(client, tmp_path):
+    small, n = float_graph(tmp_path / "small", 300), 3000
+    graph, budget = float_graph(tmp_path / "g", n), 4 * n * n // 2
+    paths = [small.path, graph.path, str(tmp_path / "small-out"), str(tmp_path / "out"), str(budget)]
+    done = subprocess.run([sys.executable, "-c", MEMORY, *paths], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < budget + (4 << 20)  # what is not part of the matrix
+    want = in_core(client, graph, tmp_path / "core")[:]
+    np.testing.assert_array_equal(open_distances(tmp_path / "out")[:], want)
