@@ -8,7 +8,8 @@ that was killed goes on behind the last one, and the result has the same bytes.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -133,9 +134,10 @@ def write_od_table(
     step = _step(count, max(opened.n, PATH_VERTICES * width) if paths else width, count)
     with growing_file(out, about, resume=resume, overwrite=overwrite) as file:
         starts = range(len(file.ends) * step, count, step)
-        for rows, found in _blocks(rows_of, points, starts, step, progress):
-            file.commit(form.append(file, rows, found))
-            stop_if_asked()
+        with closing(_blocks(rows_of, points, starts, step, progress)) as blocks:
+            for rows, found in blocks:
+                file.commit(form.append(file, rows, found))
+                stop_if_asked()
         form.finish(file)
         return sum(file.rows)
 
@@ -165,17 +167,18 @@ def _write_matrix(
         return None
     done = writer.rows_done()
     starts = [start for start in range(0, count, step) if not done[start]]
-    for rows, found in _blocks(rows_of, points, starts, step, progress):
-        writer.write(rows.start, found)
-        done[rows] = True
-        writer.record(done)
-        stop_if_asked()
+    with closing(_blocks(rows_of, points, starts, step, progress)) as blocks:
+        for rows, found in blocks:
+            writer.write(rows.start, found)
+            done[rows] = True
+            writer.record(done)
+            stop_if_asked()
     return count
 
 
 def _blocks(
     rows_of: Distances, points: tuple[Points, Points], starts: Sequence[int], step: int, progress: bool | None
-) -> Iterator[tuple[slice, np.ndarray]]:
+) -> Generator[tuple[slice, np.ndarray], None, None]:
     """Some origins at a time, and distances from there."""
     vertices, pairs = points[0].vertices, len(points[1].vertices)
     with Progress(len(vertices) * pairs, "pairs", progress) as shown, boundaries():

@@ -22,6 +22,7 @@ from pipelines.answers.od_points import EARTH_RADIUS, points_of, read_points
 from pipelines.answers.od_tables import Reduction, parse_reduction, write_od_table
 from pipelines.formats.growing_file import growing_file
 from pipelines.stores.matrix import open_matrix
+from pipelines.workers import interruption
 from tilepath.cli import tilepath
 
 N = 60
@@ -303,6 +304,17 @@ def test_what_a_stopped_run_left_is_gone_on_with(source, points, tmp_path, in_bl
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["calm", name])
 
 
+@pytest.mark.parametrize("name", ["od.csv", "od.zarr"])
+def test_ctrl_c_ends_a_run_behind_a_block(source, points, tmp_path, in_blocks, monkeypatch, name):
+    monkeypatch.setattr(interruption, "_asked", True)
+    with pytest.raises(interruption.Interrupted):
+        write_od_table(source, *points, tmp_path / name)
+    assert (interruption._runs, interruption.asked()) == (0, False)
+    journal = tmp_path / name / "zarr.json" if name == "od.zarr" else tmp_path / f".{name}.pieces"
+    assert done(tmp_path / name, journal) == (5 if name == "od.zarr" else 1)
+    assert write_od_table(source, *points, tmp_path / name, resume=True) == (18 if name == "od.zarr" else 18 * N)
+
+
 def test_a_run_that_is_not_resumed_begins_again(source, points, tmp_path, in_blocks, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(od_tables.TableForm, "finish", lambda *_: 1 / 0)
@@ -407,7 +419,7 @@ def test_a_killed_run_gives_the_bytes_of_an_undisturbed_one(client, graph, tmp_p
 
 
 def done(out, journal):
-    """How many origins are committed."""
+    """How many rows of a matrix, or pieces of a file, are committed."""
     if out.suffix != ".zarr":
         return journal.read_text().count("\n") - 1
     return sum(stop - start for start, stop in json.loads(journal.read_text())["attributes"].get("done", []))

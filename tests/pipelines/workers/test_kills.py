@@ -1,6 +1,6 @@
 """`kill -9` of a worker process or of the driver at random moments: the bits of an undisturbed run come out.
 
-Three kills by default, a hundred with ``pytest -m slow -s`` and this file, which prints what was hit.
+Four kills by default, a hundred with ``pytest -m slow -s`` and this file, which prints what was hit.
 """
 
 import os
@@ -14,7 +14,15 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pipelines import all_pairs_shortest_paths, single_source_shortest_paths, train_som
+from pipelines import (
+    all_pairs_shortest_paths,
+    generate,
+    open_boundary,
+    partition_graph,
+    single_source_shortest_paths,
+    synthetic_graph,
+    train_som,
+)
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
 from pipelines.stores.codebook import open_codebook
 from pipelines.stores.samples import write_samples
@@ -30,7 +38,7 @@ pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
 DRIVER = f"""
 import sys
 from clusters import start
-from pipelines import all_pairs_shortest_paths, single_source_shortest_paths, train_som
+from pipelines import all_pairs_shortest_paths, partition_graph, single_source_shortest_paths, train_som
 {OFTEN}
 if __name__ == "__main__":
     with start(device="cpu") as client:
@@ -42,11 +50,15 @@ CALLS = {  # the same for the driver that is killed, the run that goes on, and t
     "apsp": "all_pairs_shortest_paths(client, {graph!r}, {out!r}, block=16, commit_seconds=0, resume=True)",
     "sssp": "single_source_shortest_paths(client, {graph!r}, {out!r}, range(120), resume=True)",
     "som": "train_som(client, {samples!r}, {out!r}, 12, 12, epochs=40, resume=True)",
+    "partition": "partition_graph(client, {roads!r}, {out!r}, parts=24, resume=True)",
+    "boundary": "all_pairs_shortest_paths(client, {roads!r}, {out!r}, method='boundary', resume=True)",
 }
 RESULTS = {
     "apsp": lambda out: open_distances(out)[:],
     "sssp": lambda out: open_paths(out).distances(),
     "som": lambda out: open_codebook(out).units(),
+    "partition": lambda out: np.concatenate([t.ravel() for t in vars(open_boundary(out).tables()).values()]),
+    "boundary": lambda out: open_distances(out)[:],
 }
 
 
@@ -57,7 +69,8 @@ def inputs(tmp_path_factory):
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rng.integers(0, n, m), minlength=n))])
     graph = write_graph(folder / "g", indptr, rng.integers(0, n, m), rng.random(m))
     samples = write_samples(folder / "s", rng.normal(size=(5000, 6)))
-    return {"graph": graph.path, "samples": samples.path}
+    roads = generate(synthetic_graph("road", rows=40, columns=40), folder / "r")
+    return {"graph": graph.path, "samples": samples.path, "roads": roads.path}
 
 
 @pytest.fixture
@@ -69,7 +82,7 @@ def often(monkeypatch):
 
 
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
 def test_killed_runs_give_the_bits_of_undisturbed_ones(client, two_processes, inputs, often, tmp_path, kills):
     rng = np.random.default_rng(kills)
     calm, seconds, hits = {}, {}, Counter()
@@ -109,7 +122,7 @@ def test_killed_runs_give_the_bits_of_undisturbed_ones(client, two_processes, in
 
 
 def run(client, call):
-    functions = (all_pairs_shortest_paths, single_source_shortest_paths, train_som)
+    functions = (all_pairs_shortest_paths, partition_graph, single_source_shortest_paths, train_som)
     eval(call, {"client": client, **{function.__name__: function for function in functions}})
 
 
