@@ -1,6 +1,6 @@
 """`kill -9` of a worker process or of the driver at random moments: the bits of an undisturbed run come out.
 
-Four kills by default, a hundred with ``pytest -m slow -s`` and this file, which prints what was hit.
+Three kills by default, a hundred with ``pytest -m slow -s`` and this file, which prints what was hit.
 """
 
 import os
@@ -82,7 +82,7 @@ def often(monkeypatch):
 
 
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.slow)])
 def test_killed_runs_give_the_bits_of_undisturbed_ones(client, two_processes, inputs, often, tmp_path, kills):
     rng = np.random.default_rng(kills)
     calm, seconds, hits = {}, {}, Counter()
