@@ -29,7 +29,8 @@ from pipelines.stores.samples import write_samples
 
 # Commits at every boundary, and many boundaries.
 OFTEN = """
-import pipelines.apsp.stages, pipelines.workers.row_chunks, pipelines.sssp.plan
+import pipelines.apsp.stages, pipelines.workers.row_chunks, pipelines.sssp.plan, pipelines.stores.boundary
+pipelines.stores.boundary.CHUNK_BYTES = 1
 pipelines.apsp.stages.COMMIT_SHARE = float("inf")
 pipelines.workers.row_chunks.RECORD_SECONDS = 0.0
 pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
@@ -78,6 +79,7 @@ def often(monkeypatch):
     monkeypatch.setattr("pipelines.apsp.stages.COMMIT_SHARE", float("inf"))
     monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
     monkeypatch.setattr("pipelines.sssp.plan.CHUNK_BYTES", 1)
+    monkeypatch.setattr("pipelines.stores.boundary.CHUNK_BYTES", 1)
     monkeypatch.setattr("pipelines.sssp.plan.LANES", 1)
 
 
