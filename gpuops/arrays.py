@@ -105,8 +105,8 @@ def of_any_library(operation: Callable[..., Any]) -> Callable[..., Any]:
     """`operation`, which then takes arrays of any library, and returns what the first of them is.
 
     Arrays that offer DLPack or ``__cuda_array_interface__`` are seen as NumPy's or CuPy's without a copy, so an `out`
-    is filled where it lies. Results go back by DLPack, also those in tuples and in the objects of operations; to
-    libraries that take none they go as NumPy's or CuPy's.
+    is filled where it lies. Results go back by DLPack, also those in tuples, in iterators and in the objects of
+    operations; to libraries that take none they go as NumPy's or CuPy's.
     """
 
     @functools.wraps(operation)
@@ -166,17 +166,22 @@ def _view(value: Any, views: dict[int, Any]) -> Any:
     if fields:
         return type(value)(*(_view(field, views) for field in fields.values()))
     if not hasattr(value, "__dlpack__"):
-        import cupy
-
-        view = cupy.asarray(value)
+        view = _cupy_for(value).asarray(value)
     elif value.__dlpack_device__()[0] == _DLPACK_CPU:
         view = np.from_dlpack(value)
     else:
-        import cupy
-
-        view = cupy.from_dlpack(value)
+        view = _cupy_for(value).from_dlpack(value)
     views[id(view)] = view, value
     return view
+
+
+def _cupy_for(value: Any) -> Any:
+    try:
+        import cupy
+    except ImportError as error:
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        raise ImportError(f"a {kind} on a GPU needs CuPy: pip install 'tilepath[cuda13]' (or cuda12)") from error
+    return cupy
 
 
 def _replaced(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -202,4 +207,6 @@ def _give(value: Any, example: Any, views: dict[int, Any]) -> Any:
     if isinstance(value, tuple):
         parts = (_give(part, example, views) for part in value)
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, Iterator):
+        return (_give(part, example, views) for part in value)
     return value

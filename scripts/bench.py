@@ -3,7 +3,9 @@
 
     scripts/bench.py apsp        products, Floyd-Warshall and the pipeline on this machine's device
     scripts/bench.py boundary    road networks by the boundary method: closures, blocks of distances, all pairs
+    scripts/bench.py cores       layouts, searches, Floyd-Warshall, imports with 1, 2, 4, ... threads of a CPU
     scripts/bench.py csgraph     tilepath.csgraph beside SciPy's, in the same run
+    scripts/bench.py scaling     all pairs on one worker and several of one host, and pulls between two
     scripts/bench.py fw-table    generations of Floyd-Warshall on one GPU, beside the seconds published in 2010
     scripts/bench.py sssp        shortest paths from single sources, many at once, with negative weights
     scripts/bench.py sssp-table  sweeps of Bellman-Ford in four variants, as published, beside ours and SciPy
@@ -31,11 +33,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import bmu_chart, charts, series_charts
+from benchmarks import bmu_chart, charts, scaling_table, series_charts
 from benchmarks.harness import ROOT, Bench
 from benchmarks.suites import (
     apsp,
     boundary,
+    cores,
     csgraph,
     distinct,
     euler,
@@ -45,6 +48,7 @@ from benchmarks.suites import (
     networkx,
     out_of_core,
     reduction,
+    scaling,
     sequences,
     som,
     som_training,
@@ -52,13 +56,17 @@ from benchmarks.suites import (
     sssp_table,
 )
 
-CHARTS = charts.CHARTS | series_charts.CHARTS | {"bmu": bmu_chart.draw}
-SUITE_OF = {name: name for name in charts.CHARTS} | series_charts.SUITE_OF | {"bmu": "som"}  # of a chart
+CHARTS = charts.CHARTS | series_charts.CHARTS | {"bmu": bmu_chart.draw, "scaling": scaling_table.draw}
+SUITE_OF = (
+    {name: name for name in charts.CHARTS} | series_charts.SUITE_OF | {"bmu": "som", "scaling": "scaling"}
+)  # of a chart
 
 SUITES = {
     "apsp": apsp,
     "boundary": boundary,
+    "cores": cores,
     "csgraph": csgraph,
+    "scaling": scaling,
     "euler": euler,
     "fw-table": fw_table,
     "limits": limits,

@@ -20,8 +20,8 @@ import numpy as np
 
 from gpuops import best_matching_units, train_online
 from gpuops.arrays import unmasked
-from gpuops.som import METRICS
 from gpuops.som.grid import Grid
+from gpuops.som.metrics import ALIASES, METRICS, distances_to_all
 from pipelines.som.epoch import MapJob, accumulate, check_kernel, learn, survey
 from pipelines.som.heights import u_matrix
 from pipelines.som.quality import map_quality
@@ -112,6 +112,9 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     float64; any other dtype becomes float64. Results are NumPy arrays on any device. On a GPU the samples have to fit
     into its memory; `train_som` streams them.
     """
+
+    piece_bytes = PIECE_BYTES  # of samples that are searched at a time
+    cpu_block, gpu_block = CPU_BLOCK, GPU_BLOCK
 
     def __init__(
         self,
@@ -231,9 +234,9 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self._take(X, None, self.grid_).units(self.codebook_)
 
     def _metric(self) -> str:
-        metric = "taxicab" if self.metric == "manhattan" else self.metric
+        metric = ALIASES.get(self.metric, self.metric)
         if metric not in METRICS:
-            raise ValueError(f"metric is {self.metric!r}; pass one of {', '.join(map(repr, [*METRICS, 'manhattan']))}")
+            raise ValueError(f"metric is {self.metric!r}; pass one of {', '.join(map(repr, [*METRICS, *ALIASES]))}")
         return metric
 
     def _online_steps(self, samples: _Samples, sigmas: list[float]) -> OnlineSteps:
@@ -311,17 +314,17 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def transform(self, X: Any) -> np.ndarray:
         """The distances of every sample to all units, (N, M) in the dtype of the map.
 
-        Nothing else here makes a matrix of that size. Distances are evaluated as `gpuops.som` says, in float64 and one
-        dimension after the other, so the least of a row is what a search reports.
+        Nothing else here makes a matrix of that size. Distances are evaluated as `gpuops.som.metrics` says, in float64
+        and one dimension after the other, so the least of a row is what a search reports.
         """
         check_is_fitted(self)
         samples = self._take(X, None, self.grid_)
         distances = np.empty((samples.job.n, len(self.codebook_)), self.codebook_.dtype)
         codebook = samples.xp.asarray(self.codebook_)
-        step = max(1, (CPU_BLOCK if samples.xp is np else GPU_BLOCK) // len(codebook))
+        step = max(1, (self.cpu_block if samples.xp is np else self.gpu_block) // len(codebook))
         for piece in samples.pieces:
             for start in range(0, len(piece.values), step):
-                block = _distances(piece.values[start : start + step], codebook, samples.job.metric, samples.xp)
+                block = distances_to_all(piece.values[start : start + step], codebook, samples.job.metric)
                 first = piece.first + start
                 distances[first : first + len(block)] = to_host(block.astype(distances.dtype))
         return distances
@@ -395,7 +398,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         heaviest = None if weights is None else float(weights.max())
         n, d = values.shape
         job = MapJob(grid, metric, self.kernel, n, d, largest, heaviest, bool(self.missing))
-        step = max(1, PIECE_BYTES // (d * values.itemsize))
+        step = max(1, self.piece_bytes // (d * values.itemsize))
         pieces = [
             Piece(i, xp.asarray(values[i : i + step]), None if weights is None else xp.asarray(weights[i : i + step]))
             for i in range(0, n, step)
@@ -470,28 +473,3 @@ class _Samples(NamedTuple):
         on_device, job = self.xp.asarray(codebook), self.job
         found = (best_matching_units(piece.values, on_device, job.metric, missing=job.missing) for piece in self.pieces)
         return np.concatenate([to_host(units) for units, _ in found])
-
-
-def _distances(samples: Any, codebook: Any, metric: str, xp: Any) -> Any:
-    """(k, M) float64: all distances, by the formulas of `gpuops.som` and in their order of operations."""
-    samples, codebook = samples.astype(np.float64), codebook.astype(np.float64)
-    absent = xp.isnan(samples)
-    some_absent = bool(absent.any())
-    samples[absent] = 0
-    total, of_units = (xp.zeros((len(samples), len(codebook))) for _ in range(2))
-    of_samples = xp.zeros((len(samples), 1))
-    for x, w, there in zip(samples.T[..., None], codebook.T, ~absent.T[..., None], strict=True):
-        if metric == "cosine":
-            total += x * w
-            of_samples += x * x
-            of_units += there * (w * w)
-            continue
-        apart = x - w
-        if some_absent:
-            apart *= there
-        total += apart * apart if metric == "euclidean" else abs(apart)
-    if metric == "cosine":
-        lengths = xp.sqrt(of_samples) * xp.sqrt(of_units)
-        whole = lengths > 0
-        return xp.where(whole, xp.maximum(1 - total / xp.where(whole, lengths, 1), 0), 1.0)
-    return xp.sqrt(total) if metric == "euclidean" else total

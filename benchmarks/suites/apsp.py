@@ -166,13 +166,13 @@ def bench_pipeline(bench: Bench, files: list[str]) -> None:
                 verified=f"certificate of {certificate.rows} rows",
                 sizes={"n": graph.n, "m": graph.m},
                 peak_memory_growth_over_matrix=grown / (graph.n**2 * 4),
-                arithmetic_seconds=_arithmetic_seconds(tasks.data),
+                arithmetic_seconds=arithmetic_seconds(tasks.data),
             )
             if graph.n <= 4000 and not bench.gpu and graph.through().all():
                 _bench_scipy(bench, graph, name)
 
 
-def _arithmetic_seconds(tasks: Sequence[dict[str, Any]]) -> float:
+def arithmetic_seconds(tasks: Sequence[dict[str, Any]]) -> float:
     """From the start of the first stage on any worker to the end of the last."""
     stages = [
         period

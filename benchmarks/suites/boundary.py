@@ -342,12 +342,12 @@ def bench_tables(bench: Bench, case: Case, folder: Path) -> None:
     """Tables from origins to destinations, written from the store."""
     with start(device="cpu") as client:
         store = partition_graph(
-            client, case.graph, folder / "od.zarr", parts=case.parts, overwrite=True, progress=False
+            client, case.graph, folder / "tables.zarr", parts=case.parts, overwrite=True, progress=False
         )
     rng = np.random.default_rng(3)
     chosen = rng.integers(0, case.graph.n, (2, OD))
     origins, destinations = (Points(pa.array(map(str, v.tolist()), pa.string()), v, None, {}) for v in chosen)
-    for suffix in "parquet", "npy":
+    for suffix in "parquet", "zarr":
         out = folder / f"od.{suffix}"
 
         def write(out: Path = out) -> int:

@@ -2,11 +2,8 @@
 
     u(i) = the least j that minimizes  D(x_i, w_j),      x (N, d) samples, w (M, d) codebook
 
-D is evaluated in float64 from the values as given, one dimension after the other, every operation rounded by itself:
-
-    euclidean   sum of (x_k - w_k)^2; its square root is reported
-    taxicab     sum of |x_k - w_k|
-    cosine      max(0, 1 - sum of x_k w_k / (|x| |w|)), each |.| the square root of such a sum; 1 where |x| |w| is 0
+D is evaluated in float64 from the values as given, one dimension after the other, every operation rounded by itself,
+by the formulas of `gpuops.som.metrics`; on Euclidean maps squares are compared, and the root is reported.
 
 So units and distances are a function of the arguments alone, and both halves return the same bits. To evaluate all of
 N x M distances like that would be slow, and nearly all of it is unnecessary:
@@ -39,8 +36,7 @@ import numpy as np
 from gpuops.arrays import is_cupy
 from gpuops.som import bmu_cuda, bmu_numba
 from gpuops.som.grid import Grid
-
-METRICS = {"euclidean": bmu_numba.EUCLIDEAN, "taxicab": bmu_numba.TAXICAB, "cosine": bmu_numba.COSINE}
+from gpuops.som.metrics import METRICS, check_metric
 
 
 def best_matching_units(
@@ -82,8 +78,7 @@ def best_matching_units(
         Shapes that do not fit, an empty codebook, values that are not finite, a sample without any value.
     """
     _check(samples, codebook)
-    if metric not in METRICS:
-        raise ValueError(f"metric is {metric!r}; pass one of {', '.join(map(repr, METRICS))}")
+    check_metric(metric)
     if top not in (1, 2):
         raise ValueError(f"top is {top!r}; pass 1 or 2")
     if top > len(codebook):
@@ -96,7 +91,18 @@ def best_matching_units(
 
 
 def quantization_error(distances: Any) -> float:
-    """Mean distance of the samples to their units; `distances` as `best_matching_units` returns them, top = 1 or 2."""
+    """Mean distance of the samples to their units, in the units of the samples.
+
+    Parameters
+    ----------
+    distances : (N,) or (N, 2) float array
+        From `best_matching_units`, with top = 1 or 2.
+
+    Raises
+    ------
+    ValueError
+        There are no samples.
+    """
     nearest = distances if distances.ndim == 1 else distances[:, 0]
     if not len(nearest):
         raise ValueError("distances is empty; the error of no samples is not defined")
@@ -112,6 +118,11 @@ def topographic_error(units: Any, grid: Grid) -> float:
         From `best_matching_units(..., top=2)`.
     grid : Grid
         Rectangular grids count diagonal neighbours too, hexagonal ones have six.
+
+    Raises
+    ------
+    ValueError
+        There are no samples, or not two units for each.
     """
     if units.ndim != 2 or units.shape[1] != 2:
         raise ValueError(f"units has shape {units.shape}; find two units for each sample with top=2")

@@ -21,6 +21,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from gpuops._threads import for_all
+from gpuops.som.metrics import COSINE, EUCLIDEAN, TAXICAB
 
 _FEATURES = binding.get_host_cpu_features()
 _VECTOR_BYTES = 64 if _FEATURES.get("avx512f") else 32 if _FEATURES.get("avx2") else 16
@@ -33,7 +34,6 @@ COLUMNS = _VECTORS * _LANES  # units in a panel
 MOST_PANELS = 4  # of a tile, whose units share one least score
 BLOCK = 128  # samples of a task; their features meet a tile of units in the second-level cache
 
-EUCLIDEAN, TAXICAB, COSINE = range(3)
 NOT_FINITE, NOTHING_PRESENT = 1, 2
 
 _LARGEST = np.float64(2.0**500)  # squares of what is larger would not fit
@@ -301,6 +301,8 @@ def _least_scores(step):
     x : (depth or twice that, ROWS) float32, contiguous
     w : (panels, depth, COLUMNS) float32, contiguous
     bias : (panels, COLUMNS) float32, contiguous
+
+    One long function: what it emits is one loop, whose parts share its builder and its registers.
     """
 
     @intrinsic

@@ -18,7 +18,22 @@ NEIGHBOURHOODS = ("gaussian", "bubble", "mexican_hat", "linear")
 
 @dataclass(frozen=True)
 class Grid:
-    """rows x columns units; `hexagonal` else rectangular, `toroidal` else planar."""
+    """A grid of units.
+
+    Parameters
+    ----------
+    rows, columns : int
+        At least one each; a hexagonal torus has an even number of rows.
+    hexagonal : bool
+        Else rectangular.
+    toroidal : bool
+        The edges are joined; else planar.
+
+    Raises
+    ------
+    ValueError
+        There are no units, or an odd number of rows on a hexagonal torus.
+    """
 
     rows: int
     columns: int
@@ -56,7 +71,7 @@ class Grid:
         return self._wrapped(twice + (parity if self.hexagonal else 0), 2 * self.columns)
 
     def offsets(self, a: Any, b: Any) -> tuple[Any, Any]:
-        """Rows, and twice the x, from units b to units a; integer arrays of NumPy or CuPy."""
+        """Rows, and twice the x, from units b to units a; integer arrays of NumPy or CuPy that broadcast together."""
         down = self._wrapped(a // self.columns - b // self.columns, self.rows)
         twice = 2 * (a % self.columns - b % self.columns)
         if self.hexagonal:
@@ -64,7 +79,7 @@ class Grid:
         return down, self._wrapped(twice, 2 * self.columns)
 
     def distances(self, a: Any, b: Any) -> Any:
-        """Euclidean distances on the grid between units a and units b."""
+        """Euclidean distances on the grid, 1 between neighbours in a row; float64, in the shape of units a and b."""
         down, twice = self.offsets(a, b)
         return ((twice / 2) ** 2 + (down * self.row_height) ** 2) ** 0.5
 
@@ -98,6 +113,20 @@ class Grid:
 def neighbourhood(name: str, x: Any, y: Any, sigma: float, hexagonal: bool = False) -> Any:
     """How much a unit learns from a sample whose unit lies (x, y) away; 1 at (0, 0).
 
+    Parameters
+    ----------
+    name : {"gaussian", "mexican_hat", "bubble", "linear"}
+    x, y : float arrays that broadcast together, in units of the grid
+    sigma : float
+        Reach, above 0, in units of the grid.
+    hexagonal : bool
+
+    Returns
+    -------
+    float64 array
+
+    Notes
+    -----
     ===========  ============================================================ ==============================
     gaussian     exp(-r^2 / (2 sigma^2)),  r^2 = x^2 + y^2
     mexican_hat  (1 - r^2 / sigma^2) exp(-r^2 / (2 sigma^2))
@@ -106,6 +135,11 @@ def neighbourhood(name: str, x: Any, y: Any, sigma: float, hexagonal: bool = Fal
     ===========  ============================================================ ==============================
 
     Up to a factor, which an update divides out, those of MiniSom on rectangular grids.
+
+    Raises
+    ------
+    ValueError
+        There is no such neighbourhood, or `sigma` is not positive.
     """
     if hexagonal and name in ("bubble", "linear"):
         check_neighbourhood(name, sigma)
@@ -136,6 +170,7 @@ def _radial(name: str, r: Any, sigma: float) -> Any:
 
 
 def check_neighbourhood(name: str, sigma: float) -> None:
+    """Raise ValueError if there is no such neighbourhood, or its reach is not a positive number."""
     if name not in NEIGHBOURHOODS:
         raise ValueError(f"neighbourhood is {name!r}; pass one of {', '.join(map(repr, NEIGHBOURHOODS))}")
     if not (math.isfinite(sigma) and sigma > 0):

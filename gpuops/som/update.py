@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops.arrays import is_cupy
-from gpuops.som import METRICS, update_cuda, update_numba
+from gpuops.som import update_cuda, update_numba
 from gpuops.som.grid import NEIGHBOURHOODS, Grid, check_neighbourhood, neighbourhood, separable
+from gpuops.som.metrics import METRICS, check_metric
 
 # A denominator below this is a sum of numbers near the least that exist, of which little is left but rounding.
 _LEAST_DENOMINATOR = 2.0**-960
@@ -63,6 +64,11 @@ def fixed_point(total: float, largest: Any, largest_weight: float | None = None)
         No |value| of a sample exceeds it, in any column or in its own.
     largest_weight : float, optional
         No weight exceeds it; None where samples have no weights.
+
+    Raises
+    ------
+    ValueError
+        A bound is negative or not finite, or the greatest sum overflows.
     """
     largest = np.asarray(largest, np.float64)
     bounds = {"total": total, "largest": largest, "largest_weight": 1 if largest_weight is None else largest_weight}
@@ -149,7 +155,20 @@ def unit_sums(
 
 
 def from_fixed_point(sums: Any, counts: Any, scale: FixedPoint) -> tuple[Any, Any]:
-    """Sums and counts in float64, from `unit_sums` with a scale."""
+    """Sums and counts in float64, from `unit_sums` with a scale.
+
+    Parameters
+    ----------
+    sums : (M, d) int64 array
+        Of one chunk of samples, or of several, added.
+    counts : (M,) or (M, d) int64 array
+    scale : FixedPoint
+        The same as for all chunks.
+
+    Returns
+    -------
+    sums, counts : float64 arrays of the same shapes
+    """
     return sums * _beside(sums, 1 / scale.sums), counts * (1 / scale.counts)  # powers of two: exact
 
 
@@ -185,6 +204,11 @@ def smooth(sums: Any, counts: Any, codebook: Any, grid: Grid, sigma: float, kern
     Returns
     -------
     (M, d) array in the dtype of `codebook`
+
+    Raises
+    ------
+    ValueError
+        Shapes do not fit the grid, there is no such kernel, or `sigma` is not positive.
     """
     check_neighbourhood(kernel, sigma)
     if sums.shape != codebook.shape or len(codebook) != grid.units:
@@ -279,6 +303,14 @@ def train_online(
     Returns
     -------
     (M, d) array in the dtype of `codebook`; the work is done in float64.
+
+    Raises
+    ------
+    TypeError
+        Arrays are not NumPy's.
+    ValueError
+        Shapes do not fit the grid, `order` names rows that do not exist, there is no such kernel or metric, a reach is
+        not positive, or values are not finite.
     """
     for name, array in ("codebook", codebook), ("samples", samples):
         if not isinstance(array, np.ndarray):
@@ -294,8 +326,7 @@ def train_online(
         raise ValueError(f"order names rows that do not exist; samples has {len(samples)}")
     for sigma in (sigmas.min(), sigmas.max()) if sigmas.size else ():
         check_neighbourhood(kernel, float(sigma))
-    if metric not in METRICS:
-        raise ValueError(f"metric is {metric!r}; pass one of {', '.join(map(repr, METRICS))}")
+    check_metric(metric)
     if not (missing or np.isfinite(samples).all()):
         raise ValueError(
             "samples have values that are not finite; pass missing=True where NaN stands for a missing one"

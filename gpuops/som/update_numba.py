@@ -9,8 +9,8 @@ import numpy as np
 from numba import njit
 
 from gpuops._threads import for_all
-from gpuops.som.bmu_numba import COSINE, EUCLIDEAN, TAXICAB
 from gpuops.som.grid import Grid
+from gpuops.som.metrics import COSINE, EUCLIDEAN, TAXICAB
 
 _TASKS = 16  # ranges of units, each summed up by one thread
 _WIDTH = 512  # values that are mixed at a time: four rows of them, and one to add, stay in the first-level cache

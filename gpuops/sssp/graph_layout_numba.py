@@ -151,23 +151,23 @@ def _lay_rows(
                 least, most = min(least, weights[arc]), max(most, weights[arc])
             buckets = size // _BUCKET
             scale = buckets / max(np.float64(most) - np.float64(least), 1e-300)
+        crowd = size
         if scale == 0.0:  # a short row, or a range of weights that float64 does not hold
             for i in range(size):
                 indices[begin + i], row_weights[begin + i] = rank[heads[source + i]], weights[source + i]
-            _sort_row(indices[begin : begin + size], row_weights[begin : begin + size], other_indices, other_weights)
-            continue
-        places[: buckets + 2] = 0
-        for arc in range(source, source + size):
-            places[np.int64((np.float64(weights[arc]) - least) * scale) + 1] += 1
-        crowd = 0
-        for i in range(buckets + 1):
-            crowd = max(crowd, places[i + 1])
-            places[i + 1] += places[i]
-        for arc in range(source, source + size):
-            bucket = np.int64((np.float64(weights[arc]) - least) * scale)
-            at = begin + places[bucket]
-            places[bucket] += 1
-            indices[at], row_weights[at] = rank[heads[arc]], weights[arc]
+        else:
+            places[: buckets + 2] = 0
+            for arc in range(source, source + size):
+                places[np.int64((np.float64(weights[arc]) - least) * scale) + 1] += 1
+            crowd = 0
+            for i in range(buckets + 1):
+                crowd = max(crowd, places[i + 1])
+                places[i + 1] += places[i]
+            for arc in range(source, source + size):
+                bucket = np.int64((np.float64(weights[arc]) - least) * scale)
+                at = begin + places[bucket]
+                places[bucket] += 1
+                indices[at], row_weights[at] = rank[heads[arc]], weights[arc]
         if crowd <= _CROWDED:
             _insert(indices, row_weights, begin, begin + size)
         else:

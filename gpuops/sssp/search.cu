@@ -561,15 +561,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     } else {
         run.begin(pending, has_pending != 0, resume != 0);
     }
-    bool finished = false, early = false, knows_floor = false;
+    bool finished = false, early = false;
     for (bool sources = true; !finished; sources = false) {
         if (!sources && run.open_window()) {
             run.pull_from_settled();
         } else if (!sources && !grid.last.queued) {
             const Word due = (Word)grid.last.due;
             finished = grid.last.due == NEVER || due >= asked.end();
-            if (!knows_floor) run.pulled = value(due);
-            knows_floor = true;
+            if (!run.windows) run.pulled = value(due);
             run.high = min(asked.end(), window_end(due, run.width));
         } else {
             const int rounds = run.rounds;

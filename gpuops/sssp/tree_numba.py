@@ -11,9 +11,11 @@ from numba import njit
 from gpuops._threads import for_all
 from gpuops.csr import equal_ranges
 from gpuops.numbers import outside_infinity
+from gpuops.sssp.wheel_numba import suits
 
 _TASKS, _TASK = 64, 2**12  # that many tasks, or fewer of so many vertices
 _GATHER = 256  # what a random access costs, in relaxations of a dense matrix
+_FOUR_ARCS = 48  # what four arcs of a road network take, by the same measure
 _UNRESOLVED = np.int32(2**31 - 1)
 
 
@@ -44,7 +46,8 @@ def tree(graph: Any, distances: np.ndarray, roots: np.ndarray) -> np.ndarray:
         tasks = min(_TASKS, 1 + n // _TASK)
         edges = [i * n // tasks for i in range(tasks + 1)]
         ranges = [(a, b) for a, b in pairwise(edges) if a < b]
-        for_all(lambda rows: _look_back(*arrays, infinity, *rows), ranges, _GATHER * n)
+        look_back, work = (_look_back_by_fours, _FOUR_ARCS * n) if suits(graph) else (_look_back, _GATHER * n)
+        for_all(lambda rows: look_back(*arrays, infinity, *rows), ranges, work)
     elif not graph.negative:
         _look_forth(graph.indptr, graph.indices, graph.weights, distances, roots, passes_on, predecessors, infinity)
     reached = distances != infinity
@@ -77,6 +80,27 @@ def _look_back(in_indptr, in_indices, in_weights, distances, roots, passes_on, p
             if distances[tail] < distance and distances[tail] + weight == distance and passes_on[tail]:
                 predecessors[head] = tail
                 break
+
+
+@njit(nogil=True, cache=True)
+def _look_back_by_fours(
+    in_indptr, in_indices, in_weights, distances, roots, passes_on, predecessors, infinity, first, last
+):  # fmt: skip
+    """The same for short rows, without a guess of how many arcs are looked at (`gpuops.sssp.wheel_numba`)."""
+    one = np.uint64(1)
+    for head in range(first, last):
+        distance = distances[head]
+        begin, end = np.uint64(in_indptr[head]), np.uint64(in_indptr[head + 1])
+        found = np.int32(-1)
+        for start in range(begin, end, np.uint64(4)):
+            for k in range(3, -1, -1):
+                arc = min(start + np.uint64(k), end - one)
+                tail = np.uint64(in_indices[arc])
+                nearer = (distances[tail] < distance) & passes_on[tail]
+                found = np.int32(tail) if nearer & (distances[tail] + in_weights[arc] == distance) else found
+            if found >= 0:
+                break
+        predecessors[head] = np.int32(-1) if (distance == infinity) | roots[head] else found
 
 
 @njit(nogil=True, cache=True)

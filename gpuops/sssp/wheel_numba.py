@@ -88,10 +88,19 @@ def _turn(indptr, stops, indices, weights, distances, relaxed, per_distance, far
     first = np.empty(_BUCKETS, np.int32)  # entry of each bucket; the entry after each, and its vertex:
     after, vertex = np.empty(2 * n, np.int32), np.empty(2 * n, np.int32)
     queue, found = np.empty(n + 1, np.int32), np.empty(indices.size + n + 4, np.int32)
-    used, base = _fill(distances, relaxed, per_distance, mask, first, after, vertex)
+    used, base = 0, np.int64(0)
     total, taken, again, empty = 0, 0, 0, 0
     idle = 0  # buckets that were empty one after the other
-    while idle <= mask and base <= _bucket(farthest, per_distance):
+    full = True  # the wheel has to be filled anew
+    while True:
+        if full:
+            used, base = _fill(distances, relaxed, per_distance, mask, first, after, vertex)
+            idle = 0
+        if full or 8 * taken > n:
+            total += taken
+            taken, again, empty = 0, 0, 0
+        if idle > mask or base > _bucket(farthest, per_distance):
+            return total + taken
         slot = np.uint64(base & mask)
         idle += 1
         empty += 1
@@ -115,13 +124,6 @@ def _turn(indptr, stops, indices, weights, distances, relaxed, per_distance, far
         elif empty > n + mask:
             per_distance, full = per_distance / 2, True
         base += 1
-        if full:
-            used, base = _fill(distances, relaxed, per_distance, mask, first, after, vertex)
-            idle = 0
-        if full or 8 * taken > n:
-            total += taken
-            taken, again, empty = 0, 0, 0
-    return total + taken
 
 
 @njit(nogil=True, cache=True)

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from distributed import Client
 
-from pipelines.apsp.layout import make_layout
+from pipelines.apsp.layout import Layout, make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
-from pipelines.apsp.plan import make_plan, refuse_what_cannot_fit
-from pipelines.apsp.stages import relaxations_done, run_stages, stages_of
+from pipelines.apsp.plan import Plan, make_plan, refuse_what_cannot_fit
+from pipelines.apsp.scaling import choose_workers
+from pipelines.apsp.stages import relaxations_done, ring_sizes, run_stages, stages_of
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.capacity import MEMORY_SHARE, memory_by_place
 from pipelines.workers.progress import Progress
 
 
 def estimate(request: Request) -> Estimate:
-    """What the stages that are not done take."""
-    job, facts = request.job, request.facts
-    layout = make_layout(job.graph.n, len(facts), job.dtype.itemsize, request.block)
-    done = relaxations_done(layout, job, request.writer)
-    plan = make_plan(layout, job.dtype, int(job.through.sum()), request.rows, facts, done, request.commit_seconds)
-    places = memory_by_place(plan.worker_bytes, facts).values()
+    """What the stages that are not done take, on as many of the workers as pay."""
+    job, itemsize = request.job, request.job.dtype.itemsize
+    count, why = request.workers, None
+    if count is None:
+        count, why = choose_workers(
+            job.graph.n,
+            itemsize,
+            request.block,
+            request.facts,
+            lambda layout: not _too_large(_plan(request, layout), request),
+        )
+    layout = make_layout(job.graph.n, min(count, len(request.facts)), itemsize, request.block)
+    plan = replace(_plan(request, layout), why=why)
+    facts = request.facts[: layout.workers]
     return Estimate(
         seconds=plan.seconds,
-        too_large="the matrix does not fit in memory" if any(n > MEMORY_SHARE * free for n, free in places) else None,
+        too_large="the matrix does not fit in memory" if _too_large(plan, request) else None,
         chunk=layout.band,
         stages=len(stages_of(layout, job)) + 1,
         options={"block": layout.block},
@@ -35,8 +46,21 @@ def estimate(request: Request) -> Estimate:
 
 def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
     """Run the stages that are not done."""
-    shown.note(estimate.plan.describe(request.facts))
-    run_stages(client, request.job, writer, shown, request.facts, request.commit_seconds)
+    facts = request.facts[: estimate.plan.layout.workers]
+    shown.note(estimate.plan.describe(facts))
+    run_stages(client, request.job, writer, shown, facts, request.commit_seconds)
+
+
+def _plan(request: Request, layout: Layout) -> Plan:
+    job, facts = request.job, request.facts[: layout.workers]
+    done = relaxations_done(layout, job, request.writer)
+    pivots, rings = int(job.through.sum()), ring_sizes(layout, job)
+    return make_plan(layout, job.dtype, pivots, request.rows, facts, rings, done, request.commit_seconds)
+
+
+def _too_large(plan: Plan, request: Request) -> bool:
+    places = memory_by_place(plan.worker_bytes, request.facts[: plan.layout.workers]).values()
+    return any(needed > MEMORY_SHARE * free for needed, free in places)
 
 
 FLOYD_WARSHALL = Method("floyd-warshall", "Floyd-Warshall", "Floyd-Warshall", estimate, execute)

@@ -39,7 +39,8 @@ class Request:
     """What a run is asked for, and what it has.
 
     `writer` is the store that was begun, None if there is none; `block` is the width of a pivot block, None if it was
-    not asked for. To find an estimate may take `patience` seconds.
+    not asked for; `workers` is how many workers Floyd-Warshall is to use, None if it may choose. An estimate may take
+    `patience` seconds.
     """
 
     job: Job
@@ -49,6 +50,7 @@ class Request:
     facts: list[WorkerFacts]
     writer: DistancesWriter | None
     patience: float = math.inf
+    workers: int | None = None
 
     @property
     def rows(self) -> int:

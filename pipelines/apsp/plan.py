@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from pipelines.apsp.layout import Layout
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, WorkerFacts, refuse_disk, refuse_memory
 from pipelines.workers.progress import duration, size, with_prefix
 
-PANELS = 4  # panels a worker may hold at once: the window of stages in flight, one of them being packed
+PANELS = 4  # row panels a worker may hold beside its ring: one packed, and what it pulled or has from Dask
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Plan:
     disk_bytes: int
     seconds: float
     relaxations: int
+    why: str | None = None  # so many workers
 
     def describe(self, facts: list[WorkerFacts]) -> str:
         """One line for people: what runs where and what it takes."""
@@ -33,7 +35,7 @@ class Plan:
         return (
             f"n = {self.layout.n:,} {self.dtype}, {len(facts)} worker{'s' if len(facts) > 1 else ''} on "
             f"{', '.join(devices)} ({with_prefix(rate)} relaxations/s): memory {size(sum(self.worker_bytes))}, "
-            f"disk {size(self.disk_bytes)}, about {duration(self.seconds)}"
+            f"disk {size(self.disk_bytes)}, about {duration(self.seconds)}" + (f"; {self.why}" if self.why else "")
         )
 
 
@@ -43,6 +45,7 @@ def make_plan(
     pivots: int,
     rows_out: int,
     facts: list[WorkerFacts],
+    rings: Sequence[int],
     done: int = 0,
     commit_seconds: float = 60.0,
 ) -> Plan:
@@ -51,6 +54,7 @@ def make_plan(
     Parameters
     ----------
     pivots : vertices that may lie inside a path; the others are no pivots
+    rings : row panels in the ring of each worker
     rows_out : rows of the result
     done : relaxations already behind (a resumed run)
     commit_seconds : least time between two commits
@@ -59,7 +63,10 @@ def make_plan(
     n, itemsize = layout.n, dtype.itemsize
     panel = layout.block * n * itemsize
     worker_bytes = tuple(
-        layout.rows(w) * (n + layout.block) * itemsize + PANELS * panel + layout.band * n * itemsize
+        # One worker alone has nothing to pull: its ring of one is among the PANELS.
+        layout.rows(w) * (n + layout.block) * itemsize
+        + (PANELS + (rings[w] if layout.workers > 1 else 0)) * panel
+        + layout.band * n * itemsize
         for w in range(layout.workers)
     )
     relaxations = n * n * pivots

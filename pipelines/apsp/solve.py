@@ -40,6 +40,7 @@ def all_pairs_shortest_paths(
     sources: Sequence[int | str] | None = None,
     method: Literal["auto", "floyd-warshall", "batched", "boundary", "out-of-core"] = "auto",
     block: int | None = None,
+    workers: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
     verify: bool = False,
@@ -71,6 +72,9 @@ def all_pairs_shortest_paths(
         on the method; in core and out of it they are the same.
     block : int, optional
         Width of a pivot block of Floyd-Warshall, 1 or more. It decides how float sums are bracketed.
+    workers : int, optional
+        How many of the client's workers Floyd-Warshall uses, 1 or more; by default all of a CPU cluster, and of GPUs as
+        many as make the run faster (`pipelines.apsp.scaling`), which is said. The bits do not depend on it.
     resume : bool
         Go on from the last commit of an unfinished `out`; begin if there is none; return a finished one as it is.
     overwrite : bool
@@ -109,7 +113,7 @@ def all_pairs_shortest_paths(
     Floyd-Warshall: O(n^3) work, n / block stages of one task a worker; 1.1 to 1.7 x the matrix in memory on one worker.
     """
     _check_method(method)
-    block = _check_block(block)
+    block, workers = _check_count("block", block, "vertices"), _check_count("workers", workers, "workers")
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
     chosen = None if sources is None else listed_vertices(graph, "source", sources)
     asked = {"dtype": dtype and str(np.dtype(dtype)), "block": block, "sources": chosen}
@@ -124,7 +128,7 @@ def all_pairs_shortest_paths(
     job = _job(graph, distance_dtype(graph, dtype) if writer is None else writer.dtype)
     facts = within_budget(measure_workers(client, str(job.dtype)), device_memory, host_memory)
     seconds = math.inf if commit_seconds is None else commit_seconds
-    request = Request(job, chosen, block, seconds, facts, writer)
+    request = Request(job, chosen, block, seconds, facts, writer, workers=workers)
     how, estimate, reason = choose(METHODS, method, request)
     estimate.refuse(out)
     if writer is None:
@@ -163,12 +167,12 @@ def _check_method(name: str) -> None:
         raise ValueError(f"method is {name!r}; pass {', '.join(map(repr, most))} or {last!r}")
 
 
-def _check_block(block: Any) -> int | None:
-    if block is None:
+def _check_count(name: str, count: Any, what: str) -> int | None:
+    if count is None:
         return None
-    if isinstance(block, bool) or not isinstance(block, Integral) or block < 1:
-        raise ValueError(f"block is {block!r}; give a whole number of vertices, 1 or more")
-    return int(block)
+    if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
+        raise ValueError(f"{name} is {count!r}; give a whole number of {what}, 1 or more")
+    return int(count)
 
 
 def _verified(distances: Distances, graph: Graph, verify: bool) -> Distances:

@@ -144,7 +144,7 @@ def distances_between(
         opened = graph if isinstance(graph, Graph) else store.graph(graph)
     rows, columns = (_vertices(store, opened, what, v) for what, v in (("source", sources), ("target", targets)))
     if gpu:
-        return to_outside(boundary_distances(store.tables().on_gpu(), rows, columns))
+        return to_outside(boundary_distances(store.tables_on_gpu, rows, columns))
     return store.between(rows, columns)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipelines.som.heights import pair_distances
+from gpuops.som.metrics import distances_to_all
 
 if TYPE_CHECKING:
     from pipelines.stores.mapping import Mapping
@@ -36,14 +36,38 @@ class Vote(NamedTuple):
 
 
 def count_votes(units: np.ndarray, labels: np.ndarray, map_units: int, label_count: int) -> Vote:
-    """The vote of samples with these units and labels, (N) each; a label of -1 is none."""
+    """The vote of samples.
+
+    Parameters
+    ----------
+    units : (N,) int array
+        Their best matching units.
+    labels : (N,) int array
+        From 0 to `label_count` - 1, or -1 for none.
+    map_units, label_count : int
+        M and L.
+    """
     there = labels >= 0
     pairs, counts = np.unique(units[there].astype(np.int64) * label_count + labels[there], return_counts=True)
     return _vote(pairs, counts, map_units, label_count)
 
 
 def vote_of_mapping(mapping: Mapping | None, samples: Samples | None) -> tuple[Vote, list[str]]:
-    """The vote of mapped samples, and the names of their labels."""
+    """The vote of mapped samples, and the names of their labels.
+
+    Parameters
+    ----------
+    mapping : Mapping
+    samples : Samples
+        Those of the mapping, with labels.
+
+    Raises
+    ------
+    pipelines.stores.StoreError
+        The mapping is of other samples, or these have no labels.
+    ValueError
+        There is no mapping, or there are no samples.
+    """
     from pipelines.stores.schema import StoreError
 
     if mapping is None or samples is None:
@@ -64,16 +88,29 @@ def vote_of_mapping(mapping: Mapping | None, samples: Samples | None) -> tuple[V
 
 
 def voted_classes(vote: Vote, codebook: np.ndarray, metric: str) -> np.ndarray:
-    """The label of every unit of a codebook (M, d), int64 (M): its winner, or that of the nearest unit with a vote.
+    """The label of every unit: its winner, or that of the nearest unit with a vote.
 
-    ValueError if no sample has a label.
+    Parameters
+    ----------
+    vote : Vote
+    codebook : (M, d) float array
+    metric : {"euclidean", "taxicab", "cosine"}
+
+    Returns
+    -------
+    (M,) int64 array
+
+    Raises
+    ------
+    ValueError
+        No sample has a label.
     """
     voted, empty = np.flatnonzero(vote.winners >= 0), vote.winners < 0
     if not len(voted):
         raise ValueError("no sample has a label, so that no unit can have one; name samples with labels")
     classes = vote.winners.copy()
     if empty.any():
-        nearest = pair_distances(codebook[empty], codebook[voted], metric).argmin(axis=1)
+        nearest = distances_to_all(codebook[empty], codebook[voted], metric).argmin(axis=1)
         classes[empty] = vote.winners[voted[nearest]]
     return classes
 

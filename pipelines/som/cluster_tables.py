@@ -30,9 +30,37 @@ def cluster_map(
     samples: Samples | None = None,
     seed: int = 0,
 ) -> np.ndarray:
-    """The cluster of every unit of a map, int32 (M): `pipelines.som.clusters.cluster_units` for a store.
+    """The cluster of every unit of a map: `pipelines.som.clusters.cluster_units` for a store.
 
-    `samples` are those whose density immersion follows, by default those the map was trained with.
+    Parameters
+    ----------
+    codebook : Codebook
+    method : {"agglomerative", "kmeans", "watershed", "immersion"}
+    clusters : int, optional
+        How many; may be left out for watershed and immersion.
+    linkage : {"ward", "average"}, optional
+        Of agglomerative; by default "ward" on Euclidean maps, else "average".
+    adjacent : bool
+        Merge what touches on the grid only (agglomerative).
+    samples : Samples, optional
+        Those whose density immersion follows; by default those the map was trained with.
+    seed : int
+        Draws the first means (kmeans).
+
+    Returns
+    -------
+    (M,) int32 array
+        Numbers from 0 in the order of first units.
+
+    Raises
+    ------
+    ImportError
+        Scikit-learn is missing; the message says how to install it.
+    pipelines.stores.StoreError
+        The samples are no longer where they were.
+    ValueError
+        There is no such method, an option does not go with it, there cannot be that many clusters, or samples have
+        missing values (immersion).
     """
     return cluster_units(
         codebook.units(),
@@ -56,6 +84,16 @@ def write_clusters(
     overwrite: bool = False,
 ) -> None:
     """Write the cluster of every unit, or with `mapping` that of every sample, to a file of comma-separated values.
+
+    Parameters
+    ----------
+    path : of the new file
+    clusters : (M,) int array
+        From `cluster_map`.
+    codebook : Codebook
+    mapping : Mapping, optional
+    overwrite : bool
+        Replace a file that exists.
 
     Raises
     ------
@@ -83,7 +121,20 @@ def write_clusters(
 def read_clusters(path: str | os.PathLike[str], codebook: Codebook) -> np.ndarray:
     """The clusters of units from such a file, or one made by hand: a line with `unit` and `cluster` for every unit.
 
-    ValueError names the line that is wrong.
+    Parameters
+    ----------
+    path : of a file of comma-separated values, whose first line names the columns
+    codebook : Codebook
+
+    Returns
+    -------
+    (M,) int64 array
+        -1 for none.
+
+    Raises
+    ------
+    ValueError
+        It is not such a table, or of another map; the message names the line.
     """
     clusters = np.full(codebook.grid.units, -2)
     with open(path, newline="") as file:

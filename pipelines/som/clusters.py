@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from gpuops.som.grid import Grid
+from gpuops.som.metrics import ALIASES, normalized
 from pipelines.som.heights import p_matrix, pareto_radius, u_matrix, u_star
 
 METHODS = ("agglomerative", "kmeans", "watershed", "immersion")
@@ -239,12 +240,11 @@ def _agglomerative(
 def _means(units: np.ndarray, clusters: Any, metric: str, seed: int) -> np.ndarray:
     cluster, _ = _scikit_learn()
     if metric == "cosine":
-        lengths = np.sqrt((units * units).sum(axis=1, keepdims=True))
-        units = np.divide(units, lengths, out=np.zeros_like(units), where=lengths > 0)
+        units = normalized(units)
     return cluster.KMeans(clusters, n_init=10, random_state=seed).fit_predict(units)
 
 
-_NAMES = {"taxicab": "manhattan"}
+_NAMES = {ours: theirs for theirs, ours in ALIASES.items()}  # of metrics, in scikit-learn
 
 
 def _scikit_learn() -> Any:

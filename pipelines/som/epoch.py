@@ -10,7 +10,6 @@ way and the same bits come out; so do the quantization errors, whose distances a
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy as np
 
 from gpuops import best_matching_units, fixed_point, from_fixed_point, smooth, unit_sums
 from gpuops.som.grid import Grid, check_neighbourhood
+from gpuops.som.metrics import greatest_distance
 from gpuops.som.update import FixedPoint
 from pipelines.som.shard import Piece
 from pipelines.workers.device_arrays import to_host
@@ -65,7 +65,7 @@ class MapJob:
     def distance_unit(self, codebook: Any) -> float:
         """The same for distances to units of `codebook`."""
         reach = max(self.largest) + float(abs(codebook).max())
-        bound = {"euclidean": math.sqrt(self.d) * reach, "taxicab": self.d * reach, "cosine": 2.0}[self.metric]
+        bound = greatest_distance(self.metric, self.d, reach)
         return float(fixed_point(self.n, 1.001 * bound, self.largest_weight).sums)  # 1.001: distances are rounded
 
 
@@ -107,8 +107,17 @@ class Survey(NamedTuple):
 
 
 def accumulate(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Sums:
-    """Search and sum up; `codebook` (M, d) lies where the pieces do.
+    """Search and sum up.
 
+    Parameters
+    ----------
+    pieces : of a worker's samples
+    codebook : (M, d) array
+        In the dtype of the samples, where the pieces lie.
+    job : MapJob
+
+    Notes
+    -----
     The store or the estimator has looked at the values, so that nothing waits for the device before the end.
     """
     shape = (job.grid.units, job.d)
@@ -133,7 +142,22 @@ def add_up(parts: Iterable[Sums]) -> Sums:
 
 
 def learn(total: Sums, codebook: Any, job: MapJob, sigma: float, xp: Any) -> np.ndarray:
-    """The next codebook (M, d), on the host, from the sums of all samples."""
+    """The next codebook from the sums of all samples.
+
+    Parameters
+    ----------
+    total : Sums
+    codebook : (M, d) NumPy array
+    job : MapJob
+    sigma : float
+        Reach of the neighbourhood, in units of the grid.
+    xp : NumPy or CuPy
+        Where it is computed.
+
+    Returns
+    -------
+    (M, d) NumPy array in the dtype of `codebook`
+    """
     sums, counts = from_fixed_point(xp.asarray(total.sums), xp.asarray(total.counts), job.scale)
     return to_host(smooth(sums, counts, xp.asarray(codebook), job.grid, sigma, job.kernel))
 

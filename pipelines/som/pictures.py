@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuops.som import metrics
 from pipelines.answers.figures import new_figure, save_figure
 from pipelines.som.cells import (
     EMPTY,
@@ -65,7 +66,6 @@ TITLES = {
     "curve": "training",
 }
 KINDS = tuple(TITLES)
-ADJECTIVES = {"euclidean": "Euclidean", "taxicab": "taxicab", "cosine": "cosine"}
 OF_LABELS = ("labels", "pies")
 OF_SAMPLES = ("pmatrix", "ustar")
 WITHOUT_CELLS = ("tree", "curve")
@@ -183,7 +183,7 @@ def _draw_heights(
     else:
         units = codebook.units()
         walls = u_matrix(units, grid, codebook.metric)
-        values, colours, what = walls, "bone_r", f"mean {ADJECTIVES[codebook.metric]} distance to the neighbours"
+        values, colours, what = walls, "bone_r", f"mean {metrics.TITLES[codebook.metric]} distance to the neighbours"
         if kind in OF_SAMPLES:
             values = p_matrix(units, learned_rows(codebook, samples), codebook.metric)
             colours, what = "viridis", "samples within the Pareto radius"

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuops.som.grid import Grid
-from pipelines.som.heights import pair_distances
+from gpuops.som.metrics import distances_to_all
 
 RANKED = 2000  # samples whose distances to one another are ranked
 NEIGHBOURS = 10
@@ -80,7 +80,7 @@ def kept_neighbours(
     k = min(neighbours, (len(samples) - 2) // 3)
     if k <= 0:
         return {}
-    in_data = pair_distances(samples, samples, metric)
+    in_data = distances_to_all(samples, samples, metric)
     on_grid = grid.distances(units[:, None].astype(np.int64), units[None, :].astype(np.int64))
     return {
         "trustworthiness": _kept(in_data, on_grid, k),
@@ -89,7 +89,14 @@ def kept_neighbours(
 
 
 def explained_variance(samples: np.ndarray, units: np.ndarray, codebook: np.ndarray) -> float:
-    """Of the samples (N, d) by their units (N); NaN where all samples are the same."""
+    """The share of the variance of the samples that their units explain; NaN where all samples are the same.
+
+    Parameters
+    ----------
+    samples : (N, d) float array without missing values
+    units : (N,) int array
+    codebook : (M, d) float array
+    """
     values = samples.astype(np.float64)
     left = ((values - codebook[units].astype(np.float64)) ** 2).sum()
     whole = ((values - values.mean(axis=0)) ** 2).sum()

@@ -38,6 +38,11 @@ def sigma_schedule(
 
     "linear" takes equal steps from `first` to `last`, "exponential" equal ratios. A single epoch has the first. With a
     tolerance as many epochs again follow with the last, in which the map may settle (`settled`).
+
+    Raises
+    ------
+    ValueError
+        There is no such schedule, there are no epochs, or a reach is not positive.
     """
     if schedule not in SCHEDULES:
         raise ValueError(f"schedule is {schedule!r}; pass one of {', '.join(map(repr, SCHEDULES))}")

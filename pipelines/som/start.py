@@ -87,7 +87,21 @@ def products_of(pieces: Iterable[Piece], steps: Steps) -> Products:
 
 
 def principal_plane(total: Products, steps: Steps, grid: Grid, dtype: Any) -> np.ndarray:
-    """The codebook (M, d) on the plane of the two principal components."""
+    """The codebook on the plane of the two principal components.
+
+    Parameters
+    ----------
+    total : Products
+        Of all samples.
+    steps : Steps
+        By which they were rounded.
+    grid : Grid of M units
+    dtype : of the codebook
+
+    Returns
+    -------
+    (M, d) array
+    """
     one = 2.0**steps.bits
     weight = total.weights / one
     mean = total.values / weight
@@ -108,7 +122,7 @@ def principal_plane(total: Products, steps: Steps, grid: Grid, dtype: Any) -> np
 
 
 def random_rows(n: int, units: int, seed: int) -> np.ndarray:
-    """Distinct rows of n samples, int64 (M), a function of the seed."""
+    """Distinct rows of n samples, int64 (units,), a function of the seed; ValueError if there are fewer samples."""
     if units > n:
         raise ValueError(
             f"a map of {units:,} units cannot begin with {n:,} samples, a different one for each unit; "

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
-from gpuops.som import METRICS
 from gpuops.som.grid import Grid
+from gpuops.som.metrics import check_metric
 from pipelines.generators.synthetic import whole
 from pipelines.som.epoch import MapJob, check_kernel
 from pipelines.som.plan import SomPlan, make_som_plan, refuse_disk_of_map
@@ -287,8 +287,7 @@ def _check_options(
     rate_end: float,
     online: bool,
 ) -> None:
-    if metric not in METRICS:
-        raise ValueError(f"metric is {metric!r}; pass one of {', '.join(map(repr, METRICS))}")
+    check_metric(metric)
     check_kernel(kernel, online)
     if tolerance is not None and not 0 <= tolerance < 1:
         raise ValueError(f"tolerance is {tolerance}; give a part of the quantization error, such as 0.001")

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.som.heights import pair_distances
+from gpuops.som.metrics import distances_to_all
 
 MOST_NODES = 1000  # of a tree that is laid out
 
 
 def spanning_tree(units: np.ndarray, metric: str = "euclidean") -> np.ndarray:
-    """The links of the tree of least total distance through all units (M, d): int64 (M - 1, 2).
+    """The links of the tree of least total distance through all units.
 
     By Prim's algorithm from unit 0, in time M^2 d and memory M d; of equal distances, the lowest unit comes first.
+
+    Parameters
+    ----------
+    units : (M, d) float array
+    metric : {"euclidean", "taxicab", "cosine"}
+
+    Returns
+    -------
+    (M - 1, 2) int64 array
     """
     m = len(units)
     links = np.empty((m - 1, 2), np.int64)
@@ -24,7 +33,7 @@ def spanning_tree(units: np.ndarray, metric: str = "euclidean") -> np.ndarray:
     distances, new = np.full(m, np.inf), 0
     for i in range(m - 1):
         outside[new] = False
-        to_new = pair_distances(units[new : new + 1], units, metric)[0]
+        to_new = distances_to_all(units[new : new + 1], units, metric)[0]
         closer = outside & (to_new < distances)
         distances[closer], nearest[closer] = to_new[closer], new
         new = int(np.where(outside, distances, np.inf).argmin())
@@ -33,7 +42,24 @@ def spanning_tree(units: np.ndarray, metric: str = "euclidean") -> np.ndarray:
 
 
 def tree_layout(units: np.ndarray, links: np.ndarray, metric: str = "euclidean") -> np.ndarray:
-    """Where to draw the nodes of a tree, float64 (M, 2): distances on paper are close to numbers of links between."""
+    """Where to draw the nodes of a tree: distances on paper are close to numbers of links between.
+
+    Parameters
+    ----------
+    units : (M, d) float array
+    links : (M - 1, 2) int array
+        From `spanning_tree`.
+    metric : {"euclidean", "taxicab", "cosine"}
+
+    Returns
+    -------
+    (M, 2) float64 array
+
+    Raises
+    ------
+    ValueError
+        There are more than `MOST_NODES` units.
+    """
     import networkx
 
     m = len(units)

@@ -165,6 +165,11 @@ class Boundary:
             there[some] = True
         return tables
 
+    @cached_property
+    def tables_on_gpu(self) -> ClosedParts:
+        """All tables on the GPU that was current when they were first asked for."""
+        return self.tables().on_gpu()
+
     def between(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Distances from each of (k) vertices to each of (l), (k, l); IndexError if there is no such vertex."""
         sources, targets = np.asarray(sources, np.int64), np.asarray(targets, np.int64)

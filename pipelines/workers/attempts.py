@@ -288,7 +288,8 @@ def wait_any(
     """Wait until some of the futures are finished: those, and the others. Raises as `wait_all`."""
     while True:
         try:
-            done, pending = wait(pending, timeout=POLL_SECONDS, return_when="FIRST_COMPLETED")
+            with client.as_current():  # else the latest client of this process waits, in a loop that is not theirs
+                done, pending = wait(pending, timeout=POLL_SECONDS, return_when="FIRST_COMPLETED")
         except TimeoutError:
             done = set()
         for future in done:

@@ -36,3 +36,14 @@ def synchronize(array: Any) -> None:
         import cupy
 
         cupy.cuda.get_current_stream().synchronize()
+
+
+def mark(array: Any) -> Any:
+    """The work given to the GPU so far, to be waited for by its `synchronize`; None where there is no GPU."""
+    if isinstance(array, np.ndarray):
+        return None
+    import cupy
+
+    event = cupy.cuda.Event(disable_timing=True)
+    event.record()
+    return event

@@ -168,7 +168,10 @@ def script(path, text):
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 @pytest.mark.parametrize(("status", "recipe"), [(3, "apsp_cpu.sbatch"), (0, "apsp_gpu.sbatch")])
 def test_a_recipe_runs_its_command_on_a_full_cluster_and_returns_its_status(tmp_path, status, recipe):
-    """SLURM's and dask-cuda's commands are played: each starts the plain one on this machine, once per node."""
+    """SLURM's and dask-cuda's commands are played: each starts the plain one on this machine, once per node.
+
+    One long function: most of it is the text of these commands.
+    """
     script(
         tmp_path / "srun",
         "#!/bin/bash\n"

@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import sys
 import types
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import gpuops
 from gpuops import arrays
+from gpuops.som.grid import Grid
 
 
 class Tensor:
@@ -41,6 +43,10 @@ def tensors(*values):
 GRAPH = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0], np.int32), np.array([4.0, 1.0, 1.0, 2.0])
 MATRIX = np.array([[0, 3, np.inf], [np.inf, 0, 1], [2, np.inf, 0]])
 SAMPLES = np.random.default_rng(0).random((20, 3), np.float32)
+UNITS, GRID = np.arange(20, dtype=np.int32) % 4, Grid(2, 2)
+PAIRS = np.stack([UNITS, (UNITS + 1) % 4], axis=1)
+NUMBERS = np.array([1, 2, 2, 3])
+ROWS, CYCLES, LABELS = np.array([0, 2]), np.array([0, 1]), np.array([0, 1])  # two loops of a vertex, two circuits
 
 CALLS = {
     "minplus_update": lambda f, of: f(of(MATRIX), of(MATRIX), of(MATRIX)),
@@ -61,11 +67,48 @@ CALLS = {
     "batched_shortest_distances": lambda f, of: f(gpuops.search_graph(*map(of, GRAPH)), [0, 1]),
     "shortest_path_tree": lambda f, of: f(gpuops.search_graph(*map(of, GRAPH)), of(np.array([0.0, 4, 1])), [0]),
     "search_graph": lambda f, of: f(*map(of, GRAPH)),
+    "improve_distances": lambda f, of: f(gpuops.search_graph(*map(of, GRAPH)), of(np.array([0, np.inf, np.inf]))),
+    "minplus_product": lambda f, of: f(of(MATRIX), of(MATRIX)),
+    "distinct": lambda f, of: f(of(NUMBERS), return_counts=True, return_inverse=True),
+    "compact": lambda f, of: f(of(NUMBERS), of(NUMBERS > 1)),
+    "exclusive_scan": lambda f, of: f(of(NUMBERS)),
+    "inclusive_scan": lambda f, of: f(of(NUMBERS)),
+    "mates_of": lambda f, of: f(of(np.array([0, 1, 2])), of(np.array([1, 0]))),
+    "cycle_labels": lambda f, of: f(of(CYCLES)),
+    "circuit_graph": lambda f, of: f(of(ROWS), of(LABELS)),
+    "spanning_links": lambda f, of: f(of(ROWS), of(LABELS)),
+    "join_circuits": lambda f, of: f(of(CYCLES), of(np.array([1]))),
+    "walk_circuits": lambda f, of: f(of(CYCLES)),
+    "verify_circuit": lambda f, of: f(*map(of, (ROWS, np.array([0, 0]), np.array([0, 1]), np.array([0, 2])))),
+    "look_and_say": lambda f, of: f(of(NUMBERS.astype(np.uint8)), 3),
+    "look_and_say_lengths": lambda f, of: f(of(NUMBERS.astype(np.uint8)), 3),
+    "permutations": lambda f, of: f(of(NUMBERS)),
+    "permutation_chunks": lambda f, of: tuple(f(of(NUMBERS), rows=5)),
+    "permutation_count": lambda f, of: f(of(NUMBERS)),
+    "permutation_rank": lambda f, of: f(of(NUMBERS)),
+    "next_permutation": lambda f, of: f(of(NUMBERS)),
+    "cyclic_spectrum": lambda f, of: f(of(NUMBERS)),
+    "cyclic_spectrum_counts": lambda f, of: f(of(NUMBERS)),
+    "spectrum_score": lambda f, of: f(of(NUMBERS), of(NUMBERS[:2])),
+    "quantization_error": lambda f, of: f(of(SAMPLES[0])),
+    "topographic_error": lambda f, of: f(of(PAIRS), GRID),
+    "fixed_point": lambda f, of: f(20, of(SAMPLES.max(axis=0))),
+    "unit_sums": lambda f, of: f(of(SAMPLES), of(UNITS), 4),
+    "from_fixed_point": lambda f, of: f(*scaled_sums(of), gpuops.fixed_point(20, 1.0)),
+    "smooth": lambda f, of: f(*gpuops.unit_sums(of(SAMPLES), of(UNITS), 4), of(SAMPLES[:4]), GRID, 1.0),
+    "train_online": lambda f, of: f(of(SAMPLES[:4]), of(SAMPLES), of(np.arange(20)), GRID, 1.0, 0.5),
 }
+TAKE_NO_ARRAYS = {"peptide_masses"}
+ON_CPUS = {"dijkstra_rows", "hop_distances", "train_online"}  # and nowhere else
+
+
+def scaled_sums(of):
+    return gpuops.unit_sums(of(SAMPLES), of(UNITS), 4, scale=gpuops.fixed_point(20, 1.0))
 
 
 def leaves(result):
-    return list(arrays._arrays(tuple_of(result)))
+    """The arrays of a result in turn, or what there is instead."""
+    return list(arrays._arrays(tuple_of(result))) or [result]
 
 
 def tuple_of(result):
@@ -76,18 +119,19 @@ def tuple_of(result):
 def test_results_are_what_the_arguments_are(name):
     operation = getattr(gpuops, name)
     expected, found = leaves(CALLS[name](operation, np.asarray)), leaves(CALLS[name](operation, Tensor))
-    assert found
     for tensor, array in zip(found, expected, strict=True):
-        assert isinstance(tensor, Tensor)
-        np.testing.assert_array_equal(tensor.values, array)
+        assert isinstance(tensor, Tensor) == isinstance(array, np.ndarray)
+        np.testing.assert_array_equal(getattr(tensor, "values", tensor), array)
 
 
 def test_every_operation_is_open_to_other_libraries():
-    for operation in (getattr(gpuops, name) for name in gpuops.__all__):
+    for name in gpuops.__all__:
+        operation = getattr(gpuops, name)
         if inspect.isfunction(operation):
             assert operation.__module__ == "gpuops"
             assert inspect.isfunction(operation.__wrapped__)
             assert pickle.loads(pickle.dumps(operation)) is operation
+            assert (name in CALLS) != (name in TAKE_NO_ARRAYS)
 
 
 def test_out_is_filled_where_it_lies_and_returned():
@@ -147,6 +191,19 @@ def test_read_only_arrays_are_operands():
     np.testing.assert_array_equal(gpuops.floyd_warshall(fixed), gpuops.floyd_warshall(MATRIX))
 
 
+def test_arrays_on_a_gpu_without_cupy_are_an_error_that_names_the_cure(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)  # so that it cannot be imported
+
+    class OnGpu(Tensor):
+        def __dlpack_device__(self):
+            return 2, 0
+
+    interface = types.SimpleNamespace(__cuda_array_interface__={})
+    for array in OnGpu(MATRIX), interface:
+        with pytest.raises(ImportError, match=r"a \S+ on a GPU needs CuPy: pip install 'tilepath\[cuda13\]'"):
+            gpuops.floyd_warshall(array)
+
+
 @pytest.mark.gpu
 def test_objects_of_the_cuda_array_interface():
     cupy = pytest.importorskip("cupy")
@@ -163,3 +220,49 @@ def test_objects_of_the_cuda_array_interface():
     out = Device(cupy.empty_like(matrix))
     assert gpuops.floyd_warshall(Device(matrix), out=out) is out
     np.testing.assert_array_equal(out.array.get(), gpuops.floyd_warshall(MATRIX))
+
+
+@pytest.fixture(scope="module")
+def torch():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    return torch
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - ON_CPUS))
+def test_tensors_of_torch_on_a_gpu(torch, name):
+    operation = getattr(gpuops, name)
+    found = leaves(CALLS[name](operation, lambda array: torch.from_numpy(np.array(array)).cuda()))
+    for tensor, array in zip(found, leaves(CALLS[name](operation, np.asarray)), strict=True):
+        assert isinstance(tensor, torch.Tensor) == isinstance(array, np.ndarray)
+        np.testing.assert_allclose(tensor.cpu().numpy() if isinstance(tensor, torch.Tensor) else tensor, array)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", sorted(ON_CPUS))
+def test_tensors_on_a_gpu_are_refused_by_what_runs_on_cpus(torch, name):
+    with pytest.raises(TypeError, match="NumPy"):
+        CALLS[name](getattr(gpuops, name), lambda array: torch.from_numpy(np.array(array)).cuda())
+
+
+@pytest.mark.gpu
+def test_tensors_of_torch_on_a_gpu_are_not_copied(torch):
+    seen = []
+
+    @arrays.of_any_library
+    def keep(array):
+        seen.append(array)
+        return array[1:], array
+
+    tensor = torch.arange(5.0, device="cuda")
+    rest, same = keep(tensor)
+    assert seen[0].data.ptr == tensor.data_ptr()
+    assert (rest.data_ptr(), rest.device) == (tensor.data_ptr() + 4, tensor.device)
+    assert same is tensor
+    matrix = torch.from_numpy(MATRIX.copy()).cuda()
+    place = matrix.data_ptr()
+    assert gpuops.floyd_warshall(matrix, out=matrix) is matrix
+    assert matrix.data_ptr() == place
+    np.testing.assert_array_equal(matrix.cpu().numpy(), gpuops.floyd_warshall(MATRIX))

@@ -1,14 +1,18 @@
 """Every kernel that an operation may launch, compiled for every architecture, on a machine without a GPU."""
 
+import pkgutil
 import re
+from importlib import import_module
 
 import pytest
 
 import gpuops
-import gpuops.boundary  # noqa: F401  with all others it declares its programs
 from gpuops._cuda import GPUOPS, declared
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
+
+for module in pkgutil.walk_packages(gpuops.__path__, "gpuops."):
+    import_module(module.name)  # declares its programs
 
 ARCHITECTURES = ["sm_90", "sm_80", "sm_100"]
 PROGRAMS = declared()

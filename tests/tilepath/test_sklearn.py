@@ -167,7 +167,7 @@ def test_a_weight_is_a_repetition(learn):
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("metric", ["euclidean", "taxicab", "cosine"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_transform_gives_all_distances(monkeypatch, metric, missing, dtype):
+def test_transform_gives_all_distances(metric, missing, dtype):
     values = cloud(300, d=7, missing=0.3 * missing).astype(dtype)
     found = SelfOrganizingMap(4, 5, epochs=2, metric=metric, missing=missing).fit(values)
     values = np.concatenate([values, np.zeros((1, 7), dtype)])  # a direction it has not
@@ -190,18 +190,17 @@ def test_transform_gives_all_distances(monkeypatch, metric, missing, dtype):
     np.testing.assert_array_equal(got[np.arange(301), units], distances)
     np.testing.assert_array_equal(got.min(axis=1), distances)
     np.testing.assert_array_equal(found.predict(values), units)
-    monkeypatch.setattr("tilepath.sklearn.CPU_BLOCK", 33)
-    monkeypatch.setattr("tilepath.sklearn.PIECE_BYTES", 1000)
+    found.cpu_block, found.piece_bytes = 33, 1000
     np.testing.assert_array_equal(found.transform(values), got)
     np.testing.assert_array_equal(found.predict(values), units)
 
 
-def test_pieces_change_no_bit(monkeypatch):
+def test_pieces_change_no_bit():
     values = cloud(500, missing=0.1)
     weights = np.random.default_rng(3).random(500)
     one, many = (SelfOrganizingMap(6, 6, epochs=4, missing=True) for _ in range(2))
     one.fit(values, sample_weight=weights)
-    monkeypatch.setattr("tilepath.sklearn.PIECE_BYTES", 1000)
+    many.piece_bytes = 1000
     many.fit(values, sample_weight=weights)
     np.testing.assert_array_equal(many.codebook_, one.codebook_)
     np.testing.assert_array_equal(many.labels_, one.labels_)

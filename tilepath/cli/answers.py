@@ -50,7 +50,8 @@ def path(
     from tilepath.cli.euler import echo_walks, echo_walks_as_json
 
     if store_schema(store) == "circuits/1":
-        if source is not None or target is not None or pairs is not None or (as_json and out is not None):
+        asked = source is not None or target is not None or pairs is not None
+        if asked or (as_json and (out is not None or overwrite)):
             raise click.UsageError(
                 "a store of Euler circuits has its own walks; leave out all but --graph, and --out or --json"
             )

@@ -74,11 +74,13 @@ def echo_walks_as_json(store: str, graph: str | None) -> None:
     from pipelines.stores.circuits import open_circuits
 
     circuits = open_circuits(store)
-    facts = {"arcs": circuits.length, "closed": circuits.path_from is None}
-    click.echo(json.dumps(facts)[:-1] + ', "walks": [', nl=False)
-    for number, walk in enumerate(walk_names(circuits, circuits.graph(graph))):
-        click.echo("[" if number == 0 else ", [", nl=False)
-        for place, names in enumerate(walk):
-            click.echo(", " * (place > 0) + json.dumps(names)[1:-1], nl=False)
-        click.echo("]", nl=False)
-    click.echo("]}")
+    walks = walk_names(circuits, circuits.graph(graph))
+    # What comes before a piece is printed with it, so that nothing is where nothing can be read.
+    before = json.dumps({"arcs": circuits.length, "closed": circuits.path_from is None})[:-1] + ', "walks": ['
+    for walk in walks:
+        before += "["
+        for names in walk:
+            click.echo(before + json.dumps(names)[1:-1], nl=False)
+            before = ", "
+        before = "], "
+    click.echo(before.removesuffix(", ") + "]}")

@@ -162,7 +162,7 @@ class ConvertedGraph:
         Raises
         ------
         NotImplementedError
-            A value is not an int or a float, not finite, or integers add up to 2^53 or more.
+            A value is not an int or a float, not finite, integers add up to 2^53 or more, or floats to infinity.
         """
         self.missing = any(value is _MISSING for value in values)
         if self.missing:
@@ -179,6 +179,9 @@ class ConvertedGraph:
         if not np.isfinite(lengths).all():
             wrong = lengths[~np.isfinite(lengths)][0]
             raise NotImplementedError(f"{attribute!r} of an edge is {wrong}; tilepath takes finite numbers")
+        with np.errstate(over="ignore"):
+            if not np.isfinite(np.abs(lengths).sum()):
+                raise NotImplementedError(f"sums of {attribute!r} may exceed float64; tilepath takes smaller numbers")
         hops = self._hops
         self._arcs = Arcs(hops.indptr, hops.indices, lengths, integers, hops.symmetric)
         self.attribute = attribute

@@ -15,7 +15,7 @@ from typing import Any
 from pipelines.formats.arc_sort import FormatError
 from pipelines.formats.samples.annotated import read_h5ad
 from pipelines.formats.samples.arrays import read_npy, read_npz, read_zarr
-from pipelines.formats.samples.columns import Opened, Rows, Source, Wanted
+from pipelines.formats.samples.columns import PIECE_BYTES, Opened, Rows, Source, Wanted
 from pipelines.formats.samples.cytometry import read_fcs
 from pipelines.formats.samples.tables import read_arrow, read_csv, read_parquet
 from pipelines.stores.codebook import Codebook, open_codebook
@@ -65,6 +65,7 @@ def import_samples(
     cofactor: float = 5.0,
     transforms: Mapping[str, str] | None = None,
     like: Samples | Codebook | str | os.PathLike[str] | None = None,
+    piece_bytes: int = PIECE_BYTES,
     overwrite: bool = False,
 ) -> Samples:
     """Import samples from files into a samples store.
@@ -88,6 +89,7 @@ def import_samples(
     dtype, missing, scaling, cofactor, transforms, overwrite : as for `pipelines.stores.samples.new_samples`
     like : a samples or a codebook store, or its path: take columns, their scaling, compensation and dtype as recorded
         there, for new samples that will be compared with others
+    piece_bytes : how much of the values, in float64, is read at a time; text by a fourth of that
 
     Returns
     -------
@@ -126,14 +128,8 @@ def import_samples(
                 raise ValueError(f"like determines the {option} of samples; leave out {option} (--{option})")
         like = like if isinstance(like, Samples | Codebook) else _open_record(like)
         columns, dtype, compensate = like.columns, like.dtype, like.compensated or None
-    options = {
-        "delimiter": delimiter,
-        "header": header,
-        "decimal": decimal,
-        "compensate": compensate,
-        "layer": layer,
-    }
-    wanted = Wanted(columns, label, weight, ids, tuple(exclude))
+    options = dict(delimiter=delimiter, header=header, decimal=decimal, compensate=compensate, layer=layer)
+    wanted = Wanted(columns, label, weight, ids, tuple(exclude), piece_bytes)
     with ExitStack() as first:
         opened = first.enter_context(_open(sources[0], format, wanted, options))
         names = opened.names
@@ -160,18 +156,28 @@ def import_samples(
             _append(writer, sources[0], opened)
             first.close()
             for name in sources[1:]:
-                # All columns of the others are compared with those of the first, unless they were named.
-                with _open(name, format, wanted, options) as opened:
-                    if opened.names == names:
-                        writer.begin(name)
-                        _append(writer, name, opened)
-                        continue
-                    if sorted(opened.names) != sorted(names):
-                        raise FormatError(f"{name}: {_difference(opened.names, names, sources[0])}")
-                with _open(name, format, wanted._replace(columns=names, exclude=()), options) as opened:
+                with _open_alike(name, sources[0], names, format, wanted, options) as opened:
                     writer.begin(name)
                     _append(writer, name, opened)
     return open_samples(path)
+
+
+@contextmanager
+def _open_alike(
+    source: str, first: str, names: list[str], format: str | None, wanted: Wanted, options: Mapping[str, Any]
+) -> Iterator[Opened]:
+    """Another source, opened for columns of these names in their order, which `first` has.
+
+    All of its columns are compared with those of the first, unless they were named.
+    """
+    with _open(source, format, wanted, options) as opened:
+        if opened.names == names:
+            yield opened
+            return
+        if sorted(opened.names) != sorted(names):
+            raise FormatError(f"{source}: {_difference(opened.names, names, first)}")
+    with _open(source, format, wanted._replace(columns=names, exclude=()), options) as opened:
+        yield opened
 
 
 def _append(writer: SamplesWriter, source: str, opened: Opened) -> None:

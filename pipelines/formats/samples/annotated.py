@@ -51,7 +51,7 @@ def read_h5ad(source: str, wanted: Wanted, layer: str | None = None) -> Iterator
             piece = matrix[start:stop]
             return piece.toarray() if hasattr(piece, "toarray") else np.asarray(piece)
 
-        opened = matrix_rows(source, header, Wanted(wanted.columns, exclude=wanted.exclude), read, names)
+        opened = matrix_rows(source, header, wanted.of_values(), read, names)
 
         def rows() -> Iterator[Rows]:
             start = 0

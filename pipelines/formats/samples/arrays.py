@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from pipelines.formats.arc_sort import FormatError
-from pipelines.formats.samples.columns import PIECE_BYTES, Opened, Rows, Wanted, choose_columns
+from pipelines.formats.samples.columns import Opened, Rows, Wanted, choose_columns
 from pipelines.stores.foreign_arrays import open_matrix
 
 
@@ -70,7 +70,7 @@ def read_npz(source: str, wanted: Wanted) -> Iterator[Opened]:
             )
         stream = stack.enter_context(archive.open(f"{found[0]}.npy"))
         read = _in_turn(stream, source) if whole is None else slices(whole)
-        opened = matrix_rows(source, header, Wanted(wanted.columns, exclude=wanted.exclude), read)
+        opened = matrix_rows(source, header, wanted.of_values(), read)
 
         def complete() -> Iterator[Rows]:
             start = 0
@@ -106,7 +106,7 @@ def matrix_rows(
     shape = header.shape
     names = list(map(str, range(shape[1]))) if names is None else names
     chosen = choose_columns(source, names, wanted, also_called)
-    step = max(1, PIECE_BYTES // (8 * max(1, shape[1])))
+    step = max(1, wanted.piece_bytes // (8 * max(1, shape[1])))
 
     def rows() -> Iterator[Rows]:
         for start in range(0, shape[0], step):

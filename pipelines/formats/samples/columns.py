@@ -10,7 +10,7 @@ import numpy as np
 
 from pipelines.formats.arc_sort import FormatError
 
-PIECE_BYTES = 32 << 20
+PIECE_BYTES = 32 << 20  # of values in float64 that are read at a time
 
 
 class Rows(NamedTuple):
@@ -23,13 +23,21 @@ class Rows(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The columns of a source to read, by name or position from 0; `columns` None: all that nothing else names."""
+    """The columns of a source to read, by name or position from 0; `columns` None: all that nothing else names.
+
+    `piece_bytes` of values, in float64, are read at a time.
+    """
 
     columns: Sequence[str | int] | None = None
     label: str | int | None = None
     weight: str | int | None = None
     ids: str | int | None = None
     exclude: Sequence[str | int] = ()
+    piece_bytes: int = PIECE_BYTES
+
+    def of_values(self) -> Wanted:
+        """The same without what stands beside the values."""
+        return self._replace(label=None, weight=None, ids=None)
 
 
 class Chosen(NamedTuple):

@@ -18,12 +18,12 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from pipelines.formats.arc_sort import FormatError
-from pipelines.formats.samples.columns import PIECE_BYTES, Chosen, Opened, Rows, Wanted, choose_columns, distinct
+from pipelines.formats.samples.columns import Chosen, Opened, Rows, Wanted, choose_columns, distinct
 from pipelines.formats.samples.text_tables import TextTable, text_table
 from pipelines.formats.text_file import TextFile
 from pipelines.stores.labels import ABSENT
 
-TEXT_BYTES = 8 << 20  # a block; pyarrow reads ahead, and holds some forty times as much
+TEXT_SHARE = 4  # of a piece is a block of text: pyarrow reads ahead, and holds some forty times as much
 _NO_UTF8 = frozenset("\0\ufffd")
 _RECODE = "is not text encoded in UTF-8; convert the file, or name its format (--format)"
 _CURE = "values are numbers: name the columns that hold them (--columns), and the one with the labels (--label)"
@@ -57,14 +57,14 @@ def read_csv(
     for column, kind in ((chosen.label, pa.string()), (chosen.weight, pa.float64()), (chosen.ids, pa.string())):
         if column is not None:
             types[names[column]] = kind
-    seen = 0
+    seen, block = 0, max(1, wanted.piece_bytes // TEXT_SHARE)
 
     def rows() -> Iterator[Rows]:
         nonlocal seen
         try:
             table = pa.csv.open_csv(
                 stream,
-                read_options=pa.csv.ReadOptions(block_size=TEXT_BYTES, column_names=names, skip_rows=begin),
+                read_options=pa.csv.ReadOptions(block_size=block, column_names=names, skip_rows=begin),
                 parse_options=pa.csv.ParseOptions(delimiter=text.delimiter, newlines_in_values=True),
                 convert_options=pa.csv.ConvertOptions(
                     column_types=types, include_columns=list(types), null_values=[*ABSENT], decimal_point=decimal
@@ -86,7 +86,7 @@ def read_parquet(source: str, wanted: Wanted) -> Iterator[Opened]:
     # Buffered, as a row group may be the whole file.
     with pq.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False) as file:
         chosen, names = choose_typed(source, file.schema_arrow, wanted)
-        batches = file.iter_batches(max(1, PIECE_BYTES // (8 * len(names))), columns=names)
+        batches = file.iter_batches(max(1, wanted.piece_bytes // (8 * len(names))), columns=names)
         yield Opened(chosen.names, (_rows(batch, file.schema_arrow.names, chosen) for batch in batches))
 
 

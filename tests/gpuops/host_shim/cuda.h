@@ -712,6 +712,9 @@ inline void ptx_mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(float& d0, flo
 }
 
 // Whoever reads like this waits for what another block stores.
+inline void ptx_red_release_gpu_global_add_u32(unsigned* address, unsigned value) {
+    atomicAdd(address, value);
+}
 inline void ptx_ld_acquire_gpu_global_u32(unsigned& value, const unsigned* address) {
     host::wait(host::SPINNING, "waits for another block");
     value = *address;

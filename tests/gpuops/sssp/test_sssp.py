@@ -21,7 +21,7 @@ from gpuops import (
 )
 from gpuops.certificates import verify_paths
 from gpuops.numbers import outside_infinity
-from gpuops.sssp import search_numba, wheel_numba
+from gpuops.sssp import search_numba, tree_numba, wheel_numba
 from pipelines.generators import Grid, RMat, csr
 
 DTYPES = ["float32", "float64", "int32"]
@@ -786,3 +786,26 @@ def test_a_step_of_many_threads_has_one_thread_itself():
     found = batched_shortest_distances(graph, sources)
     for row, source in zip(found, sources, strict=True):
         np.testing.assert_array_equal(row, shortest_distances(graph, [source]))
+
+
+@dtypes
+@pytest.mark.parametrize("closed", [False, True])
+def test_predecessors_by_fours_are_those_one_by_one(dtype, closed):
+    """Rows of 0 to 40 arcs with many ties: the first tight arc from a nearer tail, whichever way it is looked for."""
+    rng = np.random.default_rng(6)
+    n, m = 2000, 9000
+    tails, heads = rng.integers(0, n, (2, m))
+    heads[:40], heads[40:200] = 7, rng.integers(0, 20, 160)
+    through = rng.random(n) < 0.8 if closed else None
+    graph = laid_out(np, rows(n, tails, heads, rng.integers(0, 6, m).astype(dtype)), through=through)
+    assert wheel_numba.suits(graph)
+    distances = shortest_distances(graph, [3])[graph.order]
+    roots = np.zeros(n, bool)
+    roots[graph.rank[3]] = True
+    passes_on = (distances != outside_infinity(graph.dtype)) & (True if through is None else graph.through | roots)
+    found = np.full((2, n), -1, np.int32)
+    arrays = graph.in_indptr, graph.in_indices, graph.in_weights, distances, roots, passes_on
+    for look_back, row in zip((tree_numba._look_back, tree_numba._look_back_by_fours), found, strict=True):
+        look_back(*arrays, row, outside_infinity(graph.dtype), 0, n)
+    assert (found[0] >= 0).sum() > n // 2
+    np.testing.assert_array_equal(*found)

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 from clusters import start
 from gpuops import NegativeCycleError
 from pipelines import all_pairs_shortest_paths as by_any_method
+from pipelines.apsp import stages
 from pipelines.stores import StoreError, open_distances, write_graph
 from pipelines.stores.distances import begun_distances
 from pipelines.validation.bounds import WeightRangeError, distances_fit
@@ -126,6 +127,20 @@ def test_closed_vertices_are_never_inside_a_path(request, tmp_path, users, close
     result = all_pairs_shortest_paths(request.getfixturevalue(users), graph, tmp_path / "d.zarr", block=64, verify=True)
     want = np.array([dijkstra(n, *arcs, through, s) for s in range(n)])
     np.testing.assert_array_equal(result[:], as_stored(want, "int32"))
+
+
+def test_bands_are_written_while_the_last_stage_goes_on(client, tmp_path, monkeypatch):
+    """The result of a band is on its way before the next band is updated."""
+    n, events = 3000, []  # three bands on one worker
+    update, saves = stages._update, stages._saves
+    monkeypatch.setattr(stages, "_update", lambda *args: events.append("update") or update(*args))
+    monkeypatch.setattr(stages, "_saves", lambda *args: events.append(args[3]) or saves(*args))
+    arcs = random_arcs(n, 6000)
+    graph = store_arcs(tmp_path / "g.zarr", n, *arcs, "int32")
+    all_pairs_shortest_paths(client, graph, tmp_path / "d.zarr", verify=True)
+    bands = [event for event in events if event != "update"]
+    assert len(bands) == 3
+    assert "update" in events[events.index(bands[0]) : events.index(bands[-1])]
 
 
 def test_rows_of_sources(three, tmp_path):
@@ -282,7 +297,8 @@ def test_a_method_that_does_not_exist_is_refused(client, tmp_path):
     graph = store_arcs(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
     for method in ("dijkstra", None):
         with pytest.raises(
-            ValueError, match=f"method is {method!r}; pass 'auto', 'floyd-warshall', 'batched' or 'out-of-core'"
+            ValueError,
+            match=f"method is {method!r}; pass 'auto', 'floyd-warshall', 'batched', 'boundary' or 'out-of-core'",
         ):
             by_any_method(client, graph, tmp_path / "d", method=method)
     assert not (tmp_path / "d").exists()

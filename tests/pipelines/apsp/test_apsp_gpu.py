@@ -59,5 +59,6 @@ def test_two_gpus_give_the_bits_of_one(tmp_path):
     results = []
     for workers in (1, 2):
         with start(device="gpu", workers=workers) as client:
-            results.append(all_pairs_shortest_paths(client, graph, tmp_path / f"{workers}.zarr", verify=True)[:])
+            out = tmp_path / f"{workers}.zarr"
+            results.append(all_pairs_shortest_paths(client, graph, out, workers=workers, verify=True)[:])
     np.testing.assert_array_equal(*results)

@@ -214,7 +214,7 @@ def test_a_budget_below_one_band_is_refused_with_the_least_that_works(client, tm
 def test_the_plan_of_a_run_in_memory_honours_commits():
     facts = [WorkerFacts("w", "host", "CPU", False, 10**12, 1e9)]
     layout = make_layout(10_000, 1, 4)
-    disk = [make_plan(layout, "float32", 10_000, 5, facts, commit_seconds=s).disk_bytes for s in (60.0, math.inf)]
+    disk = [make_plan(layout, "float32", 10_000, 5, facts, [], commit_seconds=s).disk_bytes for s in (60.0, math.inf)]
     assert disk == [5 * 10_000 * 4 + 2 * 10_000**2 * 4, 5 * 10_000 * 4]
 
 

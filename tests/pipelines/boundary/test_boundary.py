@@ -247,6 +247,19 @@ def test_other_weights_on_the_same_cut(client, grid, tmp_path, monkeypatch):
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.gpu
+def test_a_store_made_on_a_gpu_is_that_of_the_cpu(gpu_client, client, grid, tmp_path):
+    cupy = pytest.importorskip("cupy")
+    stores = [
+        partition_graph(c, grid, tmp_path / n, parts=5, verify=True) for c, n in ((client, "c"), (gpu_client, "g"))
+    ]
+    for name in ("to_boundary", "from_boundary", "inner", "among"):
+        np.testing.assert_array_equal(*(getattr(store.tables(), name) for store in stores))
+    vertices = np.random.default_rng(0).integers(0, 144, 60)
+    found = distances_between(stores[0], cupy.asarray(vertices), range(144))
+    np.testing.assert_array_equal(found.get(), distances_between(stores[0], vertices, range(144)))
+
+
 def test_the_commands(grid, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
@@ -264,16 +277,3 @@ def test_the_commands(grid, tmp_path, monkeypatch):
     assert "2 paths" in say("path", "b", "--pairs", "p.csv", "--out", "routes.csv")
     say("apsp", grid.path, "d", "--method", "boundary", "--device", "cpu")
     assert say("path", "d", "v3", "v140") == say("path", "b", "v3", "v140")
-
-
-@pytest.mark.gpu
-def test_a_store_made_on_a_gpu_is_that_of_the_cpu(gpu_client, client, grid, tmp_path):
-    cupy = pytest.importorskip("cupy")
-    stores = [
-        partition_graph(c, grid, tmp_path / n, parts=5, verify=True) for c, n in ((client, "c"), (gpu_client, "g"))
-    ]
-    for name in ("to_boundary", "from_boundary", "inner", "among"):
-        np.testing.assert_array_equal(*(getattr(store.tables(), name) for store in stores))
-    vertices = np.random.default_rng(0).integers(0, 144, 60)
-    found = distances_between(stores[0], cupy.asarray(vertices), range(144))
-    np.testing.assert_array_equal(found.get(), distances_between(stores[0], vertices, range(144)))

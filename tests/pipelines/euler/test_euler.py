@@ -4,6 +4,7 @@ import csv
 import ctypes
 import json
 import re
+import shutil
 import signal
 from pathlib import Path
 from types import SimpleNamespace
@@ -405,9 +406,14 @@ def test_mistakes_at_the_command_line(tmp_path):
     done = call("path", tmp_path / "c.zarr", "1", "2")
     assert done.exit_code == 2
     assert "has its own walks" in done.stderr
-    done = call("path", tmp_path / "c.zarr", "--out", tmp_path / "t.csv", "--json")
-    assert done.exit_code == 2
-    assert "--out or --json" in done.stderr
+    for options in ["--out", tmp_path / "t.csv", "--json"], ["--overwrite", "--json"]:
+        done = call("path", tmp_path / "c.zarr", *options)
+        assert done.exit_code == 2
+        assert "--out or --json" in done.stderr
+    shutil.rmtree(tmp_path / "c.zarr" / "arcs" / "c")
+    done = CliRunner().invoke(tilepath, ["path", str(tmp_path / "c.zarr"), "--json"])
+    assert isinstance(done.exception, StoreError)
+    assert done.stdout == ""
     for arguments in (["path", tmp_path / "c.zarr", "--out", "t.txt"], ["euler", graph.path, "x", "--start", "9"]):
         with pytest.raises(ValueError, match=r"tables are|no vertex '9'"):
             call(*arguments)

@@ -37,7 +37,7 @@ def fcs_by_hand(path, records, order, text, version="3.0"):
     ids=lambda value: "-".join(value) if isinstance(value, list) else None,
 )
 @pytest.mark.parametrize("version", ["2.0", "3.1"])
-def test_events_of_fcs_are_read_in_pieces_as_flowio_reads_them(tmp_path, monkeypatch, kinds, order, text, version):
+def test_events_of_fcs_are_read_in_pieces_as_flowio_reads_them(tmp_path, kinds, order, text, version):
     rng = np.random.default_rng(0)
     records = np.zeros(997, [(str(i), kind) for i, kind in enumerate(kinds)])
     for i, kind in enumerate(kinds):
@@ -46,18 +46,17 @@ def test_events_of_fcs_are_read_in_pieces_as_flowio_reads_them(tmp_path, monkeyp
     fcs_by_hand(tmp_path / "t.fcs", records, order, text, version)
     expected = flowio.FlowData(tmp_path / "t.fcs").as_array()
     for piece in (1 << 10, 1 << 20):
-        monkeypatch.setattr("pipelines.formats.samples.arrays.PIECE_BYTES", piece)
-        samples = import_samples(tmp_path / "t.fcs", tmp_path / "s", dtype="float64", overwrite=True)
+        options = {"dtype": "float64", "piece_bytes": piece, "overwrite": True}
+        samples = import_samples(tmp_path / "t.fcs", tmp_path / "s", **options)
         np.testing.assert_array_equal(samples.values(), expected)
 
 
-def test_events_may_be_more_than_memory(tmp_path, monkeypatch):
+def test_events_may_be_more_than_memory(tmp_path):
     events = np.random.default_rng(0).random((60_000, 8))
     with open(tmp_path / "t.fcs", "wb") as file:
         flowio.create_fcs(file, events.ravel().tolist(), list("abcdefgh"), None, {"spillover": "2,a,b,1,0.2,0.1,1"})
-    monkeypatch.setattr("pipelines.formats.samples.arrays.PIECE_BYTES", 1 << 16)
     tracemalloc.start()
-    with read_fcs(str(tmp_path / "t.fcs"), Wanted(), compensate=True) as opened:
+    with read_fcs(str(tmp_path / "t.fcs"), Wanted(piece_bytes=1 << 16), compensate=True) as opened:
         found = sum(len(rows.values) for rows in opened.rows)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

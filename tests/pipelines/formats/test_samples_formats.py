@@ -169,7 +169,6 @@ def test_faults_in_text_are_named(read, tmp_path, text, options, fault):
 
 
 def test_a_text_file_is_read_in_pieces(read, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.formats.samples.tables.TEXT_BYTES", 1 << 12)
     values = np.random.default_rng(0).normal(size=(5000, 3))
     lines = [f'{a!r},{b!r},{c!r},"kind\n{i % 7}"' for i, (a, b, c) in enumerate(values.tolist())]
     sizes, original = [], SamplesWriter.append
@@ -179,7 +178,7 @@ def test_a_text_file_is_read_in_pieces(read, tmp_path, monkeypatch):
         original(writer, *table)
 
     monkeypatch.setattr(SamplesWriter, "append", note)
-    samples = read("\n".join(["a,b,c,k", *lines]), label="k")
+    samples = read("\n".join(["a,b,c,k", *lines]), label="k", piece_bytes=1 << 14)
     np.testing.assert_array_equal(samples.values(), values)
     assert labels_of(samples) == [f"kind\n{i % 7}" for i in range(5000)]
     assert max(sizes) < 200  # a field that is cut by the end of a block stays whole
@@ -253,11 +252,11 @@ def test_parquet_is_read_with_its_types(tmp_path):
         import_samples(tmp_path / "t.parquet", tmp_path / "u", header=True)
 
 
-def test_parquet_is_read_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.formats.samples.tables.PIECE_BYTES", 1 << 10)
+def test_parquet_is_read_in_pieces(tmp_path):
     values = np.random.default_rng(0).normal(size=(3000, 2))
     pq.write_table(pa.table({"x": values[:, 0], "y": values[:, 1]}), tmp_path / "t.pq", row_group_size=700)
-    np.testing.assert_array_equal(import_samples(tmp_path / "t.pq", tmp_path / "s", dtype="float64").values(), values)
+    samples = import_samples(tmp_path / "t.pq", tmp_path / "s", dtype="float64", piece_bytes=1 << 10)
+    np.testing.assert_array_equal(samples.values(), values)
 
 
 def test_damaged_parquet(tmp_path):
@@ -277,15 +276,14 @@ def test_damaged_parquet(tmp_path):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", ">f8", "int16", "uint8", "bool", "float16"])
 @pytest.mark.parametrize("name", ["npy", "npz", "packed npz"])
-def test_numpy_is_read_in_any_layout(tmp_path, monkeypatch, order, dtype, name):
-    monkeypatch.setattr("pipelines.formats.samples.arrays.PIECE_BYTES", 300)
+def test_numpy_is_read_in_any_layout(tmp_path, order, dtype, name):
     values = np.random.default_rng(1).integers(0, 100, (77, 3)).astype(dtype, order=order)
     path = tmp_path / f"t.{name.split()[-1]}"
     if name == "npy":
         np.save(path, values)
     else:
         (np.savez_compressed if "packed" in name else np.savez)(path, anything=values)
-    samples = import_samples(path, tmp_path / "s", dtype="float64")
+    samples = import_samples(path, tmp_path / "s", dtype="float64", piece_bytes=300)
     np.testing.assert_array_equal(samples.values(), values.astype("float64"))
     assert samples.columns == ("0", "1", "2")
 

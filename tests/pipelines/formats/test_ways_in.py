@@ -228,15 +228,14 @@ def test_m4_tables_parted_by_blanks(read, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("rows_before", [0, 3000])
-def test_m4_faults_of_values_are_named_by_line(read, monkeypatch, text, options, fault, rows_before):
-    monkeypatch.setattr("pipelines.formats.samples.tables.TEXT_BYTES", 1 << 12)
+def test_m4_faults_of_values_are_named_by_line(read, text, options, fault, rows_before):
     if rows_before:
         head, rest = text.split("\n1,", 1) if not text.startswith("1,") else ("", text[2:])
         text = f"{head}\n" * bool(head) + "1,1\n" * rows_before + "1," + rest
         line = int(re.search(r"line (\d+)", fault)[1])
         fault = fault.replace(f"line {line}", f"line {line + rows_before}")
     with pytest.raises(FormatError, match=rf"t\.csv, {fault}"):
-        read(text, **options)
+        read(text, piece_bytes=1 << 14, **options)
 
 
 def test_m4_a_value_beyond_the_scale_of_a_map_is_named_by_line(read, tmp_path):
@@ -395,14 +394,13 @@ def test_a2_h5ad_is_read_with_its_observations(tmp_path, dense):
 
 
 @pytest.mark.filterwarnings("ignore:The 'future.infer_string' option is deprecated")
-def test_a2_layers_of_h5ad(tmp_path, monkeypatch):
+def test_a2_layers_of_h5ad(tmp_path):
     anndata, sparse = pytest.importorskip("anndata"), pytest.importorskip("scipy.sparse")
     layers = {"counts": np.arange(30.0).reshape(10, 3), "scaled": sparse.csr_matrix(np.eye(10, 3))}
-    monkeypatch.setattr("pipelines.formats.samples.arrays.PIECE_BYTES", 100)
     for matrix in ({"X": np.zeros((10, 3))}, {"shape": (10, 3)}):
         anndata.AnnData(**matrix, layers=layers).write_h5ad(tmp_path / "t.h5ad")
         for name, layer in layers.items():
-            samples = import_samples(tmp_path / "t.h5ad", tmp_path / "s", layer=name, overwrite=True)
+            samples = import_samples(tmp_path / "t.h5ad", tmp_path / "s", layer=name, piece_bytes=100, overwrite=True)
             np.testing.assert_array_equal(samples.values(), layer if name == "counts" else layer.toarray())
     with pytest.raises(FormatError, match=r"t\.h5ad: has no matrix X; name a layer \(--layer\): 'counts', 'scaled'"):
         import_samples(tmp_path / "t.h5ad", tmp_path / "u")

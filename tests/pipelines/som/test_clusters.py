@@ -10,10 +10,11 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 from gpuops.som.grid import Grid
+from gpuops.som.metrics import distances_to_all
 from pipelines import PointCloud, open_codebook
 from pipelines.som.classes import count_votes
 from pipelines.som.clusters import METHODS, basins, cluster_units
-from pipelines.som.heights import p_matrix, pair_distances, pareto_radius, u_star
+from pipelines.som.heights import p_matrix, pareto_radius, u_star
 from pipelines.som.trees import spanning_tree, tree_layout
 from tilepath import cli
 from tilepath.sklearn import SelfOrganizingMap
@@ -117,7 +118,7 @@ def test_average_linkage_keeps_what_is_rare():
 def test_density_and_u_star_are_their_formulas():
     rng = np.random.default_rng(2)
     samples, units = rng.normal(size=(90, 3)), rng.normal(size=(12, 3))
-    between = pair_distances(samples, samples, "euclidean")[np.triu_indices(90, 1)]
+    between = distances_to_all(samples, samples, "euclidean")[np.triu_indices(90, 1)]
     assert pareto_radius(samples) == pytest.approx(np.quantile(between, 0.18))
     assert pareto_radius(samples, clusters=3) == pytest.approx(np.quantile(between, 0.06))
     near = np.sqrt(((samples[:, None] - units) ** 2).sum(axis=2)) <= 1.3
@@ -134,12 +135,12 @@ def test_density_and_u_star_are_their_formulas():
 def test_the_spanning_tree_is_the_shortest(metric):
     units = np.random.default_rng(3).normal(size=(40, 3))
     links = spanning_tree(units, metric)
-    distances = pair_distances(units, units, metric)
+    distances = distances_to_all(units, units, metric)
     assert distances[links[:, 0], links[:, 1]].sum() == pytest.approx(minimum_spanning_tree(distances).sum())
     assert {*links.ravel().tolist()} == {*range(40)}
     places = tree_layout(units, links)
     assert places.shape == (40, 2)
-    assert pair_distances(places, places, "euclidean")[np.triu_indices(40, 1)].min() > 1e-3
+    assert distances_to_all(places, places, "euclidean")[np.triu_indices(40, 1)].min() > 1e-3
 
 
 def test_a_vote_and_its_purity():

@@ -4,6 +4,7 @@ import html
 import re
 import shutil
 import sys
+from dataclasses import replace
 from itertools import product
 
 import matplotlib
@@ -392,9 +393,9 @@ def test_faults_are_named(tmp_path, made, monkeypatch):
     refused("pictures end in .*\\.svg", path="x.doc")
     others = write_samples(tmp_path / "others", np.ones((40, 3)), labels=["a"] * 40)
     refused("does not map .*others", "labels", StoreError, mapping=mapping, samples=others)
-    monkeypatch.setattr("pipelines.som.pictures.MOST_PLANES", 2)
-    refused(r"has 3 columns; name up to 2 of them \(--column\)", "planes")
-    monkeypatch.undo()
+    wide = replace(codebook, columns=tuple(map(str, range(65))))
+    with pytest.raises(ValueError, match=r"has 65 columns; name up to 64 of them \(--column\)"):
+        picture_map(wide, tmp_path / "x.png", "planes")
     codebook, _, _ = made(Grid(4, 4))
     refused("maps to another map", "hits", StoreError, mapping=mapping)
     refused("maps to another map", "labels", StoreError, mapping=mapping, samples=samples)

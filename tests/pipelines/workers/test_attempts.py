@@ -8,7 +8,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from distributed import Client, KilledWorker, LocalCluster
+from distributed import Client, KilledWorker, LocalCluster, default_client, wait
 
 from gpuops import NegativeCycleError
 from pipelines import single_source_shortest_paths
@@ -23,6 +23,7 @@ from pipelines.workers.attempts import (
     clear,
     keep,
     run_attempts,
+    wait_all,
     workers_of,
 )
 from pipelines.workers.capacity import measure_workers
@@ -102,6 +103,21 @@ def test_a_worker_that_does_not_answer_is_named(client, monkeypatch):
         TimeoutError, match=f"no answer from {workers_of(client)[0]} within 1 s; look at the worker's log"
     ):
         measure_workers(client, None, seconds=1)
+
+
+def test_a_wait_runs_in_the_loop_of_its_own_client(client, two, monkeypatch):
+    """Elsewhere a future whose result is lost later on is bound to that loop, and never fetched again."""
+    waited = []
+
+    def recorded(*args, **options):
+        waited.append(default_client())
+        return wait(*args, **options)
+
+    monkeypatch.setattr("pipelines.workers.attempts.wait", recorded)
+    for users in client, two:
+        wait_all(users, [users.submit(int, 1, pure=False)], workers_of(users))
+    assert set(waited[:1]) == {client}
+    assert set(waited[-1:]) == {two}
 
 
 @pytest.mark.parametrize("error", [KilledWorker("key", SimpleNamespace(address="tcp://gone"), 0), StateLost("none")])

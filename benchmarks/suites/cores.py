@@ -1,0 +1,170 @@
+"""The suite `cores`: what more cores do for single operations on a CPU.
+
+Every number of threads has a process of its own, with NUMBA_NUM_THREADS set, that makes the same inputs, warms up,
+verifies and repeats. Results must have the same bits with every number of threads. Speed-ups are those over one thread
+of the same run, and SciPy's `dijkstra`, which has one thread, is timed beside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import ROOT, Bench, draw_roots
+from gpuops import (
+    SearchGraph,
+    batched_shortest_distances,
+    floyd_warshall,
+    search_graph,
+    shortest_distances,
+    shortest_path_tree,
+)
+from pipelines.formats.graphs import import_graph
+from pipelines.formats.graphs.edge_list import read_edge_list
+from pipelines.generators import Grid, RMat, csr
+from pipelines.generators.grids import Road
+
+CONVENTION = (
+    "wall seconds on the threads named, each number in a process of its own, after a warm-up; results compared by "
+    "digest between the numbers of threads"
+)
+SEED = 1
+LANES = 32
+LINES = 2_000_000  # of the edge list, some 35 MB
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=["cpu"], default="cpu", help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=int, nargs="+", help="default: powers of two up to all cores")
+    parser.add_argument("--scale", type=int, default=20, help="of R-MAT (default 20)")
+    parser.add_argument("--side", type=int, default=1000, help="of the grid (default 1000)")
+    parser.add_argument("--n", type=int, default=4096, help="of Floyd-Warshall (default 4096)")
+
+
+def run(bench: Bench, args: argparse.Namespace) -> str:
+    cores = len(os.sched_getaffinity(0))
+    counts = args.threads or [1 << i for i in range(cores.bit_length()) if 1 << i <= cores]
+    taken: dict[str, dict[int, list[float]]] = {}
+    digests: dict[str, str] = {}
+    for threads in counts:
+        for found in measured(threads, args.scale, args.side, args.n, bench.repeats):
+            case, seconds = found["case"], found["seconds"]
+            assert digests.setdefault(case, found["digest"]) == found["digest"], f"{case}: {threads} threads differ"
+            rate = (found["work"] / statistics.median(seconds), found["unit"])
+            facts = {"verified": "same bits with every number of threads", "threads": threads}
+            bench.record(f"{case}, {threads} threads", seconds, rate_of=rate, **facts)
+            taken.setdefault(case, {})[threads] = seconds
+    return table(taken, counts)
+
+
+def table(taken: dict[str, dict[int, list[float]]], counts: list[int]) -> str:
+    """Medians in milliseconds, by case and number of threads, and the gain of the last number over the first."""
+    lines = [f"{'milliseconds':44}" + "".join(f"{count:>9}" for count in counts) + "     gain"]
+    for case, found in taken.items():
+        medians = [statistics.median(found[count]) * 1e3 for count in counts]
+        lines.append(f"{case:44}" + "".join(f"{x:9.1f}" for x in medians) + f"{medians[0] / medians[-1]:8.1f}x")
+    return "\n".join(lines)
+
+
+def measured(threads: int, scale: int, side: int, n: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """The cases of a process with so many threads, as they are done."""
+    numbers = map(str, (scale, side, n, repeats))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.suites.cores", *numbers],
+        cwd=ROOT,
+        env=os.environ | {"NUMBA_NUM_THREADS": str(threads), "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        yield from map(json.loads, process.stdout)
+    if process.wait():
+        raise RuntimeError(f"the process with {threads} threads ended with code {process.returncode}; see above")
+
+
+# --- In a process of its own ------------------------------------------------------------------------------------------
+
+
+def cases(scale: int, side: int, n: int) -> Iterator[tuple[str, float, str, Callable[[], Any]]]:
+    """Name, work, its unit, and what is timed."""
+    name, host = f"R-MAT {scale}", csr(RMat(scale, seed=SEED))
+    yield f"layout, {name}", len(host[1]), "arcs", lambda: search_graph(*host, symmetric=True)
+    yield f"layout, transpose too, {name}", len(host[1]), "arcs", lambda: search_graph(*host)
+    yield from searches(name, search_graph(*host, symmetric=True), small=False)
+    name, host = f"grid {side} x {side}", csr(Grid(side, weights="integers", seed=SEED))
+    yield from searches(name, search_graph(*host, symmetric=True), small=False)
+    name, host = "road 340 x 340", csr(Road(340, seed=SEED))
+    yield from searches(name, search_graph(*host, symmetric=True), small=True)
+    weights = np.random.default_rng(SEED).random((n, n), np.float32)
+    np.fill_diagonal(weights, 0)
+    yield f"floyd_warshall, n = {n}", n**3, "relaxations", lambda: floyd_warshall(weights.copy(), nonnegative=True)
+    with tempfile.TemporaryDirectory() as folder:
+        path, ends = Path(folder, "edges.txt"), np.random.default_rng(SEED).integers(0, LINES // 4, (LINES, 3))
+        path.write_text("".join(f"{tail} {head} {weight}\n" for tail, head, weight in ends.tolist()))
+        size = path.stat().st_size
+        yield "parsing of an edge list", size, "bytes", lambda: parsed(path)
+        store = Path(folder, "edges.zarr")
+        yield "edge list to store", size, "bytes", lambda: import_graph(path, store, overwrite=True).digest
+
+
+def searches(name: str, graph: SearchGraph, small: bool) -> Iterator[tuple[str, float, str, Callable[[], Any]]]:
+    roots = draw_roots(graph, LANES, SEED)
+    source = roots[:1]
+    yield f"one search, {name}", 1, "searches", lambda: shortest_distances(graph, source)
+    distances = shortest_distances(graph, source)
+    yield f"predecessors, {name}", 1, "searches", lambda: shortest_path_tree(graph, distances, source)
+    yield f"{LANES} sources, {name}", LANES, "searches", lambda: batched_shortest_distances(graph, roots)
+    if small:
+        yield f"SciPy dijkstra, {name}", 1, "searches", by_scipy(graph, int(graph.rank[source[0]]))
+
+
+def by_scipy(graph: SearchGraph, source: int) -> Callable[[], Any]:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
+    shape = (graph.n, graph.n)
+    matrix = csr_array((graph.weights.astype(np.float64), graph.indices, graph.indptr), shape=shape)
+    return lambda: dijkstra(matrix, indices=source)
+
+
+def parsed(path: Path) -> int:
+    with read_edge_list(path) as arcs:
+        return sum(len(tails) for tails, _, _ in arcs.pieces)
+
+
+def digest(value: Any) -> str:
+    hashed = hashlib.blake2b(digest_size=8)
+    if isinstance(value, SearchGraph):
+        value = (value.indptr, value.indices, value.weights, value.in_indices, value.order)
+    for part in value if isinstance(value, tuple) else (value,):
+        hashed.update(part.tobytes() if isinstance(part, np.ndarray) else str(part).encode())
+    return hashed.hexdigest()
+
+
+def main(scale: int, side: int, n: int, repeats: int) -> None:
+    for case, work, unit, step in cases(scale, side, n):
+        hashed = digest(step())
+        seconds = []
+        for _ in range(repeats):
+            begin = time.perf_counter()
+            step()
+            seconds.append(time.perf_counter() - begin)
+        facts = {"case": case, "work": work, "unit": unit, "digest": hashed, "seconds": seconds}
+        print(json.dumps(facts), flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,71 @@
+"""How long the stages of blocked Floyd-Warshall take on several workers, and how many GPUs to use.
+
+A stage of P workers with R relaxations per second each and pivot blocks of b rows lasts as long as the longer of two::
+
+    share    (n^2 b / R + close) / P + pull, and GAP at least    what every worker does for its own rows
+    chain    2 b^2 n / R + close + HOP + (P - 1) pull            the next panel: its rows updated, closed and
+                                                                 multiplied, its token sent, and pulled by all
+
+where a pull takes 4 b n bytes (of float32) at PULL bytes per second, and to close a block CLOSE for each of its rows.
+One worker has neither HOP nor pulls. Where bands do not come out even, the largest part counts for 1 / P.
+docs/scaling.md has these constants beside measured runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pipelines.apsp.layout import Layout, make_layout
+from pipelines.workers.capacity import WorkerFacts
+from pipelines.workers.progress import duration
+
+HOP = 6e-3  # s from the end of a task to the start of one on another worker that waits for it
+GAP = 3e-3  # s between two tasks on a worker, the second of which waits for the first; a GPU computes meanwhile
+CLOSE = 1.5e-6  # s for each row of a pivot block that is closed: latency, not arithmetic
+PULL = 395e9  # bytes/s of a pull from GPU to GPU of one host
+DASK = 1.1e9  # bytes/s where panels travel through Dask and host memory
+WORTH = 0.95  # more GPUs are taken only for less than this share of the time
+
+
+def stage_seconds(layout: Layout, itemsize: int, rate: float, bandwidth: float = PULL) -> float:
+    """Seconds of one stage by the model."""
+    n, b, workers = layout.n, layout.block, layout.workers
+    pull = b * n * itemsize / bandwidth if workers > 1 else 0.0
+    part = max(layout.rows(worker) for worker in range(workers)) / n
+    share = (n * n * b / rate + b * CLOSE) * part + pull
+    chain = 2 * b * b * n / rate + b * CLOSE + HOP + (workers - 1) * pull if workers > 1 else 0.0
+    return max(share, chain, GAP)
+
+
+def choose_workers(
+    n: int, itemsize: int, block: int | None, facts: Sequence[WorkerFacts], fits: Callable[[Layout], bool]
+) -> tuple[int, str | None]:
+    """How many workers to use, and why: all of a CPU cluster, and of GPUs as many as make the run faster.
+
+    Parameters
+    ----------
+    fits : whether a run of that layout fits in memory
+    """
+    if len(facts) == 1 or not all(fact.gpu for fact in facts):
+        return len(facts), None
+    bandwidth = PULL if len({fact.host for fact in facts}) == 1 else DASK
+    rate = max(1.0, min(fact.rate for fact in facts))
+    seconds: dict[int, float] = {}
+    for count in range(1, len(facts) + 1):
+        layout = make_layout(n, count, itemsize, block)
+        if fits(layout):
+            seconds[count] = len(layout.blocks()) * stage_seconds(layout, itemsize, rate, bandwidth)
+    if not seconds:
+        return len(facts), None
+    chosen = min(seconds)
+    for count in seconds:
+        if seconds[count] < WORTH * seconds[chosen]:
+            chosen = count
+    others = sorted({min(seconds), len(facts)} & seconds.keys() - {chosen})
+    compared = ", ".join(f"{count} would take {_time(seconds[count])}" for count in others)
+    few = "" if min(seconds) == 1 else f"; fewer than {min(seconds)} have too little memory"
+    return chosen, f"{chosen} of {len(facts)} GPUs, about {_time(seconds[chosen])} of arithmetic ({compared}){few}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.0f} ms" if seconds < 1 else duration(seconds)

@@ -1,0 +1,66 @@
+"""Undirected graphs with integer weights: the upper half of the matrix is enough, and half of the work.
+
+Rows are cut into strips. Of a strip only the columns from its own start on are kept up to date::
+
+    strip 0    * * * *
+    strip 1      * * *        rows T of a pivot block: the rest of them stands in the columns T of the strips above
+    strip 2        * *
+    strip 3          *
+
+With P the row panel of a stage, D[:, T] is P transposed, so D = min(D, P' (x) P), strip by strip. The results are those
+of the whole product, as integer sums do not round; float sums would be bracketed otherwise. It is for one worker:
+several would have to send each other columns as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gpuops import minplus_update
+
+LEAST_ROWS = 512  # of a strip: the last ones are small products, and each packs its panel anew
+
+
+def is_symmetric(matrix: Any) -> bool:
+    """Whether a square matrix of integers equals its transpose; of floats, False."""
+    if matrix.dtype.kind != "i":
+        return False
+    n, step = len(matrix), LEAST_ROWS
+    return all(bool((matrix[a : a + step, a:] == matrix[a:, a : a + step].T).all()) for a in range(0, n, step))
+
+
+def strips(n: int, block: int) -> Iterator[tuple[int, int]]:
+    """Rows `start` to `stop` of every strip: whole blocks."""
+    return ((a, min(a + _rows(block), n)) for a in range(0, n, _rows(block)))
+
+
+def _rows(block: int) -> int:
+    return -(-LEAST_ROWS // block) * block
+
+
+def first_column(row: int, block: int) -> int:
+    """Where the columns begin that are kept up to date in a row."""
+    return row // _rows(block) * _rows(block)
+
+
+def read_rows(matrix: Any, rows: Any, first: int, out: Any) -> None:
+    """Whole rows (a slice or indices) whose columns from `first` on are up to date."""
+    out[:, :first] = matrix[:first, rows].T
+    out[:, first:] = matrix[rows, first:]
+
+
+def relax(matrix: Any, panel: Any, block: int, settled: tuple[int, int]) -> None:
+    """min(D, P' (x) P) for the upper half, but for the rows of `settled`."""
+    for start, stop in strips(len(matrix), block):
+        low, high = (min(max(row, start), stop) for row in settled)
+        for a, z in (start, low), (high, stop):
+            if a < z:
+                rows = matrix[a:z, start:]
+                minplus_update(rows, panel[:, a:z].T, panel[:, start:], out=rows, nonnegative=True)
+
+
+def mirror(matrix: Any, block: int) -> None:
+    """Fill the lower half from the upper."""
+    for start, stop in strips(len(matrix), block):
+        matrix[stop:, start:stop] = matrix[start:stop, stop:].T

@@ -1,0 +1,64 @@
+"""How many GPUs a run uses."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from oracles import random_arcs, store_arcs
+
+from pipelines import all_pairs_shortest_paths
+from pipelines.apsp.layout import make_layout
+from pipelines.apsp.scaling import choose_workers, stage_seconds
+from pipelines.workers.capacity import WorkerFacts
+
+
+def gpus(count, free=80 << 30, hosts=1):
+    return [WorkerFacts(f"w{i}", f"h{i % hosts}", "GPU", True, free, 16.4e12) for i in range(count)]
+
+
+def everything(_layout):
+    return True
+
+
+@pytest.mark.parametrize(("n", "count"), [(1000, 1), (4096, 1), (32_768, 4), (131_072, 4)])
+def test_more_gpus_are_used_where_they_pay(n, count):
+    chosen, why = choose_workers(n, 4, None, gpus(4), everything)
+    assert chosen == count
+    assert why.startswith(f"{count} of 4 GPUs, about ")
+    assert ("4 would take" if count == 1 else "1 would take") in why
+
+
+def test_gpus_that_cannot_hold_the_matrix_are_not_chosen():
+    chosen, why = choose_workers(1000, 4, None, gpus(4), lambda layout: layout.workers >= 3)
+    assert chosen == 3
+    assert why.endswith("; fewer than 3 have too little memory")
+    assert choose_workers(1000, 4, None, gpus(4), lambda layout: False) == (4, None)
+
+
+def test_a_cpu_cluster_is_used_whole():
+    cpus = [dataclasses.replace(fact, gpu=False) for fact in gpus(4)]
+    assert choose_workers(1000, 4, None, cpus, everything) == (4, None)
+    assert choose_workers(1000, 4, None, gpus(1), everything) == (1, None)
+
+
+def test_panels_through_host_memory_move_the_crossover():
+    assert choose_workers(32_768, 4, None, gpus(2), everything)[0] == 2
+    assert choose_workers(32_768, 4, None, gpus(2, hosts=2), everything)[0] == 1
+
+
+def test_the_model_beside_what_was_measured():
+    """One H100, n = 32,768 and 65,536: 2.245 s and 16.85 s of arithmetic, when it still waited between stages."""
+    for n, seconds in (32_768, 2.245), (65_536, 16.85):
+        layout = make_layout(n, 1, 4)
+        assert len(layout.blocks()) * stage_seconds(layout, 4, 16.6e12) == pytest.approx(seconds, rel=0.05)
+
+
+def test_so_many_workers_as_asked_for(three, tmp_path):
+    graph = store_arcs(tmp_path / "g", 300, *random_arcs(300, 1500), "int32")
+    options = {"method": "floyd-warshall", "overwrite": True, "block": 32}
+    found = [all_pairs_shortest_paths(three, graph, tmp_path / "d", workers=w, **options)[:] for w in (1, 2, 3, 9)]
+    for one in found[1:]:
+        np.testing.assert_array_equal(one, found[0])
+    for workers in 0, True, 1.5:
+        with pytest.raises(ValueError, match=f"workers is {workers!r}; give a whole number of workers, 1 or more"):
+            all_pairs_shortest_paths(three, graph, tmp_path / "d", workers=workers, **options)

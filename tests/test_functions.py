@@ -1,0 +1,45 @@
+"""Functions are short, or say why not; what users call says what it takes."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import gpuops
+import pipelines
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("benchmarks", "clusters", "docs", "gpuops", "pipelines", "scripts", "tests", "tilepath")
+MOST_LINES = 60  # beside the signature and the docstring
+REASON = "One long function"
+
+
+def lines_of(function):
+    """How many lines a function has beside its signature and its docstring."""
+    first = function.body[0]
+    described = ast.get_docstring(function) is not None
+    return function.end_lineno - (first.end_lineno if described else first.lineno - 1)
+
+
+def test_long_functions_give_their_reason():
+    long, silent = [], []
+    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and lines_of(node) > MOST_LINES:
+                long.append(node.name)
+                if REASON not in (ast.get_docstring(node) or ""):
+                    silent.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}, {lines_of(node)} lines")
+    assert "_search_block" in long  # they are found
+    assert not silent
+
+
+@pytest.mark.parametrize("face", [gpuops, pipelines], ids=lambda face: face.__name__)
+def test_what_users_call_of_maps_says_what_it_takes(face):
+    found = []
+    for name in getattr(face, "__all__", dir(face)):
+        value = inspect.unwrap(getattr(face, name))
+        if inspect.isfunction(value) and ".som" in value.__module__:
+            found.append(name)
+            assert "Parameters\n" in inspect.getdoc(value), name
+    assert len(found) > 5
