@@ -25,7 +25,7 @@ def random_graph(seed, dtype, *, negative=False, closed=False):
     rng = np.random.default_rng(seed)
     n, m = int(rng.integers(1, 40)), int(rng.integers(0, 160))
     tails, heads = rng.integers(0, n, (2, m))
-    weights = rng.integers(0, 50, m)
+    weights = rng.integers(0, rng.choice([2, 50]), m)  # many cycles of weight zero, or few
     if negative:
         potential = rng.integers(0, 30, n)
         weights = np.where(tails == heads, weights, weights + potential[tails] - potential[heads])

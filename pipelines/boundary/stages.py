@@ -1,4 +1,4 @@
-"""The work on the workers: close parts, one a task, then join them on one worker."""
+"""The work on the workers: close parts, a chunk of them a task, then join them on one worker."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Closing(RowsAttempt):
     def run(self) -> None:
         self.deal(
             lambda worker: self.submit(_load, worker, self.job, self.writer),
-            lambda worker, part: self.submit(_close, worker, self.writer, part),
+            lambda worker, first: self.submit(_close, worker, self.writer, first),
         )
         self.shown.stage("joining parts")
         self.wait([self.submit(_join, 0, self.job, self.writer)])
@@ -97,16 +97,19 @@ def _load(attempt: str, job: Job, writer: BoundaryWriter) -> None:
     keep(attempt, (graph, None if xp is np else PartBatches(graph, xp)))
 
 
-def _close(attempt: str, writer: BoundaryWriter, part: int) -> None:
+def _close(attempt: str, writer: BoundaryWriter, first: int) -> None:
     graph, batches = held(attempt)
-    writer.write_part(part, **closed_part(graph, part, batches and batches.inner(part)))
+    parts = range(first, min(first + writer.chunk, writer.rows))
+    writer.write_parts(first, [closed_part(graph, part, batches and batches.inner(part)) for part in parts])
 
 
 def _join(attempt: str, job: Job, writer: BoundaryWriter) -> None:
     clear()
     graph = cut_arcs(job, writer.cut())
     sizes = graph.cut.boundary_sizes.tolist()
-    among = closed_boundary(graph, (writer.inner(part)[:b, :b] for part, b in enumerate(sizes)), array_library())
+    among = closed_boundary(
+        graph, (inner[:b, :b] for inner, b in zip(writer.inners(), sizes, strict=True)), array_library()
+    )
     refuse_what_may_overflow(job, writer, among)
     writer.complete(among)
 
@@ -153,7 +156,7 @@ def refuse_what_may_overflow(job: Job, writer: BoundaryWriter, among: np.ndarray
     if job.fits:
         return
     limit = distance_limit(job.dtype)
-    far = largest(among) + 2 * max((largest(writer.inner(part)) for part in range(writer.rows)), default=0)
+    far = largest(among) + 2 * max(map(largest, writer.inners()), default=0)
     if far >= limit:
         larger = "int32" if job.dtype == np.int16 else "float64"
         raise WeightRangeError(

@@ -20,7 +20,7 @@ known, the tables part by part, and `among` last.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -61,6 +61,7 @@ from pipelines.stores.schema import (
 SCHEMA = "boundary/1"
 TABLES = ("to_boundary", "from_boundary", "inner")  # written part by part
 EDGE = 1024  # of a chunk of `among`
+CHUNK_BYTES = 1 << 20  # of distances within parts that are closed and written together, or those of one part
 BATCH_BYTES = 64 << 20  # of rows that are computed at a time
 
 
@@ -157,9 +158,11 @@ class Boundary:
         if sources is not None:
             wanted[:] = False
             wanted[tables.part[sources]] = True
-        for part in np.flatnonzero(wanted & ~there).tolist():
-            tables.inner[part] = self._table("inner", part)
-            there[part] = True
+        step = StoredArray(self.path, "inner").chunks[0]
+        for first in np.unique(np.flatnonzero(wanted & ~there) // step * step).tolist():
+            some = slice(first, first + step)
+            tables.inner[some] = self._table("inner", some)
+            there[some] = True
         return tables
 
     @cached_property
@@ -219,31 +222,34 @@ class Boundary:
 
 @dataclass(frozen=True, eq=False)
 class BoundaryWriter(StoreWriter):
-    """A boundary store that is being written. Its rows are the parts, one a chunk."""
+    """A boundary store that is being written. Its rows are the parts, some to a chunk."""
 
     n: int
     dtype: np.dtype
     rows: int
+    chunk: int
     options: dict[str, Any]
-
-    chunk = 1
 
     def cut(self) -> Cut:
         """How the graph is cut."""
         return _cut(self.path)
 
-    def write_part(self, part: int, **tables: np.ndarray) -> None:
-        """Write the tables of a part, in inside form, each filled up to the size of the largest."""
+    def write_parts(self, first: int, tables: Sequence[dict[str, np.ndarray]]) -> None:
+        """Write the tables of a chunk of parts, in inside form, each filled up to the size of the largest."""
         with disk_errors(self.path):
-            for name, table in tables.items():
+            for name in TABLES:
                 array = writable_array(self.path, name)
-                filled = np.full(array.shape[1:], outside_infinity(self.dtype))
-                filled[: table.shape[0], : table.shape[1]] = to_outside(table.copy())
-                array[part] = filled
+                filled = np.full((len(tables), *array.shape[1:]), outside_infinity(self.dtype))
+                for place, of_part in zip(filled, tables, strict=True):
+                    table = of_part[name]
+                    place[: table.shape[0], : table.shape[1]] = to_outside(table.copy())
+                array[first : first + len(tables)] = filled
 
-    def inner(self, part: int) -> np.ndarray:
-        """The distances within a part that was written, in inside form; filled up to the size of the largest."""
-        return to_inside(np.ascontiguousarray(StoredArray(self.path, "inner")[part]))
+    def inners(self) -> Iterator[np.ndarray]:
+        """The distances within each part, in inside form; filled up to the size of the largest. All are written."""
+        array = StoredArray(self.path, "inner")
+        for first in range(0, self.rows, self.chunk):
+            yield from to_inside(np.ascontiguousarray(array[first : first + self.chunk]))
 
     def rows_done(self) -> np.ndarray:
         """bool (K): which parts are recorded as closed."""
@@ -309,6 +315,7 @@ def create_boundary(
     dtype = np.dtype(dtype)
     size, boundary = (max(1, int(sizes.max(initial=0))) for sizes in (cut.sizes, cut.boundary_sizes))
     shapes = {"to_boundary": (size, boundary), "from_boundary": (boundary, size), "inner": (size, size)}
+    chunk = max(1, min(cut.parts, CHUNK_BYTES // (size * size * dtype.itemsize)))
     with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
         write_small_array(group, "part", cut.part, "int32")
         write_small_array(group, "place", cut.place, "int32")
@@ -317,7 +324,7 @@ def create_boundary(
             group.create_array(
                 name,
                 shape=(cut.parts, *shape),
-                chunks=(1, *shape),
+                chunks=(chunk, *shape),
                 dtype=dtype,
                 fill_value=outside_infinity(dtype).item(),
                 compressors=result_codecs(dtype),
@@ -382,8 +389,8 @@ def _verify(path: str, done: np.ndarray, *, whole: bool) -> Verified:
     refuse_missing(path, chunks)
     for name in chunks.keys() - small.keys():
         array = StoredArray(path, name)
-        rows = np.flatnonzero(done) if name in TABLES else range(0, array.shape[0], array.chunks[0])
-        for row in map(int, rows):
+        rows = np.flatnonzero(done) if name in TABLES else np.arange(array.shape[0])
+        for row in rows[:: array.chunks[0]].tolist():
             block = array[row : row + array.chunks[0]]
             if block.dtype.kind == "f" and np.isnan(block).any():
                 raise StoreError(f"{path}: `{name}` holds NaN; cut the graph again (tilepath partition)")
@@ -402,4 +409,5 @@ def _read(path: str | os.PathLike[str], group: zarr.Group) -> BoundaryWriter:
     parts = StoredArray(path, "boundary_sizes").shape[0]
     for name in TABLES:
         check_array(path, group, name, (parts, None, None), (dtype,))
-    return BoundaryWriter(os.path.abspath(path), "", flag(path, group, "complete"), n, dtype, parts, options)
+    chunk = StoredArray(path, "inner").chunks[0]
+    return BoundaryWriter(os.path.abspath(path), "", flag(path, group, "complete"), n, dtype, parts, chunk, options)

@@ -154,6 +154,16 @@ def test_places_are_snapped_within_the_largest_strong_component(graph, tmp_path)
     assert found.ids.to_pylist() == ["a", "b"]
 
 
+def test_vertices_without_coordinates_are_not_snapped_to(tmp_path):
+    ring, places = np.roll(np.arange(5), -1), np.array([[0, 0], [1, 0], [np.nan, np.nan], [3, 0], [4, 0]])
+    graph = write_graph(tmp_path / "g", np.arange(6), ring, np.ones(5, "int32"), coordinates=places)
+    (tmp_path / "o.csv").write_text("x,y\n2.2,0\n")
+    assert read_points(tmp_path / "o.csv", graph, "origin").vertices.tolist() == [3]
+    nowhere = write_graph(tmp_path / "n", np.arange(6), ring, np.ones(5, "int32"), coordinates=places * np.nan)
+    with pytest.raises(ValueError, match="has no coordinates where its roads are; name vertices"):
+        read_points(tmp_path / "o.csv", nowhere, "origin")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

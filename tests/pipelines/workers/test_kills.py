@@ -1,6 +1,6 @@
 """`kill -9` of a worker process or of the driver at random moments: the bits of an undisturbed run come out.
 
-Four kills by default, a hundred with ``pytest -m slow -s`` and this file, which prints what was hit.
+Three kills by default, a hundred with ``pytest -m slow -s`` and this file, which prints what was hit.
 """
 
 import os
@@ -29,7 +29,8 @@ from pipelines.stores.samples import write_samples
 
 # Commits at every boundary, and many boundaries.
 OFTEN = """
-import pipelines.apsp.stages, pipelines.workers.row_chunks, pipelines.sssp.plan
+import pipelines.apsp.stages, pipelines.workers.row_chunks, pipelines.sssp.plan, pipelines.stores.boundary
+pipelines.stores.boundary.CHUNK_BYTES = 1
 pipelines.apsp.stages.COMMIT_SHARE = float("inf")
 pipelines.workers.row_chunks.RECORD_SECONDS = 0.0
 pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
@@ -78,11 +79,12 @@ def often(monkeypatch):
     monkeypatch.setattr("pipelines.apsp.stages.COMMIT_SHARE", float("inf"))
     monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
     monkeypatch.setattr("pipelines.sssp.plan.CHUNK_BYTES", 1)
+    monkeypatch.setattr("pipelines.stores.boundary.CHUNK_BYTES", 1)
     monkeypatch.setattr("pipelines.sssp.plan.LANES", 1)
 
 
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.slow)])
 def test_killed_runs_give_the_bits_of_undisturbed_ones(client, two_processes, inputs, often, tmp_path, kills):
     rng = np.random.default_rng(kills)
     calm, seconds, hits = {}, {}, Counter()
