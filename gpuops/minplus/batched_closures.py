@@ -1,4 +1,4 @@
-"""Closures of batches of small matrices: by Floyd and Warshall on a CPU, by tiles on a GPU (floyd_warshall.cu).
+"""Closures of batches of small matrices: by Floyd and Warshall on a CPU, by tiles on a GPU (batched_closures.cu).
 
 The block of pivots in which blocked Floyd-Warshall ends is a batch of one.
 """
@@ -65,12 +65,12 @@ def _close(batch, sizes, tolerance):
         d[:] = closed
 
 
-# --- CUDA: floyd_warshall.cu ------------------------------------------------------------------------------------------
+# --- CUDA: batched_closures.cu ------------------------------------------------------------------------------------------
 
 _TILES = {"float32": ("float", 64), "float64": ("double", 32), "int32": ("int", 64), "int16": ("short", 64)}
 _PROGRAMS = {
     name: Program(
-        "minplus/floyd_warshall.cu",
+        "minplus/batched_closures.cu",
         ("close_tiles", "relax_panels", "relax_rest"),
         (f"ELEMENT={element}", f"TILE={tile}"),
         threads=(tile // 4) ** 2,

@@ -16,123 +16,7 @@
 // G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
 
 #include "../device/grid_barrier.cuh"
-#include "arithmetic.cuh"
-
-using Element = ELEMENT;
-using Wide = decltype(Element() + Element());  // int for int16: registers are no narrower
-
-constexpr int OWN = 4;  // a thread owns OWN x OWN neighbours of a tile
-constexpr int SIDE = TILE / OWN;
-static_assert(THREADS == SIDE * SIDE, "the macro says what the launch does");
-
-// A thread's part of a tile, and a tile in shared memory: rows OWN apart start in different banks, each on 16 bytes.
-using Own = Wide[OWN][OWN];
-using Tile = Wide[TILE][TILE + 4];
-
-__device__ inline int own_row() {
-    return (int)threadIdx.x / SIDE * OWN;
-}
-__device__ inline int own_column() {
-    return (int)threadIdx.x % SIDE * OWN;
-}
-
-// The addition wraps to the width of an element, as it does in product.cu and on the CPU. Only distances on their
-// way to minus infinity get there, and min never lets a negative diagonal entry become positive again.
-__device__ inline Wide relaxed(Wide w, Wide a, Wide b) {
-    return shorter(w, Wide(Element(a + b)));
-}
-
-__device__ inline Wide element(const Element* d, long long stride, int i, int j, int rows, int columns) {
-    return i < rows && j < columns ? __ldcg(d + i * stride + j) + Element(0) : infinity<Element>();
-}
-
-__device__ inline void load_tile(Tile& tile, const Element* d, long long stride, int rows, int columns) {
-    for (int e = threadIdx.x; e < TILE * TILE; e += THREADS) {
-        tile[e / TILE][e % TILE] = element(d, stride, e / TILE, e % TILE, rows, columns);
-    }
-}
-
-__device__ inline void load_own(Own& own, const Element* d, long long stride, int rows, int columns) {
-#pragma unroll
-    for (int r = 0; r < OWN; ++r) {
-#pragma unroll
-        for (int s = 0; s < OWN; ++s) {
-            own[r][s] = element(d, stride, own_row() + r, own_column() + s, rows, columns);
-        }
-    }
-}
-
-__device__ inline void store_own(Element* d, long long stride, int rows, int columns, const Own& own) {
-#pragma unroll
-    for (int r = 0; r < OWN; ++r) {
-#pragma unroll
-        for (int s = 0; s < OWN; ++s) {
-            const int i = own_row() + r, j = own_column() + s;
-            if (i < rows && j < columns) __stcg(d + i * stride + j, Element(own[r][s]));
-        }
-    }
-}
-
-// Closes a tile. In step k the owners publish row k and column k, in two buffers by turns, so that one barrier per
-// step is enough. The pivot d[k][k] counts as 0 in its step: less than that it can only be by rounding, which must
-// not pile up, or on a negative cycle, which stays visible. A diagonal entry that ends in [-tolerance, 0) becomes 0.
-__device__ inline void close_tile(Own& own, double tolerance) {
-    __shared__ alignas(16) Wide pivot_row[2][TILE], pivot_column[2][TILE];
-    const int i0 = own_row(), j0 = own_column();
-    for (int k0 = 0; k0 < TILE; k0 += OWN) {
-#pragma unroll
-        for (int k = 0; k < OWN; ++k) {
-            Wide* row = pivot_row[k % 2];
-            Wide* column = pivot_column[k % 2];
-            const bool owns_pivot = i0 == k0 && j0 == k0;
-            if (i0 == k0) {
-#pragma unroll
-                for (int s = 0; s < OWN; ++s) row[j0 + s] = owns_pivot && s == k ? Wide(0) : own[k][s];
-            }
-            if (j0 == k0) {
-#pragma unroll
-                for (int r = 0; r < OWN; ++r) column[i0 + r] = owns_pivot && r == k ? Wide(0) : own[r][k];
-            }
-            __syncthreads();
-#pragma unroll
-            for (int r = 0; r < OWN; ++r) {
-#pragma unroll
-                for (int s = 0; s < OWN; ++s) own[r][s] = relaxed(own[r][s], column[i0 + r], row[j0 + s]);
-            }
-        }
-    }
-    if (i0 == j0) {
-#pragma unroll
-        for (int r = 0; r < OWN; ++r) {
-            if (own[r][r] < 0 && own[r][r] >= -tolerance) own[r][r] = 0;
-        }
-    }
-}
-
-// own = min(own, a (x) b)
-__device__ inline void relax_tile(Own& own, const Tile& a, const Tile& b) {
-    const int i0 = own_row(), j0 = own_column();
-#pragma unroll 4
-    for (int p = 0; p < TILE; p += OWN) {
-        Own x, y;
-#pragma unroll
-        for (int r = 0; r < OWN; ++r) {
-#pragma unroll
-            for (int s = 0; s < OWN; ++s) {
-                x[r][s] = a[i0 + r][p + s];
-                y[r][s] = b[p + r][j0 + s];
-            }
-        }
-#pragma unroll
-        for (int q = 0; q < OWN; ++q) {
-#pragma unroll
-            for (int r = 0; r < OWN; ++r) {
-#pragma unroll
-                for (int s = 0; s < OWN; ++s) own[r][s] = relaxed(own[r][s], x[r][q], y[q][s]);
-            }
-        }
-    }
-}
+#include "closure_tile.cuh"
 
 // The two steps, each for one tile. Functions of their own, so that what the launch goes by takes none of the registers.
 struct Closing {
@@ -155,7 +39,7 @@ __attribute__((noinline)) __device__ void relax_panel(const Closing& all, int k0
     }
     load_tile(right, row_tile, all.stride, all.n - k0, all.n - t0);
     load_own(own, all.d + k0 * all.stride + k0, all.stride, all.n - k0, all.n - k0);
-    close_tile(own, all.tolerance);
+    close_tile(own, TILE, all.tolerance);
     if (t0 != k0) {
 #pragma unroll
         for (int r = 0; r < OWN; ++r) {

@@ -19,7 +19,7 @@ PROGRAMS = [program for program in _cuda.declared() if program.file.startswith("
 GPU_ONLY: set[str] = set()
 
 SHAPES = [(1, 1, 1), (3, 5, 0), (33, 65, 17), (65, 31, 129), (130, 257, 33), (128, 300, 50)]
-SIZES = [1, 2, 65, 130]
+SIZES = [1, 2, 65, 128, 130]  # rows of 128 begin where 16 bytes do
 SEEDS = [0, 1]  # threads and blocks in order, and shuffled
 TILES = {"large tiles": 1, "small tiles": 10**6}  # multiprocessors: few have enough to do with large tiles
 
@@ -183,7 +183,7 @@ def check_batch(cupy, n, dtype):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_batches(cupy, dtype, seed):
     cupy.start(seed)
-    for n in (1, 30, 65, 130):
+    for n in (1, 30, 65, 128, 130):
         check_batch(cupy, n, dtype)
 
 
@@ -245,6 +245,7 @@ def test_every_kernel_runs_here(cupy):
                 check_product(cupy, 9, 9, 9, dtype, lowest)
             for n in (9, 65):
                 check_floyd_warshall(cupy, n, dtype)
+                check_batch(cupy, n, dtype)
         launched |= cupy.launched
     declared = {(p.source(), p.options, entry) for p in PROGRAMS for entry in p.entries if entry not in GPU_ONLY}
     missing = [(options, entry) for source, options, entry in declared - launched]
@@ -303,6 +304,7 @@ def run_where_barriers_matter(cupy):
             cupy.start(seed, multiprocessors)
             check_minplus(cupy, 65, 70, 100, dtype="int32")
             check_floyd_warshall(cupy, 130, "int32")
+            check_batch(cupy, 130, "int32")
 
 
 @pytest.mark.parametrize(("place", "pattern", "replacement"), MUTANTS)
