@@ -14,6 +14,7 @@ from pipelines.apsp.out_of_core import make_plan
 from pipelines.apsp.solve import _job
 from pipelines.validation.bounds import distance_dtype
 from pipelines.workers.capacity import WorkerFacts, within_budget
+from pipelines.workers.lanes import GpuLane, HostMatrix
 
 N, BLOCK = 3000, 64
 SHARES = 2, 3  # of the matrix that the GPU may hold: 1 / 2, 1 / 3
@@ -97,6 +98,23 @@ def test_wherever_the_matrix_lies(gpu_client, tmp_path, monkeypatch, place):
         del budgets["host_memory"]
     got = out_of_core(gpu_client, graph, tmp_path / "out", verify=True, **budgets)[:]
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.gpu
+def test_threads_copy_where_pages_cannot_be_locked():
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available():
+        pytest.skip("no GPU")
+    host = HostMatrix(300, np.dtype("float32"))
+    host.matrix[...] = np.random.default_rng(0).random((300, 300))
+    first, second = GpuLane(host.matrix), GpuLane(host.matrix)  # they are locked already: the second is refused
+    assert [lane._is_direct(host) for lane in (first, second)] == [True, False]
+    for lane in first, second:
+        band = lane.empty((100, 300), host.matrix.dtype)
+        lane.load(host, slice(50, 150), band)
+        np.testing.assert_array_equal(band.get(), host.matrix[50:150])
+        lane.store(host, 200, band, lane.done())
+        np.testing.assert_array_equal(host.matrix[200:], host.matrix[50:150])
 
 
 @pytest.mark.multigpu
