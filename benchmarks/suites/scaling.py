@@ -34,8 +34,8 @@ from pipelines.workers.panels import Card, Panels, Token
 
 CONVENTION = (
     "n^3 relaxations, nothing skipped; seconds of the arithmetic phase, from the first stage on any worker to the end "
-    "of the last, which writes 1,024 rows; `whole_seconds` from store to store, `rows_written` in all; of a pull: until "
-    "the panel is in the memory of the other worker"
+    "of the last, which writes 1,024 rows; `whole_seconds` from store to store, `rows_written` in all; of a pull: "
+    "until the panel is in the memory of the other worker"
 )
 KEPT = 1024  # rows that are written where the arithmetic is timed
 
