@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from oracles import random_arcs, shifted, store_arcs
 
-from clusters import start
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.methods import Request
 from pipelines.apsp.out_of_core import make_plan
@@ -118,14 +117,8 @@ def test_threads_copy_where_pages_cannot_be_locked():
 
 
 @pytest.mark.multigpu
-def test_two_gpus_give_the_bits_of_one(tmp_path):
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available() or cupy.cuda.runtime.getDeviceCount() < 2:
-        pytest.skip("fewer than two GPUs")
-    n = 3000
-    tails, heads, _ = random_arcs(n, 5 * n)
-    graph = store_arcs(tmp_path / "g", n, tails, heads, np.random.default_rng(8).random(5 * n), "float64")
-    with start(device="gpu", workers=2) as client:
-        want = in_core(client, graph, tmp_path / "core")[:]
-        got = out_of_core(client, graph, tmp_path / "out", device_memory=n * n * 2, verify=True)[:]
+def test_two_gpus_give_the_bits_of_one(two_gpus, tmp_path):
+    graph, _ = problem(tmp_path, "plain", "float32")
+    want = in_core(two_gpus, graph, tmp_path / "core")[:]
+    got = out_of_core(two_gpus, graph, tmp_path / "out", device_memory=budget_of("float32", 2), verify=True)[:]
     np.testing.assert_array_equal(got, want)
