@@ -243,8 +243,9 @@ def test_every_kernel_runs_here(cupy):
             for lowest in 0, -50:
                 check_minplus(cupy, 9, 9, 9, dtype=dtype, lowest=lowest)
                 check_product(cupy, 9, 9, 9, dtype, lowest)
+            check_floyd_warshall(cupy, 9, dtype)
             for n in (9, 65):
-                check_floyd_warshall(cupy, n, dtype)
+                check_batch(cupy, n, dtype)
         launched |= cupy.launched
     declared = {(p.source(), p.options, entry) for p in PROGRAMS for entry in p.entries if entry not in GPU_ONLY}
     missing = [(options, entry) for source, options, entry in declared - launched]
@@ -303,6 +304,7 @@ def run_where_barriers_matter(cupy):
             cupy.start(seed, multiprocessors)
             check_minplus(cupy, 65, 70, 100, dtype="int32")
             check_floyd_warshall(cupy, 130, "int32")
+            check_batch(cupy, 130, "int32")
 
 
 @pytest.mark.parametrize(("place", "pattern", "replacement"), MUTANTS)

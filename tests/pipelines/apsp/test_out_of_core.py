@@ -238,11 +238,11 @@ def test_distances_beyond_an_integer_are_refused(client, tmp_path):
 
 
 def test_auto_goes_out_of_core_where_memory_is_short_and_says_so(client, tmp_path, capfd):
-    n = 300
+    n = 400
     arcs = random_arcs(n, 40 * n)
     graph = store_arcs(tmp_path / "g", n, *arcs, "int16")
     got = all_pairs_shortest_paths(
-        client, graph, tmp_path / "d", dtype="int16", block=16, host_memory=150_000, progress=True, verify=True
+        client, graph, tmp_path / "d", dtype="int16", block=16, host_memory=300_000, progress=True, verify=True
     )
     said = capfd.readouterr().err
     assert "Floyd-Warshall out of core: " in said
@@ -320,7 +320,7 @@ if __name__ == "__main__":
 
 
 def test_a_budget_of_a_half_keeps_the_bits_and_is_kept(client, tmp_path):
-    small, n = float_graph(tmp_path / "small", 300), 2000
+    small, n = float_graph(tmp_path / "small", 300), 3000
     graph, budget = float_graph(tmp_path / "g", n), 4 * n * n // 2
     paths = [small.path, graph.path, str(tmp_path / "small-out"), str(tmp_path / "out"), str(budget)]
     done = subprocess.run([sys.executable, "-c", MEMORY, *paths], capture_output=True, text=True, check=True)
