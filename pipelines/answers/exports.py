@@ -34,6 +34,7 @@ from pipelines.formats.output_file import check_free, whole_file
 from pipelines.stores import open_distances, open_graph, open_paths
 from pipelines.stores.circuits import open_circuits
 from pipelines.stores.codebook import open_codebook
+from pipelines.stores.kinds import KINDS
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.samples import open_samples
 from pipelines.stores.schema import StoreError, store_schema
@@ -76,6 +77,8 @@ def export_store(
     """
     suffix = _suffix(out)
     schema = store_schema(store)
+    if schema in ("boundary/1", "matrix/1"):
+        raise StoreError(f"{store}: a {KINDS[schema].name} store is not exported; tilepath od writes tables and .npy")
     if schema not in _EXPORTS:
         raise StoreError(f"{store}: a store of schema {schema}, which this version of tilepath does not know")
     exports = _EXPORTS[schema]

@@ -12,7 +12,7 @@ Negative weights are made non-negative by potentials, as for Floyd-Warshall (Joh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ def estimate(request: Request) -> Estimate:
         stages=1,
         options={"block": None},
         work=(rows, "rows"),
-        summary=plan.describe(job.graph, rows, facts),
+        summary=replace(plan, reason="every worker holds the graph").describe(job.graph, rows, facts),
         refuse=lambda out: refuse_disk_of(plan, out),
         plan=plan,
     )

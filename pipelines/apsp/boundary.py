@@ -87,7 +87,8 @@ def estimate(request: Request) -> Estimate:
         stages=1,
         options={"block": None, "parts": cut.parts},
         work=(rows, "rows"),
-        summary=f"{describe(cut, job.dtype)}; disk {size(result)}, about {duration(seconds)}",
+        summary=f"{describe(cut, job.dtype)}; memory {size(sum(worker_bytes))}, disk {size(result)},"
+        f" about {duration(seconds)}",
         refuse=refuse,
         plan=Plan(cut, worker_bytes),
     )

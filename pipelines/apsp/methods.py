@@ -69,7 +69,7 @@ class Estimate:
         Why it does not fit in memory, None if it fits.
     chunk, stages, options : of a store that is begun; the driver records the name of the method with the options
     work : how many units of work there are, and what they are called
-    summary : one line on a run of a method that was asked for; None if `execute` says it
+    summary : one line on what the run takes; None if `execute` says it
     refuse : raises DoesNotFitError if memory, or the disk of the path it is given, is too small
     plan : what `execute` needs to know
     """
@@ -148,4 +148,5 @@ def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Meth
         costs = [f"{first.title} would take about {duration(estimate.seconds)}"]
         reasons.append(", ".join(costs + [f"{method.short} {duration(other.seconds)}" for method, other in others]))
     method, estimate = min(fitting, key=lambda one: one[1].seconds) if fitting else found[-1]
-    return method, estimate, f"{method.title}: {'; '.join(reasons)}"
+    said = [f"{method.title}: {'; '.join(reasons)}", *([estimate.summary] if estimate.summary else [])]
+    return method, estimate, "\n".join(said)

@@ -176,7 +176,7 @@ def _shortage(least: tuple[int, int], given: tuple[int, int], n: int, neighbours
     needs = " and ".join(f"{size(need)} of {place}, which has {size(has)} to give" for _, need, has, place in short)
     cure = " ".join(f"{name} {rounded_up(need)}" for name, need, _, _ in short)
     return (
-        f"{n:,} vertices need at least {needs}, out of core. Set {cure} or more, free memory, or use a smaller --block"
+        f"out of core, {n:,} vertices need at least {needs}. Set {cure} or more, free memory, or use a smaller --block"
     )
 
 

@@ -38,7 +38,7 @@ def describe(cut: Cut, dtype: np.dtype) -> str:
     tables, among = table_bytes(cut, dtype)
     return (
         f"{cut.parts:,} parts of {int(cut.sizes.max(initial=0)):,} vertices at most, {int(cut.boundary_sizes.sum()):,}"
-        f" boundary vertices; {with_prefix(work(cut, 0))} relaxations, {size(tables + among)} of tables"
+        f" boundary vertices; {with_prefix(work(cut, 0)).strip()} relaxations, {size(tables + among)} of tables"
     )
 
 

@@ -15,7 +15,7 @@ from tilepath.cli.answers import GRAPH
 def export(store: str, out: str, overwrite: bool, graph: str | None) -> None:
     """Write what STORE holds to FILE, whose suffix chooses the format.
 
-    Tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) take any store: the arcs of a graph, the pairs that a path joins,
+    Tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) take the arcs of a graph, the pairs that a path joins,
     walks, the units of a map or of samples, samples. Vertices go by their labels. Arrays (.npy) take distances, the
     arcs of walks, units and values; Matrix Market (.mtx) takes the arcs of a graph and finite distances.
     """

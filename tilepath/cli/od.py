@@ -14,13 +14,18 @@ POINTS = "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with lon a
 @click.argument("store", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--origins", required=True, type=click.Path(exists=True), help=POINTS.format("origin"))
-@click.option("--destinations", type=click.Path(exists=True), help="Likewise; by default the origins.")
+@click.option(
+    "--destinations",
+    type=click.Path(exists=True),
+    help="Likewise, with a column destination or vertex; by default, the origins.",
+)
 @click.option("--within", type=float, metavar="T", help="Leave out what is farther than T.")
 @click.option("--nearest", type=int, metavar="K", help="Keep the K nearest destinations of each origin.")
 @click.option(
     "--reduce",
     metavar="HOW",
-    help="One value for each origin: count, min, sum:COLUMN, decay:SCALE or decay:SCALE:COLUMN of the destinations.",
+    help="One value for each origin, over its destinations: count, min (the nearest), sum:COLUMN, or with each of them "
+    "counted as exp(-distance / SCALE), decay:SCALE or decay:SCALE:COLUMN.",
 )
 @click.option("--paths", is_flag=True, help="Add the vertices along a fastest path, and how long it is on the map.")
 @click.option("--graph", type=click.Path(), help="The graph of a boundary store, if it was moved.")
@@ -39,22 +44,28 @@ def od(
     from pipelines.answers.od_points import read_points
     from pipelines.answers.od_tables import parse_reduction, write_od_table
     from pipelines.stores.boundary import SCHEMA
+    from pipelines.stores.place import refuse_inputs
     from pipelines.stores.schema import store_schema
 
+    refuse_inputs(out, [origins, destinations])
     source: Any = open_boundary(store) if store_schema(store) == SCHEMA else open_graph(store)
     opened = source.graph(graph) if store_schema(store) == SCHEMA else source
     column = parse_reduction(reduce).column if reduce else None
     begins = read_points(origins, opened, "origin")
-    ends = read_points(destinations or origins, opened, "destination", [column] if column else [])
+    what = "destination" if destinations else "origin"
+    ends = read_points(destinations or origins, opened, what, [column] if column else [])
     if source is opened:
-        click.echo(f"{store} is a graph: one search for each origin; tilepath partition makes this faster", err=True)
+        click.echo(
+            f"{store} is a graph, which is searched from each origin; a boundary store is faster (tilepath partition)",
+            err=True,
+        )
     began = time.perf_counter()
     count = write_od_table(source, begins, ends, out, reduce=reduce, graph=opened, progress=None, **options)
     if count is None:
-        click.echo(f"{out} is complete")
+        click.echo(f"{out} is complete already; --overwrite without --resume makes it again")
         return
     rate = len(begins.vertices) * len(ends.vertices) / (time.perf_counter() - began)
     click.echo(
         f"{out}: {len(begins.vertices):,} origins, {len(ends.vertices):,} destinations, {count:,} rows;"
-        f" {rate / 1e6:,.1f} million pairs/s"
+        f" {rate:,.0f} pairs/s"
     )

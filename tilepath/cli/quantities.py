@@ -30,7 +30,7 @@ class Bytes(click.ParamType):
         return int(float(found[1]) * units[found[2].lower()])
 
 
-class SecondsOrNone(click.FloatRange):
+class SecondsOrNone(click.ParamType):
     """Seconds, 0 or more; "none" is infinity.
 
     >>> SECONDS_OR_NONE("none"), SECONDS_OR_NONE("2.5")
@@ -40,8 +40,16 @@ class SecondsOrNone(click.FloatRange):
     name = "seconds|none"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return float("inf") if value == "none" else super().convert(value, param, ctx)
+        if value == "none":
+            return float("inf")
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = float("nan")
+        if not seconds >= 0:
+            self.fail(f"{value!r} is not a number of seconds, 0 or more; write it as 60, or as none", param, ctx)
+        return seconds
 
 
 BYTES = Bytes()
-SECONDS_OR_NONE = SecondsOrNone(min=0)
+SECONDS_OR_NONE = SecondsOrNone()

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from pipelines import StoreError, open_boundary, partition_graph, write_graph
+from pipelines import StoreError, export_store, open_boundary, partition_graph, write_graph
 from pipelines.answers import od_tables
 from pipelines.answers.od_points import EARTH_RADIUS, points_of, read_points
 from pipelines.answers.od_tables import Reduction, parse_reduction, write_od_table
@@ -239,6 +239,25 @@ def test_the_command(source, tmp_path):
     assert said.exit_code == 0, said.output
     assert (tmp_path / "od.csv").read_text() == '"origin","sum_jobs"\n"v1",7\n"v2",7\n'
     assert "2 origins, 2 destinations, 2 rows" in said.output
+
+
+def test_origins_are_the_destinations_by_default_and_are_not_replaced(source, tmp_path):
+    origins, out = tmp_path / "o.csv", tmp_path / "od.csv"
+    origins.write_text("origin\nv1\nv2\n")
+    arguments = ["od", source.path, str(out), "--origins", str(origins)]
+    said = CliRunner().invoke(tilepath, arguments)
+    assert said.exit_code == 0, said.output
+    assert len(out.read_text().splitlines()) == 1 + 2 * 2
+    arguments[2] = str(origins)
+    said = CliRunner().invoke(tilepath, [*arguments, "--overwrite"])
+    assert "is the input" in str(said.exception)
+    assert origins.read_text() == "origin\nv1\nv2\n"
+
+
+def test_a_boundary_store_is_not_exported_and_the_cure_is_named(client, graph, tmp_path):
+    store = partition_graph(client, graph, tmp_path / "b", parts=2)
+    with pytest.raises(StoreError, match="a boundary store is not exported; tilepath od writes tables and .npy"):
+        export_store(store.path, tmp_path / "d.csv")
 
 
 def test_negative_weights_need_a_boundary_store(client, tmp_path):

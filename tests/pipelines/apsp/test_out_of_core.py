@@ -262,6 +262,9 @@ def test_options_of_the_command_line(tmp_path):
     assert "out of core, 1 worker" in done.output
     refused = CliRunner().invoke(cli.tilepath, [*command, "--host-memory", "a lot"])
     assert "'a lot' is not a size; write it as 16GiB, 500MB or a number of bytes" in refused.output
+    for text in "soon", "nan", "-1":
+        refused = CliRunner().invoke(cli.tilepath, [*command, f"--commit-seconds={text}"])
+        assert f"'{text}' is not a number of seconds, 0 or more; write it as 60, or as none" in refused.output
 
 
 RUN = """
