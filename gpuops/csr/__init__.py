@@ -54,6 +54,7 @@ def check_csr(indptr: Any, indices: Any, **of_arcs: Any) -> None:
                 f"there are {m} indices and {len(array)} {name}; give one {name.removesuffix('s')} for each"
             )
     if least < 0 or largest >= n:
+        least, largest = int(indices.min()), int(indices.max())  # a GPU has looked for those out of range only
         raise ValueError(f"indices run from {least} to {largest}; they must be vertices, 0 to {n - 1}")
 
 
