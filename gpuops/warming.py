@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from gpuops._cuda import declared, prepare
+import pkgutil
+from importlib import import_module
+
+from gpuops._cuda import Program, declared, prepare
+
+
+def all_programs() -> list[Program]:
+    """The GPU programs of all operations; their modules, which else are imported when they are needed, declare them."""
+    import gpuops
+
+    for module in pkgutil.walk_packages(gpuops.__path__, "gpuops."):
+        import_module(module.name)
+    return declared()
 
 
 def compile_kernels() -> int:
@@ -17,9 +29,7 @@ def compile_kernels() -> int:
     """
     import cupy
 
-    import gpuops  # noqa: F401  declares them
-
-    programs, kinds = declared(), set()
+    programs, kinds = all_programs(), set()
     for number in range(cupy.cuda.runtime.getDeviceCount()):
         with cupy.cuda.Device(number) as device:
             if device.compute_capability not in kinds:

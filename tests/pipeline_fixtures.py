@@ -34,6 +34,16 @@ def two_processes():
         yield client
 
 
+@pytest.fixture(scope="session")
+def two_gpus():
+    """A cluster of two GPUs that all tests share: processes that begin anew take longer than most of the tests."""
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available() or cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("fewer than two GPUs")
+    with start(device="gpu", workers=2) as client:
+        yield client
+
+
 @pytest.fixture(scope="module")
 def gpu_client():
     cupy = pytest.importorskip("cupy")

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stages", type=int, default=4, help="timed in memory, after three that are not (default 4)")
     parser.add_argument("--huge", type=int, default=0, help="vertices of a matrix larger than the GPU; none by default")
     parser.add_argument("--huge-budget", type=BYTES, default=16 << 30, help="of the GPU for that (default 16GiB)")
-    parser.add_argument("--registered", action="store_true", help="time registered memory too")
+    parser.add_argument("--copied", action="store_true", help="also time memory that threads copy, not the GPU")
     parser.add_argument("--bits", type=int, default=3000, help="vertices of the matrix that is solved whole")
 
 
@@ -49,6 +49,7 @@ class Timed(Progress):
 
     enough = 0  # 0: the run goes to its end
     runs: list[Timed]
+    began: float  # before the workers are measured and set up
 
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
@@ -71,9 +72,9 @@ class Timed(Progress):
             raise Enough
 
 
-def timed(call: Callable[[], Any], enough: int, skip: int) -> tuple[list[float], int, float]:
-    """Seconds and relaxations of each advance but the first `skip`, and the seconds of those."""
-    Timed.enough, Timed.runs = enough, []
+def timed(call: Callable[[], Any], enough: int, skip: int) -> tuple[list[float], int, float, float]:
+    """Seconds and relaxations of each advance but the first `skip`, the seconds of those, and the seconds before."""
+    Timed.enough, Timed.runs, Timed.began = enough, [], time.perf_counter()
     with patch("pipelines.apsp.solve.Progress", Timed):
         try:
             call()
@@ -82,7 +83,7 @@ def timed(call: Callable[[], Any], enough: int, skip: int) -> tuple[list[float],
     (run,) = Timed.runs
     seconds = np.diff(run.times)
     assert len({*run.units[skip:]}) == 1
-    return seconds[skip:].tolist(), run.units[skip], float(seconds[:skip].sum())
+    return seconds[skip:].tolist(), run.units[skip], float(seconds[:skip].sum()), run.times[0] - Timed.began
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
@@ -98,25 +99,31 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
             options = {"commit_seconds": None, "sources": range(1024), **options}
             return lambda: all_pairs_shortest_paths(client, graph, out, overwrite=True, **options)
 
-        seconds, work, _ = timed(solve(method="floyd-warshall"), 3 + args.stages, 3)
-        facts = {"verified": f"equal bits at n = {args.bits}", "sizes": {"n": n}, "relaxations": work}
+        seconds, work, *_ = timed(solve(method="floyd-warshall"), 3 + args.stages, 3)
+        facts: dict[str, Any] = {"verified": f"equal bits at n = {args.bits}", "sizes": {"n": n}, "relaxations": work}
         rate = bench.record(f"in memory, n = {n}", seconds, **facts)
         limit = {"device_memory": budget} if gpu else {"host_memory": budget}
-        for registered in (False, True) if args.registered and gpu else (False,):
+        for registered in (True, False) if args.copied and gpu else (True,):
             with patch("pipelines.apsp.out_of_core.REGISTERED", registered):
-                seconds, work, first = timed(solve(method="out-of-core", **limit), 1 + args.super_stages, 1)
+                seconds, work, first, before = timed(solve(method="out-of-core", **limit), 1 + args.super_stages, 1)
             way = "" if not gpu else ", registered" if registered else ", copied by threads"
-            facts |= {"relaxations": work, "budget": budget, "first_super_stage_seconds": first}
+            facts |= {
+                "relaxations": work,
+                "budget": budget,
+                "first_super_stage_seconds": first,
+                "seconds_before": before,
+            }
             got = bench.record(f"out of core, n = {n}, {budget / 1e9:.1f} GB{way}", seconds, **facts)
             bench.records[-1]["of_the_rate_in_memory"] = got / rate
             print(f"  {got / rate:.1%} of the rate in memory; the first took {first:.1f} s{_pool(client, gpu)}")
         if args.huge:
             graph = random_graph(Path(folder) / "huge", args.huge)
             call = solve(method="out-of-core", device_memory=args.huge_budget)
-            seconds, work, first = timed(call, 2, 1)
+            seconds, work, first, before = timed(call, 2, 1)
             facts |= {"relaxations": work, "budget": args.huge_budget, "sizes": {"n": args.huge}}
-            facts |= {"first_super_stage_seconds": first}
-            got = bench.record(f"out of core, n = {args.huge}", seconds, **facts)
+            facts |= {"first_super_stage_seconds": first, "seconds_before": before}
+            case = f"out of core, n = {args.huge}, {args.huge_budget / 1e9:.1f} GB, registered"
+            got = bench.record(case, seconds, **facts)
             bench.records[-1]["of_the_rate_in_memory"] = got / rate
             print(f"  {got / rate:.1%} of the rate in memory; the first took {first:.1f} s{_pool(client, gpu)}")
 

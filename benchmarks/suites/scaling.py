@@ -1,8 +1,9 @@
 """The suite `scaling`: all pairs on one worker and on several of one host, and how fast a panel goes between two.
 
-Every size is solved once to warm up and then timed, with the same bits for any number of workers (SHA-256 of the rows
-that are kept: all of them up to --whole, 1,024 beyond). The arithmetic phase is from the start of the first stage on
-any worker to the end of the last; store to store is the whole call.
+Every size is solved once to warm up and then timed, with 1,024 rows kept: the last stage writes what is kept, and the
+arithmetic phase is from the start of the first stage on any worker to the end of the last. Up to --whole the matrix is
+then solved and written whole, once: store to store is that call, and beyond --whole the one with rows. The bits are the
+same for any number of workers (SHA-256 of the rows that the last call kept).
 """
 
 from __future__ import annotations
@@ -33,16 +34,17 @@ from pipelines.workers.panels import Card, Panels, Token
 
 CONVENTION = (
     "n^3 relaxations, nothing skipped; seconds of the arithmetic phase, from the first stage on any worker to the end "
-    "of the last; `whole_seconds` from store to store; of a pull: until the panel is in the memory of the other worker"
+    "of the last, which writes 1,024 rows; `whole_seconds` from store to store, `rows_written` in all; of a pull: "
+    "until the panel is in the memory of the other worker"
 )
-KEPT = 1024  # rows of a result that is too large to write
+KEPT = 1024  # rows that are written where the arithmetic is timed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--sizes", type=int, nargs="+", help="default 16,384 32,768 65,536; on a CPU 2,000")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers; default 1 2")
-    parser.add_argument("--whole", type=int, default=32768, help="the largest n that is written whole")
+    parser.add_argument("--whole", type=int, default=32768, help="the largest n that is also written whole")
     parser.add_argument("--dtype", choices=["float32", "int32"], default="float32")
     parser.add_argument(
         "--undirected",
@@ -131,8 +133,9 @@ def time_size(
     """Digest, seconds of the arithmetic phases and, in the median, from store to store, and the way of the panels."""
     some = np.arange(0, graph.n, max(1, graph.n // KEPT))[:KEPT].tolist()
 
-    def solve(sources: list[int] | None) -> Distances:
-        return all_pairs_shortest_paths(
+    def solve(sources: list[int] | None) -> tuple[Distances, float]:
+        begin = time.perf_counter()
+        result = all_pairs_shortest_paths(
             client,
             graph,
             out,
@@ -142,16 +145,19 @@ def time_size(
             progress=True,
             dtype=args.dtype,
         )
+        return result, time.perf_counter() - begin
 
     arithmetic, whole = [], []
     with contextlib.redirect_stderr(io.StringIO()) as said:
         solve(some)
         for _ in range(bench.repeats):
             with get_task_stream(client, plot=False) as tasks:
-                begin = time.perf_counter()
-                result = solve(None if graph.n <= args.whole else some)
-                whole.append(time.perf_counter() - begin)
+                result, seconds = solve(some)
             arithmetic.append(arithmetic_seconds(tasks.data))
+            whole.append(seconds)
+        if graph.n <= args.whole:
+            result, seconds = solve(None)
+            whole = [seconds]
     way = re.search(r"pivot rows (.*)", said.getvalue())
     verify_distances(result, graph, rows=8)
     return digest_of(result), arithmetic, statistics.median(whole), way[1] if way else "none"

@@ -65,7 +65,7 @@ def _close(batch, sizes, tolerance):
         d[:] = closed
 
 
-# --- CUDA: batched_closures.cu ---------------------------------------------------------------------------------------
+# --- CUDA: batched_closures.cu ----------------------------------------------------------------------------------------
 
 _TILES = {"float32": ("float", 64), "float64": ("double", 32), "int32": ("int", 64), "int16": ("short", 64)}
 _PROGRAMS = {

@@ -41,7 +41,10 @@ _KINDS = {"float32": 0, "float64": 1, "int32": 2, "int64": 3}  # of weights, as 
 def lay_out(
     indptr: Any, indices: Any, weights: Any, dtype: np.dtype, through: Any, symmetric: bool, reverse: bool
 ) -> tuple[Any, ...]:
-    """The fields of a `SearchGraph`, of checked arrays of CuPy; raises what `search_graph` does."""
+    """The fields of a `SearchGraph`, of checked arrays of CuPy; raises what `search_graph` does.
+
+    One long function, as every step lets go of arrays of the steps before.
+    """
     import cupy
 
     n, m = len(indptr) - 1, len(indices)

@@ -21,8 +21,9 @@ from distributed import Client
 
 from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
 from pipelines.boundary.cut import cut_graph
+from pipelines.boundary.cut_graph import Job
 from pipelines.boundary.plan import describe, row_work, table_bytes, work
-from pipelines.boundary.stages import Job, close_parts
+from pipelines.boundary.stages import close_parts
 from pipelines.stores.boundary import (
     SCHEMA,
     Boundary,

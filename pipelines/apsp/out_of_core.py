@@ -29,7 +29,7 @@ from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, DoesNotFitError
 from pipelines.workers.lanes import PIECE_BYTES
 from pipelines.workers.progress import Progress, duration, size, with_prefix
 
-REGISTERED = False  # whether a matrix in the host's memory is locked there; copied by threads otherwise
+REGISTERED = True  # whether a matrix in the memory of the host is locked there; threads copy it otherwise
 DISK_RATE = 1e9  # bytes/s that checkpoints are assumed to be read and written at,
 LINK_RATE = 2e10  # and rows to pass to a GPU and back
 STORED_COPIES = 16  # of each chunk that is being read and written: 5, and what the allocator keeps of those before

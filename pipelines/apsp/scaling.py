@@ -22,7 +22,7 @@ from pipelines.workers.progress import duration
 HOP = 6e-3  # s from the end of a task to the start of one on another worker that waits for it
 GAP = 3e-3  # s between two tasks on a worker, the second of which waits for the first; a GPU computes meanwhile
 CLOSE = 1.5e-6  # s for each row of a pivot block that is closed: latency, not arithmetic
-PULL = 395e9  # bytes/s of a pull from GPU to GPU of one host
+PULL = 300e9  # bytes/s of a pull of a large panel from GPU to GPU of one host: 284 to 309e9 on H100s
 DASK = 1.1e9  # bytes/s where panels travel through Dask and host memory
 WORTH = 0.95  # more GPUs are taken only for less than this share of the time
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpuops import floyd_warshall
 from gpuops.numbers import infinity
-
-if TYPE_CHECKING:
-    from pipelines.boundary.stages import CutGraph
+from pipelines.boundary.cut_graph import CutGraph
 
 BATCH_BYTES = 2**30  # of matrices closed at a time
 

@@ -14,8 +14,9 @@ from gpuops.arrays import is_cupy
 from gpuops.boundary import boundary_distances
 from gpuops.numbers import to_outside
 from pipelines.boundary.cut import Cut, cut_graph, cut_into
+from pipelines.boundary.cut_graph import Job
 from pipelines.boundary.plan import refuse_what_cannot_fit
-from pipelines.boundary.stages import Job, close_parts
+from pipelines.boundary.stages import close_parts
 from pipelines.stores import Graph, open_graph
 from pipelines.stores.boundary import (
     SCHEMA,

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from distributed import Client
 
-from gpuops.certificates import nonnegative_weights
 from gpuops.numbers import distance_limit, infinity
 from pipelines.boundary.batches import PartBatches
 from pipelines.boundary.closures import (
     Arcs,
-    Potentials,
     boundary_matrix,
     close,
     close_part,
@@ -22,36 +19,14 @@ from pipelines.boundary.closures import (
     with_weights,
     without_negative,
 )
+from pipelines.boundary.cut_graph import CutGraph, Job, cut_arcs
 from pipelines.boundary.plan import describe
-from pipelines.stores import Graph
-from pipelines.stores.boundary import BoundaryWriter, Cut
+from pipelines.stores.boundary import BoundaryWriter
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.workers.attempts import clear, held, keep, run_attempts, workers_of
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """What the tasks need to know of the problem."""
-
-    graph: Graph
-    dtype: np.dtype
-    potentials: Potentials
-    fits: bool  # whether it is proven that the distances fit the dtype
-
-
-@dataclass(frozen=True, eq=False)
-class CutGraph:
-    """What a worker holds: the graph cut, its arcs by the part they lie in, and those between parts."""
-
-    job: Job
-    cut: Cut
-    through: np.ndarray
-    within: Arcs  # by part, tails and heads as places in it
-    starts: np.ndarray  # of the arcs of each part, and the end
-    between: Arcs
 
 
 def close_parts(client: Client, job: Job, writer: BoundaryWriter, progress: bool | None) -> None:
@@ -112,22 +87,6 @@ def _join(attempt: str, job: Job, writer: BoundaryWriter) -> None:
     )
     refuse_what_may_overflow(job, writer, among)
     writer.complete(among)
-
-
-def cut_arcs(job: Job, cut: Cut) -> CutGraph:
-    """The arcs of a graph by part; weights in the dtype of the distances, not negative."""
-    indptr, indices, weights = job.graph.rows()
-    if job.potentials is not None:
-        weights = nonnegative_weights(job.potentials, 0, indptr, indices, weights)
-    tails = np.repeat(np.arange(job.graph.n), np.diff(indptr))
-    weights = weights.astype(job.dtype)
-    across = cut.part[tails] != cut.part[indices]
-    between = Arcs(tails[across], indices[across], weights[across])
-    order = np.flatnonzero(~across)
-    order = order[np.argsort(cut.part[tails[order]], kind="stable")]
-    starts = np.searchsorted(cut.part[tails[order]], np.arange(cut.parts + 1))
-    within = Arcs(cut.place[tails[order]], cut.place[indices[order]], weights[order])
-    return CutGraph(job, cut, job.graph.through(), within, starts, between)
 
 
 def closed_part(graph: CutGraph, part: int, inner: np.ndarray | None = None) -> dict[str, np.ndarray]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops.arrays import library_of
 from gpuops.numbers import check_dtype, distance_limit, infinity
 from pipelines.stores import Graph
 
@@ -67,7 +68,8 @@ def refuse_overflow(block: Any, dtype: np.dtype) -> None:
     Distances below the limit add up to less than infinity, so the first that is not below it can be recognized.
     """
     limit = distance_limit(dtype)
-    reached = block[block < infinity(dtype)]
+    # No selection by a mask, for which a GPU would scan it.
+    reached = library_of(block).where(block < infinity(dtype), block, dtype.type(0))
     if reached.size and int(reached.max()) >= limit:
         larger = "int32" if dtype == np.int16 else "float64"
         raise WeightRangeError(f"a distance exceeds {limit - 1:,}, the most that {dtype} holds; use --dtype {larger}")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+import traceback
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
@@ -85,6 +86,22 @@ def has_gpu() -> bool:
     return bool(get_worker().state.total_resources.get("GPU"))
 
 
+def _without_locals(task: Callable[..., Any], *args: Any) -> Any:
+    """Call a task; if it fails, nothing its frames refer to stays.
+
+    A worker keeps the error of a task in a cycle, with its traceback, until some garbage collection. So the state the
+    task worked on, which may fill the memory, would outlive its attempt.
+    """
+    try:
+        return task(*args)
+    except BaseException as error:
+        link: BaseException | None = error
+        while link is not None:
+            traceback.clear_frames(link.__traceback__)
+            link = link.__cause__ or link.__context__
+        raise
+
+
 class Attempt:
     """One lifetime of the state on the workers. Its keys are unique; its futures and state end with it.
 
@@ -105,6 +122,7 @@ class Attempt:
         """Run `task` on a worker, by number; its first argument is the name of the attempt unless it is `stateless`."""
         self._serial += 1
         future = self.client.submit(
+            _without_locals,
             task,
             *(() if stateless else (self.name,)),
             *args,

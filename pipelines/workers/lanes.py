@@ -7,6 +7,7 @@ itself is registered.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import os
@@ -88,7 +89,8 @@ class GpuLane:
 
     Parameters
     ----------
-    registered : a matrix of the host to lock its pages, so that the GPU reads and writes it directly
+    registered : a matrix of the host to lock its pages, so that the GPU reads and writes it directly; where the system
+        does not let it, threads copy as they do elsewhere
     """
 
     def __init__(self, registered: np.ndarray | None = None):
@@ -100,8 +102,9 @@ class GpuLane:
         self._up, self._down = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
         self._buffers: dict[tuple[Any, int], list[tuple[np.ndarray, Any]]] = {}
         if registered is not None:
-            cupy.cuda.runtime.hostRegister(registered.ctypes.data, registered.nbytes, 0)
-            self._registered = registered
+            with contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError):
+                cupy.cuda.runtime.hostRegister(registered.ctypes.data, registered.nbytes, 0)
+                self._registered = registered
 
     def close(self) -> None:
         """Unlock the pages of the host that are registered."""

@@ -1,9 +1,12 @@
 """The command `tilepath warm`, and who says that it is there."""
 
+import subprocess
+import sys
 from types import SimpleNamespace
 
 from click.testing import CliRunner
 
+from gpuops._cuda import GPUOPS
 from tilepath.cli.warm import warm
 
 
@@ -12,6 +15,12 @@ def test_warm_says_where_there_is_no_gpu(monkeypatch):
     result = CliRunner().invoke(warm)
     assert result.exit_code == 1
     assert "no NVIDIA driver with a GPU" in result.output
+
+
+def test_all_programs_are_known_to_a_process_that_has_asked_for_none():
+    script = "from gpuops.warming import all_programs; print(*{p.file for p in all_programs()})"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert {str(path.relative_to(GPUOPS)) for path in GPUOPS.rglob("*.cu")} == set(found)
 
 
 def test_warm_compiles_what_is_declared(monkeypatch, host_shim, tmp_path):

@@ -5,7 +5,6 @@ import functools
 import numpy as np
 import pytest
 
-from clusters import start
 from pipelines import all_pairs_shortest_paths as by_any_method
 from pipelines.stores import write_graph
 
@@ -48,17 +47,3 @@ def test_signed_weights_sources_and_commits(gpu_client, client, tmp_path, monkey
     np.testing.assert_array_equal(got[:], want[:])
     few = all_pairs_shortest_paths(gpu_client, graph, tmp_path / "few.zarr", sources=[5, 3, 699])
     np.testing.assert_array_equal(few[:], want[:][[5, 3, 699]])
-
-
-@pytest.mark.multigpu
-def test_two_gpus_give_the_bits_of_one(tmp_path):
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available() or cupy.cuda.runtime.getDeviceCount() < 2:
-        pytest.skip("fewer than two GPUs")
-    graph = random_graph(tmp_path / "g.zarr", 5000, "float32")
-    results = []
-    for workers in (1, 2):
-        with start(device="gpu", workers=workers) as client:
-            out = tmp_path / f"{workers}.zarr"
-            results.append(all_pairs_shortest_paths(client, graph, out, workers=workers, verify=True)[:])
-    np.testing.assert_array_equal(*results)

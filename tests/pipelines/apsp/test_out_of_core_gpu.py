@@ -1,15 +1,22 @@
 """Out of core on a GPU: the bits of a run in its memory, within the budget."""
 
 import functools
+import math
 
 import numpy as np
 import pytest
 from oracles import random_arcs, shifted, store_arcs
 
-from clusters import start
 from pipelines import all_pairs_shortest_paths
+from pipelines.apsp.methods import Request
+from pipelines.apsp.out_of_core import make_plan
+from pipelines.apsp.solve import _job
+from pipelines.validation.bounds import distance_dtype
+from pipelines.workers.capacity import WorkerFacts, within_budget
+from pipelines.workers.lanes import GpuLane, HostMatrix
 
-N, BLOCK = 1100, 64
+N, BLOCK = 3000, 64
+SHARES = 2, 3  # of the matrix that the GPU may hold: 1 / 2, 1 / 3
 in_core = functools.partial(all_pairs_shortest_paths, method="floyd-warshall", block=BLOCK)
 out_of_core = functools.partial(all_pairs_shortest_paths, method="out-of-core", block=BLOCK)
 
@@ -19,24 +26,56 @@ CASES = [(kind, dtype) for kind in KINDS for dtype in ("float32", "float64", "in
 CASES.remove(("negative", "int16"))  # holds signed distances below 2,048 only
 
 
+def problem(folder, kind, dtype):
+    """A graph of a kind, and the sources."""
+    tails, heads, weights = random_arcs(N, 5 * N, high=30)
+    weights = weights.astype("float64") * (0.37 if dtype.startswith("f") else 1)
+    if kind == "negative":
+        weights = shifted(N, tails, heads, weights)
+    through = np.random.default_rng(2).random(N) < (0.7 if kind == "closed" else 2)
+    exact = "float64" if dtype.startswith("f") else "int32"
+    graph = store_arcs(folder / "g", N, tails, heads, weights, exact, through=through)
+    return graph, [N - 1, 3, 7, 70, 4] if kind == "rows of sources" else None
+
+
+def budget_of(dtype, share):
+    return N * N * np.dtype(dtype).itemsize // share
+
+
+def from_the_store(dtype):
+    """Budgets of which that of the host does not hold the matrix."""
+    return {"device_memory": budget_of(dtype, 2), "host_memory": budget_of(dtype, 1)}
+
+
+def plan(graph, dtype, sources=None, device_memory=None, host_memory=None):
+    """What a run with these budgets would do on a GPU."""
+    gpu = WorkerFacts("w", "host", "GPU", True, 80 << 30, 1e12, host_memory=200 << 30)
+    facts = within_budget([gpu], device_memory, host_memory)
+    job = _job(graph, distance_dtype(graph, dtype))
+    return make_plan(Request(job, sources and tuple(sources), BLOCK, math.inf, facts, None))
+
+
+@pytest.mark.parametrize(("kind", "dtype"), CASES)
+def test_the_budgets_below_suffice_and_the_matrix_passes_by_more_than_once(tmp_path, kind, dtype):
+    graph, sources = problem(tmp_path, kind, dtype)
+    for share in SHARES:
+        found = plan(graph, dtype, sources, budget_of(dtype, share))
+        assert found.shortage is None
+        assert found.windows.resident
+        assert found.windows.width < N / 4
+    found = plan(graph, dtype, sources, **from_the_store(dtype))
+    assert (found.shortage, found.windows.resident) == (None, False)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize(("kind", "dtype"), CASES)
 def test_the_bits_are_those_of_a_run_in_memory(gpu_client, tmp_path, kind, dtype):
-    n = N
-    tails, heads, weights = random_arcs(n, 5 * n, high=30)
-    weights = weights.astype("float64") * (0.37 if dtype.startswith("f") else 1)
-    if kind == "negative":
-        weights = shifted(n, tails, heads, weights)
-    through = np.random.default_rng(2).random(n) < (0.7 if kind == "closed" else 2)
-    exact = "float64" if dtype.startswith("f") else "int32"
-    graph = store_arcs(tmp_path / "g", n, tails, heads, weights, exact, through=through)
-    sources = [n - 1, 3, 7, 70, 4] if kind == "rows of sources" else None
-    want = in_core(gpu_client, graph, tmp_path / "core", dtype=dtype, sources=sources)[:]
-    for share in 2, 3:
-        budget = n * n * np.dtype(dtype).itemsize // share
-        got = out_of_core(gpu_client, graph, tmp_path / f"{share}", dtype=dtype, sources=sources, device_memory=budget)[
-            :
-        ]
+    graph, sources = problem(tmp_path, kind, dtype)
+    options = {"dtype": dtype, "sources": sources}
+    want = in_core(gpu_client, graph, tmp_path / "core", **options)[:]
+    for share in SHARES:
+        budget = budget_of(dtype, share)
+        got = out_of_core(gpu_client, graph, tmp_path / f"{share}", **options, device_memory=budget)[:]
         np.testing.assert_array_equal(got.view(f"i{got.itemsize}"), want.view(f"i{want.itemsize}"))
         assert max(gpu_client.run(pool_bytes).values()) <= budget
 
@@ -48,27 +87,38 @@ def pool_bytes():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("registered", [False, True])
-def test_from_the_store_and_from_memory_that_is_registered(gpu_client, tmp_path, monkeypatch, registered):
-    monkeypatch.setattr("pipelines.apsp.out_of_core.REGISTERED", registered)
-    tails, heads, _ = random_arcs(N, 5 * N)
-    weights = np.random.default_rng(8).random(5 * N)
-    graph = store_arcs(tmp_path / "g", N, tails, heads, weights, "float64")
+@pytest.mark.parametrize("place", ["the store", "memory that is registered", "memory that threads copy"])
+def test_wherever_the_matrix_lies(gpu_client, tmp_path, monkeypatch, place):
+    monkeypatch.setattr("pipelines.apsp.out_of_core.REGISTERED", place == "memory that is registered")
+    graph, _ = problem(tmp_path, "plain", "float32")
     want = in_core(gpu_client, graph, tmp_path / "core")[:]
-    budget = {"device_memory": N * N * 2} | ({} if registered else {"host_memory": 20 * N * 4 * 64})
-    got = out_of_core(gpu_client, graph, tmp_path / "out", verify=True, **budget)[:]
+    budgets = from_the_store("float32")
+    if place != "the store":
+        del budgets["host_memory"]
+    got = out_of_core(gpu_client, graph, tmp_path / "out", verify=True, **budgets)[:]
     np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.multigpu
-def test_two_gpus_give_the_bits_of_one(tmp_path):
+@pytest.mark.gpu
+def test_threads_copy_where_pages_cannot_be_locked():
     cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available() or cupy.cuda.runtime.getDeviceCount() < 2:
-        pytest.skip("fewer than two GPUs")
-    n = 3000
-    tails, heads, _ = random_arcs(n, 5 * n)
-    graph = store_arcs(tmp_path / "g", n, tails, heads, np.random.default_rng(8).random(5 * n), "float64")
-    with start(device="gpu", workers=2) as client:
-        want = in_core(client, graph, tmp_path / "core")[:]
-        got = out_of_core(client, graph, tmp_path / "out", device_memory=n * n * 2, verify=True)[:]
+    if not cupy.cuda.is_available():
+        pytest.skip("no GPU")
+    host = HostMatrix(300, np.dtype("float32"))
+    host.matrix[...] = np.random.default_rng(0).random((300, 300))
+    first, second = GpuLane(host.matrix), GpuLane(host.matrix)  # they are locked already: the second is refused
+    assert [lane._is_direct(host) for lane in (first, second)] == [True, False]
+    for lane in first, second:
+        band = lane.empty((100, 300), host.matrix.dtype)
+        lane.load(host, slice(50, 150), band)
+        np.testing.assert_array_equal(band.get(), host.matrix[50:150])
+        lane.store(host, 200, band, lane.done())
+        np.testing.assert_array_equal(host.matrix[200:], host.matrix[50:150])
+
+
+@pytest.mark.multigpu
+def test_two_gpus_give_the_bits_of_one(two_gpus, tmp_path):
+    graph, _ = problem(tmp_path, "plain", "float32")
+    want = in_core(two_gpus, graph, tmp_path / "core")[:]
+    got = out_of_core(two_gpus, graph, tmp_path / "out", device_memory=budget_of("float32", 2), verify=True)[:]
     np.testing.assert_array_equal(got, want)

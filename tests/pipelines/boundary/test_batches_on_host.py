@@ -6,7 +6,8 @@ from cut_graphs import random_cut, random_graph
 
 from gpuops.certificates import find_potentials
 from pipelines.boundary.batches import PartBatches
-from pipelines.boundary.stages import Job, closed_boundary, closed_part, cut_arcs
+from pipelines.boundary.cut_graph import Job, cut_arcs
+from pipelines.boundary.stages import closed_boundary, closed_part
 
 
 @pytest.mark.parametrize("dtype", ["int16", "int32", "float32", "float64"])

@@ -24,8 +24,9 @@ from pipelines import (
     write_graph,
 )
 from pipelines.boundary.cut import cut_graph
+from pipelines.boundary.cut_graph import Job, cut_arcs
 from pipelines.boundary.solve import distances_between, partition_graph
-from pipelines.boundary.stages import Job, closed_boundary, closed_part, cut_arcs
+from pipelines.boundary.stages import closed_boundary, closed_part
 from tilepath.cli import tilepath
 
 

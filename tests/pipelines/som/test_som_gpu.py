@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from clusters import start
 from pipelines import map_samples, train_som
 from pipelines.stores.samples import write_samples
 
@@ -61,15 +60,11 @@ def test_a_map_equals_the_cpus(gpu_client, client, tmp_path, kind):
 
 
 @pytest.mark.multigpu
-def test_two_gpus_train_the_map_of_one(client, tmp_path):
-    cupy = pytest.importorskip("cupy")
-    if cupy.cuda.runtime.getDeviceCount() < 2:
-        pytest.skip("needs two GPUs")
+def test_two_gpus_train_the_map_of_one(two_gpus, client, tmp_path):
     samples = write_samples(tmp_path / "s", cloud(5000, 9))
     want = train_som(client, samples, tmp_path / "cpu", 12, 10, epochs=4)
-    with start(device="gpu", workers=2) as two_gpus:
-        for resident in True, False:
-            got = train_som(two_gpus, samples, tmp_path / f"{resident}", 12, 10, epochs=4, resident=resident)
-            assert_same_map(got, want)
-        placed = map_samples(two_gpus, want, samples, tmp_path / "placed")
+    for resident in True, False:
+        got = train_som(two_gpus, samples, tmp_path / f"{resident}", 12, 10, epochs=4, resident=resident)
+        assert_same_map(got, want)
+    placed = map_samples(two_gpus, want, samples, tmp_path / "placed")
     np.testing.assert_array_equal(placed.hits(), want.hits())

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from clusters import start
 from pipelines import all_pairs_shortest_paths, single_source_shortest_paths
 from pipelines.stores import write_graph
 
@@ -53,16 +52,12 @@ def test_together_cutoff_targets_and_all_pairs(gpu_client, client, tmp_path):
 
 @pytest.mark.multigpu
 @pytest.mark.parametrize("spread", ["sources", "vertices"])
-def test_two_gpus_give_the_bits_of_one(tmp_path, spread):
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available() or cupy.cuda.runtime.getDeviceCount() < 2:
-        pytest.skip("fewer than two GPUs")
+def test_two_gpus_give_the_bits_of_one(gpu_client, two_gpus, tmp_path, spread):
     graph = random_graph(tmp_path / "g", 20_000, "float32")
-    results = []
-    for workers in (1, 2):
-        with start(device="gpu", workers=workers) as client:
-            result = single_source_shortest_paths(
-                client, graph, tmp_path / f"{workers}", [5, 19_999], spread=spread, verify=True
-            )
-            results.append(result.distances())
-    np.testing.assert_array_equal(*results)
+    one, two = (
+        single_source_shortest_paths(
+            client, graph, tmp_path / f"{len(client.nthreads())}", [5, 19_999], spread=spread, verify=True
+        ).distances()
+        for client in (gpu_client, two_gpus)
+    )
+    np.testing.assert_array_equal(one, two)

@@ -1,10 +1,12 @@
 """State on the workers, the tasks around it, and workers that are lost while they are measured."""
 
+import gc
 import logging
 import os
 import signal
 import threading
 import time
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -21,6 +23,7 @@ from pipelines.workers.attempts import (
     WorkersChanged,
     attempts,
     clear,
+    held,
     keep,
     run_attempts,
     wait_all,
@@ -65,6 +68,38 @@ def test_dropping_tasks_that_depend_on_forgotten_ones(client):
     again.wait([again.submit(_load, 0)])
     assert again.results([again.submit(_next, 0, again.submit(_slow, 0))]) == [2]
     again.cancel()
+
+
+class _State:
+    latest = None
+
+
+def _load_state(attempt):
+    state = _State()
+    _State.latest = weakref.ref(state)
+    keep(attempt, state)
+
+
+def _fail(attempt):
+    state = held(attempt)
+    try:
+        int(f"{state}")
+    except ValueError:
+        raise ValueError("no luck") from None
+
+
+def test_state_does_not_outlive_its_attempt_in_the_traceback_of_a_failed_task(client):
+    client.register_plugin(ResidentState())
+    attempt = Attempt(client, workers_of(client), "test", "failing")
+    attempt.wait([attempt.submit(_load_state, 0)])
+    gc.disable()
+    try:
+        with pytest.raises(ValueError, match="no luck"):
+            attempt.wait([attempt.submit(_fail, 0)])
+        attempt.cancel()
+        assert _State.latest() is None
+    finally:
+        gc.enable()
 
 
 @pytest.fixture

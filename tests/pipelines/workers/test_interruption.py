@@ -134,7 +134,12 @@ PROCESSES = "--workers 2 --processes"
 
 
 @pytest.mark.parametrize(
-    ("pipeline", "workers"), [*((name, "") for name in CASES), ("stages", PROCESSES), ("by sources", PROCESSES)]
+    ("pipeline", "workers"),
+    [
+        *((name, "") for name in CASES),
+        ("stages", PROCESSES),
+        pytest.param("by sources", PROCESSES, marks=pytest.mark.slow),
+    ],
 )
 def test_ctrl_c_commits_at_the_next_boundary_and_names_the_command_to_go_on_with(
     inputs, codebook, tmp_path, pipeline, workers

@@ -1,7 +1,6 @@
 """Arrays that go from worker to worker: between processes, by the memory of the host in the device's place."""
 
 import dataclasses
-import gc
 import os
 import pickle
 import signal
@@ -230,7 +229,7 @@ def solved(client, graph, out, **options):
 
 def assert_nothing_is_mapped(client):
     deadline = time.monotonic() + 20
-    while sum(client.run(mapped).values()):
+    while list(client.run(mapped, on_error="ignore").values()) != [0, 0, 0]:  # the dead do not answer
         assert time.monotonic() < deadline, "memory of panels is still mapped"
         time.sleep(0.1)
 
@@ -274,12 +273,11 @@ def test_a_ring_that_is_too_small_is_caught_in_a_run(three_processes, graph, tmp
     monkeypatch.setattr("pipelines.apsp.stages.REACH", 1)
     with pytest.raises(SlotReused, match="written again too early"):
         solved(three_processes, graph, tmp_path / "d")
-    gc.collect()  # the traceback holds futures, and those the failed task with its arrays
     assert_nothing_is_mapped(three_processes)
 
 
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.slow)])
 def test_killed_workers_change_no_bit_and_leave_no_memory(three_processes, graph, calm, tmp_path, monkeypatch, kills):
     monkeypatch.setattr("pipelines.apsp.stages.COMMIT_SHARE", float("inf"))
     rng, out = np.random.default_rng(kills), tmp_path / "d"
