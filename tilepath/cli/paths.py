@@ -10,7 +10,7 @@ from tilepath.cli.answers import VERTICES
 from tilepath.cli.cluster import OpenClient, on_cluster
 from tilepath.cli.quantities import BYTES, SECONDS_OR_NONE
 
-DTYPE = "Dtype of the distances; by default int32 for whole weights, else float32."
+DTYPE = "Dtype of the distances; by default int32 for integer weights, else float32."
 LISTED = "A file with more of them: one per line, or a table with a column {0} or vertex."
 
 
