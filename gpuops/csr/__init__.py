@@ -4,7 +4,7 @@ The arcs out of vertex v are numbers ``indptr[v]`` to ``indptr[v + 1] - 1``; arc
 vertices have the dtype of `indices`, and arrays of arc numbers that of `indptr`: int32 or int64, each by itself.
 Parallel arcs and loops are arcs like all others.
 
-Here nothing is checked but in `check_csr`: the public operations call it and then trust.
+Here nothing is checked but in `check_csr` and `check_vertices`: the public operations call them and then trust.
 """
 
 from __future__ import annotations
@@ -56,6 +56,26 @@ def check_csr(indptr: Any, indices: Any, **of_arcs: Any) -> None:
     if least < 0 or largest >= n:
         least, largest = int(indices.min()), int(indices.max())  # a GPU has looked for those out of range only
         raise ValueError(f"indices run from {least} to {largest}; they must be vertices, 0 to {n - 1}")
+
+
+def check_vertices(vertices: Any, n: int, name: str = "source") -> np.ndarray:
+    """The vertices of a graph of n that an argument names, (k,) int64 in NumPy; `name` is for errors.
+
+    Raises
+    ------
+    ValueError
+        They are not a sequence of vertices.
+    """
+    found = np.asarray(vertices.get() if is_cupy(vertices) else vertices)
+    if found.size == 0:
+        found = found.astype(np.int64)
+    found = np.atleast_1d(found)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise ValueError(f"{name}s are {found.dtype} of shape {found.shape}; pass a sequence of vertices")
+    wrong = found[(found < 0) | (found >= n)]
+    if wrong.size:
+        raise ValueError(f"{name} {wrong[0]} is not a vertex; vertices are 0 to {n - 1}")
+    return found.astype(np.int64)
 
 
 def tails(indptr: Any, arcs: int, dtype: Any) -> Any:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from gpuops.arrays import is_cupy
-from gpuops.csr import check_csr
+from gpuops.csr import check_csr, check_vertices
 from gpuops.dijkstra import dijkstra_cuda, dijkstra_numba
 from gpuops.numbers import outside_infinity
 
@@ -126,13 +126,7 @@ def dijkstra_rows(
         _check_graph(indptr, indices, weights)
     if is_cupy(weights):
         raise TypeError("a heap runs on a CPU; pass NumPy arrays, or use batched_shortest_distances")
-    vertices = np.asarray(sources, np.int64) if len(sources) == 0 else np.asarray(sources)
-    if vertices.ndim != 1 or vertices.dtype.kind not in "iu":
-        raise ValueError(f"sources are {vertices.dtype} of shape {vertices.shape}; pass a sequence of vertices")
-    n = len(indptr) - 1
-    if len(vertices) and not (vertices.min() >= 0 and vertices.max() < n):
-        wrong = vertices[(vertices < 0) | (vertices >= n)][0]
-        raise ValueError(f"source {wrong} is not a vertex; vertices are 0 to {n - 1}")
+    vertices = check_vertices(sources, len(indptr) - 1)
     indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
     kind = weights.dtype.type
     if kind is np.int32:
@@ -140,9 +134,7 @@ def dijkstra_rows(
         farthest = -1 if math.isnan(limit) else most if limit >= most else math.floor(max(limit, -1))
     else:
         farthest = limit
-    found = dijkstra_numba.heap_rows(
-        indptr, indices, weights, vertices.astype(np.int64, copy=False), together, kind(farthest), predecessors
-    )
+    found = dijkstra_numba.heap_rows(indptr, indices, weights, vertices, together, kind(farthest), predecessors)
     return found
 
 

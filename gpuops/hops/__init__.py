@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpuops.arrays import is_cupy
-from gpuops.csr import check_csr, contiguous
+from gpuops.csr import check_csr, check_vertices, contiguous
 from gpuops.hops import hops_numba
 
 HOP_DTYPES = tuple(map(np.dtype, ("int32", "float64")))
@@ -56,16 +56,10 @@ def hop_distances(indptr: Any, indices: Any, sources: Any, *, dtype: Any = "int3
         check_csr(indptr, indices)
         if len(indptr) > 2**31:
             raise ValueError(f"there are {len(indptr) - 1} vertices; at most 2^31 - 1 are supported")
-    vertices = np.asarray(sources, np.int64) if len(sources) == 0 else np.asarray(sources)
-    if vertices.ndim != 1 or vertices.dtype.kind not in "iu":
-        raise ValueError(f"sources are {vertices.dtype} of shape {vertices.shape}; pass a sequence of vertices")
-    n = len(indptr) - 1
-    if len(vertices) and not (vertices.min() >= 0 and vertices.max() < n):
-        wrong = vertices[(vertices < 0) | (vertices >= n)][0]
-        raise ValueError(f"source {wrong} is not a vertex; vertices are 0 to {n - 1}")
+    vertices = check_vertices(sources, len(indptr) - 1)
     return hops_numba.distances(
         contiguous(indptr.astype(np.int64, copy=False)),
         contiguous(indices.astype(np.int32, copy=False)),
-        vertices.astype(np.int64, copy=False),
+        vertices,
         dtype,
     )

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from gpuops.arrays import is_cupy, like
-from gpuops.csr import contiguous
+from gpuops.csr import check_vertices, contiguous
 from gpuops.errors import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import graph_layout_cuda, sssp_cuda, sssp_numba
@@ -64,10 +64,10 @@ def shortest_distances(
     ValueError
         A source is not a vertex, a start is not finite, or there is a cutoff and a negative weight.
     """
-    vertices = _vertices(graph, sources)
+    vertices = check_vertices(sources, graph.n)
     begins = _starts(graph, vertices, starts)
     limit = _limit(graph, cutoff)
-    aims = None if targets is None else _vertices(graph, targets, "target")
+    aims = None if targets is None else check_vertices(targets, graph.n, "target")
     if is_cupy(graph.weights):
         with _cycles_in_original_numbers(graph):
             distances = sssp_cuda.search(graph, vertices, begins, limit, aims)
@@ -145,7 +145,7 @@ def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, star
         In the original numbering; -1 at sources and where nothing leads. Always a forest whose roots are sources; only
         a closed source with a predecessor (see `starts`) may precede others and not be the beginning of their forest.
     """
-    vertices = _vertices(graph, sources)
+    vertices = check_vertices(sources, graph.n)
     _check_row(graph, "distances", distances, graph.dtype)
     if is_cupy(distances) and graph.through is None:
         begins = None if starts is None else _starts(graph, vertices, starts)
@@ -193,7 +193,7 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
     NegativeCycleError, OverflowError, ValueError
         As `shortest_distances`.
     """
-    vertices = _vertices(graph, sources)
+    vertices = check_vertices(sources, graph.n)
     if is_cupy(graph.weights) and not graph.negative:
         return sssp_cuda.batch(graph, vertices)
     result = _empty(graph, (len(vertices), graph.n), graph.dtype)
@@ -216,19 +216,6 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
 
 
 # --- Arguments --------------------------------------------------------------------------------------------------------
-
-
-def _vertices(graph: SearchGraph, sources: Any, name: str = "source") -> np.ndarray:
-    vertices = np.asarray(sources.get() if is_cupy(sources) else sources)
-    if vertices.size == 0:
-        vertices = vertices.astype(np.int64)
-    vertices = np.atleast_1d(vertices)
-    if vertices.ndim != 1 or vertices.dtype.kind not in "iu":
-        raise ValueError(f"{name}s are {vertices.dtype} of shape {vertices.shape}; pass a sequence of vertices")
-    wrong = vertices[(vertices < 0) | (vertices >= graph.n)]
-    if wrong.size:
-        raise ValueError(f"{name} {wrong[0]} is not a vertex; vertices are 0 to {graph.n - 1}")
-    return vertices.astype(np.int64)
 
 
 def _starts(graph: SearchGraph, vertices: np.ndarray, starts: Any) -> np.ndarray:

@@ -10,13 +10,14 @@ from tilepath.cli.answers import VERTICES
 from tilepath.cli.cluster import OpenClient, on_cluster
 from tilepath.cli.quantities import BYTES, SECONDS_OR_NONE
 
+DTYPE = "Dtype of the distances; by default int32 for integer weights, else float32."
 LISTED = "A file with more of them: one per line, or a table with a column {0} or vertex."
 
 
 @click.command(epilog=VERTICES)
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help="Dtype of the distances.")
+@click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help=DTYPE)
 @click.option("--source", "sources", multiple=True, help="Keep only the row of this vertex; repeatable.")
 @click.option("--sources-file", type=click.Path(exists=True), help=LISTED.format("source"))
 @click.option(
@@ -33,10 +34,14 @@ LISTED = "A file with more of them: one per line, or a table with a column {0} o
     type=SECONDS_OR_NONE,
     default=60.0,
     show_default=True,
-    help="Least time between two commits of Floyd-Warshall; none: no commits before the end.",
+    help="Least time between two commits of Floyd-Warshall; none: no commits before the end, which saves their disk.",
 )
-@click.option("--device-memory", type=BYTES, help="Memory to use of each GPU, such as 16GiB.")
-@click.option("--host-memory", type=BYTES, help="Memory to use of each host, such as 64GiB.")
+@click.option("--device-memory", type=BYTES, help="Most memory to use of each GPU, such as 16GiB.")
+@click.option(
+    "--host-memory",
+    type=BYTES,
+    help="Most memory to use of each host, such as 64GiB; a larger matrix goes out of core.",
+)
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
@@ -68,7 +73,7 @@ def apsp(
 @click.option("--cutoff", type=float, help="Vertices farther than this count as unreachable.")
 @click.option("--target", "targets", multiple=True, help="Search as far as the farthest target; repeatable.")
 @click.option("--targets-file", type=click.Path(exists=True), help=LISTED.format("target"))
-@click.option("--dtype", type=click.Choice(["float32", "float64", "int32"]), help="Dtype of the distances.")
+@click.option("--dtype", type=click.Choice(["float32", "float64", "int32"]), help=DTYPE)
 @click.option("--predecessors/--no-predecessors", default=True, help="Store predecessors (default).")
 @click.option(
     "--spread", type=click.Choice(["sources", "vertices"]), help="How to spread the work; by default chosen by size."

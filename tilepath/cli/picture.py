@@ -26,9 +26,16 @@ from tilepath.cli.answers import GRAPH, VERTICES
 @click.option("--components", is_flag=True, help="A frame around each weak component.")
 @click.option("--in", "in_degree", type=click.IntRange(min=0), metavar="N", help="Yellow: at least N arcs in.")
 @click.option("--out", "out_degree", type=click.IntRange(min=0), metavar="N", help="Green: at least N arcs out.")
-@click.option("--distances", type=click.Path(), metavar="STORE", help="Colour vertices by distance, of a row of STORE.")
+@click.option(
+    "--distances",
+    type=click.Path(),
+    metavar="STORE",
+    help="Colour vertices by distance, of a row of STORE, of distances, of paths or a boundary store.",
+)
 @click.option("--every", type=float, metavar="T", help="Colour arcs too, in bands of T of --distances: isochrones.")
-@click.option("--from", "source", metavar="VERTEX", help="The vertex that distances are from.")
+@click.option(
+    "--from", "source", metavar="VERTEX", help="The vertex that distances are from; by default that of the first row."
+)
 @click.option("--route", nargs=2, metavar="A B", help="The shortest path of --distances from A to B, in red.")
 @click.option("--partitions", is_flag=True, help="Instead of the graph the cycles of its pairing, each node an arc.")
 @click.option(
