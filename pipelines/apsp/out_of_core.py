@@ -143,7 +143,7 @@ def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
         copies *= 3 if itemsize == 2 else 2
     computing += copies
     if not job.through.all():
-        computing += (4 if gpu else 1) * block * row  # pivots of any number a stage, whose copies CuPy's pool keeps apart
+        computing += (4 if gpu else 1) * block * row  # copies of any number of rows, kept apart by CuPy's pool
     if job.dtype.kind == "i":  # looked through at the end
         computing += band * n * (1 if job.fits else itemsize + 2)
     if job.potentials is not None:
