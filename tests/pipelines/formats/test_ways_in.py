@@ -398,7 +398,7 @@ def test_a2_layers_of_h5ad(tmp_path):
     anndata, sparse = pytest.importorskip("anndata"), pytest.importorskip("scipy.sparse")
     layers = {"counts": np.arange(30.0).reshape(10, 3), "scaled": sparse.csr_matrix(np.eye(10, 3))}
     for matrix in ({"X": np.zeros((10, 3))}, {"shape": (10, 3)}):
-        anndata.AnnData(**matrix, layers=layers).write_h5ad(tmp_path / "t.h5ad")
+        anndata.AnnData(**matrix, layers=dict(layers)).write_h5ad(tmp_path / "t.h5ad")
         for name, layer in layers.items():
             samples = import_samples(tmp_path / "t.h5ad", tmp_path / "s", layer=name, piece_bytes=100, overwrite=True)
             np.testing.assert_array_equal(samples.values(), layer if name == "counts" else layer.toarray())
