@@ -1,4 +1,4 @@
-// Closes small matrices d (batch, n, n) in place, such as the independent block of blocked Floyd-Warshall, by tiles.
+// Closes small matrices d (batch, n, n) in place, by tiles.
 //
 //     close_tiles    closes matrices of one tile, in one launch.
 //

@@ -1,6 +1,6 @@
 """Closures of batches of small matrices: by Floyd and Warshall on a CPU, by tiles on a GPU (batched_closures.cu).
 
-The block of pivots in which blocked Floyd-Warshall ends is a batch of one.
+On a CPU the block of pivots in which blocked Floyd-Warshall ends is a batch of one; on a GPU `small_closure` closes it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numba import njit, types
 
 from gpuops._cuda import Program
 from gpuops._threads import for_all
+from gpuops.minplus.small_closure import TILES
 
 # --- CPU: a matrix at a time, in cache --------------------------------------------------------------------------------
 
@@ -67,7 +68,6 @@ def _close(batch, sizes, tolerance):
 
 # --- CUDA: batched_closures.cu ----------------------------------------------------------------------------------------
 
-_TILES = {"float32": ("float", 64), "float64": ("double", 32), "int32": ("int", 64), "int16": ("short", 64)}
 _PROGRAMS = {
     name: Program(
         "minplus/batched_closures.cu",
@@ -75,7 +75,7 @@ _PROGRAMS = {
         (f"ELEMENT={element}", f"TILE={tile}"),
         threads=(tile // 4) ** 2,
     )
-    for name, (element, tile) in _TILES.items()
+    for name, (element, tile) in TILES.items()
 }
 _NULL = np.uintp(0)  # a pointer
 _LAUNCH = 2**15  # matrices: a grid has no more than 2^16 layers
@@ -86,7 +86,7 @@ def close_cuda(d: Any, sizes: np.ndarray | None, tolerance: float) -> None:
     """The same on a GPU, launched on the current stream."""
     import cupy
 
-    n, tile = d.shape[1], _TILES[d.dtype.name][1]
+    n, tile = d.shape[1], TILES[d.dtype.name][1]
     tiles = math.ceil(n / tile)
     program = _PROGRAMS[d.dtype.name]
     matrix_stride, stride = (np.int64(step // d.itemsize) for step in d.strides[:2])

@@ -9,23 +9,19 @@ import numpy as np
 
 from gpuops._cuda import Program
 
-# By dtype: the type of an element, the side of a tile, and blocks that run on a multiprocessor at a time. Two of them,
-# with 37 KiB of shared memory each, make one for every tile of 1,024 vertices on 132 multiprocessors.
-_TILES = {
-    "float32": ("float", 64, 2),
-    "float64": ("double", 32, 4),
-    "int32": ("int", 64, 2),
-    "int16": ("short", 64, 2),
-}
+# By dtype: the type of an element, and the side of a tile.
+TILES = {"float32": ("float", 64), "float64": ("double", 32), "int32": ("int", 64), "int16": ("short", 64)}
+# Two blocks on a multiprocessor, with tiles of 37 KiB in shared memory each, make one for every tile of 1,024 vertices
+# on 132 multiprocessors.
 _PROGRAMS = {
     name: Program(
         "minplus/small_closure.cu",
         ("close_small", "clear_diagonal", "look_over"),
         (f"ELEMENT={element}", f"TILE={tile}"),
         threads=(tile // 4) ** 2,
-        blocks=blocks,
+        blocks=128 // tile,
     )
-    for name, (element, tile, blocks) in _TILES.items()
+    for name, (element, tile) in TILES.items()
 }
 
 
@@ -33,7 +29,7 @@ def close(d: Any, tolerance: float) -> None:
     """Close the CuPy matrix `d`, whose rows are contiguous, in place."""
     import cupy
 
-    tile, n = _TILES[d.dtype.name][1], len(d)
+    tile, n = TILES[d.dtype.name][1], len(d)
     tiles = math.ceil(n / tile)
     with d.device:
         panels, arrived = cupy.empty((2 * tiles * tile * tile,), d.dtype), cupy.zeros((1,), np.uint32)
