@@ -27,6 +27,7 @@ scripts/bench.py chart CHART draws them (scripts/bench.py chart --help lists the
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,7 @@ def main() -> None:
         sys.exit("no GPU, or CuPy is not installed: pip install 'tilepath[cuda13]'")
     suite, bench = SUITES[args.suite], Bench(args.suite, xp, args.repeats)
     print(f"{bench.device}\n")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # a time limit is an interrupt too
     try:
         table = suite.run(bench, args)
     finally:
