@@ -44,6 +44,7 @@ from pipelines.stores.schema import (
     TEXT,
     StoreError,
     check_array,
+    counted,
     damaged_attributes,
     flag,
     number,
@@ -81,7 +82,10 @@ class Graph(NamedRows):
 
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
-        return f"<{kind} graph {os.path.basename(self.path)}: {self.n:,} vertices, {self.m:,} arcs>"
+        return f"<{kind} graph {os.path.basename(self.path)}: {self._counts()}>"
+
+    def _counts(self) -> str:
+        return f"{counted(self.n, 'vertex', 'vertices')}, {counted(self.m, 'arc')}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "reverse"}
@@ -169,11 +173,11 @@ class Graph(NamedRows):
         unit = f" {self.weight_unit}" if self.weight_unit else ""
         closed = int((~self.through()).sum())
         parts = [
-            f"{self.path}: {kind} graph, {self.n:,} vertices, {self.m:,} arcs",
+            f"{self.path}: {kind} graph, {self._counts()}",
             f"weights {self.weight_dtype} from {number(self.weight_min)} to {number(self.weight_max)}{unit}",
         ]
         if closed:
-            parts.append(f"{closed:,} vertices closed to through traffic")
+            parts.append(f"{counted(closed, 'vertex', 'vertices')} closed to through traffic")
         if not self.sorted_rows:
             parts.append("rows as given")
         extras = sorted(self.optional - {"through"})

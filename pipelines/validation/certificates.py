@@ -7,6 +7,7 @@ from typing import Literal
 
 from gpuops.certificates import Certificate, join_certificates, verify_paths
 from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
+from pipelines.stores.schema import counted
 from pipelines.stores.solutions import open_solution
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows, verify_distances
 from pipelines.validation.limits import reach, row_limit
@@ -80,7 +81,7 @@ def certify_paths(
 
 def describe_certificate(found: Certificate, total: int) -> str:
     """What was proven, as text for the user."""
-    longest = f"the longest path has {found.hops:,} arc{'' if found.hops == 1 else 's'}"
+    longest = f"the longest path has {counted(found.hops, 'arc')}"
     parts = [f"{rows_verified(total, found.rows)}: {found.arcs:,} arcs tested", longest]
     if found.relative or found.absolute:
         parts.append(f"within {found.relative:.3g} of a distance, plus {found.absolute:.3g}")
@@ -93,4 +94,4 @@ def rows_verified(total: int, rows: int = CERTIFIED_ROWS) -> str:
     >>> rows_verified(3353), rows_verified(1)
     ('verified 16 of 3,353 rows', 'verified 1 of 1 row')
     """
-    return f"verified {min(rows, total):,} of {total:,} row{'' if total == 1 else 's'}"
+    return f"verified {min(rows, total):,} of {counted(total, 'row')}"
