@@ -10,7 +10,8 @@ from pipelines.apsp.layout import Layout, make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
 from pipelines.apsp.plan import Plan, make_plan, refuse_what_cannot_fit
 from pipelines.apsp.scaling import choose_workers
-from pipelines.apsp.stages import relaxations_done, ring_sizes, run_stages, stages_of
+from pipelines.apsp.schedule import relaxations_done, stages_of
+from pipelines.apsp.stages import ring_sizes, run_stages
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.capacity import MEMORY_SHARE, memory_by_place
 from pipelines.workers.progress import Progress

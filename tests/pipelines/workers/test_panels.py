@@ -279,7 +279,7 @@ def test_a_ring_that_is_too_small_is_caught_in_a_run(three_processes, graph, tmp
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.slow)])
 def test_killed_workers_change_no_bit_and_leave_no_memory(three_processes, graph, calm, tmp_path, monkeypatch, kills):
-    monkeypatch.setattr("pipelines.apsp.stages.COMMIT_SHARE", float("inf"))
+    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
     rng, out = np.random.default_rng(kills), tmp_path / "d"
     began = time.monotonic()
     solved(three_processes, graph, out)
