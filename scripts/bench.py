@@ -106,12 +106,13 @@ def main() -> None:
     if device == "gpu" and xp is np:
         sys.exit("no GPU, or CuPy is not installed: pip install 'tilepath[cuda13]'")
     suite, bench = SUITES[args.suite], Bench(args.suite, xp, args.repeats)
+    path = bench.keep(args.out, suite.CONVENTION)
     print(f"{bench.device}\n")
     try:
         table = suite.run(bench, args)
     finally:
-        if bench.records:  # what was measured before a failure or an interrupt is kept
-            bench.write(args.out, suite.CONVENTION)
+        if bench.records:
+            print(f"\n{path}")
     if table:
         print(f"\n{table}")
 

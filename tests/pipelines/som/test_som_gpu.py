@@ -59,6 +59,34 @@ def test_a_map_equals_the_cpus(gpu_client, client, tmp_path, kind):
     np.testing.assert_array_equal(placed.distances(), known.distances())
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("way", ["straight", "through Dask"])
+@pytest.mark.parametrize("kind", ["plain", "missing"])
+def test_sums_go_from_process_to_process_on_a_gpu(two_on_one_gpu, client, tmp_path, capsys, kind, way):
+    values = cloud(3000, 9, 0.2 if kind == "missing" else 0.0)
+    samples = write_samples(tmp_path / "s", values, missing=kind == "missing")
+    want = train_som(client, samples, tmp_path / "cpu", 12, 10, epochs=5)
+    if way == "through Dask":
+        two_on_one_gpu.run(_cannot_hand_out, True)
+    capsys.readouterr()
+    try:
+        got = train_som(two_on_one_gpu, samples, tmp_path / "gpu", 12, 10, epochs=5, progress=True)
+    finally:
+        two_on_one_gpu.run(_cannot_hand_out, False)
+    said = "sums go straight from GPU to GPU" if way == "straight" else "sums travel through Dask and host memory"
+    assert said in capsys.readouterr().err
+    assert_same_map(got, want)
+
+
+def _cannot_hand_out(cannot):
+    from pipelines.workers import mapped_memory, panels
+
+    def refuse(_count):
+        raise mapped_memory.CannotMap("for a test")
+
+    panels.DeviceMemory = refuse if cannot else mapped_memory.DeviceMemory
+
+
 @pytest.mark.multigpu
 def test_two_gpus_train_the_map_of_one(two_gpus, client, tmp_path):
     samples = write_samples(tmp_path / "s", cloud(5000, 9))
