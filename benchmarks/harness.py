@@ -88,8 +88,7 @@ class Bench:
         if self.gpu:
             record["sm_clock_mhz"] = _sm_clock()
         self.records.append(record)
-        if self._kept is not None:
-            self.write(*self._kept)
+        self.flush()
         print(
             f"{case:58} {_seconds(median)}  [{_seconds(min(seconds))} .. {_seconds(max(seconds))}]"
             f"  {with_prefix(rate)}{unit}/s{notes}",
@@ -106,6 +105,10 @@ class Bench:
         path = path or ROOT / "benchmarks" / "results" / f"{self.suite}-{_slug(self.device)}.json"
         self._kept = path, convention
         return path
+
+    def flush(self) -> None:
+        if self._kept is not None:
+            self.write(*self._kept)
 
     def write(self, path: Path, convention: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
