@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from pipeline_fixtures import two  # noqa: F401
 
 from benchmarks.harness import Bench
 from benchmarks.scaling_constants import time_constants
@@ -50,8 +49,9 @@ def test_undirected_graphs_are_compared_with_directed_ones_of_their_dtype(tmp_pa
     assert {record["rows_written"] for record in kept(tmp_path)} == {64}
 
 
-def test_the_constants_of_the_model_are_measured(tmp_path, bench, two):  # noqa: F811
-    text = time_constants(bench, two)
+def test_the_constants_of_the_model_are_measured(tmp_path, bench):
+    with start(device="cpu", workers=2, processes=False) as client:
+        text = time_constants(bench, client)
     for name in "HOP = ", "GAP = ", "CLOSE = ", "PULL = ", "DASK":
         assert name in text
     cases = [record["case"] for record in kept(tmp_path)]
