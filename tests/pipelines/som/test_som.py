@@ -547,8 +547,9 @@ def _refuse_shared_memory(refuse):
     panels.HostMemory = refused if refuse else mapped_memory.HostMemory
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.2])
-@pytest.mark.parametrize("way", ["straight", "some through Dask", "through Dask"])
+@pytest.mark.parametrize(
+    ("way", "missing"), [("straight", 0.0), ("straight", 0.2), ("some through Dask", 0.0), ("through Dask", 0.2)]
+)
 def test_sums_go_straight_from_worker_to_worker_or_through_dask(client, two_processes, tmp_path, capsys, way, missing):
     samples = write_samples(tmp_path / "s", cloud(600, missing=missing), missing=bool(missing))
     want = train_som(client, samples, tmp_path / "want", 6, 7, epochs=5)
