@@ -76,7 +76,7 @@ def constants(results: list[Path]) -> str:
     }
     what = {
         "R": "relaxations per second of a GPU, float32",
-        "PULL": "bytes per second from GPU to GPU",
+        "PULL": "bytes per second between GPUs",
         "CLOSE": "for each row of a block that is closed",
         "HOP": "from the end of a task to the start of one on another worker that waits for it",
         "GAP": "the same on one worker; a GPU computes meanwhile",
