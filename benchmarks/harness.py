@@ -8,6 +8,7 @@ been verified in the same run.
 from __future__ import annotations
 
 import datetime
+import functools
 import importlib.metadata
 import json
 import os
@@ -42,6 +43,7 @@ class Bench:
         self.device = _device_name(xp)
         self.limits: dict[str, float] = {}
         self.records: list[dict[str, Any]] = []
+        self._kept: tuple[Path, str] | None = None
 
     def time(self, case: str, run: Callable[[], Any], **facts: Any) -> float:
         """Time `run` (already verified, so warm) and record it."""
@@ -86,6 +88,7 @@ class Bench:
         if self.gpu:
             record["sm_clock_mhz"] = _sm_clock()
         self.records.append(record)
+        self.flush()
         print(
             f"{case:58} {_seconds(median)}  [{_seconds(min(seconds))} .. {_seconds(max(seconds))}]"
             f"  {with_prefix(rate)}{unit}/s{notes}",
@@ -97,13 +100,22 @@ class Bench:
         if self.gpu:
             self.xp.cuda.get_current_stream().synchronize()
 
-    def write(self, path: Path | None, convention: str) -> None:
+    def keep(self, path: Path | None, convention: str) -> Path:
+        """Write the records anew after each, so that a run that is killed leaves what it measured; returns where."""
         path = path or ROOT / "benchmarks" / "results" / f"{self.suite}-{_slug(self.device)}.json"
+        self._kept = path, convention
+        return path
+
+    def flush(self) -> None:
+        if self._kept is not None:
+            self.write(*self._kept)
+
+    def write(self, path: Path, convention: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            json.dumps({**_facts(self.xp), "convention": convention, "records": self.records}, indent=1) + "\n"
-        )
-        print(f"\n{path}")
+        text = json.dumps({**_facts(self.xp), "convention": convention, "records": self.records}, indent=1)
+        beside = path.with_name(f"{path.name}.new")
+        beside.write_text(text + "\n")
+        beside.replace(path)
 
 
 def draw_roots(graph: SearchGraph, count: int, seed: int) -> np.ndarray:
@@ -174,6 +186,7 @@ def _facts(xp: Any) -> dict[str, Any]:
     }
 
 
+@functools.cache
 def _commit() -> str:
     """The commit measured; a copy of the tree, whose history may be another, carries it in the file .commit."""
     noted = ROOT / ".commit"

@@ -1,28 +1,36 @@
-"""The tables of docs/scaling.md: what the model of `pipelines.apsp.scaling` says, and what the suite measured."""
+"""The tables of docs/scaling.md: what the model of `pipelines.apsp.scaling` says, and what the suites measured."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import ROOT
+from pipelines.apsp import scaling
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.scaling import stage_seconds
 
 PAGE = ROOT / "docs" / "scaling.md"
+TIMES = ("CLOSE", "HOP", "GAP")  # of the constants
+OTHERS = ("som-training", "sources")  # suites that run one worker and several too
 RATE = 16.9e12  # relaxations/s of one H100, float32: n = 65,536 in benchmarks/results/scaling-h100-80gb-hbm3.json
 SIZES = (8192, 16_384, 32_768, 65_536, 131_072, 262_144, 1_048_576, 4_194_304)
 GPUS = (2, 4, 8, 64, 1024)
 
 
 def draw(results: list[Path], out: Path | None) -> Path:
-    """Put both tables in their places in the page."""
+    """Put all tables in their places in the page; those of the other suites are of the files beside the results."""
     page = out or PAGE
     text = (page if page.exists() else PAGE).read_text()
     text = filled(text, "model", model())
     if results:
+        text = filled(text, "constants", constants(results))
         text = filled(text, "measured", measured(results))
+        beside = [path for suite in OTHERS for path in sorted(results[0].parent.glob(f"{suite}-*.json"))]
+        text = filled(text, "others", others(beside))
     page.write_text(text)
     return page
 
@@ -58,18 +66,113 @@ def model() -> str:
     return "\n".join(lines) + "\n"
 
 
+def constants(results: list[Path]) -> str:
+    """What the model takes as given, beside what was measured."""
+    given = {
+        "R": f"{RATE / 1e12:.1f}e12",
+        "PULL": f"{scaling.PULL / 1e9:.0f}e9",
+        **{name: _short(getattr(scaling, name)) for name in TIMES},
+        "DASK": f"{scaling.DASK / 1e9:.2g}e9",
+    }
+    what = {
+        "R": "relaxations per second of a GPU, float32",
+        "PULL": "bytes per second between GPUs",
+        "CLOSE": "for each row of a block that is closed",
+        "HOP": "from the end of a task to the start of one on another worker that waits for it",
+        "GAP": "the same on one worker; a GPU computes meanwhile",
+        "DASK": "bytes per second through Dask and host memory",
+    }
+    found: dict[str, dict[str, list[float]]] = {name: {} for name in given}
+    for _, record in _records(results):
+        for name, size, value in _constant(record):
+            found[name].setdefault(size, []).append(value)
+    lines = ["| constant | value | measured | what |", "|---|---:|---|---|"]
+    for name, value in given.items():
+        seen = "; ".join(size + _range(values, name) for size, values in found[name].items())
+        lines.append(f"| {name} | {value} | {seen or 'not yet'} | {what[name]} |")
+    return "\n".join(lines) + "\n"
+
+
+def _constant(record: dict[str, Any]) -> Iterator[tuple[str, str, float]]:
+    """The constant that a record measured: its name, of what, and the value."""
+    case, median = record["case"], record["seconds"]["median"]
+    if found := re.fullmatch(r"all pairs, n = (\d+), float32, workers 1", case):
+        if "speedup" in record and int(found[1]) >= 65_536:
+            yield "R", f"n = {int(found[1]):,}: ", record["relaxations_per_second"]
+    elif found := re.fullmatch(r"pull of (\d+) MiB", case):
+        yield "PULL", f"{int(found[1]):,} MiB: ", record["bytes_per_second"]
+    elif found := re.fullmatch(r"closing a block of (\d+)", case):
+        yield "CLOSE", f"{int(found[1]):,} rows: ", median / int(found[1])
+    elif found := re.fullmatch(r"(\d+) MiB through Dask", case):
+        yield "DASK", f"{int(found[1]):,} MiB: ", record["bytes_per_second"]
+    elif case.startswith(("hop: ", "gap: ")):
+        yield case[:3].upper(), "", median
+
+
+def _range(values: list[float], name: str) -> str:
+    if name in TIMES:
+        low, high, unit = _short(min(values)), _short(max(values)), ""
+    else:
+        power = 12 if name == "R" else 9
+        low, high, unit = (*(f"{value / 10**power:.3g}" for value in (min(values), max(values))), f"e{power}")
+    return low + unit if low == high else f"{low} to {high}{unit}"
+
+
+def _short(value: float) -> str:
+    return f"{value * 1e3:.2g} ms" if value > 1e-4 else f"{value * 1e6:.2g} us"
+
+
 def measured(results: list[Path]) -> str:
     """Runs of the suite, each beside the model."""
     lines = [
         "| device | n | dtype | GPUs | arithmetic | speed-up | model | store to store | pivot rows |",
         "|---|---:|---|---:|---:|---:|---:|---:|---|",
     ]
+    for device, record in _records(results):
+        if "speedup" in record:  # None: one worker cannot hold the matrix
+            lines.append(_row(device, record))
+        elif record.get("share_of_directed"):
+            n, times = record["sizes"]["n"], 1 / record["share_of_directed"]
+            lines.append(
+                f"| {device} | {n:,} | int32, undirected | 1 | {record['seconds']['median']:.3f} s "
+                f"| {times:.2f} | 2.00 | {record['whole_seconds']:.2f} s | none |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def others(results: list[Path]) -> str:
+    """Runs of the other suites on several workers, each beside the one on one worker."""
+    lines = ["| device | what | GPUs | seconds | speed-up | store to store |", "|---|---|---:|---:|---:|---:|"]
+    for path in results:
+        alone: dict[str, float] = {}
+        several: list[tuple[str, str, dict[str, Any]]] = []
+        for device, record in _records([path]):
+            if found := re.fullmatch(r"(.*), workers (\d+)", record["case"]):
+                if found[2] == "1":
+                    alone[found[1]] = record["seconds"]["median"]
+                else:
+                    several.append((device, found[1], record | {"workers": found[2]}))
+        for device, case, record in several:
+            if case in alone:
+                seconds, whole = record["seconds"]["median"], record["whole_seconds"]
+                whole = (
+                    f"{whole['median']:.2f} s, {whole['epochs']} epochs"
+                    if isinstance(whole, dict)
+                    else f"{whole:.2f} s"
+                )
+                lines.append(
+                    f"| {device} | {case} | {record['workers']} | {seconds:.3f} s | {alone[case] / seconds:.2f} "
+                    f"| {whole} |"
+                )
+    return "\n".join(lines) + "\n"
+
+
+def _records(results: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The device and the records of each file."""
     for path in results:
         found = json.loads(path.read_text())
         for record in found["records"]:
-            if "speedup" in record:  # None: one worker cannot hold the matrix
-                lines.append(_row(found["device"], record))
-    return "\n".join(lines) + "\n"
+            yield found["device"], record
 
 
 def _row(device: str, record: dict[str, Any]) -> str:

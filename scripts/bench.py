@@ -16,6 +16,7 @@
     scripts/bench.py sequences   look-and-say, cyclic spectra, permutations, beside the published variants
     scripts/bench.py som         best matching units and epochs of self-organizing maps
     scripts/bench.py som-training  epochs of the pipeline: one worker and all, resident and streamed
+    scripts/bench.py sources     shortest distances from many sources, on one worker and several of one host
     scripts/bench.py out-of-core Floyd-Warshall with a budget of memory beside a run in memory
     scripts/bench.py networkx    functions of NetworkX by its own means and by the backend, conversion included
     scripts/bench.py limits      what this GPU can do at its present clock: relaxations per second, bandwidth
@@ -53,6 +54,7 @@ from benchmarks.suites import (
     sequences,
     som,
     som_training,
+    sources,
     sssp,
     sssp_table,
 )
@@ -81,6 +83,7 @@ SUITES = {
     "sequences": sequences,
     "som": som,
     "som-training": som_training,
+    "sources": sources,
 }
 
 
@@ -107,13 +110,14 @@ def main() -> None:
     if device == "gpu" and xp is np:
         sys.exit("no GPU, or CuPy is not installed: pip install 'tilepath[cuda13]'")
     suite, bench = SUITES[args.suite], Bench(args.suite, xp, args.repeats)
+    path = bench.keep(args.out, suite.CONVENTION)
     print(f"{bench.device}\n")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # a time limit is an interrupt too
     try:
         table = suite.run(bench, args)
     finally:
-        if bench.records:  # what was measured before a failure or an interrupt is kept
-            bench.write(args.out, suite.CONVENTION)
+        if bench.records:
+            print(f"\n{path}")
     if table:
         print(f"\n{table}")
 

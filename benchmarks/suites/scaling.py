@@ -1,9 +1,12 @@
-"""The suite `scaling`: all pairs on one worker and on several of one host, and how fast a panel goes between two.
+"""The suite `scaling`: all pairs on one worker and on several of one host, and what the model of it takes as given.
 
-Every size is solved once to warm up and then timed, with 1,024 rows kept: the last stage writes what is kept, and the
-arithmetic phase is from the start of the first stage on any worker to the end of the last. Up to --whole the matrix is
-then solved and written whole, once: store to store is that call, and beyond --whole the one with rows. The bits are the
-same for any number of workers (SHA-256 of the rows that the last call kept).
+Every size is timed with 1,024 rows kept (--kept), after a run of at most 16,384 vertices to warm up: the arithmetic
+phase is from the start of the first stage on any worker to the end of the last. Up to --whole the matrix is then solved
+and written whole, once: store to store is that call, and beyond --whole the one with rows. The bits are the same for
+any number of workers (SHA-256 of the rows that the last call kept), and so are those of undirected graphs, where one
+worker does half of the work by symmetry and several do all of it.
+
+With two workers or more the constants of `pipelines.apsp.scaling` are measured too, by tasks that do nothing else.
 """
 
 from __future__ import annotations
@@ -17,98 +20,91 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from distributed import Client, get_task_stream
 
 from benchmarks.harness import Bench
+from benchmarks.scaling_constants import time_constants
 from benchmarks.suites.apsp import arithmetic_seconds
 from clusters import start
 from pipelines import all_pairs_shortest_paths
 from pipelines.stores import Distances, Graph, write_graph
 from pipelines.validation.distances import verify_distances
-from pipelines.workers.attempts import Attempt, ResidentState, clear, held, keep, workers_of
-from pipelines.workers.device_arrays import array_library, synchronize
-from pipelines.workers.panels import Card, Panels, Token
 
 CONVENTION = (
     "n^3 relaxations, nothing skipped; seconds of the arithmetic phase, from the first stage on any worker to the end "
-    "of the last, which writes 1,024 rows; `whole_seconds` from store to store, `rows_written` in all; of a pull: "
-    "until the panel is in the memory of the other worker"
+    "of the last; `whole_seconds` from store to store, `rows_written` in all; of a pull: until the panel is in the "
+    "memory of the other worker; of a hop or a gap: from the end of a task to the start of the next"
 )
-KEPT = 1024  # rows that are written where the arithmetic is timed
+WARM = 16_384  # vertices at most of the run that warms up
+ENOUGH = 10.0  # seconds of runs, after which none is repeated
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--sizes", type=int, nargs="+", help="default 16,384 32,768 65,536; on a CPU 2,000")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers; default 1 2")
+    parser.add_argument("--kept", type=int, default=1024, help="rows that are written where the arithmetic is timed")
     parser.add_argument("--whole", type=int, default=32768, help="the largest n that is also written whole")
     parser.add_argument("--dtype", choices=["float32", "int32"], default="float32")
-    parser.add_argument(
-        "--undirected",
-        action="store_true",
-        help="also undirected graphs on one worker, by symmetry; with --dtype int32",
-    )
-    parser.add_argument("--no-pulls", action="store_true", help="leave the pulls out")
+    parser.add_argument("--undirected", action="store_true", help="also undirected graphs; with --dtype int32")
+    parser.add_argument("--no-constants", action="store_true", help="leave the pulls and the other constants out")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:
+    if args.undirected and args.dtype != "int32":
+        raise SystemExit("only integers take half of the work: give --dtype int32 with --undirected")
     sizes = args.sizes or ([16384, 32768, 65536] if bench.gpu else [2000])
-    rows = [f"{'n':>8} {'workers':>7} {'arithmetic':>11} {'speed-up':>8} {'store to store':>14}  exchange"]
+    kinds = ["directed", "undirected"] if args.undirected else ["directed"]
+    lines = [
+        f"{'n':>8}  {'graph':10} {'workers':>7} {'arithmetic':>11} {'speed-up':>8} {'store to store':>14}  exchange"
+    ]
+    digests: dict[tuple[int, str], str] = {}
+    alone: dict[tuple[int, str], float] = {}  # seconds of one worker
     with tempfile.TemporaryDirectory() as folder:
-        graphs = {n: random_graph(Path(folder) / f"{n}.zarr", n, args.dtype) for n in sizes}
-        digests: dict[int, str] = {}
-        alone: dict[int, float] = {}  # seconds of one worker
+        out = Path(folder) / "out.zarr"
+        graphs = {
+            (n, kind): random_graph(Path(folder) / f"{n}-{kind}.zarr", n, args.dtype, kind == "undirected")
+            for n in {*sizes, *(min(n, WARM) for n in sizes)}
+            for kind in kinds
+        }
         for workers in args.workers:
             with start(device="gpu" if bench.gpu else "cpu", workers=workers, processes=True) as client:
-                if workers > 1 and not args.no_pulls:
-                    rows.append(time_pulls(bench, client))
-                for n, graph in graphs.items():
-                    digest, arithmetic, whole, way = time_size(bench, client, graph, args, Path(folder) / "out.zarr")
-                    assert digest == digests.setdefault(n, digest), f"n = {n:,}: {workers} workers give other bits"
+                if workers > 1 and not args.no_constants:
+                    args.no_constants = True
+                    lines.insert(0, time_constants(bench, client))
+                for case in [(n, kind) for n in sizes for kind in kinds]:
+                    n, kind = case
+                    warm = graphs[min(n, WARM), kind]
+                    digest, arithmetic, whole, way = time_size(bench, client, graphs[case], warm, args, out)
+                    assert digest == digests.setdefault(case, digest), f"{case}: {workers} workers give other bits"
                     median = statistics.median(arithmetic)
                     if workers == 1:
-                        alone[n] = median
-                    speedup = alone[n] / median if n in alone else None
+                        alone[case] = median
+                    facts = {"speedup": alone[case] / median if case in alone else None, "exchange": way}
+                    if kind == "undirected":
+                        full = alone.get((n, "directed"))
+                        facts = {"share_of_directed": median / full if full and workers == 1 else None}
                     bench.record(
-                        f"all pairs, n = {n}, {args.dtype}, workers {workers}",
+                        f"all pairs, n = {n}, {args.dtype}, {'undirected, ' * (len(facts) == 1)}workers {workers}",
                         arithmetic,
                         relaxations=n**3,
                         verified="certificates of 8 rows; equal bits for all numbers of workers here",
-                        sizes={"n": n, "workers": workers, "m": graph.m},
+                        sizes={"n": n, "workers": workers, "m": graphs[case].m},
                         whole_seconds=whole,
-                        rows_written=n if n <= args.whole else KEPT,
-                        speedup=speedup,
-                        exchange=way,
+                        rows_written=n if n <= args.whole else args.kept,
                         sha256=digest,
+                        **facts,
                     )
-                    rows.append(
-                        f"{n:8,} {workers:7} {median:9.3f} s {'' if speedup is None else f'{speedup:.2f}':>8} "
+                    (ratio, *_) = facts.values()
+                    lines.append(
+                        f"{n:8,}  {kind:10} {workers:7} {median:9.3f} s {'' if ratio is None else f'{ratio:.3f}':>8} "
                         f"{whole:12.2f} s  {way}"
                     )
-        if args.undirected:
-            with start(device="gpu" if bench.gpu else "cpu", workers=1, processes=True) as client:
-                for n in sizes:
-                    graph = random_graph(Path(folder) / f"{n}-undirected.zarr", n, "int32", undirected=True)
-                    digest, arithmetic, whole, _ = time_size(bench, client, graph, args, Path(folder) / "out.zarr")
-                    median = statistics.median(arithmetic)
-                    share = median / alone[n] if n in alone else None
-                    bench.record(
-                        f"all pairs, n = {n}, int32, undirected, workers 1",
-                        arithmetic,
-                        relaxations=n**3,
-                        verified="certificates of 8 rows",
-                        sizes={"n": n, "workers": 1, "m": graph.m},
-                        whole_seconds=whole,
-                        share_of_directed=share,
-                        sha256=digest,
-                    )
-                    rows.append(
-                        f"{n:8,}       1 {median:9.3f} s {whole:23.2f} s  undirected: {share or 0:.3f} of directed"
-                    )
-    return "\n".join(rows)
+    if args.undirected:
+        lines.append("(of undirected graphs on one worker: the share of the time of directed ones, no speed-up)")
+    return "\n".join(lines)
 
 
 def random_graph(path: Path, n: int, dtype: str, undirected: bool = False) -> Graph:
@@ -128,35 +124,38 @@ def random_graph(path: Path, n: int, dtype: str, undirected: bool = False) -> Gr
 
 
 def time_size(
-    bench: Bench, client: Client, graph: Graph, args: argparse.Namespace, out: Path
+    bench: Bench, client: Client, graph: Graph, warm: Graph, args: argparse.Namespace, out: Path
 ) -> tuple[str, list[float], float, str]:
     """Digest, seconds of the arithmetic phases and, in the median, from store to store, and the way of the panels."""
-    some = np.arange(0, graph.n, max(1, graph.n // KEPT))[:KEPT].tolist()
+    workers = len(client.nthreads())
 
-    def solve(sources: list[int] | None) -> tuple[Distances, float]:
+    def solve(graph: Graph, kept: int) -> tuple[Distances, float]:
+        some = np.arange(0, graph.n, max(1, graph.n // kept))[:kept].tolist()
         begin = time.perf_counter()
         result = all_pairs_shortest_paths(
             client,
             graph,
             out,
             method="floyd-warshall",
-            sources=sources,
+            workers=workers,
+            sources=some if kept < graph.n else None,
             overwrite=True,
             progress=True,
             dtype=args.dtype,
         )
         return result, time.perf_counter() - begin
 
-    arithmetic, whole = [], []
+    arithmetic: list[float] = []
+    whole: list[float] = []
     with contextlib.redirect_stderr(io.StringIO()) as said:
-        solve(some)
-        for _ in range(bench.repeats):
+        solve(warm, args.kept)
+        while len(whole) < bench.repeats and sum(whole) < ENOUGH:
             with get_task_stream(client, plot=False) as tasks:
-                result, seconds = solve(some)
+                result, seconds = solve(graph, args.kept)
             arithmetic.append(arithmetic_seconds(tasks.data))
             whole.append(seconds)
         if graph.n <= args.whole:
-            result, seconds = solve(None)
+            result, seconds = solve(graph, graph.n)
             whole = [seconds]
     way = re.search(r"pivot rows (.*)", said.getvalue())
     verify_distances(result, graph, rows=8)
@@ -169,66 +168,3 @@ def digest_of(result: Distances) -> str:
     for first in range(0, result.shape[0], 1024):
         digest.update(np.ascontiguousarray(result[first : first + 1024]))
     return digest.hexdigest()
-
-
-def time_pulls(bench: Bench, client: Client) -> str:
-    """Pulls of one panel after another from the first worker by the second, and nothing else."""
-    client.register_plugin(ResidentState())
-    attempt = Attempt(client, workers_of(client)[:2], "bench", "pulls")
-    lines = []
-    for mebibytes in (16, 256, 1024) if bench.gpu else (1, 16):
-        count = mebibytes << 20
-        card, _ = attempt.results([attempt.submit(_ring, w, count) for w in (0, 1)])
-        (obstacle,) = attempt.results([attempt.submit(_meet, 1, card)])
-        if obstacle:
-            lines.append(f"pulls: none, {obstacle}")
-            break
-        (tokens,) = attempt.results([attempt.submit(_offer, 0, count)])
-        ((seconds, right),) = attempt.results([attempt.submit(_pull, 1, tokens, 20)])
-        assert right, "what was pulled is not what was offered"
-        bench.record(
-            f"pull of {mebibytes} MiB", seconds, bytes_moved=count, verified="its values", sizes={"bytes": count}
-        )
-        lines.append(f"pull of {mebibytes:5} MiB: {count / statistics.median(seconds) / 1e9:6.1f} GB/s")
-        attempt.wait([attempt.submit(_close, w) for w in (1, 0)])
-    attempt.cancel()
-    return "\n".join(lines)
-
-
-# Tasks.
-
-
-def _ring(attempt: str, count: int) -> Card:
-    clear()
-    keep(attempt, Panels(attempt, array_library(), 2, count))
-    return held(attempt).card
-
-
-def _meet(attempt: str, card: Card) -> str | None:
-    return held(attempt).meet([card])[0]
-
-
-def _offer(attempt: str, count: int) -> list[Token]:
-    panels, tokens = held(attempt), []
-    for slot in (0, 1):
-        panels.open(slot, (count // 4,), "float32")[...] = slot + 1
-        tokens.append(panels.publish(slot, slot))
-    return tokens
-
-
-def _pull(attempt: str, tokens: list[Token], repeats: int) -> tuple[list[float], bool]:
-    panels, seconds, right = held(attempt), [], True
-    for number in range(-2, repeats):
-        token: Any = tokens[number % 2]
-        begin = time.perf_counter()
-        values = panels.take(token)
-        synchronize(values)
-        if number >= 0:
-            seconds.append(time.perf_counter() - begin)
-        right &= bool((values == token.slot + 1).all())
-    return seconds, right
-
-
-def _close(attempt: str) -> None:
-    held(attempt).close()
-    clear()

@@ -1,4 +1,4 @@
-"""The suite `som-training`: self-organizing maps from store to store, by one worker and by all, resident and streamed.
+"""The suite `som-training`: self-organizing maps from store to store, by one worker and more, resident and streamed.
 
 An epoch is timed as the difference between a long run and a short one, which leaves out start, reading and the end.
 """
@@ -17,7 +17,7 @@ from benchmarks.harness import Bench
 from clusters import start
 from pipelines import train_som
 from pipelines.som.plan import PIECE_BYTES
-from pipelines.som.shard import Shard
+from pipelines.som.shard import Shard, read_ahead
 from pipelines.stores.codebook import open_codebook
 from pipelines.stores.samples import Samples, new_samples, open_samples
 
@@ -26,6 +26,7 @@ CONVENTION = (
     "seconds; samples in a Zarr store in the page cache"
 )
 SHORT, LONG = 1, 6  # epochs
+DRAWN = 500_000  # samples at a time
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--samples", type=int, help="default 5,000,000; on a CPU 20,000")
     parser.add_argument("--dimensions", type=int, default=60)
     parser.add_argument("--side", type=int, help="of the map, in units; default 200; on a CPU 30")
+    parser.add_argument("--workers", type=int, nargs="+", help="numbers of workers; default 1 and all GPUs")
+    parser.add_argument("--resident", action="store_true", help="only with the samples in the memory of the workers")
+    parser.add_argument("--store", type=Path, help="a samples store to use, which is made if it is not there")
+    parser.add_argument("--only-store", action="store_true", help="make that store, and end")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
@@ -41,7 +46,11 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
     case = f"{n} x {args.dimensions}, {side} x {side} units"
     work = n * args.dimensions * side**2
     with tempfile.TemporaryDirectory() as folder:
-        samples = write(Path(folder) / "samples.zarr", n, args.dimensions)
+        store = args.store or Path(folder) / "samples.zarr"
+        samples = open_samples(store) if store.exists() else write(store, n, args.dimensions)
+        if args.only_store:
+            return
+        assert (samples.n, samples.d) == (n, args.dimensions), f"{store} has other samples than asked for"
         reading = [time_reading(samples) for _ in range(bench.repeats)]
         bench.record(
             f"reading {case}",
@@ -51,16 +60,18 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
         )
         known: np.ndarray | None = None
         resident = None
-        for workers in sorted({1, bench.xp.cuda.runtime.getDeviceCount()}) if bench.gpu else (1,):
-            with start(device="gpu" if bench.gpu else "cpu", workers=workers) as client:
-                for kept in True, False:
+        alone: float | None = None
+        for workers in args.workers or (sorted({1, bench.xp.cuda.runtime.getDeviceCount()}) if bench.gpu else (1,)):
+            with start(device="gpu" if bench.gpu else "cpu", workers=workers, processes=workers > 1 or None) as client:
+                for kept in (True,) if args.resident else (True, False):
                     seconds, whole, units = time_epochs(client, samples, Path(folder), side, kept, bench.repeats)
                     known = units if known is None else known
                     assert (known == units).all(), "another way of training ends with another codebook"
                     epoch = sorted(seconds)[len(seconds) // 2]
                     facts: dict[str, Any] = {}
                     if kept:
-                        resident = epoch
+                        resident, alone = epoch, epoch if workers == 1 else alone
+                        facts["speedup"] = alone / epoch if alone else None
                     else:
                         limit = max(resident or 0, sorted(reading)[len(reading) // 2])
                         facts["fraction_of_the_slower_of_kernels_and_storage"] = limit / epoch
@@ -75,10 +86,14 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
 
 
 def write(path: Path, n: int, d: int) -> Samples:
-    rng = np.random.default_rng(1)
+    """Samples from 0 to 1; threads draw some while others are written."""
+
+    def drawn(first: int) -> np.ndarray:
+        return np.random.default_rng([1, first]).random((min(DRAWN, n - first), d), dtype="float32")
+
     with new_samples(path, columns=list(map(str, range(d)))) as writer:
-        for first in range(0, n, 100_000):
-            writer.append(rng.random((min(100_000, n - first), d), dtype="float32"))
+        for values in read_ahead(drawn, range(0, n, DRAWN)):
+            writer.append(values)
     return open_samples(path)
 
 

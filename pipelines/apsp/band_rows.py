@@ -12,8 +12,8 @@ import numpy as np
 
 from gpuops.certificates import nonnegative_weights
 from gpuops.minplus.adjacency import weight_rows
+from pipelines.apsp.finished_rows import SAVERS
 from pipelines.apsp.methods import Job
-from pipelines.apsp.stages import SAVERS
 from pipelines.stores.contents import StoredArray
 from pipelines.stores.distances import DistancesWriter
 from pipelines.validation.bounds import arc_pieces

@@ -10,7 +10,9 @@ from pipelines.apsp.layout import Layout, make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
 from pipelines.apsp.plan import Plan, make_plan, refuse_what_cannot_fit
 from pipelines.apsp.scaling import choose_workers
-from pipelines.apsp.stages import relaxations_done, ring_sizes, run_stages, stages_of
+from pipelines.apsp.schedule import relaxations_done, stages_of
+from pipelines.apsp.stages import ring_sizes, run_stages
+from pipelines.apsp.symmetric import share_of_work
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.capacity import MEMORY_SHARE, memory_by_place
 from pipelines.workers.progress import Progress
@@ -27,6 +29,7 @@ def estimate(request: Request) -> Estimate:
             request.block,
             request.facts,
             lambda layout: not _too_large(_plan(request, layout), request),
+            lambda workers: share_of_work(job.graph.directed, job.dtype, workers),
         )
     layout = make_layout(job.graph.n, min(count, len(request.facts)), itemsize, request.block)
     plan = replace(_plan(request, layout), why=why)
@@ -55,7 +58,8 @@ def _plan(request: Request, layout: Layout) -> Plan:
     job, facts = request.job, request.facts[: layout.workers]
     done = relaxations_done(layout, job, request.writer)
     pivots, rings = int(job.through.sum()), ring_sizes(layout, job)
-    return make_plan(layout, job.dtype, pivots, request.rows, facts, rings, done, request.commit_seconds)
+    work = share_of_work(job.graph.directed, job.dtype, layout.workers)
+    return make_plan(layout, job.dtype, pivots, request.rows, facts, rings, done, request.commit_seconds, work)
 
 
 def _too_large(plan: Plan, request: Request) -> bool:

@@ -33,6 +33,12 @@ class Job:
     potentials: tuple[np.ndarray, np.ndarray] | None  # of tails and of heads; None where no weight is negative
     fits: bool  # whether it is proven that the distances fit the dtype
 
+    def pivots(self, block: tuple[int, int]) -> Any:
+        """The vertices of a block that may lie inside a path: a slice, or their indices where some may not."""
+        start, stop = block
+        inside = self.through[start:stop]
+        return slice(start, stop) if inside.all() else np.flatnonzero(inside) + start
+
 
 @dataclass(frozen=True, eq=False)
 class Request:

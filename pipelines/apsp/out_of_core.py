@@ -16,9 +16,10 @@ import numpy as np
 from distributed import Client
 
 from gpuops.minplus import packed_bytes
+from pipelines.apsp.finished_rows import SAVERS
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
-from pipelines.apsp.stages import SAVERS, relaxations_done, stages_of
+from pipelines.apsp.schedule import relaxations_done, stages_of
 from pipelines.apsp.super_stages import SuperStages
 from pipelines.apsp.windows import Windows, chunks_of, widest
 from pipelines.stores import Graph

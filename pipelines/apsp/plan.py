@@ -48,6 +48,7 @@ def make_plan(
     rings: Sequence[int],
     done: int = 0,
     commit_seconds: float = 60.0,
+    work: float = 1.0,
 ) -> Plan:
     """Add up what a run takes.
 
@@ -58,6 +59,7 @@ def make_plan(
     rows_out : rows of the result
     done : relaxations already behind (a resumed run)
     commit_seconds : least time between two commits
+    work : the part of all relaxations that is done
     """
     dtype = np.dtype(dtype)
     n, itemsize = layout.n, dtype.itemsize
@@ -71,7 +73,7 @@ def make_plan(
     )
     relaxations = n * n * pivots
     slowest = max((layout.rows(w) / max(f.rate, 1.0) for w, f in enumerate(facts)), default=0.0)
-    compute = (relaxations - done) / max(n, 1) * slowest
+    compute = work * (relaxations - done) / max(n, 1) * slowest
     result = rows_out * n * itemsize
     # Two slots where the run is long enough to commit on the way; the result is assumed not to compress.
     checkpoints = n * n * itemsize if compute > commit_seconds else 0

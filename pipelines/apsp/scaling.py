@@ -27,24 +27,30 @@ DASK = 1.1e9  # bytes/s where panels travel through Dask and host memory
 WORTH = 0.95  # more GPUs are taken only for less than this share of the time
 
 
-def stage_seconds(layout: Layout, itemsize: int, rate: float, bandwidth: float = PULL) -> float:
-    """Seconds of one stage by the model."""
+def stage_seconds(layout: Layout, itemsize: int, rate: float, bandwidth: float = PULL, work: float = 1.0) -> float:
+    """Seconds of one stage by the model, where the share is this part of all its work."""
     n, b, workers = layout.n, layout.block, layout.workers
     pull = b * n * itemsize / bandwidth if workers > 1 else 0.0
     part = max(layout.rows(worker) for worker in range(workers)) / n
-    share = (n * n * b / rate + b * CLOSE) * part + pull
+    share = (work * n * n * b / rate + b * CLOSE) * part + pull
     chain = 2 * b * b * n / rate + b * CLOSE + HOP + (workers - 1) * pull if workers > 1 else 0.0
     return max(share, chain, GAP)
 
 
 def choose_workers(
-    n: int, itemsize: int, block: int | None, facts: Sequence[WorkerFacts], fits: Callable[[Layout], bool]
+    n: int,
+    itemsize: int,
+    block: int | None,
+    facts: Sequence[WorkerFacts],
+    fits: Callable[[Layout], bool],
+    work: Callable[[int], float] = lambda _workers: 1.0,
 ) -> tuple[int, str | None]:
     """How many workers to use, and why: all of a CPU cluster, and of GPUs as many as make the run faster.
 
     Parameters
     ----------
     fits : whether a run of that layout fits in memory
+    work : the part of all work that so many workers do
     """
     if len(facts) == 1 or not all(fact.gpu for fact in facts):
         return len(facts), None
@@ -54,7 +60,7 @@ def choose_workers(
     for count in range(1, len(facts) + 1):
         layout = make_layout(n, count, itemsize, block)
         if fits(layout):
-            seconds[count] = len(layout.blocks()) * stage_seconds(layout, itemsize, rate, bandwidth)
+            seconds[count] = len(layout.blocks()) * stage_seconds(layout, itemsize, rate, bandwidth, work(count))
     if not seconds:
         return len(facts), None
     chosen = min(seconds)

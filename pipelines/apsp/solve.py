@@ -18,7 +18,7 @@ from pipelines.apsp.boundary import BOUNDARY
 from pipelines.apsp.floyd_warshall import FLOYD_WARSHALL
 from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.out_of_core import OUT_OF_CORE
-from pipelines.apsp.stages import COMMIT_SECONDS
+from pipelines.apsp.schedule import COMMIT_SECONDS
 from pipelines.stores import Distances, Graph, create_distances, open_distances, open_graph
 from pipelines.stores.distances import SCHEMA, DistancesWriter, resume_distances
 from pipelines.stores.resuming import resumed

@@ -8,7 +8,6 @@ the chunk rows of the matrix that are its own.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,23 +15,24 @@ from typing import Any
 import numpy as np
 from distributed import Client, Future
 
-from gpuops.minplus.super_stage import Panel, Pivots, panel_bytes, pass_rows, pass_slab
+from gpuops.minplus.super_stage import Panel, panel_bytes, pass_rows, pass_slab
 from pipelines.apsp.band_rows import Slot, Weights
+from pipelines.apsp.finished_rows import finish
 from pipelines.apsp.methods import Job
-from pipelines.apsp.stages import COMMIT_SHARE, finish, stages_of
+from pipelines.apsp.schedule import Staged, relaxations, stages_of
 from pipelines.apsp.windows import Windows
 from pipelines.stores.distances import DistancesWriter
-from pipelines.workers.attempts import Attempt, StateLost, clear, held, keep
+from pipelines.workers.attempts import StateLost, clear, held, keep
 from pipelines.workers.conveyor import Rows, Sink, Source, convey, count, parts
 from pipelines.workers.device_arrays import array_library, synchronize
-from pipelines.workers.interruption import asked, stop_if_asked
+from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.lanes import CpuLane, GpuLane, HostMatrix
 from pipelines.workers.progress import Progress
 
 Blocks = Sequence[tuple[int, int]]
 
 
-class SuperStages(Attempt):
+class SuperStages(Staged):
     """One life of a run out of core: super-stages and commits, for `workers.attempts.run_attempts`."""
 
     def __init__(
@@ -46,17 +46,9 @@ class SuperStages(Attempt):
         shown: Progress,
         commit_seconds: float,
     ):
-        self.number: int = 0 if before is None else before.number + 1
-        super().__init__(client, members, "apsp", f"{writer.run_id[:8]}-{self.number}")
-        self.job, self.windows, self.shown, self.commit_seconds = job, windows, shown, commit_seconds
-        self.committed: DistancesWriter = writer if before is None else before.committed
+        super().__init__(client, members, before, job, writer, shown, commit_seconds)
+        self.windows = windows
         self.stages = stages_of(windows.layout, job)
-
-    def done(self) -> int:
-        return self.committed.stage
-
-    def where(self) -> str:
-        return f"stage {self.committed.stage} of {self.committed.stages}"
 
     def run(self) -> None:
         """From the last commit to the result."""
@@ -66,8 +58,7 @@ class SuperStages(Attempt):
         workers = range(len(self.members))
         (shared,) = self.results([self.submit(_begin, 0, self.job, self.windows, 0, len(workers), True)])
         self.wait([self.submit(_begin, w, self.job, self.windows, w, len(workers), shared) for w in workers[1:]])
-        self.shown.start(self._relaxations(0, self.committed.stage))
-        last_commit, commit_cost = time.monotonic(), 0.0
+        self.start(self.stages[: self.committed.stage])
         for first, stop in self.windows.super_stages(self.stages, self.committed.stage):
             if first == self.committed.stage:
                 stop_if_asked()
@@ -80,17 +71,15 @@ class SuperStages(Attempt):
             elif not self.windows.resident:
                 self._make_checkpoint()
             self._all(_pass_bands, self.committed, end)
-            self.shown.advance(self._relaxations(first, stop))
+            self.shown.advance(relaxations(self.job, blocks))
             if end or not self.windows.resident:
                 self.committed = self.committed.commit(self.committed.stages if end else stop)
                 continue
-            pause = max(self.commit_seconds, commit_cost / COMMIT_SHARE)
-            if asked() or time.monotonic() - last_commit > pause:
-                begin = time.monotonic()
-                self._make_checkpoint()
-                self._all(_save, self.committed)
-                self.committed = self.committed.commit(stop)
-                last_commit, commit_cost = time.monotonic(), time.monotonic() - begin
+            if self.due():
+                with self.committing():
+                    self._make_checkpoint()
+                    self._all(_save, self.committed)
+                    self.committed = self.committed.commit(stop)
 
     def _make_checkpoint(self) -> None:
         self.committed.make_slot(result=False, columns=self.windows.columns(self.job.dtype.itemsize))
@@ -99,9 +88,6 @@ class SuperStages(Attempt):
         tokens: list[Future] = [self.submit(task, w, *arguments) for w in range(len(self.members))]
         self.wait(tokens)
         self.futures = []  # Dask would remember their lineage forever
-
-    def _relaxations(self, first: int, stop: int) -> int:
-        return sum(self.windows.n**2 * int(self.job.through[a:b].sum()) for a, b in self.stages[first:stop])
 
 
 # The tasks. State on a worker: buffers for the slab, the panels and the bands, and the matrix where the host holds it.
@@ -171,7 +157,7 @@ def _pass_slab(attempt: str, writer: DistancesWriter, blocks: Blocks) -> None:
     slab, source = state.slab[: stop - start], _source(state, writer)
     for at, rows in parts(slice(start, stop), state.windows.chunk):
         state.lane.load(source, rows, slab[at : at + count(rows)])
-    state.panels = pass_slab(slab, start, [_pivots(state.job, block) for block in blocks], state.panel_memory)
+    state.panels = pass_slab(slab, start, [state.job.pivots(block) for block in blocks], state.panel_memory)
     synchronize(slab)
 
 
@@ -223,13 +209,6 @@ def _save(attempt: str, writer: DistancesWriter) -> None:
 
 def _vertices(rows: Rows) -> np.ndarray:
     return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-
-
-def _pivots(job: Job, block: tuple[int, int]) -> Pivots:
-    """The vertices of the block that may lie inside a path."""
-    start, stop = block
-    inside = job.through[start:stop]
-    return slice(start, stop) if inside.all() else np.flatnonzero(inside) + start
 
 
 def _source(state: _Resident, writer: DistancesWriter) -> Source:

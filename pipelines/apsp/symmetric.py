@@ -17,9 +17,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from gpuops import minplus_update
 
 LEAST_ROWS = 512  # of a strip: the last ones are small products, and each packs its panel anew
+
+
+def share_of_work(directed: bool, dtype: np.dtype, workers: int) -> float:
+    """The part of all relaxations that a run will do."""
+    return 0.5 if workers == 1 and not directed and dtype.kind == "i" else 1.0
 
 
 def is_symmetric(matrix: Any) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops import best_matching_units, fixed_point, from_fixed_point, smooth, unit_sums
+from gpuops.arrays import like
 from gpuops.som.grid import Grid, check_neighbourhood
 from gpuops.som.metrics import greatest_distance
 from gpuops.som.update import FixedPoint
@@ -62,6 +63,11 @@ class MapJob:
         """Units of the integer sums of samples and of weights."""
         return fixed_point(self.n, self.largest, self.largest_weight)
 
+    @property
+    def length(self) -> int:
+        """Of all integer sums of an epoch, as one array."""
+        return self.grid.units * (self.d + (self.d if self.missing else 1)) + len(Judgement._fields)
+
     def distance_unit(self, codebook: Any) -> float:
         """The same for distances to units of `codebook`."""
         reach = max(self.largest) + float(abs(codebook).max())
@@ -84,21 +90,40 @@ class Judgement(NamedTuple):
         return Judgement(*map(int, self))
 
     def quantization_error(self, job: MapJob, codebook: Any) -> float:
-        return self.distance / job.distance_unit(codebook) / (self.weight / job.scale.counts)
+        return int(self.distance) / job.distance_unit(codebook) / (int(self.weight) / job.scale.counts)
 
     def topographic_error(self) -> float:
-        return self.apart / self.weight
+        return int(self.apart) / int(self.weight)
 
 
 class Sums(NamedTuple):
-    """Of the samples of every unit, on the host, in the units of `MapJob.scale`."""
+    """Of the samples of every unit, where these lie, in the units of `MapJob.scale`."""
 
-    sums: np.ndarray  # int64 (M, d)
-    counts: np.ndarray  # int64 (M), or (M, d) where values are missing
+    sums: Any  # int64 (M, d)
+    counts: Any  # int64 (M), or (M, d) where values are missing
     judged: Judgement
+
+    @classmethod
+    def of(cls, flat: Any, job: MapJob) -> Sums:
+        """What `flatten` wrote, views."""
+        shape = (job.grid.units, job.d)
+        judged = len(flat) - len(Judgement._fields)
+        counts = flat[job.grid.units * job.d : judged]
+        return cls(
+            flat[: job.grid.units * job.d].reshape(shape),
+            counts.reshape(shape if job.missing else shape[:1]),
+            Judgement(*flat[judged:]),
+        )
 
     def plus(self, other: Sums) -> Sums:
         return Sums(self.sums + other.sums, self.counts + other.counts, self.judged.plus(other.judged))
+
+    def flatten(self, out: Any) -> None:
+        """Write all to an int64 array of `MapJob.length`; such arrays may be added."""
+        counts, judged = self.sums.size, len(out) - len(self.judged)
+        out[:counts], out[counts:judged] = self.sums.ravel(), self.counts.ravel()
+        for at, value in enumerate(self.judged, judged):
+            out[at] = value
 
 
 class Survey(NamedTuple):
@@ -118,27 +143,16 @@ def accumulate(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Sums:
 
     Notes
     -----
-    The store or the estimator has looked at the values, so that nothing waits for the device before the end.
+    The store or the estimator has looked at the values, so that nothing waits for the device.
     """
-    shape = (job.grid.units, job.d)
-    sums: Any = np.zeros(shape, np.int64)
-    counts: Any = np.zeros(shape if job.missing else shape[:1], np.int64)
-    judged = Judgement(0, 0)
+    total: Sums | None = None
     unit = job.distance_unit(codebook)
-    for number, piece in enumerate(pieces):
+    for piece in pieces:
         units, distances = best_matching_units(piece.values, codebook, job.metric, missing=job.missing, validate=False)
         found = unit_sums(piece.values, units, job.grid.units, piece.weights, job.missing, job.scale, validate=False)
-        sums, counts = (sums + found[0], counts + found[1]) if number else found
-        judged = judged.plus(_judge(distances, None, piece.weights, unit, job))
-    return Sums(to_host(sums), to_host(counts), judged.on_host())
-
-
-def add_up(parts: Iterable[Sums]) -> Sums:
-    """The sums of all parts."""
-    first, *others = parts
-    for part in others:
-        first = first.plus(part)
-    return first
+        part = Sums(*found, _judge(distances, None, piece.weights, unit, job))
+        total = part if total is None else total.plus(part)
+    return Sums.of(like(codebook, np.zeros(job.length, np.int64)), job) if total is None else total
 
 
 def learn(total: Sums, codebook: Any, job: MapJob, sigma: float, xp: Any) -> np.ndarray:

@@ -11,6 +11,8 @@ from pipelines.stores.samples import Samples
 from pipelines.workers.capacity import MEMORY_SHARE, WorkerFacts, memory_by_place, refuse_disk, refuse_memory
 from pipelines.workers.progress import size
 
+SLOTS = 2  # for the sums of a worker: all have learnt from those of epoch k - 2 before anyone makes those of k
+
 
 @dataclass(frozen=True)
 class SomPlan:
@@ -59,9 +61,10 @@ def make_som_plan(
     if alone:
         bounds, piece_rows, resident = (0, *[samples.n] * len(facts)), samples.n, True
     rows = piece_rows or max(1, PIECE_BYTES // samples.row_bytes)
-    # The codebook, sums and counts: in int64, in float64, and of two workers to be added.
-    itemsize = samples.dtype.itemsize
-    of_units = units * (samples.d * (2 * itemsize + 4 * 8) + 5 * 8 * (samples.d if samples.missing else 1))
+    # The codebook, sums and counts: in int64, in float64, and of two workers to be added; the ring, and what is pulled.
+    itemsize, of_sums = samples.dtype.itemsize, samples.d + (samples.d if samples.missing else 1)
+    rings = 0 if alone else SLOTS if len(facts) == 1 else 2 * SLOTS
+    of_units = units * (samples.d * (2 * itemsize + 4 * 8) + 5 * 8 * (of_sums - samples.d) + rings * 8 * of_sums)
 
     def worker_bytes(kept: bool) -> tuple[int, ...]:
         counts = []

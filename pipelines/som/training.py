@@ -9,16 +9,18 @@ import numpy as np
 from distributed import Client, Future, secede
 
 from gpuops import train_online
-from pipelines.som.epoch import Judgement, MapJob, Sums, Survey, accumulate, add_up, learn, survey
-from pipelines.som.plan import SomPlan
+from pipelines.som.epoch import Judgement, MapJob, Sums, Survey, accumulate, learn, survey
+from pipelines.som.plan import SLOTS, SomPlan
 from pipelines.som.schedule import OnlineSteps, settled
 from pipelines.som.shard import Shard
 from pipelines.som.start import Products, Steps, pick, principal_plane, products_of, random_rows, steps_for
 from pipelines.stores.codebook import CodebookWriter
 from pipelines.stores.samples import Samples
-from pipelines.workers.attempts import Attempt, clear, held, keep
+from pipelines.workers.attempts import clear, held, keep
 from pipelines.workers.device_arrays import array_library
+from pipelines.workers.exchange import Exchange, arrived
 from pipelines.workers.interruption import stop_if_asked
+from pipelines.workers.panels import Card, Panels, Token
 from pipelines.workers.progress import Progress
 
 IN_HAND = 2  # epochs under way at a time, so that no worker waits for a commit
@@ -38,7 +40,7 @@ class Recipe(NamedTuple):
     online: OnlineSteps | None
 
 
-class Training(Attempt):
+class Training(Exchange):
     """An attempt, for `pipelines.workers.attempts.run_attempts`: training from the last commit on."""
 
     def __init__(
@@ -66,12 +68,14 @@ class Training(Attempt):
 
     def run(self) -> None:
         self.shown.stage("loading")
-        self.wait(
+        cards = self.results(
             [
                 self.submit(_load, worker, self.samples, self.plan, worker, self.job, self.recipe.online)
                 for worker in range(len(self.members))
             ]
         )
+        if self.recipe.online is None:
+            self.meet(cards, "sums", self.shown)
         if self.committed < 0:
             self.shown.stage("first codebook")
             self.out.write(0, self._first())
@@ -117,9 +121,12 @@ class Training(Attempt):
                 if self.recipe.online is not None:
                     codebooks = [self.submit(_learn_online, 0, codebooks[0], epoch)] * len(workers)
                 else:
-                    parts = [self.submit(_accumulate, worker, codebooks[worker]) for worker in workers]
+                    sums = [self.submit(_accumulate, worker, codebooks[worker], epoch) for worker in workers]
+                    parts = list(zip(*(self.sent(worker, token) for worker, token in enumerate(sums)), strict=True))
                     sigma = self.recipe.sigmas[epoch]
-                    codebooks = [self.submit(_learn, worker, codebooks[worker], parts, sigma) for worker in workers]
+                    codebooks = [
+                        self.submit(_learn, worker, codebooks[worker], list(parts[worker]), sigma) for worker in workers
+                    ]
                 epoch += 1
                 learnt.append((epoch, codebooks, self.submit(_write, 0, self.out, epoch, codebooks[0])))
             number, last, written = learnt.popleft()
@@ -153,6 +160,7 @@ class Training(Attempt):
 
 
 class _State(NamedTuple):
+    panels: Panels
     shard: Shard
     job: MapJob
     online: OnlineSteps | None
@@ -164,12 +172,15 @@ class _Learnt(NamedTuple):
     error: float  # of the codebook before
 
 
-def _load(attempt: str, samples: Samples, plan: SomPlan, worker: int, job: MapJob, online: OnlineSteps | None) -> None:
-    """Take this worker's share of the samples."""
+def _load(attempt: str, samples: Samples, plan: SomPlan, worker: int, job: MapJob, online: OnlineSteps | None) -> Card:
+    """Set up this worker's ring, then its share of the samples; returns where the ring is."""
     clear()
     start, stop = plan.bounds[worker], plan.bounds[worker + 1]
     xp = array_library() if online is None else np
-    keep(attempt, _State(Shard(samples, start, stop, plan.piece_rows, plan.resident, xp), job, online, xp))
+    slots, shared = 0 if online is not None else SLOTS, len(plan.bounds) > 2
+    panels = Panels(attempt, xp, slots, job.length * np.dtype(np.int64).itemsize, shared)
+    keep(attempt, _State(panels, Shard(samples, start, stop, plan.piece_rows, plan.resident, xp), job, online, xp))
+    return panels.card
 
 
 def _products(attempt: str, steps: Steps) -> Products:
@@ -185,15 +196,21 @@ def _read(attempt: str, out: CodebookWriter, number: int) -> _Learnt:
     return _Learnt(out.read(number), float("nan"))
 
 
-def _accumulate(attempt: str, last: _Learnt) -> Sums:
-    """Sum up the samples of this worker by their best matching units."""
+def _accumulate(attempt: str, last: _Learnt, epoch: int) -> Token:
+    """Sum up the samples of this worker by their best matching units, and publish the sums."""
     state = held(attempt)
-    return accumulate(state.shard.pieces(), state.xp.asarray(last.codebook), state.job)
+    sums = accumulate(state.shard.pieces(), state.xp.asarray(last.codebook), state.job)
+    sums.flatten(state.panels.open(epoch % SLOTS, (state.job.length,), np.int64))
+    return state.panels.publish(epoch % SLOTS, epoch)
 
 
-def _learn(attempt: str, last: _Learnt, parts: list[Sums], sigma: float) -> _Learnt:
+def _learn(attempt: str, last: _Learnt, parts: list[Any], sigma: float) -> _Learnt:
     """The next codebook from the sums of all workers."""
-    state, total = held(attempt), add_up(parts)
+    state = held(attempt)
+    flat = arrived(attempt, parts[0]).copy()
+    for part in parts[1:]:
+        flat += arrived(attempt, part)
+    total = Sums.of(flat, state.job)
     error = total.judged.quantization_error(state.job, last.codebook)
     return _Learnt(learn(total, last.codebook, state.job, sigma, state.xp), error)
 

@@ -109,7 +109,7 @@ class Panels:
     """
 
     def __init__(self, attempt: str, xp: Any, slots: int, capacity: int, shared: bool = True):
-        self._xp, self._stride = xp, HEADER + -(-capacity // HEADER) * HEADER
+        self.xp, self._stride = xp, HEADER + -(-capacity // HEADER) * HEADER
         self._shared = shared
         self._lock = threading.Lock()  # pulls run in the thread of tasks, `close` in that of the worker
         self._mappings: dict[str, Any] = {}
@@ -219,7 +219,7 @@ class Panels:
         self._readers = mark(self._bytes)
         self._buffers.reverse()
         if self._buffers[1] is None or len(self._buffers[1]) < token.card.stride:
-            self._buffers[1] = self._xp.empty(token.card.stride, np.uint8)
+            self._buffers[1] = self.xp.empty(token.card.stride, np.uint8)
             synchronize(self._bytes)  # with work on what a pool had this memory for before
         start = token.slot * token.card.stride
         return self._mappings[token.card.ring].pull(start, HEADER, start + HEADER + token.size, self._buffers[1])

@@ -13,6 +13,13 @@ def test_the_page_has_what_the_model_says():
 
 
 def test_results_are_put_beside_the_model(tmp_path):
+    half = {
+        "case": "all pairs, n = 65536, int32, undirected, workers 1",
+        "seconds": {"median": 9.0},
+        "sizes": {"n": 65536, "workers": 1},
+        "share_of_directed": 0.5,
+        "whole_seconds": 10.0,
+    }
     record = {
         "case": "all pairs, n = 32768, float32, workers 2",
         "seconds": {"median": 1.25},
@@ -22,11 +29,58 @@ def test_results_are_put_beside_the_model(tmp_path):
         "exchange": "go straight from GPU to GPU",
     }
     results = tmp_path / "scaling-x.json"
-    results.write_text(json.dumps({"device": "H100", "records": [record, {"case": "pull of 16 MiB"}]}))
+    results.write_text(json.dumps({"device": "H100", "records": [record, half]}))
     page = scaling_table.draw([results], tmp_path / "page.md").read_text()
     model = scaling_table.seconds(32768, 1) / scaling_table.seconds(32768, 2)
     row = f"| H100 | 32,768 | float32 | 2 | 1.250 s | 1.75 | {model:.2f} | 9.50 s | go straight from GPU to GPU |\n"
     assert row in page
-    assert "No run" not in page
+    assert "| H100 | 65,536 | int32, undirected | 1 | 9.000 s | 2.00 | 2.00 | 10.00 s | none |\n" in page
     with pytest.raises(ValueError, match="no place for the table 'other'"):
         scaling_table.filled(page, "other", "")
+
+
+def test_constants_stand_beside_what_was_measured(tmp_path):
+    seconds = {
+        "hop: a task that waits for one on another worker": 5.5e-3,
+        "gap: a task that waits for one on the same worker": 2e-3,
+        "closing a block of 1024": 1.5e-3,
+        "pull of 256 MiB": 9e-4,
+        "256 MiB through Dask": 0.25,
+        "all pairs, n = 65536, float32, workers 1": 16.0,
+        "all pairs, n = 8192, float32, workers 1": 1.0,
+    }
+    records = [
+        {"case": case, "seconds": {"median": s}, "bytes_per_second": 2**28 / s, "relaxations_per_second": 1.7e13}
+        for case, s in seconds.items()
+    ]
+    records += [{**records[3], "bytes_per_second": 4e11}, {**records[5], "speedup": 1.0}]
+    results = tmp_path / "scaling-x.json"
+    results.write_text(json.dumps({"device": "H100", "records": records}))
+    lines = scaling_table.constants([results]).splitlines()
+    rows = {line.split(" | ")[0]: line.split(" | ")[2] for line in lines[2:]}
+    assert rows == {
+        "| R": "n = 65,536: 17e12",
+        "| PULL": "256 MiB: 298 to 400e9",
+        "| CLOSE": "1,024 rows: 1.5 us",
+        "| HOP": "5.5 ms",
+        "| GAP": "2 ms",
+        "| DASK": "256 MiB: 1.07e9",
+    }
+    results.write_text(json.dumps({"device": "H100", "records": []}))
+    assert scaling_table.constants([results]).count("| not yet |") == 6
+
+
+def test_other_suites_are_compared_with_one_worker_of_the_same_file(tmp_path):
+    one = {"case": "R-MAT 24, 256 sources, workers 1", "seconds": {"median": 8.0}, "whole_seconds": 20.0}
+    four = {"case": "R-MAT 24, 256 sources, workers 4", "seconds": {"median": 2.0}, "whole_seconds": 6.0}
+    epochs = {"case": "epoch, workers 2", "seconds": {"median": 2.0}, "whole_seconds": {"epochs": 6, "median": 9.0}}
+    for name, records in ("sources-a", [four, one]), ("sources-b", [four]):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"device": "H100", "records": records}))
+    rows = scaling_table.others(sorted(tmp_path.iterdir())).splitlines()[2:]
+    assert rows == ["| H100 | R-MAT 24, 256 sources | 4 | 2.000 s | 4.00 | 6.00 s |"]
+    (tmp_path / "sources-c.json").write_text(
+        json.dumps({"device": "H200", "records": [epochs, {**epochs, "case": "epoch, workers 1"}]})
+    )
+    assert scaling_table.others([tmp_path / "sources-c.json"]).endswith(
+        "| H200 | epoch | 2 | 2.000 s | 1.00 | 9.00 s, 6 epochs |\n"
+    )

@@ -16,7 +16,11 @@ OpenClient: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 OPTIONS = (
     click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", help="Where to compute."),
-    click.option("--workers", type=click.IntRange(min=1), help="Workers to start, or to wait for."),
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        help="Workers to start, or to wait for. All pairs may use fewer GPUs, and says why.",
+    ),
     click.option("--processes", is_flag=True, help="Start CPU workers as separate processes."),
     click.option("--protocol", type=click.Choice(["tcp", "ucx"]), help="How workers communicate; ucx uses NVLink."),
     click.option("--scheduler-file", type=click.Path(), help="Join the cluster of a batch job by its file."),

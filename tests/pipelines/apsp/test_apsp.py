@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 from clusters import start
 from gpuops import NegativeCycleError
 from pipelines import all_pairs_shortest_paths as by_any_method
-from pipelines.apsp import stages
+from pipelines.apsp import resident_rows
 from pipelines.stores import StoreError, open_distances, write_graph
 from pipelines.stores.distances import begun_distances
 from pipelines.validation.bounds import WeightRangeError, distances_fit
@@ -132,9 +132,9 @@ def test_closed_vertices_are_never_inside_a_path(request, tmp_path, users, close
 def test_bands_are_written_while_the_last_stage_goes_on(client, tmp_path, monkeypatch):
     """The result of a band is on its way before the next band is updated."""
     n, events = 3000, []  # three bands on one worker
-    update, saves = stages._update, stages._saves
-    monkeypatch.setattr(stages, "_update", lambda *args: events.append("update") or update(*args))
-    monkeypatch.setattr(stages, "_saves", lambda *args: events.append(args[3]) or saves(*args))
+    update, saves = resident_rows._update, resident_rows._saves
+    monkeypatch.setattr(resident_rows, "_update", lambda *args: events.append("update") or update(*args))
+    monkeypatch.setattr(resident_rows, "_saves", lambda *args: events.append(args[3]) or saves(*args))
     arcs = random_arcs(n, 6000)
     graph = store_arcs(tmp_path / "g.zarr", n, *arcs, "int32")
     all_pairs_shortest_paths(client, graph, tmp_path / "d.zarr", verify=True)
@@ -326,7 +326,7 @@ def float_graph(tmp_path, n=1200):
 
 def test_a_killed_worker_costs_nothing_but_time(client, tmp_path, monkeypatch):
     """kill -9 of one of two worker processes, twice: the bits of an undisturbed run come out."""
-    monkeypatch.setattr("pipelines.apsp.stages.COMMIT_SHARE", float("inf"))  # commit at every stage
+    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))  # commit at every stage
     graph = float_graph(tmp_path, n=800)
     want = all_pairs_shortest_paths(client, graph, tmp_path / "calm.zarr", block=32)[:]
     out = tmp_path / "killed.zarr"
@@ -351,10 +351,10 @@ def test_a_killed_worker_costs_nothing_but_time(client, tmp_path, monkeypatch):
 
 RUN = """
 import sys
-import pipelines.apsp.stages
+import pipelines.apsp.schedule
 from clusters import start
 from pipelines import all_pairs_shortest_paths
-pipelines.apsp.stages.COMMIT_SHARE = float("inf")  # commit at every stage
+pipelines.apsp.schedule.COMMIT_SHARE = float("inf")  # commit at every stage
 if __name__ == "__main__":
     with start(device="cpu") as client:
         all_pairs_shortest_paths(client, sys.argv[1], sys.argv[2], block=16, commit_seconds=0)

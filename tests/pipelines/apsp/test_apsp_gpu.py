@@ -35,7 +35,7 @@ def test_equals_the_cpu(gpu_client, client, tmp_path, dtype, closed):
 
 @pytest.mark.gpu
 def test_signed_weights_sources_and_commits(gpu_client, client, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.apsp.stages.COMMIT_SHARE", float("inf"))
+    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
     graph = random_graph(tmp_path / "base.zarr", 700, "int32")
     indptr, indices, weights = graph.rows()
     potential = np.random.default_rng(2).integers(0, 30, 700)
@@ -47,3 +47,14 @@ def test_signed_weights_sources_and_commits(gpu_client, client, tmp_path, monkey
     np.testing.assert_array_equal(got[:], want[:])
     few = all_pairs_shortest_paths(gpu_client, graph, tmp_path / "few.zarr", sources=[5, 3, 699])
     np.testing.assert_array_equal(few[:], want[:][[5, 3, 699]])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_pivot_rows_go_from_process_to_process_on_a_gpu(two_on_one_gpu, client, tmp_path, capsys, dtype):
+    graph = random_graph(tmp_path / "g.zarr", 900, dtype)
+    want = all_pairs_shortest_paths(client, graph, tmp_path / "cpu.zarr", block=100)[:]
+    capsys.readouterr()
+    got = all_pairs_shortest_paths(two_on_one_gpu, graph, tmp_path / "d", block=100, workers=2, progress=True)[:]
+    np.testing.assert_array_equal(got, want)
+    assert "pivot rows go straight from GPU to GPU" in capsys.readouterr().err

@@ -16,8 +16,8 @@ from oracles import random_arcs, shifted, store_arcs
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.plan import make_plan
+from pipelines.apsp.schedule import stages_of
 from pipelines.apsp.solve import _job
-from pipelines.apsp.stages import stages_of
 from pipelines.apsp.super_stages import SuperStages
 from pipelines.apsp.windows import Windows
 from pipelines.stores import StoreError, create_distances, open_distances
@@ -147,7 +147,7 @@ class Stopping(Progress):
 
 @pytest.mark.parametrize("resident", [False, True])
 def test_a_run_that_stopped_resumes_with_other_windows(client, three, tmp_path, monkeypatch, resident):
-    monkeypatch.setattr("pipelines.apsp.super_stages.COMMIT_SHARE", float("inf"))
+    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
     graph, out = float_graph(tmp_path / "g"), tmp_path / "out"
     want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
     with pytest.raises(Stop):

@@ -7,8 +7,11 @@ import pytest
 from oracles import random_arcs, store_arcs
 
 from pipelines import all_pairs_shortest_paths
+from pipelines.apsp.floyd_warshall import estimate
 from pipelines.apsp.layout import make_layout
+from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.scaling import choose_workers, stage_seconds
+from pipelines.stores import write_graph
 from pipelines.workers.capacity import WorkerFacts
 
 
@@ -44,6 +47,21 @@ def test_a_cpu_cluster_is_used_whole():
 def test_panels_through_host_memory_move_the_crossover():
     assert choose_workers(32_768, 4, None, gpus(2), everything)[0] == 2
     assert choose_workers(32_768, 4, None, gpus(2, hosts=2), everything)[0] == 1
+
+
+@pytest.mark.parametrize(("count", "dtype", "chosen"), [(2, "int32", 1), (4, "int32", 4), (2, "float32", 2)])
+def test_one_gpu_that_does_half_of_the_work_is_as_good_as_two(tmp_path, count, dtype, chosen):
+    n = 32_768
+    seconds = {}
+    for directed in False, True:
+        nothing = np.empty(0, np.int64)
+        path = tmp_path / f"{directed}"
+        graph = write_graph(path, np.zeros(n + 1, np.int64), nothing, nothing.astype(dtype), directed=directed)
+        job = Job(graph, np.dtype(dtype), np.ones(n, bool), None, True)
+        plan = estimate(Request(job, (0,), None, 60.0, gpus(count), None)).plan
+        assert plan.layout.workers == (count if directed else chosen)
+        seconds[directed] = estimate(Request(job, (0,), None, 60.0, gpus(1), None)).seconds
+    assert seconds[False] / seconds[True] == pytest.approx(0.5 if dtype == "int32" else 1, rel=0.01)
 
 
 def test_the_model_beside_what_was_measured():

@@ -11,11 +11,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from distributed import get_worker
 
 from gpuops import quantization_error, topographic_error
 from gpuops.som.grid import Grid
 from pipelines import map_samples, train_som
 from pipelines.generators.point_clouds import PointCloud, write_cloud
+from pipelines.som import training
 from pipelines.som.epoch import MapJob
 from pipelines.som.plan import make_som_plan
 from pipelines.som.resolution import refuse_unresolved
@@ -27,6 +29,7 @@ from pipelines.stores.codebook import CodebookWriter, begun_codebook, open_codeb
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.samples import open_samples, write_samples
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
+from pipelines.workers.panels import SlotReused
 from tilepath import cli
 
 
@@ -533,6 +536,61 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
         np.testing.assert_array_equal(got.units(epoch), want.units(epoch))
     assert got.quantization_errors == want.quantization_errors
     np.testing.assert_array_equal(got.hits(), want.hits())
+
+
+def _refuse_shared_memory(refuse):
+    from pipelines.workers import mapped_memory, panels
+
+    def refused(_count):
+        raise mapped_memory.CannotMap("for a test")
+
+    panels.HostMemory = refused if refuse else mapped_memory.HostMemory
+
+
+@pytest.mark.parametrize(
+    ("way", "missing"), [("straight", 0.0), ("straight", 0.2), ("some through Dask", 0.0), ("through Dask", 0.2)]
+)
+def test_sums_go_straight_from_worker_to_worker_or_through_dask(client, two_processes, tmp_path, capsys, way, missing):
+    samples = write_samples(tmp_path / "s", cloud(600, missing=missing), missing=bool(missing))
+    want = train_som(client, samples, tmp_path / "want", 6, 7, epochs=5)
+    members = sorted(two_processes.nthreads())
+    refusing = {"straight": [], "some through Dask": members[:1], "through Dask": members}[way]
+    if refusing:
+        two_processes.run(_refuse_shared_memory, True, workers=refusing)
+    capsys.readouterr()
+    try:
+        got = train_som(two_processes, samples, tmp_path / "got", 6, 7, epochs=5, progress=True)
+    finally:
+        two_processes.run(_refuse_shared_memory, False)
+    said = {
+        "straight": "sums go straight from worker to worker, in shared memory",
+        "some through Dask": "some sums travel through Dask and host memory (for a test)",
+        "through Dask": "sums travel through Dask and host memory (for a test)",
+    }
+    assert said[way] in capsys.readouterr().err
+    assert got.quantization_errors == want.quantization_errors
+    for epoch in range(6):
+        np.testing.assert_array_equal(got.units(epoch), want.units(epoch))
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_slow_worker_still_finds_the_sums_of_its_epoch(client, three, tmp_path, monkeypatch, slots):
+    samples = write_samples(tmp_path / "s", cloud(300))
+    want = train_som(client, samples, tmp_path / "want", 4, 4, epochs=4)
+    slow, arrived = max(three.nthreads()), training.arrived
+
+    def late(attempt, sent):
+        time.sleep(0.1 * (get_worker().address == slow))
+        return arrived(attempt, sent)
+
+    monkeypatch.setattr(training, "arrived", late)
+    monkeypatch.setattr(training, "SLOTS", slots)
+    if slots == 1:
+        with pytest.raises(SlotReused, match="was to hold stage 0 of .*; it was written again too early"):
+            train_som(three, samples, tmp_path / "got", 4, 4, epochs=4)
+    else:
+        got = train_som(three, samples, tmp_path / "got", 4, 4, epochs=4)
+        np.testing.assert_array_equal(got.units(), want.units())
 
 
 RUN = """

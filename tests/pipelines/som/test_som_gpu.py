@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from distributed import Client, Nanny, Scheduler, SpecCluster
 
 from pipelines import map_samples, train_som
 from pipelines.stores.samples import write_samples
@@ -57,6 +58,53 @@ def test_a_map_equals_the_cpus(gpu_client, client, tmp_path, kind):
     )
     np.testing.assert_array_equal(placed.units(), known.units())
     np.testing.assert_array_equal(placed.distances(), known.distances())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("way", ["straight", "through Dask"])
+@pytest.mark.parametrize("kind", ["plain", "missing"])
+def test_sums_go_from_process_to_process_on_a_gpu(two_on_one_gpu, client, tmp_path, capsys, kind, way):
+    values = cloud(3000, 9, 0.2 if kind == "missing" else 0.0)
+    samples = write_samples(tmp_path / "s", values, missing=kind == "missing")
+    want = train_som(client, samples, tmp_path / "cpu", 12, 10, epochs=5)
+    if way == "through Dask":
+        two_on_one_gpu.run(_cannot_hand_out, True)
+    capsys.readouterr()
+    try:
+        got = train_som(two_on_one_gpu, samples, tmp_path / "gpu", 12, 10, epochs=5, progress=True)
+    finally:
+        two_on_one_gpu.run(_cannot_hand_out, False)
+    said = "sums go straight from GPU to GPU" if way == "straight" else "sums travel through Dask and host memory"
+    assert said in capsys.readouterr().err
+    assert_same_map(got, want)
+
+
+@pytest.mark.gpu
+def test_a_gpu_and_a_cpu_train_the_map_of_one(client, tmp_path, capsys):
+    pytest.importorskip("cupy")
+    options = {"nthreads": 1, "dashboard_address": None, "host": "127.0.0.1"}
+    workers = {
+        "gpu": {"cls": Nanny, "options": {**options, "resources": {"GPU": 1}}},
+        "cpu": {"cls": Nanny, "options": options},
+    }
+    samples = write_samples(tmp_path / "s", cloud(3000, 9))
+    want = train_som(client, samples, tmp_path / "cpu", 12, 10, epochs=5)
+    scheduler = {"cls": Scheduler, "options": {"dashboard_address": None, "port": 0, "host": "127.0.0.1"}}
+    with SpecCluster(workers=workers, scheduler=scheduler) as cluster, Client(cluster) as mixed:
+        mixed.wait_for_workers(2, timeout=60)
+        capsys.readouterr()
+        got = train_som(mixed, samples, tmp_path / "mixed", 12, 10, epochs=5, progress=True)
+    assert "some sums travel through Dask and host memory (workers of different kinds)" in capsys.readouterr().err
+    assert_same_map(got, want)
+
+
+def _cannot_hand_out(cannot):
+    from pipelines.workers import mapped_memory, panels
+
+    def refuse(_count):
+        raise mapped_memory.CannotMap("for a test")
+
+    panels.DeviceMemory = refuse if cannot else mapped_memory.DeviceMemory
 
 
 @pytest.mark.multigpu

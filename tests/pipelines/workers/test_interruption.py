@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.apsp.stages import COMMIT_SECONDS
+from pipelines.apsp.schedule import COMMIT_SECONDS
 from pipelines.stores import open_distances, open_paths, write_graph
 from pipelines.stores.codebook import open_codebook
 from pipelines.stores.mapping import open_mapping
@@ -29,14 +29,14 @@ COMMAND = """
 import os
 import sys
 import time
-import pipelines.apsp.batched, pipelines.apsp.stages, pipelines.sssp.plan
+import pipelines.apsp.batched, pipelines.apsp.resident_rows, pipelines.sssp.plan
 import pipelines.stores.mapping, pipelines.workers.progress
 pipelines.workers.progress.LINE_SECONDS = 0.0
 pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
 pipelines.apsp.batched.EDGE = 16
 pipelines.stores.mapping.LEAST_ROWS = 1
 if "SLOW" in os.environ:
-    pipelines.apsp.stages._relax = lambda *_: time.sleep(100)
+    pipelines.apsp.resident_rows.relax = lambda *_: time.sleep(100)
 from tilepath.cli import main
 if __name__ == "__main__":
     main()

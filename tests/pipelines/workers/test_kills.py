@@ -29,9 +29,9 @@ from pipelines.stores.samples import write_samples
 
 # Commits at every boundary, and many boundaries.
 OFTEN = """
-import pipelines.apsp.stages, pipelines.workers.row_chunks, pipelines.sssp.plan, pipelines.stores.boundary
+import pipelines.apsp.schedule, pipelines.workers.row_chunks, pipelines.sssp.plan, pipelines.stores.boundary
 pipelines.stores.boundary.CHUNK_BYTES = 1
-pipelines.apsp.stages.COMMIT_SHARE = float("inf")
+pipelines.apsp.schedule.COMMIT_SHARE = float("inf")
 pipelines.workers.row_chunks.RECORD_SECONDS = 0.0
 pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
 """
@@ -76,7 +76,7 @@ def inputs(tmp_path_factory):
 
 @pytest.fixture
 def often(monkeypatch):
-    monkeypatch.setattr("pipelines.apsp.stages.COMMIT_SHARE", float("inf"))
+    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
     monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
     monkeypatch.setattr("pipelines.sssp.plan.CHUNK_BYTES", 1)
     monkeypatch.setattr("pipelines.stores.boundary.CHUNK_BYTES", 1)

@@ -8,17 +8,24 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from clusters import start
-from pipelines import all_pairs_shortest_paths
+from pipelines import all_pairs_shortest_paths, train_som
 from pipelines.stores import write_graph
+from pipelines.stores.samples import write_samples
 from pipelines.workers import mapped_memory
 from pipelines.workers.attempts import StateLost
 from pipelines.workers.mapped_memory import NAME, CannotMap
 from pipelines.workers.panels import HEADER, Panels, SlotReused, deal_slots
+
+HANG_SECONDS = 180  # of a run that takes a second or two, on a busy machine
 
 PEER = """
 import pickle, sys
@@ -78,6 +85,15 @@ def mapped(pid="self"):
     """How much of such memory a process has mapped."""
     with open(f"/proc/{pid}/maps") as lines:
         return sum(NAME in line for line in lines)
+
+
+def still_held():
+    """What this process has of such memory, mapped or as an open file."""
+    held = mapped()
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            held += NAME in os.readlink(path)
+    return held
 
 
 def test_slots_are_dealt_so_that_none_is_written_again_within_reach():
@@ -227,11 +243,14 @@ def solved(client, graph, out, **options):
     return all_pairs_shortest_paths(client, graph, out, method="floyd-warshall", block=32, **options)[:]
 
 
-def assert_nothing_is_mapped(client):
+def nothing_is_mapped(client):
+    """Whether all three workers have given back all memory of panels, within some seconds."""
     deadline = time.monotonic() + 20
-    while list(client.run(mapped, on_error="ignore").values()) != [0, 0, 0]:  # the dead do not answer
-        assert time.monotonic() < deadline, "memory of panels is still mapped"
+    while list(client.run(still_held, on_error="ignore").values()) != [0, 0, 0]:  # the dead do not answer
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.1)
+    return True
 
 
 def _no_memory(dask_worker=None):
@@ -266,34 +285,60 @@ def test_all_ways_of_a_panel_give_the_same_bits_and_are_said(three_processes, gr
         3: "some pivot rows travel through Dask and host memory (for a test)",
     }
     assert ways[without] in said
-    assert_nothing_is_mapped(three_processes)
+    assert nothing_is_mapped(three_processes)
 
 
 def test_a_ring_that_is_too_small_is_caught_in_a_run(three_processes, graph, tmp_path, monkeypatch):
     monkeypatch.setattr("pipelines.apsp.stages.REACH", 1)
     with pytest.raises(SlotReused, match="written again too early"):
         solved(three_processes, graph, tmp_path / "d")
-    assert_nothing_is_mapped(three_processes)
+    assert nothing_is_mapped(three_processes)
+
+
+RUNS = {
+    "apsp": lambda client, inputs, out, often: solved(
+        client, inputs["apsp"], out, overwrite=True, commit_seconds=0 if often else 60
+    ),
+    "som": lambda client, inputs, out, often: train_som(
+        client, inputs["som"], out, 9, 9, epochs=20, overwrite=True, resident=often, piece_rows=200
+    ).units(),
+}
 
 
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.slow)])
-def test_killed_workers_change_no_bit_and_leave_no_memory(three_processes, graph, calm, tmp_path, monkeypatch, kills):
-    monkeypatch.setattr("pipelines.apsp.stages.COMMIT_SHARE", float("inf"))
-    rng, out = np.random.default_rng(kills), tmp_path / "d"
-    began = time.monotonic()
-    solved(three_processes, graph, out)
-    seconds = time.monotonic() - began
-    hits = 0
-    for kill in range(kills):
-        three_processes.wait_for_workers(3, timeout=120)
-        victims = sorted(three_processes.run(os.getpid).values())
-        murder = threading.Timer(rng.uniform(0, seconds), os.kill, (int(rng.choice(victims)), signal.SIGKILL))
-        murder.start()
-        found = solved(three_processes, graph, out, overwrite=True, commit_seconds=0 if kill % 2 else 60)
-        murder.join()
-        np.testing.assert_array_equal(found, calm, err_msg=f"kill {kill}")
-        three_processes.wait_for_workers(3, timeout=120)
-        assert_nothing_is_mapped(three_processes)
-        hits += 1
-    print(f"\n{hits} kills, all with the bits of an undisturbed run, and no memory left")
+@pytest.mark.parametrize("kills", [3, pytest.param(int(os.environ.get("KILLS", 100)), marks=pytest.mark.slow)])
+def test_killed_workers_change_no_bit_and_leave_no_memory(three_processes, client, graph, tmp_path, monkeypatch, kills):
+    """Workers are killed at random moments of runs whose arrays go from worker to worker.
+
+    ``KILLS=30 pytest -m slow -s`` and this file: so many kills, and what they hit.
+    """
+    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
+    rng, found = np.random.default_rng(kills), Counter()
+    inputs = {"apsp": graph, "som": write_samples(tmp_path / "s", rng.normal(size=(3000, 6)))}
+    calm, seconds = {}, {}
+    for name, run in RUNS.items():
+        calm[name] = run(client, inputs, tmp_path / f"calm-{name}", True)
+        for _ in range(2):  # the first compiles
+            began = time.monotonic()
+            run(three_processes, inputs, tmp_path / name, True)
+            seconds[name] = time.monotonic() - began
+    with ThreadPoolExecutor(1) as runner:
+        for kill in range(kills):
+            name = list(RUNS)[kill % 2]
+            three_processes.wait_for_workers(3, timeout=120)
+            before = three_processes.run(os.getpid)
+            victim = int(rng.choice(sorted(before.values())))
+            murder = threading.Timer(rng.uniform(0, seconds[name]), os.kill, (victim, signal.SIGKILL))
+            murder.start()
+            run = runner.submit(RUNS[name], three_processes, inputs, tmp_path / name, kill % 4 < 2)
+            try:
+                values = run.result(timeout=HANG_SECONDS)
+            except TimeoutError:
+                pytest.fail(f"kill {kill}: {name} hangs; before: {dict(found)}")
+            found["in a run" if victim not in three_processes.run(os.getpid).values() else "after a run"] += 1
+            murder.join()
+            found["wrong"] += not np.array_equal(values, calm[name])
+            three_processes.wait_for_workers(3, timeout=120)
+            found["leaks"] += not nothing_is_mapped(three_processes)
+    print(f"\n{kills} kills: {dict(found)}, hangs: 0")
+    assert found["wrong"] == found["leaks"] == 0

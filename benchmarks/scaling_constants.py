@@ -1,0 +1,168 @@
+"""What the model of `pipelines.apsp.scaling` takes as given, measured: hops and gaps between tasks, pulls, closing.
+
+Hops and gaps are of chains of tasks that do nothing, each of which waits for the one before. The clock is that of the
+host, which all its processes share.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from distributed import Client
+
+from benchmarks.harness import Bench
+from gpuops import floyd_warshall
+from pipelines.workers.attempts import Attempt, ResidentState, clear, held, keep, workers_of
+from pipelines.workers.device_arrays import array_library, synchronize
+from pipelines.workers.panels import Card, Panels, Token
+
+CHAIN = 120  # tasks, of which the first third is not counted: others are still being sent then
+BLOCKS = (512, 1024, 2048)
+
+
+def time_constants(bench: Bench, client: Client) -> str:
+    """All of them, between the first two workers; a line each."""
+    client.register_plugin(ResidentState())
+    attempt = Attempt(client, workers_of(client)[:2], "bench", "constants")
+    try:
+        hop, gap = _time_chain(bench, attempt, "hop", [0, 1]), _time_chain(bench, attempt, "gap", [0])
+        lines = [f"HOP = {hop:.2g} s, GAP = {gap:.2g} s"]
+        lines += _time_closing(bench, attempt)
+        lines += _time_pulls(bench, attempt)
+        lines += _time_dask(bench, attempt, hop)
+    finally:
+        attempt.cancel()
+    return "\n".join([*lines, ""])
+
+
+def _time_chain(bench: Bench, attempt: Attempt, name: str, workers: list[int]) -> float:
+    """Seconds from the end of a task to the start of the next, on the workers in turn."""
+    chain = [attempt.submit(_beat, workers[0], None, stateless=True)]
+    for number in range(1, CHAIN):
+        chain.append(attempt.submit(_beat, workers[number % len(workers)], chain[-1], stateless=True))
+    beats = attempt.results(chain)[CHAIN // 3 :]
+    seconds = np.diff(beats).tolist()
+    median = statistics.median(seconds)
+    where = "another worker" if len(workers) > 1 else "the same worker"
+    bench.record(
+        f"{name}: a task that waits for one on {where}",
+        seconds,
+        rate_of=(1 / median, f"{name}s"),
+        verified="each has what the one before returned",
+    )
+    return median
+
+
+def _time_closing(bench: Bench, attempt: Attempt) -> list[str]:
+    lines = []
+    for block in BLOCKS if bench.gpu else BLOCKS[:1]:
+        (seconds,) = attempt.results([attempt.submit(_close_block, 0, block, stateless=True)])
+        bench.record(f"closing a block of {block}", seconds, relaxations=block**3, verified="all distances are 0 or 1")
+        lines.append(f"CLOSE = {statistics.median(seconds) / block:.2g} s for each row of a block of {block:,}")
+    return lines
+
+
+def _time_pulls(bench: Bench, attempt: Attempt) -> list[str]:
+    """Pulls of one panel after another from the first worker by the second, and nothing else."""
+    lines = []
+    for mebibytes in _sizes(bench):
+        count = mebibytes << 20
+        card, _ = attempt.results([attempt.submit(_ring, w, count) for w in (0, 1)])
+        (obstacle,) = attempt.results([attempt.submit(_meet, 1, card)])
+        if obstacle:
+            return [f"no pulls: {obstacle}"]
+        (tokens,) = attempt.results([attempt.submit(_offer, 0, count)])
+        ((seconds, right),) = attempt.results([attempt.submit(_pull, 1, tokens, 20)])
+        assert right, "what was pulled is not what was offered"
+        case = f"pull of {mebibytes} MiB"
+        rate = bench.record(case, seconds, bytes_moved=count, verified="its values", sizes={"bytes": count})
+        lines.append(f"PULL = {rate:.3g} bytes/s of {mebibytes:,} MiB")
+        attempt.wait([attempt.submit(_close, w) for w in (1, 0)])
+    return lines
+
+
+def _time_dask(bench: Bench, attempt: Attempt, hop: float) -> list[str]:
+    """Arrays from the first worker to the second as Dask sends them, to and fro, less the hops."""
+    lines = []
+    for mebibytes in _sizes(bench)[:2]:
+        count, chain = mebibytes << 20, []
+        for _ in range(8):
+            array = attempt.submit(_array, 0, count, chain[-1] if chain else None, stateless=True)
+            chain.append(attempt.submit(_beat, 1, array, stateless=True))
+        seconds = [period - 2 * hop for period in np.diff(attempt.results(chain))[1:]]
+        if min(seconds) <= 0:
+            lines.append(f"DASK: {mebibytes} MiB take no longer than the hops")
+            continue
+        case = f"{mebibytes} MiB through Dask"
+        rate = bench.record(case, seconds, bytes_moved=count, verified="they arrive", sizes={"bytes": count})
+        lines.append(f"DASK = {rate:.3g} bytes/s of {mebibytes:,} MiB")
+    return lines
+
+
+def _sizes(bench: Bench) -> tuple[int, ...]:
+    """Mebibytes of an array."""
+    return (16, 256, 1024) if bench.gpu else (1, 16)
+
+
+# Tasks.
+
+
+def _beat(_before: Any) -> float:
+    return time.perf_counter()
+
+
+def _close_block(block: int) -> list[float]:
+    xp, seconds = array_library(), []
+    for _ in range(-2, 9):
+        matrix = xp.ones((block, block), "float32")
+        synchronize(matrix)
+        begin = time.perf_counter()
+        matrix = floyd_warshall(matrix, nonnegative=True)
+        synchronize(matrix)
+        seconds.append(time.perf_counter() - begin)
+        assert bool((matrix <= 1).all())
+    return seconds[2:]
+
+
+def _array(count: int, _before: Any) -> Any:
+    return array_library().zeros(count, np.uint8)
+
+
+def _ring(attempt: str, count: int) -> Card:
+    clear()
+    keep(attempt, Panels(attempt, array_library(), 2, count))
+    return held(attempt).card
+
+
+def _meet(attempt: str, card: Card) -> str | None:
+    return held(attempt).meet([card])[0]
+
+
+def _offer(attempt: str, count: int) -> list[Token]:
+    panels, tokens = held(attempt), []
+    for slot in (0, 1):
+        panels.open(slot, (count // 4,), "float32")[...] = slot + 1
+        tokens.append(panels.publish(slot, slot))
+    return tokens
+
+
+def _pull(attempt: str, tokens: Iterable[Token], repeats: int) -> tuple[list[float], bool]:
+    panels, tokens, seconds, right = held(attempt), list(tokens), [], True
+    for number in range(-2, repeats):
+        token = tokens[number % 2]
+        begin = time.perf_counter()
+        values = panels.take(token)
+        synchronize(values)
+        if number >= 0:
+            seconds.append(time.perf_counter() - begin)
+        right &= bool((values == token.slot + 1).all())
+    return seconds, right
+
+
+def _close(attempt: str) -> None:
+    held(attempt).close()
+    clear()

@@ -1,0 +1,124 @@
+"""The suite `sources`: shortest distances from many sources by the pipeline, on one worker and on several of one host.
+
+The graph is an undirected R-MAT graph with 16 edges a vertex. Every worker holds all of it and takes some sources at a
+time, so that nothing is exchanged. Searches are timed on the workers; the time of a run is that of its longest worker.
+The rows of all numbers of workers are compared, some of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from distributed import Client
+
+from benchmarks.harness import Bench
+from clusters import start
+from pipelines import generate, single_source_shortest_paths
+from pipelines.generators import RMat
+from pipelines.stores import Graph, open_graph
+
+CONVENTION = (
+    "seconds of the searches on the worker that searches longest, with the way of the distances to the host; "
+    "`whole_seconds` from store to store: reading and laying out the graph, searching, compressing and writing rows"
+)
+SEED = 1
+COMPARED = 5  # rows, of which one is the last
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
+    parser.add_argument("--scale", type=int, help="of R-MAT; default 24, on a CPU 12")
+    parser.add_argument("--sources", type=int, nargs="+", default=[1024], help="how many; default 1,024")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers; default 1 2")
+    parser.add_argument("--store", type=Path, help="a graph store to use, which is made if it is not there")
+    parser.add_argument("--only-store", action="store_true", help="make that store, and end")
+
+
+def run(bench: Bench, args: argparse.Namespace) -> str:
+    scale = args.scale or (24 if bench.gpu else 12)
+    lines = [f"{'sources':>8} {'workers':>7} {'searches':>11} {'speed-up':>8} {'store to store':>14} {'speed-up':>8}"]
+    digests: dict[int, str] = {}
+    with tempfile.TemporaryDirectory(dir=args.store and args.store.parent) as folder:
+        store = args.store or Path(folder) / "graph.zarr"
+        graph = open_graph(store) if store.exists() else generate(RMat(scale, seed=SEED), store)
+        if args.only_store:
+            return ""
+        small = generate(RMat(min(scale, 14), seed=SEED), Path(folder) / "small.zarr")
+        roots = np.random.default_rng(SEED).permutation(np.flatnonzero(np.diff(graph.indptr()) > 0))
+        for workers in args.workers:
+            with start(device="gpu" if bench.gpu else "cpu", workers=workers, processes=True) as client:
+                search(client, small, np.arange(64 * workers), Path(folder) / "warm.zarr")
+                client.run(_time_searches)
+                for count in args.sources:
+                    out = Path(folder) / f"{count}-{workers}.zarr"
+                    whole, digest = search(client, graph, roots[:count], out)
+                    shutil.rmtree(out)
+                    assert digest == digests.setdefault(count, digest), f"{workers} workers give other rows"
+                    seconds = max(client.run(_searched).values())
+                    bench.record(
+                        f"R-MAT {scale}, {count} sources, workers {workers}",
+                        [seconds],
+                        rate_of=(graph.m / 2 * count / seconds, "edges"),
+                        verified=f"{COMPARED} rows, equal for all numbers of workers here",
+                        sizes={"n": graph.n, "m": graph.m, "sources": count, "workers": workers},
+                        whole_seconds=whole,
+                    )
+    for record in bench.records:
+        count, seconds = record["sizes"]["sources"], record["seconds"]["median"]
+        for other in bench.records:
+            if other["sizes"]["sources"] == count and other["sizes"]["workers"] == 1:
+                record["speedup"] = other["seconds"]["median"] / seconds
+                record["whole_speedup"] = other["whole_seconds"] / record["whole_seconds"]
+        ratios = [f"{record[name]:8.2f}" if name in record else " " * 8 for name in ("speedup", "whole_speedup")]
+        lines.append(
+            f"{count:8,} {record['sizes']['workers']:7} {seconds:9.3f} s {ratios[0]} "
+            f"{record['whole_seconds']:12.2f} s {ratios[1]}"
+        )
+    bench.flush()
+    return "\n".join(lines)
+
+
+def search(client: Client, graph: Graph, sources: np.ndarray, out: Path) -> tuple[float, str]:
+    """Seconds from store to store, and a digest of some rows."""
+    begin = time.perf_counter()
+    paths = single_source_shortest_paths(
+        client, graph, out, sources.tolist(), predecessors=False, spread="sources", overwrite=True, progress=False
+    )
+    seconds = time.perf_counter() - begin
+    digest = hashlib.sha256()
+    for row in np.linspace(0, len(sources) - 1, COMPARED, dtype=int):
+        digest.update(np.ascontiguousarray(paths.distances(int(row))))
+    return seconds, digest.hexdigest()
+
+
+# On the workers.
+
+_seconds: list[float] = []
+
+
+def _time_searches() -> None:
+    from pipelines.sssp import searches
+
+    rows = searches._Searcher.rows
+
+    def timed(self: Any, sources: Any) -> Any:
+        begin = time.perf_counter()
+        found = rows(self, sources)
+        _seconds.append(time.perf_counter() - begin)
+        return found
+
+    searches._Searcher.rows = timed  # type: ignore[method-assign]
+
+
+def _searched() -> float:
+    """Seconds since the last call."""
+    total = sum(_seconds)
+    _seconds.clear()
+    return total
