@@ -10,6 +10,7 @@ a dozen of CuPy's to be compiled; each reduction of those takes seconds.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -38,52 +39,84 @@ _REPORT = np.dtype([*((name, np.uint64) for name in _COUNTS), ("magnitudes", np.
 _KINDS = {"float32": 0, "float64": 1, "int32": 2, "int64": 3}  # of weights, as weight_at of graph_layout.cu has them
 
 
+WHOLE = 1 << 27  # arcs that are always sorted at once
+_SORTING = 80  # bytes an arc, at most, while arcs are sorted
+_NUMBERING = 48  # bytes a vertex, beside those
+
+
 def lay_out(
     indptr: Any, indices: Any, weights: Any, dtype: np.dtype, through: Any, symmetric: bool, reverse: bool
 ) -> tuple[Any, ...]:
     """The fields of a `SearchGraph`, of checked arrays of CuPy; raises what `search_graph` does.
+
+    Where memory lacks for sorting all arcs at once, they are sorted by ranges of rows, each twice: to count those that
+    are kept, and once the vertices are numbered to place them. A transpose takes all at once.
 
     One long function, as every step lets go of arrays of the steps before.
     """
     import cupy
 
     n, m = len(indptr) - 1, len(indices)
-    indices, weights = csr.contiguous(_as_integers(indices)), csr.contiguous(_with_kind(weights))
+    indptr, indices, weights = (
+        _as_integers(indptr), csr.contiguous(_as_integers(indices)), csr.contiguous(_with_kind(weights))
+    )  # fmt: skip
     program, word = PROGRAMS[dtype.name], np.dtype(f"i{dtype.itemsize}")
     with indptr.device:
-        report = _zeros(_REPORT.itemsize, np.uint8)
 
         def launch(entry: str, size: int, *arguments: Any) -> None:
             if size:
                 program.launch(entry, math.ceil(size / _THREADS), arguments)
 
-        tails = csr.tails(_as_integers(indptr), m, np.int32)
-        values, pairs = cupy.empty((m,), dtype), cupy.empty((m,), np.int64)
-        wide, kind = np.int32(indices.dtype == np.int64), np.int32(_KINDS[weights.dtype.name])
-        launch("read_arcs", m, tails, indices, wide, weights, kind, np.int64(m), values, pairs, report)
-        found = _read(report)
-        _refuse(found, dtype)
-        if found["loop"]:
-            arc = 2**64 - 1 - int(found["loop"])
-            vertex, weight = int(tails[arc]), values[arc].item()
-            raise NegativeCycleError(f"a loop of weight {weight:g} at vertex {vertex}", (vertex,), weight)
-        del tails
+        ranges = [(0, n)] if reverse and not symmetric else _ranges(indptr, m, dtype)
+        several = len(ranges) > 1
 
-        kept = int(found["kept"])
-        order = cupy.argsort(pairs)  # stable, like all sorts of CuPy
-        arcs, words = cupy.empty((m,), np.int64), cupy.empty((m,), word)
-        launch("order_arcs", m, pairs, order, values, np.int64(m), np.int64(kept), arcs, words, report)
-        del pairs, order, values
-        parallel = int(_read(report)["parallel"])
-        if parallel:
-            launch("find_lightest", kept, arcs, np.int64(kept), words)
-            unique = cupy.empty((m,), np.int64)
-            launch("drop_parallel", m, arcs, np.int64(m), unique)
-            arcs, kept = unique, kept - parallel
+        def simplified(first: int, last: int) -> tuple[Any, Any, int, bool]:
+            """Arcs of some rows by tail and head, the lightest of parallel ones, and their words; how many are kept;
+            is one negative?"""
+            offsets, begin, end, report = indptr, 0, m, _zeros(_REPORT.itemsize, np.uint8)
+            if several:
+                begin, end = int(indptr[first]), int(indptr[last])
+                offsets = indptr[first : last + 1] - begin
+            size = end - begin
+            tails = csr.tails(offsets, size, np.int32)
+            if several:
+                tails += np.int32(first)
+            values, pairs = cupy.empty((size,), dtype), cupy.empty((size,), np.int64)
+            wide, kind = np.int32(indices.dtype == np.int64), np.int32(_KINDS[weights.dtype.name])
+            given = tails, indices[begin:end], wide, weights[begin:end], kind
+            launch("read_arcs", size, *given, np.int64(size), values, pairs, report)
+            found = _read(report)
+            _refuse(found, dtype)
+            if found["loop"]:
+                arc = 2**64 - 1 - int(found["loop"])
+                vertex, weight = int(tails[arc]), values[arc].item()
+                raise NegativeCycleError(f"a loop of weight {weight:g} at vertex {vertex}", (vertex,), weight)
+            del tails, given
 
+            kept = int(found["kept"])
+            order = cupy.argsort(pairs)  # stable, like all sorts of CuPy
+            arcs, words = cupy.empty((size,), np.int64), cupy.empty((size,), word)
+            launch("order_arcs", size, pairs, order, values, np.int64(size), np.int64(kept), arcs, words, report)
+            del pairs, order, values
+            parallel = int(_read(report)["parallel"])
+            if parallel:
+                launch("find_lightest", kept, arcs, np.int64(kept), words)
+                unique = cupy.empty((size,), np.int64)
+                launch("drop_parallel", size, arcs, np.int64(size), unique)
+                arcs, kept = unique, kept - parallel
+            return arcs, words, kept, bool(found["negative"])
+
+        report = _zeros(_REPORT.itemsize, np.uint8)
         degrees, in_degrees = _zeros(n, np.int32), _zeros(n, np.int32) if symmetric else report
-        both = np.int32(symmetric)
-        launch("count_degrees", m, arcs, np.int64(m), np.int32(n), degrees, in_degrees, both)
+        both, negative, total = np.int32(symmetric), False, 0
+        arcs: Any = None  # of a range of rows, as are
+        words: Any = None
+        for some in ranges:
+            arcs = words = None
+            arcs, words, kept, signed = simplified(*some)
+            size = np.int64(len(arcs))
+            launch("count_degrees", len(arcs), arcs, size, np.int32(n), degrees, in_degrees, both)
+            negative, total = negative or signed, total + kept
         keys = cupy.empty((n,), np.int64)
         launch("vertex_keys", n, degrees, in_degrees, np.int32(n), np.int64(m), both, keys, report)
         new_order, rank = cupy.empty((n,), np.int32), cupy.empty((n,), np.int32)
@@ -93,20 +126,23 @@ def lay_out(
         launch(
             "number_vertices", n, cupy.argsort(keys), np.int32(n), new_order, rank, mask, has_through, passes, report
         )
-        del keys, degrees, in_degrees
+        del keys, in_degrees
         found = _read(report)
         if found["uneven"]:
             raise ValueError("the graph is not symmetric: a vertex has more arcs out than in; pass symmetric=False")
 
         def rows(transposed: bool) -> tuple[Any, Any, Any]:
-            vertices, neighbours = cupy.empty((2, m), np.int32)
-            keys = cupy.empty((m,), np.int64)
-            sizes = np.int64(m), np.int32(transposed)
-            launch("number_arcs", m, arcs, words, rank, *sizes, vertices, neighbours, keys)
+            """Offsets, ends and weights of the arcs that were simplified last, in the new numbering; row by row."""
+            vertices, neighbours = cupy.empty((2, len(arcs)), np.int32)
+            keys = cupy.empty((len(arcs),), np.int64)
+            size = np.int64(len(arcs))
+            launch(
+                *("number_arcs", len(arcs), arcs, words, rank, size, np.int32(transposed), vertices, neighbours, keys)
+            )
             first = _sorted_by(launch, keys, neighbours if word.itemsize == 8 else None)
             del keys
-            taken = cupy.empty((m,), np.int32)
-            launch("take_vertices", m, vertices, first, np.int64(m), taken)
+            taken = cupy.empty((len(arcs),), np.int32)
+            launch("take_vertices", len(arcs), vertices, first, size, taken)
             second = cupy.argsort(taken)
             row_of, heads = taken[:kept], cupy.empty((kept,), np.int32)  # the sort took a copy
             lengths = cupy.empty((kept,), dtype)
@@ -114,14 +150,44 @@ def lay_out(
                 *("place_arcs", kept, first, second, vertices, neighbours, words, np.int64(kept)),
                 *(row_of, heads, lengths),
             )
+            del vertices, neighbours, first, second
             starts = cupy.empty((n + 1,), np.int64)
             launch("begin_rows", n + 1, row_of, np.int64(kept), np.int32(n), starts)
+            if several:
+                places = (outgoing[0][:-1] - starts[:-1])[row_of]
+                places += cupy.arange(kept, dtype=np.int64)
+                outgoing[1][places], outgoing[2][places] = heads, lengths
             return starts, heads, lengths
 
-        outgoing = rows(transposed=False)
+        outgoing: tuple[Any, Any, Any]
+        if several:
+            outgoing = _zeros(n + 1, np.int64), cupy.empty((total,), np.int32), cupy.empty((total,), dtype)
+            outgoing[0][1:] = degrees[new_order].cumsum(dtype=np.int64)
+            for some in ranges:
+                arcs = words = None
+                arcs, words, kept, _ = simplified(*some)
+                rows(transposed=False)
+        else:
+            outgoing = rows(transposed=False)
         incoming = outgoing if symmetric else rows(transposed=True) if reverse else (None, None, None)
     open_ = passes if found["closed"] else None
-    return *outgoing, *incoming, open_, new_order, rank, bool(found["negative"])
+    return *outgoing, *incoming, open_, new_order, rank, negative
+
+
+def _ranges(indptr: Any, m: int, dtype: np.dtype) -> list[tuple[int, int]]:
+    """The ranges of rows whose arcs are sorted together."""
+    import cupy
+
+    n = len(indptr) - 1
+    if m <= WHOLE:
+        return [(0, n)]
+    free = cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().free_bytes() - _NUMBERING * n
+    if _SORTING * m <= free:
+        return [(0, n)]
+    room = max(WHOLE, (free - (4 + dtype.itemsize) * m) // _SORTING)
+    goals = cupy.asarray(np.arange(0, m, room)[1:])
+    cuts = [0, *cupy.searchsorted(indptr, goals).get().tolist(), n]
+    return [(a, b) for a, b in itertools.pairwise(cuts) if a < b]
 
 
 def _sorted_by(launch: Any, keys: Any, neighbours: Any) -> Any:
