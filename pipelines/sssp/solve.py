@@ -156,7 +156,7 @@ def run_searches(
     def begin(members: list[str], before: SearchAttempt | None) -> SearchAttempt:
         if plan.spread == "sources":
             return BySources(client, members, "sssp", before, job, out, shown)
-        return ByVertices(client, members, before, job, out, shown, plan.pieces)
+        return ByVertices(client, members, before, job, out, shown, plan.pieces, plan.transposed)
 
     try:
         run_attempts(client, members, begin, shown)

@@ -30,6 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,19 @@ class Graph(NamedRows):
 
             sort_rows(indptr, indices, weights.view(f"u{weights.itemsize}"))
         return indptr, indices, weights
+
+    def ranges(self, count: int, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
+        """Cut the vertices `start` to `stop` (excluded) into ranges that as many arcs leave, or nearly."""
+        indptr = self.indptr(start, stop)
+        return [(start + a, start + b) for a, b in equal_ranges(indptr - indptr[0], count)]
+
+    def rows_in(self, library: Any, dtype: Any, start: int, stop: int) -> tuple[Any, Any, Any]:
+        """The arcs leaving vertices `start` to `stop` (excluded) as CSR, in new arrays of NumPy or CuPy.
+
+        `library` is numpy or cupy, `dtype` that of the weights.
+        """
+        indptr, indices, weights = self.rows(start, stop)
+        return tuple(map(library.asarray, (indptr, indices, weights.astype(dtype, copy=False))))
 
     def indices(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """int32 or int64: the heads of the arcs at the places `start` to `stop` (excluded), as they are stored."""
@@ -224,6 +238,19 @@ class Graph(NamedRows):
 
     def _optional(self, name: str) -> np.ndarray | None:
         return self._array(name)[:] if name in self.optional else None
+
+
+def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
+    """Cut the vertices into `count` ranges that as many arcs leave, as nearly as whole vertices allow.
+
+    >>> equal_ranges(np.array([0, 4, 5, 6, 8]), 2)
+    [(0, 1), (1, 4)]
+    """
+    n = len(indptr) - 1
+    goals = np.arange(1, count) * (int(indptr[-1]) / count)
+    inner = np.searchsorted(indptr, goals, side="left").clip(0, n)
+    edges = [0, *inner.tolist(), n]
+    return list(pairwise(edges))
 
 
 def open_graph(path: str | os.PathLike[str]) -> Graph:
