@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import pairwise
@@ -21,15 +20,10 @@ from gpuops import csr
 from gpuops.rmat import rmat_edges, rmat_rows
 from pipelines.generators import edge_pieces
 from pipelines.generators.random_graphs import RMat
-from pipelines.generators.synthetic import HEAVIEST
+from pipelines.generators.synthetic import HEAVIEST, both_ways
 from pipelines.stores.graph import Graph
 
 BATCH = 1 << 25  # edges that a GPU draws at a time where they are not kept
-
-
-def names_generated(text: Any) -> bool:
-    """Is this the name of a graph to be generated, such as ``rmat:28``?"""
-    return isinstance(text, str) and re.match(r"rmat:\d+(:|$)", text) is not None
 
 
 def generated_graph(graph: RMat | str) -> GeneratedGraph:
@@ -107,13 +101,21 @@ class GeneratedGraph(Graph):
         stop = self.n if stop is None else stop
         nothing = np.empty(0, np.int64)
         parts = [(nothing, nothing, np.empty(0, self.weight_dtype))]
-        for tails, heads, weights in self.arcs():
+        for tails, heads, weights in edge_pieces(self.description):
+            if not self.directed:
+                (tails, heads), weights = both_ways(tails, heads), np.repeat(weights, 2)
             kept = (tails >= start) & (tails < stop)
             parts.append((tails[kept] - start, heads[kept], weights[kept]))
         tails, heads, weights = map(np.concatenate, zip(*parts, strict=True))
         order = np.lexsort((heads, tails))
         indptr = csr.row_starts(tails, stop - start)
         return indptr, heads[order].astype(np.int32), weights[order]
+
+    def indices(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        return self.rows()[1][start:stop]
+
+    def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        return self.rows()[2][start:stop]
 
     def rows_in(self, library: Any, dtype: Any, start: int, stop: int) -> tuple[Any, Any, Any]:
         """As `Graph.rows_in`. On a GPU the arcs of a row stand in any order."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 import hashlib
 import operator
 import os
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -253,14 +254,25 @@ def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
+def names_generated(path: str | os.PathLike[str]) -> bool:
+    """Is this the name of a graph that is generated instead of stored, such as ``rmat:28``?"""
+    return re.match(r"rmat:\d+(:|$)", os.fspath(path)) is not None and not os.path.exists(path)
+
+
 def open_graph(path: str | os.PathLike[str]) -> Graph:
     """Open a graph store and check its schema, shapes and dtypes.
+
+    A name such as ``rmat:28`` stands for a graph that is not stored (`pipelines.generators.generated_graph`).
 
     Raises
     ------
     StoreError
         The message names the store, what is wrong with it and the cure.
     """
+    if names_generated(path):
+        from pipelines.generators.generated_graph import generated_graph  # Numba, which stores do without
+
+        return generated_graph(os.fspath(path))
     group = open_store(path, SCHEMA)
     attrs = dict(group.attrs)
     with damaged_attributes(path, "the attributes of the graph"):
