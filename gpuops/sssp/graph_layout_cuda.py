@@ -39,7 +39,7 @@ _REPORT = np.dtype([*((name, np.uint64) for name in _COUNTS), ("magnitudes", np.
 _KINDS = {"float32": 0, "float64": 1, "int32": 2, "int64": 3}  # of weights, as weight_at of graph_layout.cu has them
 
 
-WHOLE = 1 << 27  # arcs that are always sorted at once
+WHOLE = 1 << 26  # arcs that are always sorted at once
 _SORTING = 80  # bytes an arc, at most, while arcs are sorted
 _NUMBERING = 48  # bytes a vertex, beside those
 

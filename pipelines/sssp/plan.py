@@ -62,6 +62,7 @@ TREE_SHARE = 0.3  # of the time of one search, to find its predecessors
 ROUND_SECONDS = 0.1  # a round: some tasks, a hop between workers, a barrier
 ROUNDS = 8  # of a search by vertices, to weigh it up against one on a single worker
 VERTEX_BYTES = 96  # what a search keeps of a vertex beside distances: numbering, offsets, cursors, queues
+NUMBERING_BYTES = 84  # and before, while its graph is laid out; half of that where it is all there is
 BUILDING_BYTES = {"cpu": 48, "gpu": 80}  # transient, an arc, while a graph is read and sorted for searches
 
 
@@ -132,7 +133,7 @@ def make_search_plan(
 
     whole = graph_bytes(n, m, dtype.itemsize, symmetric=not graph.directed)
     searching = n * (VERTEX_BYTES + 4 * width * dtype.itemsize) + chunk * row
-    building = _building_bytes(facts, m, dtype, transposed=graph.directed)
+    building = _building_bytes(facts, m, dtype, transposed=graph.directed) + n * NUMBERING_BYTES // 2
     whole_bytes = (whole + max(searching, building),) * busy + (0,) * (count - busy)
     fits = all(need <= MEMORY_SHARE * free for need, free in memory_by_place(whole_bytes, facts).values())
     laying_out = max(LAYING_OUT[_kind(f)].of(graph) for f in facts)
@@ -151,6 +152,7 @@ def make_search_plan(
         return SearchPlan("sources", reason, chunk, 1, True, whole_bytes, rows * row, seconds)
 
     fixed = n * (VERTEX_BYTES + 2 * dtype.itemsize) + ring_bytes(n, count, dtype) + chunk * row
+    spare = n * (VERTEX_BYTES - NUMBERING_BYTES + dtype.itemsize)  # while a single piece is laid out
     room, arc = _room(fixed, facts), 4 + dtype.itemsize
     per_arc = max(BUILDING_BYTES[_kind(f)] for f in facts) + 2 * arc
     if room < per_arc:
@@ -163,10 +165,11 @@ def make_search_plan(
     arcs, transposed = min(own, piece_arcs or own), True
     if piece_arcs is None and own * per_arc > room:
         transposed = False
-        if own * arc + _building_bytes(facts, own, dtype, transposed=False) > room:
+        if own * arc + max(0, _building_bytes(facts, own, dtype, transposed=False) - spare) > room:
             arcs = room // per_arc
-    pieces = -(-own // arcs)
-    taken = arcs * per_arc if transposed else arcs * arc + _building_bytes(facts, arcs, dtype, transposed=False)
+    pieces, taken = -(-own // arcs), arcs * per_arc
+    if pieces == 1 and not transposed:
+        taken = own * arc + max(0, _building_bytes(facts, own, dtype, transposed=False) - spare)
     worker_bytes = (fixed + taken,) * count
     refuse_memory(f"pieces of {arcs:,} arcs", worker_bytes, facts, lambda _free: "Ask for smaller pieces")
     return SearchPlan("vertices", reason, chunk, pieces, transposed, worker_bytes, rows * row, together + writing)
