@@ -184,7 +184,7 @@ def _ranges(indptr: Any, m: int, dtype: np.dtype) -> list[tuple[int, int]]:
     free = cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().free_bytes() - _NUMBERING * n
     if _SORTING * m <= free:
         return [(0, n)]
-    room = max(WHOLE, (free - (4 + dtype.itemsize) * m) // _SORTING)
+    room = max(WHOLE, (free - (4 + dtype.itemsize) * m) // (2 * _SORTING))  # sorting more gains nothing
     goals = cupy.asarray(np.arange(0, m, room)[1:])
     cuts = [0, *cupy.searchsorted(indptr, goals).get().tolist(), n]
     return [(a, b) for a, b in itertools.pairwise(cuts) if a < b]

@@ -37,8 +37,8 @@ def generated_graph(graph: RMat | str) -> GeneratedGraph:
     graph = _described(graph) if isinstance(graph, str) else graph
     if graph.shift:
         raise ValueError("a graph with shifted weights is generated into a store only (tilepath generate rmat)")
-    if graph.scale > 31:
-        raise ValueError(f"scale {graph.scale}: a graph that is not stored has a scale of 31 at most")
+    if graph.scale > 30:
+        raise ValueError(f"scale {graph.scale}: a graph that is generated where it is searched has 30 at most")
     options = [
         f"{item.name}={getattr(graph, item.name)}"
         for item in fields(graph)

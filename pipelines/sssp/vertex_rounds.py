@@ -57,8 +57,8 @@ class ByVertices(SearchAttempt, Exchange):
         todo = self.chunks_to_do()
         if not todo:
             return
-        self.shown.stage("loading")
         workers = range(len(self.members))
+        self.shown.stage(f"laying out {self.job.graph.m // len(workers):,} arcs a worker")
         load = self.job, self.ranges
         cards = self.results([self.submit(_load, w, *load, w, self.pieces, self.transposed) for w in workers])
         self.meet(cards, "distances", self.shown)

@@ -9,12 +9,14 @@ from gpuops import VerificationError
 from pipelines import generate, open_paths, single_source_shortest_paths
 from pipelines.generators import RMat
 from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
+from pipelines.sssp.plan import make_search_plan
 from pipelines.stores import StoreError
 from pipelines.stores.contents import writable_array
 from pipelines.stores.graph import names_generated, open_graph
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.validation.certificates import certify, certify_paths
 from pipelines.validation.generated import certify_on_workers
+from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from pipelines.workers.panels import Panels
 from tilepath import cli
 
@@ -178,8 +180,8 @@ def test_names():
     assert not names_generated("rmat.zarr")
     with pytest.raises(ValueError, match="there is no option 'sed'; the options are seed"):
         generated_graph("rmat:9:sed=3")
-    with pytest.raises(ValueError, match="scale 32"):
-        generated_graph("rmat:32")
+    with pytest.raises(ValueError, match="scale 31: .* 30 at most"):
+        generated_graph("rmat:31")
     with pytest.raises(ValueError, match="shifted"):
         generated_graph(RMat(9, shift=1.0))
 
@@ -189,7 +191,23 @@ def test_what_cannot_be_is_refused(client, tmp_path):
         single_source_shortest_paths(client, "rmat:8", tmp_path / "p", [0], dtype="int32")
     with pytest.raises(StoreError, match="256 is not a vertex|no vertex"):
         single_source_shortest_paths(client, "rmat:8", tmp_path / "p", [256])
+    with pytest.raises(DoesNotFitError, match="the distances of 1,073,741,824 vertices need .* free"):
+        single_source_shortest_paths(client, "rmat:30", tmp_path / "p", [0])
     assert not (tmp_path / "p").exists()
+
+
+def test_four_gpus_of_80_gb_hold_what_one_does_not():
+    def plan(scale, gpus):
+        facts = [WorkerFacts(f"w{i}", "host", "H100", True, 84_000_000_000, 0.0) for i in range(gpus)]
+        graph = generated_graph(RMat(scale))
+        return make_search_plan(graph, np.dtype("float32"), 1, facts, lanes=True, predecessors=False)
+
+    assert plan(26, 1).spread == "sources"
+    assert (plan(28, 1).spread, plan(28, 1).reason) == ("vertices", "the graph does not fit a worker")
+    assert plan(28, 1).pieces > 1
+    found = plan(28, 4)
+    assert (found.spread, found.pieces, found.transposed) == ("vertices", 1, False)
+    assert max(found.worker_bytes) < 0.9 * 84e9
 
 
 def test_the_command(tmp_path, monkeypatch):
