@@ -103,7 +103,7 @@ class ByVertices(SearchAttempt, Exchange):
             return self._complete(), []
         return self._complete(), self._attach()
 
-    def _post(self, tokens: list[list[Token | None]]) -> list[list[Any]]:
+    def _post(self, tokens: list[list[Any]]) -> list[list[Any]]:
         """Send packets, given the tokens of each worker for each; returns what each of them receives."""
         self.drop_done()
         posts: list[list[Any]] = [[] for _ in self.members]

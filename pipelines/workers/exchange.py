@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from distributed import Client
+from distributed import Client, Future
 
 from pipelines.workers.attempts import Attempt, held
 from pipelines.workers.panels import Card, Token
@@ -33,7 +33,7 @@ class Exchange(Attempt):
             ) from None
         shown.note(_how_they_travel(what, cards, self.obstacles))
 
-    def sent(self, owner: int, token: Any) -> list[Any]:
+    def sent(self, owner: int, token: Future) -> list[Future]:
         """An array as each worker gets it: its token, or where the owner's memory cannot be mapped, the array."""
         if not any(reasons[owner] for reasons in self.obstacles):
             return [token] * len(self.members)

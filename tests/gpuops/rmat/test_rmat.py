@@ -7,6 +7,7 @@ from gpuops.rmat import rmat_edges, rmat_rows
 from pipelines.generators import RMat, csr
 
 pytestmark = pytest.mark.gpu
+pytest.importorskip("cupy")
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def solved(request, client, tmp_path_factory):
         ("two", {"spread": "vertices"}),
         ("three", {"spread": "vertices", "predecessors": False}),
         ("four", {"spread": "vertices"}),
-        ("two", {"spread": "vertices", "piece_arcs": 3000}),
+        ("two", {"spread": "vertices", "piece_arcs": 20_000}),
     ],
 )
 def test_has_the_bits_of_the_stored_graph(request, solved, tmp_path, workers, options):
@@ -79,6 +79,7 @@ def test_reads_like_the_store(solved):
     assert ranges == [(10, 40), (40, 70), (70, 100)]
 
 
+@pytest.mark.parametrize("solved", ["floats"], indirect=True)
 def test_between_processes_distances_go_straight(two_processes, solved, tmp_path, capfd):
     graph, _, expected = solved
     paths = single_source_shortest_paths(
@@ -88,6 +89,7 @@ def test_between_processes_distances_go_straight(two_processes, solved, tmp_path
     assert "distances go straight from worker to worker, in shared memory" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("solved", ["directed"], indirect=True)
 def test_or_through_dask_where_memory_cannot_be_mapped(three, solved, tmp_path, capfd, monkeypatch):
     graph, store, expected = solved
     monkeypatch.setattr(Panels, "_meet", lambda self, card: "a reason")
@@ -99,7 +101,7 @@ def test_or_through_dask_where_memory_cannot_be_mapped(three, solved, tmp_path, 
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("options", [{}, {"spread": "vertices"}, {"spread": "vertices", "piece_arcs": 3000}])
+@pytest.mark.parametrize("options", [{}, {"spread": "vertices"}, {"spread": "vertices", "piece_arcs": 20_000}])
 def test_a_gpu_generates_the_same(gpu_client, solved, tmp_path, options):
     graph, store, expected = solved
     paths = single_source_shortest_paths(gpu_client, graph, tmp_path / "p", [3, 77], verify=True, **options)
