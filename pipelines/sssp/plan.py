@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from gpuops.sssp.graph_layout import SORTED_TOGETHER
+from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.sssp.packets import ring_bytes
 from pipelines.stores import Graph
 from pipelines.stores.schema import CHUNK_BYTES
@@ -58,6 +59,7 @@ class Cost(NamedTuple):
 SEARCHING = {"cpu": Cost(1e-4, 1.5e-7, 1e-9), "gpu": Cost(8e-4, 2e-9, 1.5e-11)}  # one search
 BATCHING = {"cpu": Cost(1e-3, 4.8e-6, 1.6e-8), "gpu": Cost(2e-3, 1.5e-9, 6e-11)}  # LANES searches, on one CPU thread
 LAYING_OUT = {"cpu": Cost(1e-2, 0.0, 2.5e-7), "gpu": Cost(5e-2, 0.0, 8e-9)}  # from the store
+GENERATING = LAYING_OUT | {"gpu": Cost(5e-2, 0.0, 2e-9)}  # where it is generated; an H100, R-MAT of scale 24 and 28
 TREE_SHARE = 0.3  # of the time of one search, to find its predecessors
 ROUND_SECONDS = 0.1  # a round: some tasks, a hop between workers, a barrier
 ROUNDS = 8  # of a search by vertices, to weigh it up against one on a single worker
@@ -136,7 +138,8 @@ def make_search_plan(
     building = _building_bytes(facts, m, dtype, transposed=graph.directed) + n * NUMBERING_BYTES // 2
     whole_bytes = (whole + max(searching, building),) * busy + (0,) * (count - busy)
     fits = all(need <= MEMORY_SHARE * free for need, free in memory_by_place(whole_bytes, facts).values())
-    laying_out = max(LAYING_OUT[_kind(f)].of(graph) for f in facts)
+    costs = GENERATING if isinstance(graph, GeneratedGraph) else LAYING_OUT
+    laying_out = max(costs[_kind(f)].of(graph) for f in facts)
     search = max(SEARCHING[_kind(f)].of(graph) for f in facts) * (1 + TREE_SHARE * predecessors)
     alone, together = laying_out + search, laying_out / count + rows * (search / count + ROUNDS * ROUND_SECONDS)
     if spread is None:
