@@ -141,7 +141,6 @@ def single_source_shortest_paths(
         except (NegativeCycleError, WeightRangeError):
             writer.discard()
             raise
-        shown.stage("verifying")
     return _verified(client, open_paths(out), graph, verify, progress)
 
 
@@ -224,5 +223,7 @@ def _verified(client: Client, paths: Paths, graph: Graph, verify: bool, progress
     elif verify:
         from pipelines.validation.certificates import certify_paths
 
-        certify_paths(paths, graph)
+        with Progress(1, "rows", progress) as shown:
+            shown.stage("verifying")
+            certify_paths(paths, graph)
     return paths
