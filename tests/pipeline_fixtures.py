@@ -53,6 +53,16 @@ def gpu_client():
         yield client
 
 
+@pytest.fixture(scope="module")
+def two_on_one_gpu():
+    """Two processes that share a GPU: they map each other's memory as those of two GPUs do."""
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available():
+        pytest.skip("no GPU")
+    with start(device="cpu", workers=2, processes=True, resources={"GPU": 1}) as client:
+        yield client
+
+
 @pytest.fixture
 def solve(tmp_path_factory):
     """``solve(n, arcs, dtype)``: the distances and graph stores of arcs (tails, heads, weights), solved in `dtype`.

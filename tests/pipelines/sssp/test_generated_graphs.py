@@ -109,6 +109,17 @@ def test_a_gpu_generates_the_same(gpu_client, solved, tmp_path, options):
     certify_paths(paths, store)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("solved", ["floats", "directed"], indirect=True)
+def test_two_processes_on_a_gpu_send_distances_straight(two_on_one_gpu, solved, tmp_path, capfd):
+    graph, store, expected = solved
+    options = {"spread": "vertices", "verify": True, "progress": True}
+    for source in (graph, store):
+        paths = single_source_shortest_paths(two_on_one_gpu, source, tmp_path / "p", [3, 77], overwrite=True, **options)
+        np.testing.assert_array_equal(paths.distances(), expected)
+        assert "distances go straight from GPU to GPU" in capfd.readouterr().err
+
+
 @pytest.mark.multigpu
 def test_two_gpus_generate_the_same(two_gpus, solved, tmp_path, capfd):
     graph, store, expected = solved
