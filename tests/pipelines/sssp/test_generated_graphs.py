@@ -43,15 +43,17 @@ def solved(request, client, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("workers", "options"),
+    ("solved", "workers", "options"),
     [
-        ("client", {}),
-        ("client", {"spread": "vertices"}),
-        ("two", {"spread": "vertices"}),
-        ("three", {"spread": "vertices", "predecessors": False}),
-        ("four", {"spread": "vertices"}),
-        ("two", {"spread": "vertices", "piece_arcs": 20_000}),
+        ("floats", "client", {}),
+        ("floats", "two", {"spread": "vertices"}),
+        ("floats", "four", {"spread": "vertices", "predecessors": False}),
+        ("floats", "two", {"spread": "vertices", "piece_arcs": 20_000}),
+        ("integers", "four", {"spread": "vertices"}),
+        ("directed", "client", {"spread": "vertices"}),
+        ("directed", "three", {"spread": "vertices"}),
     ],
+    indirect=["solved"],
 )
 def test_has_the_bits_of_the_stored_graph(request, solved, tmp_path, workers, options):
     graph, store, expected = solved
