@@ -8,6 +8,7 @@ from typing import Any
 from distributed import Client, Future
 
 from pipelines.workers.attempts import Attempt, held
+from pipelines.workers.device_arrays import to_host
 from pipelines.workers.panels import Card, Token
 from pipelines.workers.progress import Progress
 
@@ -20,11 +21,13 @@ class Exchange(Attempt):
     def __init__(self, client: Client, members: list[str], kind: str, name: str):
         super().__init__(client, members, kind, name)
         self.obstacles: list[list[str | None]] = []  # by worker and owner: why an array has to come through Dask
+        self._mixed = False  # some workers compute on GPUs, some do not
 
     def meet(self, cards: Sequence[Card], what: str, shown: Progress) -> None:
         """Have every worker map the rings of the others, and say how arrays travel; `what` they are called."""
         if len(cards) == 1:
             return
+        self._mixed = len({card.gpu for card in cards}) > 1
         try:
             self.obstacles = self.results([self.submit(_meet, w, cards) for w in range(len(cards))], MEET_SECONDS)
         except TimeoutError:
@@ -37,7 +40,7 @@ class Exchange(Attempt):
         """An array as each worker gets it: its token, or where the owner's memory cannot be mapped, the array."""
         if not any(reasons[owner] for reasons in self.obstacles):
             return [token] * len(self.members)
-        array = self.submit(_array, owner, token, priority=10)
+        array = self.submit(_array, owner, token, self._mixed, priority=10)
         return [array if reasons[owner] else token for reasons in self.obstacles]
 
     def cancel(self) -> None:
@@ -49,8 +52,9 @@ class Exchange(Attempt):
 
 
 def arrived(attempt: str, sent: Any) -> Any:
-    """The array that a task was sent, as `Panels.take` has it."""
-    return held(attempt).panels.take(sent) if isinstance(sent, Token) else sent
+    """The array that a task was sent, as `Panels.take` has it, where the worker computes."""
+    panels = held(attempt).panels
+    return panels.take(sent) if isinstance(sent, Token) else panels.xp.asarray(sent)
 
 
 def _how_they_travel(what: str, cards: Sequence[Card], obstacles: list[list[str | None]]) -> str:
@@ -69,9 +73,10 @@ def _meet(attempt: str, cards: Sequence[Card]) -> list[str | None]:
     return held(attempt).panels.meet(cards)
 
 
-def _array(attempt: str, token: Token) -> Any:
+def _array(attempt: str, token: Token, on_host: bool) -> Any:
     """An array for workers that cannot map it; its slot stays as it is until they have it."""
-    return held(attempt).panels.take(token)
+    array = held(attempt).panels.take(token)
+    return to_host(array) if on_host else array
 
 
 def _unmap(attempt: str, dask_worker: Any) -> None:
