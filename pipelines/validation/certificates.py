@@ -6,10 +6,12 @@ import os
 from typing import Literal
 
 from gpuops.certificates import Certificate, join_certificates, verify_paths
+from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
 from pipelines.stores.schema import counted
 from pipelines.stores.solutions import open_solution
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows, verify_distances
+from pipelines.validation.generated import certify_generated
 from pipelines.validation.limits import reach, row_limit
 
 PROVABLE = ("distances/1", "boundary/1", "paths/1")  # schemas whose rows have certificates
@@ -55,11 +57,13 @@ def certify_paths(
     seed: int = 0,
 ) -> Certificate:
     """Prove rows of a paths store correct, as `verify_distances` does for distances."""
+    graph = graph if isinstance(graph, Graph) else paths.graph(graph)
+    if isinstance(graph, GeneratedGraph):
+        return certify_generated(paths, graph, rows, seed)
     if not paths.has_predecessors:
         raise StoreError(
             f"{paths.path}: holds no predecessors, which certificates need; compute it again without --no-predecessors"
         )
-    graph = graph if isinstance(graph, Graph) else paths.graph(graph)
     cutoff = reach(paths.cutoff, paths.dtype)
     arcs, through = graph.rows(), graph.through()
     certificates = []
@@ -81,8 +85,9 @@ def certify_paths(
 
 def describe_certificate(found: Certificate, total: int) -> str:
     """What was proven, as text for the user."""
-    longest = f"the longest path has {counted(found.hops, 'arc')}"
-    parts = [f"{rows_verified(total, found.rows)}: {found.arcs:,} arcs tested", longest]
+    parts = [f"{rows_verified(total, found.rows)}: {found.arcs:,} arcs tested"]
+    if found.hops is not None:
+        parts.append(f"the longest path has {counted(found.hops, 'arc')}")
     if found.relative or found.absolute:
         parts.append(f"within {found.relative:.3g} of a distance, plus {found.absolute:.3g}")
     return ", ".join(parts)
