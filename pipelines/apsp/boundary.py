@@ -37,14 +37,17 @@ from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.resuming import resumed
 from pipelines.workers.attempts import clear, held, keep, run_attempts
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, memory_by_place, refuse_disk, refuse_memory
+from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress, duration, size
-from pipelines.workers.row_chunks import RowsAttempt
+from pipelines.workers.row_chunks import RowsAttempt, together
+from pipelines.workers.saving import Savers
 
 CUTTING = 6e-6  # seconds that METIS takes to try cuts, for every vertex and arc
 ANSWERING = 0.3  # of the rate of a product, when rows follow from the tables
 ENTRY = 1e-9  # seconds for every distance of a row, besides
 CPU_BESIDE_GPU = 1e10  # relaxations/s of a product on the CPU of a worker with a GPU, which is not measured
 EDGE = 1024  # of a square chunk: 4 MiB and more
+TASK_BYTES = 2**31  # of rows that a task makes
 TABLES = "boundary.zarr"  # the name of the store within
 
 
@@ -163,20 +166,27 @@ class Rows(RowsAttempt):
         super().__init__(client, members, "boundary-rows", before, writer, shown)
         self.writer, self.tables = writer, tables
         self.sources = np.arange(writer.n) if writer.sources is None else np.array(writer.sources)
+        band = writer.chunk * writer.n * writer.dtype.itemsize
+        self.together = together(writer, TASK_BYTES // max(1, band), len(members))
 
     def run(self) -> None:
         self.deal(
             lambda worker: self.submit(_load, worker, self.tables),
             lambda worker, start: self.submit(
-                _write_rows, worker, self.writer, start, self.sources[start : start + self.writer.chunk]
+                _write_rows, worker, self.writer, start, self.sources[start : start + self.step]
             ),
         )
 
 
 def _load(attempt: str, tables: Boundary) -> None:
     clear()
-    keep(attempt, tables)
+    keep(attempt, tables.between if array_library() is np else tables.between_on_gpu)
 
 
 def _write_rows(attempt: str, writer: DistancesWriter, start: int, sources: np.ndarray) -> None:
-    writer.write_rows(start, held(attempt).between(sources, np.arange(writer.n)))
+    """Write rows from `start` on, a band of chunks while the next is computed."""
+    between, write, everything = held(attempt), writer.writer(), np.arange(writer.n)
+    with Savers() as savers:
+        for first in range(0, len(sources), writer.chunk):
+            rows = between(sources[first : first + writer.chunk], everything)
+            savers.save(rows, writer.chunk, partial(write, start + first))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from dask.system import CPU_COUNT
 from distributed import Client, Future
 
 from gpuops import floyd_warshall, minplus_update
@@ -34,10 +33,10 @@ from pipelines.workers.device_arrays import array_library, mark, synchronize, to
 from pipelines.workers.interruption import asked, stop_if_asked
 from pipelines.workers.panels import Card, Panels, Token, deal_slots
 from pipelines.workers.progress import Progress
+from pipelines.workers.saving import Savers
 
 COMMIT_SECONDS = 60.0  # at least this long between two commits by default,
 COMMIT_SHARE = 0.05  # and at most this share of the time spent in them
-SAVERS = min(16, CPU_COUNT)  # chunks a worker writes at a time; each is held in a few copies
 WINDOW = 3  # stages in flight: enough to hide the scheduler, few enough to bound the panels in memory
 REACH = WINDOW + 2  # stages until a slot is written again: that of k + 1 is while k - 2 .. k are read, and one to spare
 MEET_SECONDS = 120.0  # limit of mapping the memory of other workers
@@ -393,16 +392,13 @@ def _relax_and_save(attempt: str, block: tuple[int, int], panel: Any, writer: Di
     if slab.symmetric:
         _relax_half(slab, block, panel)
         slab.complete()
-    with ThreadPoolExecutor(SAVERS) as pool:
-        saves = []
+    with Savers() as savers:
         for band in slab.layout.bands(slab.worker):
             rows = slab.layout.local(*band)
             if not slab.symmetric:
                 _relax_rows(slab, rows, block, panel, [])
             finish(slab.job, slab.matrix[rows], np.arange(*band))  # in place: nothing else is asked of this state
-            saves += _saves(pool, slab, writer, band)
-        for save in saves:
-            save.result()
+            _save_band(savers, slab, writer, band)
 
 
 def _relax_half(slab: _Slab, block: tuple[int, int], panel: Any) -> None:
@@ -442,19 +438,13 @@ def _save(attempt: str, writer: DistancesWriter, result: bool) -> None:
     if result:  # in place: the result is the last that is asked of this state
         for band in bands:
             finish(slab.job, slab.matrix[slab.layout.local(*band)], np.arange(*band))
-    with ThreadPoolExecutor(SAVERS) as pool:
-        for save in [save for band in bands for save in _saves(pool, slab, writer, band)]:
-            save.result()
+    with Savers() as savers:
+        for band in bands:
+            _save_band(savers, slab, writer, band)
 
 
-def _saves(pool: ThreadPoolExecutor, slab: _Slab, writer: DistancesWriter, band: tuple[int, int]) -> list[Any]:
-    """Write a band in whole chunks by threads: copying, compressing and writing overlap."""
-    write, rows = writer.writer(), slab.matrix[slab.layout.local(*band)]
-
-    def save(column: int) -> None:
-        write(band[0], column, to_host(rows[:, column : column + writer.chunk]))
-
-    return [pool.submit(save, column) for column in range(0, writer.n, writer.chunk)]
+def _save_band(savers: Savers, slab: _Slab, writer: DistancesWriter, band: tuple[int, int]) -> None:
+    savers.save(slab.matrix[slab.layout.local(*band)], writer.chunk, partial(writer.writer(), band[0]))
 
 
 def _rows_of(attempt: str, vertices: list[int], writer: DistancesWriter) -> np.ndarray:

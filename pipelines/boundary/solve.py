@@ -11,8 +11,6 @@ import numpy as np
 from distributed import Client
 
 from gpuops.arrays import is_cupy
-from gpuops.boundary import boundary_distances
-from gpuops.numbers import to_outside
 from pipelines.boundary.cut import Cut, cut_graph, cut_into
 from pipelines.boundary.cut_graph import Job
 from pipelines.boundary.plan import refuse_what_cannot_fit
@@ -145,7 +143,7 @@ def distances_between(
         opened = graph if isinstance(graph, Graph) else store.graph(graph)
     rows, columns = (_vertices(store, opened, what, v) for what, v in (("source", sources), ("target", targets)))
     if gpu:
-        return to_outside(boundary_distances(store.tables_on_gpu, rows, columns))
+        return store.between_on_gpu(rows, columns)
     return store.between(rows, columns)
 
 

@@ -50,7 +50,7 @@ class ByVertices(SearchAttempt):
         self.ranges = equal_ranges(job.graph.indptr(), len(members))
 
     def run(self) -> None:
-        todo = self.chunks_to_do()
+        todo = self.tasks_to_do()
         if not todo:
             return
         self.shown.stage("loading")

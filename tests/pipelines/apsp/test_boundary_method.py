@@ -48,23 +48,29 @@ def test_distances_are_those_of_floyd_and_warshall(request, roads, expected, tmp
 
 def test_a_stopped_run_goes_on_with_its_cut(client, roads, expected, tmp_path, monkeypatch):
     monkeypatch.setattr(boundary, "EDGE", 64)
+    monkeypatch.setattr(boundary, "TASK_BYTES", 1)
     monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
     wrote = []
 
-    def stop_later(writer, start, rows):
-        if len(wrote) == 3:
-            raise RuntimeError("stopped")
-        wrote.append(start)
-        write(writer, start, rows)
+    def stop_later(writer):
+        def write(row, column, block):
+            if row >= 3 * 64:
+                raise RuntimeError("stopped")
+            wrote.append(row)
+            put(row, column, block)
 
-    write = boundary.DistancesWriter.write_rows
+        put = open_slot(writer)
+        return write
+
+    open_slot = boundary.DistancesWriter.writer
     with monkeypatch.context() as patched:
-        patched.setattr(boundary.DistancesWriter, "write_rows", stop_later)
+        patched.setattr(boundary.DistancesWriter, "writer", stop_later)
         with pytest.raises(RuntimeError, match="stopped"):
             all_pairs_shortest_paths(client, roads, tmp_path / "d", method="boundary")
     with pytest.raises(StoreError, match="unfinished"):
         open_distances(tmp_path / "d")
     assert (tmp_path / "d" / boundary.TABLES).is_dir()
+    assert sorted(wrote) == sorted(7 * [0, 64, 128])
     with monkeypatch.context() as patched:
         patched.setattr(boundary, "cut_graph", None)  # neither cut nor closed again
         patched.setattr(boundary, "close_parts", None)
@@ -72,6 +78,15 @@ def test_a_stopped_run_goes_on_with_its_cut(client, roads, expected, tmp_path, m
     np.testing.assert_array_equal(found[:], expected)
     with pytest.raises(StoreError, match="was begun with method boundary, not batched"):
         all_pairs_shortest_paths(client, roads, tmp_path / "d", method="batched", resume=True)
+
+
+@pytest.mark.gpu
+def test_rows_made_on_a_gpu_are_those_of_the_cpu(gpu_client, roads, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr(boundary, "EDGE", 64)
+    found = all_pairs_shortest_paths(gpu_client, roads, tmp_path / "d", method="boundary", verify=True)
+    np.testing.assert_array_equal(found[:], expected)
+    some = all_pairs_shortest_paths(gpu_client, roads, tmp_path / "s", method="boundary", sources=[7, 399, 3])
+    np.testing.assert_array_equal(some[:], expected[[7, 399, 3]])
 
 
 def test_rows_that_are_all_written_need_no_tables(client, roads, expected, tmp_path, monkeypatch):
