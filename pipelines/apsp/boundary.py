@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from distributed import Client
 
-from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
+from pipelines.apsp.methods import Estimate, Job, Method, Obstacle, Request
 from pipelines.boundary.cut import cut_graph
-from pipelines.boundary.cut_graph import Job
-from pipelines.boundary.plan import describe, row_work, table_bytes, work
+from pipelines.boundary.cut_graph import Job as BoundaryJob
+from pipelines.boundary.plan import closing_memory, describe, row_work, rows_memory, shortage, table_bytes, work
 from pipelines.boundary.stages import close_parts
 from pipelines.stores.boundary import (
     SCHEMA,
@@ -36,7 +35,7 @@ from pipelines.stores.boundary import (
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.resuming import resumed
 from pipelines.workers.attempts import clear, held, keep, run_attempts
-from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, memory_by_place, refuse_disk, refuse_memory
+from pipelines.workers.capacity import WRITE_RATE, DoesNotFitError, refuse_disk
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress, duration, size
 from pipelines.workers.row_chunks import RowsAttempt, together
@@ -51,14 +50,6 @@ TASK_BYTES = 2**31  # of rows that a task makes
 TABLES = "boundary.zarr"  # the name of the store within
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """A cut, and the bytes that a worker needs for its tables and a chunk of rows."""
-
-    cut: Cut
-    worker_bytes: tuple[int, ...]
-
-
 def estimate(request: Request) -> Estimate:
     """What the parts, their boundary and the rows that are not done take."""
     job, rows, facts = request.job, request.rows, request.facts
@@ -68,32 +59,32 @@ def estimate(request: Request) -> Estimate:
     chunk = _chunk(rows, len(facts)) if request.writer is None else request.writer.chunk
     tables, among = table_bytes(cut, job.dtype)
     result = rows * job.graph.n * job.dtype.itemsize
-    worker_bytes = (tables + 3 * among + 2 * chunk * job.graph.n * job.dtype.itemsize,) * len(facts)
+    gpu = any(fact.gpu for fact in facts)
+    closing, joining = closing_memory(cut, _boundary_job(job), gpu)
+    making = closing | rows_memory(cut, job.dtype, chunk, gpu)
+    missing = shortage([making | joining, *[making] * (len(facts) - 1)], facts)
     rate = sum(CPU_BESIDE_GPU if fact.gpu else fact.rate for fact in facts)
     seconds = work(cut, 0) / rate + result / WRITE_RATE / len(facts)
     seconds += rows * (row_work(cut) / (rate * ANSWERING) + job.graph.n * ENTRY / len(facts))
-    places = memory_by_place(worker_bytes, facts).values()
 
     def refuse(out: str | os.PathLike[str]) -> None:
-        refuse_memory(
-            f"the tables of {cut.parts:,} parts",
-            worker_bytes,
-            facts,
-            lambda _free: "Use --method batched, or free memory",
-        )
+        if missing:
+            boundary = f"{int(cut.boundary_sizes.sum()):,} boundary vertices"
+            raise DoesNotFitError(
+                f"{cut.parts:,} parts with {boundary} take {missing}; use --method batched, or free memory"
+            )
         refuse_disk(result + tables + among, out, "keep the rows of some sources only (--source)")
 
     return Estimate(
         seconds=seconds,
-        too_large="the tables of parts do not fit in memory" if any(n > MEMORY_SHARE * m for n, m in places) else None,
+        too_large=missing and "the tables of parts do not fit in memory",
         chunk=chunk,
         stages=1,
         options={"block": None, "parts": cut.parts},
         work=(rows, "rows"),
-        summary=f"{describe(cut, job.dtype)}; memory {size(sum(worker_bytes))}, disk {size(result)},"
-        f" about {duration(seconds)}",
+        summary=f"{describe(cut, job.dtype, making | joining)}, disk {size(result)}, about {duration(seconds)}",
         refuse=refuse,
-        plan=Plan(cut, worker_bytes),
+        plan=cut,
     )
 
 
@@ -105,7 +96,7 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
         writer.make_slot(result=True)
     if not done.all():
         shown.stage("closing parts")
-        tables = _closed(client, request, estimate.plan.cut, place)
+        tables = _closed(client, request, estimate.plan, place)
 
         def begin(members: list[str], before: Rows | None) -> Rows:
             return Rows(client, members, before, writer, tables, shown)
@@ -132,6 +123,10 @@ def _cut(request: Request) -> Cut:
         raise Obstacle("the boundary method needs pymetis") from error
 
 
+def _boundary_job(job: Job) -> BoundaryJob:
+    return BoundaryJob(job.graph, job.dtype, job.potentials, job.fits)
+
+
 def _chunk(rows: int, workers: int) -> int:
     """Edge of the chunks: some chunk rows for every worker."""
     return max(1, min(EDGE, -(-rows // (2 * workers))))
@@ -145,7 +140,7 @@ def _closed(client: Client, request: Request, cut: Cut, place: str) -> Boundary:
     if writer is None:
         writer = create_boundary(place, job.graph, cut, dtype=job.dtype, options={})
     if not writer.finished:
-        close_parts(client, Job(job.graph, job.dtype, job.potentials, job.fits), writer, progress=False)
+        close_parts(client, _boundary_job(job), writer, False, request.facts)
     return open_boundary(place)
 
 

@@ -21,27 +21,30 @@ from pipelines.boundary.closures import (
     without_negative,
 )
 from pipelines.boundary.cut_graph import CutGraph, Job, cut_arcs
-from pipelines.boundary.plan import describe
+from pipelines.boundary.plan import TASK_BYTES, closing_memory, describe
 from pipelines.stores.boundary import BoundaryWriter
 from pipelines.validation.bounds import WeightRangeError
-from pipelines.workers.attempts import clear, held, keep, run_attempts, workers_of
+from pipelines.workers.attempts import clear, held, keep, run_attempts
+from pipelines.workers.capacity import WorkerFacts
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt, together
 from pipelines.workers.saving import Savers
 
-TASK_BYTES = 128 << 20  # of distances within parts that a task closes
 
-
-def close_parts(client: Client, job: Job, writer: BoundaryWriter, progress: bool | None) -> None:
+def close_parts(
+    client: Client, job: Job, writer: BoundaryWriter, progress: bool | None, facts: list[WorkerFacts]
+) -> None:
     """Close the parts that are not done, join them, and complete the store."""
     with Progress(writer.rows, "parts", progress) as shown:
-        shown.note(describe(writer.cut(), job.dtype))
+        cut = writer.cut()
+        closing, joining = closing_memory(cut, job, any(fact.gpu for fact in facts))
+        shown.note(describe(cut, job.dtype, closing | joining))
 
         def begin(members: list[str], before: Closing | None) -> Closing:
             return Closing(client, members, before, job, writer, shown)
 
-        run_attempts(client, workers_of(client), begin, shown)
+        run_attempts(client, [fact.address for fact in facts], begin, shown)
 
 
 class Closing(RowsAttempt):
