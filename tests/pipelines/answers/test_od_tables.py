@@ -1,6 +1,7 @@
 """Tables from origins to destinations, against the matrix of all distances."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -174,7 +175,10 @@ def test_vertices_without_coordinates_are_not_snapped_to(tmp_path):
         ("lon,lat\n10,nan\n", "row 1: `lat` is missing or not a number"),
         ("lon,lat\n50,100\n", "row 1: there is no longitude 50 with latitude 100; are they exchanged"),
         ("lon,lat\n10,fifty\n", "row 1: `lat` is missing or not a number"),
-        ("lon,lat\n10,50\n50,10\n", "row 2: lon 50 with lat 10 is far from the graph, and .* within; exchange them"),
+        (
+            "lon,lat\n10,50\n50,10\n",
+            r"row 2: lon 50 with lat 10 is [45],\d{3} km from the nearest vertex, and .* within the network; exch",
+        ),
         ("id,vertex\na,v1\n,v2\n", "row 2: `id` is missing"),
         ("", "o.csv: cannot be read .*correct the file"),
         ("origin,jobs\nv1,\n", "row 1: `jobs` is missing or not a number"),
@@ -184,6 +188,33 @@ def test_bad_tables_are_named_by_row(graph, tmp_path, text, message):
     (tmp_path / "o.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
         read_points(tmp_path / "o.csv", graph, "origin", ["jobs"] if "jobs" in text else [])
+
+
+def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(graph, tmp_path):
+    lon, lat = graph.coordinates()[3].tolist()
+    table = tmp_path / "o.csv"
+    table.write_text(f"lon,lat\n{lon!r},{lat!r}\n{lon!r},{lat + 0.0001!r}\n")
+    assert read_points(table, graph, "origin").warning is None
+    table.write_text(f"lon,lat\n{lon!r},{lat!r}\n-3,40\n30,60\n")
+    found = read_points(table, graph, "origin")
+    assert re.search(
+        r"o.csv: 2 places are farther than 1,000 m from the nearest vertex, the worst is row 3, 1,\d{3} km away; --snap-limit refuses",
+        found.warning,
+    )
+    with pytest.raises(ValueError, match=r"o.csv, row 2: \d{3} km from .* more than the limit of 50 km; correct it"):
+        read_points(table, graph, "origin", snap_limit=50_000)
+    read_points(table, graph, "origin", snap_limit=2e6)
+    arguments = ["od", graph.path, str(tmp_path / "od.csv"), "--origins", str(table)]
+    said = CliRunner().invoke(tilepath, arguments)
+    assert said.stderr.count("2 places are farther than") == 1  # origins are the destinations
+    said = CliRunner().invoke(tilepath, [*arguments[:2], str(tmp_path / "n.csv"), *arguments[3:], "--snap-limit", "9"])
+    assert "more than the limit of 9 m" in str(said.exception)
+    assert not (tmp_path / "n.csv").exists()
+    table.write_text("x,y\n10,50\n-80,50\n")  # without a unit, by the size of the network
+    assert re.search(
+        r"(1 place is|2 places are) farther than 0\.1\d+ from .*, the worst is row 2, 8\d\.",
+        read_points(table, graph, "origin").warning,
+    )
 
 
 @pytest.mark.parametrize(
