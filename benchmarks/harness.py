@@ -12,10 +12,13 @@ import importlib.metadata
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +45,7 @@ class Bench:
         self.device = _device_name(xp)
         self.limits: dict[str, float] = {}
         self.records: list[dict[str, Any]] = []
+        self._kept: tuple[Path, str] | None = None
 
     def time(self, case: str, run: Callable[[], Any], **facts: Any) -> float:
         """Time `run` (already verified, so warm) and record it."""
@@ -86,6 +90,7 @@ class Bench:
         if self.gpu:
             record["sm_clock_mhz"] = _sm_clock()
         self.records.append(record)
+        self._flush()
         print(
             f"{case:58} {_seconds(median)}  [{_seconds(min(seconds))} .. {_seconds(max(seconds))}]"
             f"  {with_prefix(rate)}{unit}/s{notes}",
@@ -97,13 +102,43 @@ class Bench:
         if self.gpu:
             self.xp.cuda.get_current_stream().synchronize()
 
-    def write(self, path: Path | None, convention: str) -> None:
+    def write(self, path: Path | None, convention: str) -> Path:
+        """Write the records to a file, if there are any, and again with each further one; returns which file."""
         path = path or ROOT / "benchmarks" / "results" / f"{self.suite}-{_slug(self.device)}.json"
+        self._kept = path, convention
+        self._flush()
+        return path
+
+    def _flush(self) -> None:
+        if self._kept is None or not self.records:
+            return
+        path, convention = self._kept
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            json.dumps({**_facts(self.xp), "convention": convention, "records": self.records}, indent=1) + "\n"
-        )
-        print(f"\n{path}")
+        path.write_text(json.dumps({**self._facts, "convention": convention, "records": self.records}, indent=1) + "\n")
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        return _facts(self.xp)
+
+
+class OverTime(Exception):
+    """A row took longer than it may."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise OverTime in the main thread after so many seconds."""
+
+    def stop(*_: Any) -> None:
+        raise OverTime
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def draw_roots(graph: SearchGraph, count: int, seed: int) -> np.ndarray:

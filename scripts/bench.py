@@ -3,6 +3,7 @@
 
     scripts/bench.py apsp        products, Floyd-Warshall and the pipeline on this machine's device
     scripts/bench.py boundary    road networks by the boundary method: closures, blocks of distances, all pairs
+    scripts/bench.py choice      all pairs of several networks by each method, and by auto
     scripts/bench.py cores       layouts, searches, Floyd-Warshall, imports with 1, 2, 4, ... threads of a CPU
     scripts/bench.py csgraph     tilepath.csgraph beside SciPy's, in the same run
     scripts/bench.py scaling     all pairs on one worker and several of one host, and pulls between two
@@ -38,6 +39,7 @@ from benchmarks.harness import ROOT, Bench
 from benchmarks.suites import (
     apsp,
     boundary,
+    choice,
     cores,
     csgraph,
     distinct,
@@ -64,6 +66,7 @@ SUITE_OF = (
 SUITES = {
     "apsp": apsp,
     "boundary": boundary,
+    "choice": choice,
     "cores": cores,
     "csgraph": csgraph,
     "scaling": scaling,
@@ -107,11 +110,9 @@ def main() -> None:
         sys.exit("no GPU, or CuPy is not installed: pip install 'tilepath[cuda13]'")
     suite, bench = SUITES[args.suite], Bench(args.suite, xp, args.repeats)
     print(f"{bench.device}\n")
-    try:
-        table = suite.run(bench, args)
-    finally:
-        if bench.records:  # what was measured before a failure or an interrupt is kept
-            bench.write(args.out, suite.CONVENTION)
+    kept = bench.write(args.out, suite.CONVENTION)
+    table = suite.run(bench, args)
+    print(f"\n{kept}")
     if table:
         print(f"\n{table}")
 
