@@ -38,7 +38,6 @@ from pipelines.stores.contents import (
     compare_contents,
     record,
     refuse_missing,
-    writable_array,
     write_small_array,
 )
 from pipelines.stores.graph import Graph
@@ -59,6 +58,7 @@ from pipelines.stores.schema import (
     result_codecs,
     row_ranges,
 )
+from pipelines.stores.whole_chunks import WholeChunks
 
 SCHEMA = "boundary/1"
 TABLES = ("to_boundary", "from_boundary", "inner")  # written part by part
@@ -255,7 +255,7 @@ class BoundaryWriter(StoreWriter):
 
         They are in inside form; each is filled up to the size of the largest.
         """
-        arrays = {name: writable_array(self.path, name) for name in TABLES}
+        arrays = {name: WholeChunks(self.path, name) for name in TABLES}
 
         def write(first: int, tables: Sequence[dict[str, np.ndarray]]) -> None:
             for name, array in arrays.items():
@@ -328,7 +328,7 @@ class BoundaryWriter(StoreWriter):
                 overwrite=True,
                 config={"write_empty_chunks": True},
             )
-        array = writable_array(self.path, "among")
+        array = WholeChunks(self.path, "among")
 
         def write(row: int, column: int, block: np.ndarray) -> None:
             with disk_errors(self.path):

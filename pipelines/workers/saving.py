@@ -9,12 +9,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from dask.system import CPU_COUNT
 
+from pipelines.stores.whole_chunks import WRITERS
 from pipelines.workers.device_arrays import mark
 
-SAVERS = min(16, CPU_COUNT)  # chunks a worker writes at a time; each is held in a few copies
-IN_HAND = 2 * SAVERS  # that wait while more is computed
+SAVERS = WRITERS  # chunks a worker writes at a time; each is held in a few copies
+IN_HAND = 2 * SAVERS  # chunks that wait while more is computed
 
 
 class Savers:
