@@ -98,6 +98,17 @@ class Bench:
         )
         return rate
 
+    @contextmanager
+    def within(self, seconds: float, case: str) -> Iterator[None]:
+        """Record that `case` was stopped, and go on, if it takes longer than so many seconds."""
+        try:
+            with time_limit(seconds):
+                yield
+        except OverTime:
+            self.records.append({"case": case, "stopped_after_seconds": seconds})
+            self._flush()
+            print(f"{case:58} stopped after {seconds:.0f} s", flush=True)
+
     def wait(self) -> None:
         if self.gpu:
             self.xp.cuda.get_current_stream().synchronize()
