@@ -2,9 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
-import time
 from itertools import pairwise
 
 import numpy as np
@@ -439,43 +436,6 @@ def test_paths_lead_from_origins_to_destinations(source, graph, matrix, points, 
     write_od_table(source, *points, tmp_path / "od.csv", paths=True, **options)
     joined = pa.csv.read_csv(tmp_path / "od.csv")["path"].to_pylist()
     assert joined == [" ".join(path) if path else "" for path in table["path"].to_pylist()]
-
-
-KILLED = """
-import sys
-from pipelines import open_boundary, open_graph
-from pipelines.answers import od_tables
-from pipelines.answers.od_points import points_of
-from tilepath.cli import tilepath
-
-od_tables.BLOCK_BYTES = 8 * 80
-print("begins", flush=True)
-tilepath(sys.argv[1:])
-"""
-
-
-@pytest.mark.parametrize("name", ["od.parquet", pytest.param("od.zarr", marks=pytest.mark.slow)])
-def test_a_killed_run_gives_the_bytes_of_an_undisturbed_one(client, graph, tmp_path, monkeypatch, name):
-    store = partition_graph(client, graph, tmp_path / "b.zarr", parts=4)
-    (tmp_path / "o.csv").write_text("vertex\n" + "".join(f"v{v % N}\n" for v in range(80)))
-    rest = ["--origins", str(tmp_path / "o.csv"), "--destinations", str(tmp_path / "o.csv")]
-    monkeypatch.setattr(od_tables, "BLOCK_BYTES", 8 * 80)  # one origin
-    assert CliRunner().invoke(tilepath, ["od", store.path, str(tmp_path / f"calm-{name}"), *rest]).exit_code == 0
-    out = tmp_path / name
-    run = subprocess.Popen([sys.executable, "-c", KILLED, "od", store.path, str(out), *rest], stdout=subprocess.PIPE)
-    assert run.stdout.readline() == b"begins\n"
-    journal = out / "zarr.json" if out.suffix == ".zarr" else tmp_path / f".{name}.pieces"
-    deadline = time.monotonic() + 60
-    while not (journal.exists() and done(out, journal) > 0) and time.monotonic() < deadline:
-        time.sleep(0.002)
-    run.kill()
-    run.communicate()
-    assert 0 < done(out, journal) < 80
-    said = CliRunner().invoke(tilepath, ["od", store.path, str(out), *rest, "--resume"])
-    assert said.exit_code == 0, said.output
-    assert "6,400 rows" in said.output or "80 rows" in said.output
-    assert contents(out) == contents(tmp_path / f"calm-{name}")
-    assert "is complete" in CliRunner().invoke(tilepath, ["od", store.path, str(out), *rest, "--resume"]).output
 
 
 def done(out, journal):
