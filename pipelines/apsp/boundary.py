@@ -2,9 +2,9 @@
 
 With r the relaxations/s of a product, measured on the workers at hand, closing parts of p vertices and S boundary
 vertices takes `BEGINNING` + (sum of p^3 + S^3) / r seconds. A row follows in b (S + n) / (r x `ANSWERING`) + n x
-`ENTRY` seconds, b being the boundary vertices of a part. METIS takes `CUTTING` x (n + m) seconds to say what S and b
-are, and is run only where that is little beside what other methods take (`pipelines.apsp.methods.PATIENCE`), or if the
-method is asked for.
+`ENTRY` seconds, b being the boundary vertices of a part. Tables and rows are written at `WRITE_RATE`. METIS takes
+`CUTTING` x (n + m) seconds to say what S and b are, and is run only where that is little beside what other methods take
+(`pipelines.apsp.methods.PATIENCE`), or if the method is asked for.
 
 The tables of the cut graph are a store of their own within the store that is written, until that is complete. Integer
 distances are the same as those of other methods. Floats are summed in another order, which depends on the cut.
@@ -45,8 +45,7 @@ from pipelines.workers.saving import Savers
 BEGINNING = 0.15  # seconds that a store more takes to begin and to end
 CUTTING = 6e-6  # seconds that METIS takes to try cuts, for every vertex and arc
 ANSWERING = 0.3  # of the rate of a product, when rows follow from the tables
-ENTRY = 1e-9  # seconds for every distance of a row, besides
-CPU_BESIDE_GPU = 1e10  # relaxations/s of a product on the CPU of a worker with a GPU, which is not measured
+ENTRY = {"cpu": 1e-9, "gpu": 8e-12}  # seconds for every distance of a row, besides
 EDGE = 1024  # of a square chunk: 4 MiB and more
 TASK_BYTES = 2**31  # of rows that a task makes
 TABLES = "boundary.zarr"  # the name of the store within
@@ -65,9 +64,9 @@ def estimate(request: Request) -> Estimate:
     closing, joining = closing_memory(cut, _boundary_job(job), gpu)
     making = closing | rows_memory(cut, job.dtype, chunk, gpu)
     missing = shortage([making | joining, *[making] * (len(facts) - 1)], facts)
-    rate = sum(CPU_BESIDE_GPU if fact.gpu else fact.rate for fact in facts)
-    seconds = BEGINNING + work(cut, 0) / rate + result / WRITE_RATE / len(facts)
-    seconds += rows * (row_work(cut) / (rate * ANSWERING) + job.graph.n * ENTRY / len(facts))
+    rate, entry = sum(fact.rate for fact in facts), ENTRY["gpu" if gpu else "cpu"] / len(facts)
+    seconds = BEGINNING + work(cut, 0) / rate + (tables + among + result) / WRITE_RATE / len(facts)
+    seconds += rows * (row_work(cut) / (rate * ANSWERING) + job.graph.n * entry)
 
     def refuse(out: str | os.PathLike[str]) -> None:
         if missing:

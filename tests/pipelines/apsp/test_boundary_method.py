@@ -121,6 +121,17 @@ def test_the_method_is_chosen_for_road_networks_and_tried_only_where_that_is_che
     assert "boundary" not in reason
 
 
+def test_a_gpu_makes_rows_so_roads_are_its_too(tmp_path):
+    """A GPU of 16 T relaxations/s: searches take milliseconds a batch, rows that follow from tables next to nothing."""
+    roads = generate(synthetic_graph("road", rows=200, columns=200, missing=0.95), tmp_path / "roads")
+    gpu = WorkerFacts("w", "host", "H100", True, 8 * 10**10, 16e12, 1, 10**11)
+    job = Job(roads, np.dtype("float32"), np.ones(roads.n, bool), None, True)
+    how, estimate, _ = choose(METHODS, "auto", Request(job, None, None, 60.0, [gpu], None))
+    assert how.name == "boundary"
+    write = roads.n**2 * 4 / boundary.WRITE_RATE
+    assert write < estimate.seconds < 1.1 * write
+
+
 def test_without_metis_it_is_passed_over_and_said(tmp_path, monkeypatch):
     roads = generate(synthetic_graph("road", rows=120, columns=120, missing=0.95), tmp_path / "roads")
     monkeypatch.setitem(sys.modules, "pymetis", None)
