@@ -12,12 +12,12 @@ import numpy as np
 
 from gpuops.certificates import nonnegative_weights
 from gpuops.minplus.adjacency import weight_rows
-from pipelines.apsp.finished_rows import SAVERS
 from pipelines.apsp.methods import Job
 from pipelines.stores.contents import StoredArray
 from pipelines.stores.distances import DistancesWriter
 from pipelines.validation.bounds import arc_pieces
 from pipelines.workers.conveyor import Rows
+from pipelines.workers.saving import SAVERS
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.capacity import WorkerFacts
 from pipelines.workers.progress import Progress, duration
 
-PATIENCE = 0.1
+PATIENCE = 0.2
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,6 @@ import numpy as np
 from distributed import Client
 
 from gpuops.minplus import packed_bytes
-from pipelines.apsp.finished_rows import SAVERS
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
 from pipelines.apsp.schedule import relaxations_done, stages_of
@@ -29,6 +28,7 @@ from pipelines.workers.attempts import run_attempts
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, DoesNotFitError, WorkerFacts, refuse_disk
 from pipelines.workers.lanes import PIECE_BYTES
 from pipelines.workers.progress import Progress, duration, size, with_prefix
+from pipelines.workers.saving import SAVERS
 
 REGISTERED = True  # whether a matrix in the memory of the host is locked there; threads copy it otherwise
 DISK_RATE = 1e9  # bytes/s that checkpoints are assumed to be read and written at,

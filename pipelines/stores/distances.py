@@ -34,7 +34,6 @@ from pipelines.stores.contents import (
     record,
     refuse_missing,
     small_array,
-    writable_array,
     write_small_array,
 )
 from pipelines.stores.graph import Graph
@@ -58,6 +57,7 @@ from pipelines.stores.schema import (
     row_mask,
     row_ranges,
 )
+from pipelines.stores.whole_chunks import WholeChunks
 
 SCHEMA = "distances/1"
 BATCH_BYTES = 64 << 20  # of rows that are read at a time
@@ -167,7 +167,7 @@ class DistancesWriter(StoreWriter):
 
     def writer(self) -> Callable[[int, int, np.ndarray], None]:
         """Open the slot being written; the function returned writes a block of whole chunks at a row and a column."""
-        array = writable_array(self.path, self.other_slot)
+        array = WholeChunks(self.path, self.other_slot)
 
         def write(row: int, column: int, block: np.ndarray) -> None:
             with disk_errors(self.path):

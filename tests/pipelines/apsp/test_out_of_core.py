@@ -184,9 +184,9 @@ def test_a_full_disk_is_named_and_the_run_resumes(client, tmp_path, monkeypatch)
                 raise OSError(28, "No space left on device")
             self.array[place] = block
 
-    from pipelines.stores.contents import writable_array
+    from pipelines.stores.whole_chunks import WholeChunks
 
-    monkeypatch.setattr("pipelines.stores.distances.writable_array", lambda *place: Full(writable_array(*place)))
+    monkeypatch.setattr("pipelines.stores.distances.WholeChunks", lambda *place: Full(WholeChunks(*place)))
     with pytest.raises(StoreError, match=r"out: the disk is full; free some space and run again \(with --resume"):
         out_of_core(client, graph, out, block=BLOCK, host_memory=200_000)
     monkeypatch.undo()
