@@ -197,11 +197,14 @@ _CHARTS = {
         True,
     ),
     "sssp-rates": Chart(
-        *("sssp-table", "Shortest paths from one source, R-MAT", "vertices", "million arcs per second"),
+        *("sssp-table", "Shortest paths from one source, R-MAT, float32", "vertices", "million arcs per second"),
         *(_rates, _TITAN, True),
     ),
     "sssp-speedups": Chart(
-        *("sssp-table", "Times as fast as Dijkstra by heap on one core", "vertices", "times"), _speedups, _TIMES, True
+        *("sssp-table", "Times as fast as Dijkstra by heap on one core, R-MAT, float32", "vertices", "times"),
+        _speedups,
+        _TIMES,
+        True,
     ),
 }
 CHARTS = {name: functools.partial(chart.draw, name) for name, chart in _CHARTS.items()}

@@ -28,6 +28,7 @@ scripts/bench.py chart CHART draws them (scripts/bench.py chart --help lists the
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,7 @@ def main() -> None:
     suite, bench = SUITES[args.suite], Bench(args.suite, xp, args.repeats)
     path = bench.keep(args.out, suite.CONVENTION)
     print(f"{bench.device}\n")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # a time limit is an interrupt too
     try:
         table = suite.run(bench, args)
     finally:

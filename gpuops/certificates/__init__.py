@@ -2,16 +2,19 @@
 
 A graph is in compressed sparse rows: `indptr` (n + 1), `indices` (m) and `weights` (m), NumPy arrays, heads in any
 order within a row, loops and parallel arcs welcome. `through`, bool (n) or None for all true, says which vertices may
-lie inside a path; closed ones may still begin and end it. There is no CUDA half: a certificate is O(m) on a CPU.
+lie inside a path; closed ones may still begin and end it. There is no CUDA half: a certificate is O(m) on a CPU. But
+`arc_batches`, for graphs that no device holds, takes arcs as they come, and on a GPU too.
 
 =================== ==================================================================================================
 `negative_cycle`    a cycle of negative weight, or potentials that make all weights non-negative
 `tight_arcs`        which arcs lie on shortest paths, given the distances alone; how much floats may be off
 `distances`         one row of distances is right
 `paths`             one row of distances and predecessors is right
+`arc_batches`       the same of either, by batches of arcs
 =================== ==================================================================================================
 """
 
+from gpuops.certificates.arc_batches import RowProof as RowProof
 from gpuops.certificates.certificate import Certificate as Certificate
 from gpuops.certificates.certificate import join_certificates as join_certificates
 from gpuops.certificates.distances import verify_row as verify_row

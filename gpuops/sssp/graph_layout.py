@@ -24,6 +24,7 @@ from gpuops.arrays import check_vectors, is_cupy
 from gpuops.errors import NegativeCycleError
 from gpuops.sssp import graph_layout_cuda, graph_layout_numba
 
+SORTED_TOGETHER = graph_layout_cuda.WHOLE  # the least number of arcs that a GPU sorts at once, if there are so many
 SEARCH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
 _Rows = tuple[Any, Any, Any]

@@ -4,14 +4,18 @@
 2. Vertices are numbered by falling degree, a sort of n keys.
 3. For the rows, and again for the transpose: a sort by weight, ties by the other end, then a stable one by row.
 
+Where memory lacks for sorting all arcs at once, they are sorted by ranges of rows, each twice: to count the arcs that
+are kept, and once vertices are numbered to place them. A transpose takes all at once.
+
 Sorts are CuPy's, which come compiled. All else is done by kernels of our own, so that the first graph does not wait for
 a dozen of CuPy's to be compiled; each reduction of those takes seconds.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,29 +42,133 @@ _REPORT = np.dtype([*((name, np.uint64) for name in _COUNTS), ("magnitudes", np.
 _KINDS = {"float32": 0, "float64": 1, "int32": 2, "int64": 3}  # of weights, as weight_at of graph_layout.cu has them
 
 
+WHOLE = 1 << 26  # arcs that are always sorted at once
+_SORTING = 80  # bytes an arc, at most, while arcs are sorted
+_NUMBERING = 48  # bytes a vertex, beside those
+
+
 def lay_out(
     indptr: Any, indices: Any, weights: Any, dtype: np.dtype, through: Any, symmetric: bool, reverse: bool
 ) -> tuple[Any, ...]:
     """The fields of a `SearchGraph`, of checked arrays of CuPy; raises what `search_graph` does.
 
-    One long function, as every step lets go of arrays of the steps before.
+    Every step lets go of arrays of the steps before.
     """
     import cupy
 
     n, m = len(indptr) - 1, len(indices)
-    indices, weights = csr.contiguous(_as_integers(indices)), csr.contiguous(_with_kind(weights))
-    program, word = PROGRAMS[dtype.name], np.dtype(f"i{dtype.itemsize}")
     with indptr.device:
-        report = _zeros(_REPORT.itemsize, np.uint8)
+        sorting = _Sorting(indptr, indices, weights, dtype)
+        launch, report = sorting.launch, _zeros(_REPORT.itemsize, np.uint8)
+        ranges = [(0, n)] if reverse and not symmetric else _ranges(sorting.indptr, m, dtype)
+        degrees, in_degrees = _zeros(n, np.int32), _zeros(n, np.int32) if symmetric else report
+        both, negative, kept = np.int32(symmetric), False, 0
+        simple: Any = None
+        for some in ranges:
+            simple = None
+            simple = sorting.simplified(*some)
+            size = len(simple.arcs)
+            launch("count_degrees", size, simple.arcs, np.int64(size), np.int32(n), degrees, in_degrees, both)
+            negative, kept = negative or simple.negative, kept + simple.kept
+        keys = cupy.empty((n,), np.int64)
+        launch("vertex_keys", n, degrees, in_degrees, np.int32(n), np.int64(m), both, keys, report)
+        order, rank = cupy.empty((n,), np.int32), cupy.empty((n,), np.int32)
+        passes = cupy.empty((n if through is not None else 1,), bool)
+        has_through = np.int32(through is not None)
+        mask = passes if through is None else csr.contiguous(through)
+        launch("number_vertices", n, cupy.argsort(keys), np.int32(n), order, rank, mask, has_through, passes, report)
+        del keys, in_degrees
+        found = _read(report)
+        if found["uneven"]:
+            raise ValueError("the graph is not symmetric: a vertex has more arcs out than in; pass symmetric=False")
 
-        def launch(entry: str, size: int, *arguments: Any) -> None:
-            if size:
-                program.launch(entry, math.ceil(size / _THREADS), arguments)
+        incoming: tuple[Any, ...] = (None, None, None)
+        if len(ranges) > 1:
+            del simple
+            outgoing = _by_ranges(sorting, ranges, degrees[order], rank, kept)
+        else:
+            del degrees
+            outgoing = sorting.rows(simple, rank)[0]
+            if reverse and not symmetric:
+                incoming = sorting.rows(simple, rank, transposed=True)[0]
+    open_ = passes if found["closed"] else None
+    return *outgoing, *(outgoing if symmetric else incoming), open_, order, rank, negative
 
-        tails = csr.tails(_as_integers(indptr), m, np.int32)
+
+def _ranges(indptr: Any, m: int, dtype: np.dtype) -> list[tuple[int, int]]:
+    """The ranges of rows whose arcs are sorted together: one, if memory has room for that."""
+    import cupy
+
+    n = len(indptr) - 1
+    if m <= WHOLE:
+        return [(0, n)]
+    free = cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().free_bytes() - _NUMBERING * n
+    if _SORTING * m <= free:
+        return [(0, n)]
+    room = max(WHOLE, (free - (4 + dtype.itemsize) * m) // (2 * _SORTING))  # sorting more gains nothing
+    goals = cupy.asarray(np.arange(0, m, room)[1:])
+    cuts = [0, *cupy.searchsorted(indptr, goals).get().tolist(), n]
+    return [(a, b) for a, b in itertools.pairwise(cuts) if a < b]
+
+
+def _by_ranges(sorting: _Sorting, ranges: list[tuple[int, int]], degrees: Any, rank: Any, kept: int) -> tuple[Any, ...]:
+    """Offsets, heads and weights of all rows, sorted by ranges: each for the second time, as they were counted before.
+
+    `degrees` are those of the vertices in the new numbering, `kept` is their sum.
+    """
+    import cupy
+
+    indptr = _zeros(len(rank) + 1, np.int64)
+    indptr[1:] = degrees.cumsum(dtype=np.int64)
+    indices, weights = cupy.empty((kept,), np.int32), cupy.empty((kept,), sorting.dtype)
+    for some in ranges:
+        (starts, heads, lengths), row_of = sorting.rows(sorting.simplified(*some), rank)
+        places = (indptr[:-1] - starts[:-1])[row_of]
+        places += cupy.arange(len(row_of), dtype=np.int64)
+        indices[places], weights[places] = heads, lengths
+        del starts, heads, lengths, row_of, places  # before the next are made
+    return indptr, indices, weights
+
+
+class _Simple(NamedTuple):
+    """Arcs of a range of rows by tail and head: no loops, and of parallel ones the lightest. Others are marked."""
+
+    arcs: Any
+    words: Any  # weights as integers that sort like them
+    kept: int
+    negative: bool
+
+
+class _Sorting:
+    """The arcs of a graph, and the sorts that lay them out."""
+
+    def __init__(self, indptr: Any, indices: Any, weights: Any, dtype: np.dtype):
+        self.indptr = _as_integers(indptr)
+        self.indices, self.weights = csr.contiguous(_as_integers(indices)), csr.contiguous(_with_kind(weights))
+        self.dtype, self.word = dtype, np.dtype(f"i{dtype.itemsize}")
+
+    def launch(self, entry: str, size: int, *arguments: Any) -> None:
+        """Launch a kernel with a thread for each of `size` elements."""
+        if size:
+            PROGRAMS[self.dtype.name].launch(entry, math.ceil(size / _THREADS), arguments)
+
+    def simplified(self, first: int, last: int) -> _Simple:
+        """The arcs of the rows `first` to `last` (excluded)."""
+        import cupy
+
+        dtype, launch, report = self.dtype, self.launch, _zeros(_REPORT.itemsize, np.uint8)
+        offsets, some, m = self.indptr, slice(None), len(self.indices)
+        whole = (first, last) == (0, len(self.indptr) - 1)
+        if not whole:
+            some = slice(int(self.indptr[first]), int(self.indptr[last]))
+            offsets, m = self.indptr[first : last + 1] - some.start, some.stop - some.start
+        tails = csr.tails(offsets, m, np.int32)
+        if not whole:
+            tails += np.int32(first)
         values, pairs = cupy.empty((m,), dtype), cupy.empty((m,), np.int64)
-        wide, kind = np.int32(indices.dtype == np.int64), np.int32(_KINDS[weights.dtype.name])
-        launch("read_arcs", m, tails, indices, wide, weights, kind, np.int64(m), values, pairs, report)
+        wide, kind = np.int32(self.indices.dtype == np.int64), np.int32(_KINDS[self.weights.dtype.name])
+        given = self.indices[some], wide, self.weights[some], kind
+        launch("read_arcs", m, tails, *given, np.int64(m), values, pairs, report)
         found = _read(report)
         _refuse(found, dtype)
         if found["loop"]:
@@ -71,7 +179,7 @@ def lay_out(
 
         kept = int(found["kept"])
         order = cupy.argsort(pairs)  # stable, like all sorts of CuPy
-        arcs, words = cupy.empty((m,), np.int64), cupy.empty((m,), word)
+        arcs, words = cupy.empty((m,), np.int64), cupy.empty((m,), self.word)
         launch("order_arcs", m, pairs, order, values, np.int64(m), np.int64(kept), arcs, words, report)
         del pairs, order, values
         parallel = int(_read(report)["parallel"])
@@ -80,48 +188,31 @@ def lay_out(
             unique = cupy.empty((m,), np.int64)
             launch("drop_parallel", m, arcs, np.int64(m), unique)
             arcs, kept = unique, kept - parallel
+        return _Simple(arcs, words, kept, bool(found["negative"]))
 
-        degrees, in_degrees = _zeros(n, np.int32), _zeros(n, np.int32) if symmetric else report
-        both = np.int32(symmetric)
-        launch("count_degrees", m, arcs, np.int64(m), np.int32(n), degrees, in_degrees, both)
-        keys = cupy.empty((n,), np.int64)
-        launch("vertex_keys", n, degrees, in_degrees, np.int32(n), np.int64(m), both, keys, report)
-        new_order, rank = cupy.empty((n,), np.int32), cupy.empty((n,), np.int32)
-        passes = cupy.empty((n if through is not None else 1,), bool)
-        has_through = np.int32(through is not None)
-        mask = passes if through is None else csr.contiguous(through)
+    def rows(self, simple: _Simple, rank: Any, transposed: bool = False) -> tuple[tuple[Any, Any, Any], Any]:
+        """Offsets, heads and weights of rows in the new numbering, each by weight; and the row of each arc."""
+        import cupy
+
+        launch, n, m, kept = self.launch, len(rank), len(simple.arcs), simple.kept
+        vertices, neighbours = cupy.empty((2, m), np.int32)
+        keys = cupy.empty((m,), np.int64)
+        sizes = np.int64(m), np.int32(transposed)
+        launch("number_arcs", m, simple.arcs, simple.words, rank, *sizes, vertices, neighbours, keys)
+        first = _sorted_by(launch, keys, neighbours if self.word.itemsize == 8 else None)
+        del keys
+        taken = cupy.empty((m,), np.int32)
+        launch("take_vertices", m, vertices, first, np.int64(m), taken)
+        second = cupy.argsort(taken)
+        row_of, heads = taken[:kept], cupy.empty((kept,), np.int32)  # the sort took a copy
+        lengths = cupy.empty((kept,), self.dtype)
         launch(
-            "number_vertices", n, cupy.argsort(keys), np.int32(n), new_order, rank, mask, has_through, passes, report
+            *("place_arcs", kept, first, second, vertices, neighbours, simple.words, np.int64(kept)),
+            *(row_of, heads, lengths),
         )
-        del keys, degrees, in_degrees
-        found = _read(report)
-        if found["uneven"]:
-            raise ValueError("the graph is not symmetric: a vertex has more arcs out than in; pass symmetric=False")
-
-        def rows(transposed: bool) -> tuple[Any, Any, Any]:
-            vertices, neighbours = cupy.empty((2, m), np.int32)
-            keys = cupy.empty((m,), np.int64)
-            sizes = np.int64(m), np.int32(transposed)
-            launch("number_arcs", m, arcs, words, rank, *sizes, vertices, neighbours, keys)
-            first = _sorted_by(launch, keys, neighbours if word.itemsize == 8 else None)
-            del keys
-            taken = cupy.empty((m,), np.int32)
-            launch("take_vertices", m, vertices, first, np.int64(m), taken)
-            second = cupy.argsort(taken)
-            row_of, heads = taken[:kept], cupy.empty((kept,), np.int32)  # the sort took a copy
-            lengths = cupy.empty((kept,), dtype)
-            launch(
-                *("place_arcs", kept, first, second, vertices, neighbours, words, np.int64(kept)),
-                *(row_of, heads, lengths),
-            )
-            starts = cupy.empty((n + 1,), np.int64)
-            launch("begin_rows", n + 1, row_of, np.int64(kept), np.int32(n), starts)
-            return starts, heads, lengths
-
-        outgoing = rows(transposed=False)
-        incoming = outgoing if symmetric else rows(transposed=True) if reverse else (None, None, None)
-    open_ = passes if found["closed"] else None
-    return *outgoing, *incoming, open_, new_order, rank, bool(found["negative"])
+        starts = cupy.empty((n + 1,), np.int64)
+        launch("begin_rows", n + 1, row_of, np.int64(kept), np.int32(n), starts)
+        return (starts, heads, lengths), row_of
 
 
 def _sorted_by(launch: Any, keys: Any, neighbours: Any) -> Any:

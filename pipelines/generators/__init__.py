@@ -170,24 +170,24 @@ def csr(graph: SyntheticGraph, *, piece: int = PIECE) -> tuple[np.ndarray, np.nd
     weights : (m)
     """
     indptr = np.zeros(graph.n + 1, dtype=np.int64)
-    for tails, heads, _ in _pieces(graph, piece):
+    for tails, heads, _ in edge_pieces(graph, piece):
         _count(tails, heads, graph.symmetric, indptr[1:])
     np.cumsum(indptr, out=indptr)
     indices = np.empty(indptr[-1], dtype=np.int32 if graph.n <= 2**31 else np.int64)
     weights = np.empty(indptr[-1], dtype=graph.dtype)
     place = indptr[:-1].copy()
-    for edges in _pieces(graph, piece):
+    for edges in edge_pieces(graph, piece):
         _scatter(*edges, graph.symmetric, place, indices, weights)
     return indptr, indices, weights
 
 
-def _pieces(graph: SyntheticGraph, size: int) -> Iterator[Piece]:
-    """All edges in order, piece by piece; threads generate some pieces ahead."""
-    threads = numba.config.NUMBA_NUM_THREADS
+def edge_pieces(graph: SyntheticGraph, size: int = PIECE, start: int = 0, stop: int | None = None) -> Iterator[Piece]:
+    """The edges `start` to `stop` (excluded) in order, piece by piece; threads generate some pieces ahead."""
+    threads, stop = numba.config.NUMBA_NUM_THREADS, graph.ids if stop is None else stop
     ahead: deque[Future[Piece]] = deque()
     with ThreadPoolExecutor(threads) as pool:
-        for start in range(0, graph.ids, size):
-            ahead.append(pool.submit(graph.arcs, start, min(start + size, graph.ids)))
+        for first in range(start, stop, size):
+            ahead.append(pool.submit(graph.arcs, first, min(first + size, stop)))
             if len(ahead) > threads:
                 yield ahead.popleft().result()
         while ahead:
@@ -197,7 +197,7 @@ def _pieces(graph: SyntheticGraph, size: int) -> Iterator[Piece]:
 def _shown(graph: SyntheticGraph, progress: Progress, size: int) -> Iterator[Piece]:
     """The pieces, with progress on the terminal."""
     progress.stage("make edges")
-    for index, piece in enumerate(_pieces(graph, size)):
+    for index, piece in enumerate(edge_pieces(graph, size)):
         yield piece
         progress.advance(min(size, graph.ids - index * size))
     progress.stage("sort and store")

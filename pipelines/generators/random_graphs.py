@@ -18,6 +18,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from gpuops.rmat import Drawing
 from pipelines.generators.counter_random import ENDS, WEIGHT, below, draw, scramble_all, scrambler
 from pipelines.generators.synthetic import Piece, SyntheticGraph, number, whole
 
@@ -64,13 +65,24 @@ class RMat(SyntheticGraph):
     def _ends(self, start: int, stop: int) -> Piece:
         ids = np.arange(start, stop)
         tails, heads = np.empty_like(ids), np.empty_like(ids)
-        sums = np.minimum(np.cumsum([self.a, self.b, self.c]), 1)
-        limits = np.round(sums * 2.0**32).astype(np.uint64)
-        _descend(np.uint64(self.seed), self.scale, limits[0], limits[1], limits[2], start, tails, heads)
+        _descend(np.uint64(self.seed), self.scale, *self._limits(), start, tails, heads)
         if self.scrambled:
             for ends in (tails, heads):
                 scramble_all(ends, scrambler(self.seed, self.n))
         return ids, tails, heads
+
+    def _limits(self) -> np.ndarray:
+        """The sums a, a + b and a + b + c times 2^32, uint64 (3)."""
+        return np.round(np.minimum(np.cumsum([self.a, self.b, self.c]), 1) * 2.0**32).astype(np.uint64)
+
+    def drawing(self) -> Drawing | None:
+        """What a GPU needs to draw the same edges; None: it cannot, as weights are shifted or vertices too many."""
+        if self.shift or self.scale > 31:
+            return None
+        scramble = scrambler(self.seed, self.n)[3:].tolist() if self.scrambled else []
+        limits, dtype = self._limits().tolist(), np.dtype(self.dtype)
+        integers = self.weights == "integers"
+        return Drawing(self.scale, self.ids, self.seed, tuple(limits), tuple(scramble), self.symmetric, integers, dtype)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from gpuops.sssp.graph_layout import SORTED_TOGETHER
+from pipelines.generators.generated_graph import GeneratedGraph
+from pipelines.sssp.packets import ring_bytes
 from pipelines.stores import Graph
 from pipelines.stores.schema import CHUNK_BYTES
 from pipelines.workers.capacity import (
@@ -56,10 +59,12 @@ class Cost(NamedTuple):
 SEARCHING = {"cpu": Cost(1e-4, 1.5e-7, 1e-9), "gpu": Cost(8e-4, 2e-9, 1.5e-11)}  # one search
 BATCHING = {"cpu": Cost(1e-3, 4.8e-6, 1.6e-8), "gpu": Cost(2e-3, 1.5e-9, 6e-11)}  # LANES searches, on one CPU thread
 LAYING_OUT = {"cpu": Cost(1e-2, 0.0, 2.5e-7), "gpu": Cost(5e-2, 0.0, 8e-9)}  # from the store
+GENERATING = LAYING_OUT | {"gpu": Cost(5e-2, 0.0, 2e-9)}  # where it is generated; an H100, R-MAT of scale 24 and 28
 TREE_SHARE = 0.3  # of the time of one search, to find its predecessors
 ROUND_SECONDS = 0.1  # a round: some tasks, a hop between workers, a barrier
 ROUNDS = 8  # of a search by vertices, to weigh it up against one on a single worker
 VERTEX_BYTES = 96  # what a search keeps of a vertex beside distances: numbering, offsets, cursors, queues
+NUMBERING_BYTES = 84  # and before, while its graph is laid out; half of that where it is all there is
 BUILDING_BYTES = {"cpu": 48, "gpu": 80}  # transient, an arc, while a graph is read and sorted for searches
 
 
@@ -71,6 +76,7 @@ class SearchPlan:
     reason: str
     chunk: int  # rows of the result that are searched for, and written, together
     pieces: int  # that the arcs of a worker come in, by vertices
+    transposed: bool  # whether the transpose of a single piece is laid out too
     worker_bytes: tuple[int, ...]
     disk_bytes: int
     seconds: float
@@ -128,11 +134,12 @@ def make_search_plan(
     busy = min(count, -(-rows // chunk))
 
     whole = graph_bytes(n, m, dtype.itemsize, symmetric=not graph.directed)
-    building = max(BUILDING_BYTES[_kind(f)] for f in facts)
     searching = n * (VERTEX_BYTES + 4 * width * dtype.itemsize) + chunk * row
-    whole_bytes = (whole + max(searching, building * m),) * busy + (0,) * (count - busy)
+    building = _building_bytes(facts, m, dtype, transposed=graph.directed) + n * NUMBERING_BYTES // 2
+    whole_bytes = (whole + max(searching, building),) * busy + (0,) * (count - busy)
     fits = all(need <= MEMORY_SHARE * free for need, free in memory_by_place(whole_bytes, facts).values())
-    laying_out = max(LAYING_OUT[_kind(f)].of(graph) for f in facts)
+    costs = GENERATING if isinstance(graph, GeneratedGraph) else LAYING_OUT
+    laying_out = max(costs[_kind(f)].of(graph) for f in facts)
     search = max(SEARCHING[_kind(f)].of(graph) for f in facts) * (1 + TREE_SHARE * predecessors)
     alone, together = laying_out + search, laying_out / count + rows * (search / count + ROUNDS * ROUND_SECONDS)
     if spread is None:
@@ -145,23 +152,30 @@ def make_search_plan(
         refuse_memory(f"{n:,} vertices and {m:,} arcs", whole_bytes, facts, lambda _free: _SPREAD_CURE)
         each = max(_seconds_a_row(f, graph, width, predecessors) for f in facts)
         seconds = laying_out + -(-rows // busy) * each + writing / busy
-        return SearchPlan("sources", reason, chunk, 1, whole_bytes, rows * row, seconds)
+        return SearchPlan("sources", reason, chunk, 1, True, whole_bytes, rows * row, seconds)
 
-    fixed = n * (VERTEX_BYTES + 2 * dtype.itemsize) + chunk * row
-    room = _room(fixed, facts)
-    per_arc = building + 2 * (4 + dtype.itemsize)
+    fixed = n * (VERTEX_BYTES + 2 * dtype.itemsize) + ring_bytes(n, count, dtype) + chunk * row
+    spare = n * (VERTEX_BYTES - NUMBERING_BYTES + dtype.itemsize)  # while a single piece is laid out
+    room, arc = _room(fixed, facts), 4 + dtype.itemsize
+    per_arc = max(BUILDING_BYTES[_kind(f)] for f in facts) + 2 * arc
     if room < per_arc:
         needed = (fixed + per_arc,) * count
         refuse_memory(f"the distances of {n:,} vertices", needed, facts, lambda _free: "Run on machines with more")
         raise DoesNotFitError(
             f"the distances of {n:,} vertices leave no room for arcs; free memory, or use fewer workers"
         )
-    own = -(-m // count)
-    arcs = min(max(1, own), room // per_arc) if piece_arcs is None else piece_arcs
-    pieces = max(1, -(-own // arcs))
-    worker_bytes = (fixed + min(own, arcs) * per_arc,) * count
+    own = max(1, -(-m // count))
+    arcs, transposed = min(own, piece_arcs or own), True
+    if piece_arcs is None and own * per_arc > room:
+        transposed = False
+        if own * arc + max(0, _building_bytes(facts, own, dtype, transposed=False) - spare) > room:
+            arcs = room // per_arc
+    pieces, taken = -(-own // arcs), arcs * per_arc
+    if pieces == 1 and not transposed:
+        taken = own * arc + max(0, _building_bytes(facts, own, dtype, transposed=False) - spare)
+    worker_bytes = (fixed + taken,) * count
     refuse_memory(f"pieces of {arcs:,} arcs", worker_bytes, facts, lambda _free: "Ask for smaller pieces")
-    return SearchPlan("vertices", reason, chunk, pieces, worker_bytes, rows * row, together + writing)
+    return SearchPlan("vertices", reason, chunk, pieces, transposed, worker_bytes, rows * row, together + writing)
 
 
 _SPREAD_CURE = "Spread them by vertices (--spread vertices), or use fewer workers on a machine, or free memory"
@@ -181,6 +195,16 @@ def _choose(rows: int, count: int, fits: bool, alone: float, together: float) ->
 
 def _kind(fact: WorkerFacts) -> str:
     return "gpu" if fact.gpu else "cpu"
+
+
+def _building_bytes(facts: list[WorkerFacts], arcs: int, dtype: np.dtype, *, transposed: bool) -> int:
+    """Transient bytes while so many arcs are laid out; a GPU sorts some at a time unless the transpose is wanted."""
+    most = 0
+    for kind in {_kind(f) for f in facts}:
+        each = BUILDING_BYTES[kind]
+        some = (4 + dtype.itemsize) * arcs + each * SORTED_TOGETHER
+        most = max(most, each * arcs if kind == "cpu" or transposed else min(each * arcs, some))
+    return most
 
 
 def _seconds_a_row(fact: WorkerFacts, graph: Graph, width: int, predecessors: bool) -> float:

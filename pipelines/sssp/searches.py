@@ -56,16 +56,22 @@ class SearchJob:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "through"}
 
-    def arcs(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The arcs that leave the vertices from `first` to `last` (excluded), weights to search with: CSR."""
+    def arcs(self, first: int, last: int, library: Any = np) -> tuple[Any, Any, Any]:
+        """The arcs that leave the vertices from `first` to `last` (excluded), weights to search with: CSR.
+
+        New arrays of `library`, numpy or cupy.
+        """
+        loops = self.loops is not None and len(self.loops[0]) > 0
+        if self.potentials is None and not loops:
+            return self.graph.rows_in(library, self.dtype, first, last)
         indptr, indices, weights = self.graph.rows(first, last)
         if self.potentials is not None:
             weights = nonnegative_weights(self.potentials, first, indptr, indices, weights)
-        if self.loops is not None and len(self.loops[0]):  # left to `refuse_loops`: most may be out of reach
+        if loops:  # left to `refuse_loops`: most may be out of reach
             rows = csr.tails(indptr, len(indices), np.int64)
             kept = indices != first + rows
             indptr, indices, weights = csr.row_starts(rows[kept], len(indptr) - 1), indices[kept], weights[kept]
-        return indptr, indices, weights.astype(self.dtype, copy=False)
+        return tuple(map(library.asarray, (indptr, indices, weights.astype(self.dtype, copy=False))))
 
     def refuse_loops(self, distances: Any, sources: tuple[int, ...]) -> None:
         """Raise NegativeCycleError if a loop of negative weight lies on the way: (n) distances."""
@@ -191,12 +197,9 @@ def _load(attempt: str, job: SearchJob) -> None:
     """Lay the graph out on this worker."""
     clear()
     xp = array_library()
-    indptr, indices, weights = job.arcs(0, job.graph.n)
     mask = job.through
     graph = search_graph(
-        xp.asarray(indptr),
-        xp.asarray(indices),
-        xp.asarray(weights),
+        *job.arcs(0, job.graph.n, xp),
         dtype=job.dtype,
         through=None if mask is None else xp.asarray(mask),
         symmetric=not job.graph.directed and job.potentials is None,

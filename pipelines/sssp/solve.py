@@ -13,6 +13,8 @@ from distributed import Client
 from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from pipelines.answers.listed_vertices import brief, listed_vertices
+from pipelines.generators import RMat
+from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
 from pipelines.sssp.searches import BySources, SearchAttempt, SearchJob, SearchWriter, negative_loops
 from pipelines.sssp.vertex_rounds import ByVertices
@@ -29,7 +31,7 @@ from pipelines.workers.progress import Progress
 
 def single_source_shortest_paths(
     client: Client,
-    graph: Graph | str | os.PathLike[str],
+    graph: Graph | RMat | str | os.PathLike[str],
     out: str | os.PathLike[str],
     sources: Sequence[int | str] | Literal["all"],
     *,
@@ -51,8 +53,9 @@ def single_source_shortest_paths(
     ----------
     client : distributed.Client
         Of any cluster; one task at a time per worker. Workers with the Dask resource ``GPU`` compute on their GPU.
-    graph : Graph or path of a graph store
-        n vertices, m arcs. Weights may be negative.
+    graph : Graph or path of a graph store, or description or name of a graph to be generated
+        n vertices, m arcs. Weights may be negative. A graph such as ``RMat(28)``, or ``"rmat:28"``, is never stored:
+        workers generate the arcs that they hold (`pipelines.generators.generated_graph`).
     out : path of the new paths store
     sources : sequence of int or str, or "all"
         A row of the result for each, named once: an int is an index, text a label or an index in the form "#17"
@@ -80,7 +83,8 @@ def single_source_shortest_paths(
     resume : bool
         Go on with the rows that an unfinished `out` lacks; begin if there is none; return a finished one as it is.
     verify : bool
-        Prove rows of the result right (`pipelines.validation.certificates`): all, or 16 of many.
+        Prove rows of the result right (`pipelines.validation.certificates`): all, or 16 of many. That follows
+        predecessors, but where the graph is generated.
     progress : bool, optional
         Show progress on standard error; by default where that is a terminal.
 
@@ -102,7 +106,8 @@ def single_source_shortest_paths(
     ValueError
         An option does not go with the graph or with another.
     """
-    graph = graph if isinstance(graph, Graph) else open_graph(graph)
+    if not isinstance(graph, Graph):
+        graph = generated_graph(graph) if isinstance(graph, RMat) else open_graph(graph)
     every = isinstance(sources, str) and sources == "all"
     chosen = listed_vertices(graph, "source", np.arange(graph.n) if every else sources)
     cutoff = None if cutoff is None else float(cutoff)
@@ -119,7 +124,7 @@ def single_source_shortest_paths(
     again = partial(_resume, graph=graph, asked=asked)
     writer = resumed(out, SCHEMA, [graph.path], again, resume=resume, overwrite=overwrite)
     if writer is not None and writer.finished:
-        return _verified(open_paths(out), graph, verify)
+        return _verified(client, open_paths(out), graph, verify, progress)
 
     job = _job(graph, _path_dtype(graph, dtype) if writer is None else writer.dtype, options)
     facts, rows = measure_workers(client, None), 1 if together else len(chosen)
@@ -136,8 +141,7 @@ def single_source_shortest_paths(
         except (NegativeCycleError, WeightRangeError):
             writer.discard()
             raise
-        shown.stage("verifying")
-        return _verified(open_paths(out), graph, verify)
+    return _verified(client, open_paths(out), graph, verify, progress)
 
 
 def run_searches(
@@ -156,7 +160,7 @@ def run_searches(
     def begin(members: list[str], before: SearchAttempt | None) -> SearchAttempt:
         if plan.spread == "sources":
             return BySources(client, members, "sssp", before, job, out, shown)
-        return ByVertices(client, members, before, job, out, shown, plan.pieces)
+        return ByVertices(client, members, before, job, out, shown, plan.pieces, plan.transposed)
 
     try:
         run_attempts(client, members, begin, shown)
@@ -168,6 +172,8 @@ def run_searches(
 
 def _path_dtype(graph: Graph, asked: Any) -> np.dtype:
     dtype = distance_dtype(graph, asked)
+    if isinstance(graph, GeneratedGraph) and dtype.kind != "f" and graph.weight_dtype.kind == "f":
+        raise WeightRangeError(f"{graph.path}: its weights have fractions, which {dtype} distances cannot have")
     if dtype not in PATH_DTYPES:
         raise ValueError(
             f"paths have distances in float32, float64 or int32, not {dtype}; choose one of them (--dtype)"
@@ -178,7 +184,8 @@ def _path_dtype(graph: Graph, asked: Any) -> np.dtype:
 def _job(graph: Graph, dtype: np.dtype, options: dict[str, Any]) -> SearchJob:
     """What the tasks need to know; WeightRangeError if the distances cannot fit the dtype."""
     # Integer sums that would wrap are noticed by the searches, but for those of negative weights.
-    distances_fit(graph, dtype, limit=None if dtype.kind == "f" else float(outside_infinity(dtype)))
+    if not isinstance(graph, GeneratedGraph):  # whose weights are neither negative nor large
+        distances_fit(graph, dtype, limit=None if dtype.kind == "f" else float(outside_infinity(dtype)))
     cutoff = reach(options["cutoff"], dtype)
     lanes = graph.weight_min >= 0 and cutoff is None and not options["together"]
     loops = negative_loops(graph)
@@ -196,7 +203,7 @@ def _check_options(
             f"{graph.path} has negative weights, so a path may leave the range of {option} and come back; "
             f"search without {option}"
         )
-    if verify and not predecessors:
+    if verify and not predecessors and not isinstance(graph, GeneratedGraph):
         raise ValueError("the certificate follows predecessors; keep them, or do not verify")
 
 
@@ -207,10 +214,16 @@ def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> PathsWriter:
     )
 
 
-def _verified(paths: Paths, graph: Graph, verify: bool) -> Paths:
+def _verified(client: Client, paths: Paths, graph: Graph, verify: bool, progress: bool | None) -> Paths:
     """The store, proven right if asked for."""
-    if verify:
+    if verify and isinstance(graph, GeneratedGraph):
+        from pipelines.validation.generated import certify_on_workers
+
+        certify_on_workers(client, paths, graph, progress=progress)
+    elif verify:
         from pipelines.validation.certificates import certify_paths
 
-        certify_paths(paths, graph)
+        with Progress(1, "rows", progress) as shown:
+            shown.stage("verifying")
+            certify_paths(paths, graph)
     return paths

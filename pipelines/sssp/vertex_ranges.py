@@ -1,8 +1,7 @@
 """One worker's part of a search spread by vertices: the arcs that leave a range of vertices, in pieces.
 
-A piece is a graph of its own: its vertices are those of a part of the range, and beside them, as *ghosts* without
-arcs, the heads that lie elsewhere. The distances of all n vertices stay on the worker as upper bounds: of its own
-vertices the best that is known, of the others the best that its own arcs offer.
+The distances of all n vertices stay on the worker as upper bounds: of its own vertices the best that is known, of the
+others the best that its own arcs offer. Arcs are laid out by pieces (`pipelines.sssp.pieces`), one if memory has room.
 
 1. settle: search each piece that has a pending vertex from its pending vertices until no arc in it improves its head;
    heads in other pieces of the range become pending there. A piece that has to be read again waits for the next round:
@@ -23,9 +22,7 @@ whatever the order in which paths were tried. Hence the same bits for any number
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,43 +31,12 @@ from gpuops import NegativeCycleError
 from gpuops.arrays import like
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import improve_distances, shortest_path_tree
-from gpuops.sssp.graph_layout import SearchGraph, search_graph
+from pipelines.sssp.packets import Outbox, opened
+from pipelines.sssp.pieces import Piece, lay_out_piece
 from pipelines.sssp.searches import SearchJob
 from pipelines.workers.capacity import available_memory
 from pipelines.workers.device_arrays import to_host
-
-Packet = tuple[np.ndarray, np.ndarray]  # vertices, and the distances or the predecessors that are offered to them
-
-
-@dataclass(frozen=True)
-class Piece:
-    """The arcs that leave the vertices `first` to `last` (excluded), laid out for searches."""
-
-    first: int
-    last: int
-    graph: SearchGraph
-    vertices: Any  # (local n) the vertex of each number in `graph`: the own ones first, then the ghosts
-    places: Any  # the same in the internal order of `graph`
-
-    def moved(self, move: Callable[[Any], Any]) -> Piece:
-        """The piece with every array moved to the device or to the host."""
-        arrays = {name: move(part) for name, part in vars(self.graph).items() if hasattr(part, "dtype")}
-        return replace(
-            self, graph=replace(self.graph, **arrays), vertices=move(self.vertices), places=move(self.places)
-        )
-
-
-def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
-    """Cut the vertices into `count` ranges that as many arcs leave, as nearly as whole vertices allow.
-
-    >>> equal_ranges(np.array([0, 4, 5, 6, 8]), 2)
-    [(0, 1), (1, 4)]
-    """
-    n = len(indptr) - 1
-    goals = np.arange(1, count) * (int(indptr[-1]) / count)
-    inner = np.searchsorted(indptr, goals, side="left").clip(0, n)
-    edges = [0, *inner.tolist(), n]
-    return list(pairwise(edges))
+from pipelines.workers.panels import Token
 
 
 @dataclass(frozen=True)
@@ -99,26 +65,48 @@ def seeds_of(job: SearchJob, sources: tuple[int, ...]) -> Seeds:
 
 
 class VertexRange:
-    """The state of one worker."""
+    """The state of one worker.
 
-    def __init__(self, job: SearchJob, ranges: list[tuple[int, int]], worker: int, pieces: int, xp: Any):
+    Parameters
+    ----------
+    attempt : its name
+    job : what is searched for
+    ranges : of vertices, one for each worker
+    worker : the number of this one
+    pieces : into which its range is cut
+    transposed : lay out the transpose of a single piece too
+    xp : NumPy or CuPy
+    """
+
+    def __init__(
+        self,
+        attempt: str,
+        job: SearchJob,
+        ranges: list[tuple[int, int]],
+        worker: int,
+        pieces: int,
+        transposed: bool,
+        xp: Any,
+    ):
         self.job, self.ranges, self.worker, self.xp = job, ranges, worker, xp
         self.first, self.last = ranges[worker]
-        indptr = job.graph.indptr(self.first, self.last)
-        cuts = equal_ranges(indptr - indptr[0], pieces)
-        self.cuts = [(self.first + a, self.first + b) for a, b in cuts if a < b]
+        self.outbox = Outbox(attempt, xp, ranges, worker, job.dtype)
+        self.panels = self.outbox.panels
+        n, self.unreachable = job.graph.n, outside_infinity(job.dtype)
+        self.cuts = [(a, b) for a, b in job.graph.ranges(pieces, self.first, self.last) if a < b]
         mask = job.through
         self.through = None if mask is None else xp.asarray(mask)
         # Reading and sorting pieces again is what takes longest. Beside a GPU, the host mostly has room to keep them.
-        own_bytes = int(indptr[-1] - indptr[0]) * (4 + job.dtype.itemsize) + 32 * job.graph.n * len(self.cuts)
-        self._streamed = len(self.cuts) > 1
-        self._keeps = not self._streamed or (xp is not np and own_bytes * len(ranges) < available_memory() / 2)
+        self._streamed, self._transposed = len(self.cuts) > 1, transposed
+        all_bytes = job.graph.m * (4 + job.dtype.itemsize) + 32 * n * len(self.cuts) * len(ranges)
+        self._keeps = not self._streamed or (xp is not np and all_bytes < available_memory() / 2)
         self._kept: dict[int, Piece] = {}  # on the device if there is just one, else on the host
-        n, self.unreachable = job.graph.n, outside_infinity(job.dtype)
+        if not self._streamed:
+            for cut in self.cuts:
+                self._piece(*cut)
         self.known = xp.full(n, self.unreachable, dtype=job.dtype)
         self.pending = xp.zeros(n, dtype=bool)
         self.news = xp.zeros(n, dtype=bool)  # improved since it was last sent
-        self.packets: dict[int, Packet] = {}  # by receiver
         self.seeds = Seeds((), {})
         self.attached = xp.zeros(n, dtype=bool)
         self.predecessors = xp.empty(0, dtype=np.int32)
@@ -129,16 +117,24 @@ class VertexRange:
         self.known[:] = self.unreachable
         self.pending[:] = False
         self.news[:] = False
-        self.receive((np.array(seeds.sources), np.zeros(len(seeds.sources), self.job.dtype)))
+        self._improve(np.array(seeds.sources), np.zeros(len(seeds.sources), self.job.dtype))
         heads = np.array(list(seeds.heads), dtype=np.int64)
-        self.receive((heads, np.array([length for length, _ in seeds.heads.values()], self.job.dtype)))
+        self._improve(heads, np.array([length for length, _ in seeds.heads.values()], self.job.dtype))
 
-    def receive(self, packet: Packet) -> None:
-        """Take over distances of own vertices that improve on what is known; a packet names each vertex once."""
-        vertices, values = (like(self.known, part) for part in packet)
+    def receive(self, sent: Any) -> None:
+        """Take over the distances in a packet."""
+        self._improve(*opened(self._arrived(sent), self.job.dtype))
+
+    def _improve(self, vertices: Any, values: Any) -> None:
+        """Take over distances of own vertices that improve on what is known; each vertex is named once."""
+        vertices, values = like(self.known, vertices), like(self.known, values)
         better = self._owns(vertices) & (values < self.known[vertices])
         self.known[vertices[better]] = values[better]
         self.pending[vertices[better]] = True
+
+    def _arrived(self, sent: Any) -> Any:
+        """An array from another worker, on the device: by its token, or as it is where Dask has carried it."""
+        return self.panels.take(sent) if isinstance(sent, Token) else like(self.known, sent)
 
     def settle(self) -> int:
         """Search every piece that has a pending vertex, once; returns how many vertices are pending after that."""
@@ -164,36 +160,41 @@ class VertexRange:
         self.pending[elsewhere[own]] = True
         self.news[elsewhere[~own]] = True
 
-    def collect_news(self) -> list[int]:
-        """Make up packets of what there is to send, and forget that it is news; returns how much for each worker."""
+    def collect_news(self) -> list[Token | None]:
+        """Publish what there is to send, and forget that it is news; returns a token for each worker that gets some."""
         if self.job.cutoff is not None:  # nothing shorter lies behind it, as no weight is negative then
             self.news &= self.known <= self.job.cutoff
-        counts = self._pack(self.news, self.known)
+        tokens = self._send(self.news, self.known)
         self.news[:] = False
-        return counts
+        return tokens
 
-    def _pack(self, chosen: Any, values: Any) -> list[int]:
-        """Packets of the chosen vertices, bool (n), with their values (n); returns how many for each worker."""
-        counts = []
+    def _send(self, chosen: Any, values: Any) -> list[Token | None]:
+        """Publish packets of the chosen vertices, bool (n), none of them own, with their values (n)."""
+        self.outbox.begin()
+        tokens: list[Token | None] = []
         for worker, (first, last) in enumerate(self.ranges):
             vertices = self.xp.flatnonzero(chosen[first:last]).astype(np.int32) + np.int32(first)
-            counts.append(len(vertices))
-            if len(vertices):
-                self.packets[worker] = to_host(vertices), to_host(values[vertices])
-        return counts
+            tokens.append(self.outbox.send(worker, vertices, values[vertices]) if len(vertices) else None)
+        return tokens
 
     def own(self) -> np.ndarray:
         """The distances of the own vertices, a copy."""
         return to_host(self.known[self.first : self.last].copy())
 
+    def show(self) -> Token | None:
+        """Publish the distances of the own vertices, which all other workers need once they are final."""
+        self.outbox.begin()
+        return self.outbox.show(self.known[self.first : self.last]) if len(self.ranges) > 1 else None
+
     def own_predecessors(self) -> np.ndarray:
         """The predecessors of the own vertices, once all are attached."""
         return to_host(self.predecessors)
 
-    def complete(self, parts: list[np.ndarray]) -> None:
-        """Take over the final distances of all workers, in the order of their ranges."""
-        for (first, last), part in zip(self.ranges, parts, strict=True):
-            self.known[first:last] = like(self.known, part)
+    def complete(self, shown: list[Any]) -> None:
+        """Take over the final distances that all workers have shown, in the order of their ranges."""
+        for worker, ((first, last), part) in enumerate(zip(self.ranges, shown, strict=True)):
+            if worker != self.worker:
+                self.known[first:last] = self._arrived(part)
         self.job.refuse_loops(self.known, self.seeds.sources)
         self.job.cut(self.known)
         self.predecessors = self.xp.full(self.last - self.first, -1, dtype=np.int32)
@@ -207,12 +208,13 @@ class VertexRange:
                 self.predecessors[head - self.first] = tail
                 self.attached[head] = True
 
-    def take(self, packets: list[Packet]) -> tuple[int, int]:
+    def take(self, sent: list[Any]) -> tuple[int, int]:
         """Take predecessors that others found; returns how many vertices got theirs, and how many lack it still."""
-        return sum(self._take(*(like(self.known, part) for part in packet)) for packet in packets), self._lacking()
+        kind = self.predecessors.dtype
+        return sum(self._take(*opened(self._arrived(packet), kind)) for packet in sent), self._lacking()
 
-    def attach(self, first: bool) -> list[int]:
-        """Find predecessors, and make up packets of those of other workers' vertices; returns how much for each.
+    def attach(self, first: bool) -> list[Token | None]:
+        """Find predecessors, and publish those of other workers' vertices; returns a token for each that gets some.
 
         In the `first` round it stops once no own vertex lacks one: but for ties, all has then been found.
         """
@@ -222,7 +224,7 @@ class VertexRange:
             for cut in self.cuts:
                 if bool(self.pending[slice(*cut)].any()):
                     self._attach(self._piece(*cut), offers)
-        return self._pack(offers >= 0, offers)
+        return self._send(offers >= 0, offers)
 
     def _attach(self, piece: Piece, offers: Any) -> None:
         self.pending[piece.first : piece.last] = False
@@ -265,20 +267,7 @@ class VertexRange:
         return piece.moved(self.xp.asarray) if self._streamed else piece
 
     def _lay_out(self, first: int, last: int) -> Piece:
-        xp = self.xp
-        indptr, heads, weights = map(xp.asarray, self.job.arcs(first, last))
-        ghost = xp.zeros(self.job.graph.n, dtype=bool)
-        ghost[heads] = True
-        ghost[first:last] = False
-        vertices = xp.concatenate([xp.arange(first, last), xp.flatnonzero(ghost)])
-        number = xp.empty(self.job.graph.n, dtype=np.int32)
-        number[vertices] = xp.arange(len(vertices), dtype=np.int32)
-        graph = search_graph(
-            xp.concatenate([indptr, xp.full(len(vertices) - (last - first), len(heads), dtype=np.int64)]),
-            number[heads],
-            weights,
-            dtype=self.job.dtype,
-            through=None if self.through is None else self.through[vertices],
-            reverse=not self._streamed,  # to lay that out takes longer than it would save a piece that is soon dropped
-        )
-        return Piece(first, last, graph, vertices, vertices[graph.order])
+        rows = self.job.arcs(first, last, self.xp)
+        # The transpose of a piece that is soon dropped takes longer to lay out than it would save.
+        reverse = self._transposed and not self._streamed
+        return lay_out_piece(self.job.graph.n, first, last, rows, self.job.dtype, self.through, reverse)

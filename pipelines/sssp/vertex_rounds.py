@@ -2,7 +2,8 @@
 
 1. Load: the ranges are cut so that as many arcs leave each (`pipelines.sssp.vertex_ranges` says what a worker does).
 2. Rounds: every worker settles its own arcs, then the distances that improved and belong to another worker travel
-   there, only those, straight from worker to worker. The search is over when nobody has anything to send, or left.
+   there, only those, straight from worker to worker (`pipelines.sssp.packets`), or by way of Dask where one cannot map
+   the other's memory. The search is over when nobody has anything to send, or left.
 3. Final distances travel once, predecessors are found the same way: by rounds, of which there is one but for ties.
 4. One worker writes the chunk, the next one the next.
 
@@ -13,6 +14,8 @@ sums (`gpuops.certificates.negative_cycle`).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from distributed import Client, Future
 
@@ -20,19 +23,19 @@ from gpuops import NegativeCycleError, csr
 from gpuops.certificates import find_negative_cycle
 from gpuops.numbers import outside_infinity
 from pipelines.sssp.searches import RowWriter, SearchAttempt, SearchJob, SearchWriter
-from pipelines.sssp.vertex_ranges import Packet, Seeds, VertexRange, equal_ranges, seeds_of
+from pipelines.sssp.vertex_ranges import Seeds, VertexRange, seeds_of
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.workers.attempts import clear, held, keep
 from pipelines.workers.device_arrays import array_library
+from pipelines.workers.exchange import Exchange
 from pipelines.workers.interruption import stop_if_asked
+from pipelines.workers.panels import Card, Token
 from pipelines.workers.progress import Progress
-
-Posts = tuple[list[Future], list[Future]]  # packets that a worker receives, and those it sends
 
 FIRST_CHECK = 16  # rounds before negative cycles are looked for; doubles each time
 
 
-class ByVertices(SearchAttempt):
+class ByVertices(SearchAttempt, Exchange):
     """An attempt of searches spread by vertices, for `pipelines.workers.attempts.run_attempts`."""
 
     def __init__(
@@ -44,18 +47,21 @@ class ByVertices(SearchAttempt):
         out: SearchWriter,
         shown: Progress,
         pieces: int,
+        transposed: bool,
     ):
         super().__init__(client, members, "sssp", before, job, out, shown)
-        self.pieces = pieces
-        self.ranges = equal_ranges(job.graph.indptr(), len(members))
+        self.pieces, self.transposed = pieces, transposed
+        self.ranges = job.graph.ranges(len(members))
 
     def run(self) -> None:
         todo = self.chunks_to_do()
         if not todo:
             return
-        self.shown.stage("loading")
         workers = range(len(self.members))
-        self.wait([self.submit(_load, w, self.job, self.ranges, w, self.pieces) for w in workers])
+        self.shown.stage(f"laying out {self.job.graph.m // len(workers):,} arcs a worker")
+        load = self.job, self.ranges
+        cards = self.results([self.submit(_load, w, *load, w, self.pieces, self.transposed) for w in workers])
+        self.meet(cards, "distances", self.shown)
         self.shown.start(self.done())
         try:
             for number, start in enumerate(todo):
@@ -73,16 +79,16 @@ class ByVertices(SearchAttempt):
         workers = range(len(self.members))
         seeds = seeds_of(self.job, sources)
         self.wait([self.submit(_begin, w, seeds) for w in workers])
-        posts = _no_posts(len(workers))
+        posts: list[list[Any]] = [[] for _ in workers]
         rounds, check = 0, FIRST_CHECK
         while True:
-            counts = self.results([self.submit(_settle, w, *posts[w]) for w in workers])
+            found = self.results([self.submit(_settle, w, posts[w]) for w in workers])
             rounds += 1
-            sent = sum(sum(offers) for _, offers in counts)
+            sent = sum(token.shape[-1] for _, tokens in found for token in tokens if token)
             self.shown.stage(f"row {row + 1} of {self.out.rows}, round {rounds}: {sent:,} distances to exchange")
-            if not sent and not any(left for left, _ in counts):
+            if not sent and not any(left for left, _ in found):
                 break
-            posts = self._post([offers for _, offers in counts])
+            posts = self._post([tokens for _, tokens in found])
             if rounds == check and self.job.graph.weight_min < 0:
                 self._look_for_cycle(seeds.sources)
                 check *= 2
@@ -97,32 +103,32 @@ class ByVertices(SearchAttempt):
             return self._complete(), []
         return self._complete(), self._attach()
 
-    def _post(self, counts: list[list[int]]) -> list[Posts]:
-        """Send packets, given how much each worker has for each; returns what each of them receives and sends."""
+    def _post(self, tokens: list[list[Any]]) -> list[list[Any]]:
+        """Send packets, given the tokens of each worker for each; returns what each of them receives."""
         self.drop_done()
-        posts = _no_posts(len(self.members))
-        for sender, offers in enumerate(counts):
-            for receiver, count in enumerate(offers):
-                if count:
-                    packet = self.submit(_packet, sender, receiver)
-                    posts[receiver][0].append(packet)
-                    posts[sender][1].append(packet)
+        posts: list[list[Any]] = [[] for _ in self.members]
+        for sender, sent in enumerate(tokens):
+            for receiver, token in enumerate(sent):
+                if token is not None:
+                    posts[receiver].append(self.sent(sender, token)[receiver])
         return posts
 
     def _complete(self) -> list[Future]:
         """Make the final distances known everywhere; returns them by ranges."""
         workers = range(len(self.members))
-        parts = [self.submit(_own, w) for w in workers]
-        distances = [self.submit(_finish, w, parts) for w in workers]
+        tokens = self.results([self.submit(_show, w) for w in workers])
+        shown = [self.sent(w, token) if token else [None] for w, token in enumerate(tokens)]
+        distances = [self.submit(_finish, w, [parts[w] for parts in shown]) for w in workers]
         self.wait(distances)
         return distances
 
     def _attach(self) -> list[Future]:
         """The predecessors by ranges, by rounds."""
         workers = range(len(self.members))
-        posts, rounds = _no_posts(len(workers)), 0
+        posts: list[list[Any]] = [[] for _ in workers]
+        rounds = 0
         while True:
-            counts = self.results([self.submit(_take, w, *posts[w]) for w in workers])
+            counts = self.results([self.submit(_take, w, posts[w]) for w in workers])
             if not sum(lacking for _, lacking in counts):
                 break
             if rounds > 1 and not sum(taken for taken, _ in counts):
@@ -151,53 +157,50 @@ class ByVertices(SearchAttempt):
             raise NegativeCycleError(f"the vertices {vertices} form a cycle of weight {weight:g}", vertices, weight)
 
 
-def _no_posts(count: int) -> list[Posts]:
-    return [([], []) for _ in range(count)]
-
-
 # The tasks: each runs on the worker it is pinned to, and changes that worker's range in place.
 
 
-def _load(attempt: str, job: SearchJob, ranges: list[tuple[int, int]], worker: int, pieces: int) -> None:
+def _load(
+    attempt: str, job: SearchJob, ranges: list[tuple[int, int]], worker: int, pieces: int, transposed: bool
+) -> Card:
     clear()
-    keep(attempt, VertexRange(job, ranges, worker, pieces, array_library()))
+    part = VertexRange(attempt, job, ranges, worker, pieces, transposed, array_library())
+    keep(attempt, part)
+    return part.panels.card
 
 
 def _begin(attempt: str, seeds: Seeds) -> None:
     held(attempt).begin(seeds)
 
 
-def _settle(attempt: str, packets: list[Packet], _sent: list[Packet]) -> tuple[int, list[int]]:
-    """Receive and search: what is left to do, and how much there is to send to each worker.
-
-    The packets that this worker sent are waited for: then there is room for new ones.
-    """
+def _settle(attempt: str, packets: list[Any]) -> tuple[int, list[Token | None]]:
+    """Receive and search: what is left to do, and tokens of what there is for each worker."""
     part = held(attempt)
     for packet in packets:
         part.receive(packet)
     return part.settle(), part.collect_news()
 
 
-def _packet(attempt: str, receiver: int) -> Packet:
-    return held(attempt).packets.pop(receiver)
+def _show(attempt: str) -> Token | None:
+    return held(attempt).show()
 
 
 def _own(attempt: str) -> np.ndarray:
     return held(attempt).own()
 
 
-def _finish(attempt: str, parts: list[np.ndarray]) -> np.ndarray:
+def _finish(attempt: str, shown: list[Any]) -> np.ndarray:
     """The own distances once all are final and cut."""
     part = held(attempt)
-    part.complete(parts)
+    part.complete(shown)
     return part.own()
 
 
-def _take(attempt: str, packets: list[Packet], _sent: list[Packet]) -> tuple[int, int]:
+def _take(attempt: str, packets: list[Any]) -> tuple[int, int]:
     return held(attempt).take(packets)
 
 
-def _attach(attempt: str, first: bool) -> list[int]:
+def _attach(attempt: str, first: bool) -> list[Token | None]:
     return held(attempt).attach(first)
 
 

@@ -28,6 +28,7 @@ from pipelines.stores.schema import (
     CHUNK_BYTES,
     StoreError,
     check_array,
+    counted,
     damaged_attributes,
     flag,
     open_store,
@@ -81,15 +82,12 @@ class Circuits:
     def describe(self) -> str:
         """One line for people about what the store holds."""
         closed = self.count - (self.path_from is not None)
-        walks = [f"{closed:,} Euler circuit{'' if closed == 1 else 's'}"] if closed or not self.count else []
+        walks = [counted(closed, "Euler circuit")] if closed or not self.count else []
         if self.path_from is not None:
             walks.append("an Euler path")
         along = "arc" if self.directed else "edge"
         by = "" if self.method == "stages" else ", by Hierholzer's algorithm"
-        return (
-            f"{self.path}: {' and '.join(walks)} along {self.length:,} {along}{'' if self.length == 1 else 's'}"
-            f" of {self.graph_path}{by}"
-        )
+        return f"{self.path}: {' and '.join(walks)} along {counted(self.length, along)} of {self.graph_path}{by}"
 
     def verify(self) -> Verified:
         """Reread everything and compare it with what was recorded; StoreError names what differs."""

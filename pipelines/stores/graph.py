@@ -25,11 +25,13 @@ from __future__ import annotations
 import hashlib
 import operator
 import os
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,7 @@ from pipelines.stores.schema import (
     TEXT,
     StoreError,
     check_array,
+    counted,
     damaged_attributes,
     flag,
     number,
@@ -81,7 +84,10 @@ class Graph(NamedRows):
 
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
-        return f"<{kind} graph {os.path.basename(self.path)}: {self.n:,} vertices, {self.m:,} arcs>"
+        return f"<{kind} graph {os.path.basename(self.path)}: {self._counts()}>"
+
+    def _counts(self) -> str:
+        return f"{counted(self.n, 'vertex', 'vertices')}, {counted(self.m, 'arc')}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "reverse"}
@@ -110,6 +116,19 @@ class Graph(NamedRows):
 
             sort_rows(indptr, indices, weights.view(f"u{weights.itemsize}"))
         return indptr, indices, weights
+
+    def ranges(self, count: int, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
+        """Cut the vertices `start` to `stop` (excluded) into ranges that as many arcs leave, or nearly."""
+        indptr = self.indptr(start, stop)
+        return [(start + a, start + b) for a, b in equal_ranges(indptr - indptr[0], count)]
+
+    def rows_in(self, library: Any, dtype: Any, start: int, stop: int) -> tuple[Any, Any, Any]:
+        """The arcs leaving vertices `start` to `stop` (excluded) as CSR, in new arrays of NumPy or CuPy.
+
+        `library` is numpy or cupy, `dtype` that of the weights.
+        """
+        indptr, indices, weights = self.rows(start, stop)
+        return tuple(map(library.asarray, (indptr, indices, weights.astype(dtype, copy=False))))
 
     def indices(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """int32 or int64: the heads of the arcs at the places `start` to `stop` (excluded), as they are stored."""
@@ -169,11 +188,11 @@ class Graph(NamedRows):
         unit = f" {self.weight_unit}" if self.weight_unit else ""
         closed = int((~self.through()).sum())
         parts = [
-            f"{self.path}: {kind} graph, {self.n:,} vertices, {self.m:,} arcs",
+            f"{self.path}: {kind} graph, {self._counts()}",
             f"weights {self.weight_dtype} from {number(self.weight_min)} to {number(self.weight_max)}{unit}",
         ]
         if closed:
-            parts.append(f"{closed:,} vertices closed to through traffic")
+            parts.append(f"{counted(closed, 'vertex', 'vertices')} closed to through traffic")
         if not self.sorted_rows:
             parts.append("rows as given")
         extras = sorted(self.optional - {"through"})
@@ -226,14 +245,38 @@ class Graph(NamedRows):
         return self._array(name)[:] if name in self.optional else None
 
 
+def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
+    """Cut the vertices into `count` ranges that as many arcs leave, as nearly as whole vertices allow.
+
+    >>> equal_ranges(np.array([0, 4, 5, 6, 8]), 2)
+    [(0, 1), (1, 4)]
+    """
+    n = len(indptr) - 1
+    goals = np.arange(1, count) * (int(indptr[-1]) / count)
+    inner = np.searchsorted(indptr, goals, side="left").clip(0, n)
+    edges = [0, *inner.tolist(), n]
+    return list(pairwise(edges))
+
+
+def names_generated(path: str | os.PathLike[str]) -> bool:
+    """Is this the name of a graph that is generated instead of stored, such as ``rmat:28``?"""
+    return re.match(r"rmat:\d+(:|$)", os.fspath(path)) is not None and not os.path.exists(path)
+
+
 def open_graph(path: str | os.PathLike[str]) -> Graph:
     """Open a graph store and check its schema, shapes and dtypes.
+
+    A name such as ``rmat:28`` stands for a graph that is not stored (`pipelines.generators.generated_graph`).
 
     Raises
     ------
     StoreError
         The message names the store, what is wrong with it and the cure.
     """
+    if names_generated(path):
+        from pipelines.generators.generated_graph import generated_graph  # Numba, which stores do without
+
+        return generated_graph(os.fspath(path))
     group = open_store(path, SCHEMA)
     attrs = dict(group.attrs)
     with damaged_attributes(path, "the attributes of the graph"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import zarr
 
-from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.graph import Graph, names_generated, open_graph
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import StoreError, attribute, damaged_attributes
 
@@ -39,7 +39,7 @@ def origin_path(path: str | os.PathLike[str], recorded: dict[str, str]) -> str:
 
 def open_origin(path: str, graph_path: str, digest: str, moved_to: str | os.PathLike[str] | None) -> Graph:
     """Open the graph of the store at `path`; StoreError if it is gone, or if it is another one."""
-    if moved_to is None and not os.path.isdir(graph_path):
+    if moved_to is None and not os.path.isdir(graph_path) and not names_generated(graph_path):
         raise StoreError(f"{path}: its graph is no longer at {graph_path}; give its path (--graph)")
     graph = open_graph(graph_path if moved_to is None else moved_to)
     if graph.digest != digest:

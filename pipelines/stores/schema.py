@@ -228,3 +228,12 @@ def number(value: float) -> str:
     ('65,536', '1,234.57')
     """
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
+
+
+def counted(count: int, one: str, more: str = "") -> str:
+    """How many there are of what, for people.
+
+    >>> counted(1, "arc"), counted(4096, "vertex", "vertices")
+    ('1 arc', '4,096 vertices')
+    """
+    return f"{count:,} {one if count == 1 else more or f'{one}s'}"

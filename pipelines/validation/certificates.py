@@ -6,9 +6,12 @@ import os
 from typing import Literal
 
 from gpuops.certificates import Certificate, join_certificates, verify_paths
+from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
+from pipelines.stores.schema import counted
 from pipelines.stores.solutions import open_solution
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows, verify_distances
+from pipelines.validation.generated import certify_generated
 from pipelines.validation.limits import reach, row_limit
 
 PROVABLE = ("distances/1", "boundary/1", "paths/1")  # schemas whose rows have certificates
@@ -54,11 +57,13 @@ def certify_paths(
     seed: int = 0,
 ) -> Certificate:
     """Prove rows of a paths store correct, as `verify_distances` does for distances."""
+    graph = graph if isinstance(graph, Graph) else paths.graph(graph)
+    if isinstance(graph, GeneratedGraph):
+        return certify_generated(paths, graph, rows, seed)
     if not paths.has_predecessors:
         raise StoreError(
             f"{paths.path}: holds no predecessors, which certificates need; compute it again without --no-predecessors"
         )
-    graph = graph if isinstance(graph, Graph) else paths.graph(graph)
     cutoff = reach(paths.cutoff, paths.dtype)
     arcs, through = graph.rows(), graph.through()
     certificates = []
@@ -80,8 +85,9 @@ def certify_paths(
 
 def describe_certificate(found: Certificate, total: int) -> str:
     """What was proven, as text for the user."""
-    longest = f"the longest path has {found.hops:,} arc{'' if found.hops == 1 else 's'}"
-    parts = [f"{rows_verified(total, found.rows)}: {found.arcs:,} arcs tested", longest]
+    parts = [f"{rows_verified(total, found.rows)}: {found.arcs:,} arcs tested"]
+    if found.hops is not None:
+        parts.append(f"the longest path has {counted(found.hops, 'arc')}")
     if found.relative or found.absolute:
         parts.append(f"within {found.relative:.3g} of a distance, plus {found.absolute:.3g}")
     return ", ".join(parts)
@@ -93,4 +99,4 @@ def rows_verified(total: int, rows: int = CERTIFIED_ROWS) -> str:
     >>> rows_verified(3353), rows_verified(1)
     ('verified 16 of 3,353 rows', 'verified 1 of 1 row')
     """
-    return f"verified {min(rows, total):,} of {total:,} row{'' if total == 1 else 's'}"
+    return f"verified {min(rows, total):,} of {counted(total, 'row')}"

@@ -79,7 +79,7 @@ def test_degrees_and_components(tilepath, graph, tmp_path):
     assert told == [
         "2 components of 4 vertices",
         "        0: 3 vertices, the first is a",
-        "        1: 1 vertices, the first is d",
+        "        1: 1 vertex, the first is d",
         "c.csv: components of 4 vertices",
     ]
     found = json.loads(tilepath("graph", "components", graph, "--json"))
@@ -91,7 +91,7 @@ def test_degrees_and_components(tilepath, graph, tmp_path):
 def test_info_tells_the_structure(tilepath, graph, monkeypatch):
     told = tilepath("info", graph)
     assert "degrees: out 0 to 2, 1.25 in the mean; in 0 to 2, 1.25 in the mean\n" in told
-    assert "0 sources (no arc in), 0 sinks (no arc out), 1 isolated vertices; 2 weak components\n" in told
+    assert "0 sources (no arc in), 0 sinks (no arc out), 1 isolated vertex; 2 weak components\n" in told
     assert "numbers: 2 e + n + 1 = 15 and n^2 = 16 (n vertices, e arcs)\n" in told
     facts = json.loads(tilepath("info", graph, "--json"))
     assert facts["structure"]["out_degrees"] == {"least": 0, "mean": 1.25, "largest": 2}

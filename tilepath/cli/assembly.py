@@ -56,6 +56,7 @@ def assemble(reads: tuple[str, ...], out: str, **options: Any) -> None:
     qualities and pairs are not used.
     """
     from pipelines import assemble as find
+    from pipelines.stores.schema import counted
 
     found = find(reads, out, **options)
     contigs, k = found.contigs, options["k"]
@@ -66,8 +67,7 @@ def assemble(reads: tuple[str, ...], out: str, **options: Any) -> None:
             f"left out  {found.rare:,} read fewer than {options['min_coverage']} times, {found.clipped:,} in tips"
         )
     circles = int(contigs.circular.sum())
-    plural = "" if len(contigs) == 1 else "s"
     click.echo(
-        f"{out}: {len(contigs):,} contig{plural}, {int(contigs.lengths.sum()):,} bases, the longest"
+        f"{out}: {counted(len(contigs), 'contig')}, {int(contigs.lengths.sum()):,} bases, the longest"
         f" {int(contigs.lengths.max()):,}, N50 {contigs.n50:,}" + (f", {circles:,} circular" if circles else "")
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from pipelines.answers.structure import COUNTED, Spread, Structure, graph_storage, graph_structure
 from pipelines.stores import Graph
+from pipelines.stores.schema import counted
 from pipelines.workers.progress import size
 
 
@@ -56,12 +57,12 @@ def _soon(graph: Graph) -> bool:
 def _described(graph: Graph, found: Structure) -> Iterator[str]:
     if graph.directed:
         yield f"degrees: out {_spread(found.outgoing)}; in {_spread(found.incoming)}"
-        ends = f"{found.sources:,} sources (no arc in), {found.sinks:,} sinks (no arc out), "
+        ends = f"{counted(found.sources, 'source')} (no arc in), {counted(found.sinks, 'sink')} (no arc out), "
     else:
         yield f"degrees: {_spread(found.outgoing)}"
         ends = ""
-    plural = "" if found.components == 1 else "s"
-    yield f"{ends}{found.isolated:,} isolated vertices; {found.components:,} weak component{plural}"
+    isolated = counted(found.isolated, "isolated vertex", "isolated vertices")
+    yield f"{ends}{isolated}; {counted(found.components, 'weak component')}"
     yield _balance(graph, found)
 
 

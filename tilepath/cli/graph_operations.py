@@ -85,21 +85,22 @@ def degrees(store: str, out: str | None, overwrite: bool, as_json: bool) -> None
     """Print how many vertices of GRAPH have how many arcs out and in."""
     from pipelines.answers.structure import degree_histogram, out_and_in_degrees, write_degrees
     from pipelines.stores import open_graph
+    from pipelines.stores.schema import counted
 
     opened = open_graph(store)
     if out is not None:
         rows = write_degrees(opened, out, overwrite)
-    counted = degree_histogram(*out_and_in_degrees(opened))
+    histogram = degree_histogram(*out_and_in_degrees(opened))
     if as_json:
         keys = ("least", "most", "out", "in")
-        click.echo(json.dumps([dict(zip(keys, line, strict=True)) for line in counted]))
+        click.echo(json.dumps([dict(zip(keys, line, strict=True)) for line in histogram]))
     else:
         click.echo(f"{'arcs':>13} {'vertices, out':>15} {'vertices, in':>15}")
-        for least, most, leaving, entering in counted:
+        for least, most, leaving, entering in histogram:
             bounds = f"{least:,}" if least == most else f"{least:,} to {most:,}"
             click.echo(f"{bounds:>13} {leaving:>15,} {entering:>15,}")
     if out is not None:
-        click.echo(f"{out}: degrees of {rows:,} vertices", err=as_json)
+        click.echo(f"{out}: degrees of {counted(rows, 'vertex', 'vertices')}", err=as_json)
 
 
 @graph.command()
@@ -116,6 +117,7 @@ def components(store: str, out: str | None, overwrite: bool, as_json: bool) -> N
 
     from pipelines.answers.structure import component_numbers, write_components
     from pipelines.stores import open_graph
+    from pipelines.stores.schema import counted
 
     opened = open_graph(store)
     if out is not None:
@@ -125,14 +127,14 @@ def components(store: str, out: str | None, overwrite: bool, as_json: bool) -> N
     if as_json:
         click.echo(json.dumps({"components": len(sizes), "sizes": sizes.tolist(), "firsts": opened.names(firsts)}))
     else:
-        click.echo(f"{len(sizes):,} component{'' if len(sizes) == 1 else 's'} of {opened.n:,} vertices")
+        click.echo(f"{counted(len(sizes), 'component')} of {counted(opened.n, 'vertex', 'vertices')}")
         largest = np.argsort(-sizes, kind="stable")[:SHOWN_COMPONENTS]
         for number, first in zip(largest.tolist(), opened.names(firsts[largest]), strict=True):
-            click.echo(f"{number:>9,}: {sizes[number]:,} vertices, the first is {first}")
+            click.echo(f"{number:>9,}: {counted(int(sizes[number]), 'vertex', 'vertices')}, the first is {first}")
         if len(sizes) > len(largest):
             click.echo(f"and {len(sizes) - len(largest):,} more; --out TABLE writes the component of every vertex")
     if out is not None:
-        click.echo(f"{out}: components of {rows:,} vertices", err=as_json)
+        click.echo(f"{out}: components of {counted(rows, 'vertex', 'vertices')}", err=as_json)
 
 
 @graph.command()
@@ -172,6 +174,7 @@ def _cycles(opened: Any) -> Iterator[str]:
     """The cycles of a permutation as lines, of any other graph nothing."""
     from pipelines.answers.structure import COUNTED
     from pipelines.formats.graphs.in_memory import cycles, is_permutation
+    from pipelines.stores.schema import counted
 
     if opened.n != opened.m or opened.n > COUNTED or (opened.indptr()[1:] - opened.indptr()[:-1] != 1).any():
         return
@@ -180,7 +183,7 @@ def _cycles(opened: Any) -> Iterator[str]:
         return
     order, offsets = cycles(successors)
     count = len(offsets) - 1
-    yield f"a permutation with {count:,} cycle{'' if count == 1 else 's'}:"
+    yield f"a permutation with {counted(count, 'cycle')}:"
     for begin, end in zip(offsets[:-1][:SHOWN_CYCLES].tolist(), offsets[1:].tolist(), strict=False):
         names = opened.names(order[begin : min(end, begin + SHOWN_NEIGHBOURS)].tolist())
         if end - begin > len(names):

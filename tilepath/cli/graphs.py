@@ -127,7 +127,7 @@ def generate_graph(kind: str, store: str, **options: Any) -> None:
         options |= dict(zip("abc", options["quadrants"], strict=True))
     options["scrambled"] = False if options.pop("unscrambled") else None
     del options["quadrants"]
-    if kind == "euler-shallow":
+    if kind in ("euler-shallow", "grid", "rmat", "road"):  # the last three refuse it by the name of the option
         options["vertices"] = options.pop("n")
     given = {name: value for name, value in options.items() if value is not None}
     click.echo(generate(synthetic_graph(kind, **given), store, progress=True, **stored).describe())

@@ -95,7 +95,8 @@ def sssp(
 ) -> None:
     """Write shortest paths from some vertices of the graph store GRAPH to the store OUT.
 
-    Weights may be negative.
+    Weights may be negative. GRAPH may also be an R-MAT graph that is generated and never stored, such as rmat:24 or
+    rmat:24:seed=3.
     """
     from pipelines import open_graph, single_source_shortest_paths
     from pipelines.stores import store_bytes

@@ -28,6 +28,7 @@ from pipelines.answers.graph_pictures.part import Part
 from pipelines.answers.structure import out_and_in_degrees
 from pipelines.stores import Graph
 from pipelines.stores.boundary import Cut
+from pipelines.stores.schema import counted
 
 
 @dataclass
@@ -106,7 +107,7 @@ class View:
         numbers = weak_components(self.part.indptr.astype(np.int64), self.part.indices, compact=True, check=False)
         count = int(numbers.max(initial=-1)) + 1
         self.frames = [(f"component {k}", np.flatnonzero(numbers == k)) for k in range(count)]
-        self.about.append(f"{count:,} component{'' if count == 1 else 's'}")
+        self.about.append(counted(count, "component"))
 
     def mark_degrees(self, in_degree: int | None, out_degree: int | None) -> None:
         outgoing, incoming = (degrees[self.part.vertices] for degrees in out_and_in_degrees(self.graph))
@@ -164,8 +165,8 @@ class View:
         chosen, graph = self.chosen, self.graph
         n, m = len(self.part.vertices), len(chosen)
         kind = "arc" if graph.directed or m == len(self.part.arcs) else "edge"
-        counted = f"{n:,} {'vertex' if n == 1 else 'vertices'}, {m:,} {kind}{'' if m == 1 else 's'}"
-        title = "; ".join([f"{Path(graph.path).name}: {counted}", *self.about])
+        counts = f"{counted(n, 'vertex', 'vertices')}, {counted(m, kind)}"
+        title = "; ".join([f"{Path(graph.path).name}: {counts}", *self.about])
         drawing = Drawing(
             names=graph.names(self.part.vertices.tolist()),
             tails=self.tails[chosen],

@@ -15,6 +15,7 @@ import numpy as np
 from pipelines.formats.arc_sort import ArcStream, FormatError
 from pipelines.formats.graphs.columns import listed
 from pipelines.formats.graphs.parquet import check_rows, weight_dtype
+from pipelines.stores.schema import counted
 
 
 @contextmanager
@@ -93,8 +94,9 @@ def read_successors(source: Any) -> Iterator[ArcStream]:
     remarks = []
     if is_permutation(heads, n):
         lengths = np.diff(cycles(heads)[1])
-        plural = "" if len(lengths) == 1 else "s"
-        remarks.append(f"a permutation of {n:,} with {len(lengths):,} cycle{plural}, the longest of {lengths.max():,}")
+        remarks.append(
+            f"a permutation of {n:,} with {counted(len(lengths), 'cycle')}, the longest of {lengths.max():,}"
+        )
     yield ArcStream([(tails, heads, np.ones(len(tails), np.int32))], n=n, remarks=remarks)
 
 

@@ -80,6 +80,10 @@ class Device:
 cuda = SimpleNamespace(Device=Device, is_available=lambda: True)
 
 
+def get_default_memory_pool():
+    return SimpleNamespace(free_bytes=lambda: 0)
+
+
 # --- Arrays -------------------------------------------------------------------------------------------------------
 
 _allocated = []  # (reference to the bytes, where the array starts and ends in them)

@@ -146,3 +146,33 @@ def test_every_kernel_runs_here(cupy):
     used = {(p.source(), p.options, e) for p in graph_layout_cuda.PROGRAMS.values() for e in p.entries}
     missing = {entry for *_, entry in used - cupy.launched}
     assert missing <= {"take_keys"}  # of 32 bits, whose keys have all in them
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_a_graph_too_large_to_be_sorted_at_once(cupy, monkeypatch, dtype, symmetric):
+    """Sorted by ranges of rows: a row longer than a range, empty rows, loops and parallel arcs among them."""
+    monkeypatch.setattr(graph_layout_cuda, "WHOLE", 37)
+    monkeypatch.setattr(graph_layout_cuda, "_SORTING", 1 << 40)
+    rng = np.random.default_rng(8)
+    tails, heads = (60 * rng.random((2, 400)) ** 3).astype(int)
+    values = rng.integers(0, 30, 400)
+    if symmetric:
+        tails, heads, values = np.r_[tails, heads], np.r_[heads, tails], np.r_[values, values]
+    order = np.argsort(tails, kind="stable")
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(tails, minlength=70))))
+    arrays = indptr, heads[order], values[order].astype(dtype)
+    found = graph_layout_cuda._ranges(cupy.asarray(indptr), len(heads), np.dtype(dtype))
+    assert len(found) > 3
+    assert max(indptr[b] - indptr[a] for a, b in found) > 37
+    assert_same_layout(cupy, arrays, symmetric=symmetric, reverse=False, through=np.arange(70) % 4 > 0)
+
+
+def test_a_negative_loop_in_a_later_range_is_named(cupy, monkeypatch):
+    monkeypatch.setattr(graph_layout_cuda, "WHOLE", 4)
+    monkeypatch.setattr(graph_layout_cuda, "_SORTING", 1 << 40)
+    indptr, heads = np.arange(0, 21, 2), np.arange(20) % 10
+    heads[15], weights = 7, np.ones(20)
+    weights[15] = -2
+    with pytest.raises(NegativeCycleError, match="a loop of weight -2 at vertex 7"):
+        search_graph(*map(cupy.asarray, (indptr, heads, weights)), reverse=False)

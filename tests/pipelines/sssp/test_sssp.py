@@ -24,9 +24,9 @@ from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.solve import METHODS
 from pipelines.formats.graphs import import_graph
 from pipelines.sssp.plan import make_search_plan
-from pipelines.sssp.vertex_ranges import equal_ranges
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
 from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.graph import equal_ranges
 from pipelines.stores.paths import begun_paths
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts

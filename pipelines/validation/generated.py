@@ -1,0 +1,142 @@
+"""Certificates of searches over generated graphs: every worker generates some of the edges again, and tests them.
+
+1. Load: every worker reads the row from the store.
+2. Pass: the edges are dealt out by number, none of them twice, and tested batch by batch
+   (`gpuops.certificates.arc_batches`). So nothing of how the search cut its graph is trusted.
+3. Join: the workers learn which vertices others have proven. One pass does it, but for vertices that are as far as
+   those before them; these take another pass for each such step.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Literal
+
+import numpy as np
+from distributed import Client
+
+from gpuops.certificates import Certificate, RowProof, join_certificates
+from pipelines.generators.generated_graph import GeneratedGraph
+from pipelines.stores import Paths
+from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows
+from pipelines.validation.limits import reach, row_limit
+from pipelines.workers.attempts import Attempt, attempts, clear, held, keep
+from pipelines.workers.device_arrays import array_library, to_host
+from pipelines.workers.progress import Progress
+
+STEPS = 16  # tasks of a worker in a pass, between which progress shows
+
+
+def certify_generated(
+    paths: Paths, graph: GeneratedGraph, rows: int | Literal["all"] = CERTIFIED_ROWS, seed: int = 0
+) -> Certificate:
+    """Prove rows of a paths store of a generated graph correct, in this process."""
+    return join_certificates([_prove(paths, graph, row) for row in choose_rows(paths.shape[0], rows, seed).tolist()])
+
+
+def certify_on_workers(
+    client: Client,
+    paths: Paths,
+    graph: GeneratedGraph,
+    rows: int | Literal["all"] = CERTIFIED_ROWS,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Certificate:
+    """The same by all workers, on their GPUs if they have some.
+
+    Raises
+    ------
+    VerificationError
+        A row is wrong; the message names the vertex or the arc.
+    """
+    chosen = choose_rows(paths.shape[0], rows, seed).tolist()
+    with Progress(graph.input_edges * len(chosen), "edges", progress) as shown:
+
+        def certified(members: list[str]) -> Certificate:
+            attempt = Attempt(client, members, "certify", uuid.uuid4().hex[:8])
+            shown.start(0)
+            try:
+                return join_certificates([_certify(attempt, paths, graph, row, shown) for row in chosen])
+            finally:
+                attempt.cancel()
+
+        return attempts(client, certified)
+
+
+def _certify(attempt: Attempt, paths: Paths, graph: GeneratedGraph, row: int, shown: Progress) -> Certificate:
+    workers = range(len(attempt.members))
+    shown.stage(f"verifying row {row + 1}: reading")
+    attempt.wait([attempt.submit(_load, w, paths, graph, row) for w in workers])
+    cuts = np.linspace(0, graph.input_edges, STEPS * len(workers) + 1).astype(np.int64).tolist()
+    last, passes = -1, 0
+    while True:
+        passes += 1
+        shown.stage(f"verifying row {row + 1}" + (f", pass {passes}" if passes > 1 else ""))
+        for step in range(STEPS):
+            places = [step * len(workers) + w for w in workers]
+            attempt.wait([attempt.submit(_test, w, cuts[i], cuts[i + 1]) for w, i in enumerate(places)])
+            attempt.drop_done()
+            if passes == 1:
+                shown.advance(cuts[places[-1] + 1] - cuts[places[0]])
+        marks = [attempt.submit(_marks, w) for w in workers]
+        lacking, *_ = attempt.results([attempt.submit(_join, w, marks) for w in workers])
+        if lacking == 0:
+            return _certificate(graph)
+        if lacking == last:
+            attempt.wait([attempt.submit(_refuse_lacking, 0)])
+        last = lacking
+
+
+def _prove(paths: Paths, graph: GeneratedGraph, row: int) -> Certificate:
+    proof = _proof(paths, graph, row, np)
+    last = -1
+    while (lacking := len(proof.lacking())) or last < 0:
+        if lacking == last:
+            proof.refuse_lacking()
+        last = lacking
+        for arcs in graph.arcs():
+            proof.test(*arcs)
+    return _certificate(graph)
+
+
+def _certificate(graph: GeneratedGraph) -> Certificate:
+    return Certificate(rows=1, arcs=graph.m, hops=None, relative=0.0, absolute=0.0, slack=0.0)
+
+
+def _proof(paths: Paths, graph: GeneratedGraph, row: int, xp: Any) -> RowProof:
+    distances = paths.distances(row)
+    limit = row_limit(distances, reach(paths.cutoff, paths.dtype), paths.targets)
+    predecessors = xp.asarray(paths.predecessors(row)) if paths.has_predecessors else None
+    return RowProof(xp.asarray(distances), paths.row_sources(row), predecessors, limit=limit, label=graph.label)
+
+
+# The tasks.
+
+
+def _load(attempt: str, paths: Paths, graph: GeneratedGraph, row: int) -> None:
+    clear()
+    keep(attempt, (_proof(paths, graph, row, array_library()), graph))
+
+
+def _test(attempt: str, start: int, stop: int) -> None:
+    """Test the arcs of some edges."""
+    proof, graph = held(attempt)
+    for arcs in graph.arcs(array_library(), start, stop):
+        proof.test(*arcs)
+
+
+def _marks(attempt: str) -> np.ndarray:
+    """Which vertices this worker has proven, eight to a byte."""
+    return np.packbits(to_host(held(attempt)[0].proven))
+
+
+def _join(attempt: str, marks: list[np.ndarray]) -> int:
+    """Take over what all workers have proven; returns how many vertices are lacking still."""
+    proof, _ = held(attempt)
+    joined = np.unpackbits(np.bitwise_or.reduce(marks), count=len(proof.proven)).view(bool)
+    proof.proven = array_library().asarray(joined)
+    return len(proof.lacking())
+
+
+def _refuse_lacking(attempt: str) -> None:
+    held(attempt)[0].refuse_lacking()
