@@ -19,11 +19,11 @@ from pipelines.apsp.layout import Layout, make_layout
 from pipelines.workers.capacity import WorkerFacts
 from pipelines.workers.progress import duration
 
-HOP = 6e-3  # s from the end of a task to the start of one on another worker that waits for it
-GAP = 3e-3  # s between two tasks on a worker, the second of which waits for the first; a GPU computes meanwhile
-CLOSE = 1.5e-6  # s for each row of a pivot block that is closed: latency, not arithmetic
+HOP = 5.5e-3  # s from the end of a task to the start of one on another worker that waits for it
+GAP = 5.7e-3  # s between two tasks on a worker, the second of which waits for the first; a GPU computes meanwhile
+CLOSE = 6e-7  # s for each row of a pivot block that is closed: latency, not arithmetic
 PULL = 300e9  # bytes/s of a pull of a large panel from GPU to GPU of one host: 284 to 309e9 on H100s
-DASK = 1.1e9  # bytes/s where panels travel through Dask and host memory
+DASK = 1.3e9  # bytes/s where panels travel through Dask and host memory
 WORTH = 0.95  # more GPUs are taken only for less than this share of the time
 
 

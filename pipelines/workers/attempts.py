@@ -9,13 +9,14 @@ Redoing part of an attempt on half-changed state would give other roundings; rel
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import logging
 import math
 import time
 import traceback
-from asyncio import CancelledError
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any, Protocol, TypeVar
 
 from distributed import Client, Future, KilledWorker, WorkerPlugin, get_worker, wait
@@ -142,18 +143,21 @@ class Attempt:
     def results(self, futures: list[Future], limit: float = math.inf) -> list[Any]:
         """Wait, and fetch what the tasks returned; raises like `wait_all`, also if a result is lost on its way here."""
         self.wait(futures, limit)
-        found = []
-        for future in futures:
-            while True:
-                try:
-                    found.append(future.result(timeout=POLL_SECONDS))
-                    break
-                except TimeoutError:
-                    if not set(self.members) <= set(self.client.nthreads()):
-                        raise WorkersChanged("a worker is gone") from None
-                except (CancelledError, KilledWorker, StateLost) as error:
-                    raise WorkersChanged(f"{future.key}: {error}") from None
-        return found
+        return [self._result(future) for future in futures]
+
+    def _result(self, future: Future) -> Any:
+        loop = self.client.loop.asyncio_loop
+        fetched = asyncio.run_coroutine_threadsafe(_value(future), loop)
+        while True:
+            try:
+                return fetched.result(POLL_SECONDS)
+            except TimeoutError:
+                if not set(self.members) <= set(self.client.nthreads()):
+                    raise WorkersChanged("a worker is gone") from None
+                if fetched.done():  # it was the connection that took too long
+                    fetched = asyncio.run_coroutine_threadsafe(_value(future), loop)
+            except (concurrent.futures.CancelledError, KilledWorker, StateLost) as error:
+                raise WorkersChanged(f"{future.key}: {error or future.status}") from None
 
     def drop_done(self) -> None:
         """Release the futures that are done; callers that need a result keep their own reference."""
@@ -305,11 +309,8 @@ def wait_any(
 ) -> tuple[set[Future], set[Future]]:
     """Wait until some of the futures are finished: those, and the others. Raises as `wait_all`."""
     while True:
-        try:
-            with client.as_current():  # else the latest client of this process waits, in a loop that is not theirs
-                done, pending = wait(pending, timeout=POLL_SECONDS, return_when="FIRST_COMPLETED")
-        except TimeoutError:
-            done = set()
+        done = client.sync(_ended, client, pending)
+        pending = pending - done
         for future in done:
             if future.status == "finished":
                 continue
@@ -323,6 +324,21 @@ def wait_any(
             raise WorkersChanged("a worker is gone")
         if time.monotonic() > deadline:
             raise TimeoutError(f"{len(pending)} tasks took too long")
+
+
+async def _ended(client: Client, pending: set[Future]) -> set[Future]:
+    """Those that are finished, or failed, or cancelled; after `POLL_SECONDS` there may be none."""
+    # As current, else the latest client of this process waits, in a loop that is not theirs.
+    with client.as_current(), suppress(TimeoutError, concurrent.futures.CancelledError):
+        await wait(pending, timeout=POLL_SECONDS, return_when="FIRST_COMPLETED")
+    return {future for future in pending if future.done()}
+
+
+async def _value(future: Future) -> Any:
+    """What a task returned. It is waited for without a limit: the client fetches several results in one transfer, and
+    where a limit cuts that off, the others fail with an error that its `sync` does not know.
+    """
+    return await future
 
 
 def await_return(client: Client, count: int, again: str, timeout: float = 60) -> list[str]:

@@ -162,13 +162,42 @@ def test_a_result_whose_worker_dies_on_its_way_here_is_a_loss(client, monkeypatc
     class Lost:
         key = "lost"
 
-        def result(self, timeout):
+        def __await__(self):
             raise error
+            yield
 
     epoch = Attempt(client, workers_of(client), "test", "lost")
     monkeypatch.setattr(epoch, "wait", lambda *_: None)
     with pytest.raises(WorkersChanged, match="lost"):
         epoch.results([Lost()])
+
+
+@pytest.mark.parametrize("when", ["while it runs", "when it is done"])
+def test_a_cancelled_task_is_a_loss(client, monkeypatch, when):
+    """Dask cancels tasks of its own accord, when the only worker that may run them is gone."""
+    attempt = Attempt(client, workers_of(client), "test", "cancelled")
+    task = attempt.submit(_slow, 0)
+    if when == "while it runs":
+        threading.Timer(0.1, client.cancel, ([task],)).start()
+    else:
+        wait(task)
+        client.cancel([task])
+        monkeypatch.setattr(attempt, "wait", lambda *_: None)
+    with pytest.raises(WorkersChanged, match="tilepath-test-slow-1-cancelled: "):
+        attempt.results([task])
+
+
+def _large(_attempt, number):
+    return bytes([number]) * (40 << 20)
+
+
+def test_results_that_take_long_on_their_way_arrive(two_processes, monkeypatch):
+    attempt = Attempt(two_processes, workers_of(two_processes), "test", "long")
+    tasks = [attempt.submit(_large, number % 2, number) for number in range(6)]
+    attempt.wait(tasks)
+    monkeypatch.setattr("pipelines.workers.attempts.POLL_SECONDS", 0.005)
+    assert [found[0] for found in attempt.results(tasks)] == list(range(6))
+    attempt.cancel()
 
 
 @pytest.mark.parametrize(
