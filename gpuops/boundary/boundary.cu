@@ -34,9 +34,9 @@ extern "C" __global__ void pack_among(Word* panels, const Element* among, int bo
 }
 
 // Column `places[slot]` of the table of the part of its thread. Launch: the same, for words of panels as wide as strips.
-extern "C" __global__ void pack_columns(Word* panels, const Element* table, long long part_stride, long long place_stride,
-                                        long long depth_stride, const int* thread_part, const int* places, int rows,
-                                        int depth) {
+extern "C" __global__ void pack_columns(Word* panels, const Element* table, long long part_stride,
+                                        long long place_stride, long long depth_stride, const int* thread_part,
+                                        const int* places, int rows, int depth) {
     const int word = blockIdx.x * PACK_WORDS + threadIdx.x, k = blockIdx.y * PACK_DEPTH + threadIdx.y;
     if (k >= depth) return;
     table += max(thread_part[word / WORDS], 0) * part_stride + k * depth_stride;
@@ -135,7 +135,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         if (first >= sources) break;
         const int group = first / ROWS + group_of_thread();
         const int *part_of = row_part + group * ROWS, *place_of = row_place + group * ROWS;
-        const bool within = part_of[0] <= part && part <= part_of[ROWS - 1];  // the rows are in the order of their parts
+        const bool within =
+            part_of[0] <= part && part <= part_of[ROWS - 1];  // the rows are in the order of their parts
         const auto row_within = [&](int r) { return inner + ((long long)part * size + place_of[r]) * size; };
         const auto is_within = [&](int r) { return within && part_of[r] == part && place_of[r] >= 0; };
 #pragma unroll 1

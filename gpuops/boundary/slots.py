@@ -49,10 +49,9 @@ class Columns:
         firsts = np.cumsum(by_window, axis=1) - by_window + np.arange(self.windows)[:, None] * threads
         shares, counts, firsts = by_window.ravel(), self.counts.ravel(), firsts.ravel()
         order = _stable_order(self.key)
-        key = self.key[order]
-        rank = np.arange(len(order)) - (np.cumsum(counts) - counts)[key]
-        turn = rank // shares[key]
-        thread = firsts[key] + rank - turn * shares[key]
+        rank, share = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts), np.repeat(shares, counts)
+        turn = rank // share
+        thread = np.repeat(firsts, counts) + rank - turn * share
         slot = thread * of_thread + turn
         thread_part = np.full(self.windows * threads, -1, np.int32)
         thread_part[thread] = self.part[order]

@@ -11,8 +11,8 @@
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
 
-#include "product_tile.cuh"
 #include "packing.cuh"
+#include "product_tile.cuh"
 
 // Launch of both: packing.cuh.
 extern "C" __global__ void pack_a(Word* panels, const Element* a, long long row_stride, long long column_stride,

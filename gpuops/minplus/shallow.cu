@@ -11,8 +11,8 @@
 // Macros: ARITHMETIC, a struct of arithmetic.cuh; ROWS; ACROSS, the threads of a row; THREADS, of a block of `multiply`;
 //         BLOCKS.
 
-#include "strip.cuh"
 #include "packing.cuh"
+#include "strip.cuh"
 
 // Neighbouring threads have neighbouring words, so that they store to different banks of shared memory.
 __device__ inline int word_of_thread(int w) {
@@ -34,8 +34,8 @@ extern "C" __global__ void pack_b(Word* panels, const Element* b, long long row_
 
 // Launch: grid (strips, pieces of `turns` times GROUPS * ROWS rows), THREADS threads.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
-    multiply(Element* c, long long stride, long long m, long long n, const Word* a_panels, const Word* b_panels, int depth,
-             int turns) {
+    multiply(Element* c, long long stride, long long m, long long n, const Word* a_panels, const Word* b_panels,
+             int depth, int turns) {
     __shared__ Exchange exchange;
     const long long first_column = (long long)blockIdx.x * STRIP * LANES;
     const int width = (int)min(n - first_column, (long long)STRIP * LANES);
@@ -50,8 +50,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         Tile tile;
         multiply_strip(tile, a_panels + (first / ROWS + group_of_thread()) * depth * ROWS, b, depth);
         store_strip(
-            tile, exchange, columns, width,
-            [&](int r) { return first + r < m ? c + (first + r) * stride : nullptr; }, [](int, Word*) {});
+            tile, exchange, columns, width, [&](int r) { return first + r < m ? c + (first + r) * stride : nullptr; },
+            [](int, Word*) {});
     }
     wait_for_stores();
 }
