@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpuops.boundary import ClosedParts
 
 _PACK_WORDS, _PACK_DEPTH = 32, 8
-_ONWARD_BYTES = 2**25  # of what lies between the two launches, in the second-level cache; more rows go piece by piece
+_ONWARD_BYTES = 2**29  # of what lies between the two launches; more rows are done piece by piece
 
 _PROGRAMS = {
     arithmetic: shape.program("boundary/boundary.cu", ("pack_among", "pack_columns", "depart", "arrive"), arithmetic)

@@ -95,10 +95,15 @@ def test_windows_of_columns(cupy, dtype):
 
 
 def test_rows_in_pieces(cupy, monkeypatch):
+    """More rows than blocks, and then more than the memory between the launches has room for."""
     parts = random_parts(1, [90, 60, 50], [5, 20, 3], "int32")
-    check(parts, np.random.default_rng(0).integers(0, 200, 300), np.arange(40))  # more groups than blocks
+    sources, targets = np.random.default_rng(0).integers(0, 200, 1300), np.arange(40)
+    before = cupy.launches
+    check(parts, sources, targets)
+    at_once = cupy.launches - before
     monkeypatch.setattr(boundary_cuda, "_ONWARD_BYTES", 1)
-    check(parts, np.random.default_rng(0).integers(0, 200, 300), np.arange(40))
+    check(parts, sources, targets)
+    assert cupy.launches - before == 2 * at_once + 2
 
 
 def test_out_is_filled_where_it_lies(cupy):
