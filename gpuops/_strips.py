@@ -11,6 +11,7 @@ from gpuops._cuda import Program, multiprocessors
 
 WORDS = 4  # of a thread in a row
 _TURNS = 16  # of a block, each for all its rows, where there are enough of them
+_GRID = 2**16 - 1  # blocks that a grid may have downwards
 _WAVES = 4  # of blocks on all multiprocessors, before a block does more than one turn
 
 
@@ -48,7 +49,7 @@ class Shape(NamedTuple):
         """The blocks for so many strips of so many rows, and how many turns each has."""
         turns = math.ceil(rows / (self.rows * self.groups))
         blocks = _WAVES * self.blocks * multiprocessors(device)
-        of_block = max(1, min(_TURNS, strips * turns // blocks))
+        of_block = max(1, min(_TURNS, strips * turns // blocks), math.ceil(turns / _GRID))
         return (strips, math.ceil(turns / of_block)), np.int32(of_block)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from gpuops import NegativeCycleError, _cuda, floyd_warshall, minplus_product, minplus_update
 from gpuops._cuda import Program
+from gpuops._strips import SHAPES as STRIPS
 from gpuops.numbers import DISTANCE_DTYPES, distance_limit, infinity
 
 # The kernels of other folders have tests of their own, *_on_host.py.
@@ -94,6 +95,14 @@ def test_a_product_does_not_exceed_infinity(cupy, dtype, lowest, multiprocessors
     cupy.start(1, multiprocessors)
     for shape in (1, 1, 1), (3, 5, 0), (35, 1100, 5), (130, 270, 20), (40, 50, 70):
         check_product(cupy, *shape, dtype, lowest)
+
+
+def test_a_product_of_many_rows_fits_into_a_grid():
+    rows = 10**9
+    (across, down), turns = STRIPS["Float32"].grid(1, rows, 1000)
+    assert across == 1
+    assert down < 2**16
+    assert down * turns * STRIPS["Float32"].rows >= rows
 
 
 @dtypes
