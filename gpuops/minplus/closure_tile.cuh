@@ -3,7 +3,7 @@
 // What another block may have stored in the same launch is read past the first-level cache.
 //
 // Macros: ELEMENT, the type of the distances; TILE, such that two tiles fit into 48 KiB of shared memory;
-//         THREADS, of a block.
+//         THREADS, of a block; OWN, if a thread owns another number of rows and columns than 4.
 #pragma once
 
 #include "arithmetic.cuh"
@@ -11,7 +11,9 @@
 using Element = ELEMENT;
 using Wide = decltype(Element() + Element());  // int for int16: registers are no narrower
 
-constexpr int OWN = 4;  // a thread owns OWN x OWN neighbours of a tile
+#ifndef OWN
+#define OWN 4  // a thread owns OWN x OWN neighbours of a tile
+#endif
 constexpr int SIDE = TILE / OWN;
 static_assert(THREADS == SIDE * SIDE, "the macro says what the launch does");
 

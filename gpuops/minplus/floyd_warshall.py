@@ -93,15 +93,17 @@ def floyd_warshall(
 
     in_place = out is not None and same_view(d, out) and has_contiguous_rows(d)
     distances = d if in_place else d.copy(order="C")
-    _clear_diagonal(distances)
     blocks, close_batch = (_CUDA_BLOCKS, close_cuda) if is_cupy(d) else (_CPU_BLOCKS, close_numpy)
-    if not batch:
-        inside = n if shapes is None else int(shapes[0, 1])
-        _close(distances, inside, blocks, functools.partial(_close_block, tolerance=tolerance), nonnegative)
-    elif n <= blocks[-1]:
+    if batch and n <= blocks[-1]:
         close_batch(distances, shapes, tolerance)
     else:
-        _close_each(distances, shapes, blocks, functools.partial(_close_block, tolerance=tolerance), nonnegative)
+        _clear_diagonal(distances)
+        close_block = functools.partial(_close_block, tolerance=tolerance)
+        if batch:
+            _close_each(distances, shapes, blocks, close_block, nonnegative)
+        else:
+            inside = n if shapes is None else int(shapes[0, 1])
+            _close(distances, inside, blocks, close_block, nonnegative)
     if not nonnegative:
         _check_diagonal(distances, tolerance)
     if out is None or in_place:

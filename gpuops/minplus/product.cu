@@ -1,5 +1,4 @@
-// C = min(C, A (x) B), the min-plus product of dense matrices, C (m, n), A (m, p), B (p, n). Without READS_C it is
-// min(infinity, A (x) B): a product of small depth moves little else than C.
+// C = min(C, A (x) B), the min-plus product of dense matrices, C (m, n), A (m, p), B (p, n).
 //
 //     pack_a, pack_b   copy A, transposed, and B into panels as wide as a tile of C, filled up with infinity
 //     relax            computes a tile of the product in each block (product_tile.cuh)
@@ -8,76 +7,42 @@
 //     b_panels [n / TILE_WORDS][depth][TILE_WORDS]
 //
 // Launch: said at each kernel.
-// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE; READS_C; THREADS, of a block of `relax`.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE; THREADS, of a block of `relax`.
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
 
+#include "packing.cuh"
 #include "product_tile.cuh"
 
-constexpr int PACK = 32;  // packing goes by squares of PACK x PACK words, 32 x 8 threads each
-
-// Launch: grid (m rounded up to TILE_ROWS / PACK, depth / PACK rounded up), 32 x 8 threads.
+// Launch of both: packing.cuh.
 extern "C" __global__ void pack_a(Word* panels, const Element* a, long long row_stride, long long column_stride,
                                   long long m, long long p, long long depth) {
-    __shared__ Word square[PACK][PACK + 1];  // one column more, so that neither way of access meets one bank only
-    const long long i0 = (long long)blockIdx.x * PACK, p0 = (long long)blockIdx.y * PACK;
-    for (int r = threadIdx.y; r < PACK; r += 8) {
-        const long long i = i0 + r, k = p0 + threadIdx.x;
-        const bool inside = i < m && k < p;
-        square[r][threadIdx.x] =
-            ARITHMETIC::broadcast(inside ? a[i * row_stride + k * column_stride] : infinity<Element>());
-    }
-    __syncthreads();
-    const long long i = i0 + threadIdx.x;
-    for (int r = threadIdx.y; r < PACK; r += 8) {
-        const long long k = p0 + r;
-        if (k < depth) {
-            panels[(i / TILE_ROWS * depth + k) * TILE_ROWS + i % TILE_ROWS] = square[threadIdx.x][r];
-        }
-    }
+    pack_rows<TILE_ROWS>(panels, a, row_stride, column_stride, m, p, depth);
 }
-
-// Launch: grid (words of a row rounded up to TILE_WORDS / PACK, depth / PACK rounded up), 32 x 8 threads.
 extern "C" __global__ void pack_b(Word* panels, const Element* b, long long row_stride, long long column_stride,
                                   long long n, long long p, long long depth) {
-    const long long word = (long long)blockIdx.x * PACK + threadIdx.x, p0 = (long long)blockIdx.y * PACK;
-    for (int r = threadIdx.y; r < PACK; r += 8) {
-        const long long k = p0 + r;
-        Element x[LANES];
-        for (int lane = 0; lane < LANES; ++lane) {
-            const long long j = word * LANES + lane;
-            const bool inside = j < n && k < p;
-            x[lane] = inside ? b[k * row_stride + j * column_stride] : infinity<Element>();
-        }
-        if (k < depth) {
-            panels[(word / TILE_WORDS * depth + k) * TILE_WORDS + word % TILE_WORDS] = ARITHMETIC::pack(x);
-        }
-    }
+    pack_columns<TILE_WORDS>(panels, b, row_stride, column_stride, n, p, depth, [](int word) { return word; });
 }
 
 struct alignas(16) Group {
     Element elements[GROUP * LANES];
 };
 
-// c = min(c, words), or just words, for a thread's group in one row of C, of which `inside` elements exist: in one
+// c = min(c, words), for a thread's group in one row of C, of which `inside` elements exist: in one
 // access if it is whole and aligned. C is a candidate like the others, C + 0.
 __device__ inline void relax_group(Element* c, Word* words, int inside) {
     const bool one_access = inside == GROUP * LANES && (unsigned long long)c % sizeof(Group) == 0;
     Group group;
-    if (READS_C) {
-        if (one_access) {
-            group = *(const Group*)c;
-        } else {
+    if (one_access) {
+        group = *(const Group*)c;
+    } else {
 #pragma unroll
-            for (int e = 0; e < GROUP * LANES; ++e) group.elements[e] = e < inside ? c[e] : infinity<Element>();
-        }
+        for (int e = 0; e < GROUP * LANES; ++e) group.elements[e] = e < inside ? c[e] : infinity<Element>();
     }
 #pragma unroll
     for (int w = 0; w < GROUP; ++w) {
-        if (READS_C) {
-            const Word known = ARITHMETIC::pack(group.elements + w * LANES);
-            ARITHMETIC::relax(0, words[w], known, Word(0), known, Word(0));
-        }
+        const Word known = ARITHMETIC::pack(group.elements + w * LANES);
+        ARITHMETIC::relax(0, words[w], known, Word(0), known, Word(0));
         ARITHMETIC::unpack(group.elements + w * LANES, words[w]);
     }
     if (one_access) {

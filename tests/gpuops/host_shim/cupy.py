@@ -169,6 +169,10 @@ def broadcast_to(x, shape):
     return asarray(np.broadcast_to(x, shape))
 
 
+def may_share_memory(x, y):
+    return np.may_share_memory(x, y)
+
+
 def where(condition, x, y):
     return asarray(np.where(condition, x, y))
 
@@ -290,6 +294,6 @@ def _calls(statement):
         if name == ".reg":  # a register of any type: 32 bits, which the functions reinterpret
             calls.append(f"unsigned {arguments.partition(' ')[2]};")
         else:
-            calls.append(f"ptx_{name.replace('.', '_')}({arguments});")
+            calls.append(f"ptx_{re.sub(r'[.:]+', '_', name)}({arguments});")
     lines = "\n" * statement[0].count("\n")  # so that messages keep their lines
     return "{ " + " ".join(calls) + " }" + lines

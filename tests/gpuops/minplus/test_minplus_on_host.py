@@ -10,6 +10,7 @@ import pytest
 
 from gpuops import NegativeCycleError, _cuda, floyd_warshall, minplus_product, minplus_update
 from gpuops._cuda import Program
+from gpuops._strips import SHAPES as STRIPS
 from gpuops.numbers import DISTANCE_DTYPES, distance_limit, infinity
 
 # The kernels of other folders have tests of their own, *_on_host.py.
@@ -83,7 +84,8 @@ def test_minplus(cupy, dtype, lowest, multiprocessors):
 def check_product(cupy, m, n, p, dtype, lowest=0):
     _, a, b = random_operands(m + n, m, n, p, dtype, lowest)
     nothing = np.full((m, n), infinity(dtype))
-    assert_same_bits(minplus_product(cupy.asarray(a), cupy.asarray(b)), minplus_in_numpy(nothing, a, b))
+    product = minplus_product(cupy.asarray(a), cupy.asarray(b), nonnegative=lowest >= 0)
+    assert_same_bits(product, minplus_in_numpy(nothing, a, b))
 
 
 @dtypes
@@ -91,8 +93,35 @@ def check_product(cupy, m, n, p, dtype, lowest=0):
 @tiles
 def test_a_product_does_not_exceed_infinity(cupy, dtype, lowest, multiprocessors):
     cupy.start(1, multiprocessors)
-    for shape in (1, 1, 1), (3, 5, 0), (130, 270, 20):
+    for shape in (1, 1, 1), (3, 5, 0), (35, 1100, 5), (130, 270, 20), (40, 50, 70):
         check_product(cupy, *shape, dtype, lowest)
+
+
+def test_a_product_of_many_rows_fits_into_a_grid():
+    rows = 10**9
+    (across, down), turns = STRIPS["Float32"].grid(1, rows, 1000)
+    assert across == 1
+    assert down < 2**16
+    assert down * turns * STRIPS["Float32"].rows >= rows
+
+
+@dtypes
+@pytest.mark.parametrize("infinite", [False, True], ids=["finite", "unreachable"])
+def test_a_product_fills_a_window(cupy, dtype, infinite):
+    """Rows begin anywhere in 16 bytes; around them nothing changes. Sums of infinity must not wrap."""
+    m, n, p = 21, 530, 9
+    _, a, b = random_operands(3, m, n, p, dtype)
+    if infinite:
+        a, b = (np.full_like(x, infinity(dtype)) for x in (a, b))
+    expected = minplus_in_numpy(np.full((m, n), infinity(dtype)), a, b)
+    for offset in range(9):
+        around = np.zeros((m + 2, n + 11), dtype)  # an odd stride
+        on_device = cupy.asarray(around)
+        a_view, b_view = cupy.asarray(a.T.copy()).T, cupy.asarray(np.repeat(b, 2, axis=1))[:, ::2]
+        window = on_device[1 : m + 1, offset : offset + n]
+        minplus_product(a_view, b_view, out=window)
+        around[1 : m + 1, offset : offset + n] = expected
+        assert_same_bits(on_device, around)
 
 
 @dtypes
@@ -256,7 +285,7 @@ def test_every_kernel_runs_here(cupy):
 
 BARRIERS = [  # and what breaks them
     (r"__sync(threads|warp)\(\);", "", "removed"),
-    (r"wait_for_copies<(.*)>\(\);", "", "removed"),
+    (r"wait_for_(copies<(.*)>|stores)\(\);", "", "removed"),
     (r"wait_for_copies<(.*)>\(\);", r"wait_for_copies<\1 + 1>();", "waits for one group too few"),
 ]
 
@@ -303,6 +332,7 @@ def run_where_barriers_matter(cupy):
         for multiprocessors in TILES.values():
             cupy.start(seed, multiprocessors)
             check_minplus(cupy, 65, 70, 100, dtype="int32")
+            check_product(cupy, 33, 1100, 5, "int32")
             check_floyd_warshall(cupy, 130, "int32")
             check_batch(cupy, 130, "int32")
 
