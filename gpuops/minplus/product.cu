@@ -18,7 +18,7 @@
 constexpr int PACK = 32;  // packing goes by squares of PACK x PACK words, 32 x 8 threads each
 
 __device__ inline void pack_square_of_a(long long block, Word* panels, const Element* a, long long row_stride,
-                                       long long column_stride, long long m, long long p, long long depth) {
+                                        long long column_stride, long long m, long long p, long long depth) {
     __shared__ Word square[PACK][PACK + 1];  // one column more, so that neither way of access meets one bank only
     const long long i0 = block * PACK, p0 = (long long)blockIdx.y * PACK;
     for (int r = threadIdx.y; r < PACK; r += 8) {
@@ -38,7 +38,7 @@ __device__ inline void pack_square_of_a(long long block, Word* panels, const Ele
 }
 
 __device__ inline void pack_square_of_b(long long block, Word* panels, const Element* b, long long row_stride,
-                                       long long column_stride, long long n, long long p, long long depth) {
+                                        long long column_stride, long long n, long long p, long long depth) {
     const long long word = block * PACK + threadIdx.x, p0 = (long long)blockIdx.y * PACK;
     for (int r = threadIdx.y; r < PACK; r += 8) {
         const long long k = p0 + r;

@@ -87,7 +87,6 @@ __device__ __forceinline__ void pass_tile(Own& own, const Element* copy, int til
 #pragma unroll
         for (int s = 0; s < OWN; ++s) own[r][s] = shorter(own[r][s], known[r][s]);
     }
-    __syncthreads();  // nobody reads the tiles in shared memory any more
 }
 
 // Closes a tile of pivots. Nobody is farther than 0 from himself.
@@ -99,9 +98,9 @@ __device__ __forceinline__ void close_pivots(Own& own, double tolerance) {
     close_tile(own, TILE, tolerance);
 }
 
+// After a barrier of the block.
 __device__ inline void wait_for_all(unsigned* arrived, unsigned& expected) {
     expected += gridDim.x;
-    __syncthreads();
     if (threadIdx.x == 0) arrive_and_wait(arrived, expected);
     __syncthreads();
 }
@@ -140,6 +139,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             } else {
                 store_own(target, stride, n - i * TILE, n - j * TILE, own);
             }
+            __syncthreads();  // all has been stored, and nobody reads the tiles in shared memory any more
         }
     }
 }
