@@ -1,6 +1,6 @@
 // Copies of operands in panels, transposed or not, filled up with infinity. They go by squares of PACK x PACK words.
 //
-// Launch: grid (length rounded up to whole panels / PACK, depth / PACK rounded up), 32 x 8 threads. `Element`, `Word` and
+// Launch, where `block` is blockIdx.x: grid (length rounded up to whole panels / PACK, depth / PACK rounded up), 32 x 8 threads. `Element`, `Word` and
 // `LANES` are those of the arithmetic.
 #pragma once
 
@@ -8,10 +8,10 @@ constexpr int PACK = 32;
 
 // panels [m / WIDTH][depth][WIDTH]: rows of a (m, p), each element in all lanes of a word.
 template <int WIDTH>
-__device__ inline void pack_rows(Word* panels, const Element* a, long long row_stride, long long column_stride,
-                                 long long m, long long p, long long depth) {
+__device__ inline void pack_rows(long long block, Word* panels, const Element* a, long long row_stride,
+                                 long long column_stride, long long m, long long p, long long depth) {
     __shared__ Word square[PACK][PACK + 1];  // one column more, so that neither way of access meets one bank only
-    const long long i0 = (long long)blockIdx.x * PACK, p0 = (long long)blockIdx.y * PACK;
+    const long long i0 = block * PACK, p0 = (long long)blockIdx.y * PACK;
     for (int r = threadIdx.y; r < PACK; r += 8) {
         const long long i = i0 + r, k = p0 + threadIdx.x;
         const bool inside = i < m && k < p;
@@ -28,9 +28,9 @@ __device__ inline void pack_rows(Word* panels, const Element* a, long long row_s
 
 // panels [n / WIDTH][depth][WIDTH]: words of b (p, n); place(u) is where word u of a panel's rows is put.
 template <int WIDTH, class Place>
-__device__ inline void pack_columns(Word* panels, const Element* b, long long row_stride, long long column_stride,
-                                    long long n, long long p, long long depth, Place place) {
-    const long long word = (long long)blockIdx.x * PACK + threadIdx.x, p0 = (long long)blockIdx.y * PACK;
+__device__ inline void pack_columns(long long block, Word* panels, const Element* b, long long row_stride,
+                                    long long column_stride, long long n, long long p, long long depth, Place place) {
+    const long long word = block * PACK + threadIdx.x, p0 = (long long)blockIdx.y * PACK;
     for (int r = threadIdx.y; r < PACK; r += 8) {
         const long long k = p0 + r;
         Element x[LANES];

@@ -1,6 +1,7 @@
 // C = min(C, A (x) B), the min-plus product of dense matrices, C (m, n), A (m, p), B (p, n).
 //
 //     pack_a, pack_b   copy A, transposed, and B into panels as wide as a tile of C, filled up with infinity
+//     pack_both        does so with both
 //     relax            computes a tile of the product in each block (product_tile.cuh)
 //
 //     a_panels [m / TILE_ROWS ][depth][TILE_ROWS ]      depth: p rounded up to whole slabs
@@ -14,18 +15,41 @@
 #include "packing.cuh"
 #include "product_tile.cuh"
 
-// Launch of both: packing.cuh.
+__device__ inline int in_order(int word) {
+    return word;
+}
+
+// Launch: packing.cuh.
 extern "C" __global__ void pack_a(Word* panels, const Element* a, long long row_stride, long long column_stride,
                                   long long m, long long p, long long depth) {
-    pack_rows<TILE_ROWS>(panels, a, row_stride, column_stride, m, p, depth);
+    pack_rows<TILE_ROWS>(blockIdx.x, panels, a, row_stride, column_stride, m, p, depth);
 }
+
+// Launch: packing.cuh.
 extern "C" __global__ void pack_b(Word* panels, const Element* b, long long row_stride, long long column_stride,
                                   long long n, long long p, long long depth) {
-    pack_columns<TILE_WORDS>(panels, b, row_stride, column_stride, n, p, depth, [](int word) { return word; });
+    pack_columns<TILE_WORDS>(blockIdx.x, panels, b, row_stride, column_stride, n, p, depth, in_order);
+}
+
+// Launch: a grid as wide as those of `pack_a` and `pack_b` together, 32 x 8 threads. The panels of A, then those of B.
+extern "C" __global__ void pack_both(Word* panels, const Element* a, long long a_row_stride, long long a_column_stride,
+                                     long long m, const Element* b, long long b_row_stride, long long b_column_stride,
+                                     long long n, long long p, long long depth) {
+    const long long down = (m + TILE_ROWS - 1) / TILE_ROWS, first = down * (TILE_ROWS / PACK);
+    if (blockIdx.x < first) {
+        pack_rows<TILE_ROWS>(blockIdx.x, panels, a, a_row_stride, a_column_stride, m, p, depth);
+    } else {
+        pack_columns<TILE_WORDS>(blockIdx.x - first, panels + down * depth * TILE_ROWS, b, b_row_stride,
+                                 b_column_stride, n, p, depth, in_order);
+    }
 }
 
 struct alignas(16) Group {
     Element elements[GROUP * LANES];
+};
+
+struct alignas(16) Words {
+    Word words[GROUP];
 };
 
 // c = min(c, words), for a thread's group in one row of C, of which `inside` elements exist: in one
@@ -55,10 +79,11 @@ __device__ inline void relax_group(Element* c, Word* words, int inside) {
     }
 }
 
-// Launch: one block of THREADS threads per tile of C.
+// Launch: one block of THREADS threads per tile of C. Without `b_panels`, those lie behind
+// `a_panels`. `packed`, if any: the panels of the result, for products in which it is B.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     relax(Element* c, long long stride, long long m, long long n, const Word* a_panels, const Word* b_panels,
-          long long depth) {
+          long long depth, Word* packed) {
     __shared__ Slabs slabs;
 
     // Blocks that run at the same time should share panels in the L2 cache: count tiles down bands of 16 rows.
@@ -72,9 +97,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 
     const Place own = place_in_tile();
     Word tile[THREAD_TILE][THREAD_TILE];
+    if (!b_panels) b_panels = a_panels + down * depth * TILE_ROWS;
     product_tile(tile, a_panels + tile_i * depth * TILE_ROWS, b_panels + tile_j * depth * TILE_WORDS,
                  (int)(depth / SLAB), slabs, own);
 
+    const long long packed_depth = (m + SLAB - 1) / SLAB * SLAB;
     // C comes in only here: its addresses would cost the loop above its registers.
 #pragma unroll
     for (int r = 0; r < THREAD_TILE; ++r) {
@@ -84,6 +111,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             const long long j = ((long long)tile_j * TILE_WORDS + word_in_tile(w, own.tx)) * LANES;
             const int inside = i < m && j < n ? (int)min(n - j, (long long)GROUP * LANES) : 0;
             relax_group(c + i * stride + j, &tile[r][w], inside);
+            if (packed && i < packed_depth) {
+                Words words;
+#pragma unroll
+                for (int g = 0; g < GROUP; ++g) words.words[g] = tile[r][w + g];
+                *(Words*)(packed + (tile_j * packed_depth + i) * TILE_WORDS + word_in_tile(w, own.tx)) = words;
+            }
         }
     }
 }

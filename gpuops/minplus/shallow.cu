@@ -25,11 +25,11 @@ __device__ inline int slot_of_word(int word) {
 // Launch of both: packing.cuh.
 extern "C" __global__ void pack_a(Word* panels, const Element* a, long long row_stride, long long column_stride,
                                   long long m, long long p, long long depth) {
-    pack_rows<ROWS>(panels, a, row_stride, column_stride, m, p, depth);
+    pack_rows<ROWS>(blockIdx.x, panels, a, row_stride, column_stride, m, p, depth);
 }
 extern "C" __global__ void pack_b(Word* panels, const Element* b, long long row_stride, long long column_stride,
                                   long long n, long long p, long long depth) {
-    pack_columns<STRIP>(panels, b, row_stride, column_stride, n, p, depth, slot_of_word);
+    pack_columns<STRIP>(blockIdx.x, panels, b, row_stride, column_stride, n, p, depth, slot_of_word);
 }
 
 // Launch: grid (strips, pieces of `turns` times GROUPS * ROWS rows), THREADS threads.

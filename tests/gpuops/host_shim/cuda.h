@@ -744,6 +744,12 @@ inline void ptx_ld_acquire_gpu_global_u32(unsigned& value, const unsigned* addre
     value = *address;
 }
 
+// Two blocks to a multiprocessor.
+#define smid (blockIdx.x / 2)
+inline void ptx_mov_u32(unsigned& to, unsigned from) {
+    to = from;
+}
+
 inline void ptx_ld_relaxed_gpu_global_u64(unsigned long long& value, const unsigned long long* address) {
     value = *address;
 }

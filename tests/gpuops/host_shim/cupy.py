@@ -96,7 +96,8 @@ class ndarray(np.ndarray):
 
     @property
     def data(self):
-        return SimpleNamespace(ptr=self.ctypes.data)
+        ptr = self.ctypes.data
+        return SimpleNamespace(ptr=ptr, memset_async=lambda value, size: ctypes.memset(ptr, value, size))
 
     def copy(self, order="C"):
         return asarray(self)
@@ -290,6 +291,7 @@ def _calls(statement):
         name, _, arguments = instruction.partition(" ")
         name = re.sub(r"\.L2::\w+", "", name)  # hints to the cache
         arguments = re.sub(r"[\[\]{}]", "", arguments)
+        arguments = arguments.replace("%%", "")  # special registers
         arguments = re.sub(r"%(\d+)", lambda number: f"({operands[int(number[1])]})", arguments)
         if name == ".reg":  # a register of any type: 32 bits, which the functions reinterpret
             calls.append(f"unsigned {arguments.partition(' ')[2]};")
