@@ -1,8 +1,10 @@
 // Copies of operands in panels, transposed or not, filled up with infinity. They go by squares of PACK x PACK words.
 //
-// Launch, where `block` is blockIdx.x: grid (length rounded up to whole panels / PACK, depth / PACK rounded up), 32 x 8 threads. `Element`, `Word` and
-// `LANES` are those of the arithmetic.
+// Launch, where `block` is blockIdx.x: grid (length rounded up to whole panels / PACK, depth / PACK rounded up), 32 x 8
+// threads.
 #pragma once
+
+#include "words.cuh"
 
 constexpr int PACK = 32;
 

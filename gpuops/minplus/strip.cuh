@@ -13,11 +13,7 @@
 #pragma once
 
 #include "../device/bulk_store.cuh"
-#include "arithmetic.cuh"
-
-using Element = ARITHMETIC::Element;
-using Word = ARITHMETIC::Word;
-constexpr int LANES = ARITHMETIC::LANES;
+#include "words.cuh"
 
 constexpr int WORDS = 4;                // of a thread in a row
 constexpr int COLUMNS = WORDS * LANES;  // the same in elements
