@@ -18,9 +18,9 @@ from distributed import Client
 from gpuops.minplus import packed_bytes
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
-from pipelines.apsp.stages import SAVERS, relaxations_done, stages_of
+from pipelines.apsp.stages import relaxations_done, stages_of
 from pipelines.apsp.super_stages import SuperStages
-from pipelines.apsp.windows import Windows, chunks_of, widest
+from pipelines.apsp.windows import STORED_COPIES, Windows, chunks_of, widest
 from pipelines.stores import Graph
 from pipelines.stores.distances import DistancesWriter
 from pipelines.validation.bounds import PIECE
@@ -32,7 +32,7 @@ from pipelines.workers.progress import Progress, duration, size, with_prefix
 REGISTERED = True  # whether a matrix in the memory of the host is locked there; threads copy it otherwise
 DISK_RATE = 1e9  # bytes/s that checkpoints are assumed to be read and written at,
 LINK_RATE = 2e10  # and rows to pass to a GPU and back
-STORED_COPIES = 16  # of each chunk that is being read and written: 5, and what the allocator keeps of those before
+THREAD_BYTES = 16 << 20  # that the allocators of all threads keep of what they gave out, at most
 ARC_BYTES = 80  # that rows take for each of their arcs while they are made
 
 
@@ -117,7 +117,7 @@ def make_plan(request: Request) -> Plan:
 
     passes = len(windows.super_stages(stages_of(windows.layout, job), request.writer.stage if request.writer else 0))
     matrix, relaxations = n * n * itemsize, n * n * int(job.through.sum())
-    traffic = 2 * passes * matrix + len(facts) * matrix
+    traffic = (2 * (passes - 1) + len(facts) - 1) * matrix  # read and written, and the rows of others in the windows
     compute = (relaxations - relaxations_done(windows.layout, job, request.writer)) / max(
         1.0, len(facts) * min(fact.rate for fact in facts)
     )
@@ -148,16 +148,20 @@ def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
         computing += band * n * (1 if job.fits else itemsize + 2)
     if job.potentials is not None:
         computing += 64 * n * 40
-    columns = min(windows.columns(itemsize), n)
-    host = STORED_COPIES * min(SAVERS, -(-n // max(columns, 1))) * band * columns * itemsize
+    host = STORED_COPIES * min(windows.savers, -(-n // band)) * band * band * itemsize
     arcs = ARC_BYTES * min(PIECE, most_arcs(job.graph, band))
     host += arcs
     host += (17 if job.potentials is not None else 1) * n
     if request.sources is not None:
         host += band * row
     if not gpu:
-        return 0, computing + host
-    host += 4 * band * row + (-(-n * row // len(request.facts)) + 4 * PIECE_BYTES if windows.resident else 0)
+        host += computing
+        return 0, host + min(THREAD_BYTES, host // 2)
+    host += (
+        min(THREAD_BYTES, host // 2)
+        + 4 * band * row
+        + (-(-n * row // len(request.facts)) + 4 * PIECE_BYTES if windows.resident else 0)
+    )
     return computing + arcs, host
 
 

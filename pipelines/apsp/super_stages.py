@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from distributed import Client, Future
 
 from gpuops.minplus.super_stage import Panel, Pivots, panel_bytes, pass_rows, pass_slab
-from pipelines.apsp.band_rows import Slot, Weights
+from pipelines.apsp.band_rows import Result, Weights
 from pipelines.apsp.methods import Job
 from pipelines.apsp.stages import COMMIT_SHARE, finish, stages_of
 from pipelines.apsp.windows import Windows
@@ -68,18 +68,20 @@ class SuperStages(Attempt):
         self.wait([self.submit(_begin, w, self.job, self.windows, w, len(workers), shared) for w in workers[1:]])
         self.shown.start(self._relaxations(0, self.committed.stage))
         last_commit, commit_cost = time.monotonic(), 0.0
-        for first, stop in self.windows.super_stages(self.stages, self.committed.stage):
+        super_stages = self.windows.super_stages(self.stages, self.committed.stage)
+        for (first, stop), after in zip(super_stages, [*super_stages[1:], None], strict=True):
             if first == self.committed.stage:
                 stop_if_asked()
-            end = stop == len(self.stages)
+            end = after is None
+            following = (0, 0) if after is None else self.windows.window(self.stages[stop][0])
             self.shown.stage(f"stages {first + 1} to {stop} of {len(self.stages)}")
             blocks = self.stages[first:stop]
             self._all(_pass_slab, self.committed, blocks)
             if end:
                 self.committed.make_slot(result=True)
             elif not self.windows.resident:
-                self._make_checkpoint()
-            self._all(_pass_bands, self.committed, end)
+                self.committed.make_row_slot()
+            self._all(_pass_bands, self.committed, following, end)
             self.shown.advance(self._relaxations(first, stop))
             if end or not self.windows.resident:
                 self.committed = self.committed.commit(self.committed.stages if end else stop)
@@ -87,13 +89,10 @@ class SuperStages(Attempt):
             pause = max(self.commit_seconds, commit_cost / COMMIT_SHARE)
             if asked() or time.monotonic() - last_commit > pause:
                 begin = time.monotonic()
-                self._make_checkpoint()
+                self.committed.make_row_slot()
                 self._all(_save, self.committed)
                 self.committed = self.committed.commit(stop)
                 last_commit, commit_cost = time.monotonic(), time.monotonic() - begin
-
-    def _make_checkpoint(self) -> None:
-        self.committed.make_slot(result=False, columns=self.windows.columns(self.job.dtype.itemsize))
 
     def _all(self, task: Any, *arguments: Any) -> None:
         tokens: list[Future] = [self.submit(task, w, *arguments) for w in range(len(self.members))]
@@ -121,6 +120,7 @@ class _Resident:
     begun: bool = False  # the matrix holds the rows of the last super-stage
     window: tuple[int, int] = (0, 0)
     panels: Sequence[Panel] = ()
+    ready: set[int] = field(default_factory=set)  # first rows of the bands of the next window that the slab holds
 
     def own(self, total: int) -> range:
         """The first rows of this worker's chunk rows."""
@@ -170,16 +170,21 @@ def _pass_slab(attempt: str, writer: DistancesWriter, blocks: Blocks) -> None:
     start, stop = state.window = state.windows.window(blocks[0][0])
     slab, source = state.slab[: stop - start], _source(state, writer)
     for at, rows in parts(slice(start, stop), state.windows.chunk):
-        state.lane.load(source, rows, slab[at : at + count(rows)])
+        if start + at not in state.ready:
+            state.lane.load(source, rows, slab[at : at + count(rows)])
+    state.ready = set()
     state.panels = pass_slab(slab, start, [_pivots(state.job, block) for block in blocks], state.panel_memory)
     synchronize(slab)
 
 
-def _pass_bands(attempt: str, writer: DistancesWriter, end: bool) -> None:
-    """Take this worker's rows through the stages, and write them to the next place: at the end, the result."""
+def _pass_bands(attempt: str, writer: DistancesWriter, following: tuple[int, int], end: bool) -> None:
+    """Take this worker's rows through the stages, and write them to the next place: at the end, the result.
+
+    The rows of the window come first. They leave the slab, which then gets those of the window that follows.
+    """
     state = held(attempt)
     source, kept = _source(state, writer), writer.sources if end else None
-    sink: Sink = state.matrix if state.matrix is not None and not end else _slot(state, writer, end)
+    sink: Sink = Result(writer, state.windows.savers) if end else state.matrix or writer.row_files(committed=False)
     total = state.windows.n if kept is None else len(kept)
 
     def rows_from(start: int) -> Rows:
@@ -204,11 +209,17 @@ def _pass_bands(attempt: str, writer: DistancesWriter, end: bool) -> None:
         else:
             for at in np.flatnonzero(inside):
                 band[at] = state.slab[rows[at] - first]
+        if not end and _within(start, following):
+            state.slab[start - following[0] : start - following[0] + len(band)] = band
+            state.ready.add(start)
         if end:
             finish(state.job, band, _vertices(rows))
         return band, state.lane.done()
 
-    convey(list(state.own(total)), state.bands, load, work, lambda start, made: state.lane.store(sink, start, *made))
+    items = list(state.own(total))
+    if not end:
+        items.sort(key=lambda start: (not _within(start, state.window), not _within(start, following)))
+    convey(items, state.bands, load, work, lambda start, made: state.lane.store(sink, start, *made))
     state.begun = True
     synchronize(state.slab)
 
@@ -216,9 +227,13 @@ def _pass_bands(attempt: str, writer: DistancesWriter, end: bool) -> None:
 def _save(attempt: str, writer: DistancesWriter) -> None:
     """Write this worker's rows of the matrix in memory to a checkpoint."""
     state = held(attempt)
-    slot = _slot(state, writer, False)
+    files = writer.row_files(committed=False)
     for start in state.own(writer.n):
-        slot.write(start, state.matrix.matrix[start : start + state.windows.chunk])
+        files.write(start, state.matrix.matrix[start : start + state.windows.chunk])
+
+
+def _within(row: int, window: tuple[int, int]) -> bool:
+    return window[0] <= row < window[1]
 
 
 def _vertices(rows: Rows) -> np.ndarray:
@@ -236,9 +251,4 @@ def _source(state: _Resident, writer: DistancesWriter) -> Source:
     """Where the rows are: in memory, in the committed slot, or still in the graph."""
     if state.begun and state.matrix is not None:
         return state.matrix
-    return _slot(state, writer, False) if writer.slot else Weights(state.job)
-
-
-def _slot(state: _Resident, writer: DistancesWriter, result: bool) -> Slot:
-    columns = writer.chunk if result else state.windows.columns(writer.dtype.itemsize)
-    return Slot(writer, min(columns, writer.n))
+    return writer.row_files(committed=True) if writer.slot else Weights(state.job)
