@@ -98,12 +98,16 @@ class Bench:
             self.xp.cuda.get_current_stream().synchronize()
 
     def write(self, path: Path | None, convention: str) -> None:
+        print(f"\n{self.save(path, convention)}")
+
+    def save(self, path: Path | None, convention: str) -> Path:
+        """Write the records there are; returns where they are."""
         path = path or ROOT / "benchmarks" / "results" / f"{self.suite}-{_slug(self.device)}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(
             json.dumps({**_facts(self.xp), "convention": convention, "records": self.records}, indent=1) + "\n"
         )
-        print(f"\n{path}")
+        return path
 
 
 def draw_roots(graph: SearchGraph, count: int, seed: int) -> np.ndarray:

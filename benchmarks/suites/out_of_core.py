@@ -7,6 +7,7 @@ when there are enough; the load and the result are apart. Bits are compared on a
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,7 +21,11 @@ from distributed import Client
 from benchmarks.harness import Bench
 from clusters import start
 from pipelines import all_pairs_shortest_paths
+from pipelines.apsp.windows import Windows
 from pipelines.stores import Graph, write_graph
+from pipelines.stores.distances import begun_distances
+from pipelines.stores.row_files import page_aligned
+from pipelines.workers.conveyor import convey
 from pipelines.workers.progress import Progress
 from tilepath.cli.quantities import BYTES
 
@@ -31,7 +36,10 @@ ARCS = 16  # of each vertex
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--n", type=int, help="vertices; default 98,304 on a GPU, 12,288 on a CPU")
-    parser.add_argument("--budget", type=BYTES, help="default: a quarter of the matrix")
+    parser.add_argument("--budget", type=BYTES, help="of the GPU, or of a CPU's host; default: a quarter of the matrix")
+    parser.add_argument("--host-memory", type=BYTES, help="of the host of a GPU: less than the matrix, for the store")
+    parser.add_argument("--bands", type=int, default=16, help="of the store that the disk is measured by (default 16)")
+    parser.add_argument("--turns", type=int, default=1, help="how often to go through the rows (default 1)")
     parser.add_argument("--super-stages", type=int, default=2, help="timed, after one that is not (default 2)")
     parser.add_argument("--stages", type=int, default=4, help="timed in memory, after three that are not (default 4)")
     parser.add_argument("--huge", type=int, default=0, help="vertices of a matrix larger than the GPU; none by default")
@@ -95,37 +103,74 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
         graph = random_graph(Path(folder) / "graph", n)
         out = Path(folder) / "out"
 
-        def solve(**options: Any) -> Callable[[], Any]:
-            options = {"commit_seconds": None, "sources": range(1024), **options}
-            return lambda: all_pairs_shortest_paths(client, graph, out, overwrite=True, **options)
+        facts: dict[str, Any] = {"verified": f"equal bits at n = {args.bits}"}
+        rate = 0.0
 
-        seconds, work, *_ = timed(solve(method="floyd-warshall"), 3 + args.stages, 3)
-        facts: dict[str, Any] = {"verified": f"equal bits at n = {args.bits}", "sizes": {"n": n}, "relaxations": work}
-        rate = bench.record(f"in memory, n = {n}", seconds, **facts)
-        limit = {"device_memory": budget} if gpu else {"host_memory": budget}
-        for registered in (True, False) if args.copied and gpu else (True,):
-            with patch("pipelines.apsp.out_of_core.REGISTERED", registered):
-                seconds, work, first, before = timed(solve(method="out-of-core", **limit), 1 + args.super_stages, 1)
-            way = "" if not gpu else ", registered" if registered else ", copied by threads"
-            facts |= {
-                "relaxations": work,
-                "budget": budget,
-                "first_super_stage_seconds": first,
-                "seconds_before": before,
-            }
-            got = bench.record(f"out of core, n = {n}, {budget / 1e9:.1f} GB{way}", seconds, **facts)
-            bench.records[-1]["of_the_rate_in_memory"] = got / rate
-            print(f"  {got / rate:.1%} of the rate in memory; the first took {first:.1f} s{_pool(client, gpu)}")
+        def solve(graph: Graph, skip: int, count: int, **options: Any) -> Any:
+            shutil.rmtree(out, ignore_errors=True)
+            rows: Any = {"commit_seconds": None, "sources": range(1024)}
+            return timed(lambda: all_pairs_shortest_paths(client, graph, out, **rows, **options), skip + count, skip)
+
+        def in_memory() -> None:
+            nonlocal rate
+            seconds, work, *_ = solve(graph, 3, args.stages, method="floyd-warshall")
+            rate = bench.record(f"in memory, n = {n}", seconds, relaxations=work, sizes={"n": n}, **facts)
+            bench.save(args.out, CONVENTION)
+
+        def out_of_core(graph: Graph, way: str, count: int, **limits: int) -> None:
+            seconds, work, first, before = solve(graph, 1, count, method="out-of-core", **limits)
+            budgets = ", ".join(f"{name.replace('_memory', '')} {size / 1e9:.2f} GB" for name, size in limits.items())
+            measured: dict[str, Any] = {"first_super_stage_seconds": first, "seconds_before": before}
+            case = f"out of core, n = {graph.n}, {budgets}, {way}"
+            got = bench.record(case, seconds, relaxations=work, sizes={"n": graph.n}, **limits, **measured, **facts)
+            added = {"of_the_rate_in_memory": got / rate}
+            said = f"{got / rate:.1%} of the rate in memory"
+            if way == "from the store":
+                disk = _disk_rates(out, args.bands)
+                added |= {f"disk_bytes_per_second_{name}": value for name, value in disk.items()}
+                limit = work / max(work / rate, 2 * 4 * graph.n**2 / disk["both"])
+                added["of_the_lower_limit"] = got / limit
+                said += f", {got / limit:.1%} of what kernel and disk allow; GB/s of the disk "
+                said += ", ".join(f"{name} {value / 1e9:.2f}" for name, value in disk.items())
+            bench.records[-1] |= added
+            bench.save(args.out, CONVENTION)
+            print(f"  {said}; {before:.1f} s before, the first took {first:.1f} s{_pool(client, gpu)}", flush=True)
+
+        for _ in range(args.turns):
+            in_memory()
+            if args.host_memory or not gpu:
+                limits = {"host_memory": args.host_memory or budget} | ({"device_memory": budget} if gpu else {})
+                out_of_core(graph, "from the store", args.super_stages, **limits)
+                continue
+            for way in ("registered", "copied by threads")[: 1 + args.copied]:
+                with patch("pipelines.apsp.out_of_core.LOCKING_PASSES", 0 if way == "registered" else n):
+                    out_of_core(graph, way, args.super_stages, device_memory=budget)
         if args.huge:
-            graph = random_graph(Path(folder) / "huge", args.huge)
-            call = solve(method="out-of-core", device_memory=args.huge_budget)
-            seconds, work, first, before = timed(call, 2, 1)
-            facts |= {"relaxations": work, "budget": args.huge_budget, "sizes": {"n": args.huge}}
-            facts |= {"first_super_stage_seconds": first, "seconds_before": before}
-            case = f"out of core, n = {args.huge}, {args.huge_budget / 1e9:.1f} GB, registered"
-            got = bench.record(case, seconds, **facts)
-            bench.records[-1]["of_the_rate_in_memory"] = got / rate
-            print(f"  {got / rate:.1%} of the rate in memory; the first took {first:.1f} s{_pool(client, gpu)}")
+            huge = random_graph(Path(folder) / "huge", args.huge)
+            out_of_core(huge, "registered", 1, device_memory=args.huge_budget)
+
+
+def _disk_rates(out: Path, bands: int) -> dict[str, float]:
+    """Bytes per second that bands of the run's own files are read and written at, and both at a time as in the run."""
+    writer = begun_distances(out)
+    source, sink = writer.row_files(committed=True), writer.row_files(committed=False)
+    buffers = [page_aligned((writer.chunk, writer.n), writer.dtype) for _ in range(Windows.BANDS)]
+    starts = range(0, writer.n - writer.chunk + 1, writer.chunk)[:bands]
+
+    def read(start: int, buffer: np.ndarray) -> np.ndarray:
+        source.read(slice(start, start + writer.chunk), buffer)
+        return buffer
+
+    def rate(call: Callable[[], Any], ways: int = 1) -> float:
+        begin = time.perf_counter()
+        call()
+        return ways * len(starts) * buffers[0].nbytes / (time.perf_counter() - begin)
+
+    return {
+        "read": rate(lambda: [read(start, buffers[0]) for start in starts]),
+        "written": rate(lambda: [sink.write(start, buffers[0]) for start in starts]),
+        "both": rate(lambda: convey(starts, buffers, read, lambda _, band: band, sink.write), 2),
+    }
 
 
 def random_graph(path: Path, n: int) -> Graph:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from distributed import Client
@@ -29,7 +29,7 @@ from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, DoesNotFitError
 from pipelines.workers.lanes import PIECE_BYTES
 from pipelines.workers.progress import Progress, duration, size, with_prefix
 
-REGISTERED = True  # whether a matrix in the memory of the host is locked there; threads copy it otherwise
+LOCKING_PASSES = 8  # of the matrix: so many repay locking its pages, with fewer of them threads copy
 DISK_RATE = 1e9  # bytes/s that checkpoints are assumed to be read and written at,
 LINK_RATE = 2e10  # and rows to pass to a GPU and back
 THREAD_BYTES = 16 << 20  # that the allocators of all threads keep of what they gave out, at most
@@ -53,7 +53,9 @@ class Plan:
     def describe(self, facts: list[WorkerFacts]) -> str:
         """One line for people: what runs where and what it takes."""
         windows, devices = self.windows, sorted({f.device for f in facts})
-        place = "the memory of the host" if windows.resident else "the store"
+        place = "the store"
+        if windows.resident:
+            place = "locked memory of the host" if windows.registered else "the memory of the host"
         on_device = f"{size(self.device_bytes)} of each GPU, " if self.device_bytes else ""
         return (
             f"n = {windows.n:,} {self.dtype} out of core, {len(facts)} worker{'s' if len(facts) > 1 else ''} on "
@@ -106,7 +108,7 @@ def make_plan(request: Request) -> Plan:
 
     found: list[Windows] = []
     for resident in (True, False) if gpu and neighbours == len(facts) else (False,):  # in the memory of one host
-        cuts = [Windows(n, block, chunk, max(block, chunk), resident, resident and REGISTERED) for chunk in chunks]
+        cuts = [Windows(n, block, chunk, max(block, chunk), resident) for chunk in chunks]
         found = [wide for cut in cuts if (wide := widest(cut, len(facts), fits)) is not None]
         if found:
             break
@@ -116,6 +118,7 @@ def make_plan(request: Request) -> Plan:
     on_device, on_host = bytes_of(request, windows, gpu)
 
     passes = len(windows.super_stages(stages_of(windows.layout, job), request.writer.stage if request.writer else 0))
+    windows = replace(windows, registered=windows.resident and passes >= LOCKING_PASSES)
     matrix, relaxations = n * n * itemsize, n * n * int(job.through.sum())
     traffic = (2 * (passes - 1) + len(facts) - 1) * matrix  # read and written, and the rows of others in the windows
     compute = (relaxations - relaxations_done(windows.layout, job, request.writer)) / max(

@@ -33,7 +33,7 @@ def _copiers(_direction: str) -> ThreadPoolExecutor:
 
 
 class HostMatrix:
-    """An (n, n) matrix in the memory of the host, as a source and a sink; it begins with no values.
+    """An (n, n) matrix in the memory of the host, as a source and a sink; it begins with zeros.
 
     Parameters
     ----------
@@ -51,6 +51,10 @@ class HostMatrix:
             weakref.finalize(self, os.close, self._file)
         self.matrix = np.memmap(self.place, dtype, "r+", shape=(n, n)) if shared else page_aligned((n, n), dtype)
         self.piece = max(1, PIECE_BYTES // max(1, n * dtype.itemsize))
+        if not isinstance(shared, str):  # pages come to many threads faster than to one
+            with ThreadPoolExecutor(CPU_COUNT) as pool:
+                for _ in pool.map(lambda part: self.matrix[part[1]].fill(0), parts(slice(0, n), self.piece)):
+                    pass
 
     def read(self, rows: Rows, out: Any) -> None:
         self._copy("in", rows, lambda start, part: np.copyto(out[start : start + count(part)], self.matrix[part]))

@@ -3,6 +3,7 @@
 import functools
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from pipelines.apsp.super_stages import SuperStages
 from pipelines.apsp.windows import Windows
 from pipelines.stores import StoreError, create_distances, open_distances
 from pipelines.stores.distances import begun_distances
+from pipelines.stores.row_files import RowFiles
 from pipelines.validation.bounds import WeightRangeError, distance_dtype
 from pipelines.workers.attempts import run_attempts, workers_of
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
@@ -169,30 +171,44 @@ def test_no_commits_in_memory_before_the_end_unless_asked_for(client, tmp_path):
     assert not list((tmp_path / "out").glob("slot-*"))
 
 
-def test_a_full_disk_is_named_and_the_run_resumes(client, tmp_path, monkeypatch):
+@pytest.mark.parametrize("while_writing", ["a checkpoint", "the result"])
+def test_a_full_disk_is_named_and_the_run_resumes(client, tmp_path, monkeypatch, while_writing):
     graph, out = float_graph(tmp_path / "g"), tmp_path / "out"
     want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
-    written = []
+    written, write = [], os.pwritev
+
+    def full(*arguments):
+        written.append(arguments)
+        if len(written) > 25:
+            raise OSError(28, "No space left on device")
+        return write(*arguments)
 
     class Full:
-        def __init__(self, array):
-            self.array = array
-
         def __setitem__(self, place, block):
-            written.append(place)
-            if len(written) > 80:
-                raise OSError(28, "No space left on device")
-            self.array[place] = block
+            raise OSError(28, "No space left on device")
 
-    from pipelines.stores.contents import writable_array
-
-    monkeypatch.setattr("pipelines.stores.distances.writable_array", lambda *place: Full(writable_array(*place)))
+    if while_writing == "a checkpoint":
+        monkeypatch.setattr(os, "pwritev", full)
+    else:
+        monkeypatch.setattr("pipelines.stores.distances.writable_array", lambda *place: Full())
     with pytest.raises(StoreError, match=r"out: the disk is full; free some space and run again \(with --resume"):
-        out_of_core(client, graph, out, block=BLOCK, host_memory=200_000)
+        out_of_core(client, graph, out, block=BLOCK, host_memory=120_000)
     monkeypatch.undo()
     done, total = begun_distances(out).progress()
-    assert 0 < done < total
+    assert 0 < done < total - (while_writing == "a checkpoint")
     np.testing.assert_array_equal(out_of_core(client, graph, out, resume=True, host_memory=200_000)[:], want)
+
+
+def test_each_row_is_read_once_a_super_stage_and_those_of_a_window_never(client, tmp_path, monkeypatch):
+    graph, read, rows = float_graph(tmp_path / "g", 128), RowFiles.read, []
+
+    def counted(files, part, out):
+        rows.extend(range(part.start, part.stop))
+        read(files, part, out)
+
+    monkeypatch.setattr(RowFiles, "read", counted)
+    run(client, graph, tmp_path / "out", Windows(128, BLOCK, 16, 32, False))
+    assert len(rows) == 3 * (128 - 32)  # none before the first of four super-stages
 
 
 def test_a_budget_below_one_band_is_refused_with_the_least_that_works(client, tmp_path):
