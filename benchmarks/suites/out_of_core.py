@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", type=BYTES, help="of the GPU, or of a CPU's host; default: a quarter of the matrix")
     parser.add_argument("--host-memory", type=BYTES, help="of the host of a GPU: less than the matrix, for the store")
     parser.add_argument("--bands", type=int, default=16, help="of the store that the disk is measured by (default 16)")
+    parser.add_argument("--workers", type=int, nargs="*", default=[None], help="one run of the suite for each count")
     parser.add_argument("--turns", type=int, default=1, help="how often to go through the rows (default 1)")
     parser.add_argument("--super-stages", type=int, default=2, help="timed, after one that is not (default 2)")
     parser.add_argument("--stages", type=int, default=4, help="timed in memory, after three that are not (default 4)")
@@ -95,59 +97,94 @@ def timed(call: Callable[[], Any], enough: int, skip: int) -> tuple[list[float],
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
-    gpu = bench.gpu
-    n = args.n or (98_304 if gpu else 12_288)
-    budget = args.budget or n * n
-    with tempfile.TemporaryDirectory() as folder, start(device="gpu" if gpu else "cpu") as client:
-        _compare_bits(client, Path(folder), args.bits, gpu)
+    n = args.n or (98_304 if bench.gpu else 12_288)
+    with tempfile.TemporaryDirectory() as folder:
         graph = random_graph(Path(folder) / "graph", n)
-        out = Path(folder) / "out"
+        huge = random_graph(Path(folder) / "huge", args.huge) if args.huge else None
+        for workers in args.workers:
+            with start(device="gpu" if bench.gpu else "cpu", workers=workers) as client:
+                rows = Rows(bench, args, client, Path(folder))
+                rows.compare_bits(args.bits)
+                for _ in range(args.turns):
+                    rows.measure(graph)
+                if huge is not None:
+                    rows.out_of_core(huge, "registered", 1, device_memory=args.huge_budget)
 
-        facts: dict[str, Any] = {"verified": f"equal bits at n = {args.bits}"}
-        rate = 0.0
 
-        def solve(graph: Graph, skip: int, count: int, **options: Any) -> Any:
-            shutil.rmtree(out, ignore_errors=True)
-            rows: Any = {"commit_seconds": None, "sources": range(1024)}
-            return timed(lambda: all_pairs_shortest_paths(client, graph, out, **rows, **options), skip + count, skip)
+class Rows:
+    """The rows of one cluster."""
 
-        def in_memory() -> None:
-            nonlocal rate
-            seconds, work, *_ = solve(graph, 3, args.stages, method="floyd-warshall")
-            rate = bench.record(f"in memory, n = {n}", seconds, relaxations=work, sizes={"n": n}, **facts)
-            bench.save(args.out, CONVENTION)
+    def __init__(self, bench: Bench, args: argparse.Namespace, client: Client, folder: Path):
+        self.bench, self.args, self.client, self.folder, self.out = bench, args, client, folder, folder / "out"
+        self.workers = len(client.nthreads())
+        self.facts: dict[str, Any] = {"verified": f"equal bits at n = {args.bits}", "workers": self.workers}
+        self.rate = 0.0  # in memory
 
-        def out_of_core(graph: Graph, way: str, count: int, **limits: int) -> None:
-            seconds, work, first, before = solve(graph, 1, count, method="out-of-core", **limits)
-            budgets = ", ".join(f"{name.replace('_memory', '')} {size / 1e9:.2f} GB" for name, size in limits.items())
-            measured: dict[str, Any] = {"first_super_stage_seconds": first, "seconds_before": before}
-            case = f"out of core, n = {graph.n}, {budgets}, {way}"
-            got = bench.record(case, seconds, relaxations=work, sizes={"n": graph.n}, **limits, **measured, **facts)
-            added = {"of_the_rate_in_memory": got / rate}
-            said = f"{got / rate:.1%} of the rate in memory"
-            if way == "from the store":
-                disk = _disk_rates(out, args.bands)
-                added |= {f"disk_bytes_per_second_{name}": value for name, value in disk.items()}
-                limit = work / max(work / rate, 2 * 4 * graph.n**2 / disk["both"])
-                added["of_the_lower_limit"] = got / limit
-                said += f", {got / limit:.1%} of what kernel and disk allow; GB/s of the disk "
-                said += ", ".join(f"{name} {value / 1e9:.2f}" for name, value in disk.items())
-            bench.records[-1] |= added
-            bench.save(args.out, CONVENTION)
-            print(f"  {said}; {before:.1f} s before, the first took {first:.1f} s{_pool(client, gpu)}", flush=True)
+    def measure(self, graph: Graph) -> None:
+        """In memory, then out of core by each of the ways asked for."""
+        args, n = self.args, graph.n
+        budget = args.budget or n * n
+        seconds, work, *_ = self.solve(graph, 3, args.stages, method="floyd-warshall")
+        self.rate = self.bench.record(
+            f"in memory, {self._on()}n = {n}", seconds, relaxations=work, sizes={"n": n}, **self.facts
+        )
+        self.bench.save(args.out, CONVENTION)
+        if not self.bench.gpu:
+            self.out_of_core(graph, "from the store", args.super_stages, host_memory=budget)
+            return
+        for way in ("registered", "copied by threads")[: 1 + args.copied]:
+            with patch("pipelines.apsp.out_of_core.LOCKING_PASSES", 0 if way == "registered" else n):
+                self.out_of_core(graph, way, args.super_stages, device_memory=budget)
+        if args.host_memory:
+            limits = {"device_memory": budget, "host_memory": args.host_memory}
+            self.out_of_core(graph, "from the store", args.super_stages, **limits)
 
-        for _ in range(args.turns):
-            in_memory()
-            if args.host_memory or not gpu:
-                limits = {"host_memory": args.host_memory or budget} | ({"device_memory": budget} if gpu else {})
-                out_of_core(graph, "from the store", args.super_stages, **limits)
-                continue
-            for way in ("registered", "copied by threads")[: 1 + args.copied]:
-                with patch("pipelines.apsp.out_of_core.LOCKING_PASSES", 0 if way == "registered" else n):
-                    out_of_core(graph, way, args.super_stages, device_memory=budget)
-        if args.huge:
-            huge = random_graph(Path(folder) / "huge", args.huge)
-            out_of_core(huge, "registered", 1, device_memory=args.huge_budget)
+    def out_of_core(self, graph: Graph, way: str, count: int, **limits: int) -> None:
+        seconds, work, first, before = self.solve(graph, 1, count, method="out-of-core", **limits)
+        budgets = ", ".join(f"{name.replace('_memory', '')} {size / 1e9:.2f} GB" for name, size in limits.items())
+        facts = self.facts | limits | {"first_super_stage_seconds": first, "seconds_before": before}
+        case = f"out of core, {self._on()}n = {graph.n}, {budgets}, {way}"
+        rate = self.bench.record(case, seconds, relaxations=work, sizes={"n": graph.n}, **facts)
+        added = {"of_the_rate_in_memory": rate / self.rate}
+        said = f"{rate / self.rate:.1%} of the rate in memory"
+        if way == "from the store":
+            disk = _disk_rates(self.out, self.args.bands)
+            added |= {f"disk_bytes_per_second_{name}": value for name, value in disk.items()}
+            allowed = work / max(work / self.rate, 2 * 4 * graph.n**2 / disk["both"])
+            added["of_what_kernel_and_disk_allow"] = rate / allowed
+            said += f", {rate / allowed:.1%} of what kernel and disk allow; GB/s of the disk "
+            said += ", ".join(f"{name} {value / 1e9:.2f}" for name, value in disk.items())
+        self.bench.records[-1] |= added
+        self.bench.save(self.args.out, CONVENTION)
+        print(f"  {said}; {before:.1f} s before, the first took {first:.1f} s{self._pool()}", flush=True)
+
+    def solve(self, graph: Graph, skip: int, count: int, **options: Any) -> Any:
+        """Time `count` super-stages or stages after `skip` others, as `timed`."""
+        shutil.rmtree(self.out, ignore_errors=True)
+        options = {"commit_seconds": None, "sources": range(1024), "workers": self.workers, **options}
+        call = partial(all_pairs_shortest_paths, self.client, graph, self.out, **options)
+        return timed(call, skip + count, skip)
+
+    def compare_bits(self, n: int) -> None:
+        """Solve a matrix of n vertices in memory and with budgets, and compare."""
+        graph, folder = random_graph(self.folder / f"small-{self.workers}", n), self.folder
+        rows: Any = {"block": 32, "sources": range(0, n, 7), "overwrite": True}
+        want = all_pairs_shortest_paths(self.client, graph, folder / "want", method="floyd-warshall", **rows)[:]
+        limit, most = "device_memory" if self.bench.gpu else "host_memory", 16 if self.bench.gpu else 2
+        for share in (2, 4, 8, 16):
+            if share <= most:
+                options: Any = {limit: n * n * 4 // share, "verify": True, **rows}
+                got = all_pairs_shortest_paths(self.client, graph, folder / "got", method="out-of-core", **options)
+                assert np.array_equal(got[:], want), f"a budget of 1/{share} changes the bits"
+
+    def _on(self) -> str:
+        return f"{self.workers} workers, " if self.workers > 1 else ""
+
+    def _pool(self) -> str:
+        """What the GPU's memory pool took, for comparison with what the plan stated."""
+        if not self.bench.gpu:
+            return ""
+        return f"; the GPU's pool took {max(self.client.run(_pool_bytes).values()) / 2**30:.2f} GiB"
 
 
 def _disk_rates(out: Path, bands: int) -> dict[str, float]:
@@ -179,25 +216,6 @@ def random_graph(path: Path, n: int) -> Graph:
     indptr = np.arange(n + 1) * ARCS
     weights = rng.random(ARCS * n, dtype="float32") + np.float32(0.01)
     return write_graph(path, indptr, rng.integers(0, n, ARCS * n), weights)
-
-
-def _compare_bits(client: Client, folder: Path, n: int, gpu: bool) -> None:
-    graph = random_graph(folder / "small", n)
-    rows: Any = {"block": 32, "sources": range(0, n, 7)}
-    want = all_pairs_shortest_paths(client, graph, folder / "want", method="floyd-warshall", **rows)[:]
-    limit, most = "device_memory" if gpu else "host_memory", 16 if gpu else 2
-    for share in (2, 4, 8, 16):
-        if share <= most:
-            options: Any = {limit: n * n * 4 // share, "overwrite": True, "verify": True, **rows}
-            got = all_pairs_shortest_paths(client, graph, folder / "got", method="out-of-core", **options)
-            assert np.array_equal(got[:], want), f"a budget of 1/{share} changes the bits"
-
-
-def _pool(client: Client, gpu: bool) -> str:
-    """What the GPU's memory pool took, for comparison with what the plan stated."""
-    if not gpu:
-        return ""
-    return f"; the GPU's pool took {max(client.run(_pool_bytes).values()) / 2**30:.2f} GiB"
 
 
 def _pool_bytes() -> int:
