@@ -8,6 +8,7 @@ store otherwise, and on a CPU.
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from distributed import Client
 from gpuops.minplus import packed_bytes
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
-from pipelines.apsp.stages import relaxations_done, stages_of
+from pipelines.apsp.stages import COMMIT_SHARE, relaxations_done, stages_of
 from pipelines.apsp.super_stages import SuperStages
 from pipelines.apsp.windows import STORED_COPIES, Windows, chunks_of, widest
 from pipelines.stores import Graph
@@ -48,6 +49,7 @@ class Plan:
     traffic_bytes: int  # of rows to and from where the matrix lies, in the whole run
     seconds: float
     relaxations: int
+    commits: int  # before the result
     shortage: str | None  # why it does not fit, and the least that does
 
     def describe(self, facts: list[WorkerFacts]) -> str:
@@ -62,7 +64,7 @@ class Plan:
             f"{', '.join(devices)} ({with_prefix(sum(f.rate for f in facts))} relaxations/s): {windows.width:,} pivots "
             f"at a time on bands of {windows.chunk:,} rows from {place}; memory {on_device}{size(self.host_bytes)} of "
             f"the host, disk {size(self.disk_bytes)}, traffic {size(self.traffic_bytes)}, "
-            f"about {duration(self.seconds)}"
+            f"{self.commits or 'no'} commit{'s' * (self.commits != 1)} on the way, about {duration(self.seconds)}"
         )
 
 
@@ -74,10 +76,9 @@ def estimate(request: Request) -> Estimate:
         if plan.shortage is not None:
             raise DoesNotFitError(plan.shortage)
         cure = "keep the rows of some sources only (--source)"
-        resident = plan.windows.resident and request.commit_seconds < plan.seconds
-        refuse_disk(
-            plan.disk_bytes, out, f"{cure}, or do without commits (--commit-seconds none)" if resident else cure
-        )
+        if plan.commits and request.commit_seconds < math.inf:
+            cure += ", or do without commits (--commit-seconds none)"
+        refuse_disk(plan.disk_bytes, out, cure)
 
     return Estimate(
         seconds=plan.seconds,
@@ -127,11 +128,27 @@ def make_plan(request: Request) -> Plan:
     compute *= 1 + (len(facts) - 1) * min(1, windows.width / max(n, 1))
     result = request.rows * n * itemsize
     seconds = max(compute, traffic / (LINK_RATE if windows.resident else DISK_RATE)) + result / WRITE_RATE
+    commits, disk = commits_of(request, windows, passes, seconds)
     if windows.resident:
-        disk = result + 2 * (matrix if seconds > request.commit_seconds else 0)
+        seconds += commits * matrix / DISK_RATE
+    return Plan(
+        windows, job.dtype, on_device, neighbours * on_host, disk, traffic, seconds, relaxations, commits, shortage
+    )
+
+
+def commits_of(request: Request, windows: Windows, passes: int, seconds: float) -> tuple[int, int]:
+    """How often a run of so many passes is committed before its result, and what it takes of the disk."""
+    matrix = windows.n**2 * request.job.dtype.itemsize
+    pause = max(request.commit_seconds, matrix / DISK_RATE / COMMIT_SHARE)
+    if windows.resident:
+        commits = 0 if seconds <= request.commit_seconds else min(passes - 1, max(1, int(seconds / pause)))
     else:
-        disk = result if passes == 1 else matrix + max(matrix, result)
-    return Plan(windows, job.dtype, on_device, neighbours * on_host, disk, traffic, seconds, relaxations, shortage)
+        commits = passes - 1 if request.commit_seconds < math.inf else min(passes - 1, 1)
+    begun = request.writer is not None and request.writer.slot is not None
+    # One is committed while another is written: a checkpoint, or the result.
+    checkpoints = 2 if begun + commits > 1 else 1
+    result = request.rows * windows.n * request.job.dtype.itemsize
+    return commits, max(commits > 0 and checkpoints * matrix, (begun or commits > 0) * matrix + result)
 
 
 def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:

@@ -1,13 +1,14 @@
 """Super-stages of blocked Floyd-Warshall on bands of rows that pass through the workers (`gpuops.minplus.super_stage`).
 
 Between two super-stages the matrix lies in the memory of the host, where they change it in place; or in the store, from
-one slot of which every super-stage writes to the other, so that each is a commit. The first reads the weights, the last
-writes the result. Every worker takes the slab through its stages itself, which needs no exchange, and then passes
-the chunk rows of the matrix that are its own.
+one slot of which every super-stage writes to the other, so that each is a commit (without commits, in place). The first
+reads the weights, the last writes the result. Every worker takes the slab through its stages itself, which needs no
+exchange, and then passes the chunk rows of the matrix that are its own.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from pipelines.apsp.methods import Job
 from pipelines.apsp.stages import COMMIT_SHARE, finish, stages_of
 from pipelines.apsp.windows import Windows
 from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.row_files import RowFiles
 from pipelines.workers.attempts import Attempt, StateLost, clear, held, keep
 from pipelines.workers.conveyor import Rows, Sink, Source, convey, count, parts
 from pipelines.workers.device_arrays import array_library, synchronize
@@ -69,25 +71,27 @@ class SuperStages(Attempt):
         self.shown.start(self._relaxations(0, self.committed.stage))
         last_commit, commit_cost = time.monotonic(), 0.0
         super_stages = self.windows.super_stages(self.stages, self.committed.stage)
-        for (first, stop), after in zip(super_stages, [*super_stages[1:], None], strict=True):
+        for number, (first, stop) in enumerate(super_stages, 1):
             if first == self.committed.stage:
                 stop_if_asked()
-            end = after is None
-            following = (0, 0) if after is None else self.windows.window(self.stages[stop][0])
+            left = len(super_stages) - number
+            following = self.windows.window(self.stages[stop][0]) if left else (0, 0)
             self.shown.stage(f"stages {first + 1} to {stop} of {len(self.stages)}")
             blocks = self.stages[first:stop]
             self._all(_pass_slab, self.committed, blocks)
-            if end:
+            if left == 0:
                 self.committed.make_slot(result=True)
             elif not self.windows.resident:
                 self.committed.make_row_slot()
-            self._all(_pass_bands, self.committed, following, end)
+            self._all(_pass_bands, self.committed, following, left == 0)
             self.shown.advance(self._relaxations(first, stop))
-            if end or not self.windows.resident:
-                self.committed = self.committed.commit(self.committed.stages if end else stop)
-                continue
-            pause = max(self.commit_seconds, commit_cost / COMMIT_SHARE)
-            if asked() or time.monotonic() - last_commit > pause:
+            if left == 0:
+                self.committed = self.committed.commit(self.committed.stages)
+            elif not self.windows.resident:
+                # Without commits on the way one slot is enough, until the result needs the other.
+                if asked() or left == 1 or self.commit_seconds < math.inf:
+                    self.committed = self.committed.commit(stop)
+            elif asked() or time.monotonic() - last_commit > max(self.commit_seconds, commit_cost / COMMIT_SHARE):
                 begin = time.monotonic()
                 self.committed.make_row_slot()
                 self._all(_save, self.committed)
@@ -117,7 +121,7 @@ class _Resident:
     panel_memory: Any  # uint8
     bands: list[Any]  # (chunk, n) each
     matrix: HostMatrix | None
-    begun: bool = False  # the matrix holds the rows of the last super-stage
+    newest: HostMatrix | RowFiles | None = None  # what the last super-stage wrote its rows to
     window: tuple[int, int] = (0, 0)
     panels: Sequence[Panel] = ()
     ready: set[int] = field(default_factory=set)  # first rows of the bands of the next window that the slab holds
@@ -184,7 +188,8 @@ def _pass_bands(attempt: str, writer: DistancesWriter, following: tuple[int, int
     """
     state = held(attempt)
     source, kept = _source(state, writer), writer.sources if end else None
-    sink: Sink = Result(writer, state.windows.savers) if end else state.matrix or writer.row_files(committed=False)
+    newest = None if end else state.matrix or writer.row_files(writer.other_slot)
+    sink: Sink = newest or Result(writer, state.windows.savers)
     total = state.windows.n if kept is None else len(kept)
 
     def rows_from(start: int) -> Rows:
@@ -220,14 +225,14 @@ def _pass_bands(attempt: str, writer: DistancesWriter, following: tuple[int, int
     if not end:
         items.sort(key=lambda start: (not _within(start, state.window), not _within(start, following)))
     convey(items, state.bands, load, work, lambda start, made: state.lane.store(sink, start, *made))
-    state.begun = True
+    state.newest = newest
     synchronize(state.slab)
 
 
 def _save(attempt: str, writer: DistancesWriter) -> None:
     """Write this worker's rows of the matrix in memory to a checkpoint."""
     state = held(attempt)
-    files = writer.row_files(committed=False)
+    files = writer.row_files(writer.other_slot)
     for start in state.own(writer.n):
         files.write(start, state.matrix.matrix[start : start + state.windows.chunk])
 
@@ -248,7 +253,5 @@ def _pivots(job: Job, block: tuple[int, int]) -> Pivots:
 
 
 def _source(state: _Resident, writer: DistancesWriter) -> Source:
-    """Where the rows are: in memory, in the committed slot, or still in the graph."""
-    if state.begun and state.matrix is not None:
-        return state.matrix
-    return writer.row_files(committed=True) if writer.slot else Weights(state.job)
+    """Where the rows are: where the last super-stage wrote them, in the committed slot, or still in the graph."""
+    return state.newest or (writer.row_files(writer.slot) if writer.slot else Weights(state.job))

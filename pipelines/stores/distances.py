@@ -184,10 +184,8 @@ class DistancesWriter(StoreWriter):
     def _chunks(self, rows: int, columns: int) -> tuple[int, int]:
         return max(1, min(self.chunk, rows)), max(1, min(columns, self.n))
 
-    def row_files(self, committed: bool) -> RowFiles:
-        """The files of a slot by `make_row_slot`: of the committed one, or of that being written."""
-        slot = self.slot if committed else self.other_slot
-        assert slot is not None
+    def row_files(self, slot: str) -> RowFiles:
+        """The files of a slot that `make_row_slot` made."""
         return RowFiles(self.path, slot)
 
     def writer(self) -> Callable[[int, int, np.ndarray], None]:

@@ -23,7 +23,7 @@ def rows(tmp_path, monkeypatch):
         graph = store_arcs(tmp_path / "g", n, *random_arcs(n, n), "int32")
         writer = create_distances(tmp_path / "d", graph, dtype=dtype, chunk=chunk, stages=3, options={})
         writer.make_row_slot()
-        files = writer.row_files(committed=False)
+        files = writer.row_files(writer.other_slot)
         for start in range(0, n, files.piece):
             files.write(start, matrix[start : start + files.piece])
         return writer.commit(1), matrix
@@ -37,7 +37,7 @@ def test_zarr_reads_what_was_written_and_so_do_we(rows, n, chunk, dtype):
     writer, matrix = rows(n, chunk, dtype)
     np.testing.assert_array_equal(writer.checkpoint()[:], matrix)
     writer.verify()
-    files = writer.row_files(committed=True)
+    files = writer.row_files(writer.slot)
     for shift in 0, 1:  # memory that begins on a page, and memory that does not
         memory = page_aligned((n * n + 1,), dtype)
         out = memory[shift : shift + n * n].reshape(n, n)
@@ -69,7 +69,7 @@ def test_files_are_opened_past_the_page_cache_where_the_file_system_does_it(rows
     writer, matrix = rows(64, 32)
     assert any(opened)
     out = page_aligned((64, 64), "float32")
-    writer.row_files(committed=True).read(slice(0, 64), out)
+    writer.row_files(writer.slot).read(slice(0, 64), out)
     np.testing.assert_array_equal(out, matrix)
 
 
@@ -86,7 +86,7 @@ def test_a_disk_that_wants_more_than_pages_is_read_by_way_of_the_cache(rows, mon
     monkeypatch.setattr(os, "preadv", refusing)
     out = page_aligned((64, 64), "float32")
     monkeypatch.setattr("pipelines.stores.row_files.MOVERS", 1)
-    writer.row_files(committed=True).read(slice(0, 64), out)
+    writer.row_files(writer.slot).read(slice(0, 64), out)
     np.testing.assert_array_equal(out, matrix)
     assert len(calls) == 4  # a part of each of two chunks
 
@@ -96,7 +96,7 @@ def test_a_slot_is_written_over_in_place(rows):
     places = []
     for stage in 2, 3:
         writer.make_row_slot()
-        files = writer.row_files(committed=False)
+        files = writer.row_files(writer.other_slot)
         for start in range(0, 130, 32):
             files.write(start, matrix[start : start + 32] + np.float32(stage))
         places.append(os.stat(os.path.join(writer.path, writer.other_slot, "c", "1", "0")).st_ino)
@@ -123,7 +123,7 @@ def test_damage_is_named(rows, tmp_path, damage, said):
     writer, _ = rows(130, 32)
     damage(tmp_path / "d" / writer.slot / "c" / "2" / "0")
     with pytest.raises(StoreError, match=rf"{writer.slot}/c/2/0: {said}"):
-        writer.row_files(committed=True).read(slice(64, 96), page_aligned((32, 130), "float32"))
+        writer.row_files(writer.slot).read(slice(64, 96), page_aligned((32, 130), "float32"))
 
 
 def test_checkpoints_of_another_form_are_refused_and_replaced(rows, tmp_path):
@@ -132,7 +132,7 @@ def test_checkpoints_of_another_form_are_refused_and_replaced(rows, tmp_path):
     writer.write_rows(0, matrix)
     writer = writer.commit(2)
     with pytest.raises(StoreError, match="d: was begun by an earlier version; compute it again with --overwrite"):
-        writer.row_files(committed=True)
+        writer.row_files(writer.slot)
     (tmp_path / "d" / writer.other_slot / "zarr.json").write_text("{")
     writer.make_row_slot()
-    writer.row_files(committed=False).write(0, matrix[:32])
+    writer.row_files(writer.other_slot).write(0, matrix[:32])
