@@ -121,7 +121,8 @@ def make_plan(request: Request) -> Plan:
     passes = len(windows.super_stages(stages_of(windows.layout, job), request.writer.stage if request.writer else 0))
     windows = replace(windows, registered=windows.resident and passes >= LOCKING_PASSES)
     matrix, relaxations = n * n * itemsize, n * n * int(job.through.sum())
-    traffic = (2 * (passes - 1) + len(facts) - 1) * matrix  # read and written, and the rows of others in the windows
+    # Read and written, but for the weights and the result; and of every window the rows of others.
+    traffic = (2 * (passes - 1) + request.begun + len(facts) - 1) * matrix
     compute = (relaxations - relaxations_done(windows.layout, job, request.writer)) / max(
         1.0, len(facts) * min(fact.rate for fact in facts)
     )
@@ -144,11 +145,10 @@ def commits_of(request: Request, windows: Windows, passes: int, seconds: float) 
         commits = 0 if seconds <= request.commit_seconds else min(passes - 1, max(1, int(seconds / pause)))
     else:
         commits = passes - 1 if request.commit_seconds < math.inf else min(passes - 1, 1)
-    begun = request.writer is not None and request.writer.slot is not None
     # One is committed while another is written: a checkpoint, or the result.
-    checkpoints = 2 if begun + commits > 1 else 1
+    checkpoints = 0 if commits == 0 else min(2, request.begun + commits)
     result = request.rows * windows.n * request.job.dtype.itemsize
-    return commits, max(commits > 0 and checkpoints * matrix, (begun or commits > 0) * matrix + result)
+    return commits, max(checkpoints * matrix, (request.begun or commits > 0) * matrix + result)
 
 
 def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
@@ -177,11 +177,9 @@ def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
     if not gpu:
         host += computing
         return 0, host + min(THREAD_BYTES, host // 2)
-    host += (
-        min(THREAD_BYTES, host // 2)
-        + 4 * band * row
-        + (-(-n * row // len(request.facts)) + 4 * PIECE_BYTES if windows.resident else 0)
-    )
+    host += min(THREAD_BYTES, host // 2) + 4 * band * row
+    if windows.resident:
+        host += -(-n * row // len(request.facts)) + 4 * PIECE_BYTES
     return computing + arcs, host
 
 

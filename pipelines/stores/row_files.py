@@ -117,9 +117,10 @@ def _move(place: str, flags: int, rows: np.ndarray, call: Callable[..., int]) ->
             try:
                 _transfer(call, direct if stop <= pages else cached, data, at, stop)
             except OSError as error:
-                if error.errno != errno.EINVAL:
+                if error.errno not in (errno.EINVAL, errno.EFAULT):
                     raise
-                _transfer(call, cached, data, at, stop)  # the disk wants multiples of more than a page
+                # The disk wants multiples of more than a page, or cannot reach memory of this kind.
+                _transfer(call, cached, data, at, stop)
 
         def summed(moved: Iterable[Any]) -> int:
             checksum = 0

@@ -377,7 +377,7 @@ def status(name):
 
 if __name__ == "__main__":
     with start(device="cpu") as client:
-        options = {"method": "out-of-core", "host_memory": int(sys.argv[5])}
+        options = {"method": "out-of-core", "host_memory": int(sys.argv[5]), "progress": True}
         all_pairs_shortest_paths(client, sys.argv[1], sys.argv[3], **options)  # compiles, and starts what stays
         open("/proc/self/clear_refs", "w").write("5")  # the high-water mark begins anew
         idle = status("VmRSS")
@@ -391,6 +391,8 @@ def test_a_budget_of_a_half_keeps_the_bits_and_is_kept(client, tmp_path):
     graph, budget = float_graph(tmp_path / "g", n), 4 * n * n // 2
     paths = [small.path, graph.path, str(tmp_path / "small-out"), str(tmp_path / "out"), str(budget)]
     done = subprocess.run([sys.executable, "-c", MEMORY, *paths], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < budget + (4 << 20)  # what is not part of the matrix
+    stated = float(re.search(rf"n = {n:,} .* memory ([\d.]+) MiB of the host", done.stderr)[1]) * 2**20
+    assert int(done.stdout) < stated + (4 << 20)  # what is not part of the matrix
+    assert stated < budget
     want = in_core(client, graph, tmp_path / "core")[:]
     np.testing.assert_array_equal(open_distances(tmp_path / "out")[:], want)
