@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", type=BYTES, help="of the GPU, or of a CPU's host; default: a quarter of the matrix")
     parser.add_argument("--host-memory", type=BYTES, help="of the host of a GPU: less than the matrix, for the store")
     parser.add_argument("--bands", type=int, default=16, help="of the store that the disk is measured by (default 16)")
+    parser.add_argument("--shares", type=int, nargs="+", default=[2, 4, 8, 16], help="of it that a GPU may take")
     parser.add_argument("--workers", type=int, nargs="*", default=[None], help="one run of the suite for each count")
     parser.add_argument("--turns", type=int, default=1, help="how often to go through the rows (default 1)")
     parser.add_argument("--super-stages", type=int, default=2, help="timed, after one that is not (default 2)")
@@ -172,12 +173,11 @@ class Rows:
         graph, folder = random_graph(self.folder / f"small-{self.workers}", n), self.folder
         rows: Any = {"block": 32, "sources": range(0, n, 7), "overwrite": True}
         want = all_pairs_shortest_paths(self.client, graph, folder / "want", method="floyd-warshall", **rows)[:]
-        limit, most = "device_memory" if self.bench.gpu else "host_memory", 16 if self.bench.gpu else 2
-        for share in (2, 4, 8, 16):
-            if share <= most:
-                options: Any = {limit: n * n * 4 // share, "verify": True, **rows}
-                got = all_pairs_shortest_paths(self.client, graph, folder / "got", method="out-of-core", **options)
-                assert np.array_equal(got[:], want), f"a budget of 1/{share} changes the bits"
+        limit = "device_memory" if self.bench.gpu else "host_memory"
+        for share in self.args.shares if self.bench.gpu else (2,):
+            options: Any = {limit: n * n * 4 // share, "verify": True, **rows}
+            got = all_pairs_shortest_paths(self.client, graph, folder / "got", method="out-of-core", **options)
+            assert np.array_equal(got[:], want), f"a budget of 1/{share} changes the bits"
 
     def _on(self) -> str:
         return f"{self.workers} workers, " if self.workers > 1 else ""
