@@ -63,6 +63,11 @@ class Request:
         """Rows of the result."""
         return self.job.graph.n if self.sources is None else len(self.sources)
 
+    @property
+    def begun(self) -> bool:
+        """Whether the store holds a committed state to go on with."""
+        return self.writer is not None and self.writer.slot is not None
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
