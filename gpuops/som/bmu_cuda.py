@@ -90,25 +90,22 @@ _SEARCH = np.dtype(  # as in search.cuh
 
 
 class _Part(NamedTuple):
-    """Samples that are searched for at a time, and the grids of their launches."""
+    """Samples that are searched for at a time, and the launches that do: kernel, grid, threads of a block."""
 
     first: int
-    count: int
-    panels: int
-    screen: tuple[int, int]
+    n: int
     share: int  # tiles of a block of the screen
+    launches: tuple[tuple[Any, tuple[int, ...], tuple[int, ...]], ...]
 
 
 class _Plan(NamedTuple):
     """What searches of one kind have in common.
 
-    `search` is the argument of the kernels but for what is given and the addresses of scratch memory, which has `size`
-    bytes; `offsets` say where in it.
+    `argument` is that of the kernels but for what is given and the addresses of scratch memory, which has `size` bytes;
+    `offsets` say where in it.
     """
 
-    program: Program
-    screen: Program | None  # None: all tiles are looked into
-    search: np.ndarray
+    argument: np.ndarray
     offsets: np.ndarray
     size: int
     parts: tuple[_Part, ...]
@@ -123,34 +120,33 @@ def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, va
 
     n, (m, d) = len(samples), codebook.shape
     with samples.device as device:
-        plan = _plan(device.id, samples.dtype.name, metric, missing, top, n, m, d)
+        plan = _plan(device.id, samples.dtype, metric, missing, top, n, m, d)
         units, distances = cupy.empty((n, top), np.int32), cupy.empty((n, top), samples.dtype)
         scratch, fault = cupy.empty((plan.size,), np.uint8), cupy.empty((2,), np.uint64)
-        this = plan.search.copy()
+        argument = plan.argument.copy()
+        this = argument.view(_SEARCH)
         this["given"] = (
             *(samples.data.ptr, codebook.data.ptr, *_strides(samples), *_strides(codebook)),
             *(units.data.ptr, distances.data.ptr, fault.data.ptr),
         )
         this["scratch"] = plan.offsets + scratch.data.ptr
         for part in plan.parts:
-            this["first"], this["n"], this["share"] = part.first, part.count, part.share
-            plan.program.launch("pack", int(this["unit_blocks"]) + part.panels, (this,), threads=_PANEL)
-            if plan.screen and part.count:
-                plan.screen.launch("screen", part.screen, (this,))
-            plan.program.launch("decide", max(math.ceil(part.count / _WARPS), 1), (this,), threads=32 * _WARPS)
+            this["first"], this["n"], this["share"] = part.first, part.n, part.share
+            for kernel, grid, threads in part.launches:
+                kernel(grid, threads, (argument,))
             this["unit_blocks"] = 0
         of_samples, of_units = fault.get().tolist() if validate else (0, 0)
-    for argument, first in (("codebook", of_units), ("samples", of_samples)):
+    for name, first in (("codebook", of_units), ("samples", of_samples)):
         if first:
-            return units, distances, (argument, *divmod(_NO_FAULT - first, 4))
+            return units, distances, (name, *divmod(_NO_FAULT - first, 4))
     return units, distances, None
 
 
 @functools.lru_cache(64)
-def _plan(device: int, dtype: str, metric: int, missing: bool, top: int, n: int, m: int, d: int) -> _Plan:
-    """The plan of such searches, for the current device, with programs that are compiled."""
-    program, screen, tiles = _PROGRAMS[dtype, metric], _choose(metric, missing, d), math.ceil(m / _TILE)
-    screens = not (metric == COSINE and missing)
+def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n: int, m: int, d: int) -> _Plan:
+    """The plan of such searches, for the current device, whose kernels are compiled."""
+    program, screen, tiles = _PROGRAMS[dtype.name, metric], _choose(metric, missing, d), math.ceil(m / _TILE)
+    screens = not (metric == COSINE and missing)  # else all tiles are looked into
     prepare((program, screen.program) if screens else (program,))
     chunk = _chunk(screen, tiles, n)
     panels, units = math.ceil(chunk / _PANEL), tiles * _TILE
@@ -158,7 +154,7 @@ def _plan(device: int, dtype: str, metric: int, missing: bool, top: int, n: int,
         "centre": 8 * (d + 1),
         "w": 4 * units * screen.depth,
         "bias": 4 * units,
-        "exact": np.dtype(dtype).itemsize * units * d,
+        "exact": dtype.itemsize * units * d,
         "unit_lengths": 8 * units,
         "tile_norms": 8 * tiles,
         "x": 4 * panels * _PANEL * screen.rows,
@@ -178,10 +174,15 @@ def _plan(device: int, dtype: str, metric: int, missing: bool, top: int, n: int,
         count = min(chunk, n - first)
         blocks = math.ceil(count / screen.samples)
         share = _share(max(blocks, 1), tiles, screen.blocks * multiprocessors(device))
-        grid = blocks, math.ceil(tiles / share)
-        parts.append(_Part(first, count, blocks * screen.samples // _PANEL, grid, share))
-    offsets = np.array([0, *ends[:-1]], np.uint64)
-    return _Plan(program, screen.program if screens else None, search, offsets, int(ends[-1]), tuple(parts))
+        packs = (0 if first else math.ceil(m / _PANEL)) + blocks * screen.samples // _PANEL
+        launches: list[tuple[Any, tuple[int, ...], tuple[int, ...]]] = [(program.function("pack"), (packs,), (_PANEL,))]
+        if screens and count:
+            grid = blocks, math.ceil(tiles / share)
+            launches.append((screen.program.function("screen"), grid, (screen.program.threads,)))
+        launches.append((program.function("decide"), (max(math.ceil(count / _WARPS), 1),), (32 * _WARPS,)))
+        parts.append(_Part(first, count, share, tuple(launches)))
+    argument = search.view(np.dtype((np.void, search.nbytes)))  # copied and passed at once, not field by field
+    return _Plan(argument, np.array([0, *ends[:-1]], np.uint64), int(ends[-1]), tuple(parts))
 
 
 def _choose(metric: int, missing: bool, d: int) -> _Screen:

@@ -11,6 +11,9 @@ from pipelines.stores.samples import Samples
 from pipelines.workers.capacity import MEMORY_SHARE, WorkerFacts, memory_by_place, refuse_disk, refuse_memory
 from pipelines.workers.progress import size
 
+# Samples x units x dimensions of an epoch that one worker has done by the time it would have heard of the others.
+FEW = 1 << 27
+
 
 @dataclass(frozen=True)
 class SomPlan:
@@ -24,6 +27,11 @@ class SomPlan:
     resident: bool
     worker_bytes: tuple[int, ...]
     disk_bytes: int
+
+    @property
+    def alone(self) -> bool:
+        """Whether the first worker has all samples."""
+        return self.bounds[1] == self.bounds[-1]
 
     def describe(self, samples: Samples, units: int, facts: list[WorkerFacts]) -> str:
         """One line for people: what runs where and what it takes."""
@@ -48,16 +56,17 @@ def make_som_plan(
 ) -> SomPlan:
     """Deal the samples, and keep them on the workers if they fit (`resident` None).
 
-    With `alone` the first worker keeps them all, as one piece.
+    The first worker gets them all where they are few, and with `alone`, as one piece that it keeps.
 
     Raises
     ------
     DoesNotFitError
         Memory is too small for the way asked for, or for any.
     """
-    bounds = equal_rows(samples.n, len(facts))
+    few = samples.n * units * samples.d <= FEW and samples.n * samples.row_bytes <= PIECE_BYTES
+    bounds = (0, *[samples.n] * len(facts)) if few or alone else equal_rows(samples.n, len(facts))
     if alone:
-        bounds, piece_rows, resident = (0, *[samples.n] * len(facts)), samples.n, True
+        piece_rows, resident = samples.n, True
     rows = piece_rows or max(1, PIECE_BYTES // samples.row_bytes)
     # The codebook, sums and counts: in int64, in float64, and of two workers to be added.
     itemsize = samples.dtype.itemsize

@@ -20,7 +20,7 @@ from pipelines.som.plan import SomPlan, make_som_plan, refuse_disk_of_map
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import OnlineSteps, first_sigma, sigma_schedule
 from pipelines.som.start import random_rows
-from pipelines.som.training import IN_HAND, Recipe, Training
+from pipelines.som.training import IN_HAND, STRETCH_BYTES, Recipe, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, CodebookWriter, create_codebook, open_codebook, resume_codebook
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
@@ -148,8 +148,10 @@ def train_som(
     job = _job(samples, grid, metric, kernel)
     refuse_unresolved(job, lambda *rows: (samples.values(*rows), samples.weights(*rows)), samples.path, samples.columns)
     # Those under way are written before older ones are removed.
-    codebooks = min(len(recipe.sigmas) + 1, (keep_codebooks or len(recipe.sigmas)) + IN_HAND)
-    disk = codebooks * grid.units * samples.d * samples.dtype.itemsize
+    codebook = grid.units * samples.d * samples.dtype.itemsize
+    kept = keep_codebooks or len(recipe.sigmas)
+    under_way = IN_HAND * min(kept, STRETCH_BYTES // codebook + 1)
+    disk = min(len(recipe.sigmas) + 1, kept + under_way) * codebook
 
     def deal(facts: list[WorkerFacts]) -> SomPlan:
         return make_som_plan(

@@ -137,10 +137,10 @@ class CodebookWriter(StoreWriter):
     options: dict[str, Any]
     keep: int | None = None
 
-    def write(self, epoch: int, codebook: np.ndarray) -> None:
-        """Write the units (M, d) after `epoch` epochs."""
+    def write(self, first: int, codebooks: np.ndarray) -> None:
+        """Write the units (k, M, d) after `first` epochs, and after each that follows."""
         with disk_errors(self.path):
-            writable_array(self.path, "codebooks")[epoch] = codebook
+            writable_array(self.path, "codebooks")[first : first + len(codebooks)] = codebooks
 
     def read(self, epoch: int) -> np.ndarray:
         return StoredArray(self.path, "codebooks")[epoch]
@@ -165,12 +165,13 @@ class CodebookWriter(StoreWriter):
         return _places(self.path, _first_kept(self.path), self.committed())
 
     def commit(self, epochs: int, errors: list[float]) -> None:
-        """Record that the codebook after `epoch` epochs is written, and the errors of those before it."""
+        """Record that the codebooks to be kept after `epochs` epochs are written, and the errors of those before."""
         before, oldest = self.committed(), _first_kept(self.path)
         kept = oldest if self.keep is None else max(oldest, epochs + 1 - self.keep)
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
-            added, removed = _places(self.path, before + 1, epochs), _places(self.path, oldest, kept - 1)
+            added = _places(self.path, max(before + 1, kept), epochs)
+            removed = _places(self.path, oldest, min(before, kept - 1))
             facts = {"committed": epochs, "errors": errors, "first_kept": kept}
             record(self.path, group, facts, added, begun=before >= 0, removed=removed)
             for key in removed["codebooks"]:

@@ -117,7 +117,7 @@ def inside(cupy, samples, codebook, metric):
         launch(kernel, grid, block, args, *rest, **options)
         if kernel.entry != "decide":
             return
-        (search,) = args
+        search = args[0].view(bmu_cuda._SEARCH)
         tiles, d = int(search["tiles"]), int(search["d"])
         at = dict(zip(bmu_cuda._SCRATCH, search["scratch"].tolist(), strict=True))
 
