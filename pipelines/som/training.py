@@ -221,7 +221,7 @@ def _train(attempt: str, last: _Learnt) -> _Learnt:
     while not state.over(last):
         online = state.recipe.online is not None
         last = _next_online(state, last) if online else _next(state, last, [_sums(state, last)], last.made)
-        if time.monotonic() > end or len(last.made) * last.codebook.nbytes > STRETCH_BYTES:
+        if time.monotonic() >= end or len(last.made) * last.codebook.nbytes > STRETCH_BYTES:
             break
     return last
 
