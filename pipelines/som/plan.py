@@ -13,6 +13,18 @@ from pipelines.workers.progress import size
 
 # Samples x units x dimensions of an epoch that one worker has done by the time it would have heard of the others.
 FEW = 1 << 27
+TOGETHER_BYTES, MOST_TOGETHER = 1 << 20, 64  # codebooks in a chunk
+
+
+def are_few(samples: Samples, units: int) -> bool:
+    """Whether one worker should have all samples."""
+    return samples.n * units * samples.d <= FEW and samples.n * samples.row_bytes <= PIECE_BYTES
+
+
+def epochs_together(samples: Samples, units: int) -> int:
+    """How many codebooks share a chunk of the store, and are committed together: those of a moment."""
+    work, size = samples.n * units * samples.d, units * samples.d * samples.dtype.itemsize
+    return max(min(FEW // work, TOGETHER_BYTES // size, MOST_TOGETHER), 1)
 
 
 @dataclass(frozen=True)
@@ -52,18 +64,18 @@ def make_som_plan(
     disk_bytes: int,
     resident: bool | None = None,
     piece_rows: int | None = None,
+    few: bool = False,
     alone: bool = False,
 ) -> SomPlan:
     """Deal the samples, and keep them on the workers if they fit (`resident` None).
 
-    The first worker gets them all where they are few, and with `alone`, as one piece that it keeps.
+    The first worker gets them all if they are `few`, and with `alone`, as one piece that it keeps.
 
     Raises
     ------
     DoesNotFitError
         Memory is too small for the way asked for, or for any.
     """
-    few = samples.n * units * samples.d <= FEW and samples.n * samples.row_bytes <= PIECE_BYTES
     bounds = (0, *[samples.n] * len(facts)) if few or alone else equal_rows(samples.n, len(facts))
     if alone:
         piece_rows, resident = samples.n, True

@@ -1,8 +1,8 @@
 """The run of a training, for `pipelines.som.train`: stretches of epochs, each committed, and the tasks on the workers.
 
 A stretch is one epoch where several workers have samples, who need each other's sums. Where one has them all, it is
-what that worker does in `SECONDS` without asking anybody: an epoch of a small map is sooner done than scheduled or
-committed.
+what that worker does in `SECONDS` without asking anybody, to the end of a chunk of the store: an epoch of a small map
+is sooner done than scheduled, written or committed.
 """
 
 from __future__ import annotations
@@ -82,10 +82,8 @@ class Training(Attempt):
         )
         if self.committed < 0:
             self.shown.stage("first codebook")
-            self.out.write(0, self._first()[None])
-            self.out.commit(0, [])
-            self.committed = 0
-        self.shown.start(self.committed * self.samples.n)
+            self.out.write(0, self._first()[None])  # committed with those of the first stretch
+        self.shown.start(max(self.committed, 0) * self.samples.n)
         self.shown.stage("training")
         self._judge(self._epochs())
 
@@ -112,7 +110,8 @@ class Training(Attempt):
         It may turn out that training is over: what is under way then does nothing.
         """
         workers = range(1 if self.plan.alone else len(self.members))
-        codebooks = [self.submit(_read, worker, self.out, self.committed, self.errors) for worker in workers]
+        begin = max(self.committed, 0)
+        codebooks = [self.submit(_read, worker, self.out, begin, self.errors) for worker in workers]
         under_way: deque[tuple[list[Future], Future]] = deque()
         while True:
             stop_if_asked()
@@ -123,7 +122,7 @@ class Training(Attempt):
             ((number, self.errors, over),) = self.results([written])
             if number > self.committed:
                 self.out.commit(number, self.errors)
-                self.shown.advance((number - self.committed) * self.samples.n)
+                self.shown.advance((number - max(self.committed, 0)) * self.samples.n)
                 self.committed = number
             self.drop_done()
             if over:
@@ -136,7 +135,7 @@ class Training(Attempt):
         than sent.
         """
         if self.plan.alone:
-            return [self.submit(_train, 0, codebooks[0])]
+            return [self.submit(_train, 0, codebooks[0], self.out.together)]
         parts = [self.submit(_accumulate, worker, last) for worker, last in enumerate(codebooks)]
         return [self.submit(_learn, worker, last, parts) for worker, last in enumerate(codebooks)]
 
@@ -214,14 +213,15 @@ def _learn(attempt: str, last: _Learnt, parts: list[Sums | None]) -> _Learnt:
     return _next(held(attempt), last, there, []) if there else last._replace(made=[])
 
 
-def _train(attempt: str, last: _Learnt) -> _Learnt:
-    """Epochs by the one worker that has all samples, for a while."""
+def _train(attempt: str, last: _Learnt, together: int) -> _Learnt:
+    """Epochs by the one worker that has all samples, for a while, until a chunk of `together` codebooks is full."""
     state, end = held(attempt), time.monotonic() + SECONDS
     last = last._replace(made=[])
     while not state.over(last):
-        online = state.recipe.online is not None
-        last = _next_online(state, last) if online else _next(state, last, [_sums(state, last)], last.made)
-        if time.monotonic() >= end or len(last.made) * last.codebook.nbytes > STRETCH_BYTES:
+        steps = state.recipe.online
+        last = _next_online(state, last, steps) if steps else _next(state, last, [_sums(state, last)], last.made)
+        enough = time.monotonic() >= end or len(last.made) * last.codebook.nbytes > STRETCH_BYTES
+        if enough and (last.number + 1) % together == 0:
             break
     return last
 
@@ -236,11 +236,10 @@ def _next(state: _State, last: _Learnt, parts: list[Sums], made: list[np.ndarray
     return last.followed_by(learn(total, last.codebook, state.job, sigma, state.xp), error, made)
 
 
-def _next_online(state: _State, last: _Learnt) -> _Learnt:
+def _next_online(state: _State, last: _Learnt, steps: OnlineSteps) -> _Learnt:
     """From a step for each sample, in an order drawn for this epoch. All samples are one piece."""
     (piece,) = state.shard.pieces()
-    job, steps = state.job, state.recipe.online
-    judged = survey([piece], last.codebook, job).judged
+    job, judged = state.job, survey([piece], last.codebook, state.job).judged
     order = random_rows(job.n, job.n, (steps.seed + last.number) % 2**64)
     sigmas, rates = steps.of_epoch(last.number)
     options = job.kernel, job.metric, job.missing
