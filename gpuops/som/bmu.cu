@@ -34,7 +34,7 @@ constexpr bool DOTS = METRIC != TAXICAB;
 constexpr int TILE = 64;    // units that share one least score
 constexpr int PANEL = 128;  // samples whose features lie together, or units that a block packs
 constexpr int WARPS = 8;
-constexpr int SAMPLED = 256, FEWEST = 32, VALUES = 16384;  // units that make the centre, and their values
+constexpr int SAMPLED = 256, FEWEST = 32, VALUES = 8192;  // units that make the centre, and their values
 
 constexpr int NOT_FINITE = 1, NOTHING_PRESENT = 2;
 constexpr double LARGEST_VALUE = 3.273390607896142e150;  // 2^500: squares of what is larger would not fit
@@ -67,23 +67,28 @@ __device__ inline double find_centre(const Search& s) {
     __shared__ double reaches[PANEL / 32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int count = (int)min(s.m, (long long)min(SAMPLED, max(VALUES / s.d, FEWEST)));
-    const double step = (double)s.m / count;
+    const double step = (double)s.m / count, share = 1.0 / count;
+    int group = 32;  // threads of a dimension
+    while (group > 1 && group * s.d > PANEL) group /= 2;
     double reach = 0;
-    for (int k = warp; k < s.d; k += PANEL / 32) {
-        const FLOAT* column = (const FLOAT*)s.codebook + k * s.unit_columns;
+    for (int base = 0; base < s.d; base += PANEL / group) {
+        const int k = base + threadIdx.x / group;
+        const FLOAT* column = (const FLOAT*)s.codebook + (k < s.d ? k : 0) * s.unit_columns;
         double middle = 0;
         if (METRIC != COSINE) {
-            for (int i = lane; i < count; i += 32) {
+#pragma unroll 8
+            for (int i = lane % group; i < count; i += group) {
                 const double w = column[(long long)(i * step) * s.unit_rows];
-                middle += usable(w) ? w / count : 0;
+                middle += usable(w) ? w * share : 0;
             }
-            for (int lanes = 16; lanes; lanes /= 2) middle += __shfl_xor_sync(0xffffffff, middle, lanes);
-            for (int i = lane; i < count; i += 32) {
+            for (int lanes = group / 2; lanes; lanes /= 2) middle += __shfl_xor_sync(0xffffffff, middle, lanes);
+#pragma unroll 8
+            for (int i = lane % group; i < count; i += group) {
                 const double w = column[(long long)(i * step) * s.unit_rows];
                 reach = fmax(reach, usable(w) ? fabs(w - middle) : 0);
             }
         }
-        if (lane == 0) s.centre[k] = middle;
+        if (k < s.d && lane % group == 0) s.centre[k] = middle;
     }
     reach = greatest_of_warp(reach);
     if (lane == 0) reaches[warp] = reach;

@@ -29,7 +29,7 @@ from pipelines.workers.progress import Progress
 
 IN_HAND = 2  # stretches under way at a time, so that no worker waits for a commit
 SECONDS = 0.5  # after which a stretch ends
-STRETCH_BYTES = 64 << 20  # of codebooks of a stretch, unless it is one epoch
+STRETCH_BYTES = 16 << 20  # of codebooks of a stretch, unless it is one epoch
 
 
 class Recipe(NamedTuple):
