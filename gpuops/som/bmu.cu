@@ -160,7 +160,9 @@ __device__ inline int pack_units(const Search& s, double factor) {
     const double greatest = greatest_of_warp(!screened ? infinite() : DOTS ? sqrt(norm) : norm);
     if (threadIdx.x % 32 == 0) norms[threadIdx.x / 32] = greatest;
     __syncthreads();
-    if (there && place == 0) s.tile_norms[tile] = fmax(norms[threadIdx.x / 32], norms[threadIdx.x / 32 + 1]);
+    if (there && place == 0) {
+        s.tile_norms[tile] = (float)(fmax(norms[threadIdx.x / 32], norms[threadIdx.x / 32 + 1]) * 1.0001);
+    }
     return finite ? 0 : NOT_FINITE;
 }
 
@@ -234,13 +236,23 @@ __device__ inline Found nearest_of_warp(Found found) {
     return {__longlong_as_double((long long)least), (int)unit};
 }
 
-// How far a score of a tile may be off.
-__device__ inline double error_bound(double sample_norm, double unit_norm, double kappa, double rounding, double split,
-                                     double tiny) {
-    const double both = sample_norm + unit_norm;
-    if (!DOTS) return (kappa + rounding) * both + tiny;
-    return kappa * unit_norm * both + rounding * both * both + split * (1 + unit_norm) * both + tiny;
-}
+// How far scores of a sample may be off: (kappa b + rounding (a + b) + split (1 + b)) (a + b) + tiny or, for taxicab,
+// (kappa + rounding) (a + b) + tiny, of the norms a of the sample and b of a tile. In float32, and a little more, for
+// this is rounded too.
+struct Bounds {
+    float norm, factor, offset, tiny;
+
+    __device__ Bounds(const Search& s, double sample_norm) {
+        const double more = 1.0001;
+        norm = (float)(sample_norm * more);
+        factor = (float)((DOTS ? s.kappa + s.rounding + s.split : 0) * more);
+        offset = (float)((DOTS ? s.rounding * sample_norm + s.split : s.kappa + s.rounding) * more);
+        tiny = (float)(s.tiny * more);
+    }
+    __device__ float epsilon(float least, float tile_norm) const {
+        return (norm + tile_norm) * (DOTS ? factor * tile_norm + offset : offset) + tiny + fabsf(least) * 0x1p-22f;
+    }
+};
 
 // Called by one block: the first faults of samples and of units.
 __device__ inline void find_fault(const Search& s) {
@@ -265,17 +277,14 @@ extern "C" __global__ void decide(const Search s) {
     if (i >= s.n) return;
     const int tiles = s.tiles, d = s.d, top = s.top, missing = s.missing;
     const float* least = s.least + i * tiles;
-    const double* tile_norms = s.tile_norms;
+    const float* tile_norms = s.tile_norms;
     double* mine = staged[threadIdx.x / 32];
     const FLOAT* row = (const FLOAT*)s.samples + (s.first + i) * s.sample_rows;
-    const double norm = s.sample_norms[i];
-    const auto epsilon = [&](int tile) {
-        return error_bound(norm, tile_norms[tile], s.kappa, s.rounding, s.split, s.tiny);
-    };
+    const Bounds bounds(s, s.sample_norms[i]);
 
     // What the best unit, or the best two, score at most; a comparison with NaN is false, so that NaN excludes nothing.
-    double enough = infinite(), enough_of_two = infinite();
-    const auto add_bound = [&](double bound) {
+    float enough = (float)infinite(), enough_of_two = enough;
+    const auto add_bound = [&](float bound) {
         if (bound < enough) {
             enough_of_two = enough;
             enough = bound;
@@ -283,11 +292,14 @@ extern "C" __global__ void decide(const Search s) {
             enough_of_two = bound;
         }
     };
-    for (int tile = lane; tile < tiles; tile += 32) add_bound(least[tile] + epsilon(tile));
+#pragma unroll 4
+    for (int tile = lane; tile < tiles; tile += 32) {
+        add_bound(least[tile] + bounds.epsilon(least[tile], tile_norms[tile]));
+    }
     for (int lanes = 16; lanes; lanes /= 2) {
-        const double other = __shfl_xor_sync(0xffffffff, enough, lanes);
+        const float other = __shfl_xor_sync(0xffffffff, enough, lanes);
         if (top == 2) {
-            const double other_of_two = __shfl_xor_sync(0xffffffff, enough_of_two, lanes);
+            const float other_of_two = __shfl_xor_sync(0xffffffff, enough_of_two, lanes);
             add_bound(other);
             add_bound(other_of_two);
         } else if (other < enough) {
@@ -299,7 +311,8 @@ extern "C" __global__ void decide(const Search s) {
     Found best = {infinite(), NONE}, second = best;  // of this lane
     for (int base = 0; base < tiles; base += 32) {
         const int tile = base + lane;
-        const bool candidate = tile < tiles && !(least[tile] - epsilon(tile) > enough);
+        const bool candidate =
+            tile < tiles && !(least[tile] - bounds.epsilon(least[tile], tile_norms[tile]) > enough);
         for (unsigned left = __ballot_sync(0xffffffff, candidate); left; left &= left - 1) {
             const int t = base + __ffs((int)left) - 1;
             const FLOAT* column = (const FLOAT*)s.exact + (long long)t * d * TILE + lane;

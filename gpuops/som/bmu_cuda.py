@@ -122,14 +122,14 @@ def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, va
     with samples.device as device:
         plan = _plan(device.id, samples.dtype, metric, missing, top, n, m, d)
         units, distances = cupy.empty((n, top), np.int32), cupy.empty((n, top), samples.dtype)
-        scratch, fault = cupy.empty((plan.size,), np.uint8), cupy.empty((2,), np.uint64)
+        scratch, fault = cupy.cuda.alloc(plan.size), cupy.empty((2,), np.uint64)
         argument = plan.argument.copy()
         this = argument.view(_SEARCH)
         this["given"] = (
             *(samples.data.ptr, codebook.data.ptr, *_strides(samples), *_strides(codebook)),
             *(units.data.ptr, distances.data.ptr, fault.data.ptr),
         )
-        this["scratch"] = plan.offsets + scratch.data.ptr
+        this["scratch"] = plan.offsets + scratch.ptr
         for part in plan.parts:
             this["first"], this["n"], this["share"] = part.first, part.n, part.share
             for kernel, grid, threads in part.launches:
@@ -156,7 +156,7 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
         "bias": 4 * units,
         "exact": dtype.itemsize * units * d,
         "unit_lengths": 8 * units,
-        "tile_norms": 8 * tiles,
+        "tile_norms": 4 * tiles,
         "x": 4 * panels * _PANEL * screen.rows,
         "sample_norms": 8 * panels * _PANEL,
         "sample_lengths": 8 * panels * _PANEL,

@@ -15,7 +15,7 @@ struct Search {
     float* bias;                 // (tiles, TILE)
     void* exact;                 // (tiles, d, TILE): the units as given
     double* unit_lengths;        // (tiles, TILE)
-    double* tile_norms;          // (tiles)
+    float* tile_norms;           // (tiles), not below the norm of any unit
     float* x;                    // (panels, rows, PANEL): features of samples
     double* sample_norms;        // (panels, PANEL)
     double* sample_lengths;      // (panels, PANEL)

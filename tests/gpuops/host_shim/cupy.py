@@ -77,7 +77,12 @@ class Device:
         pass
 
 
-cuda = SimpleNamespace(Device=Device, is_available=lambda: True)
+def _alloc(size):
+    memory = empty((size,), np.uint8)
+    return SimpleNamespace(memory=memory, ptr=memory.data.ptr)
+
+
+cuda = SimpleNamespace(Device=Device, is_available=lambda: True, alloc=_alloc)
 
 
 # --- Arrays -------------------------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def inside(cupy, samples, codebook, metric):
             size = np.dtype(kind).itemsize * math.prod(shape)
             return np.frombuffer(ctypes.string_at(at[name], size), kind).reshape(shape)
 
-        seen.least, seen.tile_norms = read("least", "f4", len(samples), tiles), read("tile_norms", "f8", tiles)
+        seen.least, seen.tile_norms = read("least", "f4", len(samples), tiles), read("tile_norms", "f4", tiles)
         *seen.centre, seen.scale = read("centre", "f8", d + 1)
         seen.fault = np.frombuffer(ctypes.string_at(int(search["given"][8]), 16), np.uint64)
 
