@@ -115,6 +115,19 @@ def test_scans(cupy, dtype):
         check_scans(cupy, x[:n])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float64"])
+def test_arrays_that_begin_anywhere(cupy, dtype):
+    """Parts of an array, which vectors of 16 bytes do not fit."""
+    cupy.start(1, 3)
+    x = cupy.asarray(np.random.default_rng(0).integers(0, 100, 5000).astype(dtype))
+    keep = cupy.asarray(np.random.default_rng(1).random(5000) < 0.5)
+    for first in 1, 2, 3:
+        for mask in keep[first:], keep[: 5000 - first]:
+            assert_same([compact(x[first:], mask)], [np.asarray(x[first:])[np.asarray(mask)]])
+        for scan in inclusive_scan, exclusive_scan:
+            assert_same([scan(x[first:])], [scan(np.array(x[first:]))])
+
+
 def test_looking_back_over_tiles_that_do_not_know_all(cupy, monkeypatch):
     """Here a block ends before the next begins; so that tiles look back further, most of them keep to themselves."""
     keep_to_themselves(monkeypatch)
