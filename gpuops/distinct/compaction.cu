@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         kept, states, tile,
         [&](int l, int j, unsigned place) {
             gathered[place] = mine[l].values[j];
-            from[place] = (unsigned short)(of_lane + l * (RUN * 32) + j);
+            if (placed) from[place] = (unsigned short)(of_lane + l * (RUN * 32) + j);
         },
         [&](unsigned place, unsigned long long to) {
             result[to] = gathered[place];
