@@ -104,6 +104,7 @@ def unmasked(values: Any) -> Any:
 Views = dict[int, tuple[Any, Any]]  # by the identity of a view: the view, and the array that was given
 
 _DLPACK_CPU = 1
+_PLAIN = str, int, float, type(None)
 
 
 def of_any_library(operation: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,7 +135,9 @@ def _is_native(value: Any) -> bool:
 
 
 def _is_foreign(value: Any) -> bool:
-    return not _is_native(value) and any(not _is_native(array) for array in _arrays(value))
+    if isinstance(value, _PLAIN) or _is_native(value):
+        return False
+    return any(not _is_native(array) for array in _arrays(value))
 
 
 def _arrays(value: Any) -> Iterator[Any]:

@@ -1,14 +1,14 @@
 // What the tiles before a tile have together, in the launch that counts them: decoupled look-back.
 //
-// Every tile leaves its own number in a word, and adds up those before it until it comes to one that knows all before
+// Every tile leaves its own number in memory, and adds up those before it until it comes to one that knows all before
 // itself. Blocks take tiles in the order in which they start, so that a tile never waits for one that has no block yet.
 //
-// `states` has a word for each tile and one more in front, which deals out the tiles; all are zero before the launch.
+// `states` has one word in front, which deals out the tiles, and those of each tile; all are zero before the launch.
 //
 // D. Merrill, M. Garland, "Single-pass parallel prefix scan with decoupled look-back", NVIDIA 2016.
 #pragma once
 
-constexpr unsigned long long OWN = 1ull << 62, ALL = 2ull << 62, KNOWN = 3ull << 62;  // what a word says; 0: nothing
+constexpr unsigned OWN = 1, ALL = 2;  // whose number a tile left: its own, that of all up to it; 0: none yet
 
 // Called once by all threads of a block: the tile that it has.
 __device__ inline long long next_tile(unsigned long long* states) {
@@ -18,29 +18,56 @@ __device__ inline long long next_tile(unsigned long long* states) {
     return (long long)tile;
 }
 
-// What a tile says. The load is volatile: with __ldcg, ptxas removes the loop that waits (CUDA 13).
-__device__ inline unsigned long long state_of(const unsigned long long* state) {
-    unsigned long long now;
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(now) : "l"(state) : "memory");
-    return now;
-}
+// A number below 2^62 and whose it is, in one word.
+struct Count {
+    using Number = unsigned long long;
+    unsigned long long word;
 
-// Calls add(tile, state) with those before `tile` that make up all before it, a lane for each, once they say something.
-template <class Add>
-__device__ inline void look_back(const unsigned long long* states, long long tile, Add add) {
-    for (long long nearest = tile - 1; nearest >= 0; nearest -= 32) {
-        const long long other = nearest - threadIdx.x % 32;  // in front of all tiles there is known to be nothing
-        unsigned long long state = ALL;
-        if (other >= 0) {
-            while (((state = state_of(states + 1 + other)) & KNOWN) == 0) {
-            }
-        }
-        const unsigned known = __ballot_sync(0xffffffffu, (state & KNOWN) == ALL);
-        const int last = known ? __ffs((int)known) - 1 : 31;
-        if (other >= 0 && threadIdx.x % 32 <= last) add(other, state);
-        if (known) break;
+    __device__ unsigned whose() const {
+        return (unsigned)(word >> 62);
     }
-}
+    __device__ Number number() const {
+        return word & ~(3ull << 62);
+    }
+    // The load is volatile: with __ldcg, ptxas removes the loop that waits (CUDA 13).
+    __device__ void load(const unsigned long long* states, long long tile) {
+        asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(states + 1 + tile) : "memory");
+    }
+    __device__ static void store(unsigned long long* states, long long tile, unsigned whose, Number number) {
+        atomicExch(states + 1 + tile, (unsigned long long)whose << 62 | number);
+    }
+};
+
+// A sum of 4 or 8 bytes. Each of two words has half of it and says whose it is: two loads need not be of one moment.
+template <class Sum>
+struct Halves {
+    using Number = Sum;
+    unsigned long long low, high;
+
+    __device__ unsigned whose() const {
+        return low >> 62 == high >> 62 ? (unsigned)(low >> 62) : 0;
+    }
+    __device__ Number number() const {
+        const unsigned long long bits = high << 32 | (low & 0xffffffff);
+        Sum sum;
+        memcpy(&sum, &bits, sizeof sum);
+        return sum;
+    }
+    __device__ void load(const unsigned long long* states, long long tile) {
+        asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+                     : "=l"(low), "=l"(high)
+                     : "l"(states + 2 + 2 * tile)
+                     : "memory");
+    }
+    __device__ static void store(unsigned long long* states, long long tile, unsigned whose, Number number) {
+        unsigned long long bits = 0;
+        memcpy(&bits, &number, sizeof number);
+        const unsigned long long mark = (unsigned long long)whose << 62;
+        asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(states + 2 + 2 * tile),
+                     "l"(mark | (bits & 0xffffffff)), "l"(mark | bits >> 32)
+                     : "memory");
+    }
+};
 
 template <class T>
 __device__ inline T sum_of_lanes(T value) {
@@ -48,34 +75,29 @@ __device__ inline T sum_of_lanes(T value) {
     return value;
 }
 
-// Called by the first warp of a block, whose lanes give the same `mine`, below 2^62.
-__device__ inline unsigned long long before_tile(unsigned long long* states, long long tile, unsigned long long mine) {
-    const bool first_lane = threadIdx.x % 32 == 0;
-    if (first_lane && tile > 0) atomicExch(states + 1 + tile, OWN | mine);
-    unsigned long long before = 0;
-    look_back(states, tile, [&](long long, unsigned long long state) { before += state & ~KNOWN; });
+// Called by the first warp of a block, whose lanes give the same `mine`: the sum of the tiles before.
+template <class State>
+__device__ inline typename State::Number before_tile(unsigned long long* states, long long tile,
+                                                     typename State::Number mine) {
+    const int lane = threadIdx.x % 32;
+    if (lane == 0 && tile > 0) State::store(states, tile, OWN, mine);
+    typename State::Number before = 0;
+    for (long long nearest = tile - 1; nearest >= 0; nearest -= 32) {
+        const long long other = nearest - lane;  // in front of all tiles there is known to be nothing
+        State state;
+        unsigned whose = ALL;
+        if (other >= 0) {
+            do {
+                state.load(states, other);
+            } while ((whose = state.whose()) == 0);
+        }
+        const unsigned known = __ballot_sync(0xffffffffu, whose == ALL);
+        const int last = known ? __ffs((int)known) - 1 : 31;
+        if (other >= 0 && lane <= last) before += state.number();
+        if (known) break;
+    }
     before = sum_of_lanes(before);
-    if (first_lane) atomicExch(states + 1 + tile, ALL | (before + mine));
-    return before;
-}
-
-// The same for sums of any size: two of them for each tile, in `sums`, its own and that of all up to it.
-template <class Sum>
-__device__ inline Sum sum_before_tile(unsigned long long* states, Sum* sums, long long tile, Sum mine) {
-    const bool first_lane = threadIdx.x % 32 == 0;
-    const auto say = [&](unsigned long long what, Sum sum) {
-        __stcg(sums + 2 * tile + (what == ALL), sum);
-        __threadfence();
-        atomicExch(states + 1 + tile, what);
-    };
-    if (first_lane && tile > 0) say(OWN, mine);
-    Sum before = 0;
-    look_back(states, tile, [&](long long other, unsigned long long state) {
-        __threadfence();
-        before += __ldcg(sums + 2 * other + (state == ALL));
-    });
-    before = sum_of_lanes(before);
-    if (first_lane) say(ALL, before + mine);
+    if (lane == 0) State::store(states, tile, ALL, before + mine);
     return before;
 }
 

@@ -3,85 +3,106 @@
 //     compact   x (n) where keep (n) is not 0
 //     heads     x (n) where it differs from the element before, and the places of those
 //
-// A block has a tile, each of its warps a stretch of it, of ITEMS lines of 32 neighbours. A ballot for each line says
-// who is kept, and look-back how many are in the tiles before (device/tile_prefix.cuh); so everyone knows its place.
+// A block has a tile, of which each lane has LINES runs of RUN neighbours (device/runs.cuh). What is kept of a line are
+// at most 128 elements, so that one sum over the lanes of a warp, with 8 bits for each line, counts four lines at once.
+// Kept elements gather in shared memory, while look-back says how many are in the tiles before (device/tile_prefix.cuh).
 //
 // The state of the last tile holds how many are kept in all, in its lower 62 bits.
 //
 // Launch: a block of THREADS for every tile.
 // Macros: WORD, an unsigned integer of the size of an element; THREADS.
 
+#include "../device/runs.cuh"
 #include "../device/tile_prefix.cuh"
 
 using Word = WORD;
 
-constexpr int ITEMS = sizeof(Word) == 8 ? 8 : 16, LINE = 32, TILE = THREADS * ITEMS;
+constexpr int RUN = 4, LINES = sizeof(Word) == 8 ? 2 : 4, TILE = THREADS * LINES * RUN;
 
-// store(j, place): this lane's element of line j is kept, at that place of the result.
-template <class Store>
-__device__ inline void keep_in_order(const unsigned (&kept)[ITEMS], unsigned long long* states, long long tile,
-                                     Store store) {
+// `kept` has a bit for each of this lane's elements, RUN for a line. gather(l, j, place): that element is kept, at that
+// place among those of the tile. spread(place, to): it goes there in the result.
+template <class Gather, class Spread>
+__device__ inline void keep_in_order(unsigned kept, unsigned long long* states, long long tile, Gather gather,
+                                     Spread spread) {
     __shared__ unsigned long long start;
-    unsigned of_warp = 0;
+    unsigned counts = 0;
 #pragma unroll
-    for (int j = 0; j < ITEMS; ++j) of_warp += __popc(kept[j]);
-    unsigned all;
-    const unsigned before = before_warp<THREADS>(of_warp, &all);
+    for (int l = 0; l < LINES; ++l) counts |= (unsigned)__popc(kept >> RUN * l & ((1 << RUN) - 1)) << 8 * l;
+    const unsigned up_to_here = up_to_lane(counts), of_lines = __shfl_sync(0xffffffffu, up_to_here, 31);
+    unsigned of_warp = 0, all;
+#pragma unroll
+    for (int l = 0; l < LINES; ++l) of_warp += of_lines >> 8 * l & 255;
+    unsigned line = before_warp<THREADS>(of_warp, &all);
     if (threadIdx.x < 32) {
-        const unsigned long long before_all = before_tile(states, tile, all);
-        if (threadIdx.x == 0) start = before_all;
+        const unsigned long long before = before_tile<Count>(states, tile, all);
+        if (threadIdx.x == 0) start = before;
+    }
+#pragma unroll
+    for (int l = 0; l < LINES; ++l) {
+        unsigned place = line + ((up_to_here - counts) >> 8 * l & 255);
+#pragma unroll
+        for (int j = 0; j < RUN; ++j) {
+            if (kept >> (RUN * l + j) & 1) gather(l, j, place++);
+        }
+        line += of_lines >> 8 * l & 255;
     }
     __syncthreads();
-    const unsigned lane = threadIdx.x % 32, nearer = (1u << lane) - 1;
-    unsigned long long place = start + before;
-#pragma unroll
-    for (int j = 0; j < ITEMS; ++j) {
-        if (kept[j] >> lane & 1) store(j, place + __popc(kept[j] & nearer));
-        place += __popc(kept[j]);
-    }
-}
-
-// This lane's element in the first line of its warp.
-__device__ inline long long first_of_lane(long long tile) {
-    return tile * TILE + threadIdx.x / 32 * (ITEMS * LINE) + threadIdx.x % 32;
+    for (unsigned i = threadIdx.x; i < all; i += THREADS) spread(i, start + i);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     compact(const Word* __restrict__ x, const unsigned char* __restrict__ keep, long long n, Word* __restrict__ result,
             unsigned long long* states) {
-    const long long tile = next_tile(states), first = first_of_lane(tile);
-    Word mine[ITEMS];
-    unsigned kept[ITEMS];
+    __shared__ Word gathered[TILE];
+    const long long tile = next_tile(states), first = first_of_lane<RUN, LINES>(tile * TILE);
+    const bool whole = (tile + 1) * TILE <= n;
+    Run<Word, RUN> mine[LINES];
+    Run<unsigned char, RUN> flags[LINES];
+    load_runs(flags, keep, first, n, whole);
+    load_runs(mine, x, first, n, whole);
+    unsigned kept = 0;
 #pragma unroll
-    for (int j = 0; j < ITEMS; ++j) {
-        const long long i = first + j * LINE;
-        mine[j] = i < n ? x[i] : 0;
-        kept[j] = i < n ? keep[i] : 0;
+    for (int l = 0; l < LINES; ++l) {
+#pragma unroll
+        for (int j = 0; j < RUN; ++j) kept |= (unsigned)(flags[l].values[j] != 0) << (RUN * l + j);
     }
-#pragma unroll
-    for (int j = 0; j < ITEMS; ++j) kept[j] = __ballot_sync(0xffffffffu, kept[j] != 0);
-    keep_in_order(kept, states, tile, [&](int j, unsigned long long place) { result[place] = mine[j]; });
+    keep_in_order(
+        kept, states, tile, [&](int l, int j, unsigned place) { gathered[place] = mine[l].values[j]; },
+        [&](unsigned place, unsigned long long to) { result[to] = gathered[place]; });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     heads(const Word* __restrict__ x, long long n, Word* __restrict__ result, long long* __restrict__ places,
           int placed, unsigned long long* states) {
-    const long long tile = next_tile(states), first = first_of_lane(tile);
+    __shared__ Word gathered[TILE];
+    __shared__ unsigned short from[TILE];
+    const long long tile = next_tile(states), first = first_of_lane<RUN, LINES>(tile * TILE);
     const int lane = threadIdx.x % 32;
-    Word mine[ITEMS];
-    unsigned kept[ITEMS];
-#pragma unroll
-    for (int j = 0; j < ITEMS; ++j) mine[j] = first + j * LINE < n ? x[first + j * LINE] : 0;
+    Run<Word, RUN> mine[LINES];
+    load_runs(mine, x, first, n, (tile + 1) * TILE <= n);
     Word left = lane == 0 && first > 0 && first < n ? x[first - 1] : 0;  // of the first lane: the one before its line
+    unsigned kept = 0;
 #pragma unroll
-    for (int j = 0; j < ITEMS; ++j) {
-        const long long i = first + j * LINE;
-        const Word before = (Word)__shfl_up_sync(0xffffffffu, mine[j], 1);
-        kept[j] = __ballot_sync(0xffffffffu, i < n && (i == 0 || (lane ? before : left) != mine[j]));
-        left = (Word)__shfl_sync(0xffffffffu, mine[j], 31);
+    for (int l = 0; l < LINES; ++l) {
+        const Word of_left_lane = (Word)__shfl_up_sync(0xffffffffu, mine[l].values[RUN - 1], 1);
+        Word before = lane ? of_left_lane : left;
+        left = (Word)__shfl_sync(0xffffffffu, mine[l].values[RUN - 1], 31);
+#pragma unroll
+        for (int j = 0; j < RUN; ++j) {
+            const long long i = first + l * (RUN * 32) + j;
+            kept |= (unsigned)(i < n && (i == 0 || before != mine[l].values[j])) << (RUN * l + j);
+            before = mine[l].values[j];
+        }
     }
-    keep_in_order(kept, states, tile, [&](int j, unsigned long long place) {
-        result[place] = mine[j];
-        if (placed) places[place] = first + j * LINE;
-    });
+    const unsigned of_lane = (unsigned)(first - tile * TILE);
+    keep_in_order(
+        kept, states, tile,
+        [&](int l, int j, unsigned place) {
+            gathered[place] = mine[l].values[j];
+            if (placed) from[place] = (unsigned short)(of_lane + l * (RUN * 32) + j);
+        },
+        [&](unsigned place, unsigned long long to) {
+            result[to] = gathered[place];
+            if (placed) places[to] = tile * TILE + from[place];
+        });
 }

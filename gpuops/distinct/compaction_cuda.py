@@ -10,7 +10,7 @@ import numpy as np
 from gpuops._cuda import Program
 
 _THREADS = 256
-_ITEMS, _ITEMS_OF_8_BYTES = 16, 8  # a thread, as in compaction.cu; 16 in scan.cu
+_ITEMS, _ITEMS_OF_8_BYTES = 16, 8  # of a thread, as in compaction.cu; 16 in scan.cu
 
 _WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
 # Keys of one byte have a table and are never sorted.
@@ -77,16 +77,15 @@ def scan(x: Any, shift: int, dtype: np.dtype) -> Any:
     with x.device:
         kind = "u8" if x.dtype.kind == "i" and x.itemsize == 8 else f"{x.dtype.kind}{x.itemsize}".replace("b", "u")
         program, result = _SCANS[kind], cupy.empty((len(x),), dtype)
-        tiles, states = _tiles(program, len(x), _ITEMS)
+        tiles, states = _tiles(program, len(x), _ITEMS, words=2)
         if tiles:
-            sums = cupy.empty((2 * tiles,), dtype)
-            program.launch("scan", tiles, (x, np.int64(len(x)), np.int32(shift), result, states, sums))
+            program.launch("scan", tiles, (x, np.int64(len(x)), np.int32(shift), result, states))
         return result
 
 
-def _tiles(program: Program, n: int, items: int) -> tuple[int, Any]:
-    """How many tiles n elements have, and their states."""
+def _tiles(program: Program, n: int, items: int, words: int = 1) -> tuple[int, Any]:
+    """How many tiles n elements have, and their states, of so many words each."""
     import cupy
 
     tiles = math.ceil(n / (program.threads * items))
-    return tiles, cupy.zeros((tiles + 1,), np.uint64)
+    return tiles, cupy.zeros((words * (tiles + 1),), np.uint64)

@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         runs[place++] = (unsigned short)(mine[head] << 8 | run);
     }
     if (threadIdx.x < 32) {
-        const unsigned long long before = before_tile(states, tile, all);
+        const unsigned long long before = before_tile<Count>(states, tile, all);
         if (threadIdx.x == 0) start = before;
     }
     __syncthreads();

@@ -1,25 +1,35 @@
-// Permutations in lexicographic order, a thread for each, from its rank.
+// Permutations in lexicographic order, from their ranks.
 //
-//     permute_different   of up to 16 different elements: the digits of the rank in factorial base, and what is left, as
-//                         16 numbers of 4 bits in a word each
+//     permute_different   of 5 to 16 different elements
 //     permute_repeated    of elements that may repeat, up to KINDS different ones, of any number
 //
-// A rank is `first` plus the number of the thread. Elements are numbers of kinds, a byte each, rows one after the other.
-// The rows of a block of permute_different are neighbours: they are made in shared memory and copied by words.
+// A rank is `first` plus the number of the row. Elements are numbers of kinds, a byte each, rows one after the other.
 //
-// Launch: a thread for each permutation, in blocks of THREADS, a multiple of 4.
-// Macros: THREADS.
+// 120 permutations follow each other that differ in their last five elements alone. For each such group of a block's
+// rows one thread finds what they begin with, from the digits of the rank in factorial base, and the five elements that
+// are left; every permutation of five is known. Rows are made in shared memory and copied by 16 bytes.
+//
+// Launch: permute_different: a block of THREADS for ROWS rows; permute_repeated: a thread for each row.
+// Macros: THREADS, of which 120 or fewer find groups.
 
 using Rank = unsigned long long;
 
 constexpr int SHORT = 16, KINDS = 20;  // 21! is above 2^63
-constexpr int IN_32_BITS = 12;         // 12! is below 2^32
+constexpr int LAST = 5, GROUP = 120, ROWS = 1024, GROUPS = ROWS / GROUP + 2;
+constexpr int IN_32_BITS = 14;  // 14! / GROUP is below 2^32
 
-// The digits in factorial base, the first one lowest, 4 bits each.
+// The elements that the permutations of a group begin with; then those that are left, ascending, a byte each.
+struct Group {
+    unsigned char begin[SHORT];
+    unsigned left[2];
+};
+
+// The digits of a rank in the base of LAST + 1, LAST + 2, ... n: places among what is left, 4 bits each, the first one
+// lowest.
 template <class T>
 __device__ inline Rank digits_of(T rank, int n) {
     Rank digits = 0;
-    for (int base = 2; base <= n; ++base) {
+    for (int base = LAST + 1; base <= n; ++base) {
         const T rest = rank / (T)base;
         digits |= (Rank)(rank - rest * (T)base) << 4 * (n - base);
         rank = rest;
@@ -27,26 +37,64 @@ __device__ inline Rank digits_of(T rank, int n) {
     return digits;
 }
 
+__device__ inline void find(Group& group, Rank number, int n) {
+    Rank digits = n <= IN_32_BITS ? digits_of((unsigned)number, n) : digits_of(number, n);
+    Rank left = 0xfedcba9876543210ull;
+    for (int i = 0; i < n - LAST; ++i, digits >>= 4) {
+        const int shift = 4 * (int)(digits & 15);
+        group.begin[i] = (unsigned char)(left >> shift & 15);
+        const Rank below = left & ((1ull << shift) - 1);
+        left = (left >> shift >> 4 << shift) | below;
+    }
+    group.left[0] = (unsigned)(left & 15 | (left & 0xf0) << 4 | (left & 0xf00) << 8 | (left & 0xf000) << 12);
+    group.left[1] = (unsigned)(left >> 16 & 15);
+}
+
+// The permutation of LAST elements of that rank: their numbers, 4 bits each, the first one lowest.
+__device__ inline unsigned permutation_of_last(unsigned rank) {
+    unsigned result = 0, left = 0x43210;
+    for (int i = 0, arrangements = GROUP; i < LAST; ++i) {
+        arrangements /= LAST - i;
+        const unsigned shift = 4 * (rank / arrangements);
+        rank %= arrangements;
+        result |= (left >> shift & 15) << 4 * i;
+        left = (left >> shift >> 4 << shift) | (left & ((1u << shift) - 1));
+    }
+    return result;
+}
+
+struct alignas(16) Sixteen {
+    unsigned words[4];
+};
+
 extern "C" __global__ void __launch_bounds__(THREADS)
     permute_different(Rank first, long long count, int n, unsigned char* __restrict__ rows) {
-    __shared__ alignas(4) unsigned char block[THREADS * SHORT];
-    const long long from = (long long)blockIdx.x * THREADS;
-    if (from + threadIdx.x < count) {
-        const Rank rank = first + from + threadIdx.x;
-        Rank digits = n <= IN_32_BITS ? digits_of((unsigned)rank, n) : digits_of(rank, n);
-        Rank left = 0xfedcba9876543210ull;
-        for (int i = 0; i < n; ++i, digits >>= 4) {
-            const int shift = 4 * (int)(digits & 15);
-            block[threadIdx.x * n + i] = (unsigned char)(left >> shift & 15);
-            const Rank below = left & ((1ull << shift) - 1);
-            left = (left >> shift >> 4 << shift) | below;
-        }
+    __shared__ alignas(16) unsigned char block[ROWS * SHORT];
+    __shared__ Group groups[GROUPS];
+    __shared__ unsigned last[GROUP];
+    const long long from = (long long)blockIdx.x * ROWS;
+    const int here = (int)min(count - from, (long long)ROWS);
+    const Rank number = (first + from) / GROUP;
+    const unsigned before = (unsigned)((first + from) % GROUP);
+    if (threadIdx.x < (before + here + GROUP - 1) / GROUP) {
+        find(groups[threadIdx.x], number + threadIdx.x, n);
+    }
+    for (int i = threadIdx.x; i < GROUP; i += THREADS) last[i] = permutation_of_last(i);
+    __syncthreads();
+    for (int i = threadIdx.x; i < here; i += THREADS) {
+        const unsigned place = before + i;
+        const Group& group = groups[place / GROUP];
+        const unsigned order = last[place % GROUP], first_four = __byte_perm(group.left[0], group.left[1], order);
+        unsigned char* const row = block + i * n;
+        for (int k = 0; k < n - LAST; ++k) row[k] = group.begin[k];
+        for (int k = 0; k < 4; ++k) row[n - LAST + k] = (unsigned char)(first_four >> 8 * k);
+        row[n - 1] = (unsigned char)__byte_perm(group.left[0], group.left[1], order >> 16);
     }
     __syncthreads();
-    const int bytes = (int)min(count - from, (long long)THREADS) * n, words = bytes / 4;
-    unsigned char* const to = rows + from * n;  // a multiple of 4, as THREADS is one
-    for (int i = threadIdx.x; i < words; i += THREADS) ((unsigned*)to)[i] = ((const unsigned*)block)[i];
-    for (int i = 4 * words + threadIdx.x; i < bytes; i += THREADS) to[i] = block[i];
+    const int bytes = here * n, whole = bytes / 16;
+    unsigned char* const to = rows + from * n;  // a multiple of 16, as ROWS is one
+    for (int i = threadIdx.x; i < whole; i += THREADS) ((Sixteen*)to)[i] = ((const Sixteen*)block)[i];
+    for (int i = 16 * whole + threadIdx.x; i < bytes; i += THREADS) to[i] = block[i];
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)

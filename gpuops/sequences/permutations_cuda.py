@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuops._cuda import Program
 
-_SHORT = 16  # as in permutations.cu
+_LAST, _SHORT, _ROWS = 5, 16, 1024  # as in permutations.cu
 _PROGRAM = Program("sequences/permutations.cu", ("permute_different", "permute_repeated"), threads=256)
 
 
@@ -22,10 +22,10 @@ def permute(device: Any, repeats: list[int], total: int, first: int, count: int)
         rows = cupy.empty((count, n), np.uint8)
         if rows.size == 0:
             return rows
-        blocks, sizes = math.ceil(count / _PROGRAM.threads), (np.uint64(first), np.int64(count), np.int32(n))
-        if n == len(repeats) <= _SHORT:
-            _PROGRAM.launch("permute_different", blocks, (*sizes, rows))
+        sizes = np.uint64(first), np.int64(count), np.int32(n)
+        if n == len(repeats) and _LAST <= n <= _SHORT:
+            _PROGRAM.launch("permute_different", math.ceil(count / _ROWS), (*sizes, rows))
         else:
             of_kinds = np.uint64(total), cupy.asarray(np.array(repeats, np.int32)), np.int32(len(repeats))
-            _PROGRAM.launch("permute_repeated", blocks, (*sizes, *of_kinds, rows))
+            _PROGRAM.launch("permute_repeated", math.ceil(count / _PROGRAM.threads), (*sizes, *of_kinds, rows))
         return rows

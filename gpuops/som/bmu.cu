@@ -1,10 +1,8 @@
 // Best matching units, before and after the screen: pack units and samples as features, decide in float64.
 //
-//     centre_units   a centre of the codebook, and how far units reach from it
-//     pack_units     units as features [tiles][depth][TILE] and as given [tiles][d][TILE]; biases; the greatest norm in
-//                    each tile
-//     pack_samples   samples as features [panels][rows][PANEL]; their norms
-//     decide         units and distances, from the least scores [n][tiles] that a screen left
+//     pack      a centre of the codebook and a scale; units as features and as given, biases, the greatest norm in each
+//               tile; samples as features [panels][rows][PANEL], their norms
+//     decide    units and distances, from the least scores [n][tiles] that a screen left
 //
 // gpuops/som/__init__.py says what is computed and why it is exact. A score is the bias of a unit plus the dot product
 // of the features or, for taxicab, the sum of their absolute differences. Features are centred, and scaled by a power
@@ -16,7 +14,9 @@
 //     taxicab              x                    w           0
 //     cosine               -x / |x|             w / |w|     0
 //
-// With missing values and taxicab, masks, 1 or 0, follow the features of x.
+// With missing values and taxicab, masks, 1 or 0, follow the features of x. Features of units lie as
+// [tiles][depth][TILE] or, for tensor cores, as operand B of mma.m16n8k16, the registers hi and lo of each lane:
+// [tiles][steps of 16 dimensions][8 columns of 8 units][32 lanes] of 16 bytes.
 //
 // No feature exceeds 2^14, so that a screen may split it into two halves. A unit or a sample with a larger one is not
 // screened: a unit gets the bias -inf and the norm +inf, which have its tile looked into; a sample gets the norm +inf,
@@ -25,156 +25,194 @@
 // Launch: said at each kernel.
 // Macros: FLOAT, the type of the values; METRIC, EUCLIDEAN, TAXICAB or COSINE.
 
+#include "halves.cuh"
+#include "search.cuh"
+
 constexpr int EUCLIDEAN = 0, TAXICAB = 1, COSINE = 2;
 constexpr bool DOTS = METRIC != TAXICAB;
 
 constexpr int TILE = 64;    // units that share one least score
-constexpr int PANEL = 128;  // samples whose features lie together
-constexpr int SAMPLED = 256;
-constexpr int THREADS = 128;
+constexpr int PANEL = 128;  // samples whose features lie together, or units that a block packs
 constexpr int WARPS = 8;
+constexpr int SAMPLED = 256, FEWEST = 32, VALUES = 8192;  // units that make the centre, and their values
 
 constexpr int NOT_FINITE = 1, NOTHING_PRESENT = 2;
 constexpr double LARGEST_VALUE = 3.273390607896142e150;  // 2^500: squares of what is larger would not fit
 constexpr double LARGEST_SAMPLE = 16384, LARGEST_UNIT = 128;
 
-// What kernels tell each other and the host; all 0 at first.
-struct State {
-    unsigned long long reach;      // bits of a double
-    unsigned long long faults[2];  // of samples and of units: NO_FAULT - (4 * row + kind) of the first, or 0
-};
+// What a block says of the rows that it packed: NO_FAULT - (4 * row + kind) of the first at fault, or 0.
 constexpr unsigned long long NO_FAULT = 1ull << 62;
 
 __device__ inline double infinite() {
     return __longlong_as_double(0x7ff0000000000000);
 }
 
+__device__ inline long long panels_of_units(const Search& s) {
+    return (s.m + PANEL - 1) / PANEL;
+}
+
 __device__ inline bool usable(double x) {
     return fabs(x) <= LARGEST_VALUE;
 }
 
-__device__ inline void report(unsigned long long* fault, long long row, int kind) {
-    atomicMax(fault, NO_FAULT - (4 * (unsigned long long)row + kind));
+__device__ inline double greatest_of_warp(double value) {
+    for (int lanes = 16; lanes; lanes /= 2) value = fmax(value, __shfl_xor_sync(0xffffffff, value, lanes));
+    return value;
 }
 
-// A power of two that brings the reach of the units between 2 and 4.
-__device__ inline double scale_of(const State* state) {
-    if (METRIC == COSINE) return 4;
-    if (state->reach == 0) return 1;
-    const int exponent = (int)(state->reach >> 52) - 1022;
-    return __longlong_as_double((long long)(min(500, 2 - exponent) + 1023) << 52);
-}
-
-// Launch: one block of THREADS threads per dimension. Any centre will do; this is the mean of up to SAMPLED units.
-extern "C" __global__ void centre_units(double* centre, State* state, const FLOAT* codebook, long long row_stride,
-                                        long long column_stride, long long m) {
-    __shared__ double sums[THREADS];
-    if (METRIC == COSINE) {
-        if (threadIdx.x == 0) centre[blockIdx.x] = 0;
-        return;
-    }
-    const int count = (int)min(m, (long long)SAMPLED);
-    const FLOAT* column = codebook + blockIdx.x * column_stride;
-    double sum = 0;
-    for (int i = threadIdx.x; i < count; i += THREADS) {
-        const double w = column[i * m / count * row_stride];
-        sum += usable(w) ? w / count : 0;
-    }
-    sums[threadIdx.x] = sum;
-    __syncthreads();
-    double middle = 0;
-    for (int t = 0; t < THREADS; ++t) middle += sums[t];
+// Called by all threads of a block of PANEL. Any centre will do; this is the mean of some units. Every block finds the
+// same, which is sooner done than waited for, and stores it for itself. Returns a power of two that brings the reach of
+// these units between 2 and 4.
+__device__ inline double find_centre(const Search& s) {
+    __shared__ double reaches[PANEL / 32];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int count = (int)min(s.m, (long long)min(SAMPLED, max(VALUES / s.d, FEWEST)));
+    const double step = (double)s.m / count, share = 1.0 / count;
+    int group = 32;  // threads of a dimension
+    while (group > 1 && group * s.d > PANEL) group /= 2;
     double reach = 0;
-    for (int i = threadIdx.x; i < count; i += THREADS) {
-        const double w = column[i * m / count * row_stride];
-        reach = fmax(reach, usable(w) ? fabs(w - middle) : 0);
+    for (int base = 0; base < s.d; base += PANEL / group) {
+        const int k = base + threadIdx.x / group;
+        const FLOAT* column = (const FLOAT*)s.codebook + (k < s.d ? k : 0) * s.unit_columns;
+        double middle = 0;
+        if (METRIC != COSINE) {
+#pragma unroll 8
+            for (int i = lane % group; i < count; i += group) {
+                const double w = column[(long long)(i * step) * s.unit_rows];
+                middle += usable(w) ? w * share : 0;
+            }
+            for (int lanes = group / 2; lanes; lanes /= 2) middle += __shfl_xor_sync(0xffffffff, middle, lanes);
+#pragma unroll 8
+            for (int i = lane % group; i < count; i += group) {
+                const double w = column[(long long)(i * step) * s.unit_rows];
+                reach = fmax(reach, usable(w) ? fabs(w - middle) : 0);
+            }
+        }
+        if (k < s.d && lane % group == 0) s.centre[k] = middle;
     }
-    if (threadIdx.x == 0) centre[blockIdx.x] = middle;
-    if (reach > 0) atomicMax(&state->reach, (unsigned long long)__double_as_longlong(reach));
+    reach = greatest_of_warp(reach);
+    if (lane == 0) reaches[warp] = reach;
+    __syncthreads();
+    for (int other = 0; other < PANEL / 32; ++other) reach = fmax(reach, reaches[other]);
+    double scale = METRIC == COSINE ? 4 : 1;
+    if (reach > 0) {
+        const int exponent = (int)(__double_as_longlong(reach) >> 52) - 1022;
+        scale = __longlong_as_double((long long)(min(500, 2 - exponent) + 1023) << 52);
+    }
+    if (threadIdx.x == 0) s.centre[s.d] = scale;
+    return scale;
 }
 
-// Launch: one block of TILE threads per tile.
-extern "C" __global__ void pack_units(float* features, FLOAT* exact, float* bias, double* lengths, double* tile_norms,
-                                      State* state, const double* centre, const FLOAT* codebook, long long row_stride,
-                                      long long column_stride, long long m, int d, int depth, int missing) {
-    __shared__ double norms[TILE];
-    const long long tile = blockIdx.x, unit = tile * TILE + threadIdx.x;
-    const FLOAT* row = codebook + unit * row_stride;
-    features += tile * depth * TILE + threadIdx.x;
-    exact += tile * d * TILE + threadIdx.x;
-    const bool inside = unit < m;
-    double factor = scale_of(state), square = 0, norm = 0;
+// Two tiles. Returns what is at fault with this thread's unit.
+__device__ inline int pack_units(const Search& s, double factor) {
+    __shared__ double norms[PANEL / 32];
+    const long long unit = (long long)blockIdx.x * PANEL + threadIdx.x, tile = unit / TILE;
+    const bool inside = unit < s.m, there = tile < s.tiles;
+    const int place = threadIdx.x % TILE;
+    const FLOAT* row = (const FLOAT*)s.codebook + unit * s.unit_rows;
+    FLOAT* exact = (FLOAT*)s.exact + tile * s.d * TILE + place;
+    double square = 0, norm = 0;
     bool finite = true;
-    for (int k = 0; k < d; ++k) {
-        const double w = inside ? (double)row[k * column_stride] : 0;
+    for (int k = 0; k < s.d && there; ++k) {
+        const double w = inside ? (double)row[k * s.unit_columns] : 0;
         finite = finite && usable(w);
         if (METRIC == COSINE) square = __dadd_rn(square, __dmul_rn(w, w));
         exact[k * TILE] = (FLOAT)w;
     }
-    if (!finite) report(state->faults + 1, unit, NOT_FINITE);
-    if (METRIC == COSINE) {
+    if (METRIC == COSINE && there) {
         const double length = sqrt(square);
-        lengths[unit] = length;
+        s.unit_lengths[unit] = length;
         factor = length > 0 ? factor / length : 0;
     }
+    const auto value = [&](int k) { return inside ? ((double)row[k * s.unit_columns] - s.centre[k]) * factor : 0; };
     bool screened = true;
-    for (int k = 0; k < d; ++k) {
-        const double w = inside ? ((double)row[k * column_stride] - centre[k]) * factor : 0;
+    for (int k = 0; k < s.d && there; ++k) {
+        const double w = value(k);
         norm += DOTS ? w * w : fabs(w);
         screened = screened && fabs(w) <= LARGEST_UNIT;
-        features[k * TILE] = screened ? (float)w : 0.f;
-        if (missing && DOTS) features[(d + k) * TILE] = screened ? (float)(w * w) : 0.f;
     }
-    for (int k = missing && DOTS ? 2 * d : d; k < depth; ++k) features[k * TILE] = 0;
-    const double least = METRIC == EUCLIDEAN && !missing ? norm : 0;
-    bias[unit] = (float)(!inside ? infinite() : screened ? least : -infinite());
-    norms[threadIdx.x] = !screened ? infinite() : DOTS ? sqrt(norm) : norm;  // such a tile bounds nothing from above
+    const auto feature = [&](int k) {
+        const bool squared = s.missing && DOTS && k >= s.d;
+        if (!screened || k >= (squared ? 2 * s.d : s.d)) return 0.f;
+        const double w = value(squared ? k - s.d : k);
+        return (float)(squared ? w * w : w);
+    };
+    if (there && s.tensor) {
+        Fragment* to = (Fragment*)s.w + tile * (s.depth / 16) * (TILE / 8 * 32) + place * 4;
+        for (int k = 0; k < s.depth; k += 16, to += TILE / 8 * 32) {
+            for (int pair = 0; pair < 4; ++pair) {
+                Fragment fragment;
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    const int at = k + 2 * pair + 8 * half;
+                    split(fragment.hi[half], fragment.lo[half], feature(at), feature(at + 1));
+                }
+                to[pair] = fragment;
+            }
+        }
+    } else if (there) {
+        float* to = (float*)s.w + tile * s.depth * TILE + place;
+        for (int k = 0; k < s.depth; ++k) to[k * TILE] = feature(k);
+    }
+    const double least = METRIC == EUCLIDEAN && !s.missing ? norm : 0;
+    if (there) s.bias[unit] = (float)(!inside ? infinite() : screened ? least : -infinite());
+    // A tile with what is not screened bounds nothing from above.
+    const double greatest = greatest_of_warp(!screened ? infinite() : DOTS ? sqrt(norm) : norm);
+    if (threadIdx.x % 32 == 0) norms[threadIdx.x / 32] = greatest;
     __syncthreads();
-    if (threadIdx.x == 0) {
-        double greatest = 0;
-        for (int t = 0; t < TILE; ++t) greatest = fmax(greatest, norms[t]);
-        tile_norms[tile] = greatest;
+    if (there && place == 0) {
+        s.tile_norms[tile] = (float)(fmax(norms[threadIdx.x / 32], norms[threadIdx.x / 32 + 1]) * 1.0001);
     }
+    return finite ? 0 : NOT_FINITE;
 }
 
-// Launch: one block of PANEL threads per panel. rows: depth, and that many masks more for taxicab with missing values.
-extern "C" __global__ void pack_samples(float* features, double* norms, double* lengths, State* state,
-                                        const double* centre, const FLOAT* samples, long long row_stride,
-                                        long long column_stride, long long first, long long n, int d, int depth,
-                                        int rows, int missing) {
-    const long long i = (long long)blockIdx.x * PANEL + threadIdx.x;
-    const FLOAT* row = samples + (first + i) * row_stride;
-    features += blockIdx.x * (long long)rows * PANEL + threadIdx.x;
-    const bool inside = i < n;
-    double factor = scale_of(state), square = 0, norm = 0;
+// One panel. Returns what is at fault with this thread's sample.
+__device__ inline int pack_samples(const Search& s, double factor) {
+    const long long panel = blockIdx.x - s.unit_blocks, i = panel * PANEL + threadIdx.x;
+    const FLOAT* row = (const FLOAT*)s.samples + (s.first + i) * s.sample_rows;
+    float* features = s.x + panel * s.rows * PANEL + threadIdx.x;
+    const bool inside = i < s.n, missing = s.missing;
+    double square = 0, norm = 0;
     bool finite = true, empty = true;
     if (METRIC == COSINE) {
-        for (int k = 0; k < d; ++k) {
-            const double x = inside ? (double)row[k * column_stride] : 0;
+        for (int k = 0; k < s.d; ++k) {
+            const double x = inside ? (double)row[k * s.sample_columns] : 0;
             if (!missing || x == x) square = __dadd_rn(square, __dmul_rn(x, x));
         }
         const double length = sqrt(square);
-        lengths[i] = length;
+        s.sample_lengths[i] = length;
         factor = length > 0 ? factor / length : 0;
     }
     factor *= METRIC == COSINE ? -1 : METRIC == EUCLIDEAN ? -2 : 1;
     bool screened = !(missing && METRIC == COSINE);
-    for (int k = 0; k < d; ++k) {
-        double x = inside ? (double)row[k * column_stride] : 0;
+    for (int k = 0; k < s.d; ++k) {
+        double x = inside ? (double)row[k * s.sample_columns] : 0;
         const bool there = !missing || x == x;
         empty = empty && !there;
         finite = finite && (!there || usable(x));
-        x = there && inside ? (x - centre[k]) * factor : 0;
+        x = there && inside ? (x - s.centre[k]) * factor : 0;
         norm += DOTS ? x * x : fabs(x);
         screened = screened && fabs(x) <= LARGEST_SAMPLE;
         features[k * PANEL] = screened ? (float)x : 0.f;
-        if (missing && METRIC != COSINE) features[((DOTS ? d : depth) + k) * PANEL] = there ? 1.f : 0.f;
+        if (missing && METRIC != COSINE) features[((DOTS ? s.d : s.depth) + k) * PANEL] = there ? 1.f : 0.f;
     }
-    for (int k = missing && METRIC == EUCLIDEAN ? 2 * d : d; k < depth; ++k) features[k * PANEL] = 0;
-    for (int k = depth + d; k < rows; ++k) features[k * PANEL] = 0;
-    norms[i] = !screened ? infinite() : DOTS ? sqrt(norm) : norm;
-    if (!finite) report(state->faults, first + i, NOT_FINITE);
-    if (finite && empty) report(state->faults, first + i, NOTHING_PRESENT);
+    for (int k = missing && METRIC == EUCLIDEAN ? 2 * s.d : s.d; k < s.depth; ++k) features[k * PANEL] = 0;
+    for (int k = s.depth + s.d; k < s.rows; ++k) features[k * PANEL] = 0;
+    s.sample_norms[i] = !screened ? infinite() : DOTS ? sqrt(norm) : norm;
+    return !finite ? NOT_FINITE : empty ? NOTHING_PRESENT : 0;
+}
+
+// Launch: blocks of PANEL threads: `unit_blocks` for two tiles each, if these are not yet packed, one for each panel.
+extern "C" __global__ void pack(const Search s) {
+    __shared__ unsigned long long fault;
+    if (threadIdx.x == 0) fault = 0;
+    const double scale = find_centre(s);  // with a barrier
+    const bool of_units = blockIdx.x < s.unit_blocks;
+    const long long panel = of_units ? blockIdx.x : s.first / PANEL + blockIdx.x - s.unit_blocks;
+    const int kind = of_units ? pack_units(s, scale) : pack_samples(s, scale);
+    if (kind) atomicMax(&fault, NO_FAULT - (4 * (unsigned long long)(panel * PANEL + threadIdx.x) + kind));
+    __syncthreads();
+    if (threadIdx.x == 0) s.faults[of_units ? panel : panels_of_units(s) + panel] = fault;
 }
 
 // A unit and its distance (euclidean: the square of it).
@@ -198,34 +236,55 @@ __device__ inline Found nearest_of_warp(Found found) {
     return {__longlong_as_double((long long)least), (int)unit};
 }
 
-// How far a score of a tile may be off.
-__device__ inline double error_bound(double sample_norm, double unit_norm, double kappa, double rounding, double split,
-                                     double tiny) {
-    const double both = sample_norm + unit_norm;
-    if (!DOTS) return (kappa + rounding) * both + tiny;
-    return kappa * unit_norm * both + rounding * both * both + split * (1 + unit_norm) * both + tiny;
+// How far scores of a sample may be off: (kappa b + rounding (a + b) + split (1 + b)) (a + b) + tiny or, for taxicab,
+// (kappa + rounding) (a + b) + tiny, of the norms a of the sample and b of a tile. In float32, and a little more, for
+// this is rounded too.
+struct Bounds {
+    float norm, factor, offset, tiny;
+
+    __device__ Bounds(const Search& s, double sample_norm) {
+        const double more = 1.0001;
+        norm = (float)(sample_norm * more);
+        factor = (float)((DOTS ? s.kappa + s.rounding + s.split : 0) * more);
+        offset = (float)((DOTS ? s.rounding * sample_norm + s.split : s.kappa + s.rounding) * more);
+        tiny = (float)(s.tiny * more);
+    }
+    __device__ float epsilon(float least, float tile_norm) const {
+        return (norm + tile_norm) * (DOTS ? factor * tile_norm + offset : offset) + tiny + fabsf(least) * 0x1p-22f;
+    }
+};
+
+// Called by one block: the first faults of samples and of units.
+__device__ inline void find_fault(const Search& s) {
+    __shared__ unsigned long long found[2];
+    if (threadIdx.x < 2) found[threadIdx.x] = 0;
+    __syncthreads();
+    const long long of_units = panels_of_units(s), count = of_units + (s.first + s.n + PANEL - 1) / PANEL;
+    for (long long i = threadIdx.x; i < count; i += WARPS * 32) {
+        if (s.faults[i]) atomicMax(found + (i < of_units), s.faults[i]);
+    }
+    __syncthreads();
+    if (threadIdx.x < 2) s.fault[threadIdx.x] = found[threadIdx.x];
 }
 
 // Launch: blocks of WARPS warps, a warp per sample.
-extern "C" __global__ void decide(int* units, FLOAT* distances, const float* least, const double* sample_norms,
-                                  const double* sample_lengths, const FLOAT* samples, long long row_stride,
-                                  long long column_stride, long long first, long long n, const FLOAT* exact,
-                                  const double* unit_lengths, const double* tile_norms, long long m, int tiles, int d,
-                                  int top, int missing, double kappa, double rounding, double split, double tiny) {
+extern "C" __global__ void decide(const Search s) {
     // A warp's sample, 32 dimensions at a time: as double, for what is slow is to make one of a float.
     __shared__ double staged[WARPS][32];
+    if (blockIdx.x == 0) find_fault(s);
     const int lane = threadIdx.x % 32;
     const long long i = (long long)blockIdx.x * WARPS + threadIdx.x / 32;
-    if (i >= n) return;
+    if (i >= s.n) return;
+    const int tiles = s.tiles, d = s.d, top = s.top, missing = s.missing;
+    const float* least = s.least + i * tiles;
+    const float* tile_norms = s.tile_norms;
     double* mine = staged[threadIdx.x / 32];
-    const FLOAT* row = samples + (first + i) * row_stride;
-    least += i * tiles;
-    const double norm = sample_norms[i];
-    const auto epsilon = [&](int tile) { return error_bound(norm, tile_norms[tile], kappa, rounding, split, tiny); };
+    const FLOAT* row = (const FLOAT*)s.samples + (s.first + i) * s.sample_rows;
+    const Bounds bounds(s, s.sample_norms[i]);
 
     // What the best unit, or the best two, score at most; a comparison with NaN is false, so that NaN excludes nothing.
-    double enough = infinite(), enough_of_two = infinite();
-    const auto add_bound = [&](double bound) {
+    float enough = (float)infinite(), enough_of_two = enough;
+    const auto add_bound = [&](float bound) {
         if (bound < enough) {
             enough_of_two = enough;
             enough = bound;
@@ -233,11 +292,14 @@ extern "C" __global__ void decide(int* units, FLOAT* distances, const float* lea
             enough_of_two = bound;
         }
     };
-    for (int tile = lane; tile < tiles; tile += 32) add_bound(least[tile] + epsilon(tile));
+#pragma unroll 4
+    for (int tile = lane; tile < tiles; tile += 32) {
+        add_bound(least[tile] + bounds.epsilon(least[tile], tile_norms[tile]));
+    }
     for (int lanes = 16; lanes; lanes /= 2) {
-        const double other = __shfl_xor_sync(0xffffffff, enough, lanes);
+        const float other = __shfl_xor_sync(0xffffffff, enough, lanes);
         if (top == 2) {
-            const double other_of_two = __shfl_xor_sync(0xffffffff, enough_of_two, lanes);
+            const float other_of_two = __shfl_xor_sync(0xffffffff, enough_of_two, lanes);
             add_bound(other);
             add_bound(other_of_two);
         } else if (other < enough) {
@@ -249,40 +311,41 @@ extern "C" __global__ void decide(int* units, FLOAT* distances, const float* lea
     Found best = {infinite(), NONE}, second = best;  // of this lane
     for (int base = 0; base < tiles; base += 32) {
         const int tile = base + lane;
-        const bool candidate = tile < tiles && !(least[tile] - epsilon(tile) > enough);
+        const bool candidate =
+            tile < tiles && !(least[tile] - bounds.epsilon(least[tile], tile_norms[tile]) > enough);
         for (unsigned left = __ballot_sync(0xffffffff, candidate); left; left &= left - 1) {
             const int t = base + __ffs((int)left) - 1;
-            const FLOAT* column = exact + (long long)t * d * TILE + lane;
+            const FLOAT* column = (const FLOAT*)s.exact + (long long)t * d * TILE + lane;
             double value[2] = {0, 0}, square[2] = {0, 0};
             for (int from = 0; from < d; from += 32) {
                 const int count = min(32, d - from);
                 __syncwarp();
-                if (lane < count) mine[lane] = row[(from + lane) * column_stride];
+                if (lane < count) mine[lane] = row[(from + lane) * s.sample_columns];
                 __syncwarp();
 #pragma unroll 4
                 for (int k = 0; k < count; ++k) {
                     const double x = mine[k];
                     if (missing && x != x) continue;
-                    for (int s = 0; s < 2; ++s) {
-                        const double w = column[(from + k) * TILE + s * 32];
-                        if (METRIC == EUCLIDEAN) value[s] = __dadd_rn(value[s], __dmul_rn(x - w, x - w));
-                        if (METRIC == TAXICAB) value[s] = __dadd_rn(value[s], fabs(x - w));
-                        if (METRIC == COSINE) value[s] = __dadd_rn(value[s], __dmul_rn(x, w));
-                        if (METRIC == COSINE && missing) square[s] = __dadd_rn(square[s], __dmul_rn(w, w));
+                    for (int h = 0; h < 2; ++h) {
+                        const double w = column[(from + k) * TILE + h * 32];
+                        if (METRIC == EUCLIDEAN) value[h] = __dadd_rn(value[h], __dmul_rn(x - w, x - w));
+                        if (METRIC == TAXICAB) value[h] = __dadd_rn(value[h], fabs(x - w));
+                        if (METRIC == COSINE) value[h] = __dadd_rn(value[h], __dmul_rn(x, w));
+                        if (METRIC == COSINE && missing) square[h] = __dadd_rn(square[h], __dmul_rn(w, w));
                     }
                 }
             }
-            for (int s = 0; s < 2; ++s) {
-                const int unit = t * TILE + s * 32 + lane;  // greater than those before
+            for (int h = 0; h < 2; ++h) {
+                const int unit = t * TILE + h * 32 + lane;  // greater than those before
                 if (METRIC == COSINE) {
-                    const double product = sample_lengths[i] * (missing ? sqrt(square[s]) : unit_lengths[unit]);
-                    value[s] = product > 0 ? fmax(1 - value[s] / product, 0) : 1;
+                    const double product = s.sample_lengths[i] * (missing ? sqrt(square[h]) : s.unit_lengths[unit]);
+                    value[h] = product > 0 ? fmax(1 - value[h] / product, 0) : 1;
                 }
-                if (unit < m && value[s] < best.value) {
+                if (unit < s.m && value[h] < best.value) {
                     second = best;
-                    best = {value[s], unit};
-                } else if (unit < m && value[s] < second.value) {
-                    second = {value[s], unit};
+                    best = {value[h], unit};
+                } else if (unit < s.m && value[h] < second.value) {
+                    second = {value[h], unit};
                 }
             }
         }
@@ -290,8 +353,8 @@ extern "C" __global__ void decide(int* units, FLOAT* distances, const float* lea
     for (int place = 0; place < top; ++place) {
         const Found found = nearest_of_warp(best);
         if (lane == 0) {
-            units[(first + i) * top + place] = found.unit;
-            distances[(first + i) * top + place] = (FLOAT)(METRIC == EUCLIDEAN ? sqrt(found.value) : found.value);
+            s.units[(s.first + i) * top + place] = found.unit;
+            ((FLOAT*)s.distances)[(s.first + i) * top + place] = (FLOAT)(METRIC == EUCLIDEAN ? sqrt(found.value) : found.value);
         }
         if (best.unit == found.unit) best = second;
     }

@@ -7,6 +7,7 @@ samples are few, and need no merging. Nothing waits for the device but the look 
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ _METRICS = {EUCLIDEAN: "EUCLIDEAN", TAXICAB: "TAXICAB", COSINE: "COSINE"}
 _PROGRAMS = {
     (dtype, metric): Program(
         "som/bmu.cu",
-        ("centre_units", "pack_units", "pack_samples", "decide"),
+        ("pack", "decide"),
         (f"FLOAT={'float' if dtype == 'float32' else 'double'}", f"METRIC={name}"),
     )
     for dtype in ("float32", "float64")
@@ -50,9 +51,7 @@ _SCREENS = {
 }
 
 _TENSOR_SCREENS = {
-    (ksteps, deep): Program(
-        "som/screen_tensor.cu", ("split_units", "screen"), (f"KSTEPS={ksteps}", f"DEEP={int(deep)}"), threads=256
-    )
+    (ksteps, deep): Program("som/screen_tensor.cu", ("screen",), (f"KSTEPS={ksteps}", f"DEEP={int(deep)}"), threads=256)
     for ksteps, deep in ((1, False), (2, False), (3, False), (4, False), (4, True))
 }
 
@@ -64,13 +63,52 @@ class _Screen(NamedTuple):
     tensor: bool
     depth: int  # of the features of units
     rows: int  # of the features of samples; masks come after the features
-    panels: int  # of 64 dimensions
     samples: int  # of a block
     blocks: int  # that run on a multiprocessor at a time
     kappa: float
     rounding: float
     split: float
     tiny: float
+
+
+_ALIGNMENT = 512  # of addresses, as of CuPy's arrays
+_SCRATCH = (
+    *("centre", "w", "bias", "exact", "unit_lengths", "tile_norms"),
+    *("x", "sample_norms", "sample_lengths", "least", "faults"),
+)
+_SEARCH = np.dtype(  # as in search.cuh
+    [
+        ("given", np.int64, 9),  # samples, codebook, their strides; units, distances, fault
+        ("scratch", np.uint64, len(_SCRATCH)),
+        *((name, np.float64) for name in ("kappa", "rounding", "split", "tiny")),
+        *((name, np.int64) for name in ("m", "first", "n")),
+        *((name, np.int32) for name in ("d", "depth", "rows", "tiles")),
+        *((name, np.int32) for name in ("unit_blocks", "share", "top", "missing", "tensor")),
+    ],
+    align=True,
+)
+
+
+class _Part(NamedTuple):
+    """Samples that are searched for at a time, and the launches that do: kernel, grid, threads of a block."""
+
+    first: int
+    n: int
+    share: int  # tiles of a block of the screen
+    launches: tuple[tuple[Any, tuple[int, ...], tuple[int, ...]], ...]
+
+
+class _Plan(NamedTuple):
+    """What searches of one kind have in common.
+
+    `argument` is that of the kernels but for what is given and the addresses of scratch memory, which has `size` bytes;
+    `offsets` say where in it.
+    """
+
+    argument: np.ndarray
+    offsets: np.ndarray
+    size: int
+    parts: tuple[_Part, ...]
 
 
 def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, validate: bool) -> Any:
@@ -81,56 +119,70 @@ def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, va
     import cupy
 
     n, (m, d) = len(samples), codebook.shape
-    with samples.device:
+    with samples.device as device:
+        plan = _plan(device.id, samples.dtype, metric, missing, top, n, m, d)
         units, distances = cupy.empty((n, top), np.int32), cupy.empty((n, top), samples.dtype)
-        program = _PROGRAMS[samples.dtype.name, metric]
-        screen = _choose(metric, missing, d)
-        prepare((program, screen.program))
-        tiles = math.ceil(m / _TILE)
-        state = cupy.zeros((3,), np.uint64)
-        centre, unit_lengths, tile_norms = (cupy.empty((size,), np.float64) for size in (d, tiles * _TILE, tiles))
-        w = cupy.empty((tiles, screen.depth, _TILE), np.float32)
-        bias = cupy.empty((tiles * _TILE,), np.float32)
-        exact = cupy.empty((tiles, d, _TILE), samples.dtype)
-        strides = _strides(codebook)
-        program.launch("centre_units", d, (centre, state, codebook, *strides, np.int64(m)), threads=128)
-        sizes = (np.int64(m), *map(np.int32, (d, screen.depth, missing)))
-        arrays = (w, exact, bias, unit_lengths, tile_norms, state, centre, codebook)
-        program.launch("pack_units", tiles, (*arrays, *strides, *sizes), threads=_TILE)
-        operand = w
-        if screen.tensor:
-            width = screen.depth // screen.panels
-            operand = cupy.empty((tiles, screen.panels, width, _TILE), np.uint32)
-            size = np.int32(screen.depth)
-            screen.program.launch("split_units", (tiles, screen.panels), (operand, w, size), threads=16 * width)
-
-        chunk = _chunk(screen, tiles, n)
-        panels = math.ceil(chunk / _PANEL)
-        x = cupy.empty((panels, screen.rows, _PANEL), np.float32)
-        norms, lengths = (cupy.empty((panels * _PANEL,), np.float64) for _ in range(2))
-        least = cupy.empty((chunk, tiles), np.float32)
-        strides = _strides(samples)
-        bounds = map(np.float64, (screen.kappa, screen.rounding, screen.split, screen.tiny))
-        last = (exact, unit_lengths, tile_norms, np.int64(m), *map(np.int32, (tiles, d, top, missing)), *bounds)
-        for first in range(0, n, chunk):
-            count = min(chunk, n - first)
-            blocks = math.ceil(count / screen.samples)
-            where = (*strides, np.int64(first), np.int64(count))
-            rows = tuple(map(np.int32, (d, screen.depth, screen.rows, missing)))
-            arguments = (x, norms, lengths, state, centre, samples, *where, *rows)
-            program.launch("pack_samples", blocks * screen.samples // _PANEL, arguments, threads=_PANEL)
-            if not (metric == COSINE and missing):
-                share = _share(blocks, tiles, screen.blocks * multiprocessors(samples.device.id))
-                sizes = (np.int32(tiles), np.int32(screen.panels if screen.tensor else screen.depth), np.int32(share))
-                arguments = (least, x, operand, bias, np.int64(count), *sizes)
-                screen.program.launch("screen", (blocks, math.ceil(tiles / share)), arguments)
-            arguments = (units, distances, least, norms, lengths, samples, *where, *last)
-            program.launch("decide", math.ceil(count / _WARPS), arguments, threads=32 * _WARPS)
-        _, of_samples, of_units = state.get().tolist() if validate else (0, 0, 0)  # struct State
-    for argument, fault in (("codebook", of_units), ("samples", of_samples)):
-        if fault:
-            return units, distances, (argument, *divmod(_NO_FAULT - fault, 4))
+        scratch, fault = cupy.cuda.alloc(plan.size), cupy.empty((2,), np.uint64)
+        argument = plan.argument.copy()
+        this = argument.view(_SEARCH)
+        this["given"] = (
+            *(samples.data.ptr, codebook.data.ptr, *_strides(samples), *_strides(codebook)),
+            *(units.data.ptr, distances.data.ptr, fault.data.ptr),
+        )
+        this["scratch"] = plan.offsets + scratch.ptr
+        for part in plan.parts:
+            this["first"], this["n"], this["share"] = part.first, part.n, part.share
+            for kernel, grid, threads in part.launches:
+                kernel(grid, threads, (argument,))
+            this["unit_blocks"] = 0
+        of_samples, of_units = fault.get().tolist() if validate else (0, 0)
+    for name, first in (("codebook", of_units), ("samples", of_samples)):
+        if first:
+            return units, distances, (name, *divmod(_NO_FAULT - first, 4))
     return units, distances, None
+
+
+@functools.lru_cache(64)
+def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n: int, m: int, d: int) -> _Plan:
+    """The plan of such searches, for the current device, whose kernels are compiled."""
+    program, screen, tiles = _PROGRAMS[dtype.name, metric], _choose(metric, missing, d), math.ceil(m / _TILE)
+    screens = not (metric == COSINE and missing)  # else all tiles are looked into
+    prepare((program, screen.program) if screens else (program,))
+    chunk = _chunk(screen, tiles, n)
+    panels, units = math.ceil(chunk / _PANEL), tiles * _TILE
+    sizes = {
+        "centre": 8 * (d + 1),
+        "w": 4 * units * screen.depth,
+        "bias": 4 * units,
+        "exact": dtype.itemsize * units * d,
+        "unit_lengths": 8 * units,
+        "tile_norms": 4 * tiles,
+        "x": 4 * panels * _PANEL * screen.rows,
+        "sample_norms": 8 * panels * _PANEL,
+        "sample_lengths": 8 * panels * _PANEL,
+        "least": 4 * chunk * tiles,
+        "faults": 8 * (math.ceil(m / _PANEL) + math.ceil(n / _PANEL) + panels),
+    }
+    ends = np.cumsum([math.ceil(sizes[name] / _ALIGNMENT) * _ALIGNMENT for name in _SCRATCH])
+    search = np.zeros((), _SEARCH)
+    for name in "kappa", "rounding", "split", "tiny", "depth", "rows", "tensor":
+        search[name] = getattr(screen, name)
+    search["m"], search["d"], search["tiles"], search["top"], search["missing"] = m, d, tiles, top, missing
+    search["unit_blocks"] = math.ceil(m / _PANEL)
+    parts = []
+    for first in range(0, max(n, 1), chunk):
+        count = min(chunk, n - first)
+        blocks = math.ceil(count / screen.samples)
+        share = _share(max(blocks, 1), tiles, screen.blocks * multiprocessors(device))
+        packs = (0 if first else math.ceil(m / _PANEL)) + blocks * screen.samples // _PANEL
+        launches: list[tuple[Any, tuple[int, ...], tuple[int, ...]]] = [(program.function("pack"), (packs,), (_PANEL,))]
+        if screens and count:
+            grid = blocks, math.ceil(tiles / share)
+            launches.append((screen.program.function("screen"), grid, (screen.program.threads,)))
+        launches.append((program.function("decide"), (max(math.ceil(count / _WARPS), 1),), (32 * _WARPS,)))
+        parts.append(_Part(first, count, share, tuple(launches)))
+    argument = search.view(np.dtype((np.void, search.nbytes)))  # copied and passed at once, not field by field
+    return _Plan(argument, np.array([0, *ends[:-1]], np.uint64), int(ends[-1]), tuple(parts))
 
 
 def _choose(metric: int, missing: bool, d: int) -> _Screen:
@@ -148,7 +200,7 @@ def _choose(metric: int, missing: bool, d: int) -> _Screen:
         blocks = 2 if ksteps == 1 else 1
         tiny = split * math.sqrt(d) + depth * 2.0**-60
         rows = 16 * ksteps * panels
-        return _Screen(program, True, rows, rows, panels, 256, blocks, kappa, rounding, split, tiny)
+        return _Screen(program, True, rows, rows, 256, blocks, kappa, rounding, split, tiny)
     step = "PRODUCT" if metric != TAXICAB else "MASKED_DIFFERENCE" if missing else "DIFFERENCE"
     slab, single = next((slab, single) for slab, single in _SLABS[step] if depth <= slab or not single)
     padded = math.ceil(depth / slab) * slab
@@ -156,7 +208,7 @@ def _choose(metric: int, missing: bool, d: int) -> _Screen:
     rows = 2 * padded if step == "MASKED_DIFFERENCE" else padded
     program = _SCREENS[step, slab, single]
     tiny = padded * 2.0**-60
-    return _Screen(program, False, padded, rows, 1, _PANEL, 4, kappa, rounding, 0.0, tiny)
+    return _Screen(program, False, padded, rows, _PANEL, 4, kappa, rounding, 0.0, tiny)
 
 
 def _chunk(screen: _Screen, tiles: int, n: int) -> int:
@@ -175,6 +227,6 @@ def _share(blocks: int, tiles: int, slots: int) -> int:
     return min(shares, key=lambda share: math.ceil(blocks * math.ceil(tiles / share) / slots) * (share + 2))
 
 
-def _strides(matrix: Any) -> tuple[np.int64, np.int64]:
+def _strides(matrix: Any) -> tuple[int, int]:
     down, across = matrix.strides
-    return np.int64(down // matrix.itemsize), np.int64(across // matrix.itemsize)
+    return down // matrix.itemsize, across // matrix.itemsize

@@ -16,6 +16,7 @@
 //         block, PANEL.
 
 #include "../device/async_copy.cuh"
+#include "search.cuh"
 
 constexpr int PRODUCT = 0, DIFFERENCE = 1, MASKED_DIFFERENCE = 2;
 constexpr bool MASKED = STEP == MASKED_DIFFERENCE;
@@ -46,10 +47,15 @@ __device__ inline void load_own(float (&own)[OWN], const float (&row)[WIDTH], in
     }
 }
 
+// Scores of taxicab are not negative, or -inf: their bits compare as they do, and there is an instruction for three.
+__device__ inline float least_of_three(float a, float b, float c) {
+    if (STEP == PRODUCT) return fminf(fminf(a, b), c);
+    return __int_as_float(__vimin3_s32(__float_as_int(a), __float_as_int(b), __float_as_int(c)));
+}
+
 // Launch: grid (panels, parts of the map), THREADS threads; a part is `share` tiles.
 extern "C" __global__ void __launch_bounds__(THREADS, SINGLE ? 4 : 3)
-    screen(float* least, const float* x, const float* w, const float* bias, long long n, int tiles, int depth,
-           int share) {
+    screen(const Search s) {
     __shared__ alignas(16) float x_slabs[SINGLE ? 1 : STAGES][SLAB][PANEL];
     __shared__ alignas(16) float masks[SINGLE ? 1 : STAGES][MASKED ? SLAB : 1][PANEL];
     __shared__ alignas(16) float w_slabs[STAGES][SLAB][TILE];
@@ -57,11 +63,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, SINGLE ? 4 : 3)
     // A warp owns 4 x 8 groups of samples x units.
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int unit = lane % 8, group = warp * 4 + lane / 8;
-    const int first_tile = blockIdx.y * share, last_tile = min(first_tile + share, tiles);
+    const int depth = s.depth, first_tile = blockIdx.y * s.share, last_tile = min(first_tile + s.share, s.tiles);
     const int slabs = SINGLE ? 1 : depth / SLAB;
     const int steps = (last_tile - first_tile) * slabs;
-    x += (long long)blockIdx.x * (MASKED ? 2 : 1) * depth * PANEL;
-    w += (long long)first_tile * depth * TILE;
+    const float* const x = s.x + (long long)blockIdx.x * (MASKED ? 2 : 1) * depth * PANEL;
+    const float* const w = (const float*)s.w + (long long)first_tile * depth * TILE;
 
     const auto fetch = [&](int step) {
         if (step < steps) {
@@ -81,9 +87,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, SINGLE ? 4 : 3)
         float scores[OWN][OWN];
 #pragma unroll
         for (int u = 0; u < OWN; ++u) {
-            const float start = bias[tile * TILE + u / 4 * (TILE / 2) + unit * 4 + u % 4];
+            const float start = s.bias[tile * TILE + u / 4 * (TILE / 2) + unit * 4 + u % 4];
 #pragma unroll
-            for (int s = 0; s < OWN; ++s) scores[s][u] = start;
+            for (int r = 0; r < OWN; ++r) scores[r][u] = start;
         }
         for (int slab = 0; slab < slabs; ++slab, ++step) {
             wait_for_copies<0>();
@@ -97,23 +103,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, SINGLE ? 4 : 3)
                 load_own(b, w_slabs[step % STAGES][k], unit * 4);
                 if (MASKED) load_own(present, masks[stage][MASKED ? k : 0], group * 4);
 #pragma unroll
-                for (int s = 0; s < OWN; ++s) {
+                for (int r = 0; r < OWN; ++r) {
 #pragma unroll
                     for (int u = 0; u < OWN; ++u) {
-                        float& score = scores[s][u];
-                        if (STEP == PRODUCT) score += a[s] * b[u];
-                        if (STEP == DIFFERENCE) score += fabsf(a[s] - b[u]);
-                        if (MASKED) score += fabsf(a[s] - b[u]) * present[s];
+                        float& score = scores[r][u];
+                        if (STEP == PRODUCT) score += a[r] * b[u];
+                        if (STEP == DIFFERENCE) score += fabsf(a[r] - b[u]);
+                        if (MASKED) score += fabsf(a[r] - b[u]) * present[r];
                     }
                 }
             }
         }
         float best[OWN];
 #pragma unroll
-        for (int s = 0; s < OWN; ++s) {
-            best[s] = scores[s][0];
+        for (int r = 0; r < OWN; ++r) {
+            best[r] = fminf(scores[r][0], scores[r][1]);
 #pragma unroll
-            for (int u = 1; u < OWN; ++u) best[s] = fminf(best[s], scores[s][u]);
+            for (int u = 2; u < OWN; u += 2) best[r] = least_of_three(best[r], scores[r][u], scores[r][u + 1]);
         }
         // Eight lanes have eight samples in common. Each time half of them go to the lane across, and in the end lane
         // `unit` holds one: sample `unit` of them.
@@ -121,12 +127,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, SINGLE ? 4 : 3)
         for (int half = OWN / 2; half; half /= 2) {
             const bool upper = unit & half;
 #pragma unroll
-            for (int s = 0; s < half; ++s) {
-                const float given = upper ? best[s] : best[s + half], kept = upper ? best[s + half] : best[s];
-                best[s] = fminf(kept, __shfl_xor_sync(0xffffffff, given, half));
+            for (int r = 0; r < half; ++r) {
+                const float given = upper ? best[r] : best[r + half], kept = upper ? best[r + half] : best[r];
+                best[r] = fminf(kept, __shfl_xor_sync(0xffffffff, given, half));
             }
         }
         const long long i = (long long)blockIdx.x * PANEL + unit / 4 * (PANEL / 2) + group * 4 + unit % 4;
-        if (i < n) least[i * tiles + tile] = best[0];
+        if (i < s.n) s.least[i * s.tiles + tile] = best[0];
     }
 }

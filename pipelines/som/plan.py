@@ -13,6 +13,21 @@ from pipelines.workers.progress import size
 
 SLOTS = 2  # for the sums of a worker: all have learnt from those of epoch k - 2 before anyone makes those of k
 
+# Samples x units x dimensions of an epoch that one worker has done by the time it would have heard of the others.
+FEW = 1 << 27
+TOGETHER_BYTES, MOST_TOGETHER = 1 << 20, 64  # codebooks in a chunk
+
+
+def are_few(samples: Samples, units: int) -> bool:
+    """Whether one worker should have all samples."""
+    return samples.n * units * samples.d <= FEW and samples.n * samples.row_bytes <= PIECE_BYTES
+
+
+def epochs_together(samples: Samples, units: int) -> int:
+    """How many codebooks share a chunk of the store, and are committed together: those of a moment."""
+    work, size = samples.n * units * samples.d, units * samples.d * samples.dtype.itemsize
+    return max(min(FEW // work, TOGETHER_BYTES // size, MOST_TOGETHER), 1)
+
 
 @dataclass(frozen=True)
 class SomPlan:
@@ -26,6 +41,11 @@ class SomPlan:
     resident: bool
     worker_bytes: tuple[int, ...]
     disk_bytes: int
+
+    @property
+    def alone(self) -> bool:
+        """Whether the first worker has all samples."""
+        return self.bounds[1] == self.bounds[-1]
 
     def describe(self, samples: Samples, units: int, facts: list[WorkerFacts]) -> str:
         """One line for people: what runs where and what it takes."""
@@ -46,24 +66,25 @@ def make_som_plan(
     disk_bytes: int,
     resident: bool | None = None,
     piece_rows: int | None = None,
+    few: bool = False,
     alone: bool = False,
 ) -> SomPlan:
     """Deal the samples, and keep them on the workers if they fit (`resident` None).
 
-    With `alone` the first worker keeps them all, as one piece.
+    The first worker gets them all if they are `few`, and with `alone`, as one piece that it keeps.
 
     Raises
     ------
     DoesNotFitError
         Memory is too small for the way asked for, or for any.
     """
-    bounds = equal_rows(samples.n, len(facts))
+    bounds = (0, *[samples.n] * len(facts)) if few or alone else equal_rows(samples.n, len(facts))
     if alone:
-        bounds, piece_rows, resident = (0, *[samples.n] * len(facts)), samples.n, True
+        piece_rows, resident = samples.n, True
     rows = piece_rows or max(1, PIECE_BYTES // samples.row_bytes)
     # The codebook, sums and counts: in int64, in float64, and of two workers to be added; the ring, and what is pulled.
     itemsize, of_sums = samples.dtype.itemsize, samples.d + (samples.d if samples.missing else 1)
-    rings = 0 if alone else SLOTS if len(facts) == 1 else 2 * SLOTS
+    rings = 0 if bounds[1] == samples.n else 2 * SLOTS
     of_units = units * (samples.d * (2 * itemsize + 4 * 8) + 5 * 8 * (of_sums - samples.d) + rings * 8 * of_sums)
 
     def worker_bytes(kept: bool) -> tuple[int, ...]:

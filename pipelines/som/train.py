@@ -16,11 +16,11 @@ from gpuops.som.grid import Grid
 from gpuops.som.metrics import check_metric
 from pipelines.generators.synthetic import whole
 from pipelines.som.epoch import MapJob, check_kernel
-from pipelines.som.plan import SomPlan, make_som_plan, refuse_disk_of_map
+from pipelines.som.plan import SomPlan, are_few, epochs_together, make_som_plan, refuse_disk_of_map
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import OnlineSteps, first_sigma, sigma_schedule
 from pipelines.som.start import random_rows
-from pipelines.som.training import IN_HAND, Recipe, Training
+from pipelines.som.training import IN_HAND, STRETCH_BYTES, Recipe, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, CodebookWriter, create_codebook, open_codebook, resume_codebook
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
@@ -148,19 +148,30 @@ def train_som(
     job = _job(samples, grid, metric, kernel)
     refuse_unresolved(job, lambda *rows: (samples.values(*rows), samples.weights(*rows)), samples.path, samples.columns)
     # Those under way are written before older ones are removed.
-    codebooks = min(len(recipe.sigmas) + 1, (keep_codebooks or len(recipe.sigmas)) + IN_HAND)
-    disk = codebooks * grid.units * samples.d * samples.dtype.itemsize
+    codebook = grid.units * samples.d * samples.dtype.itemsize
+    kept = keep_codebooks or len(recipe.sigmas)
+    under_way = IN_HAND * min(kept, STRETCH_BYTES // codebook + 1)
+    disk = min(len(recipe.sigmas) + 1, kept + under_way) * codebook
+
+    few = are_few(samples, grid.units) or (writer is not None and writer.together > 1)
 
     def deal(facts: list[WorkerFacts]) -> SomPlan:
         return make_som_plan(
-            samples, grid.units, facts, disk_bytes=disk, resident=resident, piece_rows=piece_rows, alone=online
+            samples, grid.units, facts, disk_bytes=disk, resident=resident, piece_rows=piece_rows, few=few, alone=online
         )
 
     facts = measure_workers(client, None)
     plan = deal(facts)
     refuse_disk_of_map(plan, out)
     writer = writer or create_codebook(
-        out, samples, grid, metric=metric, sigmas=recipe.sigmas, options=options, overwrite=overwrite
+        out,
+        samples,
+        grid,
+        metric=metric,
+        sigmas=recipe.sigmas,
+        options=options,
+        together=epochs_together(samples, grid.units) if few and keep_codebooks is None else 1,
+        overwrite=overwrite,
     )
     writer = replace(writer, keep=keep_codebooks)
     # A store of an earlier version has no place for the epochs that a tolerance adds.

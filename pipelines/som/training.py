@@ -1,7 +1,13 @@
-"""The run of a training, for `pipelines.som.train`: epochs of tasks on the workers, each committed, and the tasks."""
+"""The run of a training, for `pipelines.som.train`: stretches of epochs, each committed, and the tasks on the workers.
+
+A stretch is one epoch where several workers have samples, who need each other's sums. Where one has them all, it is
+what that worker does in `SECONDS` without asking anybody, to the end of a chunk of the store: an epoch of a small map
+is sooner done than scheduled, written or committed.
+"""
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from typing import Any, NamedTuple
 
@@ -23,7 +29,9 @@ from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.panels import Card, Panels, Token
 from pipelines.workers.progress import Progress
 
-IN_HAND = 2  # epochs under way at a time, so that no worker waits for a commit
+IN_HAND = 2  # stretches under way at a time, so that no worker waits for a commit
+SECONDS = 0.5  # after which a stretch ends
+STRETCH_BYTES = 16 << 20  # of codebooks of a stretch, unless it is one epoch
 
 
 class Recipe(NamedTuple):
@@ -70,18 +78,16 @@ class Training(Exchange):
         self.shown.stage("loading")
         cards = self.results(
             [
-                self.submit(_load, worker, self.samples, self.plan, worker, self.job, self.recipe.online)
+                self.submit(_load, worker, self.samples, self.plan, worker, self.job, self.recipe._replace(given=None))
                 for worker in range(len(self.members))
             ]
         )
-        if self.recipe.online is None:
+        if not self.plan.alone:
             self.meet(cards, "sums", self.shown)
         if self.committed < 0:
             self.shown.stage("first codebook")
-            self.out.write(0, self._first())
-            self.out.commit(0, [])
-            self.committed = 0
-        self.shown.start(self.committed * self.samples.n)
+            self.out.write(0, self._first()[None])  # committed with those of the first stretch
+        self.shown.start(max(self.committed, 0) * self.samples.n)
         self.shown.stage("training")
         self._judge(self._epochs())
 
@@ -103,45 +109,40 @@ class Training(Exchange):
         return principal_plane(first, steps, self.job.grid, samples.dtype)
 
     def _epochs(self) -> list[Future]:
-        """All epochs to come, committed one by one; the last codebook, on every worker.
+        """All epochs to come, committed stretch by stretch; the last codebook, for every worker.
+
+        It may turn out that training is over: what is under way then does nothing.
+        """
+        workers = range(1 if self.plan.alone else len(self.members))
+        begin = max(self.committed, 0)
+        codebooks = [self.submit(_read, worker, self.out, begin, self.errors) for worker in workers]
+        under_way: deque[tuple[list[Future], Future]] = deque()
+        while True:
+            stop_if_asked()
+            while len(under_way) < IN_HAND:
+                codebooks = self._stretch(codebooks)
+                under_way.append((codebooks, self.submit(_write, 0, self.out, codebooks[0])))
+            last, written = under_way.popleft()
+            ((number, self.errors, over),) = self.results([written])
+            if number > self.committed:
+                self.out.commit(number, self.errors)
+                self.shown.advance((number - max(self.committed, 0)) * self.samples.n)
+                self.committed = number
+            self.drop_done()
+            if over:
+                return last * len(self.members) if self.plan.alone else last
+
+    def _stretch(self, codebooks: list[Future]) -> list[Future]:
+        """The next codebook, on every worker that has samples.
 
         Every worker gets the sums of all and learns the next codebook from them, the same one: that is sooner done
         than sent.
         """
-        workers = range(len(self.members))
-        codebooks = [self.submit(_read, worker, self.out, self.committed) for worker in workers]
-        if self._settled():  # a run that was killed before it could say so
-            return codebooks
-        learnt: deque[tuple[int, list[Future], Future]] = deque()
-        ahead = IN_HAND if self.recipe.tolerance is None else 1  # else it may turn out that there is no next epoch
-        epoch = self.committed
-        while epoch < len(self.recipe.sigmas) or learnt:
-            stop_if_asked()
-            while epoch < len(self.recipe.sigmas) and len(learnt) < ahead:
-                if self.recipe.online is not None:
-                    codebooks = [self.submit(_learn_online, 0, codebooks[0], epoch)] * len(workers)
-                else:
-                    sums = [self.submit(_accumulate, worker, codebooks[worker], epoch) for worker in workers]
-                    parts = list(zip(*(self.sent(worker, token) for worker, token in enumerate(sums)), strict=True))
-                    sigma = self.recipe.sigmas[epoch]
-                    codebooks = [
-                        self.submit(_learn, worker, codebooks[worker], list(parts[worker]), sigma) for worker in workers
-                    ]
-                epoch += 1
-                learnt.append((epoch, codebooks, self.submit(_write, 0, self.out, epoch, codebooks[0])))
-            number, last, written = learnt.popleft()
-            (error,) = self.results([written])
-            self.errors = [*self.errors[: number - 1], error]
-            self.out.commit(number, self.errors)
-            self.committed = number
-            self.shown.advance(self.samples.n)
-            self.drop_done()
-            if self._settled():
-                return last
-        return codebooks
-
-    def _settled(self) -> bool:
-        return settled(self.errors, self.recipe.sigmas, self.recipe.tolerance)
+        if self.plan.alone:
+            return [self.submit(_train, 0, codebooks[0], self.out.together)]
+        sums = [self.submit(_accumulate, worker, last) for worker, last in enumerate(codebooks)]
+        parts = list(zip(*(self.sent(worker, token) for worker, token in enumerate(sums)), strict=True))
+        return [self.submit(_learn, worker, last, list(parts[worker])) for worker, last in enumerate(codebooks)]
 
     def _judge(self, codebooks: list[Future]) -> None:
         """Hits and errors of the last codebook, and the end."""
@@ -163,23 +164,36 @@ class _State(NamedTuple):
     panels: Panels
     shard: Shard
     job: MapJob
-    online: OnlineSteps | None
+    recipe: Recipe
     xp: Any  # NumPy or CuPy: where the samples are
+
+    def over(self, last: _Learnt) -> bool:
+        """Is there no next epoch?"""
+        sigmas = self.recipe.sigmas
+        return last.number == len(sigmas) or settled(last.errors, sigmas, self.recipe.tolerance)
 
 
 class _Learnt(NamedTuple):
+    """The codebook after `number` epochs, the errors of all before, and those of this stretch, that one the last."""
+
+    number: int
     codebook: np.ndarray
-    error: float  # of the codebook before
+    errors: list[float]
+    made: list[np.ndarray]
+
+    def followed_by(self, codebook: np.ndarray, error: float, made: list[np.ndarray]) -> _Learnt:
+        """`error` is that of this one."""
+        return _Learnt(self.number + 1, codebook, [*self.errors, error], [*made, codebook])
 
 
-def _load(attempt: str, samples: Samples, plan: SomPlan, worker: int, job: MapJob, online: OnlineSteps | None) -> Card:
+def _load(attempt: str, samples: Samples, plan: SomPlan, worker: int, job: MapJob, recipe: Recipe) -> Card:
     """Set up this worker's ring, then its share of the samples; returns where the ring is."""
     clear()
     start, stop = plan.bounds[worker], plan.bounds[worker + 1]
-    xp = array_library() if online is None else np
-    slots, shared = 0 if online is not None else SLOTS, len(plan.bounds) > 2
-    panels = Panels(attempt, xp, slots, job.length * np.dtype(np.int64).itemsize, shared)
-    keep(attempt, _State(panels, Shard(samples, start, stop, plan.piece_rows, plan.resident, xp), job, online, xp))
+    xp = array_library() if recipe.online is None else np
+    slots = 0 if plan.alone else SLOTS
+    panels = Panels(attempt, xp, slots, job.length * np.dtype(np.int64).itemsize, shared=not plan.alone)
+    keep(attempt, _State(panels, Shard(samples, start, stop, plan.piece_rows, plan.resident, xp), job, recipe, xp))
     return panels.card
 
 
@@ -191,47 +205,73 @@ def _pick(attempt: str, rows: np.ndarray, means: tuple[float, ...]) -> tuple[np.
     return pick(held(attempt).shard.pieces(), rows, means)
 
 
-def _read(attempt: str, out: CodebookWriter, number: int) -> _Learnt:
+def _read(attempt: str, out: CodebookWriter, number: int, errors: list[float]) -> _Learnt:
     held(attempt)
-    return _Learnt(out.read(number), float("nan"))
+    return _Learnt(number, out.read(number), errors, [])
 
 
-def _accumulate(attempt: str, last: _Learnt, epoch: int) -> Token:
-    """Sum up the samples of this worker by their best matching units, and publish the sums."""
+def _accumulate(attempt: str, last: _Learnt) -> Token:
+    """Sum up the samples of this worker by their best matching units, if there is an epoch; publish the sums."""
+    state, slot = held(attempt), last.number % SLOTS
+    sums = state.panels.open(slot, (state.job.length,), np.int64)
+    if not state.over(last):
+        _sums(state, last).flatten(sums)
+    return state.panels.publish(slot, last.number)
+
+
+def _learn(attempt: str, last: _Learnt, parts: list[Any]) -> _Learnt:
+    """The next codebook from the sums of all workers; the same one if there is no next epoch."""
     state = held(attempt)
-    sums = accumulate(state.shard.pieces(), state.xp.asarray(last.codebook), state.job)
-    sums.flatten(state.panels.open(epoch % SLOTS, (state.job.length,), np.int64))
-    return state.panels.publish(epoch % SLOTS, epoch)
-
-
-def _learn(attempt: str, last: _Learnt, parts: list[Any], sigma: float) -> _Learnt:
-    """The next codebook from the sums of all workers."""
-    state = held(attempt)
+    if state.over(last):
+        return last._replace(made=[])
     flat = arrived(attempt, parts[0]).copy()
     for part in parts[1:]:
         flat += arrived(attempt, part)
-    total = Sums.of(flat, state.job)
+    return _next(state, last, Sums.of(flat, state.job), [])
+
+
+def _train(attempt: str, last: _Learnt, together: int) -> _Learnt:
+    """Epochs by the one worker that has all samples, for a while, until a chunk of `together` codebooks is full."""
+    state, end = held(attempt), time.monotonic() + SECONDS
+    last = last._replace(made=[])
+    while not state.over(last):
+        steps = state.recipe.online
+        last = _next_online(state, last, steps) if steps else _next(state, last, _sums(state, last), last.made)
+        enough = time.monotonic() >= end or len(last.made) * last.codebook.nbytes > STRETCH_BYTES
+        if enough and (last.number + 1) % together == 0:
+            break
+    return last
+
+
+def _sums(state: _State, last: _Learnt) -> Sums:
+    return accumulate(state.shard.pieces(), state.xp.asarray(last.codebook), state.job)
+
+
+def _next(state: _State, last: _Learnt, total: Sums, made: list[np.ndarray]) -> _Learnt:
+    sigma = state.recipe.sigmas[last.number]
     error = total.judged.quantization_error(state.job, last.codebook)
-    return _Learnt(learn(total, last.codebook, state.job, sigma, state.xp), error)
+    return last.followed_by(learn(total, last.codebook, state.job, sigma, state.xp), error, made)
 
 
-def _learn_online(attempt: str, last: _Learnt, number: int) -> _Learnt:
-    """The next codebook from a step for each sample, in an order drawn for this epoch. All samples are one piece."""
-    state = held(attempt)
+def _next_online(state: _State, last: _Learnt, steps: OnlineSteps) -> _Learnt:
+    """From a step for each sample, in an order drawn for this epoch. All samples are one piece."""
     (piece,) = state.shard.pieces()
-    job, error = state.job, _survey(attempt, last).judged.quantization_error(state.job, last.codebook)
-    order = random_rows(job.n, job.n, (state.online.seed + number) % 2**64)
-    sigmas, rates = state.online.of_epoch(number)
+    job, judged = state.job, survey([piece], last.codebook, state.job).judged
+    order = random_rows(job.n, job.n, (steps.seed + last.number) % 2**64)
+    sigmas, rates = steps.of_epoch(last.number)
     options = job.kernel, job.metric, job.missing
-    return _Learnt(train_online(last.codebook, piece.values, order, job.grid, sigmas, rates, *options), error)
+    codebook = train_online(last.codebook, piece.values, order, job.grid, sigmas, rates, *options)
+    return last.followed_by(codebook, judged.quantization_error(job, last.codebook), last.made)
 
 
-def _write(attempt: str, out: CodebookWriter, number: int, learnt: _Learnt) -> float:
-    """Write a codebook, while the worker goes on; the error of the one before is the token."""
-    held(attempt)
+def _write(attempt: str, out: CodebookWriter, last: _Learnt) -> tuple[int, list[float], bool]:
+    """Write the codebooks of a stretch that are to be kept, while the worker goes on; how far training is."""
+    state = held(attempt)
     secede()
-    out.write(number, learnt.codebook)
-    return learnt.error
+    made = last.made if out.keep is None else last.made[-out.keep :]
+    if made:
+        out.write(last.number + 1 - len(made), np.stack(made))
+    return last.number, last.errors, state.over(last)
 
 
 def _survey(attempt: str, last: _Learnt) -> Survey:

@@ -5,7 +5,7 @@ array     dtype, shape       meaning
 ========= ================== ==================================================================================
 codebooks float (E+1, M, d)  the units before the first epoch and after each, or only the last of them: those
                              from `first_kept` on; unit u stands in row u // columns and column u % columns
-                             of the grid
+                             of the grid; of small maps some share a chunk, which is committed when it is full
 hits      int64 (M)          once complete: how many samples have the unit as their best matching one
 sigmas    float64 (E)        the reach of the neighbourhood in every epoch that was planned; in stores of earlier
                              versions an attribute, which every commit wrote anew
@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -137,10 +139,15 @@ class CodebookWriter(StoreWriter):
     options: dict[str, Any]
     keep: int | None = None
 
-    def write(self, epoch: int, codebook: np.ndarray) -> None:
-        """Write the units (M, d) after `epoch` epochs."""
+    @cached_property
+    def together(self) -> int:
+        """How many codebooks share a chunk; the last one of each may be committed, and the last of all."""
+        return StoredArray(self.path, "codebooks").chunks[0]
+
+    def write(self, first: int, codebooks: np.ndarray) -> None:
+        """Write the units (k, M, d) after `first` epochs, and after each that follows."""
         with disk_errors(self.path):
-            writable_array(self.path, "codebooks")[epoch] = codebook
+            writable_array(self.path, "codebooks")[first : first + len(codebooks)] = codebooks
 
     def read(self, epoch: int) -> np.ndarray:
         return StoredArray(self.path, "codebooks")[epoch]
@@ -165,16 +172,17 @@ class CodebookWriter(StoreWriter):
         return _places(self.path, _first_kept(self.path), self.committed())
 
     def commit(self, epochs: int, errors: list[float]) -> None:
-        """Record that the codebook after `epoch` epochs is written, and the errors of those before it."""
+        """Record that the codebooks to be kept after `epochs` epochs are written, and the errors of those before."""
         before, oldest = self.committed(), _first_kept(self.path)
-        kept = oldest if self.keep is None else max(oldest, epochs + 1 - self.keep)
+        kept = oldest if self.keep is None else max(oldest, (epochs + 1 - self.keep) // self.together * self.together)
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
-            added, removed = _places(self.path, before + 1, epochs), _places(self.path, oldest, kept - 1)
+            added, dropped = _places(self.path, max(before + 1, kept), epochs), _places(self.path, oldest, kept - 1)
+            removed = _places(self.path, oldest, min(before, kept - 1))
             facts = {"committed": epochs, "errors": errors, "first_kept": kept}
             record(self.path, group, facts, added, begun=before >= 0, removed=removed)
-            for key in removed["codebooks"]:
-                os.unlink(os.path.join(self.path, "codebooks", key))
+            for key in dropped["codebooks"]:
+                Path(self.path, "codebooks", key).unlink(missing_ok=True)
 
     def finish(self, epochs: int, errors: list[float], topographic_error: float | None, hits: np.ndarray) -> None:
         """Record that training is over, perhaps earlier than planned."""
@@ -198,18 +206,19 @@ def create_codebook(
     metric: str,
     sigmas: list[float],
     options: dict[str, Any],
+    together: int = 1,
     overwrite: bool = False,
 ) -> CodebookWriter:
     """Begin a codebook store for a map of `samples`, with one epoch per entry of `sigmas`; nothing is committed yet.
 
-    `options` is JSON; a run that resumes this store must have the same.
+    `options` is JSON; a run that resumes this store must have the same. `together` codebooks share a chunk.
     """
     itemsize = samples.dtype.itemsize
     with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
         group.create_array(
             "codebooks",
             shape=(len(sigmas) + 1, grid.units, samples.d),
-            chunks=(1, max(1, min(grid.units, CHUNK_BYTES // (samples.d * itemsize))), samples.d),
+            chunks=(together, max(1, min(grid.units, CHUNK_BYTES // (samples.d * itemsize))), samples.d),
             dtype=samples.dtype,
             compressors=result_codecs(samples.dtype),
             config={"write_empty_chunks": True},

@@ -115,6 +115,19 @@ def test_scans(cupy, dtype):
         check_scans(cupy, x[:n])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float64"])
+def test_arrays_that_begin_anywhere(cupy, dtype):
+    """Parts of an array, which vectors of 16 bytes do not fit."""
+    cupy.start(1, 3)
+    x = cupy.asarray(np.random.default_rng(0).integers(0, 100, 5000).astype(dtype))
+    keep = cupy.asarray(np.random.default_rng(1).random(5000) < 0.5)
+    for first in 1, 2, 3:
+        for mask in keep[first:], keep[: 5000 - first]:
+            assert_same([compact(x[first:], mask)], [np.asarray(x[first:])[np.asarray(mask)]])
+        for scan in inclusive_scan, exclusive_scan:
+            assert_same([scan(x[first:])], [scan(np.array(x[first:]))])
+
+
 def test_looking_back_over_tiles_that_do_not_know_all(cupy, monkeypatch):
     """Here a block ends before the next begins; so that tiles look back further, most of them keep to themselves."""
     keep_to_themselves(monkeypatch)
@@ -125,10 +138,7 @@ def test_looking_back_over_tiles_that_do_not_know_all(cupy, monkeypatch):
 
 def keep_to_themselves(monkeypatch):
     source, alone = Program.source, "tile % 45 && tile + 1 < gridDim.x"
-    texts = {
-        "ALL | (before + mine)": f"({alone} ? OWN | mine : ALL | (before + mine))",
-        "if (first_lane) say(ALL, before + mine)": f"if (first_lane && !({alone})) say(ALL, before + mine)",
-    }
+    texts = {"if (lane == 0) State::store": f"if (lane == 0 && !({alone})) State::store"}
     assert all(text in source(compaction_cuda._PROGRAMS[4]) for text in texts)
 
     def changed(program):
@@ -151,9 +161,11 @@ def run_everything(cupy, dtypes, seeds):
             for counts in False, True:
                 once = np.random.default_rng(seed).permutation(np.arange(-128, 128)).astype(dtype)
                 check_distinct(cupy, once, "value", counts, False)
-            runs = cupy.asarray(np.repeat(np.arange(4), 700).astype(f"u{np.dtype(dtype).itemsize}"))
-            if runs.itemsize > 1:
-                assert_same(compaction_cuda.heads(runs, True), [np.arange(4, dtype=runs.dtype), np.arange(4) * 700])
+            for length in 700, 640:  # of which some begin with a line of a warp
+                runs = cupy.asarray(np.repeat(np.arange(4), length).astype(f"u{np.dtype(dtype).itemsize}"))
+                if runs.itemsize > 1:
+                    right = [np.arange(4, dtype=runs.dtype), np.arange(4) * length]
+                    assert_same(compaction_cuda.heads(runs, True), right)
             far = np.full(9000, 7, dtype)
             far[1235] = np.iinfo(dtype).max
             check_distinct(cupy, far, "value", False, False)
@@ -183,22 +195,29 @@ def test_every_kernel_runs_here(cupy):
 # place is poison, and to store there ends the process.
 BARRIERS = {
     **{"distinct/distinct.cu": (3, 4, 5, 6), "distinct/compaction.cu": (1,)},
-    **{"distinct/scan.cu": (1,), "device/tile_prefix.cuh": ()},
+    **{"distinct/scan.cu": (1,), "device/runs.cuh": (), "device/tile_prefix.cuh": ()},
 }
-FILES = ["distinct/compaction.cu", "distinct/distinct.cu", "distinct/scan.cu", "device/tile_prefix.cuh"]
+FILES = [
+    *("distinct/compaction.cu", "distinct/distinct.cu", "distinct/scan.cu"),
+    *("device/runs.cuh", "device/tile_prefix.cuh"),
+]
 REPLACED = [
     (r"__syncthreads\(\);", ""),
     (r"outside\.add\(rank\(part\[j\]\)\);", ""),
     (r"places\[place\] > \(Wide\)i", "places[place] < (Wide)i"),
     (r"atomicMin\(places \+ place", "atomicMax(places + place"),
-    (r"\(lane \? before : left\) != mine\[j\]", "true"),
-    (r"kept\[j\] & nearer", "kept[j]"),
+    (r"before != mine\[l\]", "0 != mine[l]"),
+    (r"lane \? of_left_lane : left", "of_left_lane"),
+    (r"up_to_here - counts\)", "up_to_here)"),
+    (r"line \+= of_lines", "line = of_lines"),
     (r"of_warp \+= __shfl", "of_warp = __shfl"),
-    (r"result\[i\] = base \+ mine", "result[i] = mine"),
-    (r"mine\[j\] = of_warp \+ of_line", "mine[j] = of_line"),
-    (r"state == ALL", "false"),
+    (r"sum = base \+ before_run\[l\]", "sum = before_run[l]"),
+    (r"threadIdx.x % 32 \? before : 0", "before"),
+    (r"whose == ALL\)", "false)"),
     (r"nearest -= 32", "nearest -= 64"),
-    (r"threadIdx.x % 32 <= last", "threadIdx.x % 32 < last"),
+    (r"lane <= last", "lane < last"),
+    (r"bits >> 32", "(bits >> 33)"),
+    (r"i \+ j < n \? x\[i \+ j\]", "i + j < n - 1 ? x[i + j]"),
     (r"if \(w < threadIdx.x / 32\) before", "before"),
     (r"up_to_here - mine", "up_to_here"),
 ]

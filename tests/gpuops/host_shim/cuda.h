@@ -266,7 +266,7 @@ const char* launch(const dim3& grid, const dim3& block, unsigned seed, bool all_
 // --- Entries -----------------------------------------------------------------------------------------------------
 
 template <class T>
-constexpr char KIND = 'i';
+constexpr char KIND = __is_class(T) ? 'V' : 'i';
 template <class T>
 constexpr char KIND<T*> = 'p';
 template <>
@@ -288,12 +288,12 @@ void call_with(void (*entry)(P...), void** values, Indices<I...>) {
     entry(*(P*)values[I]...);
 }
 
-// The kind and the size of every parameter, such as p8i8i4.
+// The kind and the size of every parameter, such as p8i8i4; of a struct in words of 8 bytes.
 template <class... P>
 const char* parameters(void (*)(P...)) {
     static char text[2 * sizeof...(P) + 1];
     char* end = text;
-    ((*end++ = KIND<P>, *end++ = '0' + sizeof(P)), ...);
+    ((*end++ = KIND<P>, *end++ = '0' + sizeof(P) / (KIND<P> == 'V' ? 8 : 1)), ...);
     return text;
 }
 
@@ -465,6 +465,12 @@ inline double __dmul_rn(double a, double b) {
 }
 inline double __dadd_rn(double a, double b) {
     return a + b;
+}
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+    const unsigned long long bytes = (unsigned long long)y << 32 | x;
+    unsigned result = 0;
+    for (int i = 0; i < 4; ++i) result |= (unsigned)(bytes >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
+    return result;
 }
 inline int __popc(unsigned x) {
     return __builtin_popcount(x);
@@ -752,6 +758,18 @@ inline void ptx_mov_u32(unsigned& to, unsigned from) {
 
 inline void ptx_ld_relaxed_gpu_global_u64(unsigned long long& value, const unsigned long long* address) {
     value = *address;
+}
+inline void ptx_ld_relaxed_gpu_global_v2_u64(unsigned long long& low, unsigned long long& high,
+                                             const unsigned long long* address) {
+    if ((size_t)address % 16) host::fail("ld.v2.u64: the address is not aligned to the vector");
+    low = address[0];
+    high = address[1];
+}
+inline void ptx_st_relaxed_gpu_global_v2_u64(unsigned long long* address, unsigned long long low,
+                                             unsigned long long high) {
+    if ((size_t)address % 16) host::fail("st.v2.u64: the address is not aligned to the vector");
+    address[0] = low;
+    address[1] = high;
 }
 
 #define HOST_PTX(name, T, value)                                     \

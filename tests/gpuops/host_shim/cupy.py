@@ -77,7 +77,12 @@ class Device:
         pass
 
 
-cuda = SimpleNamespace(Device=Device, is_available=lambda: True)
+def _alloc(size):
+    memory = empty((size,), np.uint8)
+    return SimpleNamespace(memory=memory, ptr=memory.data.ptr)
+
+
+cuda = SimpleNamespace(Device=Device, is_available=lambda: True, alloc=_alloc)
 
 
 def get_default_memory_pool():
@@ -218,15 +223,15 @@ class RawKernel:
         self.entry, self.source, self.max_dynamic_shared_size_bytes = entry, module.source, STATIC_SHARED
         self.launch, parameters = (getattr(module.library, name + entry) for name in ("launch_", "parameters_"))
         self.launch.restype = parameters.restype = ctypes.c_char_p
-        self.parameters = parameters().decode()
+        self.parameters = parameters().decode("latin-1")
 
     @property
     def kernel(self):
         return self  # what CuPy compiles for one device
 
     def __call__(self, grid, block, args, shared_mem=0, *, enable_cooperative_groups=False):
-        given = "".join("p8" if isinstance(x, ndarray) else x.dtype.kind + str(x.itemsize) for x in args)
-        wanted = re.findall("..", self.parameters)
+        given = "".join("p8" if isinstance(x, ndarray) else _kind(x) for x in args)
+        wanted = re.findall("..", self.parameters, re.S)
         for i, x in enumerate(args[: len(wanted)]):  # a number that is 0 and as wide as an address is a null pointer
             if wanted[i] == "p8" and not isinstance(x, ndarray) and x.itemsize == 8 and x == 0:
                 wanted[i] = x.dtype.kind + "8"
@@ -244,6 +249,11 @@ class RawKernel:
         _check_guards(self.entry)
         launched.add((*self.source, self.entry))
         globals()["launches"] += 1
+
+
+def _kind(x):
+    """As `parameters` of cuda.h, for a NumPy scalar or struct."""
+    return x.dtype.kind + chr(ord("0") + (x.itemsize // 8 if x.dtype.kind == "V" else x.itemsize))
 
 
 @functools.cache

@@ -78,6 +78,8 @@ def test_a_score(cupy):
         ([4], 0, 1),
         (range(5), 0, 120),
         (range(5), 7, 66),
+        (range(4), 3, 20),
+        (range(7), 119, 3000),
         (range(12), 479001500, 100),
         (range(16), 20922789887999, 1),
         (range(20), 2432902008176639900, 100),
@@ -103,8 +105,9 @@ def run_everything(cupy, seeds):
         check_look_and_say(cupy, "1113122113" + "9" * 9, 26)
         check_spectrum(cupy, 71, 9)
         check_spectrum(cupy, 70, 1000)
-        check_permutations(cupy, range(6), 1, 700)
-        check_permutations(cupy, range(13), 6227020700, 99)
+        check_permutations(cupy, range(6), 119, 600)
+        check_permutations(cupy, range(7), 1, 2500)
+        check_permutations(cupy, range(15), 1307674367900, 99)
         check_permutations(cupy, [1, 1, 2, 2, 3, 3, 3], 5, 150)
 
 
@@ -121,8 +124,11 @@ MUTATIONS = [
     ("spectrum.cu", r"n / 2 \+ 1", "n / 2"),
     ("spectrum.cu", r"1 \+ \(length - 1\) \* n", "(length - 1) * n"),
     ("spectrum.cu", r"low = middle \+ 1;", "return;"),
-    ("permutations.cu", r"IN_32_BITS = 12", "IN_32_BITS = 13"),
-    ("permutations.cu", r"    __syncthreads\(\);", ""),
+    ("permutations.cu", r"IN_32_BITS = 14", "IN_32_BITS = 15"),
+    ("permutations.cu", r"    __syncthreads\(\);\n    for", "    for"),
+    ("permutations.cu", r"    __syncthreads\(\);\n    const int bytes", "    const int bytes"),
+    ("permutations.cu", r"before \+ here \+ GROUP", "here + GROUP"),
+    ("permutations.cu", r"16 \* whole \+ threadIdx.x", "16 * whole + 16"),
     ("permutations.cu", r"first \+ row;", "first + row / 2;"),
 ]
 

@@ -4,6 +4,8 @@ Results are compared bit for bit with the CPU half, which test_som.py compares w
 add exactly; so what tests here is where operands and results lie, not how far real ones are off.
 """
 
+import ctypes
+import math
 import re
 from types import SimpleNamespace
 
@@ -29,7 +31,9 @@ def metric(request, monkeypatch):
     """A metric, and the way of screening its dot products."""
     metric, _, tensor_cores = request.param.partition(", ")
     monkeypatch.setattr(bmu_cuda, "_TENSOR_DEPTH", 1 if tensor_cores else 10**9)
-    return metric
+    bmu_cuda._plan.cache_clear()
+    yield metric
+    bmu_cuda._plan.cache_clear()
 
 
 def check(cupy, samples, codebook, metric, top=1, missing=False):
@@ -105,21 +109,29 @@ def test_tensor_cores_by_16_and_by_64_dimensions(cupy, d):
 
 
 def inside(cupy, samples, codebook, metric):
-    """What the kernels tell each other: centre, scale, least scores, norms of tiles."""
+    """What the kernels tell each other: centre, scale, least scores, norms of tiles; and the faults."""
     seen = SimpleNamespace()
     launch = cupy.RawKernel.__call__
 
     def remember(kernel, grid, block, args, *rest, **options):
         launch(kernel, grid, block, args, *rest, **options)
-        if kernel.entry == "decide":
-            seen.least, seen.tile_norms = np.array(args[2])[: len(samples)], np.array(args[12])
-        if kernel.entry == "centre_units":
-            seen.centre, reach = np.array(args[0]), np.array(args[1])[:1].view(np.float64)[0]
-            seen.scale = 2.0 ** (2 - np.frexp(reach)[1])
+        if kernel.entry != "decide":
+            return
+        search = args[0].view(bmu_cuda._SEARCH)
+        tiles, d = int(search["tiles"]), int(search["d"])
+        at = dict(zip(bmu_cuda._SCRATCH, search["scratch"].tolist(), strict=True))
+
+        def read(name, kind, *shape):
+            size = np.dtype(kind).itemsize * math.prod(shape)
+            return np.frombuffer(ctypes.string_at(at[name], size), kind).reshape(shape)
+
+        seen.least, seen.tile_norms = read("least", "f4", len(samples), tiles), read("tile_norms", "f4", tiles)
+        *seen.centre, seen.scale = read("centre", "f8", d + 1)
+        seen.fault = np.frombuffer(ctypes.string_at(int(search["given"][8]), 16), np.uint64)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cupy.RawKernel, "__call__", remember)
-        best_matching_units(cupy.asarray(samples), cupy.asarray(codebook), metric)
+        best_matching_units(cupy.asarray(samples), cupy.asarray(codebook), metric, validate=False)
     return seen
 
 
@@ -203,12 +215,15 @@ def assert_same_inside(cupy, expected, seeds):
         cupy.start(seed)
         for (d, metric), known in expected.items():
             found = inside(cupy, *OPERANDS[d], metric)
-            for field in "centre", "scale", "least", "tile_norms":
+            for field in "centre", "scale", "least", "tile_norms", "fault":
                 np.testing.assert_array_equal(getattr(found, field), getattr(known, field))
 
 
 rng = np.random.default_rng(8)
 OPERANDS = {d: [rng.normal(size=(n, d)).astype("float32") for n in (100, 130)] for d in (9, 20)}
+for samples, codebook in OPERANDS.values():
+    codebook[:, -1] *= 100  # one warp alone sees how far units reach
+    samples[77, 3] = codebook[66, 2] = np.inf
 
 
 @pytest.fixture(scope="module")

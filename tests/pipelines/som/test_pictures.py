@@ -56,7 +56,7 @@ def made(tmp_path):
         options = {"metric": "euclidean", "sigmas": [2.0, 1.0], "options": {}}
         run = create_codebook(tmp_path / "map", samples, grid, overwrite=True, **options)
         for epoch in range(3):
-            run.write(epoch, rng.normal(size=(grid.units, 3)) if units is None else units)
+            run.write(epoch, (rng.normal(size=(grid.units, 3)) if units is None else units)[None])
         run.finish(2, [3.0, 2.0, 1.5], None, rng.integers(0, 3, grid.units) if hits is None else hits)
         codebook = open_codebook(tmp_path / "map")
         mapping = create_mapping(tmp_path / "p", samples, codebook, overwrite=True)

@@ -19,7 +19,7 @@ from pipelines import map_samples, train_som
 from pipelines.generators.point_clouds import PointCloud, write_cloud
 from pipelines.som import training
 from pipelines.som.epoch import MapJob
-from pipelines.som.plan import make_som_plan
+from pipelines.som.plan import SomPlan, make_som_plan
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import settled, sigma_schedule
 from pipelines.som.shard import Piece, read_ahead
@@ -31,6 +31,18 @@ from pipelines.stores.samples import open_samples, write_samples
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from pipelines.workers.panels import SlotReused
 from tilepath import cli
+
+
+@pytest.fixture(autouse=True)
+def dealt_to_all(monkeypatch):
+    """The samples of these tests are few: one worker would have them all."""
+    monkeypatch.setattr("pipelines.som.plan.FEW", 0)
+
+
+@pytest.fixture
+def every_epoch(monkeypatch):
+    """A commit after every epoch."""
+    monkeypatch.setattr("pipelines.som.training.SECONDS", 0.0)
 
 
 def cloud(n, d=4, seed=0, missing=0.0):
@@ -597,37 +609,106 @@ RUN = """
 import sys
 from clusters import start
 from pipelines import train_som
+from pipelines.som import plan, training
+training.SECONDS = float(sys.argv[3])
+plan.FEW = plan.FEW if training.SECONDS else 0
 if __name__ == "__main__":
     with start(device="cpu") as client:
-        train_som(client, sys.argv[1], sys.argv[2], 12, 12, epochs=40)
+        train_som(client, sys.argv[1], sys.argv[2], 12, 12, epochs=int(sys.argv[4]))
 """
 
 
-def test_a_killed_run_resumes_where_it_was(client, three, tmp_path):
+@pytest.mark.parametrize(("seconds", "epochs"), [(0, 40), (0.02, 400)])
+def test_a_killed_run_resumes_where_it_was(client, three, tmp_path, seconds, epochs):
     """kill -9 of everything half-way, then --resume, on another number of workers."""
     samples = write_samples(tmp_path / "s", cloud(5000, d=6))
     out = tmp_path / "killed"
-    run = subprocess.Popen([sys.executable, "-c", RUN, samples.path, out])
+    run = subprocess.Popen([sys.executable, "-c", RUN, samples.path, out, str(seconds), str(epochs)])
     while not out.exists() or begun_codebook(out).progress()[0] < 10:
         assert run.poll() is None
         time.sleep(0.02)
     run.kill()
     run.wait()
     done, total = begun_codebook(out).progress()
-    assert 10 <= done < total == 40
-    with pytest.raises(StoreError, match=f"{done} of 40 epochs are done; go on with --resume"):
+    assert 10 <= done < total == epochs
+    with pytest.raises(StoreError, match=f"{done} of {epochs} epochs are done; go on with --resume"):
         open_codebook(out)
-    written = (out / "codebooks" / "c" / str(done) / "0" / "0").stat().st_mtime_ns
-    got = train_som(three, samples, out, 12, 12, epochs=40, resume=True)
-    assert (out / "codebooks" / "c" / str(done) / "0" / "0").stat().st_mtime_ns == written  # not done again
-    want = train_som(client, samples, tmp_path / "calm", 12, 12, epochs=40)
+    chunk = out / "codebooks" / "c" / str(done // begun_codebook(out).together) / "0" / "0"
+    written = chunk.stat().st_mtime_ns
+    got = train_som(three, samples, out, 12, 12, epochs=epochs, resume=True)
+    assert chunk.stat().st_mtime_ns == written  # not done again
+    want = train_som(client, samples, tmp_path / "calm", 12, 12, epochs=epochs)
     np.testing.assert_array_equal(got.units(), want.units())
     assert got.quantization_errors == want.quantization_errors
-    assert train_som(client, samples, out, 12, 12, epochs=40, resume=True).epochs == 40
+    assert train_som(client, samples, out, 12, 12, epochs=epochs, resume=True).epochs == epochs
     with pytest.raises(StoreError, match="begun with metric euclidean, not taxicab"):
-        train_som(client, samples, out, 12, 12, epochs=40, metric="taxicab", resume=True)
+        train_som(client, samples, out, 12, 12, epochs=epochs, metric="taxicab", resume=True)
     with pytest.raises(StoreError, match="--overwrite"):
         train_som(client, samples, out, 12, 12)
+
+
+def test_epochs_of_a_small_map_are_committed_together(client, tmp_path, monkeypatch):
+    """As many as a worker does in some time; the codebooks and the errors of all are there all the same."""
+    samples = write_samples(tmp_path / "s", cloud(150))
+    commits, commit = [], CodebookWriter.commit
+    monkeypatch.setattr(CodebookWriter, "commit", lambda run, *done: (commits.append(done[0]), commit(run, *done)))
+    found = {}
+    for seconds in 0.0, 60.0:
+        monkeypatch.setattr("pipelines.som.training.SECONDS", seconds)
+        found[seconds] = train_som(client, samples, tmp_path / f"{seconds}", 5, 6, epochs=30)
+        found[seconds].verify()
+    assert commits == [*range(1, 31), 30, 30, 30]  # the end is a commit too
+    for epoch in range(31):
+        np.testing.assert_array_equal(found[60].units(epoch), found[0].units(epoch))
+    assert found[60].quantization_errors == found[0].quantization_errors
+
+
+def test_a_stretch_of_a_large_map_is_short(client, tmp_path, monkeypatch):
+    commits, commit = [], CodebookWriter.commit
+    monkeypatch.setattr(CodebookWriter, "commit", lambda run, *done: (commits.append(done[0]), commit(run, *done)))
+    samples = write_samples(tmp_path / "s", cloud(150))
+    monkeypatch.setattr("pipelines.som.training.SECONDS", 60.0)
+    monkeypatch.setattr("pipelines.som.training.STRETCH_BYTES", 4 * 30 * samples.d * samples.dtype.itemsize - 1)
+    train_som(client, samples, tmp_path / "m", 5, 6, epochs=10)
+    assert commits == [4, 8, 10, 10]
+
+
+def test_the_next_stretch_is_under_way_while_one_is_committed(client, tmp_path, monkeypatch, every_epoch):
+    samples = write_samples(tmp_path / "s", cloud(150))
+    searches, fourth, accumulate = [], threading.Event(), training.accumulate
+
+    def searched(*arguments):
+        searches.append(None)
+        if len(searches) == 4:
+            fourth.set()
+        return accumulate(*arguments)
+
+    commit = CodebookWriter.commit
+
+    def slow(run, epochs, errors):
+        assert epochs != 3 or fourth.wait(20), "no worker goes on with the next epoch"
+        commit(run, epochs, errors)
+
+    monkeypatch.setattr(training, "accumulate", searched)
+    monkeypatch.setattr(CodebookWriter, "commit", slow)
+    found = train_som(client, samples, tmp_path / "m", 5, 6, epochs=12)
+    found.verify()
+
+
+@pytest.mark.parametrize("tolerance", [None, 1e-3])
+def test_few_samples_go_to_one_worker(three, tmp_path, monkeypatch, tolerance):
+    """Which takes no more from the others than the same bits."""
+    samples = write_samples(tmp_path / "s", cloud(300))
+    options = {"epochs": 12, "sigma_end": 0.7, "tolerance": tolerance}
+    want = train_som(three, samples, tmp_path / "all", 5, 6, **options)
+    monkeypatch.setattr("pipelines.som.plan.FEW", 300 * 30 * 4)
+    dealt = []
+    monkeypatch.setattr(SomPlan, "alone", property(lambda plan: dealt.append(plan.bounds) or True))
+    found = train_som(three, samples, tmp_path / "one", 5, 6, **options)
+    assert set(dealt) == {(0, 300, 300, 300)}
+    assert found.quantization_errors == want.quantization_errors
+    np.testing.assert_array_equal(found.units(), want.units())
+    np.testing.assert_array_equal(found.hits(), want.hits())
 
 
 def test_errors_name_the_cure(client, tmp_path):
@@ -818,7 +899,7 @@ def test_m4_the_mexican_hat_warns_in_batches_alone(client, tmp_path):
 
 
 @pytest.mark.parametrize("keep", [1, 3])
-def test_m4_only_the_last_codebooks_are_kept(client, tmp_path, monkeypatch, keep):
+def test_m4_only_the_last_codebooks_are_kept(client, tmp_path, monkeypatch, every_epoch, keep):
     samples = write_samples(tmp_path / "s", cloud(80))
     want = train_som(client, samples, tmp_path / "want", 4, 4, epochs=6)
     found = train_som(client, samples, tmp_path / "m", 4, 4, epochs=6, keep_codebooks=keep)

@@ -30,7 +30,7 @@ def begin(path, samples, grid=GRID, **options):
 def codebook_of(samples, path, grid=GRID, epochs=3):
     run = begin(path, samples, grid)
     for epoch in range(epochs + 1):
-        run.write(epoch, np.full((grid.units, samples.d), float(epoch)))
+        run.write(epoch, np.full((1, grid.units, samples.d), float(epoch)))
         run.commit(epoch, [1.0 / (e + 1) for e in range(epoch)])
     errors = [1.0 / (e + 1) for e in range(epochs + 1)]
     run.finish(epochs, errors, None if grid.units == 1 else 0.25, np.arange(grid.units))
@@ -76,9 +76,9 @@ def test_a_codebook_comes_back_with_its_history(tmp_path, samples):
 def test_an_unfinished_codebook_goes_on_where_it_was(tmp_path, samples):
     run = begin(tmp_path / "m", samples)
     assert (run.committed(), begun_codebook(tmp_path / "m").progress()) == (-1, (-1, 3))
-    run.write(0, np.ones((6, 2)))
+    run.write(0, np.ones((1, 6, 2)))
     run.commit(0, [])
-    run.write(1, np.full((6, 2), 2.0))
+    run.write(1, np.full((1, 6, 2), 2.0))
     run.commit(1, [0.5])
     with pytest.raises(StoreError, match=r"1 of 3 epochs are done; go on with --resume .*som train .*s\.zarr"):
         open_codebook(tmp_path / "m")
@@ -116,7 +116,7 @@ def test_training_that_stopped_early(tmp_path, samples):
     group.attrs["complete"] = False
     run = resume_codebook(tmp_path / "m", samples, OPTIONS)
     assert (run.committed(), run.epochs) == (1, 3)
-    run.write(2, np.full((6, 2), 9.0))
+    run.write(2, np.full((1, 6, 2), 9.0))
     assert run.read(1)[0, 0] == 1
     assert run.read(2)[0, 0] == 9
 
@@ -309,7 +309,7 @@ def test_m4_the_schedule_is_written_once(tmp_path):
     for epochs in (10, 1000):
         facts = {"metric": "euclidean", "sigmas": list(np.linspace(3, 1, epochs)), "options": {}}
         run = create_codebook(tmp_path / f"{epochs}", samples, Grid(1, 1), **facts)
-        run.write(0, np.ones((1, 2)))
+        run.write(0, np.ones((1, 1, 2)))
         run.commit(0, [])
         sizes.append((tmp_path / f"{epochs}" / "zarr.json").stat().st_size)
         assert begun_codebook(tmp_path / f"{epochs}").progress() == (0, epochs)
