@@ -77,9 +77,6 @@ class Device:
         pass
 
 
-cuda = SimpleNamespace(Device=Device, is_available=lambda: True)
-
-
 # --- Arrays -------------------------------------------------------------------------------------------------------
 
 _allocated = []  # (reference to the bytes, where the array starts and ends in them)
@@ -97,8 +94,14 @@ class ndarray(np.ndarray):
     def copy(self, order="C"):
         return asarray(self)
 
-    def get(self):
-        return np.array(self.view(np.ndarray))
+    def get(self, out=None):
+        if out is None:
+            return np.array(self.view(np.ndarray))
+        out[...] = self.view(np.ndarray)
+        return out
+
+    def set(self, values, stream=None):
+        self[...] = values
 
 
 def empty(shape, dtype):
@@ -180,6 +183,14 @@ def _check_guards(entry):
             raise KernelError(f"{entry} stored beyond the ends of an array")
 
 
+cuda = SimpleNamespace(
+    Device=Device,
+    is_available=lambda: True,
+    alloc_pinned_memory=lambda size: np.resize(POISON, size),
+    get_current_stream=lambda: None,
+)
+
+
 # --- Kernels ------------------------------------------------------------------------------------------------------
 
 
@@ -217,7 +228,7 @@ class RawKernel:
 
     def __call__(self, grid, block, args, shared_mem=0, *, enable_cooperative_groups=False):
         given = "".join("p8" if isinstance(x, ndarray) else x.dtype.kind + str(x.itemsize) for x in args)
-        wanted = re.findall("..", self.parameters)
+        wanted = re.findall(r"[a-zV]\d+", self.parameters)
         for i, x in enumerate(args[: len(wanted)]):  # a number that is 0 and as wide as an address is a null pointer
             if wanted[i] == "p8" and not isinstance(x, ndarray) and x.itemsize == 8 and x == 0:
                 wanted[i] = x.dtype.kind + "8"
