@@ -224,7 +224,9 @@ _STREAM = 4  # what storing a distance takes, in relaxations of a dense matrix
 
 def _starts(graph: SearchGraph, vertices: np.ndarray, starts: Any) -> np.ndarray:
     """The distance at which paths begin at each source, the least where one is named twice."""
-    values = np.asarray(0 if starts is None else starts.get() if is_cupy(starts) else starts)
+    if starts is None:
+        return np.zeros(len(vertices), graph.dtype)
+    values = np.asarray(starts.get() if is_cupy(starts) else starts)
     if values.ndim and values.shape != vertices.shape:
         raise ValueError(f"there are {len(vertices)} sources, but starts of shape {values.shape}; give one per source")
     values = np.broadcast_to(values, vertices.shape)

@@ -6,6 +6,8 @@
 //              sum it holds back. All that are due below `high` make a queue.
 //     relax    For each of the queue, the arcs whose sum is below `high`; the rest is held back. Vertices whose
 //              distance fell make the next queue. Once the queue is empty, all distances below `high` are final.
+//              Where rows are short, as in grids and roads, waiting for all blocks takes longer than the work, so each
+//              warp goes on with what it found a few times before it hands the rest over to the queue.
 //     pull     Once the arcs held back outnumber those into vertices that are not settled, each of these takes the
 //              minimum over its arcs from settled vertices, as far as their weights can still improve it. What settled
 //              vertices held back is then done.
@@ -17,6 +19,7 @@
 // Macros: those of search.cuh, and
 //     THIN, WIDEN   a window that reads less than THIN arcs a round, or less than one in WIDEN of all, is too narrow
 //     PULL          the price of an arc to pull, in arcs to push
+//     SHORT         arcs of a row, at most, that a warp relaxes ahead of the others
 //
 // U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003;
 // pull, and what is not relaxed at all: V. Chakaravarthy et al., "Scalable single source shortest path algorithms for
@@ -34,6 +37,7 @@ struct Search {
     const bool* __restrict__ through;
     bool has_through;
     int n, active;  // vertices with arcs come first
+    int ahead;      // how often a warp goes on with what it found before it waits for the others
     Word* distances;
     Word* pushed;  // the distance at which arcs were last relaxed
     Word* next;    // the sum at the cursor: when to go on
@@ -51,14 +55,15 @@ struct Push {
     Control* control;
     Stage& queue;
     Word limit;
-    int step;
     bool collects;
+    bool ahead = false;  // of the queue: what is held back is not written down
 
     __device__ bool wants(const Rows& rows, int row, Value weight) const {
         if (!Distance::fits(value(rows.key[row]), weight)) note_overflow(control, weight < 0 ? 2 : 1);
         return word(sum(value(rows.key[row]), weight)) < limit;
     }
     __device__ void refuse(const Rows& rows, int row, int place, Value weight) const {
+        if (ahead) return;
         const int tail = rows.tag[row];
         __stcg(search.next + tail, word(sum(value(rows.key[row]), weight)));
         __stcg(search.cursor + tail, place);
@@ -70,8 +75,7 @@ struct Push {
             const Word candidate = word(sum(value(rows.key[row]), weight));
             if (candidate < known && candidate < atomicMin(search.distances + head, candidate)) {
                 if (SIGNED) __stcg(search.parents + head, rows.tag[row]);
-                queues = collects && head < search.active && search.passes(head) &&
-                         atomicExch(search.queued + head, step) != step;
+                queues = collects && head < search.active && search.passes(head);
             }
         }
         queue.append(queues, head);
@@ -112,13 +116,43 @@ struct Unfit {
     }
 };
 
+// Relaxes the arcs of up to 32 vertices that this warp has found, without waiting for the others. Rows that are long or
+// hold arcs back go to the queue: these are for one warp at a time.
+__device__ inline void run_ahead(const Search& search, Rows& rows, Push& push, long long& touched) {
+    const bool mine = threadIdx.x % 32 < push.queue.count;
+    int vertex = push.queue.take(), length = 0;
+    Word distance = 0;
+    long long begin = 0;
+    bool waits = false;
+    if (mine) {
+        distance = __ldcg(search.distances + vertex);
+        const Word pushed = __ldcg(search.pushed + vertex);
+        begin = search.indptr[vertex];
+        const long long degree = search.indptr[vertex + 1] - begin;
+        waits = degree > SHORT;
+        if (pushed != distance && !waits) length = (int)degree;
+    }
+    push.ahead = true;
+    const int wanted = walk(rows, search.indices, search.weights, begin, 0, length, distance, vertex, touched, push);
+    push.ahead = false;
+    if (wanted < length) {
+        waits = true;
+    } else if (length) {
+        __stcg(search.pushed + vertex, distance);
+        __stcg(search.next + vertex, UNREACHABLE);
+        __stcg(search.cursor + vertex, length);
+    }
+    push.queue.store(waits, vertex);
+}
+
 // Relaxes the arcs of `size` vertices. Only `sources` may be closed: they push at the distance they started with, all
 // their arcs at once, and collect nothing.
 __device__ inline void relax(const Search& search, Grid& grid, Rows& rows, Stage& queue, Stage& pile, const int* list,
                              int size, Piece* pieces, Word limit, int window, bool sources) {
     const int lane = threadIdx.x % 32, each = min(32, max(1, (size + Grid::warps() - 1) / Grid::warps()));
     long long touched = 0;
-    Push push{search, grid.control, queue, limit, grid.step, !sources};
+    Push push{search, grid.control, queue, limit, !sources};
+    const int ahead = sources ? 0 : search.ahead;
     grid.share(size, each, &grid.tally().taken, [&](long long first) {
         const bool mine = lane < each && first + lane < size;
         int vertex = 0, place = 0, left = 0;
@@ -173,6 +207,7 @@ __device__ inline void relax(const Search& search, Grid& grid, Rows& rows, Stage
         const bool piles = mine && holds && !sources && __ldcg(search.piled + vertex) != window;
         if (piles) __stcg(search.piled + vertex, window);
         pile.append(piles, vertex);
+        for (int i = 0; i < ahead && queue.count; ++i) run_ahead(search, rows, push, touched);
     });
     Grid::count(grid.local.touched, touched);
 }
@@ -182,7 +217,7 @@ __device__ inline void relax_pieces(const Search& search, Grid& grid, Rows& rows
                                     int size, Word limit) {
     const int lane = threadIdx.x % 32;
     long long touched = 0;
-    Push push{search, grid.control, queue, limit, grid.step, true};
+    Push push{search, grid.control, queue, limit, true};
     grid.share(size, 1, &grid.tally().taken_pieces, [&](long long i) {
         Piece piece = piece_at(pieces, i);
         // A vertex whose distance fell in the meantime is in the queue, and starts again.
@@ -455,6 +490,8 @@ struct Run {
                 return false;
             }
             Stage nearer = queue(), waiting = pile();
+            nearer.queued = search.queued;
+            nearer.step = grid.step;
             if (piece_count) relax_pieces(search, grid, rows, nearer, pieces_of(grid.step - 1), piece_count, high);
             relax(search, grid, rows, nearer, waiting, queue_of(grid.step - 1), size, pieces_of(grid.step),
                   sources ? UNREACHABLE : high, window, sources);
@@ -529,37 +566,51 @@ struct Run {
     }
 };
 
+// What a search is given beside the arrays that it only reads. distances, pushed, next (n) words, cursor, queued, piled
+// (n), parents (n) if SIGNED; queues (2, n), piles (2, capacity), pieces (2, piece_capacity). entered: vertices that may
+// have arcs into them, as far as in_indptr is given; 0: no pulls. `resume` goes on where a launch stopped after
+// `most_rounds`, for which it leaves finished = 0.
+struct Arguments {
+    Word *distances, *pushed, *next;
+    int *cursor, *queued, *piled, *parents, *queues, *piles;
+    Piece* pieces;
+    Control* control;
+    Value* result;  // null: `distances` are improved in place
+    long long piece_capacity, most_rounds;
+    double width;
+    Value limit;
+    int n, active, entered, ahead, capacity, source_count, target_count;
+    int has_through, has_pending, resume;
+};
+
 // rank (n), sources and starts (source_count), targets (target_count), result (n), all of the original numbering, are
 // for a search that begins at sources: its result is cut beyond `limit` and beyond the farthest target that is reached,
 // and it ends there, unless weights may be negative. A search without sources improves `distances` in place.
-// distances, pushed, next (n) words, cursor, queued, piled (n); queues (2, n), piles (2, capacity), pieces (2,
-// piece_capacity). `resume` goes on where a launch stopped after `most_rounds`, for which it leaves finished = 0.
-// entered: vertices that may have arcs into them, as far as in_indptr is given; 0: no pulls.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     search(const long long* __restrict__ indptr, const int* __restrict__ indices, const Value* __restrict__ weights,
            const long long* __restrict__ in_indptr, const int* __restrict__ in_indices,
-           const Value* __restrict__ in_weights, const bool* __restrict__ through, int has_through, int n, int active,
-           int entered, Word* pushed, Word* next, int* cursor, int* queued, int* piled, int* parents, int* queues,
-           int* piles, int capacity, Piece* pieces, long long piece_capacity, const bool* __restrict__ pending,
-           int has_pending, const int* __restrict__ rank, const int* __restrict__ sources, int source_count,
-           const Value* __restrict__ starts, const int* __restrict__ targets, int target_count, Value limit,
-           Value* result, int has_result, Word* distances, Control* control, double width, long long most_rounds,
-           int resume) {
+           const Value* __restrict__ in_weights, const bool* __restrict__ through, const bool* __restrict__ pending,
+           const int* __restrict__ rank, const int* __restrict__ sources, const Value* __restrict__ starts,
+           const int* __restrict__ targets, const Arguments given) {
     __shared__ Rows all_rows[WARPS];
     __shared__ int staged[WARPS][2][64];
     __shared__ Tally tallies[2];
     const int warp = threadIdx.x / 32;
-    const Search search{indptr, indices,   weights, in_indptr, in_indices, in_weights, through, has_through != 0, n,
-                        active, distances, pushed,  next,      cursor,     queued,     piled,   parents};
+    const Search search{indptr,       indices,      weights,      in_indptr,
+                        in_indices,   in_weights,   through,      given.has_through != 0,
+                        given.n,      given.active, given.ahead,  given.distances,
+                        given.pushed, given.next,   given.cursor, given.queued,
+                        given.piled,  given.parents};
+    Control* const control = given.control;
     Grid grid{control, tallies[0], tallies[1]};
-    Run run{search,   grid,   all_rows[warp], staged[warp], queues, piles,
-            capacity, pieces, piece_capacity, entered,      width};
-    const Targets asked{rank, targets, target_count, word(limit)};
+    Run run{search,         grid,         all_rows[warp],       staged[warp],  given.queues, given.piles,
+            given.capacity, given.pieces, given.piece_capacity, given.entered, given.width};
+    const Targets asked{rank, targets, given.target_count, word(given.limit)};
     grid.start();
-    if (has_result && !resume) {
-        run.begin_at(rank, sources, starts, source_count);
+    if (given.result && !given.resume) {
+        run.begin_at(rank, sources, starts, given.source_count);
     } else {
-        run.begin(pending, has_pending != 0, resume != 0);
+        run.begin(pending, given.has_pending != 0, given.resume != 0);
     }
     bool finished = false, early = false;
     for (bool sources = true; !finished; sources = false) {
@@ -573,17 +624,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         } else {
             const int rounds = run.rounds;
             const long long touched = run.touched;
-            if (!run.relax_window(most_rounds, sources)) break;
+            if (!run.relax_window(given.most_rounds, sources)) break;
             if (sources) continue;
             run.fit_width(run.rounds - rounds, run.touched - touched);
             run.low = run.high;
             run.high = min(asked.end(), window_end(run.high - 1, run.width));
-            early = !SIGNED && asked.settled(distances, run.low);
+            early = !SIGNED && asked.settled(given.distances, run.low);
             finished = early || (!SIGNED && run.low == asked.end());
         }
     }
     // What no sum that fits reaches is beyond any limit.
     const bool asked_for_all = finished && !early && asked.limit == UNREACHABLE;
     if (!Distance::SUMS_FIT && asked_for_all && __ldcg(&control->overflow) == 1) run.look_for_unfit();
-    run.finish(finished, asked, has_result ? result : nullptr);
+    run.finish(finished, asked, given.result);
 }

@@ -140,7 +140,9 @@ struct Stage {
     int (&kept)[64];
     int* list;
     int* size;
-    int capacity;  // what would go beyond is counted only
+    int capacity;           // what would go beyond is counted only
+    int* queued = nullptr;  // by vertex, if given: the step in which it was last stored; it is stored once in a step
+    int step = 0;
     int count = 0;
 
     // All lanes call; `vertex` is appended where `wanted`.
@@ -151,21 +153,39 @@ struct Stage {
         if (wanted) kept[count + __popc(votes & ((1u << lane) - 1))] = vertex;
         count += __popc(votes);
         __syncwarp();
-        if (count >= 32) store(32);
+        if (count >= 32) {
+            store(true, kept[lane]);
+            drop(32);
+        }
+    }
+    // All lanes call; `vertex` goes to the list at once where `wanted`.
+    __device__ void store(bool wanted, int vertex) {
+        const int lane = threadIdx.x % 32;
+        if (queued && wanted) wanted = atomicExch(queued + vertex, step) != step;
+        const unsigned votes = __ballot_sync(ALL_LANES, wanted);
+        if (!votes) return;
+        int place = 0;
+        if (lane == 0) place = atomicAdd(size, __popc(votes));
+        place = __shfl_sync(ALL_LANES, place, 0) + __popc(votes & ((1u << lane) - 1));
+        if (wanted && place >= 0 && place < capacity) __stcg(list + place, vertex);
     }
     __device__ void flush() {
-        if (count) store(count);
+        const int lane = threadIdx.x % 32;
+        if (count) store(lane < count, kept[lane]);
+        count = 0;
+    }
+    // Takes back up to 32 of those kept, one for each of the first lanes.
+    __device__ int take() {
+        const int vertex = kept[threadIdx.x % 32];
+        drop(min(count, 32));
+        return vertex;
     }
 
    private:
-    __device__ void store(int number) {
+    __device__ void drop(int number) {
         const int lane = threadIdx.x % 32;
-        int place = 0;
-        if (lane == 0) place = atomicAdd(size, number);
-        place = __shfl_sync(ALL_LANES, place, 0) + lane;
-        if (lane < number && place >= 0 && place < capacity) __stcg(list + place, kept[lane]);
         count -= number;
-        const int moved = lane < count ? kept[32 + lane] : 0;
+        const int moved = lane < count ? kept[number + lane] : 0;
         __syncwarp();
         if (lane < count) kept[lane] = moved;
         __syncwarp();

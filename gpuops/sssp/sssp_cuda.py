@@ -3,7 +3,7 @@
 A search is one cooperative launch: its blocks wait for each other on the device, round after round, and the host waits
 for the end alone. search.cu is for one set of sources, batched.cu for up to 32 separate searches, tree.cu for
 predecessors. Scratch memory is 40 bytes a vertex (60 with float64) and a little for long rows; 28 (32) for separate
-searches. That of searches stays with the graph, which spares the next one some thirty calls.
+searches. That of searches stays with the graph, for searches and trees to come, and so does what a launch is given.
 
 **Why the result does not depend on the order of relaxations.** A relaxation takes the minimum of a distance and a
 rounded sum, which never falls when the distance of the tail rises. So every distance that is stored is the rounded
@@ -34,9 +34,14 @@ _DTYPES = ("float32", "float64", "int32")
 
 _BLOCKS = 1  # for every multiprocessor
 _PIECE = 512  # arcs of a long row that one warp relaxes
+# In graphs of up to so many arcs a vertex, without longer rows, a warp goes on with what it found so many times.
+_DEGREE, _SHORT, _AHEAD = 8, 32, 8
 # By kernel: its file, and what the file says about these macros.
 _KERNELS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "search": ("sssp/search.cu", ("UNROLL=2", f"PIECE={_PIECE}", "THIN=65536", "WIDEN=8", "PULL=0.5")),
+    "search": (
+        "sssp/search.cu",
+        ("UNROLL=2", f"PIECE={_PIECE}", "THIN=65536", "WIDEN=8", "PULL=0.5", f"SHORT={_SHORT}"),
+    ),
     "tree": ("sssp/tree.cu", ("UNROLL=2", f"PIECE={_PIECE}")),
     "search_batch": (
         "sssp/batched.cu",
@@ -68,6 +73,14 @@ _PROGRAMS = {
     if not (signed and kernel == "search_batch")
 }
 
+_CYCLE = Program(
+    "sssp/cycle.cu",
+    ("look_for_cycle",),
+    ("DISTANCE=Int32", "SIGNED=1", "UNROLL=1", f"PIECE={_PIECE}"),
+    threads=768,
+    blocks=_BLOCKS,
+)
+
 _LEAST_PILE = 1024  # vertices that may wait for a later window before all are looked at again
 
 # The width of a window is this many times the mean weight over the mean degree. It doubles where windows are thin.
@@ -75,7 +88,7 @@ _WIDTH = 1.0
 _BATCH_WIDTH = 0.5
 # With negative weights nothing is final before the end, and heavy arcs are what a window keeps for later: its width is
 # this many times the mean magnitude of a weight.
-_SIGNED_WIDTH = 0.5
+_SIGNED_WIDTH = 2.0
 
 # A vertex with so many times more arcs than the mean is a hub, at which searches come together.
 _HUB = 8
@@ -188,7 +201,7 @@ class _Beginning(NamedTuple):
 
 
 # Memory of searches that are over, by graph and whether they are signed, for the next.
-_idle: weakref.WeakKeyDictionary[Any, dict[bool, list[dict[str, Any]]]] = weakref.WeakKeyDictionary()
+_idle: weakref.WeakKeyDictionary[Any, dict[bool, list[_Memory]]] = weakref.WeakKeyDictionary()
 
 
 class _Search:
@@ -197,18 +210,9 @@ class _Search:
     begin: _Beginning | None = None
 
     def __init__(self, graph: Any, distances: Any, signed: bool):
-        self.graph, self.signed = graph, signed
-        self.program = _PROGRAMS["search", graph.dtype.name, signed]
-        self.active, mean_weight, degree = _profile(graph)
-        self.width = (_SIGNED_WIDTH * mean_weight if signed else _WIDTH * mean_weight / degree) or math.inf
-        idle = _idle.setdefault(graph, {}).setdefault(signed, [])
-        try:
-            self.memory = idle.pop()
-        except IndexError:
-            self.memory = _memory(graph, signed, self.active)
-        self.over = functools.partial(idle.append, self.memory)
-        self.distances = self.memory["distances"] if distances is None else distances
-        self.parents = self.memory["fixed"]["parents"]
+        self.graph, self.signed, self.memory = graph, signed, _memory(graph, signed)
+        self.distances = self.memory.distances if distances is None else distances
+        self.width = self.memory.width
         self.statistics = Statistics()
         self.started = False
 
@@ -227,41 +231,37 @@ class _Search:
 
     def run(self, pending: Any = None, most_rounds: int = _ALL_ROUNDS) -> bool:
         """Search until no arc improves anything, True, or for so many more rounds."""
-        begin, nothing, dtype = self.begin, self.parents, self.graph.dtype
-        if not self.active and begin is None:
+        begin, memory, graph = self.begin, self.memory, self.graph
+        if not memory.active and begin is None:
             return True
         with self.distances.device:
-            if begin is None:
-                control, limit, targets = _Control(), math.inf, None
-                sources = starts = aims = nothing
-            else:
-                targets, limit = begin.targets, math.inf if begin.limit is None else begin.limit
-                given = () if targets is None else (targets.astype(np.int32),)
-                control = _Control(begin.starts, begin.sources.astype(np.int32), *given)
-                starts, sources, *aims = control.beside
-                aims = aims[0] if aims else nothing
+            nothing, given = memory.parents, memory.given
+            beside: list[np.ndarray] = []
+            limit, counts = None, (0, 0)
+            if begin is not None:
+                aims = begin.sources[:0] if begin.targets is None else begin.targets
+                beside = [begin.starts, begin.sources.astype(np.int32), aims.astype(np.int32)]
+                limit, counts = begin.limit, (len(begin.sources), len(aims))
+            starts, sources, targets = memory.control.begin(*beside) or (nothing, nothing, nothing)
+            given["control"] = memory.control.memory.data.ptr
+            given["distances"] = self.distances.data.ptr
+            given["result"] = 0 if begin is None else begin.result.data.ptr
+            given["most_rounds"], given["width"] = most_rounds, self.width
+            given["limit"] = memory.infinity if limit is None or limit == math.inf else limit + graph.dtype.type(0)
+            given["source_count"], given["target_count"] = counts
+            given["has_pending"], given["resume"] = pending is not None, self.started
             arguments = {
-                **self.memory["fixed"],
+                **memory.arcs,
                 "pending": nothing if pending is None else pending,
-                "has_pending": np.int32(pending is not None),
-                "rank": nothing if begin is None else self.graph.rank,
+                "rank": nothing if begin is None else graph.rank,
                 "sources": sources,
-                "source_count": np.int32(0 if begin is None else len(begin.sources)),
                 "starts": starts,
-                "targets": aims,
-                "target_count": np.int32(0 if targets is None else len(targets)),
-                "limit": _unreachable(dtype) if limit == math.inf else dtype.type(limit) + dtype.type(0),
-                "result": nothing if begin is None else begin.result,
-                "has_result": np.int32(begin is not None),
-                "distances": self.distances,
-                "control": control.memory,
-                "width": np.float64(self.width),
-                "most_rounds": np.int64(most_rounds),
-                "resume": np.int32(self.started),
+                "targets": targets,
+                "given": memory.struct,
             }
-            self.program.launch_cooperative("search", arguments)
+            memory.program.launch_cooperative("search", arguments)
             self.started = True
-            found = control.get()
+            found = memory.control.get()
             self.statistics = self.statistics.plus(found)
             if found["overflow"] == 2:
                 cycle = self.negative_cycle() if self.signed else None
@@ -269,7 +269,7 @@ class _Search:
                     _raise_negative_cycle(cycle)
                 raise OverflowError("distances exceed int32; use float64")
             if found["finished"]:
-                self.over()
+                _give_back(graph, self.signed, memory)
             return bool(found["finished"])
 
     def negative_cycle(self) -> tuple[list[int], float] | None:
@@ -281,15 +281,23 @@ class _Search:
         import cupy
 
         with self.distances.device:
+            parents, memory = self.memory.parents, self.memory
+            memory.control.begin()
+            arguments = {
+                "parents": parents,
+                "ancestors": memory.queued,  # only steps have a use for it
+                "n": np.int32(self.graph.n),
+                "control": memory.control.memory,
+            }
+            _CYCLE.launch_cooperative("look_for_cycle", arguments)
+            if not memory.control.get()["finished"]:
+                return None
             vertices = cupy.arange(self.graph.n, dtype=np.int32)
-            ancestors = cupy.where(self.parents < 0, vertices, self.parents)
+            ancestors = cupy.where(parents < 0, vertices, parents)
             for _ in range(self.graph.n.bit_length()):
                 ancestors = ancestors[ancestors]
-            on_cycles = self.parents[ancestors] >= 0
-            if not bool(on_cycles.any()):
-                return None
-            first = int(ancestors[int(on_cycles.argmax())])
-            parents = self.parents.get()
+            first = int(ancestors[int((parents[ancestors] >= 0).argmax())])
+            parents = parents.get()
         cycle, vertex = [first], int(parents[first])
         while vertex != first:
             cycle.append(vertex)
@@ -300,37 +308,58 @@ class _Search:
         return (cycle, total) if total < 0 else None
 
 
-def _memory(graph: Any, signed: bool, active: int) -> dict[str, Any]:
-    """Memory of a search, and the arguments of a launch that stay as they are."""
-    import cupy
+class _Memory:
+    """Of a search: its arrays, and what it is given that stays as it is."""
 
-    n, word = graph.n, np.dtype(f"i{graph.dtype.itemsize}")
-    inward = graph.in_indptr is not None and not signed
-    capacity = max(n // 8, _LEAST_PILE)
-    with graph.weights.device:
-        distances, pushed, following = cupy.empty((3, n), word)
-        cursor, queued, piled = cupy.empty((3, n), np.int32)
-        parents, pieces = cupy.empty((n if signed else 1,), np.int32), _pieces(graph)
-        fixed = {
-            **_arcs(graph, inward),
-            "through": parents if graph.through is None else graph.through,
-            "has_through": np.int32(graph.through is not None),
-            "n": np.int32(n),
-            "active": np.int32(active),
-            "entered": np.int32(0 if not inward else active if graph.symmetric else n),
-            "pushed": pushed,
-            "next": following,
-            "cursor": cursor,
-            "queued": queued,
-            "piled": piled,
-            "parents": parents,
-            "queues": cupy.empty((2, n), np.int32),
-            "piles": cupy.empty((2, capacity), np.int32),
-            "capacity": np.int32(capacity),
-            "pieces": pieces,
-            "piece_capacity": np.int64(pieces.shape[1]),
-        }
-    return {"distances": distances, "fixed": fixed}
+    def __init__(self, graph: Any, signed: bool):
+        import cupy
+
+        self.program = _PROGRAMS["search", graph.dtype.name, signed]
+        self.active, mean_weight, degree = _profile(graph)
+        self.width = (_SIGNED_WIDTH * mean_weight if signed else _WIDTH * mean_weight / degree) or math.inf
+        self.infinity = _unreachable(graph.dtype)
+        n, word = graph.n, np.dtype(f"i{graph.dtype.itemsize}")
+        inward = graph.in_indptr is not None and not signed
+        capacity = max(n // 8, _LEAST_PILE)
+        with graph.weights.device:
+            self.distances, pushed, following = cupy.empty((3, n), word)
+            cursor, self.queued, piled = cupy.empty((3, n), np.int32)
+            self.parents = cupy.empty((n if signed else 1,), np.int32)
+            self.queues, piles = cupy.empty((2, n), np.int32), cupy.empty((2, capacity), np.int32)
+            self.pieces, self.control = _pieces(graph), _Control()
+            self.arcs = {**_arcs(graph, inward), "through": self.parents if graph.through is None else graph.through}
+            self.arrays = {
+                "pushed": pushed,
+                "next": following,
+                "cursor": cursor,
+                "queued": self.queued,
+                "piled": piled,
+                "parents": self.parents,
+                "queues": self.queues,
+                "piles": piles,
+                "pieces": self.pieces,
+            }
+        self.given = np.zeros((), _arguments(graph.dtype))
+        self.struct = self.given.view(f"V{self.given.nbytes}")  # CuPy would look through its fields with every launch
+        for name, array in self.arrays.items():
+            self.given[name] = array.data.ptr
+        self.given["piece_capacity"], self.given["capacity"] = self.pieces.shape[1], capacity
+        self.given["n"], self.given["active"], self.given["has_through"] = n, self.active, graph.through is not None
+        self.given["entered"] = 0 if not inward else self.active if graph.symmetric else n
+        short = 0 < graph.m <= _DEGREE * n and _most_arcs(graph) <= _SHORT
+        self.given["ahead"] = _AHEAD if short else 0
+
+
+def _memory(graph: Any, signed: bool) -> _Memory:
+    """That of a search that is over, or new."""
+    try:
+        return _idle.setdefault(graph, {}).setdefault(signed, []).pop()
+    except IndexError:
+        return _Memory(graph, signed)
+
+
+def _give_back(graph: Any, signed: bool, memory: _Memory) -> None:
+    _idle[graph][signed].append(memory)
 
 
 def tree_outside(graph: Any, distances: Any, sources: np.ndarray, starts: np.ndarray | None) -> Any:
@@ -347,13 +376,8 @@ def tree_outside(graph: Any, distances: Any, sources: np.ndarray, starts: np.nda
     starts : (k,) array or None
         A source is a root at this distance; None: at any.
     """
-    import cupy
-
-    result = cupy.empty((graph.n,), np.int32)
     beside = [np.zeros(0, graph.dtype) if starts is None else starts, sources.astype(np.int32)]
-    inside = cupy.empty((graph.n,), graph.dtype), cupy.empty((graph.n,), bool)
-    _grow_tree(graph, distances, inside, beside, result)
-    return result
+    return _grow_tree(graph, distances, None, beside)
 
 
 def tree(graph: Any, distances: Any, roots: Any) -> Any:
@@ -372,51 +396,54 @@ def tree(graph: Any, distances: Any, roots: Any) -> Any:
     (n,) cupy array of int32
         -1 at roots and where nothing leads.
     """
-    return _grow_tree(graph, distances, (None, roots), None, None)
+    return _grow_tree(graph, distances, roots, [])
 
 
-def _grow_tree(graph: Any, distances: Any, inside: tuple[Any, Any], beside: Any, result: Any) -> Any:
+def _grow_tree(graph: Any, distances: Any, roots: Any, beside: list[np.ndarray]) -> Any:
+    """With arrays of the host `beside`, starts and sources, in the numbering outside; else from `roots`."""
     import cupy
 
-    within, roots = inside
-    n, inward = graph.n, graph.in_indptr is not None
+    n, inward, outside = graph.n, graph.in_indptr is not None, roots is None
     with distances.device:
-        predecessors, levels = cupy.empty((n,), np.int32), cupy.empty((n,), np.int32)
+        result = cupy.empty((n,), np.int32)
         if not n:
-            return predecessors
-        queues, pieces = cupy.empty((2, n), np.int32), _pieces(graph)
+            return result
+        memory = _memory(graph, graph.negative)
+        # Of a search, none of this is needed any more.
+        scratch, control, levels = memory.arrays, memory.control, memory.arrays["cursor"]
         for signed in (False, True)[graph.negative :]:
-            control = _Control(*(beside or ()))
-            starts, sources = control.beside if beside else (levels, levels)
+            starts, sources = control.begin(*beside) or (levels, levels)
             arguments = {
                 **_arcs(graph, inward),
-                "through": roots if graph.through is None else graph.through,
-                "roots": roots,
+                "through": levels if graph.through is None else graph.through,
+                "roots": scratch["piled"] if outside else roots,
                 "has_in": np.int32(inward),
                 "has_through": np.int32(graph.through is not None),
                 "n": np.int32(n),
                 "active": np.int32(_profile(graph).active),
-                "predecessors": predecessors,
+                "predecessors": scratch["queued"] if outside else result,
                 "levels": levels,
-                "queues": queues,
-                "pieces": pieces,
-                "piece_capacity": np.int64(pieces.shape[1]),
-                "order": levels if result is None else graph.order,
-                "rank": levels if result is None else graph.rank,
+                "queues": scratch["queues"],
+                "pieces": scratch["pieces"],
+                "piece_capacity": np.int64(scratch["pieces"].shape[1]),
+                "order": graph.order if outside else levels,
+                "rank": graph.rank if outside else levels,
                 "sources": sources,
-                "source_count": np.int32(len(beside[1]) if beside else 0),
+                "source_count": np.int32(len(beside[1]) if outside else 0),
                 "starts": starts,
-                "has_starts": np.int32(bool(beside) and len(beside[0]) > 0),
-                "within": levels if within is None else within,
-                "result": levels if result is None else result,
-                "has_result": np.int32(result is not None),
+                "has_starts": np.int32(outside and len(beside[0]) > 0),
+                "within": memory.distances,
+                "result": result,
+                "has_result": np.int32(outside),
                 "distances": distances,
                 "control": control.memory,
             }
-            _PROGRAMS["tree", graph.dtype.name, signed].launch_cooperative("tree", arguments)
-            if signed or control.get()["finished"]:
+            program = _PROGRAMS["tree", graph.dtype.name, signed]
+            program.launch_cooperative("tree", arguments)
+            if control.get()["finished"]:
                 break  # else distances are of either sign: nearer proves nothing
-    return predecessors
+        _give_back(graph, graph.negative, memory)
+    return result
 
 
 def batch(graph: Any, sources: np.ndarray) -> Any:
@@ -488,9 +515,10 @@ def _batched(graph: Any, distances: Any) -> Statistics:
         if _most_arcs(graph) > _HUB * degree:
             # Searches that are not together in time share little in windows: all at once is better then.
             hub_distances, width = (_distances_to_hub(graph), width) if inward else (None, math.inf)
-        entered = 0 if not inward else active if graph.symmetric else n
+        entered, control = 0 if not inward else active if graph.symmetric else n, _Control()
         for column in range(0, k, 32):
-            control, lows = _Control(), cupy.empty((2, 32), word)
+            lows = cupy.empty((2, 32), word)
+            control.begin()
             _reach_nothing(program, lows)
             arguments = {
                 **_arcs(graph, inward),
@@ -598,23 +626,61 @@ _BLOCK = _EMPTY.view(np.uint8)
 
 
 class _Control:
-    """A control block of the kernels, on the device."""
+    """A control block of the kernels on the device, and beside it what a launch is given in arrays of the host.
 
-    def __init__(self, *beside: np.ndarray) -> None:
-        """With arrays of the host `beside` it, which go to the device in the same copy, as bytes."""
+    There is memory for both, on the device and pinned on the host, that one launch after the other takes.
+    """
+
+    def __init__(self) -> None:
+        self._take(4096)
+
+    def _take(self, size: int) -> None:
         import cupy
 
-        parts = [_BLOCK, *(np.ascontiguousarray(array).view(np.uint8) for array in beside)]
-        ends = list(itertools.accumulate(-(-len(part) // 16) * 16 for part in parts))
-        together = np.zeros(ends[-1], np.uint8)
-        for part, end in zip(parts, [0, *ends], strict=False):
-            together[end : end + len(part)] = part
-        memory = cupy.asarray(together)
-        self.memory, *self.beside = [memory[a:b] for a, b in itertools.pairwise([0, *ends])] if beside else [memory]
+        self.host = np.frombuffer(cupy.cuda.alloc_pinned_memory(size), np.uint8, size)
+        self.device = cupy.empty((size,), np.uint8)
+        self.found, self.memory = self.host[: _CONTROL.itemsize], self.device[: _CONTROL.itemsize]
+        self.layouts: dict[tuple[Any, ...], tuple[list[Any], list[Any], Any]] = {}
+
+    def begin(self, *beside: np.ndarray) -> list[Any]:
+        """Clear the block, and copy arrays to the device with it; they are returned as bytes there."""
+        import cupy
+
+        kinds = tuple((array.dtype, array.size) for array in beside)
+        if kinds not in self.layouts:
+            sizes = _CONTROL.itemsize, *(array.nbytes for array in beside)
+            ends = list(itertools.accumulate(-(-size // 16) * 16 for size in sizes))
+            if ends[-1] > len(self.host) or len(self.layouts) == 64:
+                self._take(max(2 * ends[-1], len(self.host)))
+            places = [self.host[a : a + x.nbytes].view(x.dtype) for a, x in zip(ends, beside, strict=False)]
+            views = [self.device[a:b] for a, b in itertools.pairwise(ends)]
+            self.layouts[kinds] = places, views, (self.device[: ends[-1]], self.host[: ends[-1]])
+        places, views, (device, host) = self.layouts[kinds]
+        self.found[:] = _BLOCK
+        for place, array in zip(places, beside, strict=True):
+            place[:] = array
+        device.set(host, cupy.cuda.get_current_stream())
+        return views
 
     def get(self) -> np.void:
         """Its fields; waits for the device."""
-        return self.memory.get()[: _CONTROL.itemsize].view(_CONTROL)[0]
+        self.memory.get(out=self.found)
+        return self.found.view(_CONTROL)[0]
+
+
+@functools.cache
+def _arguments(dtype: np.dtype) -> np.dtype:
+    """Struct Arguments of search.cu."""
+    pointers = "distances pushed next cursor queued piled parents queues piles pieces control result"
+    integers = "n active entered ahead capacity source_count target_count has_through has_pending resume"
+    return np.dtype(
+        [
+            *((name, np.uint64) for name in pointers.split()),
+            *(("piece_capacity", np.int64), ("most_rounds", np.int64), ("width", np.float64), ("limit", dtype)),
+            *((name, np.int32) for name in integers.split()),
+        ],
+        align=True,
+    )
 
 
 def _pieces(graph: Any) -> Any:

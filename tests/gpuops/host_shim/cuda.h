@@ -288,12 +288,12 @@ void call_with(void (*entry)(P...), void** values, Indices<I...>) {
     entry(*(P*)values[I]...);
 }
 
-// The kind and the size of every parameter, such as p8i8i4; of a struct in words of 8 bytes.
+// The kind and the size of every parameter, such as p8i8i4; V: a struct.
 template <class... P>
 const char* parameters(void (*)(P...)) {
-    static char text[2 * sizeof...(P) + 1];
+    static char text[8 * sizeof...(P) + 1];
     char* end = text;
-    ((*end++ = KIND<P>, *end++ = '0' + sizeof(P) / (KIND<P> == 'V' ? 8 : 1)), ...);
+    ((end += sprintf(end, "%c%d", KIND<P>, (int)sizeof(P))), ...);
     return text;
 }
 

@@ -82,9 +82,6 @@ def _alloc(size):
     return SimpleNamespace(memory=memory, ptr=memory.data.ptr)
 
 
-cuda = SimpleNamespace(Device=Device, is_available=lambda: True, alloc=_alloc)
-
-
 def get_default_memory_pool():
     return SimpleNamespace(free_bytes=lambda: 0)
 
@@ -107,8 +104,14 @@ class ndarray(np.ndarray):
     def copy(self, order="C"):
         return asarray(self)
 
-    def get(self):
-        return np.array(self.view(np.ndarray))
+    def get(self, out=None):
+        if out is None:
+            return np.array(self.view(np.ndarray))
+        out[...] = self.view(np.ndarray)
+        return out
+
+    def set(self, values, stream=None):
+        self[...] = values
 
 
 def empty(shape, dtype):
@@ -194,6 +197,15 @@ def _check_guards(entry):
             raise KernelError(f"{entry} stored beyond the ends of an array")
 
 
+cuda = SimpleNamespace(
+    alloc=_alloc,
+    Device=Device,
+    is_available=lambda: True,
+    alloc_pinned_memory=lambda size: np.resize(POISON, size),
+    get_current_stream=lambda: None,
+)
+
+
 # --- Kernels ------------------------------------------------------------------------------------------------------
 
 
@@ -230,8 +242,8 @@ class RawKernel:
         return self  # what CuPy compiles for one device
 
     def __call__(self, grid, block, args, shared_mem=0, *, enable_cooperative_groups=False):
-        given = "".join("p8" if isinstance(x, ndarray) else _kind(x) for x in args)
-        wanted = re.findall("..", self.parameters, re.S)
+        given = "".join("p8" if isinstance(x, ndarray) else x.dtype.kind + str(x.itemsize) for x in args)
+        wanted = re.findall(r"[a-zV]\d+", self.parameters)
         for i, x in enumerate(args[: len(wanted)]):  # a number that is 0 and as wide as an address is a null pointer
             if wanted[i] == "p8" and not isinstance(x, ndarray) and x.itemsize == 8 and x == 0:
                 wanted[i] = x.dtype.kind + "8"
@@ -249,11 +261,6 @@ class RawKernel:
         _check_guards(self.entry)
         launched.add((*self.source, self.entry))
         globals()["launches"] += 1
-
-
-def _kind(x):
-    """As `parameters` of cuda.h, for a NumPy scalar or struct."""
-    return x.dtype.kind + chr(ord("0") + (x.itemsize // 8 if x.dtype.kind == "V" else x.itemsize))
 
 
 @functools.cache

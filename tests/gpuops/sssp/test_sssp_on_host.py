@@ -230,6 +230,26 @@ def test_grid(cupy, seed):
     check(cupy, graph, start_from(graph, [17]))
 
 
+@dtypes
+def test_warps_go_ahead_along_short_rows(cupy, dtype):
+    """On a path, several vertices a round; and what a warp cannot take along goes to the queue."""
+    cupy.start(2, 3)
+    n = 300
+    tails = np.arange(n - 1)
+    graph, rank = lay_out(cupy, n, tails, tails + 1, np.ones(n - 1, dtype))
+    assert check(cupy, graph, start_from(graph, rank[[0]])).rounds < n / 4
+    # Vertices with long rows on the way, and heavy arcs that wait for a later window.
+    rng = np.random.default_rng(1)
+    tails, heads = np.append(tails, np.full(60, 50)), np.append(tails + 1, rng.integers(0, n, 60))
+    weights = np.where(rng.random(len(tails)) < 0.2, 1000, 1).astype(dtype)
+    graph, rank = lay_out(cupy, n, *both_ways(tails, heads, weights), symmetric=True)
+    for ahead in sssp_cuda._AHEAD, 0:
+        search = sssp_cuda._Search(graph, cupy.asarray(start_from(graph, rank[[0]])), signed=False)
+        search.memory.given["ahead"] = ahead
+        assert search.run()
+        assert_same_bits(search.distances, bellman_ford_in_numpy(graph, start_from(graph, rank[[0]])))
+
+
 def test_several_sources_with_starts(cupy):
     cupy.start(1, 3)
     graph = skewed(cupy, 3, "float32", "directed")
@@ -390,6 +410,20 @@ def test_a_search_that_is_interrupted_goes_on(cupy, dtype, monkeypatch):
     distances = cupy.asarray(starts)
     assert sssp_cuda.bellman_ford(graph, distances) > 3
     assert_same_bits(distances, bellman_ford_in_numpy(graph, starts))
+
+
+def test_a_look_for_a_negative_cycle_is_one_launch(cupy, monkeypatch):
+    """Where there is none: no arrays of CuPy's, no arithmetic with them."""
+    cupy.start(3, 3)
+    graph, _ = shifted(cupy, 3, "float32")
+    search = sssp_cuda._Search(graph, cupy.asarray(start_from(graph, [0])), signed=True)
+    assert not search.run(most_rounds=2)
+    before = cupy.launches
+    monkeypatch.setattr(cupy, "arange", None)
+    assert search.negative_cycle() is None
+    assert cupy.launches == before + 1
+    assert search.run()
+    assert_same_bits(search.distances, bellman_ford_in_numpy(graph, start_from(graph, [0])))
 
 
 @dtypes
@@ -580,6 +614,7 @@ def test_searches_that_reach_nothing(cupy):
     assert batched_shortest_distances(device, []).shape == (0, 3)
     nothing = search_graph(*(cupy.asarray(x) for x in (np.zeros(1, int), np.zeros(0, int), np.zeros(0, "int32"))))
     assert shortest_distances(nothing, []).shape == (0,)
+    assert sssp_cuda.improve(nothing, cupy.empty((0,), np.int32)) == 0
 
 
 @pytest.mark.parametrize(("dtype", "searches"), [("float32", 37), ("float64", 3), ("int32", 64)])
@@ -591,8 +626,9 @@ def test_rows_of_many_searches_have_the_bits_of_the_cpu(cupy, dtype, searches):
 
 
 @pytest.mark.parametrize("options", [{"limit": np.float32(3)}, {"targets": np.array([1])}])
-def test_a_search_ends_where_nothing_more_is_asked_for(cupy, options):
+def test_a_search_ends_where_nothing_more_is_asked_for(cupy, options, monkeypatch):
     """On a long path, near its beginning; and the next search takes the memory of the last."""
+    monkeypatch.setattr(sssp_cuda, "_AHEAD", 0)
     cupy.start(1, 2)
     n = 400
     arrays = np.append(np.arange(n), n - 1), np.arange(1, n), np.ones(n - 1, "float32")
@@ -611,12 +647,33 @@ def test_a_search_ends_where_nothing_more_is_asked_for(cupy, options):
     assert sssp_cuda._Search(device, None, signed=False).memory is last
 
 
+def test_a_search_and_a_tree_make_no_arrays_but_their_results(cupy, monkeypatch):
+    """What else they need stays with the graph, and what goes to the device goes in one copy."""
+    device = on_both(cupy, arcs_outside(1, "float32"))[1]
+    shortest_path_tree(device, shortest_distances(device, [0]), [0])
+    made, empty = [], cupy.empty
+    monkeypatch.setattr(cupy, "empty", lambda *shape: made.append(shape) or empty(*shape))
+    distances = shortest_distances(device, [7])
+    assert len(made) == 1
+    shortest_path_tree(device, distances, [7])
+    assert len(made) == 2
+
+
+@dtypes
+def test_arguments_in_a_struct_have_the_names_of_its_fields(dtype):
+    """Their sizes are compared with every launch."""
+    text = sssp_cuda._PROGRAMS["search", dtype, False].source()
+    fields = re.search(r"struct Arguments {(.*?)};", text, re.S)[1]
+    names = [name for line in re.sub(r"//.*", "", fields).split(";") for name in re.findall(r"(\w+)\s*(?:,|$)", line)]
+    assert list(sssp_cuda._arguments(np.dtype(dtype)).names) == names
+
+
 def test_a_search_waits_once_and_is_one_launch(cupy, monkeypatch):
     device = on_both(cupy, arcs_outside(1, "float32"))[1]
     shortest_distances(device, [0])
     waits = []
     get = cupy.ndarray.get
-    monkeypatch.setattr(cupy.ndarray, "get", lambda array: waits.append(1) or get(array))
+    monkeypatch.setattr(cupy.ndarray, "get", lambda array, **options: waits.append(1) or get(array, **options))
     before = cupy.launches
     distances = shortest_distances(device, [7])
     assert (cupy.launches - before, len(waits)) == (1, 1)
@@ -632,10 +689,13 @@ def test_every_kernel_runs_here(cupy):
     for dtype in DTYPES:
         for graph in skewed(cupy, 1, dtype, "directed", n=50, m=200), shifted(cupy, 1, dtype, n=50, m=200)[0]:
             check(cupy, graph, start_from(graph, [0]))
+        search = sssp_cuda._Search(graph, cupy.asarray(start_from(graph, [0])), signed=True)
+        search.run(most_rounds=1)
+        assert search.negative_cycle() is None
         graph = skewed(cupy, 1, dtype, "directed", n=50, m=200)
         sssp_cuda.batched(graph, cupy.asarray(start_from(graph, [0])[:, None]))
         batched_shortest_distances(on_both(cupy, arcs_outside(1, dtype))[1], [0])
-    programs = sssp_cuda._PROGRAMS.values()
+    programs = [*sssp_cuda._PROGRAMS.values(), sssp_cuda._CYCLE]
     assert {(p.source(), p.options, entry) for p in programs for entry in p.entries} <= cupy.launched
 
 
