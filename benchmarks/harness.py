@@ -13,10 +13,12 @@ import importlib.metadata
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,17 @@ class Bench:
         )
         return rate
 
+    @contextmanager
+    def within(self, seconds: float, case: str) -> Iterator[None]:
+        """Record that `case` was stopped, and go on, if it takes longer than so many seconds."""
+        try:
+            with time_limit(seconds):
+                yield
+        except OverTime:
+            self.records.append({"case": case, "stopped_after_seconds": seconds})
+            self.flush()
+            print(f"{case:58} stopped after {seconds:.0f} s", flush=True)
+
     def wait(self) -> None:
         if self.gpu:
             self.xp.cuda.get_current_stream().synchronize()
@@ -116,6 +129,26 @@ class Bench:
         beside = path.with_name(f"{path.name}.new")
         beside.write_text(text + "\n")
         beside.replace(path)
+
+
+class OverTime(Exception):
+    """A row took longer than it may."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise OverTime in the main thread after so many seconds."""
+
+    def stop(*_: Any) -> None:
+        raise OverTime
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def draw_roots(graph: SearchGraph, count: int, seed: int) -> np.ndarray:

@@ -80,7 +80,7 @@ class Program:
         return ("--std=c++17", *(f"-D{macro}" for macro in macros))
 
     def source(self) -> str:
-        return _inline(self.folder / self.file)
+        return _inline(self.folder / self.file, set())
 
     def function(self, entry: str) -> Any:
         """The `__global__` function `entry` on the current device, a `cupy.RawKernel`."""
@@ -188,17 +188,21 @@ def _compile(program: Program, device: int) -> Any:
     return module
 
 
-def _inline(path: Path) -> str:
-    """The text of `path` with its headers in place of their `#include "..."` lines.
+def _inline(path: Path, seen: set[Path]) -> str:
+    """The text of `path` with its headers in place of their `#include "..."` lines, each once.
 
     CuPy looks for a compiled kernel under the text of its source, in which an included file would not show: an
     edited header would change nothing. `#line` keeps compiler messages at the place where the text was written.
     """
     lines = [f'#line 1 "{path.name}"']
     for number, line in enumerate(path.read_text().splitlines(), start=1):
-        header = re.fullmatch(r'#include "(.+)"', line)
-        if header:
-            lines += [_inline(path.parent / header[1]), f'#line {number + 1} "{path.name}"']
+        include = re.fullmatch(r'#include "(.+)"', line)
+        if include:
+            header = (path.parent / include[1]).resolve()
+            if header not in seen:
+                seen.add(header)
+                lines.append(_inline(header, seen))
+            lines.append(f'#line {number + 1} "{path.name}"')
         elif line != "#pragma once":  # a warning outside of a header
             lines.append(line)
         else:

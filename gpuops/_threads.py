@@ -11,12 +11,16 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numba
 
 # A thread that has fewer relaxations to do (about 100 microseconds) takes longer to wake than it helps.
 _SERIAL_RELAXATIONS = 2**22
+_PARTS = 64  # of an array: more than threads, so that none is waited for long
+
+Result = TypeVar("Result")
 
 
 def for_all(step: Callable[[Any], Any], tasks: Iterable[Any], relaxations: int) -> None:
@@ -45,6 +49,19 @@ def for_all(step: Callable[[Any], Any], tasks: Iterable[Any], relaxations: int) 
     for helper in helpers:
         if not helper.cancel():
             helper.result()
+
+
+def by_parts(step: Callable[[slice], Result], size: int, relaxations: int) -> list[Result]:
+    """What `step` returns for each of the parts that `size` elements are cut into, in order, on as many threads."""
+    cuts = [size * i // _PARTS for i in range(_PARTS + 1)]
+    parts = [slice(a, b) for a, b in pairwise(cuts) if a < b]
+    found: dict[int, Result] = {}
+
+    def work(i: int) -> None:
+        found[i] = step(parts[i])
+
+    for_all(work, range(len(parts)), relaxations)
+    return [found[i] for i in range(len(parts))]
 
 
 _here = threading.local()  # busy: this thread works on a task of several threads

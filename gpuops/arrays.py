@@ -13,9 +13,14 @@ import numpy as np
 
 from gpuops.numbers import check_dtype
 
+_cupy_kinds: dict[type, bool] = {}  # an operation asks a dozen times
+
 
 def is_cupy(array: Any) -> bool:
-    return type(array).__module__.partition(".")[0] == "cupy"
+    kind = type(array)
+    if kind not in _cupy_kinds:
+        _cupy_kinds[kind] = kind.__module__.partition(".")[0] == "cupy"
+    return _cupy_kinds[kind]
 
 
 def library_of(array: Any) -> Any:

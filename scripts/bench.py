@@ -3,6 +3,7 @@
 
     scripts/bench.py apsp        products, Floyd-Warshall and the pipeline on this machine's device
     scripts/bench.py boundary    road networks by the boundary method: closures, blocks of distances, all pairs
+    scripts/bench.py choice      all pairs of several networks by each method, and by auto
     scripts/bench.py cores       layouts, searches, Floyd-Warshall, imports with 1, 2, 4, ... threads of a CPU
     scripts/bench.py csgraph     tilepath.csgraph beside SciPy's, in the same run
     scripts/bench.py scaling     all pairs on one worker and several of one host, and pulls between two
@@ -40,6 +41,7 @@ from benchmarks.harness import ROOT, Bench
 from benchmarks.suites import (
     apsp,
     boundary,
+    choice,
     cores,
     csgraph,
     distinct,
@@ -67,6 +69,7 @@ SUITE_OF = (
 SUITES = {
     "apsp": apsp,
     "boundary": boundary,
+    "choice": choice,
     "cores": cores,
     "csgraph": csgraph,
     "scaling": scaling,

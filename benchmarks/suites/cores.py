@@ -81,10 +81,11 @@ def table(taken: dict[str, dict[int, list[float]]], counts: list[int]) -> str:
 def measured(threads: int, scale: int, side: int, n: int, repeats: int) -> Iterator[dict[str, Any]]:
     """The cases of a process with so many threads, as they are done."""
     numbers = map(str, (scale, side, n, repeats))
+    path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.suites.cores", *numbers],
         cwd=ROOT,
-        env=os.environ | {"NUMBA_NUM_THREADS": str(threads), "PYTHONPATH": str(ROOT)},
+        env=os.environ | {"NUMBA_NUM_THREADS": str(threads), "PYTHONPATH": os.pathsep.join(path)},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -110,7 +111,7 @@ def cases(scale: int, side: int, n: int) -> Iterator[tuple[str, float, str, Call
     yield from searches(name, search_graph(*host, symmetric=True), small=True)
     weights = np.random.default_rng(SEED).random((n, n), np.float32)
     np.fill_diagonal(weights, 0)
-    yield f"floyd_warshall, n = {n}", n**3, "relaxations", lambda: floyd_warshall(weights.copy(), nonnegative=True)
+    yield f"floyd_warshall, n = {n}", n**3, "relaxations", lambda: floyd_warshall(weights, nonnegative=True)
     with tempfile.TemporaryDirectory() as folder:
         path, ends = Path(folder, "edges.txt"), np.random.default_rng(SEED).integers(0, LINES // 4, (LINES, 3))
         path.write_text("".join(f"{tail} {head} {weight}\n" for tail, head, weight in ends.tolist()))

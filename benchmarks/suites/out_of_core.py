@@ -7,9 +7,11 @@ when there are enough; the load and the result are apart. Bits are compared on a
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -20,7 +22,12 @@ from distributed import Client
 from benchmarks.harness import Bench
 from clusters import start
 from pipelines import all_pairs_shortest_paths
+from pipelines.apsp.schedule import COMMIT_SECONDS
+from pipelines.apsp.windows import Windows
 from pipelines.stores import Graph, write_graph
+from pipelines.stores.distances import begun_distances
+from pipelines.stores.row_files import page_aligned
+from pipelines.workers.conveyor import convey
 from pipelines.workers.progress import Progress
 from tilepath.cli.quantities import BYTES
 
@@ -31,7 +38,12 @@ ARCS = 16  # of each vertex
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--n", type=int, help="vertices; default 98,304 on a GPU, 12,288 on a CPU")
-    parser.add_argument("--budget", type=BYTES, help="default: a quarter of the matrix")
+    parser.add_argument("--budget", type=BYTES, help="of the GPU, or of a CPU's host; default: a quarter of the matrix")
+    parser.add_argument("--host-memory", type=BYTES, help="of the host of a GPU: less than the matrix, for the store")
+    parser.add_argument("--bands", type=int, default=16, help="of the store that the disk is measured by (default 16)")
+    parser.add_argument("--shares", type=int, nargs="+", default=[2, 4, 8, 16], help="of it that a GPU may take")
+    parser.add_argument("--workers", type=int, nargs="*", default=[None], help="one run of the suite for each count")
+    parser.add_argument("--turns", type=int, default=1, help="how often to go through the rows (default 1)")
     parser.add_argument("--super-stages", type=int, default=2, help="timed, after one that is not (default 2)")
     parser.add_argument("--stages", type=int, default=4, help="timed in memory, after three that are not (default 4)")
     parser.add_argument("--huge", type=int, default=0, help="vertices of a matrix larger than the GPU; none by default")
@@ -87,45 +99,115 @@ def timed(call: Callable[[], Any], enough: int, skip: int) -> tuple[list[float],
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
-    gpu = bench.gpu
-    n = args.n or (98_304 if gpu else 12_288)
-    budget = args.budget or n * n
-    with tempfile.TemporaryDirectory() as folder, start(device="gpu" if gpu else "cpu") as client:
-        _compare_bits(client, Path(folder), args.bits, gpu)
+    n = args.n or (98_304 if bench.gpu else 12_288)
+    with tempfile.TemporaryDirectory() as folder:
         graph = random_graph(Path(folder) / "graph", n)
-        out = Path(folder) / "out"
+        huge = random_graph(Path(folder) / "huge", args.huge) if args.huge else None
+        for workers in args.workers:
+            with start(device="gpu" if bench.gpu else "cpu", workers=workers) as client:
+                rows = Rows(bench, args, client, Path(folder))
+                rows.compare_bits(args.bits)
+                for _ in range(args.turns):
+                    rows.measure(graph)
+                if huge is not None:
+                    rows.out_of_core(huge, "registered", 1, device_memory=args.huge_budget)
 
-        def solve(**options: Any) -> Callable[[], Any]:
-            options = {"commit_seconds": None, "sources": range(1024), **options}
-            return lambda: all_pairs_shortest_paths(client, graph, out, overwrite=True, **options)
 
-        seconds, work, *_ = timed(solve(method="floyd-warshall"), 3 + args.stages, 3)
-        facts: dict[str, Any] = {"verified": f"equal bits at n = {args.bits}", "sizes": {"n": n}, "relaxations": work}
-        rate = bench.record(f"in memory, n = {n}", seconds, **facts)
-        limit = {"device_memory": budget} if gpu else {"host_memory": budget}
-        for registered in (True, False) if args.copied and gpu else (True,):
-            with patch("pipelines.apsp.out_of_core.REGISTERED", registered):
-                seconds, work, first, before = timed(solve(method="out-of-core", **limit), 1 + args.super_stages, 1)
-            way = "" if not gpu else ", registered" if registered else ", copied by threads"
-            facts |= {
-                "relaxations": work,
-                "budget": budget,
-                "first_super_stage_seconds": first,
-                "seconds_before": before,
-            }
-            got = bench.record(f"out of core, n = {n}, {budget / 1e9:.1f} GB{way}", seconds, **facts)
-            bench.records[-1]["of_the_rate_in_memory"] = got / rate
-            print(f"  {got / rate:.1%} of the rate in memory; the first took {first:.1f} s{_pool(client, gpu)}")
-        if args.huge:
-            graph = random_graph(Path(folder) / "huge", args.huge)
-            call = solve(method="out-of-core", device_memory=args.huge_budget)
-            seconds, work, first, before = timed(call, 2, 1)
-            facts |= {"relaxations": work, "budget": args.huge_budget, "sizes": {"n": args.huge}}
-            facts |= {"first_super_stage_seconds": first, "seconds_before": before}
-            case = f"out of core, n = {args.huge}, {args.huge_budget / 1e9:.1f} GB, registered"
-            got = bench.record(case, seconds, **facts)
-            bench.records[-1]["of_the_rate_in_memory"] = got / rate
-            print(f"  {got / rate:.1%} of the rate in memory; the first took {first:.1f} s{_pool(client, gpu)}")
+class Rows:
+    """The rows of one cluster."""
+
+    def __init__(self, bench: Bench, args: argparse.Namespace, client: Client, folder: Path):
+        self.bench, self.args, self.client, self.folder, self.out = bench, args, client, folder, folder / "out"
+        self.workers = len(client.nthreads())
+        self.facts: dict[str, Any] = {"verified": f"equal bits at n = {args.bits}", "workers": self.workers}
+        self.rate = 0.0  # in memory
+
+    def measure(self, graph: Graph) -> None:
+        """In memory, then out of core by each of the ways asked for."""
+        args, n = self.args, graph.n
+        budget = args.budget or n * n
+        seconds, work, *_ = self.solve(graph, 3, args.stages, method="floyd-warshall")
+        self.rate = self.bench.record(
+            f"in memory, {self._on()}n = {n}", seconds, relaxations=work, sizes={"n": n}, **self.facts
+        )
+        if not self.bench.gpu:
+            self.out_of_core(graph, "from the store", args.super_stages, host_memory=budget)
+            return
+        for way in ("registered", "copied by threads")[: 1 + args.copied]:
+            with patch("pipelines.apsp.out_of_core.LOCKING_PASSES", 0 if way == "registered" else n):
+                self.out_of_core(graph, way, args.super_stages, device_memory=budget)
+        if args.host_memory:
+            limits = {"device_memory": budget, "host_memory": args.host_memory}
+            self.out_of_core(graph, "from the store", args.super_stages, **limits)
+
+    def out_of_core(self, graph: Graph, way: str, count: int, **limits: int) -> None:
+        commits = {"commit_seconds": COMMIT_SECONDS} if way == "from the store" else {}  # from slot to slot
+        seconds, work, first, before = self.solve(graph, 1, count, method="out-of-core", **commits, **limits)
+        budgets = ", ".join(f"{name.replace('_memory', '')} {size / 1e9:.2f} GB" for name, size in limits.items())
+        facts = self.facts | limits | {"first_super_stage_seconds": first, "seconds_before": before}
+        case = f"out of core, {self._on()}n = {graph.n}, {budgets}, {way}"
+        rate = self.bench.record(case, seconds, relaxations=work, sizes={"n": graph.n}, **facts)
+        added = {"of_the_rate_in_memory": rate / self.rate}
+        said = f"{rate / self.rate:.1%} of the rate in memory"
+        if way == "from the store":
+            disk = _disk_rates(self.out, self.args.bands)
+            added |= {f"disk_bytes_per_second_{name}": value for name, value in disk.items()}
+            allowed = work / max(work / self.rate, 2 * 4 * graph.n**2 / disk["both"])
+            added["of_what_kernel_and_disk_allow"] = rate / allowed
+            said += f", {rate / allowed:.1%} of what kernel and disk allow; GB/s of the disk "
+            said += ", ".join(f"{name} {value / 1e9:.2f}" for name, value in disk.items())
+        self.bench.records[-1] |= added
+        print(f"  {said}; {before:.1f} s before, the first took {first:.1f} s{self._pool()}", flush=True)
+
+    def solve(self, graph: Graph, skip: int, count: int, **options: Any) -> Any:
+        """Time `count` super-stages or stages after `skip` others, as `timed`."""
+        shutil.rmtree(self.out, ignore_errors=True)
+        options = {"commit_seconds": None, "sources": range(1024), "workers": self.workers, **options}
+        call = partial(all_pairs_shortest_paths, self.client, graph, self.out, **options)
+        return timed(call, skip + count, skip)
+
+    def compare_bits(self, n: int) -> None:
+        """Solve a matrix of n vertices in memory and with budgets, and compare."""
+        graph, folder = random_graph(self.folder / f"small-{self.workers}", n), self.folder
+        rows: Any = {"block": 32, "sources": range(0, n, 7), "overwrite": True}
+        want = all_pairs_shortest_paths(self.client, graph, folder / "want", method="floyd-warshall", **rows)[:]
+        limit = "device_memory" if self.bench.gpu else "host_memory"
+        for share in self.args.shares if self.bench.gpu else (2,):
+            options: Any = {limit: n * n * 4 // share, "verify": True, **rows}
+            got = all_pairs_shortest_paths(self.client, graph, folder / "got", method="out-of-core", **options)
+            assert np.array_equal(got[:], want), f"a budget of 1/{share} changes the bits"
+
+    def _on(self) -> str:
+        return f"{self.workers} workers, " if self.workers > 1 else ""
+
+    def _pool(self) -> str:
+        """What the GPU's memory pool took, for comparison with what the plan stated."""
+        if not self.bench.gpu:
+            return ""
+        return f"; the GPU's pool took {max(self.client.run(_pool_bytes).values()) / 2**30:.2f} GiB"
+
+
+def _disk_rates(out: Path, bands: int) -> dict[str, float]:
+    """Bytes per second that bands of the run's own files are read and written at, and both at a time as in the run."""
+    writer = begun_distances(out)
+    source, sink = writer.row_files(writer.slot), writer.row_files(writer.other_slot)
+    buffers = [page_aligned((writer.chunk, writer.n), writer.dtype) for _ in range(Windows.BANDS)]
+    starts = range(0, writer.n - writer.chunk + 1, writer.chunk)[:bands]
+
+    def read(start: int, buffer: np.ndarray) -> np.ndarray:
+        source.read(slice(start, start + writer.chunk), buffer)
+        return buffer
+
+    def rate(call: Callable[[], Any], ways: int = 1) -> float:
+        begin = time.perf_counter()
+        call()
+        return ways * len(starts) * buffers[0].nbytes / (time.perf_counter() - begin)
+
+    return {
+        "read": rate(lambda: [read(start, buffers[0]) for start in starts]),
+        "written": rate(lambda: [sink.write(start, buffers[0]) for start in starts]),
+        "both": rate(lambda: convey(starts, buffers, read, lambda _, band: band, sink.write), 2),
+    }
 
 
 def random_graph(path: Path, n: int) -> Graph:
@@ -134,25 +216,6 @@ def random_graph(path: Path, n: int) -> Graph:
     indptr = np.arange(n + 1) * ARCS
     weights = rng.random(ARCS * n, dtype="float32") + np.float32(0.01)
     return write_graph(path, indptr, rng.integers(0, n, ARCS * n), weights)
-
-
-def _compare_bits(client: Client, folder: Path, n: int, gpu: bool) -> None:
-    graph = random_graph(folder / "small", n)
-    rows: Any = {"block": 32, "sources": range(0, n, 7)}
-    want = all_pairs_shortest_paths(client, graph, folder / "want", method="floyd-warshall", **rows)[:]
-    limit, most = "device_memory" if gpu else "host_memory", 16 if gpu else 2
-    for share in (2, 4, 8, 16):
-        if share <= most:
-            options: Any = {limit: n * n * 4 // share, "overwrite": True, "verify": True, **rows}
-            got = all_pairs_shortest_paths(client, graph, folder / "got", method="out-of-core", **options)
-            assert np.array_equal(got[:], want), f"a budget of 1/{share} changes the bits"
-
-
-def _pool(client: Client, gpu: bool) -> str:
-    """What the GPU's memory pool took, for comparison with what the plan stated."""
-    if not gpu:
-        return ""
-    return f"; the GPU's pool took {max(client.run(_pool_bytes).values()) / 2**30:.2f} GiB"
 
 
 def _pool_bytes() -> int:

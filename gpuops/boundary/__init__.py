@@ -116,13 +116,13 @@ def boundary_distances(parts: ClosedParts, sources: Any, targets: Any, *, out: A
             f"out is {out.dtype} {out.shape}; for these vertices it must be {dtype} {shape}, where the tables are, "
             "with contiguous rows"
         )
-    whole = len(targets) == n and np.array_equal(targets, np.arange(n))
+    whole = [len(vertices) == n and np.array_equal(vertices, np.arange(n)) for vertices in (sources, targets)]
     if is_cupy(parts.among):
         if out.size:
             with parts.among.device:
-                parts.device_tables.distances(out, sources, None if whole else targets)
+                parts.device_tables.distances(out, None if whole[0] else sources, None if whole[1] else targets)
         return out
-    columns = parts.all_columns if whole else _columns(parts, targets)
+    columns = parts.all_columns if whole[1] else _columns(parts, targets)
     rows: Callable = compile_for(dtype)
     order = np.argsort(parts.part[sources], kind="stable")  # neighbours in a part share rows of `among`
     tables = (parts.part, parts.place, parts.starts, parts.to_boundary, parts.inner, parts.among)

@@ -1,6 +1,6 @@
 """Rows of distances from closed parts on a GPU: two launches for many rows (boundary.cu).
 
-Which columns a tile has is found on the host, by a stable sort by part; tables and distances stay on the device.
+Which columns a thread has is found on the host, by sorting; tables and distances stay on the device.
 """
 
 from __future__ import annotations
@@ -11,56 +11,65 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuops._cuda import Program
+from gpuops._strips import SHAPES, WORDS
+from gpuops.boundary.slots import Columns, Slots, in_windows
 
 if TYPE_CHECKING:
     from gpuops.boundary import ClosedParts
 
-_SIDE = 16  # a tile is shared by 16 x 16 threads
-_SLAB = 16  # depths come in multiples of it
 _PACK_WORDS, _PACK_DEPTH = 32, 8
 _ONWARD_BYTES = 2**29  # of what lies between the two launches; more rows are done piece by piece
 
-_THREAD_TILES = {
-    "Float32": 8,
-    "NonnegativeFloat32": 8,
-    "Float64": 4,
-    "Int32": 8,
-    "Int16": 8,
-    "NonnegativeInt16": 8,
-}
 _PROGRAMS = {
-    arithmetic: Program(
-        "boundary/boundary.cu",
-        ("pack_a", "pack_b", "depart", "arrive"),
-        (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}"),
-        threads=_SIDE * _SIDE,
-    )
-    for arithmetic, thread_tile in _THREAD_TILES.items()
+    arithmetic: shape.program("boundary/boundary.cu", ("pack_among", "pack_columns", "depart", "arrive"), arithmetic)
+    for arithmetic, shape in SHAPES.items()
 }
 
 
-class _Columns(NamedTuple):
-    """Columns of a product by part, each part in tiles of its own; all int32.
+class _Sources(NamedTuple):
+    """Sources in the order of their parts, with gaps, so that no thread has two parts.
 
     Attributes
     ----------
-    tile_part : (tiles,) array
-    columns : (tiles * width,) array
-        Which of the vertices it is, -1 where there is none.
-    places : (tiles * width,) array
-        Its place in its part, or -1.
+    slots : Slots
+        Of one window: its columns are the rows of the result.
+    part : array of the shape of `slots.columns`
+        The part of each, and more than all parts at the end.
+    used : int
+        Slots that are used, a multiple of what a block has rows.
+    departure : array
+        Panels: how the boundary of their part is reached.
     """
 
-    tile_part: Any
-    columns: Any
-    places: Any
+    slots: Slots
+    part: Any
+    used: int
+    departure: Any
+
+
+class _Targets(NamedTuple):
+    """Targets in windows.
+
+    Attributes
+    ----------
+    window : int
+        Columns of each.
+    slots : Slots
+    arrival : array
+        Panels: how they are reached from the boundary of their part.
+    """
+
+    window: int
+    slots: Slots
+    arrival: Any
 
 
 class DeviceTables:
     """What the kernels read of the tables of a `ClosedParts`, in panels; made once."""
 
     def __init__(self, parts: ClosedParts):
+        import cupy
+
         self.parts = parts
         dtype, boundary = parts.among.dtype, len(parts.among)
         arithmetic = dtype.name.capitalize()
@@ -68,129 +77,115 @@ class DeviceTables:
         if f"Nonnegative{arithmetic}" in _PROGRAMS and all(bool(table.min() >= 0) for table in tables if table.size):
             arithmetic = f"Nonnegative{arithmetic}"
         self.program = _PROGRAMS[arithmetic]
-        self.lanes = 2 if dtype.itemsize == 2 else 1
-        self.word = np.dtype(np.uint32 if self.lanes == 2 else dtype)
-        self.tile = _SIDE * _THREAD_TILES[arithmetic]
-        self.depth = boundary + _SLAB
-        self.part_depth = math.ceil(parts.to_boundary.shape[2] / _SLAB) * _SLAB
+        self.shape = SHAPES[arithmetic]
+        lanes = 2 if dtype.itemsize == 2 else 1
+        self.of_thread = WORDS * lanes  # columns
+        self.word = np.dtype(np.uint32 if lanes == 2 else dtype)
+        self.depth = (boundary // self.shape.rows + 1) * self.shape.rows
+        self.part_depth = math.ceil(parts.to_boundary.shape[2] / 2) * 2
         (self.starts,) = _on_device(parts.starts)
-        down = math.ceil(self.depth / self.tile)
-        places = np.full(down * self.tile, -1)
-        places[:boundary] = np.arange(boundary)
-        columns = _Columns(*_on_device(np.zeros(down), places, places))
-        self.among = self._packed("pack_a", parts.among, (0, 1, boundary), columns, boundary, self.depth, self.tile)
+        self.among = cupy.empty((self.depth // self.shape.rows, self.depth, self.shape.rows), self.word)
+        self._pack("pack_among", self.among, (parts.among, np.int32(boundary), np.int32(self.depth)))
 
     @cached_property
-    def all_targets(self) -> tuple[_Columns, Any]:
+    def all_sources(self) -> _Sources:
+        """What `_sources` finds for all vertices."""
+        return self._sources(np.arange(len(self.parts.part)))
+
+    @cached_property
+    def all_targets(self) -> _Targets:
         """What `_targets` finds for all vertices."""
         return self._targets(np.arange(len(self.parts.part)))
 
-    def distances(self, out: Any, sources: np.ndarray, targets: np.ndarray | None) -> None:
-        """Fill `out`, whose rows are contiguous; None stands for all vertices as targets."""
+    def distances(self, out: Any, sources: np.ndarray | None, targets: np.ndarray | None) -> None:
+        """Fill `out`, whose rows are contiguous; None stands for all vertices."""
         import cupy
 
-        parts = self.parts
-        columns, arrival = self.all_targets if targets is None else self._targets(targets)
-        by_part = _stable_order(parts.part[sources])
-        rows = max(1, _ONWARD_BYTES // (self.depth * self.tile * self.word.itemsize)) * self.tile
-        size = np.int32(parts.inner.shape[1])
-        for first in range(0, len(sources), rows):
-            chosen = by_part[first : first + rows]
-            part, place = parts.part[sources[chosen]], parts.place[sources[chosen]]
-            by_tile = _columns(part, place, len(parts.boundary_sizes), self.tile * self.lanes)
-            *layout, row, row_part, row_place = _on_device(*by_tile, chosen, part, place)
-            leaving = _Columns(*layout)
-            _, p, b = parts.to_boundary.shape
-            departure = self._packed("pack_b", parts.to_boundary, (p * b, b, 1), leaving, b, self.part_depth)
-            down = math.ceil(len(chosen) / self.tile)
-            onward = cupy.empty((down, self.depth, self.tile), self.word)
-            depth, part_depth = np.int32(self.depth), np.int32(self.part_depth)
+        leaving = self.all_sources if sources is None else self._sources(sources)
+        arriving = self.all_targets if targets is None else self._targets(targets)
+        shape, strip, device = self.shape, self.shape.across * self.of_thread, out.device.id
+        depth, part_depth, size = map(np.int32, (self.depth, self.part_depth, self.parts.inner.shape[1]))
+        strips = max(1, _ONWARD_BYTES // (strip * self.depth * self.word.itemsize))
+        onward = cupy.empty((min(strips * strip, leaving.used), self.depth), self.word)
+        for first in range(0, leaving.used, strips * strip):
+            some = slice(first, min(first + strips * strip, leaving.used))
+            count = some.stop - first
+            grid, turns = shape.grid(math.ceil(count / strip), self.depth, device)
             self.program.launch(
                 "depart",
-                (len(leaving.tile_part), len(self.among)),
+                grid,
                 {
                     "onward": onward,
                     "depth": depth,
                     "among": self.among,
-                    "departure": departure,
+                    "departure": leaving.departure[first // strip :],
                     "part_depth": part_depth,
-                    "tile_part": leaving.tile_part,
+                    "thread_part": leaving.slots.thread_part[first // self.of_thread :],
                     "starts": self.starts,
-                    "columns": leaving.columns,
+                    "sources": np.int32(count),
+                    "turns": turns,
                 },
             )
-            across = len(columns.tile_part)
+            grid, turns = shape.grid(len(arriving.arrival), count, device)
             self.program.launch(
                 "arrive",
-                across * down,
+                grid,
                 {
                     "out": out,
                     "stride": np.int64(out.strides[0] // out.itemsize),
-                    "m": np.int32(len(chosen)),
-                    "rows": row,
-                    "row_part": row_part,
-                    "row_place": row_place,
+                    "targets": np.int32(out.shape[1]),
+                    "window": np.int32(arriving.window),
+                    "rows": leaving.slots.columns[some],
+                    "row_part": leaving.part[some],
+                    "row_place": leaving.slots.places[some],
+                    "sources": np.int32(count),
                     "onward": onward,
                     "depth": depth,
-                    "arrival": arrival,
+                    "arrival": arriving.arrival,
                     "part_depth": part_depth,
-                    "tile_part": columns.tile_part,
+                    "thread_part": arriving.slots.thread_part,
                     "starts": self.starts,
-                    "across": np.int32(across),
-                    "columns": columns.columns,
-                    "column_place": columns.places,
-                    "inner": parts.inner,
+                    "columns": arriving.slots.columns,
+                    "column_place": arriving.slots.places,
+                    "inner": self.parts.inner,
                     "size": size,
+                    "turns": turns,
                 },
             )
 
-    def _targets(self, targets: np.ndarray) -> tuple[_Columns, Any]:
-        """Targets by part, and how they are reached from the boundary of theirs."""
-        parts = self.parts
-        columns = _columns(parts.part[targets], parts.place[targets], len(parts.boundary_sizes), self.tile * self.lanes)
-        on_device = _Columns(*_on_device(*columns))
-        _, b, p = parts.from_boundary.shape
-        return on_device, self._packed("pack_b", parts.from_boundary, (b * p, 1, p), on_device, b, self.part_depth)
+    def _sources(self, sources: np.ndarray) -> _Sources:
+        tables, of_block = self.parts, self.shape.rows * self.shape.groups
+        part, place, parts = tables.part[sources], tables.place[sources], len(tables.boundary_sizes)
+        slots = Columns(part, parts, len(part)).share_out(place, self.of_thread, self.shape.across)
+        used = np.count_nonzero(slots.thread_part >= 0) * self.of_thread
+        slot_part = np.repeat(np.where(slots.thread_part < 0, parts, slots.thread_part), self.of_thread)
+        *arrays, slot_part = _on_device(*slots, slot_part)
+        departure = self._panels(tables.to_boundary, (1, 2), Slots(*arrays))
+        return _Sources(Slots(*arrays), slot_part, math.ceil(used / of_block) * of_block, departure)
 
-    def _packed(
-        self,
-        entry: str,
-        table: Any,
-        strides: tuple[int, int, int],
-        columns: _Columns,
-        rows: int,
-        depth: int,
-        width: int | None = None,
-    ) -> Any:
-        """Panels of the columns of a table, whose strides are those of parts, of places and of the depth."""
+    def _targets(self, targets: np.ndarray) -> _Targets:
+        tables, across = self.parts, self.shape.across
+        columns = in_windows(tables.part[targets], len(tables.boundary_sizes), self.of_thread, across)
+        slots = Slots(*_on_device(*columns.share_out(tables.place[targets], self.of_thread, across)))
+        return _Targets(columns.window, slots, self._panels(tables.from_boundary, (2, 1), slots))
+
+    def _panels(self, table: Any, axes: tuple[int, int], slots: Slots) -> Any:
+        """Panels of the columns of a table, with the axes of places and of the depth."""
         import cupy
 
-        width = self.tile if width is None else width
-        panels = cupy.empty((len(columns.tile_part), depth, width), self.word)
-        if len(panels):
-            grid = (len(panels) * width // _PACK_WORDS, math.ceil(depth / _PACK_DEPTH))
-            sizes = np.int32(rows), np.int32(depth)
-            arguments = (panels, table, *map(np.int64, strides), columns.tile_part, columns.places, *sizes)
-            self.program.launch(entry, grid, arguments, threads=(_PACK_WORDS, _PACK_DEPTH))
+        steps = [stride // table.itemsize for stride in table.strides]
+        strides = map(np.int64, (steps[0], *(steps[axis] for axis in axes)))
+        shape = len(slots.thread_part) // self.shape.across, self.part_depth, self.shape.across * WORDS
+        panels = cupy.empty(shape, self.word)
+        sizes = np.int32(table.shape[axes[1]]), np.int32(self.part_depth)
+        self._pack("pack_columns", panels, (table, *strides, slots.thread_part, slots.places, *sizes))
         return panels
 
-
-def _columns(part: np.ndarray, place: np.ndarray, parts: int, width: int) -> _Columns:
-    """The columns of a product for vertices of these parts and places, in tiles of so many columns."""
-    order = _stable_order(part)
-    counts = np.bincount(part, minlength=parts)
-    tiles = -(-counts // width)
-    before = (np.cumsum(tiles) - tiles) * width - (np.cumsum(counts) - counts)
-    slots = np.arange(len(order)) + before[part[order]]
-    columns, places = np.full((2, int(tiles.sum()) * width), -1, np.int32)
-    columns[slots], places[slots] = order, place[order]
-    return _Columns(np.repeat(np.arange(parts), tiles), columns, places)
-
-
-def _stable_order(part: np.ndarray) -> np.ndarray:
-    """A stable sort; of 16-bit numbers it is one by digits, many times as fast."""
-    narrow = part.astype(np.uint16) if len(part) and part.max() < 2**16 else part
-    return np.argsort(narrow, kind="stable")
+    def _pack(self, entry: str, panels: Any, arguments: tuple[Any, ...]) -> None:
+        count, depth, width = panels.shape
+        if depth and count:
+            grid = math.ceil(count * width / _PACK_WORDS), math.ceil(depth / _PACK_DEPTH)
+            self.program.launch(entry, grid, (panels, *arguments), threads=(_PACK_WORDS, _PACK_DEPTH))
 
 
 def _on_device(*arrays: np.ndarray) -> list[Any]:
@@ -198,5 +193,5 @@ def _on_device(*arrays: np.ndarray) -> list[Any]:
     import cupy
 
     ends = np.cumsum([len(array) for array in arrays])
-    together = cupy.asarray(np.concatenate(arrays).astype(np.int32))
+    together = cupy.asarray(np.concatenate(arrays).astype(np.int32, copy=False))
     return [together[end - len(array) : end] for array, end in zip(arrays, ends.tolist(), strict=True)]

@@ -45,7 +45,7 @@ def check_csr(indptr: Any, indices: Any, **of_arcs: Any) -> None:
         rises, least, largest = bounds
     else:
         rises = n >= 0 and int(indptr[0]) == 0 and int(indptr[-1]) == m and bool((indptr[1:] >= indptr[:-1]).all())
-        least, largest = (int(indices.min()), int(indices.max())) if m else (0, -1)
+        least, largest = csr_numba.bounds(indices) if m else (0, -1)
     if not rises:
         raise ValueError(f"indptr must rise from 0 to the number of arcs, {m}")
     for name, array in of_arcs.items():

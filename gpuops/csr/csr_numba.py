@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numba import njit
 
-from gpuops._threads import for_all
+from gpuops._threads import by_parts, for_all
 
 _TASKS = 64
 _SHORT = 8  # arcs that most rows have no more of
@@ -16,6 +16,13 @@ _BLOCK = 4096  # arcs whose tails stay in the first-level cache
 _STREAM, _GATHER = 4, 64  # what an access costs, in relaxations of a dense matrix
 _BUCKETS = 10  # bits of a head that arcs are dealt by first: to so many lists they can be appended side by side
 _NEAR = 2**14  # vertices whose lists a cache holds
+
+
+def bounds(indices: np.ndarray) -> tuple[int, int]:
+    """The least and the largest."""
+    found = by_parts(lambda part: (indices[part].min(), indices[part].max()), len(indices), _STREAM * len(indices))
+    least, largest = zip(*found, strict=True)
+    return int(min(least)), int(max(largest))
 
 
 def tails(indptr: np.ndarray, arcs: int, dtype: np.dtype) -> np.ndarray:

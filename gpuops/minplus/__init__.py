@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ import numpy as np
 from gpuops._cuda import Program, multiprocessors
 from gpuops._threads import for_all
 from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, library_of, same_view
+from gpuops.minplus import shallow
 from gpuops.minplus.product_numba import ROWS, TASK_A_PANELS, TASK_B_PANELS, compile_for, tile_columns
 from gpuops.minplus.product_numba import relax_register_tile as relax_register_tile  # the limit of a CPU, to benchmarks
 from gpuops.numbers import infinity
@@ -126,15 +128,37 @@ def relax(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
     if is_cupy(c):
         if nonnegative is None and f"Nonnegative{_arithmetic(c.dtype)}" in _ARITHMETICS:
             nonnegative = all(bool(x.min() >= 0) for x in (c, a, b) if x.size)
-    relax_packed(c, a, pack(b, bool(nonnegative), met_by=len(c)))
+        return _relax_cuda_alone(c, a, b, bool(nonnegative))
+    relax_packed(c, a, pack(b, False, met_by=len(c)))
+
+
+def relax_and_pack(rows: Any, a: Any, nonnegative: bool) -> Packed:
+    """rows = min(rows, a (x) rows) in place, and packed; a may overlap rows."""
+    if is_cupy(rows):
+        return _relax_and_pack_cuda(rows, a, nonnegative)
+    relax(rows, a, rows, nonnegative)
+    return pack(rows, nonnegative)
 
 
 def relax_packed(c: Any, a: Any, b: Packed) -> None:
     """As `relax`, for rows that are packed; c may overlap a."""
-    if 0 in c.shape:
-        return
-    assert (a.shape[1], c.shape[1]) == (b.rows, b.columns)
-    (_relax_cuda if is_cupy(c) else _relax_numpy)(c, a, b)
+    relax_each([(c, a)], b)
+
+
+def relax_each(pairs: Sequence[tuple[Any, Any]], b: Packed, beside: Callable[[], None] | None = None) -> None:
+    """As `relax_packed` for several pairs of c and a.
+
+    On a CPU one thread calls `beside`, which touches none of them, while the others work.
+    """
+    pairs = [(c, a) for c, a in pairs if 0 not in c.shape]
+    for c, a in pairs:
+        assert (a.shape[1], c.shape[1]) == (b.rows, b.columns)
+    if b.program is None:
+        return _relax_numpy(pairs, b, beside)
+    for c, a in pairs:
+        _relax_cuda(c, a, b)
+    if beside is not None:
+        beside()
 
 
 def pack(b: Any, nonnegative: bool, *, met_by: int | None = None, memory: Any = None) -> Packed:
@@ -157,16 +181,15 @@ def packed_bytes(p: int, n: int, dtype: Any, gpu: bool) -> int:
     if not gpu:
         columns = tile_columns(dtype.itemsize)
         return math.ceil(n / columns) * columns * p * dtype.itemsize + _LINE
-    width = _SIDE * (8 if (_arithmetic(dtype), 8, True) in _PROGRAMS else 4)
+    width = _SIDE * (8 if (_arithmetic(dtype), 8) in _PROGRAMS else 4)
     lanes = _lanes(dtype)
     return math.ceil(n / (width * lanes)) * width * lanes * math.ceil(p / _SLAB) * _SLAB * dtype.itemsize
 
 
 def _multiply(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
     """c = min(INF, a (x) b), for arguments already checked; c has contiguous rows and lies apart from a and b."""
-    shallow = a.shape[1] <= _SHALLOW and c.dtype != np.float64
-    if is_cupy(c) and shallow and _fills(len(c), c.shape[1], c.dtype, c.device.id):
-        _relax_cuda(c, a, _pack_cuda(b, False, len(c), None, reads_c=False))
+    if is_cupy(c) and a.shape[1] <= shallow.DEPTH:
+        shallow.multiply(c, a, b, bool(nonnegative))
     else:
         c[...] = infinity(c.dtype)
         relax(c, a, b, nonnegative)
@@ -185,14 +208,23 @@ def _pack_numpy(b: np.ndarray, _nonnegative: bool, met_by: int | None, memory: n
     return Packed(panels, p, n, None)
 
 
-def _relax_numpy(c: np.ndarray, a: np.ndarray, b: Packed) -> None:
-    (m, n), p = c.shape, b.rows
-    pack_panels, relax_tiles = compile_for(c.dtype)
-    a_panels = _aligned_empty((math.ceil(m / ROWS), p, ROWS), c.dtype)
-    work = m * n * p
-    for_all(functools.partial(pack_panels, a_panels, a.T), range(0, len(a_panels), TASK_B_PANELS), work)
-    corners = product(range(0, len(a_panels), TASK_A_PANELS), range(0, len(b.panels), TASK_B_PANELS))
-    for_all(lambda corner: relax_tiles(c, a_panels, b.panels, *corner), corners, work)
+def _relax_numpy(pairs: Sequence[tuple[np.ndarray, np.ndarray]], b: Packed, beside: Callable[[], None] | None) -> None:
+    p = b.rows
+    packings, tiles, work = [], [] if beside is None else [beside], 0
+    for c, a in pairs:
+        pack_panels, relax_tiles = compile_for(c.dtype)
+        a_panels = _aligned_empty((math.ceil(len(c) / ROWS), p, ROWS), c.dtype)
+        starts = range(0, len(a_panels), TASK_B_PANELS)
+        packings += [functools.partial(pack_panels, a_panels, a.T, start) for start in starts]
+        corners = product(range(0, len(a_panels), TASK_A_PANELS), range(0, len(b.panels), TASK_B_PANELS))
+        tiles += [functools.partial(relax_tiles, c, a_panels, b.panels, *corner) for corner in corners]
+        work += c.size * p
+    for_all(_call, packings, work)
+    for_all(_call, tiles, work)
+
+
+def _call(task: Callable[[], None]) -> None:
+    task()
 
 
 def _aligned_empty(shape: tuple[int, ...], dtype: np.dtype, memory: np.ndarray | None = None) -> np.ndarray:
@@ -212,22 +244,21 @@ _PACK = 32  # the packing kernels go by squares of 32 x 32, with 32 x 8 threads
 _ARITHMETICS = ("Float32", "NonnegativeFloat32", "Float64", "Int32", "Int16", "NonnegativeInt16")
 
 # A thread's share of a tile: 8 x 8 words are fastest, 4 x 4 make four times as many tiles of a small matrix. Doubles
-# come in 4 x 4 only: 8 x 8 of them would fill the registers. Where C need not be read, that is worth it for large
-# products of small depth, whose arithmetic does not matter.
-_SHALLOW = 64
+# come in 4 x 4 only: 8 x 8 of them would fill the registers.
 _PROGRAMS = {
-    (arithmetic, thread_tile, reads_c): Program(
+    (arithmetic, thread_tile): Program(
         "minplus/product.cu",
-        ("pack_a", "pack_b", "relax"),
-        (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}", f"READS_C={int(reads_c)}"),
+        ("pack_a", "pack_b", "pack_both", "relax"),
+        (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}"),
         threads=_SIDE * _SIDE,
     )
     for arithmetic in _ARITHMETICS
-    for thread_tile, reads_c in ((8, True), (4, True), (8, False))
-    if (arithmetic, thread_tile) != ("Float64", 8) and (reads_c or not arithmetic.startswith("Nonnegative"))
+    for thread_tile in (8, 4)
+    if (arithmetic, thread_tile) != ("Float64", 8)
 }
 
 
+@functools.cache
 def _arithmetic(dtype: Any) -> str:
     return np.dtype(dtype).name.capitalize()
 
@@ -247,21 +278,33 @@ def _fills(m: int, n: int, dtype: Any, device: int) -> bool:
     return math.ceil(m / (_SIDE * 8)) * _across(n, dtype, 8) >= multiprocessors(device)
 
 
-def _pack_cuda(b: Any, nonnegative: bool, met_by: int | None, memory: Any, *, reads_c: bool = True) -> Packed:
+class _Tiling(NamedTuple):
+    """How a product is done: the program, the width of a tile, and how many of them B has."""
+
+    program: Program
+    tile: int
+    across: int
+    word: np.dtype
+
+
+@functools.lru_cache(1024)
+def _tiling(dtype: np.dtype, nonnegative: bool, met_by: int | None, n: int, device: int) -> _Tiling:
+    arithmetic, lanes = _arithmetic(dtype), _lanes(dtype)
+    if nonnegative and f"Nonnegative{arithmetic}" in _ARITHMETICS:
+        arithmetic = f"Nonnegative{arithmetic}"
+    large = (arithmetic, 8) in _PROGRAMS and (met_by is None or _fills(met_by, n, dtype, device))
+    thread_tile = 8 if large else 4
+    word = np.dtype(dtype if lanes == 1 else np.uint32)
+    return _Tiling(_PROGRAMS[arithmetic, thread_tile], _SIDE * thread_tile, _across(n, dtype, thread_tile), word)
+
+
+def _pack_cuda(b: Any, nonnegative: bool, met_by: int | None, memory: Any) -> Packed:
     import cupy
 
     p, n = b.shape
-    with b.device:
-        arithmetic, lanes = _arithmetic(b.dtype), _lanes(b.dtype)
-        if nonnegative and f"Nonnegative{arithmetic}" in _ARITHMETICS:
-            arithmetic = f"Nonnegative{arithmetic}"
-
-        device = b.device.id
-        large = (arithmetic, 8, reads_c) in _PROGRAMS and (met_by is None or _fills(met_by, n, b.dtype, device))
-        thread_tile = 8 if large else 4
-        program = _PROGRAMS[arithmetic, thread_tile, reads_c]
-        shape = _across(n, b.dtype, thread_tile), math.ceil(p / _SLAB) * _SLAB, _SIDE * thread_tile
-        word = np.dtype(b.dtype if lanes == 1 else np.uint32)
+    with b.device as device:
+        program, tile, across, word = _tiling(b.dtype, nonnegative, met_by, n, device.id)
+        shape = across, math.ceil(p / _SLAB) * _SLAB, tile
         if memory is None:
             panels = cupy.empty(shape, word)
         else:
@@ -273,13 +316,62 @@ def _pack_cuda(b: Any, nonnegative: bool, met_by: int | None, memory: Any, *, re
 def _relax_cuda(c: Any, a: Any, b: Packed) -> None:
     import cupy
 
-    across, depth, tile = b.panels.shape
+    _, depth, tile = b.panels.shape
     with c.device:
         a_panels = cupy.empty((math.ceil(len(c) / tile), depth, tile), b.panels.dtype)
         _launch_packing(b.program, "pack_a", a_panels, a, len(c), b.rows)
-        sizes = map(np.int64, (c.strides[0] // c.itemsize, *c.shape))
-        arguments = (c, *sizes, a_panels, b.panels, np.int64(depth))
-        b.program.launch("relax", len(a_panels) * across, arguments)
+        _launch_relax(b.program, c, a_panels, b.panels, _NULL, len(a_panels) * len(b.panels))
+
+
+def _relax_cuda_alone(c: Any, a: Any, b: Any, nonnegative: bool) -> None:
+    """As `_relax_cuda`, for rows that meet no other `c`: one launch packs all."""
+    with c.device as device:
+        _relax_tiling(c, a, b, _tiling(b.dtype, nonnegative, *c.shape, device.id), _NULL)
+
+
+def _relax_and_pack_cuda(rows: Any, a: Any, nonnegative: bool) -> Packed:
+    import cupy
+
+    m, n = rows.shape
+    with rows.device as device:
+        tiling = _tiling(rows.dtype, nonnegative, m, n, device.id)
+        panels = cupy.empty((tiling.across, math.ceil(m / _SLAB) * _SLAB, tiling.tile), tiling.word)
+        _relax_tiling(rows, a, rows, tiling, panels)
+    return Packed(panels, m, n, tiling.program)
+
+
+def _relax_tiling(c: Any, a: Any, b: Any, tiling: _Tiling, packed: Any) -> None:
+    import cupy
+
+    (m, n), p = c.shape, len(b)
+    program, tile, across, word = tiling
+    down, depth = math.ceil(m / tile), math.ceil(p / _SLAB) * _SLAB
+    panels = cupy.empty((down + across, depth, tile), word)
+    if depth:
+        grid = ((down + across) * tile // _PACK, math.ceil(depth / _PACK))
+        arguments = (panels, a, *_steps(a), *_int64s(m), b, *_steps(b), *_int64s(n, p, depth))
+        program.launch("pack_both", grid, arguments, threads=(_PACK, 8))
+    _launch_relax(program, c, panels, _NULL, packed, down * across)
+
+
+_NULL = np.uintp(0)  # a pointer
+
+
+def _launch_relax(program: Program, c: Any, a_panels: Any, b_panels: Any, packed: Any, tiles: int) -> None:
+    sizes = _int64s(c.strides[0] // c.itemsize, *c.shape)
+    program.launch("relax", tiles, (c, *sizes, a_panels, b_panels, *_int64s(a_panels.shape[1]), packed))
+
+
+def _steps(x: Any) -> tuple[np.int64, ...]:
+    """From row to row and from column to column, in elements."""
+    down, across = x.strides
+    return _int64s(down // x.itemsize, across // x.itemsize)
+
+
+@functools.lru_cache(4096)
+def _int64s(*values: int) -> tuple[np.int64, ...]:
+    """Arguments of a launch; to make seven of them takes as long as the launch."""
+    return tuple(map(np.int64, values))
 
 
 def _launch_packing(program: Program, entry: str, panels: Any, x: Any, length: int, p: int) -> None:
@@ -287,5 +379,4 @@ def _launch_packing(program: Program, entry: str, panels: Any, x: Any, length: i
     count, depth, tile = panels.shape
     if depth:
         grid = (count * tile // _PACK, math.ceil(depth / _PACK))
-        strides = (stride // x.itemsize for stride in x.strides)
-        program.launch(entry, grid, (panels, x, *map(np.int64, (*strides, length, p, depth))), threads=(_PACK, 8))
+        program.launch(entry, grid, (panels, x, *_steps(x), *_int64s(length, p, depth)), threads=(_PACK, 8))

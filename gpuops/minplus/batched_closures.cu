@@ -1,8 +1,5 @@
-// Closes small matrices d (batch, n, n) in place, by tiles.
-//
-//     close_tiles    closes matrices of one tile, in one launch.
-//
-// For larger ones, for every tile K of pivots, in order, two launches:
+// Closes small matrices d (batch, n, n) in place, by tiles; their diagonals are 0 or less. For every tile K of pivots, in
+// order, two launches:
 //
 //     relax_panels   closes the tile d[K,K], then row_panel = d*[K,K] (x) d[K,:] and column_panel = a copy of d[:,K].
 //                    Every block closes the tile for itself: that is cheaper than a launch to wait for.
@@ -12,7 +9,7 @@
 // [batch][n / TILE][TILE][TILE], filled up with infinity. Only the first `inside` vertices of a matrix are pivots; in the
 // panels the columns of the others are infinite.
 //
-// Launch: said at each kernel; blockIdx.z is the matrix, except in close_tiles.
+// Launch: said at each kernel; blockIdx.z is the matrix.
 // Macros: ELEMENT, the type of the distances; TILE, such that two tiles fit into 48 KiB of shared memory;
 //         THREADS, of a block.
 //
@@ -27,17 +24,6 @@ struct Size {
 // `sizes` has both for every matrix; without it all are alike, and every vertex is a pivot.
 __device__ inline Size size_of(int matrix, int n, const int* sizes) {
     return sizes ? Size{sizes[2 * matrix], sizes[2 * matrix + 1]} : Size{n, n};
-}
-
-// Launch: a block of THREADS threads for each matrix, none of which is larger than a tile.
-extern "C" __global__ void __launch_bounds__(THREADS, 3)
-    close_tiles(Element* d, long long matrix_stride, long long stride, int n, const int* sizes, double tolerance) {
-    const Size size = size_of(blockIdx.x, n, sizes);
-    d += blockIdx.x * matrix_stride;
-    Own own;
-    load_own(own, d, stride, size.n, size.n);
-    close_tile(own, size.inside, tolerance);
-    store_own(d, stride, size.n, size.n, own);
 }
 
 // Launch: grid (2 n / TILE, 1, batch), THREADS threads; the first half make the row panel, the second copy the column

@@ -15,7 +15,7 @@ from numba import njit, types
 
 from gpuops._cuda import Program
 from gpuops._threads import for_all
-from gpuops.minplus.small_closure import TILES
+from gpuops.minplus.small_closure import TILES, clear_diagonal
 
 # --- CPU: a matrix at a time, in cache --------------------------------------------------------------------------------
 
@@ -23,7 +23,10 @@ _TASK = 2**20  # relaxations at least
 
 
 def close_numpy(d: np.ndarray, sizes: np.ndarray | None, tolerance: float) -> None:
-    """Close the matrices (batch, n, n) in place; the rows of `sizes` are the size and the pivots of each."""
+    """Close the matrices (batch, n, n) in place; the rows of `sizes` are the size and the pivots of each.
+
+    Their diagonal counts as min(d[i, i], 0).
+    """
     n = d.shape[1]
     sizes = np.full((len(d), 2), n, np.int32) if sizes is None else sizes
     close = _compile(d.dtype)
@@ -46,6 +49,8 @@ def _close(batch, sizes, tolerance):
         n, inside = sizes[b]
         d = batch[b, :n, :n]
         closed = d + d.dtype.type(0)  # contiguous, and without -0.0
+        for k in range(n):
+            closed[k, k] = min(closed[k, k], d.dtype.type(0))
         pivot_row = np.empty(n, d.dtype)
         for k in range(inside):
             # The pivot counts as 0 in its step: less than that it can only be by rounding, which must not pile up, or
@@ -66,14 +71,24 @@ def _close(batch, sizes, tolerance):
         d[:] = closed
 
 
-# --- CUDA: batched_closures.cu ----------------------------------------------------------------------------------------
+# --- CUDA: tile_closures.cu, batched_closures.cu ----------------------------------------------------------------------
 
 _PROGRAMS = {
     name: Program(
         "minplus/batched_closures.cu",
-        ("close_tiles", "relax_panels", "relax_rest"),
+        ("relax_panels", "relax_rest"),
         (f"ELEMENT={element}", f"TILE={tile}"),
         threads=(tile // 4) ** 2,
+    )
+    for name, (element, tile) in TILES.items()
+}
+_TILE_PROGRAMS = {
+    name: Program(
+        "minplus/tile_closures.cu",
+        ("close_tiles",),
+        (f"ELEMENT={element}", f"TILE={tile}", f"OWN={tile // 8}"),
+        threads=64,
+        blocks=6,
     )
     for name, (element, tile) in TILES.items()
 }
@@ -88,19 +103,23 @@ def close_cuda(d: Any, sizes: np.ndarray | None, tolerance: float) -> None:
 
     n, tile = d.shape[1], TILES[d.dtype.name][1]
     tiles = math.ceil(n / tile)
-    program = _PROGRAMS[d.dtype.name]
     matrix_stride, stride = (np.int64(step // d.itemsize) for step in d.strides[:2])
     with d.device:
         on_device = None if sizes is None else cupy.asarray(np.ascontiguousarray(sizes, np.int32))
+        if tiles <= 1:
+            shape = _NULL if on_device is None else on_device
+            matrices = (d, matrix_stride, stride, np.int32(n), shape)
+            if d.size:
+                _TILE_PROGRAMS[d.dtype.name].launch("close_tiles", len(d), (*matrices, np.float64(tolerance)))
+            return
+        clear_diagonal(d)
+        program = _PROGRAMS[d.dtype.name]
         pivot_tiles = math.ceil((n if sizes is None else int(sizes[:, 1].max(initial=0))) / tile)
-        batch = max(1, min(_LAUNCH, _PANEL_BYTES // max(1, 2 * tiles * tile * tile * d.itemsize)))
+        batch = max(1, min(_LAUNCH, _PANEL_BYTES // (2 * tiles * tile * tile * d.itemsize)))
         for first in range(0, len(d), batch):
             part = d[first : first + batch]
             shape = _NULL if on_device is None else on_device[first : first + batch]
             matrices = (part, matrix_stride, stride, np.int32(n), shape)
-            if tiles == 1:
-                program.launch("close_tiles", len(part), (*matrices, np.float64(tolerance)))
-                continue
             row_panel, column_panel = cupy.empty((2, len(part), tiles, tile, tile), d.dtype)
             for pivots in map(np.int32, range(pivot_tiles)):
                 panels = (row_panel, column_panel)

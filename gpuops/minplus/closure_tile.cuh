@@ -3,7 +3,8 @@
 // What another block may have stored in the same launch is read past the first-level cache.
 //
 // Macros: ELEMENT, the type of the distances; TILE, such that two tiles fit into 48 KiB of shared memory;
-//         THREADS, of a block.
+//         THREADS, of a block; OWN, if a thread owns another number of rows and columns than 4;
+//         NONNEGATIVE, if given, 1 for floats none of which is below 0.
 #pragma once
 
 #include "arithmetic.cuh"
@@ -11,7 +12,9 @@
 using Element = ELEMENT;
 using Wide = decltype(Element() + Element());  // int for int16: registers are no narrower
 
-constexpr int OWN = 4;  // a thread owns OWN x OWN neighbours of a tile
+#ifndef OWN
+#define OWN 4  // a thread owns OWN x OWN neighbours of a tile
+#endif
 constexpr int SIDE = TILE / OWN;
 static_assert(THREADS == SIDE * SIDE, "the macro says what the launch does");
 
@@ -30,6 +33,16 @@ __device__ inline int own_column() {
 // way to minus infinity get there, and min never lets a negative diagonal entry become positive again.
 __device__ inline Wide relaxed(Wide w, Wide a, Wide b) {
     return shorter(w, Wide(Element(a + b)));
+}
+
+// Two steps at once. For floats from +0.0 to +inf the order of the bits is the order of the numbers, and integers have a
+// minimum of three.
+__device__ inline Wide relaxed(Wide w, Wide a0, Wide b0, Wide a1, Wide b1) {
+#if NONNEGATIVE
+    return __int_as_float(__vimin3_s32(__float_as_int(w), __float_as_int(a0 + b0), __float_as_int(a1 + b1)));
+#else
+    return relaxed(relaxed(w, a0, b0), a1, b1);
+#endif
 }
 
 __device__ inline Wide element(const Element* d, long long stride, int i, int j, int rows, int columns) {
@@ -157,11 +170,13 @@ __device__ inline void relax_tile(Own& own, const Tile& a, const Tile& b) {
             }
         }
 #pragma unroll
-        for (int q = 0; q < OWN; ++q) {
+        for (int q = 0; q < OWN; q += 2) {
 #pragma unroll
             for (int r = 0; r < OWN; ++r) {
 #pragma unroll
-                for (int s = 0; s < OWN; ++s) own[r][s] = relaxed(own[r][s], x[r][q], y[q][s]);
+                for (int s = 0; s < OWN; ++s) {
+                    own[r][s] = relaxed(own[r][s], x[r][q], y[q][s], x[r][q + 1], y[q + 1][s]);
+                }
             }
         }
     }

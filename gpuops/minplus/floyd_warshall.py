@@ -24,7 +24,7 @@ import numpy as np
 from gpuops._threads import for_all
 from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, same_view
 from gpuops.errors import NegativeCycleError
-from gpuops.minplus import relax, small_closure
+from gpuops.minplus import relax_and_pack, relax_each, relax_packed, small_closure
 from gpuops.minplus.batched_closures import close_cuda, close_numpy
 
 # Blocks of pivots, coarse to fine. On a CPU the finer ones fit into the caches; a GPU closes 1,024 pivots by tiles.
@@ -93,15 +93,18 @@ def floyd_warshall(
 
     in_place = out is not None and same_view(d, out) and has_contiguous_rows(d)
     distances = d if in_place else d.copy(order="C")
-    _clear_diagonal(distances)
     blocks, close_batch = (_CUDA_BLOCKS, close_cuda) if is_cupy(d) else (_CPU_BLOCKS, close_numpy)
-    if not batch:
-        inside = n if shapes is None else int(shapes[0, 1])
-        _close(distances, inside, blocks, functools.partial(_close_block, tolerance=tolerance), nonnegative)
-    elif n <= blocks[-1]:
+    if batch and n <= blocks[-1]:
         close_batch(distances, shapes, tolerance)
     else:
-        _close_each(distances, shapes, blocks, functools.partial(_close_block, tolerance=tolerance), nonnegative)
+        if batch or shapes is not None or not is_cupy(d):  # a GPU's closures do it
+            _clear_diagonal(distances)
+        close_block = functools.partial(_close_block, tolerance=tolerance, nonnegative=nonnegative)
+        if batch:
+            _close_each(distances, shapes, blocks, close_block, nonnegative)
+        else:
+            inside = n if shapes is None else int(shapes[0, 1])
+            _close(distances, inside, blocks, close_block, nonnegative)
     if not nonnegative:
         _check_diagonal(distances, tolerance)
     if out is None or in_place:
@@ -152,21 +155,32 @@ def _close(d: Any, inside: int, blocks: tuple[int, ...], close_block: Callable[[
     if not blocks:
         return close_block(d)
     block, *finer = blocks
+    if inside == len(d) <= block:
+        return _close(d, inside, tuple(finer), close_block, nonnegative)
+
+    def close(start: int) -> None:
+        stop = min(start + block, inside)
+        _close(d[start:stop, start:stop], stop - start, tuple(finer), close_block, nonnegative)
+
     for start in range(0, inside, block):
         stop = min(start + block, inside)
         pivots = slice(start, stop)
-        independent, rows = d[pivots, pivots], d[pivots]
-        _close(independent, stop - start, tuple(finer), close_block, nonnegative)
-        if len(d) > stop - start:
-            relax(rows, independent, rows, nonnegative)
-            for others in d[:start], d[stop:]:
-                relax(others, others[:, pivots], rows, nonnegative)
+        rows = d[pivots]
+        if start == 0 or is_cupy(d):
+            close(start)
+        packed = relax_and_pack(rows, rows[:, pivots], nonnegative)
+        others, beside = [d[:start], d[stop:]], None
+        if stop < inside and not is_cupy(d):  # what few threads can do: the next block is closed beside the rest
+            after = min(stop + block, inside)
+            relax_packed(d[stop:after], d[stop:after, pivots], packed)
+            others, beside = [d[:start], d[after:]], functools.partial(close, stop)
+        relax_each([(c, c[:, pivots]) for c in others], packed, beside)
 
 
-def _close_block(d: Any, tolerance: float) -> None:
+def _close_block(d: Any, tolerance: float, nonnegative: bool) -> None:
     """Close a block in which the blocked algorithm ends."""
     if is_cupy(d):
-        small_closure.close(d, tolerance)
+        small_closure.close(d, tolerance, nonnegative)
     else:
         close_numpy(d[None], None, tolerance)
 

@@ -1,57 +1,46 @@
-// C = min(C, A (x) B), the min-plus product of dense matrices, C (m, n), A (m, p), B (p, n). Without READS_C it is
-// min(infinity, A (x) B): a product of small depth moves little else than C.
+// C = min(C, A (x) B), the min-plus product of dense matrices, C (m, n), A (m, p), B (p, n).
 //
 //     pack_a, pack_b   copy A, transposed, and B into panels as wide as a tile of C, filled up with infinity
+//     pack_both        does so with both
 //     relax            computes a tile of the product in each block (product_tile.cuh)
 //
 //     a_panels [m / TILE_ROWS ][depth][TILE_ROWS ]      depth: p rounded up to whole slabs
 //     b_panels [n / TILE_WORDS][depth][TILE_WORDS]
 //
 // Launch: said at each kernel.
-// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE; READS_C; THREADS, of a block of `relax`.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE; THREADS, of a block of `relax`.
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
 
+#include "packing.cuh"
 #include "product_tile.cuh"
 
-constexpr int PACK = 32;  // packing goes by squares of PACK x PACK words, 32 x 8 threads each
-
-// Launch: grid (m rounded up to TILE_ROWS / PACK, depth / PACK rounded up), 32 x 8 threads.
-extern "C" __global__ void pack_a(Word* panels, const Element* a, long long row_stride, long long column_stride,
-                                  long long m, long long p, long long depth) {
-    __shared__ Word square[PACK][PACK + 1];  // one column more, so that neither way of access meets one bank only
-    const long long i0 = (long long)blockIdx.x * PACK, p0 = (long long)blockIdx.y * PACK;
-    for (int r = threadIdx.y; r < PACK; r += 8) {
-        const long long i = i0 + r, k = p0 + threadIdx.x;
-        const bool inside = i < m && k < p;
-        square[r][threadIdx.x] =
-            ARITHMETIC::broadcast(inside ? a[i * row_stride + k * column_stride] : infinity<Element>());
-    }
-    __syncthreads();
-    const long long i = i0 + threadIdx.x;
-    for (int r = threadIdx.y; r < PACK; r += 8) {
-        const long long k = p0 + r;
-        if (k < depth) {
-            panels[(i / TILE_ROWS * depth + k) * TILE_ROWS + i % TILE_ROWS] = square[threadIdx.x][r];
-        }
-    }
+__device__ inline int in_order(int word) {
+    return word;
 }
 
-// Launch: grid (words of a row rounded up to TILE_WORDS / PACK, depth / PACK rounded up), 32 x 8 threads.
+// Launch: packing.cuh.
+extern "C" __global__ void pack_a(Word* panels, const Element* a, long long row_stride, long long column_stride,
+                                  long long m, long long p, long long depth) {
+    pack_rows<TILE_ROWS>(blockIdx.x, panels, a, row_stride, column_stride, m, p, depth);
+}
+
+// Launch: packing.cuh.
 extern "C" __global__ void pack_b(Word* panels, const Element* b, long long row_stride, long long column_stride,
                                   long long n, long long p, long long depth) {
-    const long long word = (long long)blockIdx.x * PACK + threadIdx.x, p0 = (long long)blockIdx.y * PACK;
-    for (int r = threadIdx.y; r < PACK; r += 8) {
-        const long long k = p0 + r;
-        Element x[LANES];
-        for (int lane = 0; lane < LANES; ++lane) {
-            const long long j = word * LANES + lane;
-            const bool inside = j < n && k < p;
-            x[lane] = inside ? b[k * row_stride + j * column_stride] : infinity<Element>();
-        }
-        if (k < depth) {
-            panels[(word / TILE_WORDS * depth + k) * TILE_WORDS + word % TILE_WORDS] = ARITHMETIC::pack(x);
-        }
+    pack_columns<TILE_WORDS>(blockIdx.x, panels, b, row_stride, column_stride, n, p, depth, in_order);
+}
+
+// Launch: a grid as wide as those of `pack_a` and `pack_b` together, 32 x 8 threads. The panels of A, then those of B.
+extern "C" __global__ void pack_both(Word* panels, const Element* a, long long a_row_stride, long long a_column_stride,
+                                     long long m, const Element* b, long long b_row_stride, long long b_column_stride,
+                                     long long n, long long p, long long depth) {
+    const long long down = (m + TILE_ROWS - 1) / TILE_ROWS, first = down * (TILE_ROWS / PACK);
+    if (blockIdx.x < first) {
+        pack_rows<TILE_ROWS>(blockIdx.x, panels, a, a_row_stride, a_column_stride, m, p, depth);
+    } else {
+        pack_columns<TILE_WORDS>(blockIdx.x - first, panels + down * depth * TILE_ROWS, b, b_row_stride,
+                                 b_column_stride, n, p, depth, in_order);
     }
 }
 
@@ -59,25 +48,25 @@ struct alignas(16) Group {
     Element elements[GROUP * LANES];
 };
 
-// c = min(c, words), or just words, for a thread's group in one row of C, of which `inside` elements exist: in one
+struct alignas(16) Words {
+    Word words[GROUP];
+};
+
+// c = min(c, words), for a thread's group in one row of C, of which `inside` elements exist: in one
 // access if it is whole and aligned. C is a candidate like the others, C + 0.
 __device__ inline void relax_group(Element* c, Word* words, int inside) {
     const bool one_access = inside == GROUP * LANES && (unsigned long long)c % sizeof(Group) == 0;
     Group group;
-    if (READS_C) {
-        if (one_access) {
-            group = *(const Group*)c;
-        } else {
+    if (one_access) {
+        group = *(const Group*)c;
+    } else {
 #pragma unroll
-            for (int e = 0; e < GROUP * LANES; ++e) group.elements[e] = e < inside ? c[e] : infinity<Element>();
-        }
+        for (int e = 0; e < GROUP * LANES; ++e) group.elements[e] = e < inside ? c[e] : infinity<Element>();
     }
 #pragma unroll
     for (int w = 0; w < GROUP; ++w) {
-        if (READS_C) {
-            const Word known = ARITHMETIC::pack(group.elements + w * LANES);
-            ARITHMETIC::relax(0, words[w], known, Word(0), known, Word(0));
-        }
+        const Word known = ARITHMETIC::pack(group.elements + w * LANES);
+        ARITHMETIC::relax(0, words[w], known, Word(0), known, Word(0));
         ARITHMETIC::unpack(group.elements + w * LANES, words[w]);
     }
     if (one_access) {
@@ -90,10 +79,11 @@ __device__ inline void relax_group(Element* c, Word* words, int inside) {
     }
 }
 
-// Launch: one block of THREADS threads per tile of C.
+// Launch: one block of THREADS threads per tile of C. Without `b_panels`, those lie behind
+// `a_panels`. `packed`, if any: the panels of the result, for products in which it is B.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     relax(Element* c, long long stride, long long m, long long n, const Word* a_panels, const Word* b_panels,
-          long long depth) {
+          long long depth, Word* packed) {
     __shared__ Slabs slabs;
 
     // Blocks that run at the same time should share panels in the L2 cache: count tiles down bands of 16 rows.
@@ -107,9 +97,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 
     const Place own = place_in_tile();
     Word tile[THREAD_TILE][THREAD_TILE];
+    if (!b_panels) b_panels = a_panels + down * depth * TILE_ROWS;
     product_tile(tile, a_panels + tile_i * depth * TILE_ROWS, b_panels + tile_j * depth * TILE_WORDS,
                  (int)(depth / SLAB), slabs, own);
 
+    const long long packed_depth = (m + SLAB - 1) / SLAB * SLAB;
     // C comes in only here: its addresses would cost the loop above its registers.
 #pragma unroll
     for (int r = 0; r < THREAD_TILE; ++r) {
@@ -119,6 +111,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             const long long j = ((long long)tile_j * TILE_WORDS + word_in_tile(w, own.tx)) * LANES;
             const int inside = i < m && j < n ? (int)min(n - j, (long long)GROUP * LANES) : 0;
             relax_group(c + i * stride + j, &tile[r][w], inside);
+            if (packed && i < packed_depth) {
+                Words words;
+#pragma unroll
+                for (int g = 0; g < GROUP; ++g) words.words[g] = tile[r][w + g];
+                *(Words*)(packed + (tile_j * packed_depth + i) * TILE_WORDS + word_in_tile(w, own.tx)) = words;
+            }
         }
     }
 }

@@ -10,11 +10,7 @@
 #pragma once
 
 #include "../device/async_copy.cuh"
-#include "arithmetic.cuh"
-
-using Element = ARITHMETIC::Element;
-using Word = ARITHMETIC::Word;
-constexpr int LANES = ARITHMETIC::LANES;
+#include "words.cuh"
 
 constexpr int SIDE = 16;  // a tile is shared by SIDE x SIDE threads
 static_assert(THREADS == SIDE * SIDE, "the macro says what the launch does");

@@ -1,72 +1,101 @@
 // Closes a small matrix d (n, n) in place, in one launch: the independent block of blocked Floyd-Warshall, itself done
-// by tiles. For every tile K of pivots, in order, two steps, with a barrier of the grid after each:
+// by tiles, with one barrier of the grid for every tile K of pivots. Stage K makes of each tile
 //
-//     relax_panel   closes the tile d[K,K], then row_panel = d*[K,K] (x) d[K,:] and column_panel = a copy of d[:,K].
-//                   Every block closes the tile for itself: that is cheaper than a step to wait for.
-//     relax_rest    d = min(d, column_panel (x) row_panel) in the rows outside K; d[K,:] = row_panel.
+//     d[K,J] = min(d[K,J], d*[K,K] (x) d[K,J])        d*[K,K] being closed already
+//     d[I,J] = min(d[I,J], d[I,K] (x) new d[K,J])     new d[K,J] made once more: cheaper than to wait for it
 //
-// Both read what the step before left and write elsewhere, so blocks never race. What other multiprocessors left is read
-// past the first-level cache. Panels are stored tile by tile, as [n / TILE][TILE][TILE], filled up with infinity.
+// and closes d[K+1,K+1], which is what takes longest: the first block has that tile, and the block that shares its
+// multiprocessor has d[K,K], where nothing is left to do.
 //
-// Launch: cooperative, as many blocks of THREADS threads as there are tiles, at most BLOCKS on every multiprocessor;
-//         `clear_diagonal` and `look_over` say their own.
-// Macros: ELEMENT, the type of the distances; TILE, such that two tiles fit into 48 KiB of shared memory;
-//         THREADS, of a block; BLOCKS.
+// Stages read one of two copies of the matrix and write the other, so blocks never race. A copy is stored tile by tile,
+// as [n / TILE][n / TILE][TILE][TILE], filled up with infinity. What other multiprocessors left is read past the
+// first-level cache.
+//
+// Launch: cooperative, as many blocks of THREADS threads as there are tiles, at most BLOCKS on every multiprocessor.
+// Macros: BLOCKS, and those of closure_tile.cuh.
 //
 // G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
 
 #include "../device/grid_barrier.cuh"
 #include "closure_tile.cuh"
 
-// The two steps, each for one tile. Functions of their own, so that what the launch goes by takes none of the registers.
-struct Closing {
-    Element* d;
-    long long stride;
-    int n;
-    double tolerance;
-    Element* row_panel;
-    Element* column_panel;
+// What blocks know of each other; all 0 at the start of a launch.
+struct alignas(16) Blocks {
+    unsigned arrived;
+    unsigned multiprocessor;  // of the first block, and 1
+    unsigned neighbour;       // of the first block, on its multiprocessor, if there is one
 };
 
-__attribute__((noinline)) __device__ void relax_panel(const Closing& all, int k0, int t0, bool column, Tile& left,
-                                                      Tile& right) {
-    const Element* row_tile = all.d + k0 * all.stride + t0;
-    Own own;
-    if (column) {
-        load_own(own, all.d + t0 * all.stride + k0, all.stride, all.n - t0, all.n - k0);
-        store_own(all.column_panel + t0 * TILE, TILE, TILE, TILE, own);
-        return;
-    }
-    load_tile(right, row_tile, all.stride, all.n - k0, all.n - t0);
-    load_own(own, all.d + k0 * all.stride + k0, all.stride, all.n - k0, all.n - k0);
-    close_tile(own, TILE, all.tolerance);
-    if (t0 != k0) {
-#pragma unroll
-        for (int r = 0; r < OWN; ++r) {
-#pragma unroll
-            for (int s = 0; s < OWN; ++s) left[own_row() + r][own_column() + s] = own[r][s];
-        }
-        __syncthreads();
-        load_own(own, row_tile, all.stride, all.n - k0, all.n - t0);
-        relax_tile(own, left, right);
-    }
-    store_own(all.row_panel + t0 * TILE, TILE, TILE, TILE, own);
+__device__ inline unsigned multiprocessor() {
+    unsigned number;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(number));
+    return number;
 }
 
-__attribute__((noinline)) __device__ void relax_rest(const Closing& all, int k0, int i0, int j0, Tile& left,
-                                                     Tile& right) {
-    Element* target = all.d + i0 * all.stride + j0;
-    Own own;
-    if (i0 == k0) {
-        load_own(own, all.row_panel + j0 * TILE, TILE, TILE, TILE);
-    } else {
-        load_tile(left, all.column_panel + i0 * TILE, TILE, TILE, TILE);
-        load_tile(right, all.row_panel + j0 * TILE, TILE, TILE, TILE);
-        load_own(own, target, all.stride, all.n - i0, all.n - j0);
+// A thread's part of a tile of a copy. All loads are on their way before the first is used.
+__device__ inline void load_part(Own& own, const Element* tile) {
+    const Bits* from = (const Bits*)(tile + own_row() * TILE + own_column());
+    Neighbours rows[OWN];
+#pragma unroll
+    for (int r = 0; r < OWN; ++r) {
+#pragma unroll
+        for (int a = 0; a < ACCESSES; ++a) rows[r].bits[a] = __ldcg(from + r * TILE / OWN * ACCESSES + a);
+    }
+#pragma unroll
+    for (int r = 0; r < OWN; ++r) {
+#pragma unroll
+        for (int s = 0; s < OWN; ++s) own[r][s] = rows[r].elements[s];
+    }
+}
+
+__device__ inline void share(Tile& tile, const Own& own) {
+#pragma unroll
+    for (int r = 0; r < OWN; ++r) {
+#pragma unroll
+        for (int s = 0; s < OWN; ++s) tile[own_row() + r][own_column() + s] = own[r][s];
+    }
+}
+
+// Tile (i, j) after stage k, from the tiles of a copy.
+__device__ __forceinline__ void pass_tile(Own& own, const Element* copy, int tiles, int k, int i, int j, Tile& left,
+                                          Tile& right) {
+    const auto tile = [&](int row, int column) { return copy + (long long)(row * tiles + column) * TILE * TILE; };
+    Own closed, known;
+    load_part(own, tile(k, j));
+    if (i != k) load_part(known, tile(i, k));
+    if (j != k) {
+        load_part(closed, tile(k, k));
+        share(left, closed);
+        share(right, own);
         __syncthreads();
         relax_tile(own, left, right);
+        __syncthreads();
     }
-    store_own(target, all.stride, all.n - i0, all.n - j0, own);
+    if (i == k) return;
+    share(left, known);
+    share(right, own);
+    load_part(known, tile(i, j));  // meets the product when that is done
+#pragma unroll
+    for (int r = 0; r < OWN; ++r) {
+#pragma unroll
+        for (int s = 0; s < OWN; ++s) own[r][s] = infinity<Element>();
+    }
+    __syncthreads();
+    relax_tile(own, left, right);
+#pragma unroll
+    for (int r = 0; r < OWN; ++r) {
+#pragma unroll
+        for (int s = 0; s < OWN; ++s) own[r][s] = shorter(own[r][s], known[r][s]);
+    }
+}
+
+// Closes a tile of pivots. Nobody is farther than 0 from himself.
+__device__ __forceinline__ void close_pivots(Own& own, double tolerance) {
+    if (own_row() == own_column()) {
+#pragma unroll
+        for (int r = 0; r < OWN; ++r) own[r][r] = shorter(own[r][r], Wide(0));
+    }
+    close_tile(own, TILE, tolerance);
 }
 
 // After a barrier of the block.
@@ -76,48 +105,41 @@ __device__ inline void wait_for_all(unsigned* arrived, unsigned& expected) {
     __syncthreads();
 }
 
-// row_panel, column_panel [n / TILE][TILE][TILE]; arrived, 0.
+// scratch: `Blocks`, and behind it both copies.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    close_small(Element* d, long long stride, int n, double tolerance, Element* row_panel, Element* column_panel,
-                unsigned* arrived) {
+    close_small(Element* d, long long stride, int n, double tolerance, Blocks* scratch) {
     __shared__ alignas(16) Tile left, right;
-    const Closing all{d, stride, n, tolerance, row_panel, column_panel};
     const int tiles = (n + TILE - 1) / TILE;
+    const unsigned count = tiles * tiles;
+    Element* copies = (Element*)(scratch + 1);
+    if (blockIdx.x == 0 && threadIdx.x == 0) __stcg(&scratch->multiprocessor, multiprocessor() + 1);
     unsigned expected = 0;
-    for (int pivots = 0; pivots < tiles; ++pivots) {
-        for (int i = blockIdx.x; i < 2 * tiles; i += gridDim.x) {
-            relax_panel(all, pivots * TILE, i % tiles * TILE, i >= tiles, left, right);
-            __syncthreads();  // nobody reads the tiles in shared memory any more
-        }
-        wait_for_all(arrived, expected);
-        for (int i = blockIdx.x; i < tiles * tiles; i += gridDim.x) {
-            relax_rest(all, pivots * TILE, i / tiles * TILE, i % tiles * TILE, left, right);
-            __syncthreads();
-        }
-        if (pivots + 1 < tiles) wait_for_all(arrived, expected);
-    }
-}
-
-// Launch: blocks of THREADS threads, a thread for each vertex of all matrices. Nobody is farther than 0 from himself.
-extern "C" __global__ void clear_diagonal(Element* d, long long matrix_stride, long long step, int n,
-                                          long long vertices) {
-    const long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
-    if (i >= vertices) return;
-    Element& own = d[i / n * matrix_stride + i % n * step];
-    if (own > Element(0)) own = Element(0);
-}
-
-// Launch: a block of THREADS threads for each row of all matrices, or fewer. found: is there NaN, -inf, anything below
-// 0; 0 at first.
-extern "C" __global__ void look_over(const Element* d, long long matrix_stride, long long row_stride,
-                                     long long column_stride, int n, long long rows, int* found) {
-    for (long long i = blockIdx.x; i < rows; i += gridDim.x) {
-        const Element* row = d + i / n * matrix_stride + i % n * row_stride;
-        for (int j = threadIdx.x; j < n; j += THREADS) {
-            const Element x = row[j * column_stride];
-            if (x != x) found[0] = 1;
-            if (x < Element(0)) found[2] = 1;
-            if (Element(0.5) != Element(0) && x == -infinity<Element>()) found[1] = 1;  // integers have none
+    for (int k = -1; k < tiles; ++k) {
+        if (k >= 0) wait_for_all(&scratch->arrived, expected);
+        // Who it is, all know from stage 1 on.
+        const bool beside = k == 0 && blockIdx.x != 0 && __ldcg(&scratch->multiprocessor) == multiprocessor() + 1;
+        if (beside && threadIdx.x == 0) __stcg(&scratch->neighbour, blockIdx.x);
+        const unsigned neighbour = k > 0 ? __ldcg(&scratch->neighbour) : 0;
+        const Element* copy = copies + (long long)(k & 1) * count * TILE * TILE;
+        Element* next = copies + (long long)((k + 1) & 1) * count * TILE * TILE;
+        const unsigned pivots = count - tiles - 1;  // the turn of d[K,K], which the neighbour takes
+        for (unsigned turn = blockIdx.x; turn < count; turn += gridDim.x) {
+            const unsigned taken = !neighbour ? turn : turn == neighbour ? pivots : turn == pivots ? neighbour : turn;
+            const int place = (taken + (unsigned)((k + 1) * (tiles + 1))) % count, i = place / tiles, j = place % tiles;
+            Element* target = d + i * TILE * stride + j * TILE;
+            Own own;
+            if (k < 0) {
+                load_own(own, target, stride, n - i * TILE, n - j * TILE);
+            } else {
+                pass_tile(own, copy, tiles, k, i, j, left, right);
+            }
+            if (k + 1 < tiles) {
+                if (turn == 0) close_pivots(own, tolerance);
+                store_own(next + (long long)place * TILE * TILE, TILE, TILE, TILE, own);
+            } else {
+                store_own(target, stride, n - i * TILE, n - j * TILE, own);
+            }
+            __syncthreads();  // all has been stored, and nobody reads the tiles in shared memory any more
         }
     }
 }

@@ -1,7 +1,8 @@
-"""Closures of small matrices on a GPU in one launch (small_closure.cu): a launch costs as much as a tile of pivots."""
+"""Closures of small matrices on a GPU in one launch (small_closure.cu), and what comes before (lengths.cu)."""
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -11,37 +12,51 @@ from gpuops._cuda import Program
 
 # By dtype: the type of an element, and the side of a tile.
 TILES = {"float32": ("float", 64), "float64": ("double", 32), "int32": ("int", 64), "int16": ("short", 64)}
-# Two blocks on a multiprocessor, with tiles of 37 KiB in shared memory each, make one for every tile of 1,024 vertices
-# on 132 multiprocessors.
+# Two blocks on a multiprocessor, with tiles of 35 KiB in shared memory each, make one for every tile of 1,024 vertices
+# on 132 multiprocessors. By dtype, and whether nothing is below 0, which only float32 takes notice of.
 _PROGRAMS = {
-    name: Program(
+    (name, nonnegative): Program(
         "minplus/small_closure.cu",
-        ("close_small", "clear_diagonal", "look_over"),
-        (f"ELEMENT={element}", f"TILE={tile}"),
+        ("close_small",),
+        (f"ELEMENT={element}", f"TILE={tile}", f"NONNEGATIVE={int(nonnegative)}"),
         threads=(tile // 4) ** 2,
         blocks=128 // tile,
     )
     for name, (element, tile) in TILES.items()
+    for nonnegative in ((False, True) if name == "float32" else (False,))
 }
+_LENGTHS = {
+    name: Program("minplus/lengths.cu", ("clear_diagonal", "look_over"), (f"ELEMENT={element}",), threads=256)
+    for name, (element, _) in TILES.items()
+}
+_BLOCKS = 16  # bytes of what blocks know of each other
 
 
-def close(d: Any, tolerance: float) -> None:
-    """Close the CuPy matrix `d`, whose rows are contiguous, in place."""
+def close(d: Any, tolerance: float, nonnegative: bool) -> None:
+    """Close the CuPy matrix `d`, whose rows are contiguous, in place; d[i, i] counts as min(d[i, i], 0)."""
     import cupy
 
-    tile, n = TILES[d.dtype.name][1], len(d)
-    tiles = math.ceil(n / tile)
+    program, tile = _closing(d.dtype, nonnegative)
+    n = len(d)
+    count = math.ceil(n / tile) ** 2
     with d.device:
-        panels, arrived = cupy.empty((2 * tiles * tile * tile,), d.dtype), cupy.zeros((1,), np.uint32)
+        scratch = cupy.empty((_BLOCKS + 2 * count * tile * tile * d.itemsize,), np.uint8)
+        scratch.data.memset_async(0, _BLOCKS)
         sizes = np.int64(d.strides[0] // d.itemsize), np.int32(n)
-        arguments = (d, *sizes, np.float64(tolerance), panels, panels[tiles * tile * tile :], arrived)
-        _PROGRAMS[d.dtype.name].launch_cooperative("close_small", arguments, most=tiles**2)
+        program.launch_cooperative("close_small", (d, *sizes, np.float64(tolerance), scratch), most=count)
+
+
+@functools.cache
+def _closing(dtype: np.dtype, nonnegative: bool) -> tuple[Program, int]:
+    """The program, and the side of its tiles."""
+    name = dtype.name
+    return _PROGRAMS[name, nonnegative and (name, True) in _PROGRAMS], TILES[name][1]
 
 
 def clear_diagonal(d: Any) -> None:
     """min(d[..., i, i], 0) for all i, in place; d is (n, n) or (batch, n, n)."""
     matrix_stride, down, across = _strides(d)
-    vertices, program = math.prod(d.shape[:-1]), _PROGRAMS[d.dtype.name]
+    vertices, program = math.prod(d.shape[:-1]), _LENGTHS[d.dtype.name]
     if vertices:
         sizes = matrix_stride, down + across, np.int32(d.shape[-1]), np.int64(vertices)
         with d.device:
@@ -56,7 +71,7 @@ def look_over(d: Any) -> tuple[bool, bool, bool]:
     with d.device:
         found = cupy.zeros((3,), np.int32)
         arguments = (d, *_strides(d), np.int32(d.shape[-1]), np.int64(rows), found)
-        _PROGRAMS[d.dtype.name].launch("look_over", min(rows, 4096), arguments)
+        _LENGTHS[d.dtype.name].launch("look_over", min(rows, 4096), arguments)
         nan, minus_infinity, negative = found.get().tolist()
     return bool(nan), bool(minus_infinity), bool(negative)
 

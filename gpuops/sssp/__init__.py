@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._threads import by_parts
 from gpuops.arrays import is_cupy, like
 from gpuops.csr import check_vertices, contiguous
 from gpuops.errors import NegativeCycleError
@@ -215,6 +216,9 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
     return result
 
 
+_STREAM = 4  # what storing a distance takes, in relaxations of a dense matrix
+
+
 # --- Arguments --------------------------------------------------------------------------------------------------------
 
 
@@ -276,8 +280,11 @@ def _check_row(graph: SearchGraph, name: str, row: Any, dtype: np.dtype) -> None
 
 
 def _unreached(graph: SearchGraph, shape: tuple[int, ...]) -> Any:
-    result = _empty(graph, shape, graph.dtype)
-    result[...] = outside_infinity(graph.dtype)
+    result, infinity = _empty(graph, shape, graph.dtype), outside_infinity(graph.dtype)
+    if is_cupy(result):
+        result[...] = infinity
+    else:  # what costs is that the system hands out the memory
+        by_parts(lambda part: result[part].fill(infinity), len(result), _STREAM * result.size)
     return result
 
 

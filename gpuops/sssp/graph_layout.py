@@ -14,17 +14,21 @@ U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm"
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpuops import csr
+from gpuops._threads import by_parts
 from gpuops.arrays import check_vectors, is_cupy
 from gpuops.errors import NegativeCycleError
 from gpuops.sssp import graph_layout_cuda, graph_layout_numba
 
 SORTED_TOGETHER = graph_layout_cuda.WHOLE  # the least number of arcs that a GPU sorts at once, if there are so many
+_STREAM = 4  # what reading a weight takes, in relaxations of a dense matrix
+
 SEARCH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
 _Rows = tuple[Any, Any, Any]
@@ -132,7 +136,7 @@ def search_graph(
     outgoing, incoming, order, rank = _lay_out(indptr, heads, weights, reverse, symmetric)
     if through is not None:
         through = None if bool(through.all()) else through[order]
-    negative = bool((outgoing[2] < 0).any())
+    negative = not _all(outgoing[2], lambda x: (x >= 0).all())
     return SearchGraph(*outgoing, *incoming, through, order, rank, negative)
 
 
@@ -156,20 +160,29 @@ def _distance_dtype(weights: Any, dtype: Any) -> np.dtype:
     return dtype
 
 
-def _convert(weights: Any, dtype: Any) -> Any:
+def _convert(weights: np.ndarray, dtype: Any) -> np.ndarray:
     """The weights in the dtype of the distances, +0.0 for -0.0."""
     dtype = _distance_dtype(weights, dtype)
-    if weights.dtype.kind == "f" and len(weights) and not bool((weights > -math.inf).all()):
+    if weights.dtype.kind == "f" and not _all(weights, lambda x: (x > -math.inf).all()):
         raise ValueError("weights contain NaN or -inf; weights below 0 must be finite")
-    if dtype.kind == "f":
+    converted = np.empty(len(weights), dtype)
+    if dtype.kind != "f":
+        if weights.dtype.kind == "f" and not _all(weights, lambda x: (x == np.floor(x)).all()):
+            raise ValueError("weights have fractions, which int32 distances cannot have; use float64")
+        limits = np.iinfo(dtype)
+        if not _all(weights, lambda x: limits.min <= x.min().item() and x.max().item() <= limits.max):
+            raise OverflowError("weights exceed int32; use float64")
+
+    def convert(part: slice) -> None:
         with np.errstate(over="ignore"):  # what is too heavy for the dtype is +inf: no path uses it
-            return weights.astype(dtype) + dtype.type(0)
-    if weights.dtype.kind == "f" and not bool((weights == np.floor(weights)).all()):
-        raise ValueError("weights have fractions, which int32 distances cannot have; use float64")
-    limits = np.iinfo(dtype)
-    if len(weights) and not (limits.min <= weights.min().item() and weights.max().item() <= limits.max):
-        raise OverflowError("weights exceed int32; use float64")
-    return weights.astype(dtype)
+            converted[part] = weights[part].astype(dtype) + dtype.type(0)
+
+    by_parts(convert, len(weights), _STREAM * len(weights))
+    return converted
+
+
+def _all(values: np.ndarray, holds: Callable[[np.ndarray], Any]) -> bool:
+    return all(by_parts(lambda part: bool(holds(values[part])), len(values), _STREAM * len(values)))
 
 
 def _lay_out(indptr: Any, heads: Any, weights: Any, reverse: bool, symmetric: bool) -> _LaidOut:

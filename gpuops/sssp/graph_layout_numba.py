@@ -11,7 +11,7 @@ import numba
 import numpy as np
 from numba import njit
 
-from gpuops._threads import for_all
+from gpuops._threads import by_parts, for_all
 from gpuops.csr import equal_ranges, transpose
 from gpuops.csr.csr_numba import gather
 
@@ -68,7 +68,9 @@ def in_degrees(indices: np.ndarray, n: int) -> np.ndarray:
     parts = np.array_split(indices, numba.config.NUMBA_NUM_THREADS)
     counts = np.zeros((len(parts), n), np.int64)
     for_all(lambda part: _count(parts[part], counts[part]), range(len(parts)), _WORK * len(indices))
-    return counts.sum(axis=0)
+    degrees = np.empty(n, np.int64)
+    by_parts(lambda part: np.sum(counts[:, part], axis=0, out=degrees[part]), n, counts.size)
+    return degrees
 
 
 def sorted_transpose(rows: Rows) -> Rows:

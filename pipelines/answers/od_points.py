@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.answers.od_places import Network, far_away, refuse_exchanged, refuse_far, refuse_off_the_globe
 from pipelines.answers.tables import column_vertices, read_columns, vertex_names
 from pipelines.stores import Graph
 
@@ -32,6 +33,8 @@ class Points(NamedTuple):
         The columns asked for besides.
     on_the_globe : bool or None
         Whether places were given by longitude and latitude; None where vertices were named.
+    warning : str or None
+        A sentence on places that are so far from every vertex that they may not be meant; None if there are none.
     """
 
     ids: pa.Array
@@ -39,6 +42,7 @@ class Points(NamedTuple):
     snapped: np.ndarray | None
     columns: dict[str, np.ndarray]
     on_the_globe: bool | None = None
+    warning: str | None = None
 
     def digest(self) -> str:
         """The same for the same points."""
@@ -50,7 +54,14 @@ class Points(NamedTuple):
         return found.hexdigest()
 
 
-def read_points(path: str | os.PathLike[str], graph: Graph, what: str, columns: Sequence[str] = ()) -> Points:
+def read_points(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    what: str,
+    columns: Sequence[str] = (),
+    *,
+    snap_limit: float | None = None,
+) -> Points:
     """Read points from a table.
 
     Parameters
@@ -59,11 +70,12 @@ def read_points(path: str | os.PathLike[str], graph: Graph, what: str, columns: 
         and ``y``; and with a column ``id``, if points are to be called otherwise than by that
     what : "origin" or "destination"
     columns : names of columns of numbers to read besides
+    snap_limit : how far a place may be from its vertex, in metres or in units of the coordinates; None: anywhere
 
     Raises
     ------
     ValueError
-        A column is missing, or an entry is; the message names the row.
+        A column is missing, or an entry is, or a place is too far from every vertex; the message names the row.
     """
     known = ("id", what, "vertex", "lon", "lat", "x", "y")
     table = read_columns(path, (*known, *columns), known)
@@ -84,11 +96,13 @@ def read_points(path: str | os.PathLike[str], graph: Graph, what: str, columns: 
     places = np.stack([_numbers(table, axis, name) for axis in axes], axis=1)
     on_the_globe = axes == ("lon", "lat")
     if on_the_globe:
-        _refuse_off_the_globe(places, name)
-    _refuse_exchanged(places, axes, graph, name)
+        refuse_off_the_globe(places, name)
     vertices, snapped = snap(graph, places, on_the_globe=on_the_globe)
+    network = Network(_coordinates(graph), on_the_globe)
+    refuse_exchanged(places, snapped, axes, network, name)
+    refuse_far(snapped, snap_limit, network, name)
     ids = _ids(table, name, pa.array(np.arange(1, len(table) + 1)))
-    return Points(ids, vertices, snapped, numbers, on_the_globe)
+    return Points(ids, vertices, snapped, numbers, on_the_globe, far_away(snapped, network, name))
 
 
 def points_of(graph: Graph, vertices: Sequence[int | str]) -> Points:
@@ -172,33 +186,6 @@ def _coordinates(graph: Graph) -> np.ndarray:
 def _on_sphere(degrees: np.ndarray) -> np.ndarray:
     lon, lat = np.radians(degrees).T
     return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
-
-
-def _refuse_off_the_globe(places: np.ndarray, name: str) -> None:
-    for row in np.flatnonzero((np.abs(places) > (180, 90)).any(axis=1))[:1].tolist():
-        lon, lat = places[row].tolist()
-        hint = "; are they exchanged?" if abs(lon) <= 90 and abs(lat) <= 180 else ""
-        raise ValueError(f"{name}, row {row + 1}: there is no longitude {lon:g} with latitude {lat:g}{hint}")
-
-
-def _refuse_exchanged(places: np.ndarray, axes: tuple[str, str], graph: Graph, name: str) -> None:
-    """Refuse a place that is not in the graph's box, nor near it, if it would be with its two numbers exchanged."""
-    known = _coordinates(graph)
-    known = known[np.isfinite(known).all(axis=1)]
-    if not len(known):
-        return
-    low, high = known.min(axis=0), known.max(axis=0)
-
-    def within(places: np.ndarray, margin: float) -> np.ndarray:
-        room = margin * (high - low)
-        return ((places >= low - room) & (places <= high + room)).all(axis=1)
-
-    for row in np.flatnonzero(~within(places, 1.0) & within(places[:, ::-1], 0.0))[:1].tolist():
-        first, second = places[row].tolist()
-        raise ValueError(
-            f"{name}, row {row + 1}: {axes[0]} {first:g} with {axes[1]} {second:g} is far from the graph, and the other"
-            " way round it is within; exchange them"
-        )
 
 
 def _ids(table: pa.Table, name: str, otherwise: pa.Array) -> pa.Array:

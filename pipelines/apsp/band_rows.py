@@ -1,4 +1,4 @@
-"""Where the bands of a run out of core come from and go to, beside the host's memory: the weights, and the store."""
+"""Where the bands of a run out of core come from at first and go to at last: the weights, and the result."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ import numpy as np
 
 from gpuops.certificates import nonnegative_weights
 from gpuops.minplus.adjacency import weight_rows
-from pipelines.apsp.finished_rows import SAVERS
 from pipelines.apsp.methods import Job
-from pipelines.stores.contents import StoredArray
 from pipelines.stores.distances import DistancesWriter
 from pipelines.validation.bounds import arc_pieces
 from pipelines.workers.conveyor import Rows
@@ -38,38 +36,21 @@ class Weights:
                 at += len(indptr) - 1
 
 
-class Slot:
-    """Rows of a store: read from the committed slot, written to the other, by whole rows of chunks.
+class Result:
+    """Where the rows of the result go: the slot being written, by whole rows of square chunks.
 
-    A few threads read or write a chunk each, which bounds what Zarr holds beside the rows.
+    So many threads compress and write a chunk each, which bounds what Zarr holds beside the rows.
     """
 
-    def __init__(self, writer: DistancesWriter, columns: int):
-        self.writer, self.piece, self.columns = writer, writer.chunk, columns
-
-    @functools.cached_property
-    def _stored(self) -> StoredArray:
-        return self.writer.checkpoint()
+    def __init__(self, writer: DistancesWriter, threads: int):
+        self.writer, self.piece, self.threads = writer, writer.chunk, threads
 
     @functools.cached_property
     def _write(self) -> Callable[[int, int, np.ndarray], None]:
         return self.writer.writer()
 
-    def read(self, rows: Rows, out: Any) -> None:
-        stored = self._stored
-
-        def read(start: int) -> None:
-            part = slice(start, start + stored.chunks[1])
-            out[:, part] = stored[rows, part]
-
-        self._by_chunks(read, stored.chunks[1])
-
     def write(self, start: int, rows: np.ndarray) -> None:
-        put = self._write
-        self._by_chunks(lambda at: put(start, at, rows[:, at : at + self.columns]), self.columns)
-
-    def _by_chunks(self, move: Callable[[int], None], columns: int) -> None:
-        starts = range(0, self.writer.n, columns)
-        with ThreadPoolExecutor(min(SAVERS, len(starts))) as pool:
-            for _ in pool.map(move, starts):
+        put, starts = self._write, range(0, self.writer.n, self.piece)
+        with ThreadPoolExecutor(min(self.threads, len(starts))) as pool:
+            for _ in pool.map(lambda at: put(start, at, rows[:, at : at + self.piece]), starts):
                 pass

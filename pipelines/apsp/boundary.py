@@ -1,9 +1,10 @@
 """All pairs of a graph that few vertices cut into parts: the boundary method, row by row (`pipelines.boundary`).
 
 With r the relaxations/s of a product, measured on the workers at hand, closing parts of p vertices and S boundary
-vertices takes (sum of p^3 + S^3) / r seconds. A row follows in b (S + n) / (r x `ANSWERING`) + n x `ENTRY` seconds, b
-being the boundary vertices of a part. METIS takes `CUTTING` x (n + m) seconds to say what S and b are, and is run only
-where that is little beside what other methods take (`pipelines.apsp.methods.PATIENCE`), or if the method is asked for.
+vertices takes `BEGINNING` + (sum of p^3 + S^3) / r seconds. A row follows in b (S + n) / (r x `ANSWERING`) + n x
+`ENTRY` seconds, b being the boundary vertices of a part. Tables and rows are written at `WRITE_RATE`. METIS takes
+`CUTTING` x (n + m) seconds to say what S and b are, and is run only where that is little beside what other methods take
+(`pipelines.apsp.methods.PATIENCE`), or if the method is asked for.
 
 The tables of the cut graph are a store of their own within the store that is written, until that is complete. Integer
 distances are the same as those of other methods. Floats are summed in another order, which depends on the cut.
@@ -13,16 +14,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from distributed import Client
 
-from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
+from pipelines.apsp.methods import Estimate, Job, Method, Obstacle, Request
 from pipelines.boundary.cut import cut_graph
-from pipelines.boundary.cut_graph import Job
-from pipelines.boundary.plan import describe, row_work, table_bytes, work
+from pipelines.boundary.cut_graph import Job as BoundaryJob
+from pipelines.boundary.plan import closing_memory, describe, row_work, rows_memory, shortage, table_bytes, work
 from pipelines.boundary.stages import close_parts
 from pipelines.stores.boundary import (
     SCHEMA,
@@ -36,24 +36,19 @@ from pipelines.stores.boundary import (
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.resuming import resumed
 from pipelines.workers.attempts import clear, held, keep, run_attempts
-from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, memory_by_place, refuse_disk, refuse_memory
+from pipelines.workers.capacity import WRITE_RATE, DoesNotFitError, refuse_disk
+from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress, duration, size
-from pipelines.workers.row_chunks import RowsAttempt
+from pipelines.workers.row_chunks import RowsAttempt, together
+from pipelines.workers.saving import Savers
 
+BEGINNING = 0.15  # seconds that a store more takes to begin and to end
 CUTTING = 6e-6  # seconds that METIS takes to try cuts, for every vertex and arc
 ANSWERING = 0.3  # of the rate of a product, when rows follow from the tables
-ENTRY = 1e-9  # seconds for every distance of a row, besides
-CPU_BESIDE_GPU = 1e10  # relaxations/s of a product on the CPU of a worker with a GPU, which is not measured
+ENTRY = {"cpu": 1e-9, "gpu": 8e-12}  # seconds for every distance of a row, besides
 EDGE = 1024  # of a square chunk: 4 MiB and more
+TASK_BYTES = 2**31  # of rows that a task makes
 TABLES = "boundary.zarr"  # the name of the store within
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """A cut, and the bytes that a worker needs for its tables and a chunk of rows."""
-
-    cut: Cut
-    worker_bytes: tuple[int, ...]
 
 
 def estimate(request: Request) -> Estimate:
@@ -65,32 +60,32 @@ def estimate(request: Request) -> Estimate:
     chunk = _chunk(rows, len(facts)) if request.writer is None else request.writer.chunk
     tables, among = table_bytes(cut, job.dtype)
     result = rows * job.graph.n * job.dtype.itemsize
-    worker_bytes = (tables + 3 * among + 2 * chunk * job.graph.n * job.dtype.itemsize,) * len(facts)
-    rate = sum(CPU_BESIDE_GPU if fact.gpu else fact.rate for fact in facts)
-    seconds = work(cut, 0) / rate + result / WRITE_RATE / len(facts)
-    seconds += rows * (row_work(cut) / (rate * ANSWERING) + job.graph.n * ENTRY / len(facts))
-    places = memory_by_place(worker_bytes, facts).values()
+    gpu = any(fact.gpu for fact in facts)
+    closing, joining = closing_memory(cut, _boundary_job(job), gpu)
+    making = closing | rows_memory(cut, job.dtype, chunk, gpu)
+    missing = shortage([making | joining, *[making] * (len(facts) - 1)], facts)
+    rate, entry = sum(fact.rate for fact in facts), ENTRY["gpu" if gpu else "cpu"] / len(facts)
+    seconds = BEGINNING + work(cut, 0) / rate + (tables + among + result) / WRITE_RATE / len(facts)
+    seconds += rows * (row_work(cut) / (rate * ANSWERING) + job.graph.n * entry)
 
     def refuse(out: str | os.PathLike[str]) -> None:
-        refuse_memory(
-            f"the tables of {cut.parts:,} parts",
-            worker_bytes,
-            facts,
-            lambda _free: "Use --method batched, or free memory",
-        )
+        if missing:
+            boundary = f"{int(cut.boundary_sizes.sum()):,} boundary vertices"
+            raise DoesNotFitError(
+                f"{cut.parts:,} parts with {boundary} take {missing}; use --method batched, or free memory"
+            )
         refuse_disk(result + tables + among, out, "keep the rows of some sources only (--source)")
 
     return Estimate(
         seconds=seconds,
-        too_large="the tables of parts do not fit in memory" if any(n > MEMORY_SHARE * m for n, m in places) else None,
+        too_large=missing and "the tables of parts do not fit in memory",
         chunk=chunk,
         stages=1,
         options={"block": None, "parts": cut.parts},
         work=(rows, "rows"),
-        summary=f"{describe(cut, job.dtype)}; memory {size(sum(worker_bytes))}, disk {size(result)},"
-        f" about {duration(seconds)}",
+        summary=f"{describe(cut, job.dtype, making | joining)}, disk {size(result)}, about {duration(seconds)}",
         refuse=refuse,
-        plan=Plan(cut, worker_bytes),
+        plan=cut,
     )
 
 
@@ -102,7 +97,7 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
         writer.make_slot(result=True)
     if not done.all():
         shown.stage("closing parts")
-        tables = _closed(client, request, estimate.plan.cut, place)
+        tables = _closed(client, request, estimate.plan, place)
 
         def begin(members: list[str], before: Rows | None) -> Rows:
             return Rows(client, members, before, writer, tables, shown)
@@ -129,6 +124,10 @@ def _cut(request: Request) -> Cut:
         raise Obstacle("the boundary method needs pymetis") from error
 
 
+def _boundary_job(job: Job) -> BoundaryJob:
+    return BoundaryJob(job.graph, job.dtype, job.potentials, job.fits)
+
+
 def _chunk(rows: int, workers: int) -> int:
     """Edge of the chunks: some chunk rows for every worker."""
     return max(1, min(EDGE, -(-rows // (2 * workers))))
@@ -142,7 +141,7 @@ def _closed(client: Client, request: Request, cut: Cut, place: str) -> Boundary:
     if writer is None:
         writer = create_boundary(place, job.graph, cut, dtype=job.dtype, options={})
     if not writer.finished:
-        close_parts(client, Job(job.graph, job.dtype, job.potentials, job.fits), writer, progress=False)
+        close_parts(client, _boundary_job(job), writer, False, request.facts)
     return open_boundary(place)
 
 
@@ -163,20 +162,27 @@ class Rows(RowsAttempt):
         super().__init__(client, members, "boundary-rows", before, writer, shown)
         self.writer, self.tables = writer, tables
         self.sources = np.arange(writer.n) if writer.sources is None else np.array(writer.sources)
+        band = writer.chunk * writer.n * writer.dtype.itemsize
+        self.together = together(writer, TASK_BYTES // max(1, band), len(members))
 
     def run(self) -> None:
         self.deal(
             lambda worker: self.submit(_load, worker, self.tables),
             lambda worker, start: self.submit(
-                _write_rows, worker, self.writer, start, self.sources[start : start + self.writer.chunk]
+                _write_rows, worker, self.writer, start, self.sources[start : start + self.step]
             ),
         )
 
 
 def _load(attempt: str, tables: Boundary) -> None:
     clear()
-    keep(attempt, tables)
+    keep(attempt, tables.between if array_library() is np else tables.between_on_gpu)
 
 
 def _write_rows(attempt: str, writer: DistancesWriter, start: int, sources: np.ndarray) -> None:
-    writer.write_rows(start, held(attempt).between(sources, np.arange(writer.n)))
+    """Write rows from `start` on, a band of chunks while the next is computed."""
+    between, write, everything = held(attempt), writer.writer(), np.arange(writer.n)
+    with Savers() as savers:
+        for first in range(0, len(sources), writer.chunk):
+            rows = between(sources[first : first + writer.chunk], everything)
+            savers.save(rows, writer.chunk, partial(write, start + first))

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from dask.system import CPU_COUNT
 
 from gpuops.arrays import like
 from gpuops.numbers import distance_limit, to_outside
 from pipelines.apsp.methods import Job
 from pipelines.validation.bounds import refuse_overflow
-
-SAVERS = min(16, CPU_COUNT)  # chunks a worker writes at a time; each is held in a few copies
 
 
 def finish(job: Job, rows: Any, vertices: np.ndarray) -> None:

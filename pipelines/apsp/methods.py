@@ -20,7 +20,7 @@ from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.capacity import WorkerFacts
 from pipelines.workers.progress import Progress, duration
 
-PATIENCE = 0.1
+PATIENCE = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,11 @@ class Request:
     def rows(self) -> int:
         """Rows of the result."""
         return self.job.graph.n if self.sources is None else len(self.sources)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the store holds a committed state to go on with."""
+        return self.writer is not None and self.writer.slot is not None
 
 
 @dataclass(frozen=True, eq=False)

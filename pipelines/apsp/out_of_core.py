@@ -8,20 +8,20 @@ store otherwise, and on a CPU.
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from distributed import Client
 
 from gpuops.minplus import packed_bytes
-from pipelines.apsp.finished_rows import SAVERS
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
-from pipelines.apsp.schedule import relaxations_done, stages_of
+from pipelines.apsp.schedule import COMMIT_SHARE, relaxations_done, stages_of
 from pipelines.apsp.super_stages import SuperStages
-from pipelines.apsp.windows import Windows, chunks_of, widest
+from pipelines.apsp.windows import STORED_COPIES, Windows, chunks_of, widest
 from pipelines.stores import Graph
 from pipelines.stores.distances import DistancesWriter
 from pipelines.validation.bounds import PIECE
@@ -30,10 +30,10 @@ from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, DoesNotFitError
 from pipelines.workers.lanes import PIECE_BYTES
 from pipelines.workers.progress import Progress, duration, size, with_prefix
 
-REGISTERED = True  # whether a matrix in the memory of the host is locked there; threads copy it otherwise
+LOCKING_PASSES = 8  # of the matrix: so many repay locking its pages, with fewer of them threads copy
 DISK_RATE = 1e9  # bytes/s that checkpoints are assumed to be read and written at,
 LINK_RATE = 2e10  # and rows to pass to a GPU and back
-STORED_COPIES = 16  # of each chunk that is being read and written: 5, and what the allocator keeps of those before
+THREAD_BYTES = 16 << 20  # that the allocators of all threads keep of what they gave out, at most
 ARC_BYTES = 80  # that rows take for each of their arcs while they are made
 
 
@@ -49,19 +49,22 @@ class Plan:
     traffic_bytes: int  # of rows to and from where the matrix lies, in the whole run
     seconds: float
     relaxations: int
+    commits: int  # before the result
     shortage: str | None  # why it does not fit, and the least that does
 
     def describe(self, facts: list[WorkerFacts]) -> str:
         """One line for people: what runs where and what it takes."""
         windows, devices = self.windows, sorted({f.device for f in facts})
-        place = "the memory of the host" if windows.resident else "the store"
+        place = "the store"
+        if windows.resident:
+            place = "locked memory of the host" if windows.registered else "the memory of the host"
         on_device = f"{size(self.device_bytes)} of each GPU, " if self.device_bytes else ""
         return (
             f"n = {windows.n:,} {self.dtype} out of core, {len(facts)} worker{'s' if len(facts) > 1 else ''} on "
             f"{', '.join(devices)} ({with_prefix(sum(f.rate for f in facts))} relaxations/s): {windows.width:,} pivots "
             f"at a time on bands of {windows.chunk:,} rows from {place}; memory {on_device}{size(self.host_bytes)} of "
             f"the host, disk {size(self.disk_bytes)}, traffic {size(self.traffic_bytes)}, "
-            f"about {duration(self.seconds)}"
+            f"{self.commits or 'no'} commit{'s' * (self.commits != 1)} on the way, about {duration(self.seconds)}"
         )
 
 
@@ -73,10 +76,9 @@ def estimate(request: Request) -> Estimate:
         if plan.shortage is not None:
             raise DoesNotFitError(plan.shortage)
         cure = "keep the rows of some sources only (--source)"
-        resident = plan.windows.resident and request.commit_seconds < plan.seconds
-        refuse_disk(
-            plan.disk_bytes, out, f"{cure}, or do without commits (--commit-seconds none)" if resident else cure
-        )
+        if plan.commits and request.commit_seconds < math.inf:
+            cure += ", or do without commits (--commit-seconds none)"
+        refuse_disk(plan.disk_bytes, out, cure)
 
     return Estimate(
         seconds=plan.seconds,
@@ -107,7 +109,7 @@ def make_plan(request: Request) -> Plan:
 
     found: list[Windows] = []
     for resident in (True, False) if gpu and neighbours == len(facts) else (False,):  # in the memory of one host
-        cuts = [Windows(n, block, chunk, max(block, chunk), resident, resident and REGISTERED) for chunk in chunks]
+        cuts = [Windows(n, block, chunk, max(block, chunk), resident) for chunk in chunks]
         found = [wide for cut in cuts if (wide := widest(cut, len(facts), fits)) is not None]
         if found:
             break
@@ -117,19 +119,36 @@ def make_plan(request: Request) -> Plan:
     on_device, on_host = bytes_of(request, windows, gpu)
 
     passes = len(windows.super_stages(stages_of(windows.layout, job), request.writer.stage if request.writer else 0))
+    windows = replace(windows, registered=windows.resident and passes >= LOCKING_PASSES)
     matrix, relaxations = n * n * itemsize, n * n * int(job.through.sum())
-    traffic = 2 * passes * matrix + len(facts) * matrix
+    # Read and written, but for the weights and the result; and of every window the rows of others.
+    traffic = (2 * (passes - 1) + request.begun + len(facts) - 1) * matrix
     compute = (relaxations - relaxations_done(windows.layout, job, request.writer)) / max(
         1.0, len(facts) * min(fact.rate for fact in facts)
     )
     compute *= 1 + (len(facts) - 1) * min(1, windows.width / max(n, 1))
     result = request.rows * n * itemsize
     seconds = max(compute, traffic / (LINK_RATE if windows.resident else DISK_RATE)) + result / WRITE_RATE
+    commits, disk = commits_of(request, windows, passes, seconds)
     if windows.resident:
-        disk = result + 2 * (matrix if seconds > request.commit_seconds else 0)
+        seconds += commits * matrix / DISK_RATE
+    return Plan(
+        windows, job.dtype, on_device, neighbours * on_host, disk, traffic, seconds, relaxations, commits, shortage
+    )
+
+
+def commits_of(request: Request, windows: Windows, passes: int, seconds: float) -> tuple[int, int]:
+    """How often a run of so many passes is committed before its result, and what it takes of the disk."""
+    matrix = windows.n**2 * request.job.dtype.itemsize
+    pause = max(request.commit_seconds, matrix / DISK_RATE / COMMIT_SHARE)
+    if windows.resident:
+        commits = 0 if seconds <= request.commit_seconds else min(passes - 1, max(1, int(seconds / pause)))
     else:
-        disk = result if passes == 1 else matrix + max(matrix, result)
-    return Plan(windows, job.dtype, on_device, neighbours * on_host, disk, traffic, seconds, relaxations, shortage)
+        commits = passes - 1 if request.commit_seconds < math.inf else min(passes - 1, 1)
+    # One is committed while another is written: a checkpoint, or the result.
+    checkpoints = 0 if commits == 0 else min(2, request.begun + commits)
+    result = request.rows * windows.n * request.job.dtype.itemsize
+    return commits, max(checkpoints * matrix, (request.begun or commits > 0) * matrix + result)
 
 
 def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
@@ -149,16 +168,18 @@ def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
         computing += band * n * (1 if job.fits else itemsize + 2)
     if job.potentials is not None:
         computing += 64 * n * 40
-    columns = min(windows.columns(itemsize), n)
-    host = STORED_COPIES * min(SAVERS, -(-n // max(columns, 1))) * band * columns * itemsize
+    host = STORED_COPIES * min(windows.savers, -(-n // band)) * band * band * itemsize
     arcs = ARC_BYTES * min(PIECE, most_arcs(job.graph, band))
     host += arcs
     host += (17 if job.potentials is not None else 1) * n
     if request.sources is not None:
         host += band * row
     if not gpu:
-        return 0, computing + host
-    host += 4 * band * row + (-(-n * row // len(request.facts)) + 4 * PIECE_BYTES if windows.resident else 0)
+        host += computing
+        return 0, host + min(THREAD_BYTES, host // 2)
+    host += min(THREAD_BYTES, host // 2) + 4 * band * row
+    if windows.resident:
+        host += -(-n * row // len(request.facts)) + 4 * PIECE_BYTES
     return computing + arcs, host
 
 

@@ -5,8 +5,8 @@ A task runs on the worker it is pinned to, changes that worker's rows in place a
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from gpuops import floyd_warshall, minplus_update
 from gpuops.arrays import like
 from pipelines.apsp import symmetric
 from pipelines.apsp.band_rows import Weights
-from pipelines.apsp.finished_rows import SAVERS, finish
+from pipelines.apsp.finished_rows import finish
 from pipelines.apsp.layout import Layout
 from pipelines.apsp.methods import Job
 from pipelines.stores.distances import DistancesWriter
@@ -23,6 +23,7 @@ from pipelines.workers.attempts import clear, held, keep
 from pipelines.workers.device_arrays import array_library, mark, synchronize, to_host
 from pipelines.workers.exchange import arrived
 from pipelines.workers.panels import Card, Panels, Token
+from pipelines.workers.saving import Savers
 
 Block = tuple[int, int]
 
@@ -128,16 +129,13 @@ def relax_and_save(attempt: str, block: Block, sent: Any, writer: DistancesWrite
     if slab.symmetric:
         _relax_half(slab, block, panel)
         slab.complete()
-    with ThreadPoolExecutor(SAVERS) as pool:
-        saves = []
+    with Savers() as savers:
         for band in slab.layout.bands(slab.worker):
             rows = slab.layout.local(*band)
             if not slab.symmetric:
                 _relax_rows(slab, rows, block, panel, [])
             finish(slab.job, slab.matrix[rows], np.arange(*band))  # in place: nothing else is asked of this state
-            saves += _saves(pool, slab, writer, band)
-        for written in saves:
-            written.result()
+            _save_band(savers, slab, writer, band)
 
 
 def _relax_half(slab: _Slab, block: Block, panel: Any) -> None:
@@ -175,19 +173,13 @@ def save(attempt: str, writer: DistancesWriter, result: bool) -> None:
     if result:  # in place: the result is the last that is asked of this state
         for band in bands:
             finish(slab.job, slab.matrix[slab.layout.local(*band)], np.arange(*band))
-    with ThreadPoolExecutor(SAVERS) as pool:
-        for written in [one for band in bands for one in _saves(pool, slab, writer, band)]:
-            written.result()
+    with Savers() as savers:
+        for band in bands:
+            _save_band(savers, slab, writer, band)
 
 
-def _saves(pool: ThreadPoolExecutor, slab: _Slab, writer: DistancesWriter, band: Block) -> list[Any]:
-    """Write a band in whole chunks by threads: copying, compressing and writing overlap."""
-    write, rows = writer.writer(), slab.matrix[slab.layout.local(*band)]
-
-    def put(column: int) -> None:
-        write(band[0], column, to_host(rows[:, column : column + writer.chunk]))
-
-    return [pool.submit(put, column) for column in range(0, writer.n, writer.chunk)]
+def _save_band(savers: Savers, slab: _Slab, writer: DistancesWriter, band: Block) -> None:
+    savers.save(slab.matrix[slab.layout.local(*band)], writer.chunk, partial(writer.writer(), band[0]))
 
 
 def rows_of(attempt: str, vertices: list[int], writer: DistancesWriter) -> np.ndarray:

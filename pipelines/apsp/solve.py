@@ -86,7 +86,7 @@ def all_pairs_shortest_paths(
         Show progress on standard error; by default where that is a terminal.
     commit_seconds : float or None
         Least time between two commits of the state; None: none before the end, unless Ctrl-C asks for one. (Out of
-        core, what lies in the store is committed whenever it has passed by.)
+        core, what lies in the store is committed whenever it has passed by, or with None not before the last time.)
     device_memory, host_memory : int, optional
         Bytes to use of each GPU, and of the memory of each host; by default nine tenths of what is free.
 

@@ -1,31 +1,33 @@
 """Super-stages of blocked Floyd-Warshall on bands of rows that pass through the workers (`gpuops.minplus.super_stage`).
 
 Between two super-stages the matrix lies in the memory of the host, where they change it in place; or in the store, from
-one slot of which every super-stage writes to the other, so that each is a commit. The first reads the weights, the last
-writes the result. Every worker takes the slab through its stages itself, which needs no exchange, and then passes
-the chunk rows of the matrix that are its own.
+one slot of which every super-stage writes to the other, so that each is a commit (without commits, in place). The first
+reads the weights, the last writes the result. Every worker takes the slab through its stages itself, which needs no
+exchange, and then passes the chunk rows of the matrix that are its own.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from distributed import Client, Future
 
 from gpuops.minplus.super_stage import Panel, panel_bytes, pass_rows, pass_slab
-from pipelines.apsp.band_rows import Slot, Weights
+from pipelines.apsp.band_rows import Result, Weights
 from pipelines.apsp.finished_rows import finish
 from pipelines.apsp.methods import Job
 from pipelines.apsp.schedule import Staged, relaxations, stages_of
 from pipelines.apsp.windows import Windows
 from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.row_files import RowFiles
 from pipelines.workers.attempts import StateLost, clear, held, keep
 from pipelines.workers.conveyor import Rows, Sink, Source, convey, count, parts
 from pipelines.workers.device_arrays import array_library, synchronize
-from pipelines.workers.interruption import stop_if_asked
+from pipelines.workers.interruption import asked, stop_if_asked
 from pipelines.workers.lanes import CpuLane, GpuLane, HostMatrix
 from pipelines.workers.progress import Progress
 
@@ -59,30 +61,32 @@ class SuperStages(Staged):
         (shared,) = self.results([self.submit(_begin, 0, self.job, self.windows, 0, len(workers), True)])
         self.wait([self.submit(_begin, w, self.job, self.windows, w, len(workers), shared) for w in workers[1:]])
         self.start(self.stages[: self.committed.stage])
-        for first, stop in self.windows.super_stages(self.stages, self.committed.stage):
+        super_stages = self.windows.super_stages(self.stages, self.committed.stage)
+        for number, (first, stop) in enumerate(super_stages, 1):
             if first == self.committed.stage:
                 stop_if_asked()
-            end = stop == len(self.stages)
+            left = len(super_stages) - number
+            following = self.windows.window(self.stages[stop][0]) if left else (0, 0)
             self.shown.stage(f"stages {first + 1} to {stop} of {len(self.stages)}")
             blocks = self.stages[first:stop]
             self._all(_pass_slab, self.committed, blocks)
-            if end:
+            if left == 0:
                 self.committed.make_slot(result=True)
             elif not self.windows.resident:
-                self._make_checkpoint()
-            self._all(_pass_bands, self.committed, end)
+                self.committed.make_row_slot()
+            self._all(_pass_bands, self.committed, following, left == 0)
             self.shown.advance(relaxations(self.job, blocks))
-            if end or not self.windows.resident:
-                self.committed = self.committed.commit(self.committed.stages if end else stop)
-                continue
-            if self.due():
+            if left == 0:
+                self.committed = self.committed.commit(self.committed.stages)
+            elif not self.windows.resident:
+                # Without commits on the way one slot is enough, until the result needs the other.
+                if asked() or left == 1 or self.commit_seconds < math.inf:
+                    self.committed = self.committed.commit(stop)
+            elif self.due():
                 with self.committing():
-                    self._make_checkpoint()
+                    self.committed.make_row_slot()
                     self._all(_save, self.committed)
                     self.committed = self.committed.commit(stop)
-
-    def _make_checkpoint(self) -> None:
-        self.committed.make_slot(result=False, columns=self.windows.columns(self.job.dtype.itemsize))
 
     def _all(self, task: Any, *arguments: Any) -> None:
         tokens: list[Future] = [self.submit(task, w, *arguments) for w in range(len(self.members))]
@@ -104,9 +108,10 @@ class _Resident:
     panel_memory: Any  # uint8
     bands: list[Any]  # (chunk, n) each
     matrix: HostMatrix | None
-    begun: bool = False  # the matrix holds the rows of the last super-stage
+    newest: HostMatrix | RowFiles | None = None  # what the last super-stage wrote its rows to
     window: tuple[int, int] = (0, 0)
     panels: Sequence[Panel] = ()
+    ready: set[int] = field(default_factory=set)  # first rows of the bands of the next window that the slab holds
 
     def own(self, total: int) -> range:
         """The first rows of this worker's chunk rows."""
@@ -156,16 +161,22 @@ def _pass_slab(attempt: str, writer: DistancesWriter, blocks: Blocks) -> None:
     start, stop = state.window = state.windows.window(blocks[0][0])
     slab, source = state.slab[: stop - start], _source(state, writer)
     for at, rows in parts(slice(start, stop), state.windows.chunk):
-        state.lane.load(source, rows, slab[at : at + count(rows)])
+        if start + at not in state.ready:
+            state.lane.load(source, rows, slab[at : at + count(rows)])
+    state.ready = set()
     state.panels = pass_slab(slab, start, [state.job.pivots(block) for block in blocks], state.panel_memory)
     synchronize(slab)
 
 
-def _pass_bands(attempt: str, writer: DistancesWriter, end: bool) -> None:
-    """Take this worker's rows through the stages, and write them to the next place: at the end, the result."""
+def _pass_bands(attempt: str, writer: DistancesWriter, following: tuple[int, int], end: bool) -> None:
+    """Take this worker's rows through the stages, and write them to the next place: at the end, the result.
+
+    The rows of the window come first. They leave the slab, which then gets those of the window that follows.
+    """
     state = held(attempt)
     source, kept = _source(state, writer), writer.sources if end else None
-    sink: Sink = state.matrix if state.matrix is not None and not end else _slot(state, writer, end)
+    newest = None if end else state.matrix or writer.row_files(writer.other_slot)
+    sink: Sink = newest or Result(writer, state.windows.savers)
     total = state.windows.n if kept is None else len(kept)
 
     def rows_from(start: int) -> Rows:
@@ -190,21 +201,31 @@ def _pass_bands(attempt: str, writer: DistancesWriter, end: bool) -> None:
         else:
             for at in np.flatnonzero(inside):
                 band[at] = state.slab[rows[at] - first]
+        if not end and _within(start, following):
+            state.slab[start - following[0] : start - following[0] + len(band)] = band
+            state.ready.add(start)
         if end:
             finish(state.job, band, _vertices(rows))
         return band, state.lane.done()
 
-    convey(list(state.own(total)), state.bands, load, work, lambda start, made: state.lane.store(sink, start, *made))
-    state.begun = True
+    items = list(state.own(total))
+    if not end:
+        items.sort(key=lambda start: (not _within(start, state.window), not _within(start, following)))
+    convey(items, state.bands, load, work, lambda start, made: state.lane.store(sink, start, *made))
+    state.newest = newest
     synchronize(state.slab)
 
 
 def _save(attempt: str, writer: DistancesWriter) -> None:
     """Write this worker's rows of the matrix in memory to a checkpoint."""
     state = held(attempt)
-    slot = _slot(state, writer, False)
+    files = writer.row_files(writer.other_slot)
     for start in state.own(writer.n):
-        slot.write(start, state.matrix.matrix[start : start + state.windows.chunk])
+        files.write(start, state.matrix.matrix[start : start + state.windows.chunk])
+
+
+def _within(row: int, window: tuple[int, int]) -> bool:
+    return window[0] <= row < window[1]
 
 
 def _vertices(rows: Rows) -> np.ndarray:
@@ -212,12 +233,5 @@ def _vertices(rows: Rows) -> np.ndarray:
 
 
 def _source(state: _Resident, writer: DistancesWriter) -> Source:
-    """Where the rows are: in memory, in the committed slot, or still in the graph."""
-    if state.begun and state.matrix is not None:
-        return state.matrix
-    return _slot(state, writer, False) if writer.slot else Weights(state.job)
-
-
-def _slot(state: _Resident, writer: DistancesWriter, result: bool) -> Slot:
-    columns = writer.chunk if result else state.windows.columns(writer.dtype.itemsize)
-    return Slot(writer, min(columns, writer.n))
+    """Where the rows are: where the last super-stage wrote them, in the committed slot, or still in the graph."""
+    return state.newest or (writer.row_files(writer.slot) if writer.slot else Weights(state.job))

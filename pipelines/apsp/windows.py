@@ -12,9 +12,10 @@ from itertools import groupby
 from typing import ClassVar
 
 from pipelines.apsp.layout import Layout, make_layout
-from pipelines.stores.schema import CHUNK_BYTES
+from pipelines.workers.saving import SAVERS
 
 NARROWEST = 64  # rows of a band: narrower ones pack as much as they compute
+STORED_COPIES = 16  # of each chunk of the result that is being written: 5, and what the allocator keeps of others
 SHARES = 24  # windows that several workers cut a matrix into at least: all of them do the slab
 
 
@@ -25,7 +26,8 @@ class Windows:
     Attributes
     ----------
     block : width of a pivot block
-    chunk : rows of a band, and edge of the chunks in the store; a multiple of `block`, or a part of it
+    chunk : rows of a band and of a chunk of a checkpoint, edge of the chunks of the result; a multiple of `block`, or
+        a part of it
     width : rows of a window, whole blocks and whole bands
     resident : whether the host's memory holds the matrix
     registered : whether its pages are locked, so that a GPU reads and writes them directly
@@ -40,9 +42,10 @@ class Windows:
 
     BANDS: ClassVar[int] = 3  # one is loaded, one computed, one stored
 
-    def columns(self, itemsize: int) -> int:
-        """Columns of a chunk of a checkpoint: about `CHUNK_BYTES` of distances, but a quarter of a row at most."""
-        return self.chunk * max(1, min(CHUNK_BYTES // (self.chunk * itemsize), self.n // 4) // self.chunk)
+    @property
+    def savers(self) -> int:
+        """Chunks of the result that are written at a time; from the store, their copies take no more than a band."""
+        return SAVERS if self.resident else max(1, min(SAVERS, self.n // (STORED_COPIES * self.chunk)))
 
     @property
     def layout(self) -> Layout:

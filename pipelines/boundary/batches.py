@@ -10,8 +10,7 @@ import numpy as np
 from gpuops import floyd_warshall
 from gpuops.numbers import infinity
 from pipelines.boundary.cut_graph import CutGraph
-
-BATCH_BYTES = 2**30  # of matrices closed at a time
+from pipelines.boundary.plan import BATCH_BYTES
 
 
 class PartBatches:

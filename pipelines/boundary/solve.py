@@ -11,8 +11,6 @@ import numpy as np
 from distributed import Client
 
 from gpuops.arrays import is_cupy
-from gpuops.boundary import boundary_distances
-from gpuops.numbers import to_outside
 from pipelines.boundary.cut import Cut, cut_graph, cut_into
 from pipelines.boundary.cut_graph import Job
 from pipelines.boundary.plan import refuse_what_cannot_fit
@@ -29,6 +27,7 @@ from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
+from pipelines.workers.capacity import measure_workers, within_budget
 from pipelines.workers.progress import Progress
 
 
@@ -44,6 +43,8 @@ def partition_graph(
     overwrite: bool = False,
     verify: bool = False,
     progress: bool | None = None,
+    device_memory: int | None = None,
+    host_memory: int | None = None,
 ) -> Boundary:
     """Cut a graph into parts, close them, and write what any distance follows from to the store `out`.
 
@@ -70,6 +71,8 @@ def partition_graph(
         Prove sampled rows of distances.
     progress : bool, optional
         Show progress on standard error; by default where that is a terminal.
+    device_memory, host_memory : int, optional
+        Bytes to use of each GPU, and of the memory of each host; by default nine tenths of what is free.
 
     Returns
     -------
@@ -102,11 +105,12 @@ def partition_graph(
     if writer is None or not writer.finished:
         kind = distance_dtype(graph, dtype) if writer is None else writer.dtype
         job = Job(graph, kind, potentials_of(graph), distances_fit(graph, kind))
+        facts = within_budget(measure_workers(client, None), device_memory, host_memory)
         if writer is None:
             cut = _cut(graph, parts, like, progress)
-            refuse_what_cannot_fit(cut, job.dtype, out)
+            refuse_what_cannot_fit(cut, job, facts, out)
             writer = create_boundary(out, graph, cut, dtype=job.dtype, options=begun, overwrite=overwrite)
-        close_parts(client, job, writer, progress)
+        close_parts(client, job, writer, progress, facts)
     found = open_boundary(out)
     if verify:
         verify_distances(found, graph)
@@ -145,7 +149,7 @@ def distances_between(
         opened = graph if isinstance(graph, Graph) else store.graph(graph)
     rows, columns = (_vertices(store, opened, what, v) for what, v in (("source", sources), ("target", targets)))
     if gpu:
-        return to_outside(boundary_distances(store.tables_on_gpu, rows, columns))
+        return store.between_on_gpu(rows, columns)
     return store.between(rows, columns)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from distributed import Client
 
-from gpuops.numbers import distance_limit, infinity
+from gpuops.numbers import distance_limit, infinity, to_outside
 from pipelines.boundary.batches import PartBatches
 from pipelines.boundary.closures import (
     Arcs,
@@ -20,24 +21,30 @@ from pipelines.boundary.closures import (
     without_negative,
 )
 from pipelines.boundary.cut_graph import CutGraph, Job, cut_arcs
-from pipelines.boundary.plan import describe
+from pipelines.boundary.plan import TASK_BYTES, closing_memory, describe
 from pipelines.stores.boundary import BoundaryWriter
 from pipelines.validation.bounds import WeightRangeError
-from pipelines.workers.attempts import clear, held, keep, run_attempts, workers_of
+from pipelines.workers.attempts import clear, held, keep, run_attempts
+from pipelines.workers.capacity import WorkerFacts
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
-from pipelines.workers.row_chunks import RowsAttempt
+from pipelines.workers.row_chunks import RowsAttempt, together
+from pipelines.workers.saving import Savers
 
 
-def close_parts(client: Client, job: Job, writer: BoundaryWriter, progress: bool | None) -> None:
+def close_parts(
+    client: Client, job: Job, writer: BoundaryWriter, progress: bool | None, facts: list[WorkerFacts]
+) -> None:
     """Close the parts that are not done, join them, and complete the store."""
     with Progress(writer.rows, "parts", progress) as shown:
-        shown.note(describe(writer.cut(), job.dtype))
+        cut = writer.cut()
+        closing, joining = closing_memory(cut, job, any(fact.gpu for fact in facts))
+        shown.note(describe(cut, job.dtype, closing | joining))
 
         def begin(members: list[str], before: Closing | None) -> Closing:
             return Closing(client, members, before, job, writer, shown)
 
-        run_attempts(client, workers_of(client), begin, shown)
+        run_attempts(client, [fact.address for fact in facts], begin, shown)
 
 
 class Closing(RowsAttempt):
@@ -56,11 +63,14 @@ class Closing(RowsAttempt):
     ):
         super().__init__(client, members, "boundary", before, writer, shown)
         self.job, self.writer = job, writer
+        self.together = together(writer, TASK_BYTES // writer.chunk_bytes, len(members))
 
     def run(self) -> None:
         self.deal(
             lambda worker: self.submit(_load, worker, self.job, self.writer),
-            lambda worker, first: self.submit(_close, worker, self.writer, first),
+            lambda worker, first: self.submit(
+                _close, worker, self.writer, first, min(first + self.step, self.writer.rows)
+            ),
         )
         self.shown.stage("joining parts")
         self.wait([self.submit(_join, 0, self.job, self.writer)])
@@ -72,21 +82,27 @@ def _load(attempt: str, job: Job, writer: BoundaryWriter) -> None:
     keep(attempt, (graph, None if xp is np else PartBatches(graph, xp)))
 
 
-def _close(attempt: str, writer: BoundaryWriter, first: int) -> None:
-    graph, batches = held(attempt)
-    parts = range(first, min(first + writer.chunk, writer.rows))
-    writer.write_parts(first, [closed_part(graph, part, batches and batches.inner(part)) for part in parts])
+def _close(attempt: str, writer: BoundaryWriter, start: int, stop: int) -> None:
+    """Close parts, and write a chunk of them while the next are closed."""
+    (graph, batches), write = held(attempt), writer.writer()
+    with Savers() as savers:
+        for first in range(start, stop, writer.chunk):
+            parts = range(first, min(first + writer.chunk, stop))
+            tables = [closed_part(graph, part, batches and batches.inner(part)) for part in parts]
+            savers.submit(write, first, tables)
 
 
 def _join(attempt: str, job: Job, writer: BoundaryWriter) -> None:
     clear()
     graph = cut_arcs(job, writer.cut())
-    sizes = graph.cut.boundary_sizes.tolist()
-    among = closed_boundary(
-        graph, (inner[:b, :b] for inner, b in zip(writer.inners(), sizes, strict=True)), array_library()
-    )
+    among = closed_boundary(graph, writer.within_boundaries(graph.through), array_library())
     refuse_what_may_overflow(job, writer, among)
-    writer.complete(among)
+    edge, write = writer.make_among(len(among))
+    to_outside(among)
+    with Savers() as savers:
+        for row in range(0, len(among), edge):
+            savers.save(among[row : row + edge], edge, partial(write, row))
+    writer.complete()
 
 
 def closed_part(graph: CutGraph, part: int, inner: np.ndarray | None = None) -> dict[str, np.ndarray]:

@@ -53,11 +53,13 @@ class Cost(NamedTuple):
 
 
 # CPU: measured on 2 threads of a Xeon at 2.5 GHz, float32, R-MAT of scale 14 and 18 (32 arcs a vertex), grids of
-# 60 x 60 and 400 x 400, a random graph of 2^17 vertices and 4 arcs each; within a factor of 2 of them all. GPU: an
-# H100, R-MAT of scale 14 to 24 and grids of 2048 x 2048 and 4096 x 4096; a single cost for both kinds is within a
-# factor of 4.
+# 60 x 60 and 400 x 400, a random graph of 2^17 vertices and 4 arcs each; within a factor of 2 of them all. Together on
+# a CPU: processor time of an EPYC, R-MAT of scale 12 to 18, grids of 60 x 60 to 400 x 400, roads, 2048 vertices of 1024
+# arcs each; within a factor of 3, but for random graphs that are larger than the caches, which take 4 times as long.
+# GPU: an H100, R-MAT of scale 14 to 24 and grids of 2048 x 2048 and 4096 x 4096; a single cost for both kinds is within
+# a factor of 4.
 SEARCHING = {"cpu": Cost(1e-4, 1.5e-7, 1e-9), "gpu": Cost(8e-4, 2e-9, 1.5e-11)}  # one search
-BATCHING = {"cpu": Cost(1e-3, 4.8e-6, 1.6e-8), "gpu": Cost(2e-3, 1.5e-9, 6e-11)}  # LANES searches, on one CPU thread
+BATCHING = {"cpu": Cost(5e-4, 1.6e-6, 3e-9), "gpu": Cost(2e-3, 1.5e-9, 6e-11)}  # LANES searches, on one CPU thread
 LAYING_OUT = {"cpu": Cost(1e-2, 0.0, 2.5e-7), "gpu": Cost(5e-2, 0.0, 8e-9)}  # from the store
 GENERATING = LAYING_OUT | {"gpu": Cost(5e-2, 0.0, 2e-9)}  # where it is generated; an H100, R-MAT of scale 24 and 28
 TREE_SHARE = 0.3  # of the time of one search, to find its predecessors

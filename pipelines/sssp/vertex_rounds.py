@@ -54,7 +54,7 @@ class ByVertices(SearchAttempt, Exchange):
         self.ranges = job.graph.ranges(len(members))
 
     def run(self) -> None:
-        todo = self.chunks_to_do()
+        todo = self.tasks_to_do()
         if not todo:
             return
         workers = range(len(self.members))

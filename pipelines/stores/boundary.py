@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -31,12 +32,12 @@ import zarr
 from gpuops.boundary import ClosedParts, boundary_distances
 from gpuops.numbers import DISTANCE_DTYPES, outside_infinity, to_inside, to_outside
 from pipelines.stores.contents import (
+    READERS,
     StoredArray,
     Verified,
     compare_contents,
     record,
     refuse_missing,
-    writable_array,
     write_small_array,
 )
 from pipelines.stores.graph import Graph
@@ -57,6 +58,7 @@ from pipelines.stores.schema import (
     result_codecs,
     row_ranges,
 )
+from pipelines.stores.whole_chunks import WholeChunks
 
 SCHEMA = "boundary/1"
 TABLES = ("to_boundary", "from_boundary", "inner")  # written part by part
@@ -159,10 +161,15 @@ class Boundary:
             wanted[:] = False
             wanted[tables.part[sources]] = True
         step = StoredArray(self.path, "inner").chunks[0]
-        for first in np.unique(np.flatnonzero(wanted & ~there) // step * step).tolist():
+
+        def read(first: int) -> None:
             some = slice(first, first + step)
             tables.inner[some] = self._table("inner", some)
             there[some] = True
+
+        with ThreadPoolExecutor(READERS) as pool:
+            for _ in pool.map(read, np.unique(np.flatnonzero(wanted & ~there) // step * step).tolist()):
+                pass
         return tables
 
     @cached_property
@@ -174,6 +181,10 @@ class Boundary:
         """Distances from each of (k) vertices to each of (l), (k, l); IndexError if there is no such vertex."""
         sources, targets = np.asarray(sources, np.int64), np.asarray(targets, np.int64)
         return to_outside(boundary_distances(self.tables(sources), sources, targets))
+
+    def between_on_gpu(self, sources: np.ndarray, targets: np.ndarray) -> Any:
+        """The same as `between`, computed and left on the GPU."""
+        return to_outside(boundary_distances(self.tables_on_gpu, sources, targets))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -234,22 +245,52 @@ class BoundaryWriter(StoreWriter):
         """How the graph is cut."""
         return _cut(self.path)
 
-    def write_parts(self, first: int, tables: Sequence[dict[str, np.ndarray]]) -> None:
-        """Write the tables of a chunk of parts, in inside form, each filled up to the size of the largest."""
-        with disk_errors(self.path):
-            for name in TABLES:
-                array = writable_array(self.path, name)
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of the distances within the parts of a chunk."""
+        return int(np.prod(StoredArray(self.path, "inner").chunks)) * self.dtype.itemsize
+
+    def writer(self) -> Callable[[int, Sequence[dict[str, np.ndarray]]], None]:
+        """Open the tables; the function returned writes those of a chunk of parts, by the number of the first.
+
+        They are in inside form; each is filled up to the size of the largest.
+        """
+        arrays = {name: WholeChunks(self.path, name) for name in TABLES}
+
+        def write(first: int, tables: Sequence[dict[str, np.ndarray]]) -> None:
+            for name, array in arrays.items():
                 filled = np.full((len(tables), *array.shape[1:]), outside_infinity(self.dtype))
                 for place, of_part in zip(filled, tables, strict=True):
                     table = of_part[name]
                     place[: table.shape[0], : table.shape[1]] = to_outside(table.copy())
-                array[first : first + len(tables)] = filled
+                with disk_errors(self.path):
+                    array[first : first + len(tables)] = filled
+
+        return write
 
     def inners(self) -> Iterator[np.ndarray]:
         """The distances within each part, in inside form; filled up to the size of the largest. All are written."""
         array = StoredArray(self.path, "inner")
         for first in range(0, self.rows, self.chunk):
             yield from to_inside(np.ascontiguousarray(array[first : first + self.chunk]))
+
+    def within_boundaries(self, through: np.ndarray) -> Iterator[np.ndarray]:
+        """The (b, b) distances between the boundary vertices of each part, in inside form. All parts are written.
+
+        `to_boundary`, which is small, has them but for those to closed vertices, where `through`, bool (n), is not set.
+        """
+        cut, arrays = self.cut(), {name: StoredArray(self.path, name) for name in TABLES}
+        sizes, closed = cut.boundary_sizes.tolist(), np.unique(cut.part[cut.boundary & ~through])
+
+        def read(first: int) -> list[np.ndarray]:
+            stop = min(first + self.chunk, cut.parts)
+            name = "inner" if ((closed >= first) & (closed < stop)).any() else "to_boundary"
+            tables = arrays[name][first:stop]
+            return [to_inside(table[:b, :b].copy()) for table, b in zip(tables, sizes[first:stop], strict=True)]
+
+        with ThreadPoolExecutor(READERS) as pool:
+            for blocks in pool.map(read, range(0, cut.parts, self.chunk)):
+                yield from blocks
 
     def rows_done(self) -> np.ndarray:
         """bool (K): which parts are recorded as closed."""
@@ -271,35 +312,41 @@ class BoundaryWriter(StoreWriter):
             added = {name: StoredArray(self.path, name).places(done & ~before) for name in TABLES}
             record(self.path, group, {"done": row_ranges(done)}, added, begun=bool(before.any()))
 
-    def complete(self, among: np.ndarray) -> None:
-        """Write the distances between all boundary vertices, in inside form; the store is complete."""
+    def make_among(self, boundary: int) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
+        """Create the array of the distances between all boundary vertices, so many.
+
+        Returns the edge of a chunk, and a function that writes whole chunks at a row and a column, in outside form.
+        """
+        edge = max(1, min(EDGE, boundary))
         with disk_errors(self.path):
-            group = owned(self.path, SCHEMA, self.run_id)
-            write_among(group, among, self.dtype)
+            owned(self.path, SCHEMA, self.run_id).create_array(
+                "among",
+                shape=(boundary, boundary),
+                chunks=(edge, edge),
+                dtype=self.dtype,
+                compressors=result_codecs(self.dtype),
+                overwrite=True,
+                config={"write_empty_chunks": True},
+            )
+        array = WholeChunks(self.path, "among")
+
+        def write(row: int, column: int, block: np.ndarray) -> None:
+            with disk_errors(self.path):
+                array[row : row + block.shape[0], column : column + block.shape[1]] = block
+
+        return edge, write
+
+    def complete(self) -> None:
+        """The distances between all boundary vertices are written, too: the store is complete."""
+        with disk_errors(self.path):
+            group, among = owned(self.path, SCHEMA, self.run_id), StoredArray(self.path, "among")
             remove_leftovers(self.path)
-            added = {"among": StoredArray(self.path, "among").places()}
-            record(self.path, group, {"complete": True, "boundary": len(among)}, added)
+            record(self.path, group, {"complete": True, "boundary": among.shape[0]}, {"among": among.places()})
             take_place(self.path)
 
     def chunks_committed(self) -> dict[str, list[str]]:
         done = self.rows_done()
         return {name: StoredArray(self.path, name).places(done) for name in TABLES}
-
-
-def write_among(group: Any, among: np.ndarray, dtype: np.dtype) -> None:
-    """Write `among`; an empty one as an array without chunks."""
-    edge = max(1, min(EDGE, len(among)))
-    array = group.create_array(
-        "among",
-        shape=among.shape,
-        chunks=(edge, edge),
-        dtype=dtype,
-        compressors=result_codecs(dtype),
-        overwrite=True,
-        config={"write_empty_chunks": True},
-    )
-    if among.size:
-        array[:] = to_outside(among.copy())
 
 
 def create_boundary(

@@ -29,7 +29,15 @@ import zarr
 from zarr.buffer.cpu import NDBuffer
 from zarr.storage import LocalStore
 
-from pipelines.stores.schema import StoreError, brief, damaged_attributes, no_array, result_codecs, text_codecs
+from pipelines.stores.schema import (
+    StoreError,
+    brief,
+    checkpoint_codecs,
+    damaged_attributes,
+    no_array,
+    result_codecs,
+    text_codecs,
+)
 
 CHECKSUM_BYTES = 4
 READERS = 16  # files open at a time: on a network, opening one takes as long as reading it
@@ -60,6 +68,8 @@ class StoredArray:
             self._array = zarr.open_array(files, mode="r")
             self.shape: tuple[int, ...] = self._array.shape
             self.chunks: tuple[int, ...] = self._array.chunks
+            self.dtype: np.dtype = self._array.dtype
+            self.raw: bool = self._array.compressors == checkpoint_codecs()  # a chunk is its values and a checksum
             if min(self.chunks, default=1) < 1:
                 raise ValueError(f"its chunks have the shape {self.chunks}")
 

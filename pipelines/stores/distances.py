@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,13 +35,13 @@ from pipelines.stores.contents import (
     record,
     refuse_missing,
     small_array,
-    writable_array,
     write_small_array,
 )
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
 from pipelines.stores.place import growing_store, place_of, take_place
 from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
+from pipelines.stores.row_files import RowFiles
 from pipelines.stores.schema import (
     StoreError,
     attribute,
@@ -58,6 +59,7 @@ from pipelines.stores.schema import (
     row_mask,
     row_ranges,
 )
+from pipelines.stores.whole_chunks import WholeChunks
 
 SCHEMA = "distances/1"
 BATCH_BYTES = 64 << 20  # of rows that are read at a time
@@ -146,18 +148,32 @@ class DistancesWriter(StoreWriter):
     def other_slot(self) -> str:
         return "slot-0" if self.slot == "slot-1" else "slot-1"
 
-    def make_slot(self, *, result: bool, columns: int | None = None) -> None:
-        """Create the slot that the next commit will name: a checkpoint, or the result.
+    def make_slot(self, *, result: bool) -> None:
+        """Create the slot that the next commit will name, of square chunks: a checkpoint, or the result."""
+        self._create_slot(result, self.rows if result else self.n, self.chunk)
 
-        Chunks are square, or so many `columns` wide.
+    def make_row_slot(self) -> None:
+        """The slot that the next commit will name: a checkpoint of whole rows, for `row_files`.
+
+        The one of the commit before the last is written over: its disk stays taken.
         """
-        rows, columns = self.rows if result else self.n, self.chunk if columns is None else columns
+        with suppress(StoreError):
+            found = RowFiles(self.path, self.other_slot)
+            if (found.shape, found.dtype, found.piece) == (
+                (self.n, self.n),
+                self.dtype,
+                self._chunks(self.n, self.n)[0],
+            ):
+                return
+        self._create_slot(False, self.n, self.n)
+
+    def _create_slot(self, result: bool, rows: int, columns: int) -> None:
         with disk_errors(self.path):
             group = open_store(self.path, SCHEMA, "r+")
             group.create_array(
                 self.other_slot,
                 shape=(rows, self.n),
-                chunks=(max(1, min(self.chunk, rows)), max(1, min(columns, self.n))),
+                chunks=self._chunks(rows, columns),
                 dtype=self.dtype,
                 fill_value=outside_infinity(self.dtype).item(),
                 compressors=result_codecs(self.dtype) if result else checkpoint_codecs(),
@@ -165,9 +181,16 @@ class DistancesWriter(StoreWriter):
                 config={"write_empty_chunks": True},
             )
 
+    def _chunks(self, rows: int, columns: int) -> tuple[int, int]:
+        return max(1, min(self.chunk, rows)), max(1, min(columns, self.n))
+
+    def row_files(self, slot: str) -> RowFiles:
+        """The files of a slot that `make_row_slot` made."""
+        return RowFiles(self.path, slot)
+
     def writer(self) -> Callable[[int, int, np.ndarray], None]:
         """Open the slot being written; the function returned writes a block of whole chunks at a row and a column."""
-        array = writable_array(self.path, self.other_slot)
+        array = WholeChunks(self.path, self.other_slot)
 
         def write(row: int, column: int, block: np.ndarray) -> None:
             with disk_errors(self.path):

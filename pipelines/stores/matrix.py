@@ -28,7 +28,6 @@ from pipelines.stores.contents import (
     Verified,
     compare_contents,
     refuse_missing,
-    writable_array,
     write_small_array,
 )
 from pipelines.stores.graph import Graph
@@ -49,6 +48,7 @@ from pipelines.stores.schema import (
     recorded_dtype,
     result_codecs,
 )
+from pipelines.stores.whole_chunks import WholeChunks
 
 SCHEMA = "matrix/1"
 NAMES = ("origin", "destination")
@@ -94,7 +94,7 @@ class MatrixWriter(StoreWriter):
     def write(self, start: int, distances: np.ndarray) -> None:
         """Write whole chunks of rows, from row `start`."""
         with disk_errors(self.path):
-            writable_array(self.path, "distance")[start : start + len(distances)] = distances
+            WholeChunks(self.path, "distance")[start : start + len(distances)] = distances
 
     def rows_done(self) -> np.ndarray:
         """bool (k): which rows are recorded as complete."""

@@ -36,7 +36,6 @@ from pipelines.stores.contents import (
     compare_contents,
     refuse_missing,
     small_array,
-    writable_array,
     write_small_array,
 )
 from pipelines.stores.graph import Graph
@@ -58,6 +57,7 @@ from pipelines.stores.schema import (
     recorded_vertices,
     result_codecs,
 )
+from pipelines.stores.whole_chunks import WholeChunks
 
 SCHEMA = "paths/1"
 PATH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
@@ -161,9 +161,9 @@ class PathsWriter(StoreWriter):
     def write_rows(self, start: int, distances: np.ndarray, predecessors: np.ndarray | None) -> None:
         """Write whole chunk rows, from row `start`."""
         with disk_errors(self.path):
-            writable_array(self.path, "distances")[start : start + len(distances)] = distances
-            if self.has_predecessors:
-                writable_array(self.path, "predecessors")[start : start + len(distances)] = predecessors
+            WholeChunks(self.path, "distances")[start : start + len(distances)] = distances
+            if self.has_predecessors and predecessors is not None:
+                WholeChunks(self.path, "predecessors")[start : start + len(distances)] = predecessors
 
     def rows_done(self) -> np.ndarray:
         """bool (S): which rows are recorded as complete."""

@@ -20,6 +20,7 @@ import numpy as np
 from dask.system import CPU_COUNT
 
 from gpuops.arrays import is_cupy
+from pipelines.stores.row_files import page_aligned
 from pipelines.workers.conveyor import Rows, Sink, Source, count, parts
 
 COPIERS = max(1, min(6, CPU_COUNT // 2))  # threads that copy within the host's memory, a direction
@@ -32,7 +33,7 @@ def _copiers(_direction: str) -> ThreadPoolExecutor:
 
 
 class HostMatrix:
-    """An (n, n) matrix in the memory of the host, as a source and a sink; it begins with no values.
+    """An (n, n) matrix in the memory of the host, as a source and a sink; it begins with zeros.
 
     Parameters
     ----------
@@ -48,8 +49,12 @@ class HostMatrix:
             os.ftruncate(self._file, max(1, n * n * dtype.itemsize))
             self.place = f"/proc/{os.getpid()}/fd/{self._file}"
             weakref.finalize(self, os.close, self._file)
-        self.matrix = np.memmap(self.place, dtype, "r+", shape=(n, n)) if shared else np.empty((n, n), dtype)
+        self.matrix = np.memmap(self.place, dtype, "r+", shape=(n, n)) if shared else page_aligned((n, n), dtype)
         self.piece = max(1, PIECE_BYTES // max(1, n * dtype.itemsize))
+        if not isinstance(shared, str):  # pages come to many threads faster than to one
+            with ThreadPoolExecutor(CPU_COUNT) as pool:
+                for _ in pool.map(lambda part: self.matrix[part[1]].fill(0), parts(slice(0, n), self.piece)):
+                    pass
 
     def read(self, rows: Rows, out: Any) -> None:
         self._copy("in", rows, lambda start, part: np.copyto(out[start : start + count(part)], self.matrix[part]))
@@ -72,7 +77,7 @@ class CpuLane:
     library = np
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        return np.empty(shape, dtype)
+        return page_aligned(shape, dtype)
 
     def load(self, source: Source, rows: Rows, out: np.ndarray) -> None:
         source.read(rows, out)

@@ -38,13 +38,18 @@ class RowChunksWriter(Protocol):
     def record(self, done: np.ndarray) -> None: ...
 
 
+def together(out: RowChunksWriter, most: int, workers: int) -> int:
+    """Chunks of a task: at most so many, and some tasks for every worker."""
+    return max(1, min(most, out.rows // (2 * workers * out.chunk)))
+
+
 class RowsAttempt(Attempt):
     """An attempt, for `workers.attempts.run_attempts`, that does rows of `out`.
 
-    `unit` is what they are called, `work` what is done to them.
+    `unit` is what they are called, `work` what is done to them; a task does `together` chunks.
     """
 
-    unit, work = "rows", "searching"
+    unit, work, together = "rows", "searching", 1
 
     def __init__(
         self,
@@ -71,15 +76,22 @@ class RowsAttempt(Attempt):
     def where(self) -> str:
         return f"{self.done():,} of {self.out.rows:,} {self.unit}"
 
-    def chunks_to_do(self) -> list[int]:
-        """The first rows of the chunks that are not done."""
-        return [start for start in range(0, self.out.rows, self.out.chunk) if not self.whole[start]]
+    @property
+    def step(self) -> int:
+        """Rows of a task."""
+        return self.together * self.out.chunk
+
+    def tasks_to_do(self) -> list[int]:
+        """The first rows of the tasks that are not done."""
+        return [
+            start for start in range(0, self.out.rows, self.step) if not self.whole[start : start + self.step].all()
+        ]
 
     def land(self, start: int) -> None:
-        """The chunk from row `start` is written."""
-        rows = self.whole[start : start + self.out.chunk]
+        """The rows of the task from row `start` are written."""
+        rows = self.whole[start : start + self.step]
+        self.shown.advance(len(rows) - int(rows.sum()))
         rows[:] = True
-        self.shown.advance(len(rows))
         if time.monotonic() - self._last > RECORD_SECONDS:
             self.record()
 
@@ -90,8 +102,8 @@ class RowsAttempt(Attempt):
             self._recorded, self._last = self.done(), time.monotonic()
 
     def deal(self, load: Callable[[int], Future], work: Callable[[int, int], Future]) -> None:
-        """Deal out the chunks to do: `load` prepares a worker, `work` does a chunk; a free worker gets the next."""
-        left = self.chunks_to_do()[::-1]
+        """Deal out what is to do: `load` prepares a worker, `work` does a task; a free worker gets the next."""
+        left = self.tasks_to_do()[::-1]
         if not left:
             return
         self.shown.stage("loading")

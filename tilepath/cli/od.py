@@ -28,11 +28,24 @@ POINTS = "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with lon a
     "counted as exp(-distance / SCALE), decay:SCALE or decay:SCALE:COLUMN.",
 )
 @click.option("--paths", is_flag=True, help="Add the vertices along a fastest path, and how long it is on the map.")
+@click.option(
+    "--snap-limit",
+    type=click.FloatRange(min=0),
+    metavar="METRES",
+    help="Refuse places that are farther from every vertex; in the units of the graph for x and y.",
+)
 @click.option("--graph", type=click.Path(), help="The graph of a boundary store, if it was moved.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 def od(
-    store: str, out: str, origins: str, destinations: str | None, reduce: str | None, graph: str | None, **options: Any
+    store: str,
+    out: str,
+    origins: str,
+    destinations: str | None,
+    reduce: str | None,
+    snap_limit: float | None,
+    graph: str | None,
+    **options: Any,
 ) -> None:
     """Write the distances from origins to destinations to the table OUT, or, if it ends in .npy or .zarr, as a matrix.
 
@@ -51,9 +64,11 @@ def od(
     source: Any = open_boundary(store) if store_schema(store) == SCHEMA else open_graph(store)
     opened = source.graph(graph) if store_schema(store) == SCHEMA else source
     column = parse_reduction(reduce).column if reduce else None
-    begins = read_points(origins, opened, "origin")
+    begins = read_points(origins, opened, "origin", snap_limit=snap_limit)
     what = "destination" if destinations else "origin"
-    ends = read_points(destinations or origins, opened, what, [column] if column else [])
+    ends = read_points(destinations or origins, opened, what, [column] if column else [], snap_limit=snap_limit)
+    for warning in dict.fromkeys(points.warning for points in (begins, ends) if points.warning):
+        click.echo(warning, err=True)
     if source is opened:
         click.echo(
             f"{store} is a graph, which is searched from each origin; a boundary store is faster (tilepath partition)",

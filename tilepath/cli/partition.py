@@ -8,6 +8,7 @@ import click
 
 from tilepath.cli.cluster import OpenClient, on_cluster
 from tilepath.cli.paths import DTYPE
+from tilepath.cli.quantities import BYTES
 
 
 @click.command()
@@ -20,6 +21,8 @@ from tilepath.cli.paths import DTYPE
     help="Cut as this boundary store is: for other weights on the same vertices; without METIS.",
 )
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help=DTYPE)
+@click.option("--device-memory", type=BYTES, help="Most memory to use of each GPU, such as 16GiB.")
+@click.option("--host-memory", type=BYTES, help="Most memory to use of each host, such as 64GiB.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")

@@ -1,14 +1,14 @@
 """The kernels of the boundary method on the host (host_shim/): bit for bit the plain formula, and the CPU's half."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from closed_parts import random_parts
+from mutants import break_line, lines_with
 
 from gpuops import _cuda
-from gpuops._cuda import Program
-from gpuops.boundary import ClosedParts, boundary_cuda, boundary_distances
+from gpuops.boundary import boundary_cuda, boundary_distances
 from gpuops.numbers import DISTANCE_DTYPES, distance_limit, infinity
 
 PROGRAMS = [program for program in _cuda.declared() if program.file.startswith("boundary/")]
@@ -22,29 +22,6 @@ dtypes = pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
 def cupy(host_shim):
     host_shim.start()
     return host_shim
-
-
-def random_parts(seed, sizes, boundaries, dtype, lowest=0):
-    """Tables with lengths that round when they are added, a third of them infinite; no graph needs to have them."""
-    rng = np.random.default_rng(seed)
-    sizes, boundaries = np.array(sizes), np.array(boundaries)
-    p, b, total = max(1, sizes.max()), max(1, boundaries.max()), boundaries.sum()
-
-    def table(*shape):
-        values = rng.integers(lowest, 1000, shape).astype(dtype)
-        values = values * values.dtype.type(0.37) if values.dtype.kind == "f" else values
-        values[rng.random(shape) < 0.3] = infinity(dtype)
-        return values
-
-    tables = [table(len(sizes), p, b), table(len(sizes), b, p), table(len(sizes), p, p), table(total, total)]
-    for k, boundary in enumerate(boundaries):
-        tables[0][k, :, boundary:] = infinity(dtype)
-        tables[1][k, boundary:] = infinity(dtype)
-    part = rng.permutation(np.repeat(np.arange(len(sizes)), sizes)).astype(np.int32)
-    place = np.empty(len(part), np.int32)
-    for k in range(len(sizes)):
-        place[part == k] = rng.permutation(sizes[k])
-    return ClosedParts(part, place, boundaries, *tables)
 
 
 def plain_formula(parts, sources, targets):
@@ -94,10 +71,39 @@ def test_equals_the_formula_and_the_cpu(cupy, dtype, lowest, sizes, boundaries):
     check(parts, sources, targets, plain_formula(parts, sources, targets))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+def test_windows_of_columns(cupy, dtype):
+    """So many parts that a window is narrow, and one window after another; odd rows, which begin anywhere."""
+    sizes = np.random.default_rng(0).integers(0, 9, 300)
+    parts = random_parts(7, sizes, np.minimum(sizes, 3), dtype)
+    n = len(parts.part)
+    rng = np.random.default_rng(1)
+    cupy.start(seed=1)
+    sources, targets = rng.integers(0, n, 40), rng.integers(0, n, 1201)
+    check(parts, sources, targets)
+    tables = parts.on_gpu().device_tables
+    window, slots, arrival = tables._targets(targets)
+    threads = arrival.shape[2] // 4
+    assert len(arrival) == -(-len(targets) // window) > 1
+    assert window < threads * tables.of_thread * 15 // 16
+    columns = slots.columns.reshape(len(arrival), -1)
+    for w, own in enumerate(columns):
+        there = own[own >= 0]
+        np.testing.assert_array_equal(np.sort(there), np.arange(min(window, len(targets) - w * window)))
+        of_slot = np.repeat(slots.thread_part.reshape(len(arrival), -1)[w], tables.of_thread)[own >= 0]
+        np.testing.assert_array_equal(of_slot, parts.part[targets[w * window + there]])
+
+
 def test_rows_in_pieces(cupy, monkeypatch):
+    """More rows than blocks, and then more than the memory between the launches has room for."""
     parts = random_parts(1, [90, 60, 50], [5, 20, 3], "int32")
+    sources, targets = np.random.default_rng(0).integers(0, 200, 1300), np.arange(40)
+    before = cupy.launches
+    check(parts, sources, targets)
+    at_once = cupy.launches - before
     monkeypatch.setattr(boundary_cuda, "_ONWARD_BYTES", 1)
-    check(parts, np.random.default_rng(0).integers(0, 200, 300), np.arange(40))
+    check(parts, sources, targets)
+    assert cupy.launches - before == 2 * at_once + 2
 
 
 def test_out_is_filled_where_it_lies(cupy):
@@ -134,24 +140,16 @@ def test_every_kernel_runs_here(cupy):
     assert not declared - cupy.launched
 
 
-SOURCE = (_cuda.GPUOPS / "boundary" / "boundary.cu").read_text().splitlines()
+MUTANTS = [
+    mutant
+    for file in ("minplus/strip.cuh", "boundary/boundary.cu")
+    for mutant in lines_with(file, r"(__syncthreads|wait_for_stores)\(\);", "")
+]
 
 
-@pytest.mark.parametrize("line", [i for i, text in enumerate(SOURCE) if re.search(r"__sync\w+\(\);", text)])
-def test_a_missing_barrier_is_caught(cupy, monkeypatch, line):
-    source = Program.source
-
-    def edited(program):
-        lines = source(program).splitlines()
-        (index,) = [i for i, text in enumerate(lines) if text == SOURCE[line] and nth(lines, i) == nth(SOURCE, line)]
-        lines[index] = ""
-        return "\n".join(lines) + "\n"
-
-    def nth(lines, index):
-        """How many lines like this one come after it: those of headers are before."""
-        return lines[index + 1 :].count(lines[index])
-
-    monkeypatch.setattr(Program, "source", edited)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
+def test_a_missing_barrier_is_caught(cupy, monkeypatch, mutant):
+    break_line(monkeypatch, *mutant)
     parts = random_parts(5, [140, 130], [40, 30], "int32")
 
     def check_with_any_order():

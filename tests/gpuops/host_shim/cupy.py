@@ -96,7 +96,8 @@ class ndarray(np.ndarray):
 
     @property
     def data(self):
-        return SimpleNamespace(ptr=self.ctypes.data)
+        ptr = self.ctypes.data
+        return SimpleNamespace(ptr=ptr, memset_async=lambda value, size: ctypes.memset(ptr, value, size))
 
     def copy(self, order="C"):
         return asarray(self)
@@ -167,6 +168,10 @@ def concatenate(arrays, axis=0):
 
 def broadcast_to(x, shape):
     return asarray(np.broadcast_to(x, shape))
+
+
+def may_share_memory(x, y):
+    return np.may_share_memory(x, y)
 
 
 def where(condition, x, y):
@@ -286,10 +291,11 @@ def _calls(statement):
         name, _, arguments = instruction.partition(" ")
         name = re.sub(r"\.L2::\w+", "", name)  # hints to the cache
         arguments = re.sub(r"[\[\]{}]", "", arguments)
+        arguments = arguments.replace("%%", "")  # special registers
         arguments = re.sub(r"%(\d+)", lambda number: f"({operands[int(number[1])]})", arguments)
         if name == ".reg":  # a register of any type: 32 bits, which the functions reinterpret
             calls.append(f"unsigned {arguments.partition(' ')[2]};")
         else:
-            calls.append(f"ptx_{name.replace('.', '_')}({arguments});")
+            calls.append(f"ptx_{re.sub(r'[.:]+', '_', name)}({arguments});")
     lines = "\n" * statement[0].count("\n")  # so that messages keep their lines
     return "{ " + " ".join(calls) + " }" + lines

@@ -10,6 +10,8 @@ import pytest
 
 from gpuops import NegativeCycleError, _cuda, floyd_warshall, minplus_product, minplus_update
 from gpuops._cuda import Program
+from gpuops._strips import SHAPES as STRIPS
+from gpuops.minplus import pack, relax_packed
 from gpuops.numbers import DISTANCE_DTYPES, distance_limit, infinity
 
 # The kernels of other folders have tests of their own, *_on_host.py.
@@ -67,7 +69,11 @@ def minplus_in_numpy(c, a, b):
 
 def check_minplus(cupy, *shape, dtype, lowest=0):
     operands = random_operands(sum(shape), *shape, dtype, lowest)
-    assert_same_bits(minplus_update(*map(cupy.asarray, operands)), minplus_in_numpy(*operands))
+    expected = minplus_in_numpy(*operands)
+    c, a, b = map(cupy.asarray, operands)
+    assert_same_bits(minplus_update(c, a, b), expected)
+    relax_packed(c, a, pack(b, lowest >= 0, met_by=len(c)))
+    assert_same_bits(c, expected)
 
 
 @dtypes
@@ -83,7 +89,8 @@ def test_minplus(cupy, dtype, lowest, multiprocessors):
 def check_product(cupy, m, n, p, dtype, lowest=0):
     _, a, b = random_operands(m + n, m, n, p, dtype, lowest)
     nothing = np.full((m, n), infinity(dtype))
-    assert_same_bits(minplus_product(cupy.asarray(a), cupy.asarray(b)), minplus_in_numpy(nothing, a, b))
+    product = minplus_product(cupy.asarray(a), cupy.asarray(b), nonnegative=lowest >= 0)
+    assert_same_bits(product, minplus_in_numpy(nothing, a, b))
 
 
 @dtypes
@@ -91,8 +98,35 @@ def check_product(cupy, m, n, p, dtype, lowest=0):
 @tiles
 def test_a_product_does_not_exceed_infinity(cupy, dtype, lowest, multiprocessors):
     cupy.start(1, multiprocessors)
-    for shape in (1, 1, 1), (3, 5, 0), (130, 270, 20):
+    for shape in (1, 1, 1), (3, 5, 0), (35, 1100, 5), (130, 270, 20), (40, 50, 70):
         check_product(cupy, *shape, dtype, lowest)
+
+
+def test_a_product_of_many_rows_fits_into_a_grid():
+    rows = 10**9
+    (across, down), turns = STRIPS["Float32"].grid(1, rows, 1000)
+    assert across == 1
+    assert down < 2**16
+    assert down * turns * STRIPS["Float32"].rows >= rows
+
+
+@dtypes
+@pytest.mark.parametrize("infinite", [False, True], ids=["finite", "unreachable"])
+def test_a_product_fills_a_window(cupy, dtype, infinite):
+    """Rows begin anywhere in 16 bytes; around them nothing changes. Sums of infinity must not wrap."""
+    m, n, p = 21, 530, 9
+    _, a, b = random_operands(3, m, n, p, dtype)
+    if infinite:
+        a, b = (np.full_like(x, infinity(dtype)) for x in (a, b))
+    expected = minplus_in_numpy(np.full((m, n), infinity(dtype)), a, b)
+    for offset in range(9):
+        around = np.zeros((m + 2, n + 11), dtype)  # an odd stride
+        on_device = cupy.asarray(around)
+        a_view, b_view = cupy.asarray(a.T.copy()).T, cupy.asarray(np.repeat(b, 2, axis=1))[:, ::2]
+        window = on_device[1 : m + 1, offset : offset + n]
+        minplus_product(a_view, b_view, out=window)
+        around[1 : m + 1, offset : offset + n] = expected
+        assert_same_bits(on_device, around)
 
 
 @dtypes
@@ -147,6 +181,7 @@ def floyd_warshall_in_numpy(d):
 
 def check_floyd_warshall(cupy, n, dtype, negative=False):
     d = random_lengths(n, n, dtype, negative)
+    assert not negative or (d < 0).any() or n < 9
     result, expected = floyd_warshall(cupy.asarray(d)), floyd_warshall_in_numpy(d)
     if negative:  # how far below infinity an unreachable entry ends depends on the order of relaxations
         for x in result, expected:
@@ -187,9 +222,14 @@ def test_batches(cupy, dtype, seed):
         check_batch(cupy, n, dtype)
 
 
-def test_floyd_warshall_by_several_blocks(cupy):
-    cupy.start(seed=1)
-    check_floyd_warshall(cupy, 530, "float32")
+@dtypes
+@pytest.mark.parametrize("negative", [False, True], ids=["nonnegative", "signed"])
+def test_floyd_warshall_by_several_blocks(cupy, monkeypatch, dtype, negative):
+    """Of which the last is no multiple of anything; the rows of a block leave a product packed for the next."""
+    monkeypatch.setattr("gpuops.minplus.floyd_warshall._CUDA_BLOCKS", (70,))
+    for multiprocessors in TILES.values():
+        cupy.start(1, multiprocessors)
+        check_floyd_warshall(cupy, 187, dtype, negative)
 
 
 @dtypes
@@ -214,7 +254,7 @@ def test_tolerance_takes_a_rounded_zero_cycle_for_zero(cupy):
 
 
 def test_lengths_are_looked_over_as_on_the_cpu(cupy):
-    """In views of any strides; a closure is one launch, with two more for the lengths and the diagonal."""
+    """In views of any strides; a closure is one launch, with one more for the lengths."""
     d = np.random.default_rng(1).integers(1, 99, (90, 90)).astype("float32")
     on_device = cupy.asarray(d)
     for part in np.s_[:, :], np.s_[::2, ::2], np.s_[70:19:-1, 19:70]:
@@ -227,9 +267,9 @@ def test_lengths_are_looked_over_as_on_the_cpu(cupy):
             floyd_warshall(cupy.asarray(wrong))
     before = cupy.launches
     floyd_warshall(cupy.asarray(d))
-    assert cupy.launches - before == 3
+    assert cupy.launches - before == 2
     floyd_warshall(cupy.asarray(d), nonnegative=True)
-    assert cupy.launches - before == 5
+    assert cupy.launches - before == 3
 
 
 # --- All of them --------------------------------------------------------------------------------------------------
@@ -243,7 +283,7 @@ def test_every_kernel_runs_here(cupy):
             for lowest in 0, -50:
                 check_minplus(cupy, 9, 9, 9, dtype=dtype, lowest=lowest)
                 check_product(cupy, 9, 9, 9, dtype, lowest)
-            check_floyd_warshall(cupy, 9, dtype)
+                check_floyd_warshall(cupy, 9, dtype, lowest < 0)
             for n in (9, 65):
                 check_batch(cupy, n, dtype)
         launched |= cupy.launched
@@ -256,7 +296,7 @@ def test_every_kernel_runs_here(cupy):
 
 BARRIERS = [  # and what breaks them
     (r"__sync(threads|warp)\(\);", "", "removed"),
-    (r"wait_for_copies<(.*)>\(\);", "", "removed"),
+    (r"wait_for_(copies<(.*)>|stores)\(\);", "", "removed"),
     (r"wait_for_copies<(.*)>\(\);", r"wait_for_copies<\1 + 1>();", "waits for one group too few"),
 ]
 
@@ -303,6 +343,7 @@ def run_where_barriers_matter(cupy):
         for multiprocessors in TILES.values():
             cupy.start(seed, multiprocessors)
             check_minplus(cupy, 65, 70, 100, dtype="int32")
+            check_product(cupy, 33, 1100, 5, "int32")
             check_floyd_warshall(cupy, 130, "int32")
             check_batch(cupy, 130, "int32")
 

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuops import minplus_product, minplus_update
+from gpuops.minplus import pack, relax_each
 from gpuops.numbers import DISTANCE_DTYPES, infinity
 
 dtypes = pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
@@ -243,3 +244,14 @@ def test_shapes_of_products_that_do_not_fit_are_refused():
         minplus_product(a, a)
     with pytest.raises(ValueError, match=r"it must be \(2, 2\)"):
         minplus_product(a, a.T, out=a)
+
+
+@pytest.mark.parametrize("rows", [0, 700])
+def test_what_is_done_beside_a_product_is_done_once(rows):
+    """Also where there is no product, as in the last stages of Floyd-Warshall."""
+    rng = np.random.default_rng(rows)
+    c, a, b = (rng.random(shape, np.float32) for shape in ((rows, 900), (rows, 64), (64, 900)))
+    expected, calls = minplus_update(c, a, b), []
+    relax_each([(c[:300], a[:300]), (c[300:], a[300:])], pack(b, True), lambda: calls.append(1))
+    np.testing.assert_array_equal(c, expected)
+    assert calls == [1]

@@ -1,9 +1,7 @@
 """Tables from origins to destinations, against the matrix of all distances."""
 
 import json
-import subprocess
-import sys
-import time
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -174,7 +172,10 @@ def test_vertices_without_coordinates_are_not_snapped_to(tmp_path):
         ("lon,lat\n10,nan\n", "row 1: `lat` is missing or not a number"),
         ("lon,lat\n50,100\n", "row 1: there is no longitude 50 with latitude 100; are they exchanged"),
         ("lon,lat\n10,fifty\n", "row 1: `lat` is missing or not a number"),
-        ("lon,lat\n10,50\n50,10\n", "row 2: lon 50 with lat 10 is far from the graph, and .* within; exchange them"),
+        (
+            "lon,lat\n10,50\n50,10\n",
+            r"row 2: lon 50 with lat 10 is [45],\d{3} km from the nearest vertex, and .* within the network; exch",
+        ),
         ("id,vertex\na,v1\n,v2\n", "row 2: `id` is missing"),
         ("", "o.csv: cannot be read .*correct the file"),
         ("origin,jobs\nv1,\n", "row 1: `jobs` is missing or not a number"),
@@ -184,6 +185,33 @@ def test_bad_tables_are_named_by_row(graph, tmp_path, text, message):
     (tmp_path / "o.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
         read_points(tmp_path / "o.csv", graph, "origin", ["jobs"] if "jobs" in text else [])
+
+
+def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(graph, tmp_path):
+    lon, lat = graph.coordinates()[3].tolist()
+    table = tmp_path / "o.csv"
+    table.write_text(f"lon,lat\n{lon!r},{lat!r}\n{lon!r},{lat + 0.0001!r}\n")
+    assert read_points(table, graph, "origin").warning is None
+    table.write_text(f"lon,lat\n{lon!r},{lat!r}\n-3,40\n30,60\n")
+    found = read_points(table, graph, "origin")
+    assert re.search(
+        r"o.csv: 2 places are farther than 1,000 m from the .*, the worst is row 3, 1,\d{3} km away; --snap-limit",
+        found.warning,
+    )
+    with pytest.raises(ValueError, match=r"o.csv, row 2: \d{3} km from .* more than the limit of 50 km; correct it"):
+        read_points(table, graph, "origin", snap_limit=50_000)
+    read_points(table, graph, "origin", snap_limit=2e6)
+    arguments = ["od", graph.path, str(tmp_path / "od.csv"), "--origins", str(table)]
+    said = CliRunner().invoke(tilepath, arguments)
+    assert said.stderr.count("2 places are farther than") == 1  # origins are the destinations
+    said = CliRunner().invoke(tilepath, [*arguments[:2], str(tmp_path / "n.csv"), *arguments[3:], "--snap-limit", "9"])
+    assert "more than the limit of 9 m" in str(said.exception)
+    assert not (tmp_path / "n.csv").exists()
+    table.write_text("x,y\n10,50\n-80,50\n")  # without a unit, by the size of the network
+    assert re.search(
+        r"(1 place is|2 places are) farther than 0\.1\d+ from .*, the worst is row 2, 8\d\.",
+        read_points(table, graph, "origin").warning,
+    )
 
 
 @pytest.mark.parametrize(
@@ -408,43 +436,6 @@ def test_paths_lead_from_origins_to_destinations(source, graph, matrix, points, 
     write_od_table(source, *points, tmp_path / "od.csv", paths=True, **options)
     joined = pa.csv.read_csv(tmp_path / "od.csv")["path"].to_pylist()
     assert joined == [" ".join(path) if path else "" for path in table["path"].to_pylist()]
-
-
-KILLED = """
-import sys
-from pipelines import open_boundary, open_graph
-from pipelines.answers import od_tables
-from pipelines.answers.od_points import points_of
-from tilepath.cli import tilepath
-
-od_tables.BLOCK_BYTES = 8 * 80
-print("begins", flush=True)
-tilepath(sys.argv[1:])
-"""
-
-
-@pytest.mark.parametrize("name", ["od.parquet", pytest.param("od.zarr", marks=pytest.mark.slow)])
-def test_a_killed_run_gives_the_bytes_of_an_undisturbed_one(client, graph, tmp_path, monkeypatch, name):
-    store = partition_graph(client, graph, tmp_path / "b.zarr", parts=4)
-    (tmp_path / "o.csv").write_text("vertex\n" + "".join(f"v{v % N}\n" for v in range(80)))
-    rest = ["--origins", str(tmp_path / "o.csv"), "--destinations", str(tmp_path / "o.csv")]
-    monkeypatch.setattr(od_tables, "BLOCK_BYTES", 8 * 80)  # one origin
-    assert CliRunner().invoke(tilepath, ["od", store.path, str(tmp_path / f"calm-{name}"), *rest]).exit_code == 0
-    out = tmp_path / name
-    run = subprocess.Popen([sys.executable, "-c", KILLED, "od", store.path, str(out), *rest], stdout=subprocess.PIPE)
-    assert run.stdout.readline() == b"begins\n"
-    journal = out / "zarr.json" if out.suffix == ".zarr" else tmp_path / f".{name}.pieces"
-    deadline = time.monotonic() + 60
-    while not (journal.exists() and done(out, journal) > 0) and time.monotonic() < deadline:
-        time.sleep(0.002)
-    run.kill()
-    run.communicate()
-    assert 0 < done(out, journal) < 80
-    said = CliRunner().invoke(tilepath, ["od", store.path, str(out), *rest, "--resume"])
-    assert said.exit_code == 0, said.output
-    assert "6,400 rows" in said.output or "80 rows" in said.output
-    assert contents(out) == contents(tmp_path / f"calm-{name}")
-    assert "is complete" in CliRunner().invoke(tilepath, ["od", store.path, str(out), *rest, "--resume"]).output
 
 
 def done(out, journal):

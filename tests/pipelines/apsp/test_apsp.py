@@ -132,9 +132,9 @@ def test_closed_vertices_are_never_inside_a_path(request, tmp_path, users, close
 def test_bands_are_written_while_the_last_stage_goes_on(client, tmp_path, monkeypatch):
     """The result of a band is on its way before the next band is updated."""
     n, events = 3000, []  # three bands on one worker
-    update, saves = resident_rows._update, resident_rows._saves
+    update, save = resident_rows._update, resident_rows._save_band
     monkeypatch.setattr(resident_rows, "_update", lambda *args: events.append("update") or update(*args))
-    monkeypatch.setattr(resident_rows, "_saves", lambda *args: events.append(args[3]) or saves(*args))
+    monkeypatch.setattr(resident_rows, "_save_band", lambda *args: events.append(args[3]) or save(*args))
     arcs = random_arcs(n, 6000)
     graph = store_arcs(tmp_path / "g.zarr", n, *arcs, "int32")
     all_pairs_shortest_paths(client, graph, tmp_path / "d.zarr", verify=True)

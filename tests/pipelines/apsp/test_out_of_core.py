@@ -3,10 +3,12 @@
 import functools
 import json
 import math
+import os
 import re
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ from oracles import random_arcs, shifted, store_arcs
 
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.layout import make_layout
+from pipelines.apsp.methods import Job, Request
+from pipelines.apsp.out_of_core import commits_of
 from pipelines.apsp.plan import make_plan
 from pipelines.apsp.schedule import stages_of
 from pipelines.apsp.solve import _job
@@ -22,6 +26,7 @@ from pipelines.apsp.super_stages import SuperStages
 from pipelines.apsp.windows import Windows
 from pipelines.stores import StoreError, create_distances, open_distances
 from pipelines.stores.distances import begun_distances
+from pipelines.stores.row_files import RowFiles
 from pipelines.validation.bounds import WeightRangeError, distance_dtype
 from pipelines.workers.attempts import run_attempts, workers_of
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
@@ -169,30 +174,66 @@ def test_no_commits_in_memory_before_the_end_unless_asked_for(client, tmp_path):
     assert not list((tmp_path / "out").glob("slot-*"))
 
 
-def test_a_full_disk_is_named_and_the_run_resumes(client, tmp_path, monkeypatch):
+def test_without_commits_the_store_holds_one_matrix(client, tmp_path, monkeypatch):
     graph, out = float_graph(tmp_path / "g"), tmp_path / "out"
     want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
-    written = []
+    asks = iter([False, False, True])
+    monkeypatch.setattr("pipelines.apsp.super_stages.asked", lambda: next(asks, False))
+    windows = Windows(N, BLOCK, 16, 16, False)
+    with pytest.raises(Stop):
+        run(client, graph, out, windows, shown=Stopping(after=3))
+    assert begun_distances(out).progress() == (0, 10)  # the third was not committed yet
+    assert len(list(out.glob("slot-*"))) == 1
+    asks = iter([False, False, True])
+    with pytest.raises(Stop):
+        run(client, graph, tmp_path / "asked", windows, shown=Stopping(after=4))
+    assert begun_distances(tmp_path / "asked").progress() == (3, 10)
+    for again in out, tmp_path / "asked":  # from the weights, and from a commit, which stays
+        got = out_of_core(client, graph, again, resume=True, host_memory=150_000, commit_seconds=None)
+        np.testing.assert_array_equal(got[:], want)
+    with pytest.raises(Stop):
+        run(client, graph, tmp_path / "last", windows, shown=Stopping(after=9))
+    assert begun_distances(tmp_path / "last").progress() == (8, 10)  # before the result needs the other slot
+
+
+@pytest.mark.parametrize("while_writing", ["a checkpoint", "the result"])
+def test_a_full_disk_is_named_and_the_run_resumes(client, tmp_path, monkeypatch, while_writing):
+    graph, out = float_graph(tmp_path / "g"), tmp_path / "out"
+    want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
+    written, write = [], os.pwritev
+
+    def full(*arguments):
+        written.append(arguments)
+        if len(written) > 25:
+            raise OSError(28, "No space left on device")
+        return write(*arguments)
 
     class Full:
-        def __init__(self, array):
-            self.array = array
-
         def __setitem__(self, place, block):
-            written.append(place)
-            if len(written) > 80:
-                raise OSError(28, "No space left on device")
-            self.array[place] = block
+            raise OSError(28, "No space left on device")
 
-    from pipelines.stores.contents import writable_array
-
-    monkeypatch.setattr("pipelines.stores.distances.writable_array", lambda *place: Full(writable_array(*place)))
+    if while_writing == "a checkpoint":
+        monkeypatch.setattr(os, "pwritev", full)
+    else:
+        monkeypatch.setattr("pipelines.stores.distances.WholeChunks", lambda *place: Full())
     with pytest.raises(StoreError, match=r"out: the disk is full; free some space and run again \(with --resume"):
-        out_of_core(client, graph, out, block=BLOCK, host_memory=200_000)
+        out_of_core(client, graph, out, block=BLOCK, host_memory=120_000)
     monkeypatch.undo()
     done, total = begun_distances(out).progress()
-    assert 0 < done < total
+    assert 0 < done < total - (while_writing == "a checkpoint")
     np.testing.assert_array_equal(out_of_core(client, graph, out, resume=True, host_memory=200_000)[:], want)
+
+
+def test_each_row_is_read_once_a_super_stage_and_those_of_a_window_never(client, tmp_path, monkeypatch):
+    graph, read, rows = float_graph(tmp_path / "g", 128), RowFiles.read, []
+
+    def counted(files, part, out):
+        rows.extend(range(part.start, part.stop))
+        read(files, part, out)
+
+    monkeypatch.setattr(RowFiles, "read", counted)
+    run(client, graph, tmp_path / "out", Windows(128, BLOCK, 16, 32, False))
+    assert len(rows) == 3 * (128 - 32)  # none before the first of four super-stages
 
 
 def test_a_budget_below_one_band_is_refused_with_the_least_that_works(client, tmp_path):
@@ -220,14 +261,37 @@ def test_the_plan_of_a_run_in_memory_honours_commits():
 
 def test_a_small_disk_is_refused_with_what_would_do(client, tmp_path, monkeypatch):
     graph = float_graph(tmp_path / "g", 400)
+    matrix = 400 * 400 * 4
 
     class Usage:
-        free = 400 * 400 * 4
+        free = 2 * matrix - 1
 
     monkeypatch.setattr("pipelines.workers.capacity.shutil.disk_usage", lambda folder: Usage)
-    with pytest.raises(DoesNotFitError, match=r"the disk has .*, or keep the rows of some sources only"):
-        out_of_core(client, graph, tmp_path / "out", block=BLOCK, host_memory=400_000)  # two slots
+    small = functools.partial(out_of_core, client, graph, block=BLOCK, host_memory=400_000)
+    cure = r"the disk has .*, or keep the rows of some sources only \(--source\), or do without commits"
+    with pytest.raises(DoesNotFitError, match=cure):
+        small(tmp_path / "out", sources=range(10))  # two slots
+    with pytest.raises(DoesNotFitError, match=r"some sources only \(--source\)$"):
+        small(tmp_path / "out", commit_seconds=None)  # one, and the result
+    small(tmp_path / "one", commit_seconds=None, sources=range(10))
     out_of_core(client, graph, tmp_path / "out", block=BLOCK)  # one pass: the result only
+
+
+def planned(commit_seconds, writer=None, resident=False):
+    """Commits and disk, in bytes, of four passes of 10 s of 100 x 100 float32."""
+    job = Job(SimpleNamespace(n=100), np.dtype("float32"), np.ones(100, bool), None, True)
+    request = Request(job, range(10), 10, commit_seconds, [], writer)
+    return commits_of(request, Windows(100, 10, 10, 25, resident), 4, 10.0)
+
+
+def test_the_plan_honours_commits():
+    begun, matrix, result = SimpleNamespace(slot="slot-0"), 40_000, 4_000
+    assert planned(60.0) == (3, 2 * matrix)
+    assert planned(math.inf) == (1, matrix + result)
+    assert planned(math.inf, begun) == (1, 2 * matrix)
+    assert planned(60.0, resident=True) == planned(math.inf, resident=True) == (0, result)
+    assert planned(60.0, begun, resident=True) == (0, matrix + result)
+    assert planned(4.0, resident=True) == (2, 2 * matrix)
 
 
 def test_distances_beyond_an_integer_are_refused(client, tmp_path):
@@ -313,7 +377,7 @@ def status(name):
 
 if __name__ == "__main__":
     with start(device="cpu") as client:
-        options = {"method": "out-of-core", "host_memory": int(sys.argv[5])}
+        options = {"method": "out-of-core", "host_memory": int(sys.argv[5]), "progress": True}
         all_pairs_shortest_paths(client, sys.argv[1], sys.argv[3], **options)  # compiles, and starts what stays
         open("/proc/self/clear_refs", "w").write("5")  # the high-water mark begins anew
         idle = status("VmRSS")
@@ -327,6 +391,8 @@ def test_a_budget_of_a_half_keeps_the_bits_and_is_kept(client, tmp_path):
     graph, budget = float_graph(tmp_path / "g", n), 4 * n * n // 2
     paths = [small.path, graph.path, str(tmp_path / "small-out"), str(tmp_path / "out"), str(budget)]
     done = subprocess.run([sys.executable, "-c", MEMORY, *paths], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < budget + (4 << 20)  # what is not part of the matrix
+    stated = float(re.search(rf"n = {n:,} .* memory ([\d.]+) MiB of the host", done.stderr)[1]) * 2**20
+    assert int(done.stdout) < stated + (4 << 20)  # what is not part of the matrix
+    assert stated < budget
     want = in_core(client, graph, tmp_path / "core")[:]
     np.testing.assert_array_equal(open_distances(tmp_path / "out")[:], want)

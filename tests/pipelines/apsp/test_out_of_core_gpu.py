@@ -89,7 +89,8 @@ def pool_bytes():
 @pytest.mark.gpu
 @pytest.mark.parametrize("place", ["the store", "memory that is registered", "memory that threads copy"])
 def test_wherever_the_matrix_lies(gpu_client, tmp_path, monkeypatch, place):
-    monkeypatch.setattr("pipelines.apsp.out_of_core.REGISTERED", place == "memory that is registered")
+    locking = 0 if place == "memory that is registered" else 10**9
+    monkeypatch.setattr("pipelines.apsp.out_of_core.LOCKING_PASSES", locking)
     graph, _ = problem(tmp_path, "plain", "float32")
     want = in_core(gpu_client, graph, tmp_path / "core")[:]
     budgets = from_the_store("float32")

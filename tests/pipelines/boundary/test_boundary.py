@@ -125,9 +125,10 @@ def test_the_store_answers_by_names_and_verifies(client, grid, tmp_path):
         distances_between(store, ["x"], [0])
 
 
-@pytest.mark.parametrize("chunk_bytes", [1, 3000, 1 << 20])
-def test_workers_parts_and_chunks_do_not_matter(client, two, grid, tmp_path, monkeypatch, chunk_bytes):
+@pytest.mark.parametrize(("chunk_bytes", "task_bytes"), [(1, 1), (1, 1 << 20), (3000, 1 << 20), (1 << 20, 1 << 20)])
+def test_workers_parts_and_chunks_do_not_matter(client, two, grid, tmp_path, monkeypatch, chunk_bytes, task_bytes):
     monkeypatch.setattr("pipelines.stores.boundary.CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr("pipelines.boundary.stages.TASK_BYTES", task_bytes)
     found = [
         distances_between(partition_graph(users, grid, tmp_path / name, parts=parts), range(144), range(144))
         for name, users, parts in (("a", client, 1), ("b", client, 3), ("c", two, 7), ("d", two, None))

@@ -29,8 +29,9 @@ from pipelines.stores.samples import write_samples
 
 # Commits at every boundary, and many boundaries.
 OFTEN = """
-import pipelines.apsp.schedule, pipelines.workers.row_chunks, pipelines.sssp.plan, pipelines.stores.boundary
-pipelines.stores.boundary.CHUNK_BYTES = 1
+import pipelines.apsp.boundary, pipelines.apsp.schedule, pipelines.boundary.stages
+import pipelines.workers.row_chunks, pipelines.sssp.plan, pipelines.stores.boundary
+pipelines.stores.boundary.CHUNK_BYTES = pipelines.boundary.stages.TASK_BYTES = pipelines.apsp.boundary.TASK_BYTES = 1
 pipelines.apsp.schedule.COMMIT_SHARE = float("inf")
 pipelines.workers.row_chunks.RECORD_SECONDS = 0.0
 pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
@@ -79,7 +80,8 @@ def often(monkeypatch):
     monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
     monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
     monkeypatch.setattr("pipelines.sssp.plan.CHUNK_BYTES", 1)
-    monkeypatch.setattr("pipelines.stores.boundary.CHUNK_BYTES", 1)
+    for name in ("stores.boundary.CHUNK_BYTES", "boundary.stages.TASK_BYTES", "apsp.boundary.TASK_BYTES"):
+        monkeypatch.setattr(f"pipelines.{name}", 1)
     monkeypatch.setattr("pipelines.sssp.plan.LANES", 1)
 
 

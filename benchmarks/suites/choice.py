@@ -1,0 +1,119 @@
+"""The suite `choice`: all pairs by each method and by `auto`, which should take little longer than the best of them.
+
+Networks are made by pipelines.generators (`road` with the share of missing streets in the name), Rome, and any files
+given, such as Chicago's. Every run is the call from store to store in a cluster of its own, which is started before;
+the best of `--repeats` counts. A method that takes `PATIENCE` times as long as the best before it is stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import ROOT, Bench, OverTime, time_limit
+from clusters import start
+from pipelines.apsp.methods import Job, Request, choose
+from pipelines.apsp.solve import METHODS, all_pairs_shortest_paths
+from pipelines.formats.graphs import import_graph
+from pipelines.generators import Grid, RMat, Road, UniformRandom, generate
+from pipelines.stores import Graph
+from pipelines.stores.distances import begun_distances
+from pipelines.validation.bounds import distance_dtype, distances_fit
+from pipelines.validation.distances import verify_distances
+from pipelines.validation.negative_cycle import potentials_of
+from pipelines.workers.capacity import measure_workers
+
+CONVENTION = "wall seconds from store to store, the best of the repeats; ratio: auto beside the best method"
+PATIENCE, LEAST = 4.0, 5.0  # times the best before, and seconds, until a method is stopped
+ROWS = 4  # certified of each result
+NAMED = ("floyd-warshall", "batched", "boundary")
+NETWORKS: dict[str, Any] = {
+    "rmat-12": RMat(12, seed=1),
+    "dense-2048": UniformRandom(2048, edge_factor=512, seed=1),
+    "road-64-0.95": Road(64, missing=0.95, seed=1),
+    "road-64-0.7": Road(64, missing=0.7, seed=1),
+    "grid-64": Grid(64, weights="integers", seed=1),
+    "road-120-0.95": Road(120, missing=0.95, seed=1),
+    "road-120-0.7": Road(120, missing=0.7, seed=1),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
+    parser.add_argument("--only", choices=["rome", *NETWORKS], action="append", help="default: all")
+    parser.add_argument("--file", action="append", default=[], help="another network to import; repeatable")
+
+
+def run(bench: Bench, args: argparse.Namespace) -> str:
+    logging.getLogger("distributed").setLevel(logging.ERROR)  # of runs that are stopped
+    names = args.only or ([] if args.file else ["rome", *NETWORKS])
+    lines = [f"{'network':24} {'auto':15} {'auto s':>8} {'best s':>8} {'ratio':>6}   each method: seconds (estimated)"]
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            place = Path(folder) / name
+            if name == "rome":
+                graph = import_graph(ROOT / "scripts" / "data" / "rome99.gr", place)
+            else:
+                graph = generate(NETWORKS[name], place, progress=False)
+            lines.append(bench_network(bench, name, graph, Path(folder)))
+        for file in args.file:
+            graph = import_graph(file, Path(folder) / Path(file).stem)
+            lines.append(bench_network(bench, Path(file).stem, graph, Path(folder)))
+    return "\n".join(lines)
+
+
+def bench_network(bench: Bench, name: str, graph: Graph, folder: Path) -> str:
+    """A record of each method and of `auto`; returns a line on all of them."""
+    estimates, chosen = weigh(bench, graph)
+    facts = {"sizes": {"n": graph.n, "m": graph.m}}
+    seconds: dict[str, float] = {}
+    order = sorted((m for m in NAMED if m in estimates), key=lambda method: estimates[method])
+    for method in [*order, "auto"]:
+        out, limit = folder / "out", max(LEAST, PATIENCE * min(seconds.values(), default=1e3))
+        runs: list[float] = []
+        try:
+            for _ in range(bench.repeats):
+                runs.append(once(bench, graph, out, method, limit if method != "auto" else 1e4))
+        except OverTime:
+            print(f"{name}: {method:48} stopped after {limit:.0f} s", flush=True)
+            continue
+        took = begun_distances(out).options["method"]
+        certificate = verify_distances(str(out), graph, rows=ROWS)
+        seconds[method] = min(runs)
+        if method == "auto":
+            best = min(value for key, value in seconds.items() if key != "auto")
+            facts |= {"chosen": took, "ratio": seconds["auto"] / best, "best_seconds": best}
+        bench.record(
+            f"{name}: {method}",
+            runs,
+            verified=f"certificate of {certificate.rows} rows",
+            rate_of=(graph.n**2 / min(runs), "distances"),
+            estimated_seconds=estimates.get(chosen if method == "auto" else method),
+            **facts,
+        )
+    each = ", ".join(
+        f"{m} {seconds[m]:.2f} ({estimates[m]:.2f})" if m in seconds else f"{m} - ({estimates[m]:.2f})" for m in order
+    )
+    return f"{name:24} {took:15} {seconds['auto']:8.2f} {facts['best_seconds']:8.2f} {facts['ratio']:6.2f}   {each}"
+
+
+def once(bench: Bench, graph: Graph, out: Path, method: Any, limit: float) -> float:
+    """Seconds of one run."""
+    with start(device="gpu" if bench.gpu else "cpu") as client, time_limit(limit):
+        began = time.perf_counter()
+        all_pairs_shortest_paths(client, graph, out, method=method, overwrite=True, progress=False)
+        return time.perf_counter() - began
+
+
+def weigh(bench: Bench, graph: Graph) -> tuple[dict[str, float], str]:
+    """What each method would take by its own estimate, and which one `auto` chooses."""
+    dtype = distance_dtype(graph, None)
+    job = Job(graph, dtype, graph.through(), potentials_of(graph), distances_fit(graph, dtype))
+    with start(device="gpu" if bench.gpu else "cpu") as client:
+        request = Request(job, None, None, 60.0, measure_workers(client, str(dtype)), None)
+    estimates = {method.name: method.estimate(request).seconds for method in METHODS if method.name in NAMED}
+    return estimates, choose(METHODS, "auto", request)[0].name

@@ -1,0 +1,47 @@
+"""Min-plus products of small depth on a GPU, which write C and do little else (shallow.cu)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpuops._strips import SHAPES, WORDS
+
+DEPTH = 64  # the largest
+_PACK = 32  # packing goes by squares of 32 x 32, with 32 x 8 threads
+
+_PROGRAMS = {
+    arithmetic: shape.program("minplus/shallow.cu", ("pack_a", "pack_b", "multiply"), arithmetic)
+    for arithmetic, shape in SHAPES.items()
+}
+
+
+def multiply(c: Any, a: Any, b: Any, nonnegative: bool) -> None:
+    """c = min(infinity, a (x) b); c has contiguous rows and lies apart from a and b."""
+    import cupy
+
+    (m, n), p = c.shape, a.shape[1]
+    if not c.size:
+        return
+    arithmetic, lanes = c.dtype.name.capitalize(), 2 if c.itemsize == 2 else 1
+    if nonnegative and f"Nonnegative{arithmetic}" in SHAPES:
+        arithmetic = f"Nonnegative{arithmetic}"
+    program, shape = _PROGRAMS[arithmetic], SHAPES[arithmetic]
+    depth, width = math.ceil(p / 2) * 2, shape.across * WORDS
+    strips = math.ceil(n / (width * lanes))
+    of_block = math.lcm(shape.rows * shape.groups, _PACK)
+    panels_of_a = math.ceil(m / of_block) * of_block // shape.rows
+    word = np.dtype(np.uint32 if lanes == 2 else c.dtype)
+    with c.device:
+        panels = []
+        for entry, x, length, count, row in ("pack_a", a, m, panels_of_a, shape.rows), ("pack_b", b, n, strips, width):
+            panels.append(cupy.empty((count, depth, row), word))
+            if depth:
+                grid = count * row // _PACK, math.ceil(depth / _PACK)
+                sizes = (*(stride // x.itemsize for stride in x.strides), length, p, depth)
+                program.launch(entry, grid, (panels[-1], x, *map(np.int64, sizes)), threads=(_PACK, 8))
+        grid, turns = shape.grid(strips, m, c.device.id)
+        of_c = map(np.int64, (c.strides[0] // c.itemsize, m, n))
+        program.launch("multiply", grid, (c, *of_c, *panels, np.int32(depth), turns))

@@ -1,0 +1,125 @@
+// Strips of min-plus products of small depth, whose time is that of writing C: a block has GROUPS times ROWS rows and up to
+// STRIP words of them, a thread ROWS x WORDS words. Operands come straight from the first-level cache, in which a strip of
+// B stays for many rows; results go through shared memory, so that a row of a strip is stored in one piece, whatever the
+// order of its columns.
+//
+//     a panel [depth][ROWS ]      rows of A, transposed
+//     b panel [depth][STRIP]      columns of B, those of a thread side by side
+//
+// depth: even, or one row more is there.
+//
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; ROWS; ACROSS, the threads of a row; THREADS, of a block; BLOCKS, on a
+//         multiprocessor.
+#pragma once
+
+#include "../device/bulk_store.cuh"
+#include "words.cuh"
+
+constexpr int WORDS = 4;                // of a thread in a row
+constexpr int COLUMNS = WORDS * LANES;  // the same in elements
+constexpr int STRIP = ACROSS * WORDS;
+constexpr int GROUPS = THREADS / ACROSS;
+static_assert(ACROSS % 32 == 0 && GROUPS * ACROSS == THREADS, "a warp has rows of one group");
+constexpr int GROUP = 16 / sizeof(Word);
+// Elsewhere than on Hopper the arithmetic of int16 pairs wants more registers.
+constexpr int BLOCKS_PER_SM = LANES == 2 && __CUDA_ARCH__ != 900 ? 1 : BLOCKS;
+
+using Tile = Word[ROWS][WORDS];
+
+__device__ inline int group_of_thread() {
+    return (int)threadIdx.x / ACROSS;
+}
+__device__ inline int thread_in_row() {
+    return (int)threadIdx.x % ACROSS;
+}
+
+struct alignas(16) Access {
+    Word words[GROUP];
+};
+
+template <int COUNT>
+__device__ inline void load_words(Word* words, const Word* from) {
+    static_assert(COUNT % GROUP == 0, "whole accesses");
+#pragma unroll
+    for (int w = 0; w < COUNT; w += GROUP) {
+        const Access access = *(const Access*)(from + w);
+#pragma unroll
+        for (int g = 0; g < GROUP; ++g) words[w + g] = access.words[g];
+    }
+}
+
+// tile = min(infinity, a (x) b), where b points to the first of the thread's own words.
+__device__ inline void multiply_strip(Tile& tile, const Word* a, const Word* b, int depth) {
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) tile[r][w] = ARITHMETIC::broadcast(infinity<Element>());
+    }
+    constexpr int PART = ROWS < 8 ? ROWS : 8;  // of the rows whose operands are in registers at a time
+#pragma unroll 1
+    for (int p = 0; p < depth; p += 2) {
+        Word b0[WORDS], b1[WORDS];
+        load_words<WORDS>(b0, b);
+        load_words<WORDS>(b1, b + STRIP);
+#pragma unroll
+        for (int part = 0; part < ROWS; part += PART) {
+            Word a0[PART], a1[PART];
+            load_words<PART>(a0, a + part);
+            load_words<PART>(a1, a + ROWS + part);
+#pragma unroll
+            for (int r = 0; r < PART; ++r) {
+#pragma unroll
+                for (int w = 0; w < WORDS; w += 2) {
+                    const int word = (part + r) * WORDS + w;
+                    relax_pair<ARITHMETIC>(word, &tile[part + r][w], a0[r], &b0[w], a1[r], &b1[w]);
+                }
+            }
+        }
+        a += 2 * ROWS;
+        b += 2 * STRIP;
+    }
+}
+
+// The rows of a block's groups, EXCHANGED of each at a time, in two buffers by turns. A row begins as far behind a multiple
+// of 16 bytes as it does in C.
+constexpr int EXCHANGED = 4;
+constexpr int ALIGNED = 16 / sizeof(Element);
+static_assert(ROWS % (2 * EXCHANGED) == 0, "a tile begins with the first buffer");
+
+struct Exchange {
+    alignas(16) Element rows[2][GROUPS * EXCHANGED][STRIP * LANES + ALIGNED];
+};
+
+// Columns 0 to `width` of the strip, the thread's being columns[0], ..., those that there are not being STRIP * LANES.
+// row(r) points to the first column in row r of the block, or nowhere; finish(r, words) comes before row r of
+// the tile is stored. `wait_for_stores` comes before the block ends.
+template <class Row, class Finish>
+__device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&columns)[COLUMNS], int width, Row row,
+                                   Finish finish) {
+    const auto behind = [&](int r) { return (int)((unsigned long long)row(r) / sizeof(Element) % ALIGNED); };
+    const int group = group_of_thread();
+#pragma unroll
+    for (int first = 0; first < ROWS; first += EXCHANGED) {
+        auto& rows = exchange.rows[first / EXCHANGED % 2];
+#pragma unroll
+        for (int r = 0; r < EXCHANGED; ++r) {
+            Element* to = rows[group * EXCHANGED + r] + behind(group * ROWS + first + r);
+            finish(first + r, tile[first + r]);
+            Element x[COLUMNS];
+#pragma unroll
+            for (int w = 0; w < WORDS; ++w) ARITHMETIC::unpack(x + w * LANES, tile[first + r][w]);
+#pragma unroll
+            for (int c = 0; c < COLUMNS; ++c) to[columns[c]] = x[c];
+        }
+        // After the barrier these rows are whole, and the other buffer is free again.
+        publish_to_copies();
+        wait_for_stores();
+        __syncthreads();
+        for (int r = threadIdx.x / 32; r < GROUPS * EXCHANGED; r += THREADS / 32) {
+            const int of_block = r / EXCHANGED * ROWS + first + r % EXCHANGED;
+            Element* to = row(of_block);
+            if (to) store_row(to, rows[r] + behind(of_block), width);
+        }
+        commit_stores();
+    }
+}

@@ -1,0 +1,84 @@
+"""Places that cannot be meant: off the globe, with their two numbers exchanged, or far from every road."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+FAR_METRES = 1000.0
+FAR_SHARE = 0.01  # of the size of the network, where places are in other units
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Where a network lies: (n, 2) coordinates of its vertices, NaN where one has none; some have."""
+
+    coordinates: np.ndarray
+    on_the_globe: bool
+
+    @cached_property
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest coordinates, (2) each."""
+        return np.nanmin(self.coordinates, axis=0), np.nanmax(self.coordinates, axis=0)
+
+    def has(self, places: np.ndarray, margin: float) -> np.ndarray:
+        """Whether (k, 2) places lie in the box, widened on each side by `margin` times its size; bool (k)."""
+        low, high = self.box
+        room = margin * (high - low)
+        return ((places >= low - room) & (places <= high + room)).all(axis=1)
+
+    @property
+    def far(self) -> float:
+        """From here on, a place is far from its vertex."""
+        low, high = self.box
+        return FAR_METRES if self.on_the_globe else FAR_SHARE * float(np.linalg.norm(high - low))
+
+    def say(self, distance: float) -> str:
+        """A distance, for people."""
+        if not self.on_the_globe:
+            return f"{distance:,.6g}"
+        return f"{distance:,.0f} m" if distance < 10_000 else f"{distance / 1000:,.0f} km"
+
+
+def refuse_off_the_globe(places: np.ndarray, name: str) -> None:
+    """Refuse what are not longitudes and latitudes, (k, 2), naming the row of the table `name`."""
+    for row in np.flatnonzero((np.abs(places) > (180, 90)).any(axis=1))[:1].tolist():
+        lon, lat = places[row].tolist()
+        hint = "; are they exchanged?" if abs(lon) <= 90 and abs(lat) <= 180 else ""
+        raise ValueError(f"{name}, row {row + 1}: there is no longitude {lon:g} with latitude {lat:g}{hint}")
+
+
+def refuse_exchanged(
+    places: np.ndarray, snapped: np.ndarray, axes: tuple[str, str], network: Network, name: str
+) -> None:
+    """Refuse a place that is neither in the network's box nor near it, if it would be with its numbers exchanged."""
+    for row in np.flatnonzero(~network.has(places, 1.0) & network.has(places[:, ::-1], 0.0))[:1].tolist():
+        first, second = places[row].tolist()
+        raise ValueError(
+            f"{name}, row {row + 1}: {axes[0]} {first:g} with {axes[1]} {second:g} is {network.say(snapped[row])} from"
+            " the nearest vertex, and the other way round it is within the network; exchange them"
+        )
+
+
+def refuse_far(snapped: np.ndarray, limit: float | None, network: Network, name: str) -> None:
+    """Refuse a place that is farther than the limit from its vertex."""
+    for row in np.flatnonzero(snapped > (np.inf if limit is None else limit))[:1].tolist():
+        raise ValueError(
+            f"{name}, row {row + 1}: {network.say(snapped[row])} from the nearest vertex, more than the limit of"
+            f" {network.say(limit or 0.0)}; correct it, leave the row out, or raise the limit (--snap-limit)"
+        )
+
+
+def far_away(snapped: np.ndarray, network: Network, name: str) -> str | None:
+    """A sentence on places that are far from their vertices, None if there are none."""
+    count = int((snapped > network.far).sum())
+    if not count:
+        return None
+    worst = int(snapped.argmax())
+    places = "1 place is" if count == 1 else f"{count:,} places are"
+    return (
+        f"{name}: {places} farther than {network.say(network.far)} from the nearest vertex, the worst is row"
+        f" {worst + 1}, {network.say(snapped[worst])} away; --snap-limit refuses such rows"
+    )

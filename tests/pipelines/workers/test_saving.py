@@ -1,0 +1,90 @@
+"""Threads that write what is computed."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from pipelines.workers import saving
+from pipelines.workers.saving import Savers
+
+
+def test_every_chunk_is_written_and_the_last_may_be_narrow():
+    rows, found = np.arange(7 * 50).reshape(7, 50), np.zeros((7, 50), int)
+
+    def write(column, block):
+        assert block.flags.c_contiguous
+        found[:, column : column + block.shape[1]] += block
+
+    with Savers() as savers:
+        savers.save(rows, 16, write)
+    np.testing.assert_array_equal(found, rows)
+
+
+def test_no_more_is_in_hand_than_said(monkeypatch):
+    monkeypatch.setattr(saving, "IN_HAND", 3)
+    gate, given = threading.Semaphore(0), []
+
+    def give():
+        with Savers() as savers:
+            for i in range(8):
+                savers.submit(gate.acquire)
+                given.append(i)
+
+    giver = threading.Thread(target=give)
+    giver.start()
+    for written in range(8):
+        deadline = threading.Event()
+        while len(given) < min(8, 3 + written) and not deadline.wait(0.001):
+            pass
+        assert len(given) <= 3 + written
+        gate.release()
+    giver.join(10)
+    assert len(given) == 8
+
+
+@pytest.mark.parametrize("jobs", [1, 200])
+def test_what_a_thread_raises_is_raised(jobs):
+    def fail(i):
+        if i == 0:
+            raise OSError("the disk is full")
+        written.append(i)
+
+    def save():
+        with Savers() as savers:
+            for i in range(jobs):
+                savers.submit(fail, i)
+
+    written = []
+    with pytest.raises(OSError, match="the disk is full"):
+        save()
+    assert len(written) < 199
+
+
+def test_an_error_between_does_not_wait_for_what_has_not_begun():
+    begun = []
+
+    def fail():
+        with Savers() as savers:
+            for i in range(saving.IN_HAND):
+                savers.submit(lambda i=i: (begun.append(i), threading.Event().wait(0.05)))
+            return 1 / 0
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert len(begun) < saving.IN_HAND
+
+
+@pytest.mark.gpu
+def test_a_block_of_a_gpu_is_copied_as_it_was_before_what_follows():
+    cupy = pytest.importorskip("cupy")
+    rows = cupy.arange(5 * 3000, dtype="float32").reshape(5, 3000)[:, :2500]
+    expected, found = rows.get(), np.zeros((5, 2500), "float32")
+    busy = cupy.random.random((4096, 4096), dtype="float32")
+    with Savers() as savers:
+        savers.save(
+            rows, 1024, lambda column, block: found.__setitem__((slice(None), slice(column, column + 1024)), block)
+        )
+        for _ in range(20):
+            busy = busy @ busy
+    np.testing.assert_array_equal(found, expected)
