@@ -86,7 +86,7 @@ def _time_pulls(bench: Bench, attempt: Attempt) -> list[str]:
 
 
 def _time_dask(bench: Bench, attempt: Attempt, hop: float) -> list[str]:
-    """Arrays from the first worker to the second as Dask sends them, to and fro, less the hops."""
+    """Arrays from the first worker to the second as Dask sends them, there and back, less the hops."""
     lines = []
     for mebibytes in _sizes(bench)[:2]:
         count, chain = mebibytes << 20, []
