@@ -155,5 +155,4 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
                 if (is_within(r)) shorten_within(words, row_within(r), places);
             });
     }
-    wait_for_stores();
 }

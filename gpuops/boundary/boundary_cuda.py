@@ -1,4 +1,4 @@
-"""Rows of distances from closed parts on a GPU: two launches for many rows (boundary.cu).
+"""Rows of distances from parts of small boundaries on a GPU: two launches for many rows (boundary.cu).
 
 Which columns a thread has is found on the host, by sorting; tables and distances stay on the device.
 """
@@ -83,7 +83,7 @@ class DeviceTables:
         self.word = np.dtype(np.uint32 if lanes == 2 else dtype)
         self.depth = (boundary // self.shape.rows + 1) * self.shape.rows
         self.part_depth = math.ceil(parts.to_boundary.shape[2] / 2) * 2
-        (self.starts,) = _on_device(parts.starts)
+        (self.starts,) = on_device(parts.starts)
         self.among = cupy.empty((self.depth // self.shape.rows, self.depth, self.shape.rows), self.word)
         self._pack("pack_among", self.among, (parts.among, np.int32(boundary), np.int32(self.depth)))
 
@@ -159,14 +159,14 @@ class DeviceTables:
         slots = Columns(part, parts, len(part)).share_out(place, self.of_thread, self.shape.across)
         used = np.count_nonzero(slots.thread_part >= 0) * self.of_thread
         slot_part = np.repeat(np.where(slots.thread_part < 0, parts, slots.thread_part), self.of_thread)
-        *arrays, slot_part = _on_device(*slots, slot_part)
+        *arrays, slot_part = on_device(*slots, slot_part)
         departure = self._panels(tables.to_boundary, (1, 2), Slots(*arrays))
         return _Sources(Slots(*arrays), slot_part, math.ceil(used / of_block) * of_block, departure)
 
     def _targets(self, targets: np.ndarray) -> _Targets:
         tables, across = self.parts, self.shape.across
         columns = in_windows(tables.part[targets], len(tables.boundary_sizes), self.of_thread, across)
-        slots = Slots(*_on_device(*columns.share_out(tables.place[targets], self.of_thread, across)))
+        slots = Slots(*on_device(*columns.share_out(tables.place[targets], self.of_thread, across)))
         return _Targets(columns.window, slots, self._panels(tables.from_boundary, (2, 1), slots))
 
     def _panels(self, table: Any, axes: tuple[int, int], slots: Slots) -> Any:
@@ -188,7 +188,7 @@ class DeviceTables:
             self.program.launch(entry, grid, (panels, *arguments), threads=(_PACK_WORDS, _PACK_DEPTH))
 
 
-def _on_device(*arrays: np.ndarray) -> list[Any]:
+def on_device(*arrays: np.ndarray) -> list[Any]:
     """Integers as int32 on the device, by one copy."""
     import cupy
 

@@ -158,7 +158,7 @@ def packed_bytes(p: int, n: int, dtype: Any, gpu: bool) -> int:
     if not gpu:
         columns = tile_columns(dtype.itemsize)
         return math.ceil(n / columns) * columns * p * dtype.itemsize + _LINE
-    width = _SIDE * (8 if (_arithmetic(dtype), 8) in _PROGRAMS else 4)
+    width = _SIDE * (8 if (_arithmetic(dtype), 8, True) in _PROGRAMS else 4)
     lanes = _lanes(dtype)
     return math.ceil(n / (width * lanes)) * width * lanes * math.ceil(p / _SLAB) * _SLAB * dtype.itemsize
 
@@ -167,6 +167,10 @@ def _multiply(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
     """c = min(INF, a (x) b), for arguments already checked; c has contiguous rows and lies apart from a and b."""
     if is_cupy(c) and a.shape[1] <= shallow.DEPTH:
         shallow.multiply(c, a, b, bool(nonnegative))
+        return
+    writes_once = a.shape[1] <= _WRITES_ONCE and c.dtype != np.float64
+    if is_cupy(c) and writes_once and _fills(len(c), c.shape[1], c.dtype, c.device.id):
+        _relax_cuda(c, a, _pack_cuda(b, False, len(c), None, reads_c=False))
     else:
         c[...] = infinity(c.dtype)
         relax(c, a, b, nonnegative)
@@ -212,17 +216,19 @@ _PACK = 32  # the packing kernels go by squares of 32 x 32, with 32 x 8 threads
 _ARITHMETICS = ("Float32", "NonnegativeFloat32", "Float64", "Int32", "Int16", "NonnegativeInt16")
 
 # A thread's share of a tile: 8 x 8 words are fastest, 4 x 4 make four times as many tiles of a small matrix. Doubles
-# come in 4 x 4 only: 8 x 8 of them would fill the registers.
+# come in 4 x 4 only: 8 x 8 of them would fill the registers. Where C need not be read, that is worth it for large
+# products of small depth, whose arithmetic does not matter.
+_WRITES_ONCE = 64
 _PROGRAMS = {
-    (arithmetic, thread_tile): Program(
+    (arithmetic, thread_tile, reads_c): Program(
         "minplus/product.cu",
         ("pack_a", "pack_b", "relax"),
-        (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}"),
+        (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}", f"READS_C={int(reads_c)}"),
         threads=_SIDE * _SIDE,
     )
     for arithmetic in _ARITHMETICS
-    for thread_tile in (8, 4)
-    if (arithmetic, thread_tile) != ("Float64", 8)
+    for thread_tile, reads_c in ((8, True), (4, True), (8, False))
+    if (arithmetic, thread_tile) != ("Float64", 8) and (reads_c or not arithmetic.startswith("Nonnegative"))
 }
 
 
@@ -245,7 +251,7 @@ def _fills(m: int, n: int, dtype: Any, device: int) -> bool:
     return math.ceil(m / (_SIDE * 8)) * _across(n, dtype, 8) >= multiprocessors(device)
 
 
-def _pack_cuda(b: Any, nonnegative: bool, met_by: int | None, memory: Any) -> Packed:
+def _pack_cuda(b: Any, nonnegative: bool, met_by: int | None, memory: Any, *, reads_c: bool = True) -> Packed:
     import cupy
 
     p, n = b.shape
@@ -255,9 +261,9 @@ def _pack_cuda(b: Any, nonnegative: bool, met_by: int | None, memory: Any) -> Pa
             arithmetic = f"Nonnegative{arithmetic}"
 
         device = b.device.id
-        large = (arithmetic, 8) in _PROGRAMS and (met_by is None or _fills(met_by, n, b.dtype, device))
+        large = (arithmetic, 8, reads_c) in _PROGRAMS and (met_by is None or _fills(met_by, n, b.dtype, device))
         thread_tile = 8 if large else 4
-        program = _PROGRAMS[arithmetic, thread_tile]
+        program = _PROGRAMS[arithmetic, thread_tile, reads_c]
         shape = _across(n, b.dtype, thread_tile), math.ceil(p / _SLAB) * _SLAB, _SIDE * thread_tile
         word = np.dtype(b.dtype if lanes == 1 else np.uint32)
         if memory is None:

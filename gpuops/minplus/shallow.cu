@@ -11,7 +11,6 @@
 // Macros: ARITHMETIC, a struct of arithmetic.cuh; ROWS; ACROSS, the threads of a row; THREADS, of a block of `multiply`;
 //         BLOCKS.
 
-#include "packing.cuh"
 #include "strip.cuh"
 
 // Neighbouring threads have neighbouring words, so that they store to different banks of shared memory.
@@ -21,6 +20,8 @@ __device__ inline int word_of_thread(int w) {
 __device__ inline int slot_of_word(int word) {
     return word % ACROSS * WORDS + word / ACROSS;
 }
+
+#include "packing.cuh"
 
 // Launch of both: packing.cuh.
 extern "C" __global__ void pack_a(Word* panels, const Element* a, long long row_stride, long long column_stride,
@@ -53,5 +54,4 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             tile, exchange, columns, width, [&](int r) { return first + r < m ? c + (first + r) * stride : nullptr; },
             [](int, Word*) {});
     }
-    wait_for_stores();
 }

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuops._strips import SHAPES, WORDS
 
-DEPTH = 64  # the largest
+DEPTH = 32  # the largest; beyond it the arithmetic counts, of which tiles do more
 _PACK = 32  # packing goes by squares of 32 x 32, with 32 x 8 threads
 
 _PROGRAMS = {

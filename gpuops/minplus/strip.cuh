@@ -12,7 +12,6 @@
 //         multiprocessor.
 #pragma once
 
-#include "../device/bulk_store.cuh"
 #include "arithmetic.cuh"
 
 using Element = ARITHMETIC::Element;
@@ -90,13 +89,26 @@ constexpr int EXCHANGED = 4;
 constexpr int ALIGNED = 16 / sizeof(Element);
 static_assert(ROWS % (2 * EXCHANGED) == 0, "a tile begins with the first buffer");
 
+// All lanes of a warp: `count` elements of a row, `from` being as far behind a multiple of 16 bytes as `to`. What is stored
+// is not read again soon.
+__device__ inline void store_row(Element* to, const Element* from, int count) {
+    const int lane = threadIdx.x % 32, behind = (int)((unsigned long long)to / sizeof(Element) % ALIGNED);
+    const int first = min(count, (ALIGNED - behind) % ALIGNED), last = first + (count - first) / ALIGNED * ALIGNED;
+    for (int e = first + lane * ALIGNED; e < last; e += 32 * ALIGNED) {
+        __stcs((int4*)(to + e), *(const int4*)(from + e));
+    }
+    // What is less than 16 bytes at both ends.
+    if (lane < first) to[lane] = from[lane];
+    if (last + lane < count) to[last + lane] = from[last + lane];
+}
+
 struct Exchange {
     alignas(16) Element rows[2][GROUPS * EXCHANGED][STRIP * LANES + ALIGNED];
 };
 
 // Columns 0 to `width` of the strip, the thread's being columns[0], ..., those that there are not being STRIP * LANES.
 // row(r) points to the first column in row r of the block, or nowhere; finish(r, words) comes before row r of
-// the tile is stored. `wait_for_stores` comes before the block ends.
+// the tile is stored.
 template <class Row, class Finish>
 __device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&columns)[COLUMNS], int width, Row row,
                                    Finish finish) {
@@ -116,14 +128,11 @@ __device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&c
             for (int c = 0; c < COLUMNS; ++c) to[columns[c]] = x[c];
         }
         // After the barrier these rows are whole, and the other buffer is free again.
-        publish_to_copies();
-        wait_for_stores();
         __syncthreads();
         for (int r = threadIdx.x / 32; r < GROUPS * EXCHANGED; r += THREADS / 32) {
             const int of_block = r / EXCHANGED * ROWS + first + r % EXCHANGED;
             Element* to = row(of_block);
             if (to) store_row(to, rows[r] + behind(of_block), width);
         }
-        commit_stores();
     }
 }
