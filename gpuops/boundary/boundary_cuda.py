@@ -36,7 +36,7 @@ class _Sources(NamedTuple):
     part : array of the shape of `slots.columns`
         The part of each, and more than all parts at the end.
     used : int
-        Slots that are used, a multiple of what a block has rows.
+        Slots that are used, a multiple of the rows of a thread.
     departure : array
         Panels: how the boundary of their part is reached.
     """
@@ -103,7 +103,7 @@ class DeviceTables:
 
         leaving = self.all_sources if sources is None else self._sources(sources)
         arriving = self.all_targets if targets is None else self._targets(targets)
-        shape, strip, device = self.shape, self.shape.across * self.of_thread, out.device.id
+        shape, strip, device = self.shape, self.shape.threads * self.of_thread, out.device.id
         depth, part_depth, size = map(np.int32, (self.depth, self.part_depth, self.parts.inner.shape[1]))
         strips = max(1, _ONWARD_BYTES // (strip * self.depth * self.word.itemsize))
         onward = cupy.empty((min(strips * strip, leaving.used), self.depth), self.word)
@@ -154,9 +154,9 @@ class DeviceTables:
             )
 
     def _sources(self, sources: np.ndarray) -> _Sources:
-        tables, of_block = self.parts, self.shape.rows * self.shape.groups
+        tables, of_block = self.parts, self.shape.rows
         part, place, parts = tables.part[sources], tables.place[sources], len(tables.boundary_sizes)
-        slots = Columns(part, parts, len(part)).share_out(place, self.of_thread, self.shape.across)
+        slots = Columns(part, parts, len(part)).share_out(place, self.of_thread, self.shape.threads)
         used = np.count_nonzero(slots.thread_part >= 0) * self.of_thread
         slot_part = np.repeat(np.where(slots.thread_part < 0, parts, slots.thread_part), self.of_thread)
         *arrays, slot_part = on_device(*slots, slot_part)
@@ -164,9 +164,9 @@ class DeviceTables:
         return _Sources(Slots(*arrays), slot_part, math.ceil(used / of_block) * of_block, departure)
 
     def _targets(self, targets: np.ndarray) -> _Targets:
-        tables, across = self.parts, self.shape.across
-        columns = in_windows(tables.part[targets], len(tables.boundary_sizes), self.of_thread, across)
-        slots = Slots(*on_device(*columns.share_out(tables.place[targets], self.of_thread, across)))
+        tables, threads = self.parts, self.shape.threads
+        columns = in_windows(tables.part[targets], len(tables.boundary_sizes), self.of_thread, threads)
+        slots = Slots(*on_device(*columns.share_out(tables.place[targets], self.of_thread, threads)))
         return _Targets(columns.window, slots, self._panels(tables.from_boundary, (2, 1), slots))
 
     def _panels(self, table: Any, axes: tuple[int, int], slots: Slots) -> Any:
@@ -175,7 +175,7 @@ class DeviceTables:
 
         steps = [stride // table.itemsize for stride in table.strides]
         strides = map(np.int64, (steps[0], *(steps[axis] for axis in axes)))
-        shape = len(slots.thread_part) // self.shape.across, self.part_depth, self.shape.across * WORDS
+        shape = len(slots.thread_part) // self.shape.threads, self.part_depth, self.shape.threads * WORDS
         panels = cupy.empty(shape, self.word)
         sizes = np.int32(table.shape[axes[1]]), np.int32(self.part_depth)
         self._pack("pack_columns", panels, (table, *strides, slots.thread_part, slots.places, *sizes))
