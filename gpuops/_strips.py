@@ -22,8 +22,6 @@ class Shape(NamedTuple):
     ----------
     rows : int
         Of a thread: as many as registers allow, since all of them share what it reads of B.
-    across : int
-        Threads of a row.
     threads : int
         Of a block.
     blocks : int
@@ -31,33 +29,27 @@ class Shape(NamedTuple):
     """
 
     rows: int
-    across: int
     threads: int
     blocks: int
 
-    @property
-    def groups(self) -> int:
-        """Of rows, in a block."""
-        return self.threads // self.across
-
     def program(self, file: str, entries: tuple[str, ...], arithmetic: str) -> Program:
         """The kernels of a file, for this shape."""
-        macros = (f"ARITHMETIC={arithmetic}", f"ROWS={self.rows}", f"ACROSS={self.across}")
+        macros = (f"ARITHMETIC={arithmetic}", f"ROWS={self.rows}")
         return Program(file, entries, macros, threads=self.threads, blocks=self.blocks)
 
     def grid(self, strips: int, rows: int, device: int) -> tuple[tuple[int, int], np.int32]:
         """The blocks for so many strips of so many rows, and how many turns each has."""
-        turns = math.ceil(rows / (self.rows * self.groups))
+        turns = math.ceil(rows / self.rows)
         blocks = _WAVES * self.blocks * multiprocessors(device)
         of_block = max(1, min(_TURNS, strips * turns // blocks), math.ceil(turns / _GRID))
         return (strips, math.ceil(turns / of_block)), np.int32(of_block)
 
 
 SHAPES = {
-    "Float32": Shape(16, 256, 256, 2),
-    "NonnegativeFloat32": Shape(16, 256, 256, 2),
-    "Float64": Shape(8, 128, 128, 3),
-    "Int32": Shape(16, 256, 256, 2),
-    "Int16": Shape(16, 256, 256, 2),
-    "NonnegativeInt16": Shape(16, 256, 256, 2),
+    "Float32": Shape(16, 256, 2),
+    "NonnegativeFloat32": Shape(16, 256, 2),
+    "Float64": Shape(8, 128, 3),
+    "Int32": Shape(16, 256, 2),
+    "Int16": Shape(16, 256, 2),
+    "NonnegativeInt16": Shape(16, 256, 2),
 }

@@ -22,9 +22,11 @@ from gpuops._threads import for_all
 from gpuops.arrays import has_contiguous_rows, is_cupy, library_of
 from gpuops.boundary.boundary_cuda import DeviceTables
 from gpuops.boundary.boundary_numba import compile_for
+from gpuops.boundary.tiles_cuda import TileTables
 from gpuops.numbers import check_dtype
 
 ROWS = 16  # of a task
+STRIPS = 64  # boundary vertices of a part, at most, for which a GPU goes by strips and not by tiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +70,9 @@ class ClosedParts:
         return _columns(self, np.arange(len(self.part)))
 
     @cached_property
-    def device_tables(self) -> DeviceTables:
+    def device_tables(self) -> DeviceTables | TileTables:
         """What the kernels read, where the tables are CuPy's."""
-        return DeviceTables(self)
+        return (DeviceTables if self.to_boundary.shape[2] <= STRIPS else TileTables)(self)
 
     def on_gpu(self) -> ClosedParts:
         """The same with CuPy tables on the current device, which thus stay there for many calls."""

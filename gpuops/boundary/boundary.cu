@@ -17,8 +17,7 @@
 //     departure, arrival [windows][part_depth][STRIP]    part_depth: the largest boundary, rounded up to an even number
 //
 // Launch: said at each kernel.
-// Macros: ARITHMETIC, a struct of arithmetic.cuh; ROWS; ACROSS, the threads of a row; THREADS, of a block of `depart` and
-//         `arrive`; BLOCKS.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; ROWS; THREADS, of a block of `depart` and `arrive`; BLOCKS.
 
 #include "../minplus/strip.cuh"
 
@@ -56,17 +55,17 @@ __device__ inline Boundary boundary_of(int part, const int* starts) {
     return part < 0 ? Boundary{0, 0} : Boundary{starts[part], starts[part + 1] - starts[part]};
 }
 
-// Launch: grid (strips of sources, pieces of `turns` times GROUPS * ROWS boundary vertices), THREADS threads.
+// Launch: grid (strips of sources, pieces of `turns` times ROWS boundary vertices), THREADS threads.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     depart(Word* onward, int depth, const Word* among, const Word* departure, int part_depth, const int* thread_part,
            const int* starts, int sources, int turns) {
-    const int thread = blockIdx.x * ACROSS + thread_in_row(), source = thread * COLUMNS;
+    const int thread = blockIdx.x * THREADS + threadIdx.x, source = thread * COLUMNS;
     if (source >= sources) return;
     const Boundary own = boundary_of(thread_part[thread], starts);
-    const Word* b = departure + (long long)blockIdx.x * part_depth * STRIP + thread_in_row() * WORDS;
+    const Word* b = departure + (long long)blockIdx.x * part_depth * STRIP + threadIdx.x * WORDS;
     onward += (long long)(source / ROWS) * depth * ROWS + source % ROWS;
     for (int turn = 0; turn < turns; ++turn) {
-        const int group = (blockIdx.y * turns + turn) * GROUPS + group_of_thread();
+        const int group = blockIdx.y * turns + turn;
         if (group * ROWS >= depth) break;
         Tile tile;
         multiply_strip(tile, among + ((long long)group * depth + own.first) * ROWS, b, own.size);
@@ -110,7 +109,7 @@ __device__ inline void shorten_within(Word (&words)[WORDS], const Element* inner
     }
 }
 
-// Launch: grid (windows, pieces of `turns` times GROUPS * ROWS sources), THREADS threads. `columns` says where in its
+// Launch: grid (windows, pieces of `turns` times ROWS sources), THREADS threads. `columns` says where in its
 // window a column goes; `rows` to which row of the result a source does, the sources being in the order of their parts.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     arrive(Element* out, long long stride, int targets, int window, const int* rows, const int* row_part,
@@ -118,9 +117,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
            const int* thread_part, const int* starts, const int* columns, const int* column_place, const Element* inner,
            int size, int turns) {
     __shared__ Exchange exchange;
-    const int thread = blockIdx.x * ACROSS + thread_in_row(), part = thread_part[thread];
+    const int thread = blockIdx.x * THREADS + threadIdx.x, part = thread_part[thread];
     const Boundary own = boundary_of(part, starts);
-    const Word* b = arrival + (long long)blockIdx.x * part_depth * STRIP + thread_in_row() * WORDS;
+    const Word* b = arrival + (long long)blockIdx.x * part_depth * STRIP + threadIdx.x * WORDS;
     const int first_column = blockIdx.x * window, width = min(window, targets - first_column);
     int to[COLUMNS];
 #pragma unroll
@@ -131,10 +130,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     const int* places = column_place + thread * COLUMNS;
     out += first_column;
     for (int turn = 0; turn < turns; ++turn) {
-        const int first = (blockIdx.y * turns + turn) * GROUPS * ROWS;
+        const int group = blockIdx.y * turns + turn, first = group * ROWS;
         if (first >= sources) break;
-        const int group = first / ROWS + group_of_thread();
-        const int *part_of = row_part + group * ROWS, *place_of = row_place + group * ROWS;
+        const int *part_of = row_part + first, *place_of = row_place + first;
         const bool within =
             part_of[0] <= part && part <= part_of[ROWS - 1];  // the rows are in the order of their parts
         const auto row_within = [&](int r) { return inner + ((long long)part * size + place_of[r]) * size; };
@@ -155,5 +153,4 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
                 if (is_within(r)) shorten_within(words, row_within(r), places);
             });
     }
-    wait_for_stores();
 }

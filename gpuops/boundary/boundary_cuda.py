@@ -1,4 +1,4 @@
-"""Rows of distances from closed parts on a GPU: two launches for many rows (boundary.cu).
+"""Rows of distances from parts of small boundaries on a GPU: two launches for many rows (boundary.cu).
 
 Which columns a thread has is found on the host, by sorting; tables and distances stay on the device.
 """
@@ -36,7 +36,7 @@ class _Sources(NamedTuple):
     part : array of the shape of `slots.columns`
         The part of each, and more than all parts at the end.
     used : int
-        Slots that are used, a multiple of what a block has rows.
+        Slots that are used, a multiple of the rows of a thread.
     departure : array
         Panels: how the boundary of their part is reached.
     """
@@ -83,7 +83,7 @@ class DeviceTables:
         self.word = np.dtype(np.uint32 if lanes == 2 else dtype)
         self.depth = (boundary // self.shape.rows + 1) * self.shape.rows
         self.part_depth = math.ceil(parts.to_boundary.shape[2] / 2) * 2
-        (self.starts,) = _on_device(parts.starts)
+        (self.starts,) = on_device(parts.starts)
         self.among = cupy.empty((self.depth // self.shape.rows, self.depth, self.shape.rows), self.word)
         self._pack("pack_among", self.among, (parts.among, np.int32(boundary), np.int32(self.depth)))
 
@@ -103,7 +103,7 @@ class DeviceTables:
 
         leaving = self.all_sources if sources is None else self._sources(sources)
         arriving = self.all_targets if targets is None else self._targets(targets)
-        shape, strip, device = self.shape, self.shape.across * self.of_thread, out.device.id
+        shape, strip, device = self.shape, self.shape.threads * self.of_thread, out.device.id
         depth, part_depth, size = map(np.int32, (self.depth, self.part_depth, self.parts.inner.shape[1]))
         strips = max(1, _ONWARD_BYTES // (strip * self.depth * self.word.itemsize))
         onward = cupy.empty((min(strips * strip, leaving.used), self.depth), self.word)
@@ -154,19 +154,19 @@ class DeviceTables:
             )
 
     def _sources(self, sources: np.ndarray) -> _Sources:
-        tables, of_block = self.parts, self.shape.rows * self.shape.groups
+        tables, of_block = self.parts, self.shape.rows
         part, place, parts = tables.part[sources], tables.place[sources], len(tables.boundary_sizes)
-        slots = Columns(part, parts, len(part)).share_out(place, self.of_thread, self.shape.across)
+        slots = Columns(part, parts, len(part)).share_out(place, self.of_thread, self.shape.threads)
         used = np.count_nonzero(slots.thread_part >= 0) * self.of_thread
         slot_part = np.repeat(np.where(slots.thread_part < 0, parts, slots.thread_part), self.of_thread)
-        *arrays, slot_part = _on_device(*slots, slot_part)
+        *arrays, slot_part = on_device(*slots, slot_part)
         departure = self._panels(tables.to_boundary, (1, 2), Slots(*arrays))
         return _Sources(Slots(*arrays), slot_part, math.ceil(used / of_block) * of_block, departure)
 
     def _targets(self, targets: np.ndarray) -> _Targets:
-        tables, across = self.parts, self.shape.across
-        columns = in_windows(tables.part[targets], len(tables.boundary_sizes), self.of_thread, across)
-        slots = Slots(*_on_device(*columns.share_out(tables.place[targets], self.of_thread, across)))
+        tables, threads = self.parts, self.shape.threads
+        columns = in_windows(tables.part[targets], len(tables.boundary_sizes), self.of_thread, threads)
+        slots = Slots(*on_device(*columns.share_out(tables.place[targets], self.of_thread, threads)))
         return _Targets(columns.window, slots, self._panels(tables.from_boundary, (2, 1), slots))
 
     def _panels(self, table: Any, axes: tuple[int, int], slots: Slots) -> Any:
@@ -175,7 +175,7 @@ class DeviceTables:
 
         steps = [stride // table.itemsize for stride in table.strides]
         strides = map(np.int64, (steps[0], *(steps[axis] for axis in axes)))
-        shape = len(slots.thread_part) // self.shape.across, self.part_depth, self.shape.across * WORDS
+        shape = len(slots.thread_part) // self.shape.threads, self.part_depth, self.shape.threads * WORDS
         panels = cupy.empty(shape, self.word)
         sizes = np.int32(table.shape[axes[1]]), np.int32(self.part_depth)
         self._pack("pack_columns", panels, (table, *strides, slots.thread_part, slots.places, *sizes))
@@ -188,7 +188,7 @@ class DeviceTables:
             self.program.launch(entry, grid, (panels, *arguments), threads=(_PACK_WORDS, _PACK_DEPTH))
 
 
-def _on_device(*arrays: np.ndarray) -> list[Any]:
+def on_device(*arrays: np.ndarray) -> list[Any]:
     """Integers as int32 on the device, by one copy."""
     import cupy
 

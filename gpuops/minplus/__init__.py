@@ -181,7 +181,7 @@ def packed_bytes(p: int, n: int, dtype: Any, gpu: bool) -> int:
     if not gpu:
         columns = tile_columns(dtype.itemsize)
         return math.ceil(n / columns) * columns * p * dtype.itemsize + _LINE
-    width = _SIDE * (8 if (_arithmetic(dtype), 8) in _PROGRAMS else 4)
+    width = _SIDE * (8 if (_arithmetic(dtype), 8, True) in _PROGRAMS else 4)
     lanes = _lanes(dtype)
     return math.ceil(n / (width * lanes)) * width * lanes * math.ceil(p / _SLAB) * _SLAB * dtype.itemsize
 
@@ -190,6 +190,10 @@ def _multiply(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
     """c = min(INF, a (x) b), for arguments already checked; c has contiguous rows and lies apart from a and b."""
     if is_cupy(c) and a.shape[1] <= shallow.DEPTH:
         shallow.multiply(c, a, b, bool(nonnegative))
+        return
+    writes_once = a.shape[1] <= _WRITES_ONCE and c.dtype != np.float64
+    if is_cupy(c) and writes_once and _fills(len(c), c.shape[1], c.dtype, c.device.id):
+        _relax_cuda_alone(c, a, b, False, reads_c=False)
     else:
         c[...] = infinity(c.dtype)
         relax(c, a, b, nonnegative)
@@ -244,17 +248,19 @@ _PACK = 32  # the packing kernels go by squares of 32 x 32, with 32 x 8 threads
 _ARITHMETICS = ("Float32", "NonnegativeFloat32", "Float64", "Int32", "Int16", "NonnegativeInt16")
 
 # A thread's share of a tile: 8 x 8 words are fastest, 4 x 4 make four times as many tiles of a small matrix. Doubles
-# come in 4 x 4 only: 8 x 8 of them would fill the registers.
+# come in 4 x 4 only: 8 x 8 of them would fill the registers. Where C need not be read, that is worth it for large
+# products of small depth, whose arithmetic does not matter.
+_WRITES_ONCE = 64
 _PROGRAMS = {
-    (arithmetic, thread_tile): Program(
+    (arithmetic, thread_tile, reads_c): Program(
         "minplus/product.cu",
-        ("pack_a", "pack_b", "pack_both", "relax"),
-        (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}"),
+        ("pack_both", "relax", *(("pack_a", "pack_b") if reads_c else ())),
+        (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}", f"READS_C={int(reads_c)}"),
         threads=_SIDE * _SIDE,
     )
     for arithmetic in _ARITHMETICS
-    for thread_tile in (8, 4)
-    if (arithmetic, thread_tile) != ("Float64", 8)
+    for thread_tile, reads_c in ((8, True), (4, True), (8, False))
+    if (arithmetic, thread_tile) != ("Float64", 8) and (reads_c or not arithmetic.startswith("Nonnegative"))
 }
 
 
@@ -288,14 +294,18 @@ class _Tiling(NamedTuple):
 
 
 @functools.lru_cache(1024)
-def _tiling(dtype: np.dtype, nonnegative: bool, met_by: int | None, n: int, device: int) -> _Tiling:
+def _tiling(
+    dtype: np.dtype, nonnegative: bool, met_by: int | None, n: int, device: int, reads_c: bool = True
+) -> _Tiling:
     arithmetic, lanes = _arithmetic(dtype), _lanes(dtype)
     if nonnegative and f"Nonnegative{arithmetic}" in _ARITHMETICS:
         arithmetic = f"Nonnegative{arithmetic}"
-    large = (arithmetic, 8) in _PROGRAMS and (met_by is None or _fills(met_by, n, dtype, device))
+    large = (arithmetic, 8, reads_c) in _PROGRAMS and (met_by is None or _fills(met_by, n, dtype, device))
     thread_tile = 8 if large else 4
     word = np.dtype(dtype if lanes == 1 else np.uint32)
-    return _Tiling(_PROGRAMS[arithmetic, thread_tile], _SIDE * thread_tile, _across(n, dtype, thread_tile), word)
+    return _Tiling(
+        _PROGRAMS[arithmetic, thread_tile, reads_c], _SIDE * thread_tile, _across(n, dtype, thread_tile), word
+    )
 
 
 def _pack_cuda(b: Any, nonnegative: bool, met_by: int | None, memory: Any) -> Packed:
@@ -323,10 +333,10 @@ def _relax_cuda(c: Any, a: Any, b: Packed) -> None:
         _launch_relax(b.program, c, a_panels, b.panels, _NULL, len(a_panels) * len(b.panels))
 
 
-def _relax_cuda_alone(c: Any, a: Any, b: Any, nonnegative: bool) -> None:
+def _relax_cuda_alone(c: Any, a: Any, b: Any, nonnegative: bool, reads_c: bool = True) -> None:
     """As `_relax_cuda`, for rows that meet no other `c`: one launch packs all."""
     with c.device as device:
-        _relax_tiling(c, a, b, _tiling(b.dtype, nonnegative, *c.shape, device.id), _NULL)
+        _relax_tiling(c, a, b, _tiling(b.dtype, nonnegative, *c.shape, device.id, reads_c), _NULL)
 
 
 def _relax_and_pack_cuda(rows: Any, a: Any, nonnegative: bool) -> Packed:

@@ -1,4 +1,5 @@
-// C = min(C, A (x) B), the min-plus product of dense matrices, C (m, n), A (m, p), B (p, n).
+// C = min(C, A (x) B), the min-plus product of dense matrices, C (m, n), A (m, p), B (p, n). Without READS_C it is
+// min(infinity, A (x) B): a product of small depth moves little else than C.
 //
 //     pack_a, pack_b   copy A, transposed, and B into panels as wide as a tile of C, filled up with infinity
 //     pack_both        does so with both
@@ -8,7 +9,7 @@
 //     b_panels [n / TILE_WORDS][depth][TILE_WORDS]
 //
 // Launch: said at each kernel.
-// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE; THREADS, of a block of `relax`.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE; READS_C; THREADS, of a block of `relax`.
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
 
@@ -52,21 +53,25 @@ struct alignas(16) Words {
     Word words[GROUP];
 };
 
-// c = min(c, words), for a thread's group in one row of C, of which `inside` elements exist: in one
+// c = min(c, words), or just words, for a thread's group in one row of C, of which `inside` elements exist: in one
 // access if it is whole and aligned. C is a candidate like the others, C + 0.
 __device__ inline void relax_group(Element* c, Word* words, int inside) {
     const bool one_access = inside == GROUP * LANES && (unsigned long long)c % sizeof(Group) == 0;
     Group group;
-    if (one_access) {
-        group = *(const Group*)c;
-    } else {
+    if (READS_C) {
+        if (one_access) {
+            group = *(const Group*)c;
+        } else {
 #pragma unroll
-        for (int e = 0; e < GROUP * LANES; ++e) group.elements[e] = e < inside ? c[e] : infinity<Element>();
+            for (int e = 0; e < GROUP * LANES; ++e) group.elements[e] = e < inside ? c[e] : infinity<Element>();
+        }
     }
 #pragma unroll
     for (int w = 0; w < GROUP; ++w) {
-        const Word known = ARITHMETIC::pack(group.elements + w * LANES);
-        ARITHMETIC::relax(0, words[w], known, Word(0), known, Word(0));
+        if (READS_C) {
+            const Word known = ARITHMETIC::pack(group.elements + w * LANES);
+            ARITHMETIC::relax(0, words[w], known, Word(0), known, Word(0));
+        }
         ARITHMETIC::unpack(group.elements + w * LANES, words[w]);
     }
     if (one_access) {

@@ -4,22 +4,21 @@
 //     pack_a, pack_b   copy A, transposed, and B into panels, filled up with infinity
 //     multiply         computes a strip of some rows of the product in each block (strip.cuh)
 //
-//     a_panels [rows of whole blocks / ROWS][depth][ROWS]      depth: p rounded up to an even number
+//     a_panels [m / ROWS, rounded up][depth][ROWS]      depth: p rounded up to an even number
 //     b_panels [n / STRIP words, rounded up][depth][STRIP]
 //
 // Launch: said at each kernel.
-// Macros: ARITHMETIC, a struct of arithmetic.cuh; ROWS; ACROSS, the threads of a row; THREADS, of a block of `multiply`;
-//         BLOCKS.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; ROWS; THREADS, of a block of `multiply`; BLOCKS.
 
 #include "packing.cuh"
 #include "strip.cuh"
 
 // Neighbouring threads have neighbouring words, so that they store to different banks of shared memory.
 __device__ inline int word_of_thread(int w) {
-    return w * ACROSS + thread_in_row();
+    return w * THREADS + (int)threadIdx.x;
 }
 __device__ inline int slot_of_word(int word) {
-    return word % ACROSS * WORDS + word / ACROSS;
+    return word % THREADS * WORDS + word / THREADS;
 }
 
 // Launch of both: packing.cuh.
@@ -32,7 +31,7 @@ extern "C" __global__ void pack_b(Word* panels, const Element* b, long long row_
     pack_columns<STRIP>(blockIdx.x, panels, b, row_stride, column_stride, n, p, depth, slot_of_word);
 }
 
-// Launch: grid (strips, pieces of `turns` times GROUPS * ROWS rows), THREADS threads.
+// Launch: grid (strips, pieces of `turns` times ROWS rows), THREADS threads.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     multiply(Element* c, long long stride, long long m, long long n, const Word* a_panels, const Word* b_panels,
              int depth, int turns) {
@@ -42,16 +41,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     int columns[COLUMNS];
 #pragma unroll
     for (int x = 0; x < COLUMNS; ++x) columns[x] = word_of_thread(x / LANES) * LANES + x % LANES;
-    const Word* b = b_panels + (long long)blockIdx.x * depth * STRIP + thread_in_row() * WORDS;
+    const Word* b = b_panels + (long long)blockIdx.x * depth * STRIP + threadIdx.x * WORDS;
     c += first_column;
     for (int turn = 0; turn < turns; ++turn) {
-        const long long first = ((long long)blockIdx.y * turns + turn) * GROUPS * ROWS;
+        const long long first = ((long long)blockIdx.y * turns + turn) * ROWS;
         if (first >= m) break;
         Tile tile;
-        multiply_strip(tile, a_panels + (first / ROWS + group_of_thread()) * depth * ROWS, b, depth);
+        multiply_strip(tile, a_panels + first * depth, b, depth);
         store_strip(
             tile, exchange, columns, width, [&](int r) { return first + r < m ? c + (first + r) * stride : nullptr; },
             [](int, Word*) {});
     }
-    wait_for_stores();
 }

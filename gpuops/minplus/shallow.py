@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuops._strips import SHAPES, WORDS
 
-DEPTH = 64  # the largest
+DEPTH = 32  # the largest; beyond it the arithmetic counts, of which tiles do more
 _PACK = 32  # packing goes by squares of 32 x 32, with 32 x 8 threads
 
 _PROGRAMS = {
@@ -29,10 +29,10 @@ def multiply(c: Any, a: Any, b: Any, nonnegative: bool) -> None:
     if nonnegative and f"Nonnegative{arithmetic}" in SHAPES:
         arithmetic = f"Nonnegative{arithmetic}"
     program, shape = _PROGRAMS[arithmetic], SHAPES[arithmetic]
-    depth, width = math.ceil(p / 2) * 2, shape.across * WORDS
+    depth, width = math.ceil(p / 2) * 2, shape.threads * WORDS
     strips = math.ceil(n / (width * lanes))
-    of_block = math.lcm(shape.rows * shape.groups, _PACK)
-    panels_of_a = math.ceil(m / of_block) * of_block // shape.rows
+    whole = math.lcm(shape.rows, _PACK)
+    panels_of_a = math.ceil(m / whole) * whole // shape.rows
     word = np.dtype(np.uint32 if lanes == 2 else c.dtype)
     with c.device:
         panels = []

@@ -1,5 +1,5 @@
-// Strips of min-plus products of small depth, whose time is that of writing C: a block has GROUPS times ROWS rows and up to
-// STRIP words of them, a thread ROWS x WORDS words. Operands come straight from the first-level cache, in which a strip of
+// Strips of min-plus products of small depth, whose time is that of writing C: a block has ROWS rows and up to STRIP words of
+// them, a thread ROWS x WORDS words. Operands come straight from the first-level cache, in which a strip of
 // B stays for many rows; results go through shared memory, so that a row of a strip is stored in one piece, whatever the
 // order of its columns.
 //
@@ -8,30 +8,19 @@
 //
 // depth: even, or one row more is there.
 //
-// Macros: ARITHMETIC, a struct of arithmetic.cuh; ROWS; ACROSS, the threads of a row; THREADS, of a block; BLOCKS, on a
-//         multiprocessor.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; ROWS; THREADS, of a block; BLOCKS, on a multiprocessor.
 #pragma once
 
-#include "../device/bulk_store.cuh"
 #include "words.cuh"
 
 constexpr int WORDS = 4;                // of a thread in a row
 constexpr int COLUMNS = WORDS * LANES;  // the same in elements
-constexpr int STRIP = ACROSS * WORDS;
-constexpr int GROUPS = THREADS / ACROSS;
-static_assert(ACROSS % 32 == 0 && GROUPS * ACROSS == THREADS, "a warp has rows of one group");
+constexpr int STRIP = THREADS * WORDS;
 constexpr int GROUP = 16 / sizeof(Word);
 // Elsewhere than on Hopper the arithmetic of int16 pairs wants more registers.
 constexpr int BLOCKS_PER_SM = LANES == 2 && __CUDA_ARCH__ != 900 ? 1 : BLOCKS;
 
 using Tile = Word[ROWS][WORDS];
-
-__device__ inline int group_of_thread() {
-    return (int)threadIdx.x / ACROSS;
-}
-__device__ inline int thread_in_row() {
-    return (int)threadIdx.x % ACROSS;
-}
 
 struct alignas(16) Access {
     Word words[GROUP];
@@ -80,30 +69,42 @@ __device__ inline void multiply_strip(Tile& tile, const Word* a, const Word* b, 
     }
 }
 
-// The rows of a block's groups, EXCHANGED of each at a time, in two buffers by turns. A row begins as far behind a multiple
+// Rows are stored EXCHANGED at a time, through two buffers by turns. A row begins as far behind a multiple
 // of 16 bytes as it does in C.
 constexpr int EXCHANGED = 4;
 constexpr int ALIGNED = 16 / sizeof(Element);
 static_assert(ROWS % (2 * EXCHANGED) == 0, "a tile begins with the first buffer");
 
+// All lanes of a warp: `count` elements of a row, `from` being as far behind a multiple of 16 bytes as `to`. What is stored
+// is not read again soon.
+__device__ inline void store_row(Element* to, const Element* from, int count) {
+    const int lane = threadIdx.x % 32, behind = (int)((unsigned long long)to / sizeof(Element) % ALIGNED);
+    const int first = min(count, (ALIGNED - behind) % ALIGNED), last = first + (count - first) / ALIGNED * ALIGNED;
+    for (int e = first + lane * ALIGNED; e < last; e += 32 * ALIGNED) {
+        __stcs((int4*)(to + e), *(const int4*)(from + e));
+    }
+    // What is less than 16 bytes at both ends.
+    if (lane < first) to[lane] = from[lane];
+    if (last + lane < count) to[last + lane] = from[last + lane];
+}
+
 struct Exchange {
-    alignas(16) Element rows[2][GROUPS * EXCHANGED][STRIP * LANES + ALIGNED];
+    alignas(16) Element rows[2][EXCHANGED][STRIP * LANES + ALIGNED];
 };
 
 // Columns 0 to `width` of the strip, the thread's being columns[0], ..., those that there are not being STRIP * LANES.
-// row(r) points to the first column in row r of the block, or nowhere; finish(r, words) comes before row r of
-// the tile is stored. `wait_for_stores` comes before the block ends.
+// row(r) points to the first column in row r, or nowhere; finish(r, words) comes before row r of
+// the tile is stored.
 template <class Row, class Finish>
 __device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&columns)[COLUMNS], int width, Row row,
                                    Finish finish) {
     const auto behind = [&](int r) { return (int)((unsigned long long)row(r) / sizeof(Element) % ALIGNED); };
-    const int group = group_of_thread();
 #pragma unroll
     for (int first = 0; first < ROWS; first += EXCHANGED) {
         auto& rows = exchange.rows[first / EXCHANGED % 2];
 #pragma unroll
         for (int r = 0; r < EXCHANGED; ++r) {
-            Element* to = rows[group * EXCHANGED + r] + behind(group * ROWS + first + r);
+            Element* to = rows[r] + behind(first + r);
             finish(first + r, tile[first + r]);
             Element x[COLUMNS];
 #pragma unroll
@@ -112,14 +113,10 @@ __device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&c
             for (int c = 0; c < COLUMNS; ++c) to[columns[c]] = x[c];
         }
         // After the barrier these rows are whole, and the other buffer is free again.
-        publish_to_copies();
-        wait_for_stores();
         __syncthreads();
-        for (int r = threadIdx.x / 32; r < GROUPS * EXCHANGED; r += THREADS / 32) {
-            const int of_block = r / EXCHANGED * ROWS + first + r % EXCHANGED;
-            Element* to = row(of_block);
-            if (to) store_row(to, rows[r] + behind(of_block), width);
+        for (int r = threadIdx.x / 32; r < EXCHANGED; r += THREADS / 32) {
+            Element* to = row(first + r);
+            if (to) store_row(to, rows[r] + behind(first + r), width);
         }
-        commit_stores();
     }
 }

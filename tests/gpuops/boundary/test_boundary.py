@@ -20,10 +20,11 @@ def cupy():
 
 @pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
 @pytest.mark.parametrize("lowest", [0, -50], ids=["nonnegative", "signed"])
-def test_equals_the_cpu(cupy, dtype, lowest):
+@pytest.mark.parametrize("most", [40, 90], ids=["strips", "tiles"])
+def test_equals_the_cpu(cupy, dtype, lowest, most):
     rng = np.random.default_rng(3)
     sizes = rng.integers(100, 400, 30)
-    parts = random_parts(1, sizes, rng.integers(0, 40, 30), dtype, lowest)
+    parts = random_parts(1, sizes, rng.integers(0, most, 30), dtype, lowest)
     n = len(parts.part)
     on_gpu = parts.on_gpu()
     for sources, targets in (

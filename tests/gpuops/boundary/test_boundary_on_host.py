@@ -54,6 +54,7 @@ CUTS = [  # sizes of parts and of their boundaries
     ([1, 1], [1, 1]),
     ([7, 3, 0, 9], [2, 3, 0, 1]),
     ([140, 30, 70], [17, 16, 33]),
+    ([140, 3, 90], [67, 0, 40]),  # by tiles
 ]
 
 
@@ -134,28 +135,26 @@ def test_every_kernel_runs_here(cupy):
     cupy.start()
     for dtype in DISTANCE_DTYPES:
         for lowest in 0, -50:
-            parts = random_parts(0, [5, 4], [2, 2], dtype, lowest)
-            check(parts, np.arange(9), np.arange(9))
+            check(random_parts(0, [5, 4], [2, 2], dtype, lowest), np.arange(9), np.arange(9))
+            check(random_parts(0, [5, 70], [2, 66], dtype, lowest), np.arange(9), np.arange(9))
     declared = {(p.source(), p.options, entry) for p in PROGRAMS for entry in p.entries}
     assert not declared - cupy.launched
 
 
 MUTANTS = [
-    mutant
-    for file in ("minplus/strip.cuh", "boundary/boundary.cu")
-    for mutant in lines_with(file, r"(__syncthreads|wait_for_stores)\(\);", "")
+    mutant for file in ("minplus/strip.cuh", "boundary/tiles.cu") for mutant in lines_with(file, r"__sync\w+\(\);", "")
 ]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
 def test_a_missing_barrier_is_caught(cupy, monkeypatch, mutant):
     break_line(monkeypatch, *mutant)
-    parts = random_parts(5, [140, 130], [40, 30], "int32")
 
     def check_with_any_order():
         for seed in range(4):
-            cupy.start(seed)
-            check(parts, np.arange(150), np.arange(270))
+            for boundary in 40, 70:
+                cupy.start(seed)
+                check(random_parts(5, [140, 130], [boundary, 30], "int32"), np.arange(150), np.arange(270))
 
     with pytest.raises(AssertionError, match="Arrays are not equal"):
         check_with_any_order()

@@ -677,23 +677,6 @@ inline void ptx_cp_async_wait_all() {
     ptx_cp_async_wait_group(0);
 }
 
-// Bulk copies out of shared memory: what is not waited for, before the thread ends too, never arrives.
-inline void ptx_fence_proxy_async_shared_cta() {}
-inline void ptx_cp_async_bulk_global_shared_cta_bulk_group(void* to, unsigned shared, unsigned bytes) {
-    host::Fiber& fiber = host::me();
-    const char* from = __start_host_shared + shared;
-    if (((size_t)to | (size_t)from | bytes) % 16 || !bytes) host::fail("cp.async.bulk: multiples of 16 bytes");
-    if (shared + bytes > (size_t)(__stop_host_shared - __start_host_shared)) host::fail("bulk copy of no shared memory");
-    if (fiber.copy_count == host::MAX_COPIES) host::fail("cp.async.bulk: more on their way than this shim remembers");
-    memset(to, host::POISON, bytes);
-    fiber.copies[fiber.copy_count++] = {to, from, bytes, fiber.groups};
-}
-inline void ptx_cp_async_bulk_commit_group() {
-    ptx_cp_async_commit_group();
-}
-inline void ptx_cp_async_bulk_wait_group_read(unsigned pending) {
-    ptx_cp_async_wait_group(pending);
-}
 inline void ptx_prefetch_global_L2(const void*) {}
 
 // Tensor cores: pairs of halves in registers, the first one in the low bits.

@@ -313,6 +313,6 @@ def _calls(statement):
         if name == ".reg":  # a register of any type: 32 bits, which the functions reinterpret
             calls.append(f"unsigned {arguments.partition(' ')[2]};")
         else:
-            calls.append(f"ptx_{re.sub(r'[.:]+', '_', name)}({arguments});")
+            calls.append(f"ptx_{name.replace('.', '_')}({arguments});")
     lines = "\n" * statement[0].count("\n")  # so that messages keep their lines
     return "{ " + " ".join(calls) + " }" + lines
