@@ -60,7 +60,14 @@ def test_a_map_equals_the_cpus(gpu_client, client, tmp_path, kind):
     np.testing.assert_array_equal(placed.distances(), known.distances())
 
 
+@pytest.fixture
+def dealt_to_all(monkeypatch):
+    """The samples of these tests are few: one worker would have them all."""
+    monkeypatch.setattr("pipelines.som.plan.FEW", 0)
+
+
 @pytest.mark.gpu
+@pytest.mark.usefixtures("dealt_to_all")
 @pytest.mark.parametrize("way", ["straight", "through Dask"])
 @pytest.mark.parametrize("kind", ["plain", "missing"])
 def test_sums_go_from_process_to_process_on_a_gpu(two_on_one_gpu, client, tmp_path, capsys, kind, way):
@@ -80,6 +87,7 @@ def test_sums_go_from_process_to_process_on_a_gpu(two_on_one_gpu, client, tmp_pa
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("dealt_to_all")
 def test_a_gpu_and_a_cpu_train_the_map_of_one(client, tmp_path, capsys):
     pytest.importorskip("cupy")
     options = {"nthreads": 1, "dashboard_address": None, "host": "127.0.0.1"}
@@ -108,6 +116,7 @@ def _cannot_hand_out(cannot):
 
 
 @pytest.mark.multigpu
+@pytest.mark.usefixtures("dealt_to_all")
 def test_two_gpus_train_the_map_of_one(two_gpus, client, tmp_path):
     samples = write_samples(tmp_path / "s", cloud(5000, 9))
     want = train_som(client, samples, tmp_path / "cpu", 12, 10, epochs=4)
