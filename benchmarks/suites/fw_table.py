@@ -8,6 +8,7 @@ generations.py names the paper.
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 from typing import Any
 
@@ -51,31 +52,22 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
         if TILEPATH not in due or not _fits(bench, n, due):
             break
         _time_all(bench, n, due, seconds)
-    facts = {
-        generation.name: diagnose(PROGRAMS[generation.name], *generation.kernel)
-        for generation in GENERATIONS
-        if generation.kernel is not None
-    }
-    for record in bench.records:
-        record |= _traffic(record) | facts.get(record.get("generation"), {})
-    return f"{_table(bench, seconds)}\n\n{_kernels(seconds, facts)}"
+    return f"{_table(bench, seconds)}\n\n{_kernels(seconds)}"
 
 
-def _traffic(record: dict[str, Any]) -> dict[str, Any]:
+@functools.cache
+def _facts(generation: Generation) -> dict[str, Any]:
+    """What the kernel that does nearly all tasks takes; none for loops on the host."""
+    return {} if generation.kernel is None else diagnose(PROGRAMS[generation.name], *generation.kernel)
+
+
+def _traffic(generation: Generation, n: int, seconds: list[float]) -> dict[str, Any]:
     """Bytes over the bus, by the paper's count."""
-    found = [generation for generation in GENERATIONS if generation.name == record.get("generation")]
-    each = found[0].bytes_per_task if found else None
-    return (
-        {}
-        if each is None
-        else {
-            "bytes_per_task": each,
-            "bytes_per_second": each * record["relaxations_per_second"],
-        }
-    )
+    each = generation.bytes_per_task
+    return {} if each is None else {"bytes_per_task": each, "bytes_per_second": each * n**3 / float(np.median(seconds))}
 
 
-def _kernels(seconds: dict[str, dict[int, float]], facts: dict[str, dict[str, Any]]) -> str:
+def _kernels(seconds: dict[str, dict[int, float]]) -> str:
     """What the kernel that does nearly all tasks takes, at the largest size it was timed at."""
     rows = [
         "The kernel of each generation that does nearly all tasks; in brackets what the paper says of it on a Tesla\n"
@@ -85,8 +77,8 @@ def _kernels(seconds: dict[str, dict[int, float]], facts: dict[str, dict[str, An
         "|---|" + "---:|" * 8,
     ]
     for generation in GENERATIONS:
-        times, fact, paper = seconds[generation.name], facts.get(generation.name), generation.paper
-        if fact is None or generation.bytes_per_task is None or not times:
+        times, fact, paper = seconds[generation.name], _facts(generation), generation.paper
+        if not fact or generation.bytes_per_task is None or not times:
             continue
         n = max(times)
         tasks = n**3 / times[n]
@@ -161,6 +153,8 @@ def _time_all(bench: Bench, n: int, due: list[Generation], seconds: dict[str, di
             generation=generation.name,
             sizes={"n": n},
             published_seconds=generation.published.get(n),
+            **_traffic(generation, n, times),
+            **_facts(generation),
         )
         seconds[generation.name][n] = float(np.median(times))
         del matrix, source
