@@ -23,12 +23,8 @@ struct Count {
     using Number = unsigned long long;
     unsigned long long word;
 
-    __device__ unsigned whose() const {
-        return (unsigned)(word >> 62);
-    }
-    __device__ Number number() const {
-        return word & ~(3ull << 62);
-    }
+    __device__ unsigned whose() const { return (unsigned)(word >> 62); }
+    __device__ Number number() const { return word & ~(3ull << 62); }
     // The load is volatile: with __ldcg, ptxas removes the loop that waits (CUDA 13).
     __device__ void load(const unsigned long long* states, long long tile) {
         asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(states + 1 + tile) : "memory");
@@ -44,9 +40,7 @@ struct Halves {
     using Number = Sum;
     unsigned long long low, high;
 
-    __device__ unsigned whose() const {
-        return low >> 62 == high >> 62 ? (unsigned)(low >> 62) : 0;
-    }
+    __device__ unsigned whose() const { return low >> 62 == high >> 62 ? (unsigned)(low >> 62) : 0; }
     __device__ Number number() const {
         const unsigned long long bits = high << 32 | (low & 0xffffffff);
         Sum sum;

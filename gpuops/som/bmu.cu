@@ -311,8 +311,7 @@ extern "C" __global__ void decide(const Search s) {
     Found best = {infinite(), NONE}, second = best;  // of this lane
     for (int base = 0; base < tiles; base += 32) {
         const int tile = base + lane;
-        const bool candidate =
-            tile < tiles && !(least[tile] - bounds.epsilon(least[tile], tile_norms[tile]) > enough);
+        const bool candidate = tile < tiles && !(least[tile] - bounds.epsilon(least[tile], tile_norms[tile]) > enough);
         for (unsigned left = __ballot_sync(0xffffffff, candidate); left; left &= left - 1) {
             const int t = base + __ffs((int)left) - 1;
             const FLOAT* column = (const FLOAT*)s.exact + (long long)t * d * TILE + lane;
@@ -354,7 +353,8 @@ extern "C" __global__ void decide(const Search s) {
         const Found found = nearest_of_warp(best);
         if (lane == 0) {
             s.units[(s.first + i) * top + place] = found.unit;
-            ((FLOAT*)s.distances)[(s.first + i) * top + place] = (FLOAT)(METRIC == EUCLIDEAN ? sqrt(found.value) : found.value);
+            ((FLOAT*)s.distances)[(s.first + i) * top + place] =
+                (FLOAT)(METRIC == EUCLIDEAN ? sqrt(found.value) : found.value);
         }
         if (best.unit == found.unit) best = second;
     }

@@ -54,8 +54,7 @@ __device__ inline float least_of_three(float a, float b, float c) {
 }
 
 // Launch: grid (panels, parts of the map), THREADS threads; a part is `share` tiles.
-extern "C" __global__ void __launch_bounds__(THREADS, SINGLE ? 4 : 3)
-    screen(const Search s) {
+extern "C" __global__ void __launch_bounds__(THREADS, SINGLE ? 4 : 3) screen(const Search s) {
     __shared__ alignas(16) float x_slabs[SINGLE ? 1 : STAGES][SLAB][PANEL];
     __shared__ alignas(16) float masks[SINGLE ? 1 : STAGES][MASKED ? SLAB : 1][PANEL];
     __shared__ alignas(16) float w_slabs[STAGES][SLAB][TILE];

@@ -15,7 +15,7 @@ def test_kernels_beside_the_papers():
 
 
 def test_records_have_bytes():
-    record = {"generation": "staged_load", "relaxations_per_second": 8e9}
-    assert fw_table._traffic(record) == {"bytes_per_task": 0.5, "bytes_per_second": 4e9}
-    assert fw_table._traffic({"generation": "cpu", "relaxations_per_second": 1.0}) == {}
-    assert fw_table._traffic({"case": "limit"}) == {}
+    ways = {generation.name: generation for generation in GENERATIONS}
+    traffic = fw_table._traffic(ways["staged_load"], 2000, [0.5, 1.0, 2.0])
+    assert traffic == {"bytes_per_task": 0.5, "bytes_per_second": 4e9}
+    assert fw_table._traffic(ways["cpu"], 2000, [1.0]) == {}
