@@ -24,6 +24,7 @@ class Plan:
     dtype: np.dtype
     worker_bytes: tuple[int, ...]
     disk_bytes: int
+    checkpoint_bytes: int  # of the disk's, for commits on the way
     seconds: float
     relaxations: int
     why: str | None = None  # so many workers
@@ -76,9 +77,9 @@ def make_plan(
     compute = work * (relaxations - done) / max(n, 1) * slowest
     result = rows_out * n * itemsize
     # Two slots where the run is long enough to commit on the way; the result is assumed not to compress.
-    checkpoints = n * n * itemsize if compute > commit_seconds else 0
+    checkpoints = 2 * n * n * itemsize if compute > commit_seconds else 0
     seconds = compute + result / WRITE_RATE / len({f.address for f in facts} or {""})
-    return Plan(layout, dtype, worker_bytes, result + 2 * checkpoints, seconds, relaxations)
+    return Plan(layout, dtype, worker_bytes, result + checkpoints, checkpoints, seconds, relaxations)
 
 
 def refuse_what_cannot_fit(plan: Plan, facts: list[WorkerFacts], out: str | os.PathLike[str]) -> None:
@@ -94,4 +95,7 @@ def refuse_what_cannot_fit(plan: Plan, facts: list[WorkerFacts], out: str | os.P
         )
 
     refuse_memory(f"{plan.layout.n:,} vertices", plan.worker_bytes, facts, cure)
-    refuse_disk(plan.disk_bytes, out, "keep the rows of some sources only (--source)")
+    less = "keep the rows of some sources only (--source)"
+    if plan.checkpoint_bytes:
+        less += ", or do without commits (--commit-seconds none)"
+    refuse_disk(plan.disk_bytes, out, less)
