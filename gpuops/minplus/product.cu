@@ -106,7 +106,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     product_tile(tile, a_panels + tile_i * depth * TILE_ROWS, b_panels + tile_j * depth * TILE_WORDS,
                  (int)(depth / SLAB), slabs, own);
 
-    const long long packed_depth = (m + SLAB - 1) / SLAB * SLAB;
     // C comes in only here: its addresses would cost the loop above its registers.
 #pragma unroll
     for (int r = 0; r < THREAD_TILE; ++r) {
@@ -116,10 +115,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             const long long j = ((long long)tile_j * TILE_WORDS + word_in_tile(w, own.tx)) * LANES;
             const int inside = i < m && j < n ? (int)min(n - j, (long long)GROUP * LANES) : 0;
             relax_group(c + i * stride + j, &tile[r][w], inside);
-            if (packed && i < packed_depth) {
-                Words words;
+        }
+    }
+    if (!packed) return;
+    const long long packed_depth = (m + SLAB - 1) / SLAB * SLAB;
 #pragma unroll
-                for (int g = 0; g < GROUP; ++g) words.words[g] = tile[r][w + g];
+    for (int r = 0; r < THREAD_TILE; ++r) {
+        const long long i = (long long)tile_i * TILE_ROWS + row_in_tile(r, own.ty);
+#pragma unroll
+        for (int w = 0; w < THREAD_TILE; w += GROUP) {
+            Words words;
+#pragma unroll
+            for (int g = 0; g < GROUP; ++g) words.words[g] = tile[r][w + g];
+            if (i < packed_depth) {
                 *(Words*)(packed + (tile_j * packed_depth + i) * TILE_WORDS + word_in_tile(w, own.tx)) = words;
             }
         }

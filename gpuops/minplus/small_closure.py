@@ -20,7 +20,8 @@ _PROGRAMS = {
         ("close_small",),
         (f"ELEMENT={element}", f"TILE={tile}", f"NONNEGATIVE={int(nonnegative)}"),
         threads=(tile // 4) ** 2,
-        blocks=128 // tile,
+        # Two of 256 threads, unless that leaves signed floats too few registers (sm_80).
+        blocks=128 // tile if nonnegative or name != "float32" else 1,
     )
     for name, (element, tile) in TILES.items()
     for nonnegative in ((False, True) if name == "float32" else (False,))
@@ -36,8 +37,10 @@ def close(d: Any, tolerance: float, nonnegative: bool) -> None:
     """Close the CuPy matrix `d`, whose rows are contiguous, in place; d[i, i] counts as min(d[i, i], 0)."""
     import cupy
 
-    program, tile = _closing(d.dtype, nonnegative)
     n = len(d)
+    if n == 0:
+        return
+    program, tile = _closing(d.dtype, nonnegative)
     count = math.ceil(n / tile) ** 2
     with d.device:
         scratch = cupy.empty((_BLOCKS + 2 * count * tile * tile * d.itemsize,), np.uint8)

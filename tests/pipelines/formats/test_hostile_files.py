@@ -173,9 +173,9 @@ def test_c5_one_line_of_a_large_number_is_asked_about(tmp_path):
     assert "--labels" in str(result.exception)
     assert "--vertices 100000001" in str(result.exception)
     assert time.monotonic() - begin < 10
-    assert "2 vertices, 1 arcs" in call("--labels").output
+    assert "2 vertices, 1 arc" in call("--labels").output
     file.write_text("1 0 5\n")
-    assert "7 vertices, 1 arcs" in call("--vertices", "7").output
+    assert "7 vertices, 1 arc" in call("--vertices", "7").output
     for options, match in (
         (["--vertices", "1"], r"line 1: .*outside 0\.\.0"),
         (["--labels", "--vertices", "3"], "names"),

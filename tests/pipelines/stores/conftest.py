@@ -78,7 +78,7 @@ def _codebook(path, samples, done):
     facts = {"metric": "euclidean", "sigmas": [2.0, 1.5, 1.0], "options": {"metric": "euclidean", "epochs": 3}}
     run = create_codebook(path, samples, Grid(2, 3, hexagonal=True), **facts)
     for epoch in range(done + 1):
-        run.write(epoch, np.arange(12).reshape(6, 2) / 7 + epoch)
+        run.write(epoch, np.arange(12).reshape(1, 6, 2) / 7 + epoch)
         run.commit(epoch, [1 / (e + 1) for e in range(epoch)])
     if done < 3:
         return None

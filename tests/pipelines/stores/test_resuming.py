@@ -31,7 +31,7 @@ def samples(tmp_path):
 def train(path, samples, *, end=True):
     writer = create_codebook(path, samples, Grid(1, 2), metric="euclidean", sigmas=[1.0], options={"epochs": 1})
     for epoch in range(2 if end else 1):
-        writer.write(epoch, np.ones((2, 2)))
+        writer.write(epoch, np.ones((1, 2, 2)))
         writer.commit(epoch, [1.0] * epoch)
     if end:
         writer.finish(1, [1.0, 1.0], 0.0, np.array([2, 2]))
@@ -70,7 +70,7 @@ def begin(tmp_path, graph, samples):
         other = partial(train_som, None, samples, out, 1, 2, metric="taxicab", resume=True)
 
         def commit():
-            writer.write(1, np.ones((2, 2)))
+            writer.write(1, np.ones((1, 2, 2)))
             writer.commit(1, [1.0])
             writer.finish(1, [1.0, 1.0], 0.0, np.array([2, 2]))
 
