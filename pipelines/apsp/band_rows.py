@@ -39,7 +39,7 @@ class Weights:
 class Result:
     """Where the rows of the result go: the slot being written, by whole rows of square chunks.
 
-    So many threads compress and write a chunk each, which bounds what Zarr holds beside the rows.
+    So many threads compress and write a chunk each, which bounds what is compressed beside the rows.
     """
 
     def __init__(self, writer: DistancesWriter, threads: int):

@@ -103,8 +103,17 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
             return Rows(client, members, before, writer, tables, shown)
 
         run_attempts(client, [fact.address for fact in request.facts], begin, shown)
-    shutil.rmtree(place, ignore_errors=True)
+    _remove(place)
     writer.commit(writer.stages)
+
+
+def _remove(place: str) -> None:
+    """Remove a folder, at once for who looks: half of it would be taken for what a killed run had begun."""
+    gone = f"{place}.gone"
+    shutil.rmtree(gone, ignore_errors=True)
+    if os.path.isdir(place):
+        os.rename(place, gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 BOUNDARY = Method("boundary", "the boundary method", "the boundary method", estimate, execute)

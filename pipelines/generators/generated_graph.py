@@ -79,6 +79,8 @@ def _described(name: str) -> RMat:
             options[option] = ast.literal_eval(value)
         except (SyntaxError, ValueError):
             options[option] = value
+        if option in ("directed", "scrambled") and not isinstance(options[option], bool):
+            raise ValueError(f"{name}: {option} is True or False, not {value}")
     return RMat(int(scale), **options)
 
 

@@ -268,7 +268,8 @@ def _write(attempt: str, out: CodebookWriter, last: _Learnt) -> tuple[int, list[
     """Write the codebooks of a stretch that are to be kept, while the worker goes on; how far training is."""
     state = held(attempt)
     secede()
-    made = last.made if out.keep is None else last.made[-out.keep :]
+    # A chunk of several codebooks is kept or dropped whole.
+    made = last.made if out.keep is None or out.together > 1 else last.made[-out.keep :]
     if made:
         out.write(last.number + 1 - len(made), np.stack(made))
     return last.number, last.errors, state.over(last)

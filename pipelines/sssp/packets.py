@@ -63,8 +63,9 @@ def opened(packet: Any, dtype: np.dtype) -> tuple[Any, Any]:
     return packet[-1], packet[:-1].reshape(-1).view(dtype)
 
 
-def ring_bytes(n: int, workers: int, dtype: np.dtype) -> int:
+def ring_bytes(ranges: list[tuple[int, int]], dtype: np.dtype) -> int:
     """What the ring of a worker takes, and the buffers that it pulls to."""
+    workers, widest = len(ranges), max(last - first for first, last in ranges)
     if workers == 1:
         return 0
-    return 2 * workers * -(-n // workers) * (VERTEX_WORD.itemsize + dtype.itemsize)
+    return 2 * workers * widest * (VERTEX_WORD.itemsize + dtype.itemsize)

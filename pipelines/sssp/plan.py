@@ -156,7 +156,8 @@ def make_search_plan(
         seconds = laying_out + -(-rows // busy) * each + writing / busy
         return SearchPlan("sources", reason, chunk, 1, True, whole_bytes, rows * row, seconds)
 
-    fixed = n * (VERTEX_BYTES + 2 * dtype.itemsize) + ring_bytes(n, count, dtype) + chunk * row
+    ring = ring_bytes(graph.ranges(count), dtype)
+    fixed = n * (VERTEX_BYTES + 2 * dtype.itemsize) + ring + chunk * row
     spare = n * (VERTEX_BYTES - NUMBERING_BYTES + dtype.itemsize)  # while a single piece is laid out
     room, arc = _room(fixed, facts), 4 + dtype.itemsize
     per_arc = max(BUILDING_BYTES[_kind(f)] for f in facts) + 2 * arc

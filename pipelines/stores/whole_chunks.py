@@ -87,6 +87,8 @@ class WholeChunks:
 
 def _compressor(codecs: list[dict[str, Any]]) -> Callable[[np.ndarray], Any] | None:
     """What makes bytes of a contiguous chunk, before the checksum; None if it is not known how."""
+    if len(codecs) not in (2, 3):
+        return None
     little, *middle, last = codecs
     if little != {"name": "bytes", "configuration": {"endian": "little"}} or last["name"] != "crc32c":
         return None
