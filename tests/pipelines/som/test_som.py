@@ -663,6 +663,28 @@ def test_epochs_of_a_small_map_are_committed_together(client, tmp_path, monkeypa
     assert found[60].quantization_errors == found[0].quantization_errors
 
 
+def test_a_chunk_of_several_codebooks_is_written_whole_where_a_resumed_run_keeps_few(client, tmp_path, monkeypatch):
+    """The store was begun without keep_codebooks, so its chunks hold several epochs."""
+    monkeypatch.undo()  # few samples are for one worker here
+    samples = write_samples(tmp_path / "s", cloud(150))
+    want = train_som(client, samples, tmp_path / "want", 5, 6, epochs=100)
+    commit = CodebookWriter.commit
+
+    def fail(writer, epochs, errors):
+        commit(writer, epochs, errors)
+        raise RuntimeError("the plug is pulled")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.som.training.SECONDS", 0.0)
+        patch.setattr(CodebookWriter, "commit", fail)
+        with pytest.raises(RuntimeError, match="the plug"):
+            train_som(client, samples, tmp_path / "m", 5, 6, epochs=100)
+    assert begun_codebook(tmp_path / "m").together > 1
+    found = train_som(client, samples, tmp_path / "m", 5, 6, epochs=100, keep_codebooks=1, resume=True)
+    for epoch in range(found.first_kept, 101):
+        np.testing.assert_array_equal(found.units(epoch), want.units(epoch))
+
+
 def test_a_stretch_of_a_large_map_is_short(client, tmp_path, monkeypatch):
     commits, commit = [], CodebookWriter.commit
     monkeypatch.setattr(CodebookWriter, "commit", lambda run, *done: (commits.append(done[0]), commit(run, *done)))

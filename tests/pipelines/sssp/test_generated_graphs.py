@@ -193,6 +193,8 @@ def test_names():
     assert not names_generated("rmat.zarr")
     with pytest.raises(ValueError, match="there is no option 'sed'; the options are seed"):
         generated_graph("rmat:9:sed=3")
+    with pytest.raises(ValueError, match="rmat:9:directed=false: directed is True or False, not false"):
+        generated_graph("rmat:9:directed=false")
     with pytest.raises(ValueError, match="scale 31: .* 30 at most"):
         generated_graph("rmat:31")
     with pytest.raises(ValueError, match="shifted"):

@@ -67,6 +67,13 @@ def test_other_codecs_are_left_to_zarr(tmp_path):
     np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "a"))[...], values)
 
 
+def test_an_array_without_a_checksum_is_written_by_zarr(tmp_path):
+    zarr.create_array(str(tmp_path / "a"), shape=(4, 4), chunks=(2, 2), dtype="int32", compressors=None)
+    values = np.arange(16, dtype="int32").reshape(4, 4)
+    WholeChunks(str(tmp_path), "a")[0:4, 0:4] = values
+    np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "a"))[:], values)
+
+
 def test_a_chunk_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
     array_at(tmp_path / "a", (4, 4), (2, 2), "int32", checkpoint_codecs())
 
