@@ -1,6 +1,7 @@
 """All pairs by the boundary method: against the other methods, resumed, and when it is chosen."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,6 +88,21 @@ def test_rows_made_on_a_gpu_are_those_of_the_cpu(gpu_client, roads, expected, tm
     np.testing.assert_array_equal(found[:], expected)
     some = all_pairs_shortest_paths(gpu_client, roads, tmp_path / "s", method="boundary", sources=[7, 399, 3])
     np.testing.assert_array_equal(some[:], expected[[7, 399, 3]])
+
+
+def test_a_run_killed_while_it_removes_its_tables_ends_when_it_goes_on(client, roads, expected, tmp_path, monkeypatch):
+    def killed(folder, **_):
+        for file in list(Path(folder).glob("*.json")):  # as far as it got
+            file.unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(boundary.shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            all_pairs_shortest_paths(client, roads, tmp_path / "d", method="boundary")
+    monkeypatch.setattr(boundary, "close_parts", None)
+    np.testing.assert_array_equal(all_pairs_shortest_paths(client, roads, tmp_path / "d", resume=True)[:], expected)
+    assert not list((tmp_path / "d").glob(f"{boundary.TABLES}*"))
 
 
 def test_rows_that_are_all_written_need_no_tables(client, roads, expected, tmp_path, monkeypatch):
