@@ -392,7 +392,8 @@ def test_a_budget_of_a_half_keeps_the_bits_and_is_kept(client, tmp_path):
     paths = [small.path, graph.path, str(tmp_path / "small-out"), str(tmp_path / "out"), str(budget)]
     done = subprocess.run([sys.executable, "-c", MEMORY, *paths], capture_output=True, text=True, check=True)
     stated = float(re.search(rf"n = {n:,} .* memory ([\d.]+) MiB of the host", done.stderr)[1]) * 2**20
-    assert int(done.stdout) < stated + (4 << 20)  # what is not part of the matrix
+    # Beside the matrix: what allocators of threads keep, and what is loaded late; 2 MiB by Python 3.11, 6 by 3.12.
+    assert int(done.stdout) < stated + (8 << 20)
     assert stated < budget
     want = in_core(client, graph, tmp_path / "core")[:]
     np.testing.assert_array_equal(open_distances(tmp_path / "out")[:], want)
