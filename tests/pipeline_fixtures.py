@@ -1,5 +1,7 @@
 """Clusters, and small graphs and their distances, written as the pipeline writes them."""
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -165,3 +167,11 @@ def pytest_generate_tests(metafunc):
     """A test that asks for `case` runs on every graph of `graphs`."""
     if "case" in metafunc.fixturenames:
         metafunc.parametrize("case", CASES)
+
+
+@pytest.fixture
+def answers_ctrl_c():
+    """This process does, also where a shell runs the tests in the background and has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

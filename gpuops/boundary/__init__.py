@@ -20,13 +20,32 @@ import numpy as np
 
 from gpuops._threads import for_all
 from gpuops.arrays import has_contiguous_rows, is_cupy, library_of
-from gpuops.boundary.boundary_cuda import DeviceTables
+from gpuops.boundary import boundary_cuda, tiles_cuda
+from gpuops.boundary.boundary_cuda import StripTables
 from gpuops.boundary.boundary_numba import compile_for
+from gpuops.boundary.tables_cuda import ONWARD_BYTES
 from gpuops.boundary.tiles_cuda import TileTables
 from gpuops.numbers import check_dtype
 
 ROWS = 16  # of a task
 STRIPS = 64  # boundary vertices of a part, at most, for which a GPU goes by strips and not by tiles
+
+
+def device_bytes(part: np.ndarray, boundary_sizes: np.ndarray, dtype: np.dtype) -> int:
+    """What a GPU takes beside tables and results to make whole rows.
+
+    Parameters
+    ----------
+    part, boundary_sizes : as in `ClosedParts`
+    dtype : of distances
+
+    Returns
+    -------
+    int
+        Bytes: how all vertices are laid out as targets, and what lies between the two launches.
+    """
+    way = boundary_cuda if boundary_sizes.max(initial=0) <= STRIPS else tiles_cuda
+    return way.targets_bytes(part, boundary_sizes, np.dtype(dtype)) + ONWARD_BYTES
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +89,9 @@ class ClosedParts:
         return _columns(self, np.arange(len(self.part)))
 
     @cached_property
-    def device_tables(self) -> DeviceTables | TileTables:
+    def device_tables(self) -> StripTables | TileTables:
         """What the kernels read, where the tables are CuPy's."""
-        return (DeviceTables if self.to_boundary.shape[2] <= STRIPS else TileTables)(self)
+        return (StripTables if self.to_boundary.shape[2] <= STRIPS else TileTables)(self)
 
     def on_gpu(self) -> ClosedParts:
         """The same with CuPy tables on the current device, which thus stay there for many calls."""

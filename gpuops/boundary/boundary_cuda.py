@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gpuops._arithmetic import arithmetic_of
 from gpuops._strips import SHAPES, WORDS
+from gpuops.boundary import tables_cuda
 from gpuops.boundary.slots import Columns, Slots, in_windows
+from gpuops.boundary.tables_cuda import INDEX_BYTES, PACK_DEPTH, PACK_WORDS, DeviceTables, on_device
 
 if TYPE_CHECKING:
     from gpuops.boundary import ClosedParts
 
-_PACK_WORDS, _PACK_DEPTH = 32, 8
-_ONWARD_BYTES = 2**29  # of what lies between the two launches; more rows are done piece by piece
 
 _PROGRAMS = {
     arithmetic: shape.program("boundary/boundary.cu", ("pack_among", "pack_columns", "depart", "arrive"), arithmetic)
@@ -64,26 +65,28 @@ class _Targets(NamedTuple):
     arrival: Any
 
 
-class DeviceTables:
-    """What the kernels read of the tables of a `ClosedParts`, in panels; made once."""
+def targets_bytes(part: np.ndarray, boundary_sizes: np.ndarray, dtype: np.dtype) -> int:
+    """Bytes on the device of the layout of all vertices as targets (`StripTables.all_targets`)."""
+    arithmetic = arithmetic_of(dtype, False)
+    threads, of_thread = SHAPES[arithmetic.name].threads, WORDS * arithmetic.lanes
+    columns = in_windows(part, len(boundary_sizes), of_thread, threads)
+    count = columns.windows * columns.threads(of_thread, threads)
+    depth = math.ceil(int(boundary_sizes.max(initial=0)) / 2) * 2
+    return count * (of_thread * (depth * dtype.itemsize + 2 * INDEX_BYTES) + INDEX_BYTES)
+
+
+class StripTables(DeviceTables):
+    """The tables for strips."""
 
     def __init__(self, parts: ClosedParts):
         import cupy
 
-        self.parts = parts
-        dtype, boundary = parts.among.dtype, len(parts.among)
-        arithmetic = dtype.name.capitalize()
-        tables = (parts.to_boundary, parts.from_boundary, parts.among)
-        if f"Nonnegative{arithmetic}" in _PROGRAMS and all(bool(table.min() >= 0) for table in tables if table.size):
-            arithmetic = f"Nonnegative{arithmetic}"
-        self.program = _PROGRAMS[arithmetic]
-        self.shape = SHAPES[arithmetic]
-        lanes = 2 if dtype.itemsize == 2 else 1
-        self.of_thread = WORDS * lanes  # columns
-        self.word = np.dtype(np.uint32 if lanes == 2 else dtype)
+        super().__init__(parts, _PROGRAMS)
+        boundary = len(parts.among)
+        self.shape = SHAPES[self.arithmetic]
+        self.of_thread = WORDS * self.lanes  # columns
         self.depth = (boundary // self.shape.rows + 1) * self.shape.rows
         self.part_depth = math.ceil(parts.to_boundary.shape[2] / 2) * 2
-        (self.starts,) = on_device(parts.starts)
         self.among = cupy.empty((self.depth // self.shape.rows, self.depth, self.shape.rows), self.word)
         self._pack("pack_among", self.among, (parts.among, np.int32(boundary), np.int32(self.depth)))
 
@@ -92,20 +95,14 @@ class DeviceTables:
         """What `_sources` finds for all vertices."""
         return self._sources(np.arange(len(self.parts.part)))
 
-    @cached_property
-    def all_targets(self) -> _Targets:
-        """What `_targets` finds for all vertices."""
-        return self._targets(np.arange(len(self.parts.part)))
-
     def distances(self, out: Any, sources: np.ndarray | None, targets: np.ndarray | None) -> None:
-        """Fill `out`, whose rows are contiguous; None stands for all vertices."""
         import cupy
 
         leaving = self.all_sources if sources is None else self._sources(sources)
         arriving = self.all_targets if targets is None else self._targets(targets)
         shape, strip, device = self.shape, self.shape.threads * self.of_thread, out.device.id
         depth, part_depth, size = map(np.int32, (self.depth, self.part_depth, self.parts.inner.shape[1]))
-        strips = max(1, _ONWARD_BYTES // (strip * self.depth * self.word.itemsize))
+        strips = max(1, tables_cuda.ONWARD_BYTES // (strip * self.depth * self.word.itemsize))
         onward = cupy.empty((min(strips * strip, leaving.used), self.depth), self.word)
         for first in range(0, leaving.used, strips * strip):
             some = slice(first, min(first + strips * strip, leaving.used))
@@ -184,14 +181,5 @@ class DeviceTables:
     def _pack(self, entry: str, panels: Any, arguments: tuple[Any, ...]) -> None:
         count, depth, width = panels.shape
         if depth and count:
-            grid = math.ceil(count * width / _PACK_WORDS), math.ceil(depth / _PACK_DEPTH)
-            self.program.launch(entry, grid, (panels, *arguments), threads=(_PACK_WORDS, _PACK_DEPTH))
-
-
-def on_device(*arrays: np.ndarray) -> list[Any]:
-    """Integers as int32 on the device, by one copy."""
-    import cupy
-
-    ends = np.cumsum([len(array) for array in arrays])
-    together = cupy.asarray(np.concatenate(arrays).astype(np.int32, copy=False))
-    return [together[end - len(array) : end] for array, end in zip(arrays, ends.tolist(), strict=True)]
+            grid = math.ceil(count * width / PACK_WORDS), math.ceil(depth / PACK_DEPTH)
+            self.program.launch(entry, grid, (panels, *arguments), threads=(PACK_WORDS, PACK_DEPTH))

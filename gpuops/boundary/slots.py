@@ -39,13 +39,18 @@ class Columns:
             self.key = part + np.repeat(first, window)[: len(part)]
         self.counts = np.bincount(self.key, minlength=self.windows * parts).reshape(self.windows, parts)
 
+    def threads(self, of_thread: int, across: int) -> int:
+        """Of each window: `across`, or a multiple of it."""
+        most = (-(-self.counts // of_thread)).sum(axis=1).max(initial=1)
+        return max(1, math.ceil(most / across)) * across
+
     def share_out(self, place: np.ndarray, of_thread: int, across: int) -> Slots:
-        """Their slots, and places: those of a window in threads of its own, `across` or a multiple of it.
+        """Their slots, and places: those of a window in threads of its own.
 
         Neighbouring columns of a part go to neighbouring threads, which so store to different banks of shared memory.
         """
         by_window = -(-self.counts // of_thread)
-        threads = max(1, math.ceil(by_window.sum(axis=1).max() / across)) * across
+        threads = self.threads(of_thread, across)
         firsts = np.cumsum(by_window, axis=1) - by_window + np.arange(self.windows)[:, None] * threads
         shares, counts, firsts = by_window.ravel(), self.counts.ravel(), firsts.ravel()
         order = stable_order(self.key)
@@ -65,7 +70,7 @@ def in_windows(part: np.ndarray, parts: int, of_thread: int, across: int) -> Col
     """Columns in the widest windows of which each needs no more than `across` threads."""
     for share in _SHARES:
         columns = Columns(part, parts, across * of_thread * share // 16)
-        if (-(-columns.counts // of_thread)).sum(axis=1).max() <= across:
+        if columns.threads(of_thread, across) == across:
             break  # the last one does: as few columns as threads
     return columns
 

@@ -6,22 +6,21 @@ Which columns a tile has is found on the host, by a stable sort by part; tables 
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gpuops._arithmetic import arithmetic_of
 from gpuops._cuda import Program
-from gpuops.boundary.boundary_cuda import on_device
+from gpuops.boundary import tables_cuda
 from gpuops.boundary.slots import stable_order
+from gpuops.boundary.tables_cuda import INDEX_BYTES, PACK_DEPTH, PACK_WORDS, DeviceTables, on_device
 
 if TYPE_CHECKING:
     from gpuops.boundary import ClosedParts
 
 _SIDE = 16  # a tile is shared by 16 x 16 threads
 _SLAB = 16  # depths come in multiples of it
-_PACK_WORDS, _PACK_DEPTH = 32, 8
-_ONWARD_BYTES = 2**29  # of what lies between the two launches; more rows are done piece by piece
 
 _THREAD_TILES = {
     "Float32": 8,
@@ -59,43 +58,38 @@ class _Columns(NamedTuple):
     places: Any
 
 
-class TileTables:
-    """What the kernels read of the tables of a `ClosedParts`, in panels; made once."""
+def targets_bytes(part: np.ndarray, boundary_sizes: np.ndarray, dtype: np.dtype) -> int:
+    """Bytes on the device of the layout of all vertices as targets (`TileTables.all_targets`)."""
+    arithmetic = arithmetic_of(dtype, False)
+    width = _SIDE * _THREAD_TILES[arithmetic.name] * arithmetic.lanes
+    tiles = int((-(-np.bincount(part, minlength=len(boundary_sizes)) // width)).sum())
+    depth = math.ceil(int(boundary_sizes.max(initial=0)) / _SLAB) * _SLAB
+    return tiles * (width * (depth * dtype.itemsize + 2 * INDEX_BYTES) + INDEX_BYTES)
+
+
+class TileTables(DeviceTables):
+    """The tables for tiles."""
 
     def __init__(self, parts: ClosedParts):
-        self.parts = parts
-        dtype, boundary = parts.among.dtype, len(parts.among)
-        arithmetic = dtype.name.capitalize()
-        tables = (parts.to_boundary, parts.from_boundary, parts.among)
-        if f"Nonnegative{arithmetic}" in _PROGRAMS and all(bool(table.min() >= 0) for table in tables if table.size):
-            arithmetic = f"Nonnegative{arithmetic}"
-        self.program = _PROGRAMS[arithmetic]
-        self.lanes = 2 if dtype.itemsize == 2 else 1
-        self.word = np.dtype(np.uint32 if self.lanes == 2 else dtype)
-        self.tile = _SIDE * _THREAD_TILES[arithmetic]
+        super().__init__(parts, _PROGRAMS)
+        boundary = len(parts.among)
+        self.tile = _SIDE * _THREAD_TILES[self.arithmetic]
         self.depth = boundary + _SLAB
         self.part_depth = math.ceil(parts.to_boundary.shape[2] / _SLAB) * _SLAB
-        (self.starts,) = on_device(parts.starts)
         down = math.ceil(self.depth / self.tile)
         places = np.full(down * self.tile, -1)
         places[:boundary] = np.arange(boundary)
         columns = _Columns(*on_device(np.zeros(down), places, places))
         self.among = self._packed("pack_a", parts.among, (0, 1, boundary), columns, boundary, self.depth, self.tile)
 
-    @cached_property
-    def all_targets(self) -> tuple[_Columns, Any]:
-        """What `_targets` finds for all vertices."""
-        return self._targets(np.arange(len(self.parts.part)))
-
     def distances(self, out: Any, sources: np.ndarray | None, targets: np.ndarray | None) -> None:
-        """Fill `out`, whose rows are contiguous; None stands for all vertices."""
         import cupy
 
         parts = self.parts
         sources = np.arange(len(parts.part)) if sources is None else sources
         columns, arrival = self.all_targets if targets is None else self._targets(targets)
         by_part = stable_order(parts.part[sources])
-        rows = max(1, _ONWARD_BYTES // (self.depth * self.tile * self.word.itemsize)) * self.tile
+        rows = max(1, tables_cuda.ONWARD_BYTES // (self.depth * self.tile * self.word.itemsize)) * self.tile
         size = np.int32(parts.inner.shape[1])
         for first in range(0, len(sources), rows):
             chosen = by_part[first : first + rows]
@@ -171,10 +165,10 @@ class TileTables:
         width = self.tile if width is None else width
         panels = cupy.empty((len(columns.tile_part), depth, width), self.word)
         if len(panels):
-            grid = (len(panels) * width // _PACK_WORDS, math.ceil(depth / _PACK_DEPTH))
+            grid = (len(panels) * width // PACK_WORDS, math.ceil(depth / PACK_DEPTH))
             sizes = np.int32(rows), np.int32(depth)
             arguments = (panels, table, *map(np.int64, strides), columns.tile_part, columns.places, *sizes)
-            self.program.launch(entry, grid, arguments, threads=(_PACK_WORDS, _PACK_DEPTH))
+            self.program.launch(entry, grid, arguments, threads=(PACK_WORDS, PACK_DEPTH))
         return panels
 
 

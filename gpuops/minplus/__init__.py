@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuops._arithmetic import ARITHMETIC_NAMES, arithmetic_of, notices_nonnegative
 from gpuops._cuda import Program, multiprocessors
 from gpuops._threads import for_all
 from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, library_of, same_view
@@ -126,7 +127,7 @@ def relax(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
     if 0 in c.shape:
         return
     if is_cupy(c):
-        if nonnegative is None and f"Nonnegative{_arithmetic(c.dtype)}" in _ARITHMETICS:
+        if nonnegative is None and notices_nonnegative(c.dtype):
             nonnegative = all(bool(x.min() >= 0) for x in (c, a, b) if x.size)
         return _relax_cuda_alone(c, a, b, bool(nonnegative))
     relax_packed(c, a, pack(b, False, met_by=len(c)))
@@ -181,8 +182,8 @@ def packed_bytes(p: int, n: int, dtype: Any, gpu: bool) -> int:
     if not gpu:
         columns = tile_columns(dtype.itemsize)
         return math.ceil(n / columns) * columns * p * dtype.itemsize + _LINE
-    width = _SIDE * (8 if (_arithmetic(dtype), 8, True) in _PROGRAMS else 4)
-    lanes = _lanes(dtype)
+    name, lanes, _ = arithmetic_of(dtype, False)
+    width = _SIDE * (8 if (name, 8, True) in _PROGRAMS else 4)
     return math.ceil(n / (width * lanes)) * width * lanes * math.ceil(p / _SLAB) * _SLAB * dtype.itemsize
 
 
@@ -245,8 +246,6 @@ _SIDE = 16  # a tile of C is shared by 16 x 16 threads
 _SLAB = 16  # p comes in multiples of it
 _PACK = 32  # the packing kernels go by squares of 32 x 32, with 32 x 8 threads
 
-_ARITHMETICS = ("Float32", "NonnegativeFloat32", "Float64", "Int32", "Int16", "NonnegativeInt16")
-
 # A thread's share of a tile: 8 x 8 words are fastest, 4 x 4 make four times as many tiles of a small matrix. Doubles
 # come in 4 x 4 only: 8 x 8 of them would fill the registers. Where C need not be read, that is worth it for large
 # products of small depth, whose arithmetic does not matter.
@@ -258,25 +257,15 @@ _PROGRAMS = {
         (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}", f"READS_C={int(reads_c)}"),
         threads=_SIDE * _SIDE,
     )
-    for arithmetic in _ARITHMETICS
+    for arithmetic in ARITHMETIC_NAMES
     for thread_tile, reads_c in ((8, True), (4, True), (8, False))
     if (arithmetic, thread_tile) != ("Float64", 8) and (reads_c or not arithmetic.startswith("Nonnegative"))
 }
 
 
-@functools.cache
-def _arithmetic(dtype: Any) -> str:
-    return np.dtype(dtype).name.capitalize()
-
-
-def _lanes(dtype: Any) -> int:
-    """Elements of a word."""
-    return 2 if np.dtype(dtype).itemsize == 2 else 1
-
-
 def _across(n: int, dtype: Any, thread_tile: int) -> int:
     """How many tiles n columns have."""
-    return math.ceil(n / (_SIDE * thread_tile * _lanes(dtype)))
+    return math.ceil(n / (_SIDE * thread_tile * arithmetic_of(dtype, False).lanes))
 
 
 def _fills(m: int, n: int, dtype: Any, device: int) -> bool:
@@ -297,12 +286,9 @@ class _Tiling(NamedTuple):
 def _tiling(
     dtype: np.dtype, nonnegative: bool, met_by: int | None, n: int, device: int, reads_c: bool = True
 ) -> _Tiling:
-    arithmetic, lanes = _arithmetic(dtype), _lanes(dtype)
-    if nonnegative and f"Nonnegative{arithmetic}" in _ARITHMETICS:
-        arithmetic = f"Nonnegative{arithmetic}"
+    arithmetic, _, word = arithmetic_of(dtype, nonnegative)
     large = (arithmetic, 8, reads_c) in _PROGRAMS and (met_by is None or _fills(met_by, n, dtype, device))
     thread_tile = 8 if large else 4
-    word = np.dtype(dtype if lanes == 1 else np.uint32)
     return _Tiling(
         _PROGRAMS[arithmetic, thread_tile, reads_c], _SIDE * thread_tile, _across(n, dtype, thread_tile), word
     )

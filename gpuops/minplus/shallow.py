@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._arithmetic import arithmetic_of
 from gpuops._strips import SHAPES, WORDS
 
 DEPTH = 32  # the largest; beyond it the arithmetic counts, of which tiles do more
@@ -25,15 +26,12 @@ def multiply(c: Any, a: Any, b: Any, nonnegative: bool) -> None:
     (m, n), p = c.shape, a.shape[1]
     if not c.size:
         return
-    arithmetic, lanes = c.dtype.name.capitalize(), 2 if c.itemsize == 2 else 1
-    if nonnegative and f"Nonnegative{arithmetic}" in SHAPES:
-        arithmetic = f"Nonnegative{arithmetic}"
+    arithmetic, lanes, word = arithmetic_of(c.dtype, nonnegative)
     program, shape = _PROGRAMS[arithmetic], SHAPES[arithmetic]
     depth, width = math.ceil(p / 2) * 2, shape.threads * WORDS
     strips = math.ceil(n / (width * lanes))
     whole = math.lcm(shape.rows, _PACK)
     panels_of_a = math.ceil(m / whole) * whole // shape.rows
-    word = np.dtype(np.uint32 if lanes == 2 else c.dtype)
     with c.device:
         panels = []
         for entry, x, length, count, row in ("pack_a", a, m, panels_of_a, shape.rows), ("pack_b", b, n, strips, width):

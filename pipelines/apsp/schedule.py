@@ -54,8 +54,7 @@ class Staged(Attempt):
         shown: Progress,
         commit_seconds: float,
     ):
-        self.number: int = 0 if before is None else before.number + 1
-        super().__init__(client, members, "apsp", f"{writer.run_id[:8]}-{self.number}")
+        super().__init__(client, members, "apsp", writer.run_id[:8], before)
         self.job, self.shown, self.commit_seconds = job, shown, commit_seconds
         self.committed: DistancesWriter = writer if before is None else before.committed
         self._last, self._cost = 0.0, 0.0  # when the last commit ended, and how long it took

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gpuops.boundary import device_bytes
 from pipelines.boundary.cut_graph import Job
 from pipelines.stores.boundary import Cut
 from pipelines.workers.capacity import MEMORY_SHARE, DoesNotFitError, WorkerFacts, memory_by_place, refuse_disk
@@ -19,7 +20,6 @@ BATCH_BYTES = 2**30  # and that are closed at a time on a GPU
 ARC_BYTES = 80  # that an arc takes while the arcs are sorted by part
 WRITTEN_COPIES = 4  # of what is being compressed and written
 PANEL_ROWS = 4096  # of a matrix, that are copied while it is closed
-ONWARD_BYTES = 2**29  # between the two launches that make rows on a GPU
 
 
 def work(cut: Cut, rows: int = ANSWERED) -> float:
@@ -89,8 +89,8 @@ def rows_memory(cut: Cut, dtype: np.dtype, chunk: int, gpu: bool) -> Memory:
     bands, writing = (copies * chunk * n * dtype.itemsize for copies in (3, WRITTEN_COPIES))
     if not gpu:
         return Memory(0, tables + among + bands + writing)
-    arrival = (int(cut.boundary_sizes.max(initial=1)) + 16) * (n + 128 * cut.parts) * dtype.itemsize
-    return Memory(tables + 2 * among + arrival + ONWARD_BYTES + bands, tables + among + writing)
+    making = device_bytes(cut.part, cut.boundary_sizes, dtype)
+    return Memory(tables + 2 * among + making + bands, tables + among + writing)
 
 
 def shortage(needed: Sequence[Memory], facts: list[WorkerFacts]) -> str | None:

@@ -25,8 +25,8 @@ def are_few(samples: Samples, units: int) -> bool:
 
 def epochs_together(samples: Samples, units: int) -> int:
     """How many codebooks share a chunk of the store, and are committed together: those of a moment."""
-    work, size = samples.n * units * samples.d, units * samples.d * samples.dtype.itemsize
-    return max(min(FEW // work, TOGETHER_BYTES // size, MOST_TOGETHER), 1)
+    work, codebook = samples.n * units * samples.d, units * samples.d * samples.dtype.itemsize
+    return max(min(FEW // work, TOGETHER_BYTES // codebook, MOST_TOGETHER), 1)
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,7 @@ class Training(Exchange):
         out: CodebookWriter,
         shown: Progress,
     ):
-        self.number: int = 0 if before is None else before.number + 1
-        super().__init__(client, members, "som", f"{out.run_id[:8]}-{self.number}")
+        super().__init__(client, members, "som", out.run_id[:8], before)
         self.samples, self.plan, self.job, self.recipe, self.out, self.shown = samples, plan, job, recipe, out, shown
         self.committed, self.errors = out.committed(), out.errors()
 

@@ -110,7 +110,7 @@ class ByVertices(SearchAttempt, Exchange):
         for sender, sent in enumerate(tokens):
             for receiver, token in enumerate(sent):
                 if token is not None:
-                    posts[receiver].append(self.sent(sender, token)[receiver])
+                    posts[receiver].append(self.sent_to(receiver, sender, token))
         return posts
 
     def _complete(self) -> list[Future]:

@@ -204,12 +204,8 @@ class DistancesWriter(StoreWriter):
 
     def read_rows(self, start: int, stop: int) -> np.ndarray:
         """Rows of the committed checkpoint."""
-        return self.checkpoint()[start:stop]
-
-    def checkpoint(self) -> StoredArray:
-        """The committed checkpoint, opened for reading."""
         assert self.slot is not None
-        return StoredArray(self.path, self.slot)
+        return StoredArray(self.path, self.slot)[start:stop]
 
     @property
     def rows(self) -> int:

@@ -109,11 +109,15 @@ class Attempt:
     Parameters
     ----------
     members : addresses of the workers
-    kind, name : begin and end the keys of its tasks; the state goes by `name`
+    kind : begins the keys of its tasks
+    run : what all attempts of a run are called; with their number it ends the keys, and the state goes by it
+    before : the attempt before this one, None at first
     """
 
-    def __init__(self, client: Client, members: list[str], kind: str, name: str):
-        self.client, self.members, self.kind, self.name = client, members, kind, name
+    def __init__(self, client: Client, members: list[str], kind: str, run: str, before: Attempt | None = None):
+        self.client, self.members, self.kind = client, members, kind
+        self.number: int = 0 if before is None else before.number + 1
+        self.name = f"{run}-{self.number}"
         self.futures: list[Future] = []
         self._serial = 0
 

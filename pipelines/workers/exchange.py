@@ -18,8 +18,8 @@ MEET_SECONDS = 120.0  # limit of mapping the memory of other workers
 class Exchange(Attempt):
     """An attempt, the state of each of whose workers has `panels` (`pipelines.workers.panels.Panels`)."""
 
-    def __init__(self, client: Client, members: list[str], kind: str, name: str):
-        super().__init__(client, members, kind, name)
+    def __init__(self, client: Client, members: list[str], kind: str, run: str, before: Attempt | None = None):
+        super().__init__(client, members, kind, run, before)
         self.obstacles: list[list[str | None]] = []  # by worker and owner: why an array has to come through Dask
         self._mixed = False  # some workers compute on GPUs, some do not
 
@@ -36,12 +36,20 @@ class Exchange(Attempt):
             ) from None
         shown.note(_how_they_travel(what, cards, self.obstacles))
 
-    def sent(self, owner: int, token: Future) -> list[Future]:
+    def sent(self, owner: int, token: Token | Future) -> list[Any]:
         """An array as each worker gets it: its token, or where the owner's memory cannot be mapped, the array."""
         if not any(reasons[owner] for reasons in self.obstacles):
             return [token] * len(self.members)
-        array = self.submit(_array, owner, token, self._mixed, priority=10)
+        array = self._through_dask(owner, token)
         return [array if reasons[owner] else token for reasons in self.obstacles]
+
+    def sent_to(self, receiver: int, owner: int, token: Token) -> Token | Future:
+        """The same for one worker, which alone gets it."""
+        mapped = not self.obstacles or self.obstacles[receiver][owner] is None
+        return token if mapped else self._through_dask(owner, token)
+
+    def _through_dask(self, owner: int, token: Token | Future) -> Future:
+        return self.submit(_array, owner, token, self._mixed, priority=10)
 
     def cancel(self) -> None:
         """Drop all unfinished tasks and the state; nobody's memory is freed while another maps it."""

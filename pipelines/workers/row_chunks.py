@@ -60,8 +60,7 @@ class RowsAttempt(Attempt):
         out: RowChunksWriter,
         shown: Progress,
     ):
-        self.number: int = 0 if before is None else before.number + 1
-        super().__init__(client, members, kind, f"{out.run_id[:8]}-{self.number}")
+        super().__init__(client, members, kind, out.run_id[:8], before)
         self.out, self.shown = out, shown
         self.whole = out.rows_done()
         self._recorded, self._last = int(self.whole.sum()), time.monotonic()

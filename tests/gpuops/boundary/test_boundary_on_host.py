@@ -8,7 +8,7 @@ from closed_parts import random_parts
 from mutants import break_line, lines_with
 
 from gpuops import _cuda
-from gpuops.boundary import boundary_cuda, boundary_distances
+from gpuops.boundary import boundary_distances, device_bytes, tables_cuda
 from gpuops.numbers import DISTANCE_DTYPES, distance_limit, infinity
 
 PROGRAMS = [program for program in _cuda.declared() if program.file.startswith("boundary/")]
@@ -102,9 +102,21 @@ def test_rows_in_pieces(cupy, monkeypatch):
     before = cupy.launches
     check(parts, sources, targets)
     at_once = cupy.launches - before
-    monkeypatch.setattr(boundary_cuda, "_ONWARD_BYTES", 1)
+    monkeypatch.setattr(tables_cuda, "ONWARD_BYTES", 1)
     check(parts, sources, targets)
     assert cupy.launches - before == 2 * at_once + 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+@pytest.mark.parametrize(
+    ("sizes", "boundary"), [([9] * 300, [3] * 300), ([90, 60, 0], [70, 5, 0])], ids=["strips", "tiles"]
+)
+def test_what_it_takes_to_lay_out_targets_is_known(cupy, dtype, sizes, boundary):
+    parts = random_parts(4, sizes, boundary, dtype)
+    laid_out = parts.on_gpu().device_tables.all_targets
+    arrays = [x for part in laid_out for x in (part if isinstance(part, tuple) else [part]) if hasattr(x, "nbytes")]
+    known = device_bytes(parts.part, parts.boundary_sizes, dtype)
+    assert known == sum(array.nbytes for array in arrays) + tables_cuda.ONWARD_BYTES
 
 
 def test_out_is_filled_where_it_lies(cupy):

@@ -134,15 +134,7 @@ def test_a_run_that_cannot_be_resumed_does_not_advise_it(client, deep, tmp_path,
     assert not (tmp_path / "c.zarr").exists()
 
 
-@pytest.fixture
-def interruptible():
-    """Tests that run in the background of a shell are to ignore Ctrl-C."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
+@pytest.mark.usefixtures("answers_ctrl_c")
 def test_ctrl_c_stops_a_walk_at_once(client, deep, tmp_path, monkeypatch):
     """There is nothing to commit before the end, so nothing to wait for, and nothing to resume."""
 

@@ -183,7 +183,7 @@ def test_a_cancelled_task_is_a_loss(client, monkeypatch, when):
         wait(task)
         client.cancel([task])
         monkeypatch.setattr(attempt, "wait", lambda *_: None)
-    with pytest.raises(WorkersChanged, match="tilepath-test-slow-1-cancelled: "):
+    with pytest.raises(WorkersChanged, match="tilepath-test-slow-1-cancelled-0: "):
         attempt.results([task])
 
 

@@ -203,14 +203,6 @@ def _children(pid):
     return [child for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()]
 
 
-@pytest.fixture
-def answers_ctrl_c():
-    """This process does, also where a shell runs the tests in the background and has it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("answers_ctrl_c")
 def test_only_a_run_puts_ctrl_c_off():
     with handling():

@@ -1,6 +1,7 @@
 """Arrays that go from worker to worker: between processes, by the memory of the host in the device's place."""
 
 import dataclasses
+import gc
 import os
 import pickle
 import signal
@@ -83,6 +84,7 @@ def published(panels, slot, stage, values):
 
 def mapped(pid="self"):
     """How much of such memory a process has mapped."""
+    gc.collect()  # rings of other tests that are in cycles
     with open(f"/proc/{pid}/maps") as lines:
         return sum(NAME in line for line in lines)
 
