@@ -25,8 +25,8 @@ from pipelines.generators import RMat
 from pipelines.stores import Graph, open_graph
 
 CONVENTION = (
-    "seconds of the searches on the worker that searches longest, with the way of the distances to the host; "
-    "`whole_seconds` from store to store: reading and laying out the graph, searching, compressing and writing rows"
+    "seconds of the searches on the worker that searches longest; `whole_seconds` from store to store: reading and "
+    "laying out the graph, searching, and beside the searches compressing and writing rows"
 )
 SEED = 1
 COMPARED = 5  # rows, of which one is the last
@@ -105,12 +105,14 @@ _seconds: list[float] = []
 
 def _time_searches() -> None:
     from pipelines.sssp import searches
+    from pipelines.workers.device_arrays import synchronize
 
     rows = searches._Searcher.rows
 
     def timed(self: Any, sources: Any) -> Any:
         begin = time.perf_counter()
         found = rows(self, sources)
+        synchronize(found[0])
         _seconds.append(time.perf_counter() - begin)
         return found
 

@@ -12,6 +12,7 @@ Negative weights are made non-negative by potentials, as for Floyd-Warshall (Joh
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,8 +98,8 @@ class _Rows:
     def row_sources(self, row: int) -> tuple[int, ...]:
         return (row if self.store.sources is None else self.store.sources[row],)
 
-    def write_rows(self, start: int, distances: np.ndarray, predecessors: Any) -> None:
-        self.store.write_rows(start, distances)
+    def opened(self, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
+        return self.store.chunk, self.store.writer()
 
     def writer(self) -> _Rows:
         return self

@@ -136,7 +136,8 @@ def make_search_plan(
     busy = min(count, -(-rows // chunk))
 
     whole = graph_bytes(n, m, dtype.itemsize, symmetric=not graph.directed)
-    searching = n * (VERTEX_BYTES + 4 * width * dtype.itemsize) + chunk * row
+    # One chunk is written while the next is searched for.
+    searching = n * (VERTEX_BYTES + 4 * width * dtype.itemsize) + min(2, -(-rows // chunk)) * chunk * row
     building = _building_bytes(facts, m, dtype, transposed=graph.directed) + n * NUMBERING_BYTES // 2
     whole_bytes = (whole + max(searching, building),) * busy + (0,) * (count - busy)
     fits = all(need <= MEMORY_SHARE * free for need, free in memory_by_place(whole_bytes, facts).values())

@@ -2,7 +2,8 @@
 
 1. Load: every worker lays the graph out for searches, on its device.
 2. Deal: a task searches for the rows of one chunk of the result, `LANES` sources at a time where they can share the
-   reads of arcs, and writes them. A worker that is done gets the next chunk: searches take unequal times.
+   reads of arcs, and writes them while the worker is at the next. A worker that is done gets another chunk: searches
+   take unequal times.
 3. Record which rows are complete, in an attribute of the store that is written after them.
 
 A row is written once and whole, and a distance is the least of all path lengths, rounded arc by arc, whatever the order
@@ -11,13 +12,13 @@ in which they are found. So the chunks of a lost worker are searched for again, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
-from distributed import Client
+from distributed import Client, secede
 
 from gpuops import NegativeCycleError, csr
 from gpuops.certificates import nonnegative_weights
@@ -29,9 +30,10 @@ from pipelines.stores import Graph
 from pipelines.validation.bounds import arc_pieces
 from pipelines.validation.limits import row_limit
 from pipelines.workers.attempts import clear, held, keep
-from pipelines.workers.device_arrays import array_library, to_host
+from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowChunksWriter, RowsAttempt
+from pipelines.workers.saving import Savers
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,15 +90,20 @@ class SearchJob:
         if limit is not None:
             distances[distances > limit] = outside_infinity(self.dtype)
 
-    def shift_back(self, distances: np.ndarray, sources: Sequence[tuple[int, ...]]) -> None:
-        """Turn distances under non-negative weights into those under the weights of the graph, in place."""
+    def shift_back(self, distances: np.ndarray, column: int, sources: Sequence[tuple[int, ...]]) -> None:
+        """Turn distances under non-negative weights into those under the weights of the graph, in place.
+
+        (k, c) distances from so many sources to the vertices from `column` on.
+        """
         if self.potentials is None:
             return
         out, into = self.potentials
+        end = column + distances.shape[1]
         for row, (source,) in zip(distances, sources, strict=True):
             reached = row != outside_infinity(self.dtype)
-            row[reached] = (row + (into - out[source]))[reached]
-            row[source] = 0
+            row[reached] = (row + (into[column:end] - out[source]))[reached]
+            if column <= source < end:
+                row[source - column] = 0
 
 
 def negative_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
@@ -112,10 +119,11 @@ def negative_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
     return np.array(list(lightest), dtype=np.int64), np.array(list(lightest.values()))
 
 
-class RowWriter(Protocol):
+class BlockWriter(Protocol):
     """What the workers need of a store being written; pickles small."""
 
-    def write_rows(self, start: int, distances: np.ndarray, predecessors: np.ndarray | None) -> None: ...
+    def opened(self, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
+        """Of the distances or the predecessors: the width of a chunk, and what writes whole chunks at (row, column)."""
 
 
 class SearchWriter(RowChunksWriter, Protocol):
@@ -123,7 +131,7 @@ class SearchWriter(RowChunksWriter, Protocol):
 
     def row_sources(self, row: int) -> tuple[int, ...]: ...
 
-    def writer(self) -> RowWriter: ...
+    def writer(self) -> BlockWriter: ...
 
 
 class SearchAttempt(RowsAttempt):
@@ -170,11 +178,11 @@ class _Searcher:
     job: SearchJob
     graph: SearchGraph
 
-    def rows(self, sources: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray | None]:
-        """Distances and predecessors of some rows, (k, n) each, on the host; each row has a tuple of sources."""
-        job, k = self.job, len(sources)
-        distances = np.empty((k, job.graph.n), job.dtype)
-        predecessors = np.empty((k, job.graph.n), np.int32) if job.predecessors else None
+    def rows(self, sources: Sequence[tuple[int, ...]]) -> tuple[Any, Any]:
+        """Distances and predecessors (or None) of some rows, (k, n) each, on the device, by the sources of each row."""
+        job, k, xp = self.job, len(sources), array_library()
+        distances = xp.empty((k, job.graph.n), job.dtype)
+        predecessors = xp.empty((k, job.graph.n), np.int32) if job.predecessors else None
         shared = job.lanes and k > 1 and all(len(of_row) == 1 for of_row in sources)
         step = LANES if shared else 1
         for start in range(0, k, step):
@@ -188,8 +196,8 @@ class _Searcher:
                 if shared:
                     job.cut(row)
                 if predecessors is not None:
-                    predecessors[i] = to_host(shortest_path_tree(self.graph, row, list(roots), starts=0))
-            distances[start : start + len(part)] = to_host(found)
+                    predecessors[i] = shortest_path_tree(self.graph, row, list(roots), starts=0)
+            distances[start : start + len(part)] = found
         return distances, predecessors
 
 
@@ -207,9 +215,19 @@ def _load(attempt: str, job: SearchJob) -> None:
     keep(attempt, _Searcher(job, graph))
 
 
-def _search(attempt: str, writer: RowWriter, start: int, sources: list[tuple[int, ...]]) -> None:
+def _search(attempt: str, writer: BlockWriter, start: int, sources: list[tuple[int, ...]]) -> None:
     """Search for the rows of the chunk from `start`, and write them."""
     searcher = held(attempt)
     distances, predecessors = searcher.rows(sources)
-    searcher.job.shift_back(distances, sources)
-    writer.write_rows(start, distances, predecessors)
+    secede()  # the next task searches meanwhile
+
+    def shift_and_write(column: int, block: np.ndarray) -> None:
+        searcher.job.shift_back(block, column, sources)
+        write(start, column, block)
+
+    columns, write = writer.opened("distances")
+    with Savers() as savers:
+        savers.save(distances, columns, shift_and_write)
+        if predecessors is not None:
+            columns, write_predecessors = writer.opened("predecessors")
+            savers.save(predecessors, columns, partial(write_predecessors, start))

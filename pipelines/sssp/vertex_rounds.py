@@ -22,7 +22,7 @@ from distributed import Client, Future
 from gpuops import NegativeCycleError, csr
 from gpuops.certificates import find_negative_cycle
 from gpuops.numbers import outside_infinity
-from pipelines.sssp.searches import RowWriter, SearchAttempt, SearchJob, SearchWriter
+from pipelines.sssp.searches import BlockWriter, SearchAttempt, SearchJob, SearchWriter
 from pipelines.sssp.vertex_ranges import Seeds, VertexRange, seeds_of
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.workers.attempts import clear, held, keep
@@ -208,7 +208,8 @@ def _predecessors(attempt: str) -> np.ndarray:
     return held(attempt).own_predecessors()
 
 
-def _write(writer: RowWriter, start: int, rows: list[tuple[list[np.ndarray], list[np.ndarray]]]) -> None:
-    distances = np.stack([np.concatenate(parts) for parts, _ in rows])
-    predecessors = np.stack([np.concatenate(parts) for _, parts in rows]) if rows[0][1] else None
-    writer.write_rows(start, distances, predecessors)
+def _write(writer: BlockWriter, start: int, rows: list[tuple[list[np.ndarray], list[np.ndarray]]]) -> None:
+    for name, parts in zip(("distances", "predecessors"), zip(*rows, strict=True), strict=True):
+        if parts[0]:
+            _, write = writer.opened(name)
+            write(start, 0, np.stack([np.concatenate(of_row) for of_row in parts]))

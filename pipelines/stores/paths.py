@@ -158,12 +158,21 @@ class PathsWriter(StoreWriter):
         """The writer without its sources, of which there may be millions, for the tasks that write rows."""
         return replace(self, sources=())
 
+    def opened(self, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
+        """The width of a chunk of an array, and what writes a block of whole chunks at a row and a column."""
+        array = WholeChunks(self.path, name)
+
+        def write(row: int, column: int, block: np.ndarray) -> None:
+            with disk_errors(self.path):
+                array[row : row + block.shape[0], column : column + block.shape[1]] = block
+
+        return array.chunks[1], write
+
     def write_rows(self, start: int, distances: np.ndarray, predecessors: np.ndarray | None) -> None:
         """Write whole chunk rows, from row `start`."""
-        with disk_errors(self.path):
-            WholeChunks(self.path, "distances")[start : start + len(distances)] = distances
-            if self.has_predecessors and predecessors is not None:
-                WholeChunks(self.path, "predecessors")[start : start + len(distances)] = predecessors
+        self.opened("distances")[1](start, 0, distances)
+        if self.has_predecessors and predecessors is not None:
+            self.opened("predecessors")[1](start, 0, predecessors)
 
     def rows_done(self) -> np.ndarray:
         """bool (S): which rows are recorded as complete."""

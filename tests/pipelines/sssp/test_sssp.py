@@ -24,6 +24,7 @@ from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.solve import METHODS
 from pipelines.formats.graphs import import_graph
 from pipelines.sssp.plan import make_search_plan
+from pipelines.sssp.searches import _Searcher
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.graph import equal_ranges
@@ -590,14 +591,17 @@ def test_all_pairs_by_searches_are_those_of_floyd_warshall(client, three, tmp_pa
 def test_all_pairs_by_searches_resume_by_rows(client, tmp_path, monkeypatch):
     graph = store_arcs(tmp_path / "g", 300, *random_arcs(300, 1200), "int32")
     monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
-    write, written = "pipelines.stores.distances.DistancesWriter.write_rows", DistancesWriter.write_rows
+    write, written = "pipelines.stores.distances.DistancesWriter.writer", DistancesWriter.writer
     monkeypatch.setattr("pipelines.apsp.batched.EDGE", 64)
 
-    def fail(run, start, values):
-        if start >= 128:
-            time.sleep(0.5)  # by then what went before has been recorded
-            raise RuntimeError("the plug is pulled")
-        written(run, start, values)
+    def fail(run):
+        def block(start, column, values):
+            if start >= 128:
+                time.sleep(0.5)  # by then what went before has been recorded
+                raise RuntimeError("the plug is pulled")
+            written(run)(start, column, values)
+
+        return block
 
     with monkeypatch.context() as patch:
         patch.setattr(write, fail)
@@ -608,14 +612,44 @@ def test_all_pairs_by_searches_resume_by_rows(client, tmp_path, monkeypatch):
         open_distances(tmp_path / "d")
     later = []
 
-    def note(run, start, values):
-        later.append(start)
-        written(run, start, values)
+    def note(run):
+        def block(start, column, values):
+            later.append(start)
+            written(run)(start, column, values)
+
+        return block
 
     with monkeypatch.context() as patch:
         patch.setattr(write, note)
         all_pairs_shortest_paths(client, graph, tmp_path / "d", resume=True)
-    assert later == [128, 192, 256]
+    assert sorted({*later}) == [128, 192, 256]
+
+
+def test_rows_are_written_while_the_next_are_searched_for(client, tmp_path, monkeypatch):
+    graph = store_arcs(tmp_path / "g", 300, *random_arcs(300, 1200), "int32")
+    monkeypatch.setattr("pipelines.apsp.batched.EDGE", 64)
+    rows, opened = _Searcher.rows, DistancesWriter.writer
+    begun, second = [], threading.Event()
+
+    def search(searcher, sources):
+        begun.append(sources)
+        if len(begun) == 2:
+            second.set()
+        return rows(searcher, sources)
+
+    def writer(run):
+        write = opened(run)
+
+        def block(start, column, values):
+            assert second.wait(30), "the second search waits for the rows of the first"
+            write(start, column, values)
+
+        return block
+
+    monkeypatch.setattr(_Searcher, "rows", search)
+    monkeypatch.setattr(DistancesWriter, "writer", writer)
+    all_pairs_shortest_paths(client, graph, tmp_path / "d", method="batched", verify=True)
+    assert len(begun) == 5
 
 
 def test_the_method_is_chosen_by_cost(tmp_path):
