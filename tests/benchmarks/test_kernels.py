@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from compiling import compile_log
 
 from benchmarks.harness import KERNELS, check_closed
 from benchmarks.kernels import edge_sweeps, generations, sequences  # noqa: F401  declare programs, as suites do
@@ -14,27 +15,9 @@ from gpuops._cuda import declared
 PROGRAMS = declared(KERNELS)
 
 
-def compile_log(program, architecture):
-    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
-
-    def checked(answer):
-        status, *values = answer
-        assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, status
-        return values[0] if values else None
-
-    options = [f"-arch={architecture}", "-ftz=true", "--ptxas-options=-v", *program.options]
-    compiled = checked(nvrtc.nvrtcCreateProgram(program.source().encode(), b"kernel.cu", 0, [], []))
-    status, *_ = nvrtc.nvrtcCompileProgram(compiled, len(options), [option.encode() for option in options])
-    log = b" " * checked(nvrtc.nvrtcGetProgramLogSize(compiled))
-    checked(nvrtc.nvrtcGetProgramLog(compiled, log))
-    nvrtc.nvrtcDestroyProgram(compiled)
-    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
-    return log.decode()
-
-
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: "-".join((p.file, *p.macros)))
-def test_compiles_without_spilling_registers(program):
-    log = compile_log(program, "sm_90")
+def test_compiles_without_spilling_registers(pytestconfig, program):
+    log = compile_log(pytestconfig.cache, program, "sm_90")
     assert "warning" not in log, log
     spills = re.findall(r"entry function '(\w+)'.*?(\d+) bytes spill stores, (\d+) bytes spill loads", log, re.S)
     assert sorted(spills) == sorted((entry, "0", "0") for entry in program.entries), log

@@ -16,8 +16,18 @@ from dask.system import CPU_COUNT
 from clusters import ClusterError, gpus, local, start
 
 
+@pytest.fixture(autouse=True)
+def workers_before():
+    """Clusters of other modules may live on."""
+    children.before = multiprocessing.active_children()
+
+
 def children():
-    return [child for child in multiprocessing.active_children() if "Dask Worker" in child.name]
+    return [
+        child
+        for child in multiprocessing.active_children()
+        if "Dask Worker" in child.name and child not in children.before
+    ]
 
 
 def in_worker(dask_worker):

@@ -3,48 +3,30 @@
 import re
 
 import pytest
+from compiling import compile_log
 
 from gpuops._cuda import GPUOPS
 from gpuops.warming import all_programs
-
-nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
 
 ARCHITECTURES = ["sm_90", "sm_80", "sm_100"]
 PROGRAMS = all_programs()
 
 
-def checked(answer):
-    status, *values = answer
-    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, status
-    return values[0] if values else None
-
-
-def compile_log(source, architecture, options):
-    """What nvrtc and ptxas say; the options CuPy adds come with ours."""
-    options = [f"-arch={architecture}", "-ftz=true", "--ptxas-options=-v", *options]
-    program = checked(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
-    status, *_ = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
-    log = b" " * checked(nvrtc.nvrtcGetProgramLogSize(program))
-    checked(nvrtc.nvrtcGetProgramLog(program, log))
-    nvrtc.nvrtcDestroyProgram(program)
-    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
-    return log.decode()
-
-
 def programs_and_architectures():
-    """All programs for the first architecture; for the others the first of each file, the rest being slow."""
-    for architecture in ARCHITECTURES:
-        files = set()
-        for program in PROGRAMS:
-            rest = architecture != ARCHITECTURES[0] and program.file in files
-            files.add(program.file)
+    """By default of each file the last program for the first architecture and the first for another, by turns."""
+    files = list(dict.fromkeys(program.file for program in PROGRAMS))
+    for program in PROGRAMS:
+        of_file = [other for other in PROGRAMS if other.file == program.file]
+        another = ARCHITECTURES[1 + files.index(program.file) % 2]
+        for architecture in ARCHITECTURES:
+            always = (program, architecture) in ((of_file[-1], ARCHITECTURES[0]), (of_file[0], another))
             name = "-".join((program.file, *program.macros, architecture))
-            yield pytest.param(program, architecture, id=name, marks=[pytest.mark.slow] if rest else [])
+            yield pytest.param(program, architecture, id=name, marks=[] if always else [pytest.mark.slow])
 
 
 @pytest.mark.parametrize(("program", "architecture"), list(programs_and_architectures()))
-def test_compiles_without_spilling_registers(program, architecture):
-    log = compile_log(program.source(), architecture, program.options)
+def test_compiles_without_spilling_registers(pytestconfig, program, architecture):
+    log = compile_log(pytestconfig.cache, program, architecture)
     assert "warning" not in log, log
     for entry in program.entries:
         report = re.search(rf"entry function '{entry}'.*?(\d+) bytes spill stores, (\d+) bytes spill loads", log, re.S)

@@ -63,7 +63,7 @@ def test_distances_paths_and_measures_are_the_same(client, stores, tmp_path, met
     assert answers[0] == answers[1]
 
 
-@pytest.mark.parametrize(("users", "options"), [("client", {}), ("two", {"spread": "vertices", "piece_arcs": 40})])
+@pytest.mark.parametrize(("users", "options"), [("client", {}), ("two", {"spread": "vertices", "piece_arcs": 150})])
 def test_searches_are_the_same(request, stores, tmp_path, users, options):
     found = []
     for name, graph in zip("ab", stores, strict=True):

@@ -11,6 +11,10 @@
 //
 // No STL and no <math.h>: they would double the time a kernel takes to compile.
 
+// Fibers change by setjmp and longjmp, which make no system call as swapcontext does: a kernel changes millions of times.
+// A fortified longjmp would take another stack for a broken one.
+#undef _FORTIFY_SOURCE
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +56,9 @@ struct Copy {
 };
 
 struct Fiber {
-    ucontext_t context;
+    jmp_buf registers;  // of where it waits
     char* stack;
+    bool begun;  // it has a place on its stack to go on from
     State state;
     const char* place;             // of the barrier it waits at, in words
     unsigned mask;                 // of the warp's lanes it waits for
@@ -67,7 +72,7 @@ Fiber* all_fibers;
 unsigned current, threads, fiber_count;
 unsigned launch_seed, turns;
 bool cooperative, advanced;  // advanced: since the last look, some thread did more than wait
-ucontext_t scheduler;
+jmp_buf scheduler;
 char message[400];
 void (*kernel)();
 void** arguments;
@@ -84,16 +89,33 @@ void wait(State state, const char* place, unsigned mask = 0) {
     fiber.state = state;
     fiber.place = place;
     fiber.mask = mask;
-    swapcontext(&fiber.context, &scheduler);
+    if (!_setjmp(fiber.registers)) _longjmp(scheduler, 1);
 }
 
 void fail(const char* what) {
     wait(FAILED, what);
 }
 
-void run_thread() {
-    call(kernel, arguments);
-    wait(ENDED, nullptr);
+// What ended in one block begins anew in the next.
+void run_threads() {
+    for (;;) {
+        call(kernel, arguments);
+        wait(ENDED, nullptr);
+    }
+}
+
+// The thread has its turn until it waits.
+__attribute__((noinline)) void go_on(Fiber& fiber) {
+    if (_setjmp(scheduler)) return;
+    if (fiber.begun) _longjmp(fiber.registers, 1);
+    static ucontext_t context;
+    if (!fiber.stack) fiber.stack = (char*)malloc(STACK);
+    fiber.begun = true;
+    getcontext(&context);
+    context.uc_stack.ss_sp = fiber.stack;
+    context.uc_stack.ss_size = STACK;
+    makecontext(&context, run_threads, 0);
+    setcontext(&context);
 }
 
 unsigned random_below(unsigned bound, unsigned* state) {
@@ -153,13 +175,9 @@ void start_block() {
     memset(__start_host_shared, POISON, __stop_host_shared - __start_host_shared);
     for (unsigned t = 0; t < threads; ++t) {
         Fiber& fiber = fibers[t];
-        if (!fiber.stack) fiber.stack = (char*)malloc(STACK);
+        fiber.begun &= fiber.state == ENDED;  // others stayed behind in a launch that failed
         fiber.state = RUNNING;
         fiber.copy_count = fiber.groups = 0;
-        getcontext(&fiber.context);
-        fiber.context.uc_stack.ss_sp = fiber.stack;
-        fiber.context.uc_stack.ss_size = STACK;
-        makecontext(&fiber.context, run_thread, 0);
     }
 }
 
@@ -178,7 +196,7 @@ Outcome run_block(unsigned seed, unsigned* random) {
             threadIdx.x = current % blockDim.x;
             threadIdx.y = current / blockDim.x % blockDim.y;
             threadIdx.z = current / blockDim.x / blockDim.y;
-            swapcontext(&scheduler, &me().context);
+            go_on(me());
             advanced |= me().state != SPINNING;
             if (me().state == FAILED) {
                 snprintf(message, sizeof message, "thread %u: %s", current, me().place);

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from families import diagonals
 from oracles import random_arcs, shifted, store_arcs
 
 from pipelines import all_pairs_shortest_paths
@@ -65,9 +66,15 @@ def run(client, graph, out, windows, dtype=None, sources=None, commit_seconds=ma
     return open_distances(out)
 
 
-@pytest.mark.parametrize("resident", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int16"])
-@pytest.mark.parametrize("kind", ["plain", "closed", "negative", "rows of sources"])
+@pytest.mark.parametrize(
+    ("kind", "dtype", "resident"),
+    diagonals(
+        ["plain", "closed", "negative", "rows of sources"],
+        ["float32", "float64", "int32", "int16"],
+        [False, True],
+        count=2,
+    ),
+)
 def test_the_bits_are_those_of_a_run_in_memory(client, tmp_path, kind, dtype, resident):
     n = 20 if (kind, dtype) == ("negative", "int16") else N  # int16 holds signed distances below 2,048
     tails, heads, weights = random_arcs(n, 5 * n, high=30)
@@ -387,7 +394,7 @@ if __name__ == "__main__":
 
 
 def test_a_budget_of_a_half_keeps_the_bits_and_is_kept(client, tmp_path):
-    small, n = float_graph(tmp_path / "small", 300), 3000
+    small, n = float_graph(tmp_path / "small", 300), 2500
     graph, budget = float_graph(tmp_path / "g", n), 4 * n * n // 2
     paths = [small.path, graph.path, str(tmp_path / "small-out"), str(tmp_path / "out"), str(budget)]
     done = subprocess.run([sys.executable, "-c", MEMORY, *paths], capture_output=True, text=True, check=True)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from families import diagonals
 from oracles import dijkstra, random_arcs, store_arcs
 
 from pipelines import all_pairs_shortest_paths
@@ -18,9 +19,10 @@ def solved(client, graph, out, **options):
 
 
 @pytest.mark.parametrize("users", ["client", pytest.param("gpu_client", marks=pytest.mark.gpu)])
-@pytest.mark.parametrize("dtype", ["int32", "int16"])
-@pytest.mark.parametrize("closed", [None, "first", "scattered", "blocks"])
-@pytest.mark.parametrize("block", [16, 40, 64])
+@pytest.mark.parametrize(
+    ("block", "closed", "dtype"),
+    diagonals([16, 40, 64], [None, "first", "scattered", "blocks"], ["int32", "int16"], count=2),
+)
 def test_half_of_the_work_gives_all_distances(
     request, tmp_path, capsys, monkeypatch, short_strips, users, dtype, closed, block
 ):

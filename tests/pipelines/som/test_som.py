@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from distributed import get_worker
+from families import diagonals
 
 from gpuops import quantization_error, topographic_error
 from gpuops.som.grid import Grid
@@ -93,8 +94,7 @@ CASES = {
 
 
 @pytest.mark.filterwarnings("ignore:in batches, the mexican hat")
-@pytest.mark.parametrize("kind", CASES)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("kind", "dtype"), diagonals(list(CASES), ["float32", "float64"]))
 def test_workers_and_pieces_change_no_bit(client, three, tmp_path, kind, dtype):
     options = dict(CASES[kind])
     values = cloud(700, missing=options.pop("missing", 0.0)) * options.pop("magnitudes", 1)
@@ -521,7 +521,7 @@ def test_a_mapping_resumes_by_chunks(client, tmp_path, monkeypatch):
     np.testing.assert_array_equal(placed.hits(), found.hits())
 
 
-@pytest.mark.parametrize("moment", ["between epochs", "within an epoch"])
+@pytest.mark.parametrize("moment", [pytest.param("between epochs", marks=pytest.mark.slow), "within an epoch"])
 def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, moment):
     """kill -9 of one of two worker processes: the codebooks of an undisturbed run come out."""
     samples = write_samples(tmp_path / "s", cloud(6000, d=10))
@@ -618,7 +618,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("seconds", "epochs"), [(0, 40), (0.02, 400)])
+@pytest.mark.parametrize(("seconds", "epochs"), [pytest.param(0, 40, marks=pytest.mark.slow), (0.02, 400)])
 def test_a_killed_run_resumes_where_it_was(client, three, tmp_path, seconds, epochs):
     """kill -9 of everything half-way, then --resume, on another number of workers."""
     samples = write_samples(tmp_path / "s", cloud(5000, d=6))

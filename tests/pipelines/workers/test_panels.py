@@ -308,7 +308,7 @@ RUNS = {
 
 
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("kills", [3, pytest.param(int(os.environ.get("KILLS", 100)), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(int(os.environ.get("KILLS", 100)), marks=pytest.mark.slow)])
 def test_killed_workers_change_no_bit_and_leave_no_memory(three_processes, client, graph, tmp_path, monkeypatch, kills):
     """Workers are killed at random moments of runs whose arrays go from worker to worker.
 
