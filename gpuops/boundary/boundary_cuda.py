@@ -100,7 +100,7 @@ class StripTables(DeviceTables):
         import cupy
 
         leaving = self.all_sources if sources is None else self._sources(sources)
-        arriving = self.all_targets if targets is None else self._targets(targets)
+        arriving = self.laid_out(targets)
         shape, strip, device = self.shape, self.shape.threads * self.of_thread, out.device.id
         depth, part_depth, size = map(np.int32, (self.depth, self.part_depth, self.parts.inner.shape[1]))
         strips = max(1, tables_cuda.ONWARD_BYTES // (strip * self.depth * self.word.itemsize))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from gpuops.arrays import library_of
 from gpuops.numbers import outside_infinity
 
 
@@ -46,24 +48,27 @@ def parse_reduction(text: str) -> Reduction:
     raise ValueError(f"reduce is {text!r}; give count, min, sum:COLUMN, decay:SCALE or decay:SCALE:COLUMN")
 
 
-def reduced(found: np.ndarray, reduction: Reduction, values: np.ndarray, within: float | None) -> np.ndarray:
+def reduced(found: Any, reduction: Reduction, values: Any, within: float | None) -> Any:
     """One value for each row of distances; the minimum of none is +inf.
 
     Parameters
     ----------
-    found : (k, l) distances, unreachable as +inf or the integer dtype's maximum
-    values : (l,) what the destinations count
+    found : (k, l) distances, unreachable as +inf or the integer dtype's maximum; NumPy or CuPy
+    values : (l,) float64, what the destinations count; likewise
     within : destinations that are farther away do not count
 
     Returns
     -------
-    (k,) float64
+    (k,) float64, NumPy or CuPy
     """
+    xp = library_of(found)
     reached = found != outside_infinity(found.dtype)
     if within is not None:
         reached &= found <= within
     if reduction.name == "min":
-        return np.where(reached, found, np.inf).min(axis=1, initial=np.inf)
+        if not len(values):
+            return xp.full(len(found), np.inf)
+        return xp.where(reached, found, np.inf).min(axis=1).astype(np.float64)
     if reduction.name == "decay":
-        return np.where(reached, np.exp(-found / np.float64(reduction.scale)), 0.0) @ values
-    return reached @ values
+        return xp.where(reached, xp.exp(-found / np.float64(reduction.scale)), 0.0) @ values
+    return reached.astype(np.float64) @ values

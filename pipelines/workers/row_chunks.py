@@ -46,10 +46,11 @@ def together(out: RowChunksWriter, most: int, workers: int) -> int:
 class RowsAttempt(Attempt):
     """An attempt, for `workers.attempts.run_attempts`, that does rows of `out`.
 
-    `unit` is what they are called, `work` what is done to them; a task does `together` chunks.
+    `unit` is what they are called, `work` what is done to them; a task does `together` chunks. A row is `amount` units
+    of the progress.
     """
 
-    unit, work, together = "rows", "searching", 1
+    unit, work, together, amount = "rows", "searching", 1, 1
 
     def __init__(
         self,
@@ -86,10 +87,13 @@ class RowsAttempt(Attempt):
             start for start in range(0, self.out.rows, self.step) if not self.whole[start : start + self.step].all()
         ]
 
+    def receive(self, start: int, future: Future) -> None:
+        """The task from row `start` has ended: by default it has written its rows, and returned nothing."""
+
     def land(self, start: int) -> None:
         """The rows of the task from row `start` are written."""
         rows = self.whole[start : start + self.step]
-        self.shown.advance(len(rows) - int(rows.sum()))
+        self.shown.advance((len(rows) - int(rows.sum())) * self.amount)
         rows[:] = True
         if time.monotonic() - self._last > RECORD_SECONDS:
             self.record()
@@ -108,7 +112,7 @@ class RowsAttempt(Attempt):
         self.shown.stage("loading")
         workers = range(min(len(self.members), len(left)))
         self.wait([load(worker) for worker in workers])
-        self.shown.start(self.done())
+        self.shown.start(self.done() * self.amount)
         self.shown.stage(self.work)
         flying: dict[Future, tuple[int, int]] = {}
 
@@ -127,6 +131,7 @@ class RowsAttempt(Attempt):
                 for future in landed:
                     worker, start = flying.pop(future)
                     self.futures.remove(future)
+                    self.receive(start, future)
                     self.land(start)
                     give(worker)
         finally:

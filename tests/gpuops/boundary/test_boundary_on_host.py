@@ -107,6 +107,25 @@ def test_rows_in_pieces(cupy, monkeypatch):
     assert cupy.launches - before == 2 * at_once + 3
 
 
+@pytest.mark.parametrize("boundary", [5, 70], ids=["strips", "tiles"])
+def test_targets_are_laid_out_once(cupy, boundary):
+    parts = random_parts(1, [90, 60], [boundary, 20], "int32")
+    on_gpu, rng = parts.on_gpu(), np.random.default_rng(0)
+    one, other = rng.integers(0, 150, (2, 40))
+
+    def launches(targets):
+        before, sources = cupy.launches, rng.integers(0, 150, 30)
+        found = boundary_distances(on_gpu, sources, targets).get()
+        np.testing.assert_array_equal(found, boundary_distances(parts, sources, targets))
+        return cupy.launches - before
+
+    launches(one)
+    again, anew = launches(one.copy()), launches(other)
+    assert again == anew - 1 == launches(other)
+    other[3] = (other[3] + 1) % 150  # the caller's array is not the one that is kept
+    assert launches(other) == anew
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
 @pytest.mark.parametrize(
     ("sizes", "boundary"), [([9] * 300, [3] * 300), ([90, 60, 0], [70, 5, 0])], ids=["strips", "tiles"]
