@@ -73,7 +73,9 @@ class Reducing:
         order = np.argsort(store.tables_on_gpu.part[self.targets], kind="stable")
         targets, values = self.targets[order], cupy.asarray(self.values[order])
         rows = max(self.rows, DEVICE_PAIRS // max(1, len(targets)))
-        return self._ask(lambda v: store.between_on_gpu(v, targets), values, rows)
+        ask = self._ask(lambda v: store.between_on_gpu(v, targets), values, rows)
+        ask(targets[:1])  # tables and targets are laid out, and kernels compiled
+        return ask
 
     def _ask(self, find: Callable[[np.ndarray], Any], values: Any, rows: int) -> Ask:
         def ask(vertices: np.ndarray) -> np.ndarray:
