@@ -101,69 +101,78 @@ class StripTables(DeviceTables):
 
         leaving = self.all_sources if sources is None else self._sources(sources)
         arriving = self.laid_out(targets)
-        shape, strip, device = self.shape, self.shape.threads * self.of_thread, out.device.id
-        depth, part_depth, size = map(np.int32, (self.depth, self.part_depth, self.parts.inner.shape[1]))
+        strip = self.shape.threads * self.of_thread
         strips = max(1, tables_cuda.ONWARD_BYTES // (strip * self.depth * self.word.itemsize))
         onward = cupy.empty((min(strips * strip, leaving.used), self.depth), self.word)
         for first in range(0, leaving.used, strips * strip):
-            some = slice(first, min(first + strips * strip, leaving.used))
-            count = some.stop - first
-            grid, turns = shape.grid(math.ceil(count / strip), self.depth, device)
-            self.program.launch(
-                "depart",
-                grid,
-                {
-                    "onward": onward,
-                    "depth": depth,
-                    "among": self.among,
-                    "departure": leaving.departure[first // strip :],
-                    "part_depth": part_depth,
-                    "thread_part": leaving.slots.thread_part[first // self.of_thread :],
-                    "starts": self.starts,
-                    "sources": np.int32(count),
-                    "turns": turns,
-                },
-            )
-            stride = np.int64(out.strides[0] // out.itemsize)
-            rows = leaving.slots.columns[some]
-            grid, turns = shape.grid(len(arriving.arrival), count, device)
-            self.program.launch(
-                "arrive",
-                grid,
-                {
-                    "out": out,
-                    "stride": stride,
-                    "targets": np.int32(out.shape[1]),
-                    "window": np.int32(arriving.window),
-                    "rows": rows,
-                    "sources": np.int32(count),
-                    "onward": onward,
-                    "depth": depth,
-                    "arrival": arriving.arrival,
-                    "part_depth": part_depth,
-                    "thread_part": arriving.slots.thread_part,
-                    "starts": self.starts,
-                    "columns": arriving.slots.columns,
-                    "turns": turns,
-                },
-            )
-            self.program.launch(
-                "stay",
-                math.ceil(count * _WARP / shape.threads),
-                {
-                    "out": out,
-                    "stride": stride,
-                    "rows": rows,
-                    "row_place": leaving.slots.places[some],
-                    "thread_part": leaving.slots.thread_part[first // self.of_thread :],
-                    "sources": np.int32(count),
-                    "target_starts": arriving.by_part.starts,
-                    "columns": arriving.by_part.columns,
-                    "column_place": arriving.by_part.places,
-                    "inner": self.parts.inner,
-                    "size": size,
-                },
-            )
+            count = min(strips * strip, leaving.used - first)
+            slots = Slots(leaving.slots.thread_part[first // self.of_thread :], *(x[first:] for x in leaving.slots[1:]))
+            self._depart(onward, slots, leaving.departure[first // strip :], count, out.device.id)
+            self._arrive(out, onward, slots, count, arriving)
+            self._stay(out, slots, count, arriving.by_part)
+
+    def _depart(self, onward: Any, slots: Slots, departure: Any, count: int, device: int) -> None:
+        """Distances from `count` sources to all boundary vertices."""
+        grid, turns = self.shape.grid(math.ceil(count / (self.shape.threads * self.of_thread)), self.depth, device)
+        self.program.launch(
+            "depart",
+            grid,
+            {
+                "onward": onward,
+                "depth": np.int32(self.depth),
+                "among": self.among,
+                "departure": departure,
+                "part_depth": np.int32(self.part_depth),
+                "thread_part": slots.thread_part,
+                "starts": self.starts,
+                "sources": np.int32(count),
+                "turns": turns,
+            },
+        )
+
+    def _arrive(self, out: Any, onward: Any, slots: Slots, count: int, arriving: _Targets) -> None:
+        """Their distances to the targets by way of the boundary."""
+        grid, turns = self.shape.grid(len(arriving.arrival), count, out.device.id)
+        self.program.launch(
+            "arrive",
+            grid,
+            {
+                "out": out,
+                "stride": np.int64(out.strides[0] // out.itemsize),
+                "targets": np.int32(out.shape[1]),
+                "window": np.int32(arriving.window),
+                "rows": slots.columns,
+                "sources": np.int32(count),
+                "onward": onward,
+                "depth": np.int32(self.depth),
+                "arrival": arriving.arrival,
+                "part_depth": np.int32(self.part_depth),
+                "thread_part": arriving.slots.thread_part,
+                "starts": self.starts,
+                "columns": arriving.slots.columns,
+                "turns": turns,
+            },
+        )
+
+    def _stay(self, out: Any, slots: Slots, count: int, by_part: ByPart) -> None:
+        """Those within a part are no longer than without leaving it."""
+        self.program.launch(
+            "stay",
+            math.ceil(count * _WARP / self.shape.threads),
+            {
+                "out": out,
+                "stride": np.int64(out.strides[0] // out.itemsize),
+                "rows": slots.columns,
+                "row_place": slots.places,
+                "thread_part": slots.thread_part,
+                "sources": np.int32(count),
+                "target_starts": by_part.starts,
+                "columns": by_part.columns,
+                "column_place": by_part.places,
+                "inner": self.parts.inner,
+                "size": np.int32(self.parts.inner.shape[1]),
+            },
+        )
 
     def _sources(self, sources: np.ndarray) -> _Sources:
         tables, of_block = self.parts, self.shape.rows
