@@ -18,8 +18,6 @@ from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt
 
-BANDS = 3  # as large as distances that are reduced, they and what is added up are as large as so many bands of rows
-
 
 class Landing:
     """Blocks of origins that land in any order, and are written in that of the origins.
@@ -75,8 +73,7 @@ def refuse_what_cannot_fit(store: Boundary, reducing: Reducing, facts: list[Work
     gpu = any(fact.gpu for fact in facts)
     width = len(reducing.targets)
     pairs = max(reducing.rows * width, DEVICE_PAIRS + width) if gpu else reducing.rows * width
-    bands = -(-BANDS * pairs // max(1, store.n))
-    needed = rows_memory(store.cut(), store.dtype, bands, gpu)
+    needed = rows_memory(store.cut(), store.dtype, -(-pairs // max(1, store.n)), gpu)
     missing = shortage([needed] * len(facts), facts)
     if missing:
         cures = "give fewer workers (--workers)" + (", or reduce on the CPU (--device cpu)" if gpu else "")
