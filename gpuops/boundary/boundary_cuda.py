@@ -14,7 +14,7 @@ import numpy as np
 from gpuops._arithmetic import arithmetic_of
 from gpuops._strips import SHAPES, WORDS
 from gpuops.boundary import tables_cuda
-from gpuops.boundary.slots import ByPart, Slots, by_part, share_out, window_of
+from gpuops.boundary.slots import ByPart, Slots, by_part, share_out, threads_of, window_of
 from gpuops.boundary.tables_cuda import INDEX_BYTES, PACK_DEPTH, PACK_WORDS, DeviceTables, on_device
 
 if TYPE_CHECKING:
@@ -100,7 +100,6 @@ class StripTables(DeviceTables):
         import cupy
 
         leaving = self.all_sources if sources is None else self._sources(sources)
-        arriving = self.laid_out(targets)
         strip = self.shape.threads * self.of_thread
         strips = max(1, tables_cuda.ONWARD_BYTES // (strip * self.depth * self.word.itemsize))
         onward = cupy.empty((min(strips * strip, leaving.used), self.depth), self.word)
@@ -108,6 +107,7 @@ class StripTables(DeviceTables):
             count = min(strips * strip, leaving.used - first)
             slots = Slots(leaving.slots.thread_part[first // self.of_thread :], *(x[first:] for x in leaving.slots[1:]))
             self._depart(onward, slots, leaving.departure[first // strip :], count, out.device.id)
+            arriving = self.laid_out(targets)  # while the device is at work
             self._arrive(out, onward, slots, count, arriving)
             self._stay(out, slots, count, arriving.by_part)
 
@@ -177,11 +177,12 @@ class StripTables(DeviceTables):
     def _sources(self, sources: np.ndarray) -> _Sources:
         tables, of_block = self.parts, self.shape.rows
         part, place, parts = tables.part[sources], tables.place[sources], len(tables.boundary_sizes)
-        slots = share_out(part, place, parts, max(1, len(part)), self.of_thread, self.shape.threads)
-        used = np.count_nonzero(slots.thread_part >= 0) * self.of_thread
+        used = threads_of(part, parts, self.of_thread)
+        threads = math.ceil(used / self.shape.threads) * self.shape.threads
+        slots = share_out(part, place, parts, max(1, len(part)), self.of_thread, threads)
         slots = Slots(*on_device(*slots))
         departure = self._panels(tables.to_boundary, (1, 2), slots)
-        return _Sources(slots, math.ceil(used / of_block) * of_block, departure)
+        return _Sources(slots, math.ceil(used * self.of_thread / of_block) * of_block, departure)
 
     def _targets(self, targets: np.ndarray) -> _Targets:
         tables, threads = self.parts, self.shape.threads

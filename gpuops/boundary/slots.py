@@ -46,18 +46,21 @@ class ByPart(NamedTuple):
     places: Any
 
 
-def share_out(part: np.ndarray, place: np.ndarray, parts: int, window: int, of_thread: int, across: int) -> Slots:
-    """Slots for columns of these parts and places, in windows of so many columns.
+def share_out(part: np.ndarray, place: np.ndarray, parts: int, window: int, of_thread: int, threads: int) -> Slots:
+    """Slots for columns of these parts and places, in windows of so many columns, each shared out to so many threads.
 
-    The columns of a window are in threads of its own, a multiple of `across`. Neighbouring columns of a part go to
-    neighbouring threads, which so store to different banks of shared memory.
+    Neighbouring columns of a part go to neighbouring threads, which so store to different banks of shared memory.
     """
-    threads = max(1, math.ceil(slots_numba.most_threads(part, parts, window, of_thread) / across)) * across
     windows = math.ceil(len(part) / max(1, window))
     thread_part = np.full(windows * threads, -1, np.int32)
     columns, places = np.full((2, len(thread_part) * of_thread), -1, np.int32)
     slots_numba.share_out(part, place, parts, window, of_thread, threads, thread_part, columns, places)
     return Slots(thread_part, columns, places)
+
+
+def threads_of(part: np.ndarray, parts: int, of_thread: int) -> int:
+    """How many threads all columns take together."""
+    return int(slots_numba.most_threads(part, parts, max(1, len(part)), of_thread, len(part)))
 
 
 def window_of(part: np.ndarray, parts: int, of_thread: int, across: int) -> int:

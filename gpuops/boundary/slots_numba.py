@@ -7,48 +7,52 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def most_threads(part, parts, window, of_thread, enough=2**31):
+def most_threads(part, parts, window, of_thread, enough):
     """The most threads that a window needs; more than `enough` may be less than that."""
-    counts = np.zeros(parts, np.int64)
+    left = np.zeros(parts, np.int64)  # columns that the last thread of a part can take
     most = 0
     for first in range(0, part.size, window):
         last = min(first + window, part.size)
         threads = 0
         for column in range(first, last):
-            if counts[part[column]] % of_thread == 0:
+            p = part[column]
+            if left[p] == 0:
                 threads += 1
-            counts[part[column]] += 1
+                left[p] = of_thread
+            left[p] -= 1
         most = max(most, threads)
         if most > enough:
             break
         for column in range(first, last):
-            counts[part[column]] = 0
+            left[part[column]] = 0
     return most
 
 
 @njit(nogil=True, cache=True)
 def share_out(part, place, parts, window, of_thread, threads, thread_part, columns, places):
     """Fill the slots of `threads` threads of each window, where -1 stands before."""
-    counts, seen, firsts = np.zeros(parts, np.int64), np.empty(parts, np.int64), np.empty(parts, np.int64)
+    shares, firsts = np.zeros(parts, np.int64), np.empty(parts, np.int64)  # threads of a part: how many, the first
+    ranks, turns = np.empty(parts, np.int64), np.empty(parts, np.int64)  # where the next column of a part goes
     for w in range(thread_part.size // threads):
         first, last = w * window, min((w + 1) * window, part.size)
         for column in range(first, last):
-            counts[part[column]] += 1
+            shares[part[column]] += 1
         thread = w * threads
         for p in range(parts):
-            firsts[p] = thread
-            counts[p] = (counts[p] + of_thread - 1) // of_thread  # of threads, from here on
-            seen[p] = 0
-            thread += counts[p]
+            shares[p] = (shares[p] + of_thread - 1) // of_thread
+            firsts[p], ranks[p], turns[p] = thread, 0, 0
+            for _ in range(shares[p]):
+                thread_part[thread] = p
+                thread += 1
         for column in range(first, last):
             p = part[column]
-            turn = seen[p] // counts[p]
-            thread = firsts[p] + seen[p] - turn * counts[p]
-            seen[p] += 1
-            thread_part[thread] = p
-            columns[thread * of_thread + turn] = column - first
-            places[thread * of_thread + turn] = place[column]
-        counts[:] = 0
+            slot = (firsts[p] + ranks[p]) * of_thread + turns[p]
+            columns[slot], places[slot] = column - first, place[column]
+            ranks[p] += 1
+            if ranks[p] == shares[p]:
+                ranks[p] = 0
+                turns[p] += 1
+        shares[:] = 0
 
 
 @njit(nogil=True, cache=True)

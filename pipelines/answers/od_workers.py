@@ -18,6 +18,8 @@ from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt
 
+IN_HAND = 6  # blocks of a worker: a GPU does them faster than Dask hands out one
+
 
 class Landing:
     """Blocks of origins that land in any order, and are written in that of the origins.
@@ -83,7 +85,7 @@ def refuse_what_cannot_fit(store: Boundary, reducing: Reducing, facts: list[Work
 class Blocks(RowsAttempt):
     """An attempt of reducing blocks, for `pipelines.workers.attempts.run_attempts`."""
 
-    unit, work = "origins", "distances"
+    unit, work, in_hand = "origins", "distances", IN_HAND
 
     def __init__(
         self,

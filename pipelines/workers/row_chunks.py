@@ -47,10 +47,10 @@ class RowsAttempt(Attempt):
     """An attempt, for `workers.attempts.run_attempts`, that does rows of `out`.
 
     `unit` is what they are called, `work` what is done to them; a task does `together` chunks. A row is `amount` units
-    of the progress.
+    of the progress, and a worker has `in_hand` tasks at a time.
     """
 
-    unit, work, together, amount = "rows", "searching", 1, 1
+    unit, work, together, amount, in_hand = "rows", "searching", 1, 1, IN_HAND
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class RowsAttempt(Attempt):
                 start = left.pop()
                 flying[work(worker, start)] = worker, start
 
-        for _ in range(IN_HAND):
+        for _ in range(self.in_hand):
             for worker in workers:
                 give(worker)
         try:
