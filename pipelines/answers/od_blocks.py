@@ -16,7 +16,7 @@ from pipelines.workers.device_arrays import to_host
 
 Ask: TypeAlias = Callable[[np.ndarray], np.ndarray]  # of the vertices of some origins, a row for each
 
-DEVICE_PAIRS = 1 << 26  # whose distances lie on a GPU at a time, at least
+DEVICE_PAIRS = 1 << 27  # whose distances lie on a GPU at a time, at least
 LANES = 32  # searches that share the reads of arcs
 
 

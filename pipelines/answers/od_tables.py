@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 BLOCK_BYTES = 64 << 20  # of distances held at a time
-REDUCED_PAIRS = 1 << 28  # of a block that is reduced, and of which so much is never held
+REDUCED_BLOCKS = 64  # of a table that is reduced, so many, of as many pairs as lie between these bounds
+REDUCED_PAIRS = 1 << 28, 1 << 31
 PATH_VERTICES = 64  # that a path is taken to have, when its bytes are counted
 CHUNK_ROWS = 1024  # of a matrix store, at most
 
@@ -124,7 +125,8 @@ def write_od_table(
         reducing = Reducing(destinations.vertices, _values(destinations, reduction), reduction, within, step)
         ask = reducing.of(rows_of)
         if isinstance(source, Boundary):  # searches take long enough for a block as small as the distances
-            step = max(step, min(count, REDUCED_PAIRS // max(1, width)))
+            least, most = (pairs // max(1, width) for pairs in REDUCED_PAIRS)
+            step = max(step, min(count, most, max(least, -(-count // REDUCED_BLOCKS))))
     else:
         routes = PairRoutes(opened, rows_of.dtype, origins.on_the_globe) if paths else None
         form = pair_table(points, suffix, rows_of.dtype, partial(choices, within=within, nearest=nearest), routes)

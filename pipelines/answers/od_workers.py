@@ -108,8 +108,9 @@ class Blocks(RowsAttempt):
             lambda worker, start: self.submit(_reduce, worker, self.origins[start : start + self.step]),
         )
 
-    def receive(self, start: int, future: Future) -> None:
-        self.landing.put(start, self._result(future))
+    def receive(self, tasks: dict[int, Future]) -> None:
+        for start, values in zip(tasks, self.results(list(tasks.values())), strict=True):
+            self.landing.put(start, values)
 
 
 def _load(attempt: str, store: Boundary, reducing: Reducing) -> None:

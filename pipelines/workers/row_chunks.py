@@ -87,8 +87,8 @@ class RowsAttempt(Attempt):
             start for start in range(0, self.out.rows, self.step) if not self.whole[start : start + self.step].all()
         ]
 
-    def receive(self, start: int, future: Future) -> None:
-        """The task from row `start` has ended: by default it has written its rows, and returned nothing."""
+    def receive(self, tasks: dict[int, Future]) -> None:
+        """Tasks have ended, by their first rows: by default they have written their rows, and returned nothing."""
 
     def land(self, start: int) -> None:
         """The rows of the task from row `start` are written."""
@@ -128,11 +128,14 @@ class RowsAttempt(Attempt):
             while flying:
                 stop_if_asked()
                 landed, _ = wait_any(self.client, set(flying), self.members)
+                ended = {}
                 for future in landed:
                     worker, start = flying.pop(future)
-                    self.futures.remove(future)
-                    self.receive(start, future)
-                    self.land(start)
+                    ended[start] = future
                     give(worker)
+                self.receive(ended)
+                for start, future in ended.items():
+                    self.futures.remove(future)
+                    self.land(start)
         finally:
             self.record()

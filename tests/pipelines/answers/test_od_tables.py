@@ -327,7 +327,7 @@ def contents(path):
 def in_blocks(monkeypatch):
     monkeypatch.setattr(od_tables, "BLOCK_BYTES", 5 * N * 8)
     monkeypatch.setattr(od_tables, "PATH_VERTICES", 1)
-    monkeypatch.setattr(od_tables, "REDUCED_PAIRS", 5 * N)
+    monkeypatch.setattr(od_tables, "REDUCED_PAIRS", (5 * N, 5 * N))
 
 
 @pytest.mark.parametrize(("name", "options"), FORMS)
