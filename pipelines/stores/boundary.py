@@ -283,22 +283,22 @@ class BoundaryWriter(StoreWriter):
 
     def inners(self) -> Iterator[np.ndarray]:
         """The distances within each part, in inside form; filled up to the size of the largest. All are written."""
-        array = StoredArray(self.path, "inner")
-        for first in range(0, self.rows, self.chunk):
-            yield from to_inside(np.ascontiguousarray(array[first : first + self.chunk]))
+        array = ReadChunks(self.path, "inner")
+        for first in array.bands:
+            yield from to_inside(array.band(first))
 
     def within_boundaries(self, through: np.ndarray) -> Iterator[np.ndarray]:
         """The (b, b) distances between the boundary vertices of each part, in inside form. All parts are written.
 
         `to_boundary`, which is small, has them but for those to closed vertices, where `through`, bool (n), is not set.
         """
-        cut, arrays = self.cut(), {name: StoredArray(self.path, name) for name in TABLES}
+        cut, arrays = self.cut(), {name: ReadChunks(self.path, name) for name in TABLES}
         sizes, closed = cut.boundary_sizes.tolist(), np.unique(cut.part[cut.boundary & ~through])
 
         def read(first: int) -> list[np.ndarray]:
             stop = min(first + self.chunk, cut.parts)
             name = "inner" if ((closed >= first) & (closed < stop)).any() else "to_boundary"
-            tables = arrays[name][first:stop]
+            tables = arrays[name].band(first)
             return [to_inside(table[:b, :b].copy()) for table, b in zip(tables, sizes[first:stop], strict=True)]
 
         with ThreadPoolExecutor(READERS) as pool:
