@@ -12,6 +12,7 @@ import argparse
 import tempfile
 import time
 from functools import cached_property
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -258,18 +259,20 @@ def bench_network(bench: Bench, case: Case, limit: float) -> None:
         name = f"{case.name}: closures of parts and boundary"
         with bench.within(limit, name):
             time_amount(bench, name, case.close, case.relaxations, "relaxations", **facts)
-    for name, rows, columns in (
-        (f"OD {OD:,} x {OD:,}", *rng.integers(0, n, (2, OD))),
-        ("a row", rng.integers(0, n, 1), np.arange(n)),
+    everything = np.arange(n)
+    for name, blocks in (  # other vertices each time
+        (f"OD {OD:,} x {OD:,}", rng.integers(0, n, (bench.repeats + 1, 2, OD))),
+        ("a row", [(source, everything) for source in rng.integers(0, n, (bench.repeats + 1, 1))]),
     ):
-        out = xp.empty((len(rows), len(columns)), xp.float32)
+        out = xp.empty((len(blocks[0][0]), len(blocks[0][1])), xp.float32)
+        following = cycle(blocks)
 
-        def answer(rows: np.ndarray = rows, columns: np.ndarray = columns, out: Any = out) -> None:
-            boundary_distances(tables, rows, columns, out=out)
+        def answer(following: Any = following, out: Any = out) -> None:
+            boundary_distances(tables, *next(following), out=out)
 
         with bench.within(limit, f"{case.name}: {name}"):
             answer()
-            time_amount(bench, f"{case.name}: {name}", answer, len(rows) * len(columns), "distances", **facts)
+            time_amount(bench, f"{case.name}: {name}", answer, out.size, "distances", **facts)
     del out, answer
     if bench.gpu and n * n * 4 < 0.8 * xp.cuda.Device().mem_info[1]:
         with bench.within(limit, f"{case.name}: all distances into memory"):

@@ -1,8 +1,8 @@
 """The suite `choice`: all pairs by each method and by `auto`, which should take little longer than the best of them.
 
 Networks are made by pipelines.generators (`road` with the share of missing streets in the name), Rome, and any files
-given, such as Chicago's. Every run is the call from store to store in a cluster of its own, which is started before;
-the best of `--repeats` counts. A method that takes `PATIENCE` times as long as the best before it is stopped.
+given, such as Chicago's. Every run is the call from store to store by a cluster that is started before; the best of
+`--repeats` counts. A method that takes `PATIENCE` times as long as the best before it is stopped, with the cluster.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ import argparse
 import logging
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+from distributed import Client
 
 from benchmarks.harness import ROOT, Bench, OverTime, time_limit
 from clusters import start
@@ -51,24 +54,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(bench: Bench, args: argparse.Namespace) -> str:
     logging.getLogger("distributed").setLevel(logging.ERROR)  # of runs that are stopped
     names = args.only or ([] if args.file else ["rome", *NETWORKS])
+    workers = Workers("gpu" if bench.gpu else "cpu")
     lines = [f"{'network':24} {'auto':15} {'auto s':>8} {'best s':>8} {'ratio':>6}   each method: seconds (estimated)"]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, closing(workers):
         for name in names:
             place = Path(folder) / name
             if name == "rome":
                 graph = import_graph(ROOT / "scripts" / "data" / "rome99.gr", place)
             else:
                 graph = generate(NETWORKS[name], place, progress=False)
-            lines.append(bench_network(bench, name, graph, Path(folder)))
+            lines.append(bench_network(bench, workers, name, graph, Path(folder)))
         for file in args.file:
             graph = import_graph(file, Path(folder) / Path(file).stem)
-            lines.append(bench_network(bench, Path(file).stem, graph, Path(folder)))
+            lines.append(bench_network(bench, workers, Path(file).stem, graph, Path(folder)))
     return "\n".join(lines)
 
 
-def bench_network(bench: Bench, name: str, graph: Graph, folder: Path) -> str:
+class Workers:
+    """A cluster, which is started when it is asked for."""
+
+    def __init__(self, device: str):
+        self.device = device
+        self._client: Client | None = None
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            self._client = start(device=self.device)
+        return self._client
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+
+def bench_network(bench: Bench, workers: Workers, name: str, graph: Graph, folder: Path) -> str:
     """A record of each method and of `auto`; returns a line on all of them."""
-    estimates, chosen = weigh(bench, graph)
+    estimates, chosen = weigh(workers, graph)
     facts = {"sizes": {"n": graph.n, "m": graph.m}}
     seconds: dict[str, float] = {}
     order = sorted((m for m in NAMED if m in estimates), key=lambda method: estimates[method])
@@ -77,7 +100,7 @@ def bench_network(bench: Bench, name: str, graph: Graph, folder: Path) -> str:
         runs: list[float] = []
         try:
             for _ in range(bench.repeats):
-                runs.append(once(bench, graph, out, method, limit if method != "auto" else 1e4))
+                runs.append(once(workers, graph, out, method, limit if method != "auto" else 1e4))
         except OverTime:
             print(f"{name}: {method:48} stopped after {limit:.0f} s", flush=True)
             continue
@@ -101,19 +124,23 @@ def bench_network(bench: Bench, name: str, graph: Graph, folder: Path) -> str:
     return f"{name:24} {took:15} {seconds['auto']:8.2f} {facts['best_seconds']:8.2f} {facts['ratio']:6.2f}   {each}"
 
 
-def once(bench: Bench, graph: Graph, out: Path, method: Any, limit: float) -> float:
+def once(workers: Workers, graph: Graph, out: Path, method: Any, limit: float) -> float:
     """Seconds of one run."""
-    with start(device="gpu" if bench.gpu else "cpu") as client, time_limit(limit):
-        began = time.perf_counter()
-        all_pairs_shortest_paths(client, graph, out, method=method, overwrite=True, progress=False)
-        return time.perf_counter() - began
+    client = workers.client
+    try:
+        with time_limit(limit):
+            began = time.perf_counter()
+            all_pairs_shortest_paths(client, graph, out, method=method, overwrite=True, progress=False)
+            return time.perf_counter() - began
+    except OverTime:
+        workers.close()  # with what they still do
+        raise
 
 
-def weigh(bench: Bench, graph: Graph) -> tuple[dict[str, float], str]:
+def weigh(workers: Workers, graph: Graph) -> tuple[dict[str, float], str]:
     """What each method would take by its own estimate, and which one `auto` chooses."""
     dtype = distance_dtype(graph, None)
     job = Job(graph, dtype, graph.through(), potentials_of(graph), distances_fit(graph, dtype))
-    with start(device="gpu" if bench.gpu else "cpu") as client:
-        request = Request(job, None, None, 60.0, measure_workers(client, str(dtype)), None)
+    request = Request(job, None, None, 60.0, measure_workers(workers.client, str(dtype)), None)
     estimates = {method.name: method.estimate(request).seconds for method in METHODS if method.name in NAMED}
     return estimates, choose(METHODS, "auto", request)[0].name

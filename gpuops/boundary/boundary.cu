@@ -1,9 +1,10 @@
-// Rows of distances from closed parts, by two ragged batches of min-plus products of small depth, each in one launch:
+// Rows of distances from closed parts, by two ragged batches of min-plus products of small depth, each in one launch,
+// and the few entries within parts:
 //
 //     pack_among, pack_columns   copy tables into panels, filled up with infinity
 //     depart    onward[s, :] = to_boundary[I, s, :] (x) among[B(I), :]       for sources s of parts I
-//     arrive    out[s, t] = onward[s, B(J)] (x) from_boundary[J, :, t]       for targets t of parts J,
-//               and at most inner[I, s, t] where J = I
+//     arrive    out[s, t] = onward[s, B(J)] (x) from_boundary[J, :, t]       for targets t of parts J
+//     stay      out[s, t] is at most inner[I, s, t] where J = I
 //
 // A thread has columns of one part: its depth is the boundary of that, a range of rows of the other factor. `arrive` goes
 // by windows of columns that are neighbours in the result; within a window, columns are sorted by part and shared out to
@@ -86,39 +87,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     }
 }
 
-// Into the second-level cache.
-__device__ inline void prefetch(const void* from) {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
-}
-
-// A row of a tile: at most the distances within the part of the thread's columns, `inner`, at their places, which are less
-// than 0 where there is no column.
-__device__ inline void shorten_within(Word (&words)[WORDS], const Element* inner, const int* places) {
-    Element x[COLUMNS], known[COLUMNS];
-#pragma unroll
-    for (int c = 0; c < COLUMNS; ++c) {
-        const int place = places[c];
-        known[c] = place < 0 ? infinity<Element>() : inner[place];
-    }
-#pragma unroll
-    for (int w = 0; w < WORDS; ++w) {
-        ARITHMETIC::unpack(x + w * LANES, words[w]);
-#pragma unroll
-        for (int c = w * LANES; c < (w + 1) * LANES; ++c) x[c] = shorter(x[c], known[c]);
-        words[w] = ARITHMETIC::pack(x + w * LANES);
-    }
-}
-
 // Launch: grid (windows, pieces of `turns` times ROWS sources), THREADS threads. `columns` says where in its
-// window a column goes; `rows` to which row of the result a source does, the sources being in the order of their parts.
+// window a column goes; `rows` to which row of the result a source does.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
-    arrive(Element* out, long long stride, int targets, int window, const int* rows, const int* row_part,
-           const int* row_place, int sources, const Word* onward, int depth, const Word* arrival, int part_depth,
-           const int* thread_part, const int* starts, const int* columns, const int* column_place, const Element* inner,
-           int size, int turns) {
+    arrive(Element* out, long long stride, int targets, int window, const int* rows, int sources, const Word* onward,
+           int depth, const Word* arrival, int part_depth, const int* thread_part, const int* starts,
+           const int* columns, int turns) {
     __shared__ Exchange exchange;
-    const int thread = blockIdx.x * THREADS + threadIdx.x, part = thread_part[thread];
-    const Boundary own = boundary_of(part, starts);
+    const int thread = blockIdx.x * THREADS + threadIdx.x;
+    const Boundary own = boundary_of(thread_part[thread], starts);
     const Word* b = arrival + (long long)blockIdx.x * part_depth * STRIP + threadIdx.x * WORDS;
     const int first_column = blockIdx.x * window, width = min(window, targets - first_column);
     int to[COLUMNS];
@@ -127,30 +104,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         const int column = columns[thread * COLUMNS + c];
         to[c] = column < 0 ? STRIP * LANES : column;
     }
-    const int* places = column_place + thread * COLUMNS;
     out += first_column;
     for (int turn = 0; turn < turns; ++turn) {
         const int group = blockIdx.y * turns + turn, first = group * ROWS;
         if (first >= sources) break;
-        const int *part_of = row_part + first, *place_of = row_place + first;
-        const bool within =
-            part_of[0] <= part && part <= part_of[ROWS - 1];  // the rows are in the order of their parts
-        const auto row_within = [&](int r) { return inner + ((long long)part * size + place_of[r]) * size; };
-        const auto is_within = [&](int r) { return within && part_of[r] == part && place_of[r] >= 0; };
-#pragma unroll 1
-        for (int r = 0; within && r < ROWS; ++r) {
-            for (int c = 0; is_within(r) && c < COLUMNS; ++c) prefetch(row_within(r) + max(0, places[c]));
-        }
         Tile tile;
         multiply_strip(tile, onward + ((long long)group * depth + own.first) * ROWS, b, own.size);
-        store_strip(
-            tile, exchange, to, width,
-            [&](int r) {
-                const int row = rows[first + r];
-                return row < 0 ? nullptr : out + row * stride;
-            },
-            [&](int r, Word(&words)[WORDS]) {
-                if (is_within(r)) shorten_within(words, row_within(r), places);
-            });
+        store_strip(tile, exchange, to, width, [&](int r) {
+            const int row = rows[first + r];
+            return row < 0 ? nullptr : out + row * stride;
+        });
+    }
+}
+
+// The result is at most the distances within a part. Targets are sorted by part, those of each part from
+// target_starts[part] on. Launch: a warp for each slot of a source, THREADS threads.
+extern "C" __global__ void stay(Element* out, long long stride, const int* rows, const int* row_place,
+                                const int* thread_part, int sources, const int* target_starts, const int* columns,
+                                const int* column_place, const Element* inner, int size) {
+    const int source = blockIdx.x * (THREADS / 32) + threadIdx.x / 32;
+    if (source >= sources || rows[source] < 0) return;
+    const int part = thread_part[source / COLUMNS];
+    out += rows[source] * stride;
+    inner += ((long long)part * size + row_place[source]) * size;
+    for (int t = target_starts[part] + (int)threadIdx.x % 32; t < target_starts[part + 1]; t += 32) {
+        Element* to = out + columns[t];
+        *to = shorter(*to, inner[column_place[t]] + Element(0));  // which turns -0.0 into +0.0
     }
 }

@@ -1,6 +1,6 @@
-"""Rows of distances from parts of small boundaries on a GPU: two launches for many rows (boundary.cu).
+"""Rows of distances from parts of small boundaries on a GPU: three launches for many rows (boundary.cu).
 
-Which columns a thread has is found on the host, by sorting; tables and distances stay on the device.
+Which columns a thread has is found on the host, in loops; tables and distances stay on the device.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ import numpy as np
 from gpuops._arithmetic import arithmetic_of
 from gpuops._strips import SHAPES, WORDS
 from gpuops.boundary import tables_cuda
-from gpuops.boundary.slots import Columns, Slots, in_windows
+from gpuops.boundary.slots import ByPart, Slots, by_part, share_out, threads_of, window_of
 from gpuops.boundary.tables_cuda import INDEX_BYTES, PACK_DEPTH, PACK_WORDS, DeviceTables, on_device
 
 if TYPE_CHECKING:
     from gpuops.boundary import ClosedParts
 
 
+_WARP = 32
+_ENTRIES = "pack_among", "pack_columns", "depart", "arrive", "stay"
 _PROGRAMS = {
-    arithmetic: shape.program("boundary/boundary.cu", ("pack_among", "pack_columns", "depart", "arrive"), arithmetic)
-    for arithmetic, shape in SHAPES.items()
+    arithmetic: shape.program("boundary/boundary.cu", _ENTRIES, arithmetic) for arithmetic, shape in SHAPES.items()
 }
 
 
@@ -34,8 +35,6 @@ class _Sources(NamedTuple):
     ----------
     slots : Slots
         Of one window: its columns are the rows of the result.
-    part : array of the shape of `slots.columns`
-        The part of each, and more than all parts at the end.
     used : int
         Slots that are used, a multiple of the rows of a thread.
     departure : array
@@ -43,7 +42,6 @@ class _Sources(NamedTuple):
     """
 
     slots: Slots
-    part: Any
     used: int
     departure: Any
 
@@ -56,12 +54,14 @@ class _Targets(NamedTuple):
     window : int
         Columns of each.
     slots : Slots
+    by_part : ByPart
     arrival : array
         Panels: how they are reached from the boundary of their part.
     """
 
     window: int
     slots: Slots
+    by_part: ByPart
     arrival: Any
 
 
@@ -69,10 +69,11 @@ def targets_bytes(part: np.ndarray, boundary_sizes: np.ndarray, dtype: np.dtype)
     """Bytes on the device of the layout of all vertices as targets (`StripTables.all_targets`)."""
     arithmetic = arithmetic_of(dtype, False)
     threads, of_thread = SHAPES[arithmetic.name].threads, WORDS * arithmetic.lanes
-    columns = in_windows(part, len(boundary_sizes), of_thread, threads)
-    count = columns.windows * columns.threads(of_thread, threads)
+    window = window_of(part, len(boundary_sizes), of_thread, threads)
+    count = math.ceil(len(part) / max(1, window)) * threads
     depth = math.ceil(int(boundary_sizes.max(initial=0)) / 2) * 2
-    return count * (of_thread * (depth * dtype.itemsize + 2 * INDEX_BYTES) + INDEX_BYTES)
+    by_part = (len(boundary_sizes) + 1 + 2 * len(part)) * INDEX_BYTES
+    return count * (of_thread * (depth * dtype.itemsize + 2 * INDEX_BYTES) + INDEX_BYTES) + by_part
 
 
 class StripTables(DeviceTables):
@@ -99,72 +100,98 @@ class StripTables(DeviceTables):
         import cupy
 
         leaving = self.all_sources if sources is None else self._sources(sources)
-        arriving = self.all_targets if targets is None else self._targets(targets)
-        shape, strip, device = self.shape, self.shape.threads * self.of_thread, out.device.id
-        depth, part_depth, size = map(np.int32, (self.depth, self.part_depth, self.parts.inner.shape[1]))
+        strip = self.shape.threads * self.of_thread
         strips = max(1, tables_cuda.ONWARD_BYTES // (strip * self.depth * self.word.itemsize))
         onward = cupy.empty((min(strips * strip, leaving.used), self.depth), self.word)
         for first in range(0, leaving.used, strips * strip):
-            some = slice(first, min(first + strips * strip, leaving.used))
-            count = some.stop - first
-            grid, turns = shape.grid(math.ceil(count / strip), self.depth, device)
-            self.program.launch(
-                "depart",
-                grid,
-                {
-                    "onward": onward,
-                    "depth": depth,
-                    "among": self.among,
-                    "departure": leaving.departure[first // strip :],
-                    "part_depth": part_depth,
-                    "thread_part": leaving.slots.thread_part[first // self.of_thread :],
-                    "starts": self.starts,
-                    "sources": np.int32(count),
-                    "turns": turns,
-                },
-            )
-            grid, turns = shape.grid(len(arriving.arrival), count, device)
-            self.program.launch(
-                "arrive",
-                grid,
-                {
-                    "out": out,
-                    "stride": np.int64(out.strides[0] // out.itemsize),
-                    "targets": np.int32(out.shape[1]),
-                    "window": np.int32(arriving.window),
-                    "rows": leaving.slots.columns[some],
-                    "row_part": leaving.part[some],
-                    "row_place": leaving.slots.places[some],
-                    "sources": np.int32(count),
-                    "onward": onward,
-                    "depth": depth,
-                    "arrival": arriving.arrival,
-                    "part_depth": part_depth,
-                    "thread_part": arriving.slots.thread_part,
-                    "starts": self.starts,
-                    "columns": arriving.slots.columns,
-                    "column_place": arriving.slots.places,
-                    "inner": self.parts.inner,
-                    "size": size,
-                    "turns": turns,
-                },
-            )
+            count = min(strips * strip, leaving.used - first)
+            slots = Slots(leaving.slots.thread_part[first // self.of_thread :], *(x[first:] for x in leaving.slots[1:]))
+            self._depart(onward, slots, leaving.departure[first // strip :], count, out.device.id)
+            arriving = self.laid_out(targets)  # while the device is at work
+            self._arrive(out, onward, slots, count, arriving)
+            self._stay(out, slots, count, arriving.by_part)
+
+    def _depart(self, onward: Any, slots: Slots, departure: Any, count: int, device: int) -> None:
+        """Distances from `count` sources to all boundary vertices."""
+        grid, turns = self.shape.grid(math.ceil(count / (self.shape.threads * self.of_thread)), self.depth, device)
+        self.program.launch(
+            "depart",
+            grid,
+            {
+                "onward": onward,
+                "depth": np.int32(self.depth),
+                "among": self.among,
+                "departure": departure,
+                "part_depth": np.int32(self.part_depth),
+                "thread_part": slots.thread_part,
+                "starts": self.starts,
+                "sources": np.int32(count),
+                "turns": turns,
+            },
+        )
+
+    def _arrive(self, out: Any, onward: Any, slots: Slots, count: int, arriving: _Targets) -> None:
+        """Their distances to the targets by way of the boundary."""
+        grid, turns = self.shape.grid(len(arriving.arrival), count, out.device.id)
+        self.program.launch(
+            "arrive",
+            grid,
+            {
+                "out": out,
+                "stride": np.int64(out.strides[0] // out.itemsize),
+                "targets": np.int32(out.shape[1]),
+                "window": np.int32(arriving.window),
+                "rows": slots.columns,
+                "sources": np.int32(count),
+                "onward": onward,
+                "depth": np.int32(self.depth),
+                "arrival": arriving.arrival,
+                "part_depth": np.int32(self.part_depth),
+                "thread_part": arriving.slots.thread_part,
+                "starts": self.starts,
+                "columns": arriving.slots.columns,
+                "turns": turns,
+            },
+        )
+
+    def _stay(self, out: Any, slots: Slots, count: int, by_part: ByPart) -> None:
+        """Those within a part are no longer than without leaving it."""
+        self.program.launch(
+            "stay",
+            math.ceil(count * _WARP / self.shape.threads),
+            {
+                "out": out,
+                "stride": np.int64(out.strides[0] // out.itemsize),
+                "rows": slots.columns,
+                "row_place": slots.places,
+                "thread_part": slots.thread_part,
+                "sources": np.int32(count),
+                "target_starts": by_part.starts,
+                "columns": by_part.columns,
+                "column_place": by_part.places,
+                "inner": self.parts.inner,
+                "size": np.int32(self.parts.inner.shape[1]),
+            },
+        )
 
     def _sources(self, sources: np.ndarray) -> _Sources:
         tables, of_block = self.parts, self.shape.rows
         part, place, parts = tables.part[sources], tables.place[sources], len(tables.boundary_sizes)
-        slots = Columns(part, parts, len(part)).share_out(place, self.of_thread, self.shape.threads)
-        used = np.count_nonzero(slots.thread_part >= 0) * self.of_thread
-        slot_part = np.repeat(np.where(slots.thread_part < 0, parts, slots.thread_part), self.of_thread)
-        *arrays, slot_part = on_device(*slots, slot_part)
-        departure = self._panels(tables.to_boundary, (1, 2), Slots(*arrays))
-        return _Sources(Slots(*arrays), slot_part, math.ceil(used / of_block) * of_block, departure)
+        used = threads_of(part, parts, self.of_thread)
+        threads = math.ceil(used / self.shape.threads) * self.shape.threads
+        slots = share_out(part, place, parts, max(1, len(part)), self.of_thread, threads)
+        slots = Slots(*on_device(*slots))
+        departure = self._panels(tables.to_boundary, (1, 2), slots)
+        return _Sources(slots, math.ceil(used * self.of_thread / of_block) * of_block, departure)
 
     def _targets(self, targets: np.ndarray) -> _Targets:
         tables, threads = self.parts, self.shape.threads
-        columns = in_windows(tables.part[targets], len(tables.boundary_sizes), self.of_thread, threads)
-        slots = Slots(*on_device(*columns.share_out(tables.place[targets], self.of_thread, threads)))
-        return _Targets(columns.window, slots, self._panels(tables.from_boundary, (2, 1), slots))
+        part, place, parts = tables.part[targets], tables.place[targets], len(tables.boundary_sizes)
+        window = window_of(part, parts, self.of_thread, threads)
+        slots = share_out(part, place, parts, window, self.of_thread, threads)
+        arrays = on_device(*slots, *by_part(part, place, parts))
+        slots, sorted_ = Slots(*arrays[:3]), ByPart(*arrays[3:])
+        return _Targets(window, slots, sorted_, self._panels(tables.from_boundary, (2, 1), slots))
 
     def _panels(self, table: Any, axes: tuple[int, int], slots: Slots) -> Any:
         """Panels of the columns of a table, with the axes of places and of the depth."""

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-_SHARES = (15, 10, 7, 5, 4, 3, 2)  # sixteenths of a strip: how wide a window of columns is, the first that fits
+from gpuops.boundary import slots_numba
+
+_ALIGNED = 32  # columns, of which a window has a multiple
 
 
 class Slots(NamedTuple):
-    """Which columns a thread computes; NumPy, or int32 on the device.
+    """Which columns a thread computes; int32, NumPy or on the device.
 
     Attributes
     ----------
@@ -28,51 +30,54 @@ class Slots(NamedTuple):
     places: Any
 
 
-class Columns:
-    """Columns of these parts, of so many parts in all, in windows of `window` columns."""
+class ByPart(NamedTuple):
+    """Columns in the order of their parts; int32, NumPy or on the device.
 
-    def __init__(self, part: np.ndarray, parts: int, window: int):
-        self.part, self.window, self.windows = part, window, math.ceil(len(part) / window)
-        self.key = part
-        if self.windows > 1:
-            first = np.arange(self.windows, dtype=np.int32) * np.int32(parts)
-            self.key = part + np.repeat(first, window)[: len(part)]
-        self.counts = np.bincount(self.key, minlength=self.windows * parts).reshape(self.windows, parts)
+    Attributes
+    ----------
+    starts : (parts + 1,) array
+        Where those of each part begin, and the end.
+    columns, places : (columns,) arrays
+        Which column each is, and its place in its part.
+    """
 
-    def threads(self, of_thread: int, across: int) -> int:
-        """Of each window: `across`, or a multiple of it."""
-        most = (-(-self.counts // of_thread)).sum(axis=1).max(initial=1)
-        return max(1, math.ceil(most / across)) * across
-
-    def share_out(self, place: np.ndarray, of_thread: int, across: int) -> Slots:
-        """Their slots, and places: those of a window in threads of its own.
-
-        Neighbouring columns of a part go to neighbouring threads, which so store to different banks of shared memory.
-        """
-        by_window = -(-self.counts // of_thread)
-        threads = self.threads(of_thread, across)
-        firsts = np.cumsum(by_window, axis=1) - by_window + np.arange(self.windows)[:, None] * threads
-        shares, counts, firsts = by_window.ravel(), self.counts.ravel(), firsts.ravel()
-        order = stable_order(self.key)
-        rank, share = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts), np.repeat(shares, counts)
-        turn = rank // share
-        thread = np.repeat(firsts, counts) + rank - turn * share
-        slot = thread * of_thread + turn
-        thread_part = np.full(self.windows * threads, -1, np.int32)
-        thread_part[thread] = self.part[order]
-        columns, places = np.full((2, len(thread_part) * of_thread), -1, np.int32)
-        columns[slot] = order if self.windows == 1 else order % self.window
-        places[slot] = place[order]
-        return Slots(thread_part, columns, places)
+    starts: Any
+    columns: Any
+    places: Any
 
 
-def in_windows(part: np.ndarray, parts: int, of_thread: int, across: int) -> Columns:
-    """Columns in the widest windows of which each needs no more than `across` threads."""
-    for share in _SHARES:
-        columns = Columns(part, parts, across * of_thread * share // 16)
-        if columns.threads(of_thread, across) == across:
-            break  # the last one does: as few columns as threads
-    return columns
+def share_out(part: np.ndarray, place: np.ndarray, parts: int, window: int, of_thread: int, threads: int) -> Slots:
+    """Slots for columns of these parts and places, in windows of so many columns, each shared out to so many threads.
+
+    Neighbouring columns of a part go to neighbouring threads, which so store to different banks of shared memory.
+    """
+    windows = math.ceil(len(part) / max(1, window))
+    thread_part = np.full(windows * threads, -1, np.int32)
+    columns, places = np.full((2, len(thread_part) * of_thread), -1, np.int32)
+    slots_numba.share_out(part, place, parts, window, of_thread, threads, thread_part, columns, places)
+    return Slots(thread_part, columns, places)
+
+
+def threads_of(part: np.ndarray, parts: int, of_thread: int) -> int:
+    """How many threads all columns take together."""
+    return int(slots_numba.most_threads(part, parts, max(1, len(part)), of_thread, len(part)))
+
+
+def window_of(part: np.ndarray, parts: int, of_thread: int, across: int) -> int:
+    """How wide the windows are, few of them, of which none needs more than `across` threads."""
+    count = math.ceil(len(part) / (across * of_thread))
+    while True:
+        window = math.ceil(len(part) / max(1, count) / _ALIGNED) * _ALIGNED
+        if window <= across or slots_numba.most_threads(part, parts, window, of_thread, across) <= across:
+            return window
+        count += max(1, count // 32)
+
+
+def by_part(part: np.ndarray, place: np.ndarray, parts: int) -> ByPart:
+    """Columns of these parts and places, sorted by part; the sort is stable."""
+    starts, columns, places = (np.zeros(size, np.int32) for size in (parts + 1, len(part), len(part)))
+    slots_numba.sort_by_part(part, place, starts, columns, places)
+    return ByPart(starts, columns, places)
 
 
 def stable_order(numbers: np.ndarray) -> np.ndarray:

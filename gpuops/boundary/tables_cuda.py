@@ -36,11 +36,22 @@ class DeviceTables:
         self.arithmetic, self.lanes, self.word = arithmetic_of(dtype, nonnegative)
         self.program = programs[self.arithmetic]
         (self.starts,) = on_device(parts.starts)
+        self._last: tuple[np.ndarray | None, Any] = None, None
 
     @cached_property
     def all_targets(self) -> Any:
         """What `_targets` finds for all vertices."""
         return self._targets(np.arange(len(self.parts.part)))
+
+    def laid_out(self, targets: np.ndarray | None) -> Any:
+        """The layout of targets, None for all vertices; that of the last ones is kept for the next call."""
+        if targets is None:
+            return self.all_targets
+        last, layout = self._last
+        if last is None or not np.array_equal(last, targets):
+            layout = self._targets(targets)
+            self._last = targets.copy(), layout
+        return layout
 
     def distances(self, out: Any, sources: np.ndarray | None, targets: np.ndarray | None) -> None:
         """Fill `out`, whose rows are contiguous; None stands for all vertices."""

@@ -87,7 +87,7 @@ class TileTables(DeviceTables):
 
         parts = self.parts
         sources = np.arange(len(parts.part)) if sources is None else sources
-        columns, arrival = self.all_targets if targets is None else self._targets(targets)
+        columns, arrival = self.laid_out(targets)
         by_part = stable_order(parts.part[sources])
         rows = max(1, tables_cuda.ONWARD_BYTES // (self.depth * self.tile * self.word.itemsize)) * self.tile
         size = np.int32(parts.inner.shape[1])

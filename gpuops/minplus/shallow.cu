@@ -48,8 +48,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         if (first >= m) break;
         Tile tile;
         multiply_strip(tile, a_panels + first * depth, b, depth);
-        store_strip(
-            tile, exchange, columns, width, [&](int r) { return first + r < m ? c + (first + r) * stride : nullptr; },
-            [](int, Word*) {});
+        store_strip(tile, exchange, columns, width,
+                    [&](int r) { return first + r < m ? c + (first + r) * stride : nullptr; });
     }
 }

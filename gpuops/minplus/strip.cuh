@@ -93,11 +93,9 @@ struct Exchange {
 };
 
 // Columns 0 to `width` of the strip, the thread's being columns[0], ..., those that there are not being STRIP * LANES.
-// row(r) points to the first column in row r, or nowhere; finish(r, words) comes before row r of
-// the tile is stored.
-template <class Row, class Finish>
-__device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&columns)[COLUMNS], int width, Row row,
-                                   Finish finish) {
+// row(r) points to the first column in row r, or nowhere.
+template <class Row>
+__device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&columns)[COLUMNS], int width, Row row) {
     const auto behind = [&](int r) { return (int)((unsigned long long)row(r) / sizeof(Element) % ALIGNED); };
 #pragma unroll
     for (int first = 0; first < ROWS; first += EXCHANGED) {
@@ -105,7 +103,6 @@ __device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&c
 #pragma unroll
         for (int r = 0; r < EXCHANGED; ++r) {
             Element* to = rows[r] + behind(first + r);
-            finish(first + r, tile[first + r]);
             Element x[COLUMNS];
 #pragma unroll
             for (int w = 0; w < WORDS; ++w) ARITHMETIC::unpack(x + w * LANES, tile[first + r][w]);

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from gpuops.numbers import outside_infinity
 from pipelines.answers.od_points import Points
-from pipelines.answers.od_reductions import Reduction, reduced
+from pipelines.answers.od_reductions import Reduction
 from pipelines.answers.od_routes import PairRoutes
 from pipelines.answers.parquet_pieces import join_pieces
 from pipelines.answers.streamed_files import matrix_header
@@ -44,7 +44,7 @@ class ArrayForm:
 
 @dataclass(frozen=True)
 class TableForm:
-    """A table; `batch` makes a piece of it from the numbers of the origins and the distances from there."""
+    """A table; `batch` makes a piece of it from the numbers of the origins and what was asked for of them."""
 
     suffix: str
     schema: pa.Schema
@@ -112,19 +112,14 @@ def pair_table(
     return TableForm(suffix, pa.schema(fields), batch)
 
 
-def reduced_table(points: tuple[Points, Points], suffix: str, reduction: Reduction, within: float | None) -> TableForm:
-    """One value for each origin, null for the minimum of none."""
-    origins, destinations = points
-    values = np.ones(len(destinations.vertices))
-    name = reduction.name
-    if reduction.column is not None:
-        values, name = destinations.columns[reduction.column], f"{reduction.name}_{reduction.column}"
+def reduced_table(origins: Points, suffix: str, reduction: Reduction) -> TableForm:
+    """One value for each origin, null for the minimum of none; blocks have the values."""
+    name = reduction.name if reduction.column is None else f"{reduction.name}_{reduction.column}"
     fields = [("origin", pa.large_string()), (name, pa.float64())]
     fields += [] if origins.snapped is None else [("origin_snapped", pa.float64())]
 
     def batch(rows: slice, found: np.ndarray) -> list[pa.Array]:
-        results = reduced(found, reduction, values, within)
-        columns = [origins.ids[rows], pa.array(results, mask=np.isinf(results))]
+        columns = [origins.ids[rows], pa.array(found, mask=np.isinf(found))]
         return columns if origins.snapped is None else [*columns, pa.array(origins.snapped[rows])]
 
     return TableForm(suffix, pa.schema(fields), batch)

@@ -8,14 +8,14 @@ that was killed goes on behind the last one, and the result has the same bytes.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuops import batched_shortest_distances, search_graph
+from pipelines.answers.od_blocks import Ask, Distances, Reducing
 from pipelines.answers.od_forms import ArrayForm, TableForm, choices, pair_table, reduced_table
 from pipelines.answers.od_points import Points
 from pipelines.answers.od_reductions import Reduction, parse_reduction
@@ -30,29 +30,14 @@ from pipelines.stores.resuming import resumed
 from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 BLOCK_BYTES = 64 << 20  # of distances held at a time
+REDUCED_BLOCKS = 64  # of a table that is reduced, so many, of as many pairs as lie between these bounds
+REDUCED_PAIRS = 1 << 28, 1 << 31
 PATH_VERTICES = 64  # that a path is taken to have, when its bytes are counted
 CHUNK_ROWS = 1024  # of a matrix store, at most
-LANES = 32  # searches that share the reads of arcs
-
-
-class Distances:
-    """Distances to some targets, from any vertices; unreachable is +inf, or the integer dtype's maximum."""
-
-    def __init__(self, source: Boundary | Graph, targets: np.ndarray):
-        if isinstance(source, Boundary):
-            self.dtype = source.dtype
-            self.rows: Callable[[np.ndarray], np.ndarray] = lambda v: source.between(v, targets)
-            return
-        if source.weight_min < 0:
-            raise ValueError(
-                f"{source.path} has negative weights; make a boundary store of it first (tilepath partition)"
-            )
-        graph = search_graph(*source.rows(), through=source.through(), symmetric=not source.directed)
-        self.dtype = graph.dtype
-        self.rows = lambda v: np.concatenate(
-            [batched_shortest_distances(graph, v[i : i + LANES])[:, targets] for i in range(0, len(v), LANES)]
-        )
 
 
 def write_od_table(
@@ -66,6 +51,7 @@ def write_od_table(
     reduce: str | None = None,
     paths: bool = False,
     graph: Graph | None = None,
+    client: Client | None = None,
     resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
@@ -87,6 +73,8 @@ def write_od_table(
     paths : add the vertices along a fastest path of each pair, and, where the graph has coordinates, its length in
         metres if they are degrees, else in their units
     graph : of a boundary store, if it was moved
+    client : of a cluster, whose workers reduce blocks of origins, on GPUs where they have them; by default this process
+        does it
     resume : go on with an `out` that a run left unfinished; begin if there is none; leave a finished one as it is
     overwrite : replace `out` if it exists
     progress : whether to show progress; None: where standard error is a terminal
@@ -100,6 +88,8 @@ def write_od_table(
     ------
     ValueError
         An option has no such value, or does not go with another or with `out`; or `out` was begun otherwise.
+    pipelines.workers.capacity.DoesNotFitError
+        The memory of the workers is too small.
     FileExistsError
         `out` exists.
     pipelines.stores.StoreError
@@ -107,6 +97,8 @@ def write_od_table(
     """
     reduction = None if reduce is None else parse_reduction(reduce)
     suffix = _check(out, within, nearest, reduction, paths)
+    if client is not None:
+        refuse_workers(source, reduce)
     opened = source if isinstance(source, Graph) else graph or source.graph()
     points = (origins, destinations)
     about = {
@@ -123,23 +115,50 @@ def write_od_table(
     check_free(out, overwrite or resume)
     rows_of = Distances(source, np.arange(opened.n) if paths else destinations.vertices)
     count, width = (len(p.vertices) for p in points)
+    step = _step(count, max(opened.n, PATH_VERTICES * width) if paths else width, count)
     form: ArrayForm | TableForm
+    ask = rows_of.rows
     if suffix == ".npy":
         form = ArrayForm((count, width), rows_of.dtype)
     elif reduction is not None:
-        form = reduced_table(points, suffix, reduction, within)
+        form = reduced_table(origins, suffix, reduction)
+        reducing = Reducing(destinations.vertices, _values(destinations, reduction), reduction, within, step)
+        ask = reducing.of(rows_of)
+        if isinstance(source, Boundary):  # searches take long enough for a block as small as the distances
+            least, most = (pairs // max(1, width) for pairs in REDUCED_PAIRS)
+            step = max(step, min(count, most, max(least, -(-count // REDUCED_BLOCKS))))
     else:
         routes = PairRoutes(opened, rows_of.dtype, origins.on_the_globe) if paths else None
         form = pair_table(points, suffix, rows_of.dtype, partial(choices, within=within, nearest=nearest), routes)
-    step = _step(count, max(opened.n, PATH_VERTICES * width) if paths else width, count)
     with growing_file(out, about, resume=resume, overwrite=overwrite) as file:
         starts = range(len(file.ends) * step, count, step)
-        with closing(_blocks(rows_of, points, starts, step, progress)) as blocks:
-            for rows, found in blocks:
-                file.commit(form.append(file, rows, found))
-                stop_if_asked()
+
+        def write(start: int, found: np.ndarray) -> None:
+            file.commit(form.append(file, slice(start, start + len(found)), found))
+
+        with _progress(points, starts, step, progress) as shown:
+            if client is None or not isinstance(source, Boundary):
+                _each(ask, origins.vertices, starts, step, write, shown, width)
+            else:
+                from pipelines.answers.od_workers import Landing, reduce_on_workers
+
+                landing = Landing(count, step, starts, write)
+                reduce_on_workers(client, source, reducing, origins.vertices, landing, shown)
         form.finish(file)
         return sum(file.rows)
+
+
+def refuse_workers(source: Boundary | Graph, reduce: str | None) -> None:
+    """Raise ValueError if workers have no part in such a table."""
+    if reduce is None:
+        raise ValueError(
+            "workers only reduce; give reduce (--reduce), or leave out the cluster (--device, --workers, --scheduler)"
+        )
+    if isinstance(source, Graph):
+        raise ValueError(
+            f"{source.path} is a graph, which this process searches; make a boundary store of it (tilepath partition), "
+            "or leave out the cluster (--device, --workers, --scheduler)"
+        )
 
 
 def _write_matrix(
@@ -167,27 +186,52 @@ def _write_matrix(
         return None
     done = writer.rows_done()
     starts = [start for start in range(0, count, step) if not done[start]]
-    with closing(_blocks(rows_of, points, starts, step, progress)) as blocks:
-        for rows, found in blocks:
-            writer.write(rows.start, found)
-            done[rows] = True
-            writer.record(done)
-            stop_if_asked()
+
+    def write(start: int, found: np.ndarray) -> None:
+        writer.write(start, found)
+        done[start : start + len(found)] = True
+        writer.record(done)
+
+    with _progress(points, starts, step, progress) as shown:
+        _each(rows_of.rows, origins.vertices, starts, step, write, shown, len(destinations.vertices))
     return count
 
 
-def _blocks(
-    rows_of: Distances, points: tuple[Points, Points], starts: Sequence[int], step: int, progress: bool | None
-) -> Generator[tuple[slice, np.ndarray], None, None]:
-    """Some origins at a time, and distances from there."""
-    vertices, pairs = points[0].vertices, len(points[1].vertices)
-    with Progress(len(vertices) * pairs, "pairs", progress) as shown, boundaries():
-        shown.start((len(vertices) - sum(min(step, len(vertices) - start) for start in starts)) * pairs)
+@contextmanager
+def _progress(
+    points: tuple[Points, Points], starts: Sequence[int], step: int, progress: bool | None
+) -> Iterator[Progress]:
+    """Shows the pairs of the blocks from these origins on."""
+    count, width = (len(p.vertices) for p in points)
+    with Progress(count * width, "pairs", progress) as shown:
+        shown.start((count - sum(min(step, count - start) for start in starts)) * width)
         shown.stage("distances")
+        yield shown
+
+
+def _each(
+    ask: Ask,
+    origins: np.ndarray,
+    starts: Sequence[int],
+    step: int,
+    write: Callable[[int, np.ndarray], None],
+    shown: Progress,
+    width: int,
+) -> None:
+    """Ask for one block after the other, in this process, and write it."""
+    with boundaries():
         for start in starts:
-            rows = slice(start, min(start + step, len(vertices)))
-            yield rows, rows_of.rows(vertices[rows])
-            shown.advance((rows.stop - rows.start) * pairs)
+            block = origins[start : start + step]
+            write(start, ask(block))
+            shown.advance(len(block) * width)
+            stop_if_asked()
+
+
+def _values(destinations: Points, reduction: Reduction) -> np.ndarray:
+    """What each destination counts."""
+    if reduction.column is None:
+        return np.ones(len(destinations.vertices))
+    return destinations.columns[reduction.column]
 
 
 def _step(count: int, width: int, most: int) -> int:

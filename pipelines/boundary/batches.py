@@ -42,7 +42,7 @@ class PartBatches:
                 count = max(1, BATCH_BYTES // (self.size**2 * self.graph.job.dtype.itemsize))
                 self._first, self._inner = part, self.closed(part, min(part + count, self.graph.cut.parts)).get()
             size = int(self.graph.cut.sizes[part])
-            return np.ascontiguousarray(self._inner[part - self._first, :size, :size])
+            return self._inner[part - self._first, :size, :size]
 
     def closed(self, first: int, last: int) -> Any:
         """(last - first, p, p) CuPy array: the distances within parts; what is beyond their sizes has no meaning."""

@@ -20,7 +20,7 @@ known, the tables part by part, and `among` last.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -58,7 +58,7 @@ from pipelines.stores.schema import (
     result_codecs,
     row_ranges,
 )
-from pipelines.stores.whole_chunks import WholeChunks
+from pipelines.stores.whole_chunks import ReadChunks, WholeChunks
 
 SCHEMA = "boundary/1"
 TABLES = ("to_boundary", "from_boundary", "inner")  # written part by part
@@ -147,8 +147,12 @@ class Boundary:
         inner = np.empty(StoredArray(self.path, "inner").shape, self.dtype)
         return ClosedParts(part, place, sizes, to, back, inner, among), np.zeros(self.parts, bool)
 
-    def _table(self, name: str, selection: Any = slice(None)) -> np.ndarray:
-        return to_inside(np.ascontiguousarray(StoredArray(self.path, name)[selection]))
+    def _table(self, name: str) -> np.ndarray:
+        """A whole table."""
+        array = ReadChunks(self.path, name)
+        table = np.empty(array.shape, self.dtype)
+        _each(lambda row: to_inside(array.band(row, table[row : row + array.chunks[0]])), array.bands)
+        return table
 
     def tables(self, sources: np.ndarray | None = None) -> ClosedParts:
         """The tables in memory, integers with the inside infinity; distances within the parts of `sources`, or of all.
@@ -160,22 +164,31 @@ class Boundary:
         if sources is not None:
             wanted[:] = False
             wanted[tables.part[sources]] = True
-        step = StoredArray(self.path, "inner").chunks[0]
+        array = ReadChunks(self.path, "inner")
+        step = array.chunks[0]
 
         def read(first: int) -> None:
             some = slice(first, first + step)
-            tables.inner[some] = self._table("inner", some)
+            to_inside(array.band(first, tables.inner[some]))
             there[some] = True
 
-        with ThreadPoolExecutor(READERS) as pool:
-            for _ in pool.map(read, np.unique(np.flatnonzero(wanted & ~there) // step * step).tolist()):
-                pass
+        _each(read, np.unique(np.flatnonzero(wanted & ~there) // step * step).tolist())
         return tables
 
     @cached_property
     def tables_on_gpu(self) -> ClosedParts:
-        """All tables on the GPU that was current when they were first asked for."""
-        return self.tables().on_gpu()
+        """All tables on the GPU that was current when they were first asked for; those within parts only there."""
+        import cupy
+
+        tables, _ = self._held
+        inner, array = cupy.empty(tables.inner.shape, self.dtype), ReadChunks(self.path, "inner")
+
+        def read(first: int) -> None:
+            with inner.device:
+                inner[first : first + array.chunks[0]].set(to_inside(array.band(first)))
+
+        _each(read, array.bands)
+        return replace(tables, inner=inner).on_gpu()
 
     def between(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Distances from each of (k) vertices to each of (l), (k, l); IndexError if there is no such vertex."""
@@ -270,22 +283,22 @@ class BoundaryWriter(StoreWriter):
 
     def inners(self) -> Iterator[np.ndarray]:
         """The distances within each part, in inside form; filled up to the size of the largest. All are written."""
-        array = StoredArray(self.path, "inner")
-        for first in range(0, self.rows, self.chunk):
-            yield from to_inside(np.ascontiguousarray(array[first : first + self.chunk]))
+        array = ReadChunks(self.path, "inner")
+        for first in array.bands:
+            yield from to_inside(array.band(first))
 
     def within_boundaries(self, through: np.ndarray) -> Iterator[np.ndarray]:
         """The (b, b) distances between the boundary vertices of each part, in inside form. All parts are written.
 
         `to_boundary`, which is small, has them but for those to closed vertices, where `through`, bool (n), is not set.
         """
-        cut, arrays = self.cut(), {name: StoredArray(self.path, name) for name in TABLES}
+        cut, arrays = self.cut(), {name: ReadChunks(self.path, name) for name in TABLES}
         sizes, closed = cut.boundary_sizes.tolist(), np.unique(cut.part[cut.boundary & ~through])
 
         def read(first: int) -> list[np.ndarray]:
             stop = min(first + self.chunk, cut.parts)
             name = "inner" if ((closed >= first) & (closed < stop)).any() else "to_boundary"
-            tables = arrays[name][first:stop]
+            tables = arrays[name].band(first)
             return [to_inside(table[:b, :b].copy()) for table, b in zip(tables, sizes[first:stop], strict=True)]
 
         with ThreadPoolExecutor(READERS) as pool:
@@ -421,6 +434,13 @@ def open_boundary(path: str | os.PathLike[str]) -> Boundary:
     check_array(path, group, "among", (boundary, boundary), (writer.dtype,))
     facts = writer.n, writer.rows, boundary, writer.dtype, origin_path(path, origin), origin["digest"]
     return Boundary(os.path.abspath(path), *facts)
+
+
+def _each(read: Callable[[int], object], rows: Iterable[int]) -> None:
+    """Read bands of chunks, several at a time."""
+    with ThreadPoolExecutor(READERS) as pool:
+        for _ in pool.map(read, rows):
+            pass
 
 
 def _cut(path: str) -> Cut:

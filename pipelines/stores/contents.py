@@ -49,8 +49,13 @@ class _EveryChunk(LocalStore):
     async def get(self, key: str, *arguments: Any, **options: Any) -> Any:
         found = await super().get(key, *arguments, **options)
         if found is None and key.startswith("c/"):
-            raise StoreError(f"{self.root}: the chunk {key} is missing; the store is damaged; recreate it")
+            raise missing_chunk(self.root, key)
         return found
+
+
+def missing_chunk(place: str | os.PathLike[str], key: str) -> StoreError:
+    """The error of an array at `place` that lacks a chunk."""
+    return StoreError(f"{place}: the chunk {key} is missing; the store is damaged; recreate it")
 
 
 class StoredArray:

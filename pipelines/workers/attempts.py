@@ -147,11 +147,13 @@ class Attempt:
     def results(self, futures: list[Future], limit: float = math.inf) -> list[Any]:
         """Wait, and fetch what the tasks returned; raises like `wait_all`, also if a result is lost on its way here."""
         self.wait(futures, limit)
-        return [self._result(future) for future in futures]
+        fetched = [self._fetch(future) for future in futures]
+        return [self._result(future, result) for future, result in zip(futures, fetched, strict=True)]
 
-    def _result(self, future: Future) -> Any:
-        loop = self.client.loop.asyncio_loop
-        fetched = asyncio.run_coroutine_threadsafe(_value(future), loop)
+    def _fetch(self, future: Future) -> concurrent.futures.Future[Any]:
+        return asyncio.run_coroutine_threadsafe(_value(future), self.client.loop.asyncio_loop)
+
+    def _result(self, future: Future, fetched: concurrent.futures.Future[Any]) -> Any:
         while True:
             try:
                 return fetched.result(POLL_SECONDS)
@@ -159,7 +161,7 @@ class Attempt:
                 if not set(self.members) <= set(self.client.nthreads()):
                     raise WorkersChanged("a worker is gone") from None
                 if fetched.done():  # it was the connection that took too long
-                    fetched = asyncio.run_coroutine_threadsafe(_value(future), loop)
+                    fetched = self._fetch(future)
             except (concurrent.futures.CancelledError, KilledWorker, StateLost) as error:
                 raise WorkersChanged(f"{future.key}: {error or future.status}") from None
 

@@ -46,10 +46,11 @@ def together(out: RowChunksWriter, most: int, workers: int) -> int:
 class RowsAttempt(Attempt):
     """An attempt, for `workers.attempts.run_attempts`, that does rows of `out`.
 
-    `unit` is what they are called, `work` what is done to them; a task does `together` chunks.
+    `unit` is what they are called, `work` what is done to them; a task does `together` chunks. A row is `amount` units
+    of the progress, and a worker has `in_hand` tasks at a time.
     """
 
-    unit, work, together = "rows", "searching", 1
+    unit, work, together, amount, in_hand = "rows", "searching", 1, 1, IN_HAND
 
     def __init__(
         self,
@@ -86,10 +87,13 @@ class RowsAttempt(Attempt):
             start for start in range(0, self.out.rows, self.step) if not self.whole[start : start + self.step].all()
         ]
 
+    def receive(self, tasks: dict[int, Future]) -> None:
+        """Tasks have ended, by their first rows: by default they have written their rows, and returned nothing."""
+
     def land(self, start: int) -> None:
         """The rows of the task from row `start` are written."""
         rows = self.whole[start : start + self.step]
-        self.shown.advance(len(rows) - int(rows.sum()))
+        self.shown.advance((len(rows) - int(rows.sum())) * self.amount)
         rows[:] = True
         if time.monotonic() - self._last > RECORD_SECONDS:
             self.record()
@@ -108,7 +112,7 @@ class RowsAttempt(Attempt):
         self.shown.stage("loading")
         workers = range(min(len(self.members), len(left)))
         self.wait([load(worker) for worker in workers])
-        self.shown.start(self.done())
+        self.shown.start(self.done() * self.amount)
         self.shown.stage(self.work)
         flying: dict[Future, tuple[int, int]] = {}
 
@@ -117,17 +121,21 @@ class RowsAttempt(Attempt):
                 start = left.pop()
                 flying[work(worker, start)] = worker, start
 
-        for _ in range(IN_HAND):
+        for _ in range(self.in_hand):
             for worker in workers:
                 give(worker)
         try:
             while flying:
                 stop_if_asked()
                 landed, _ = wait_any(self.client, set(flying), self.members)
+                ended = {}
                 for future in landed:
                     worker, start = flying.pop(future)
+                    ended[start] = future
+                    give(worker)
+                self.receive(ended)
+                for start, future in ended.items():
                     self.futures.remove(future)
                     self.land(start)
-                    give(worker)
         finally:
             self.record()

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeAlias
 
 import click
+from click.core import ParameterSource
 
 from pipelines.workers.interruption import asked, boundaries
 from tilepath.cli.warm import is_cold
@@ -47,6 +48,12 @@ def on_cluster(call: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(OPTIONS):
         with_client = option(with_client)
     return with_client
+
+
+def is_asked_for() -> bool:
+    """Whether the command line says anything of a cluster, for a command that can do without."""
+    context = click.get_current_context()
+    return any(context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in NAMES)
 
 
 @contextmanager

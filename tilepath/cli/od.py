@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import click
+
+from tilepath.cli.cluster import OpenClient, is_asked_for, on_cluster
 
 POINTS = "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with lon and lat, or x and y; and id, if wanted."
 
@@ -37,6 +40,7 @@ POINTS = "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with lon a
 @click.option("--graph", type=click.Path(), help="The graph of a boundary store, if it was moved.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@on_cluster
 def od(
     store: str,
     out: str,
@@ -45,24 +49,29 @@ def od(
     reduce: str | None,
     snap_limit: float | None,
     graph: str | None,
+    open_client: OpenClient,
     **options: Any,
 ) -> None:
     """Write the distances from origins to destinations to the table OUT, or, if it ends in .npy or .zarr, as a matrix.
 
     STORE is a boundary store (tilepath partition), which answers at once, or a graph store, which is searched. Places
     are snapped to the nearest vertex of the largest strongly connected component. Distances are in the unit of the
-    weights. There are no turn costs and no timetables.
+    weights. There are no turn costs and no timetables. With --device, --workers or another option of a cluster, its
+    workers make the table; that takes a boundary store and --reduce.
     """
     from pipelines import open_boundary, open_graph
     from pipelines.answers.od_points import read_points
-    from pipelines.answers.od_tables import parse_reduction, write_od_table
+    from pipelines.answers.od_tables import parse_reduction, refuse_workers, write_od_table
     from pipelines.stores.boundary import SCHEMA
     from pipelines.stores.place import refuse_inputs
     from pipelines.stores.schema import store_schema
 
+    asked = is_asked_for()
     refuse_inputs(out, [origins, destinations])
     source: Any = open_boundary(store) if store_schema(store) == SCHEMA else open_graph(store)
     opened = source.graph(graph) if store_schema(store) == SCHEMA else source
+    if asked:
+        refuse_workers(source, reduce)
     column = parse_reduction(reduce).column if reduce else None
     begins = read_points(origins, opened, "origin", snap_limit=snap_limit)
     what = "destination" if destinations else "origin"
@@ -74,12 +83,14 @@ def od(
             f"{store} is a graph, which is searched from each origin; a boundary store is faster (tilepath partition)",
             err=True,
         )
-    began = time.perf_counter()
-    count = write_od_table(source, begins, ends, out, reduce=reduce, graph=opened, progress=None, **options)
+    with open_client() if asked else nullcontext() as client:
+        began = time.perf_counter()
+        count = write_od_table(source, begins, ends, out, reduce=reduce, graph=opened, client=client, **options)
+        seconds = time.perf_counter() - began
     if count is None:
         click.echo(f"{out} is complete already; --overwrite without --resume makes it again")
         return
-    rate = len(begins.vertices) * len(ends.vertices) / (time.perf_counter() - began)
+    rate = len(begins.vertices) * len(ends.vertices) / seconds
     click.echo(
         f"{out}: {len(begins.vertices):,} origins, {len(ends.vertices):,} destinations, {count:,} rows;"
         f" {rate:,.0f} pairs/s"

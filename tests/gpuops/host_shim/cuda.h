@@ -23,7 +23,7 @@
 extern "C" float fminf(float, float), fmaxf(float, float);
 extern "C" double fmin(double, double), fmax(double, double);
 extern "C" float fabsf(float);
-extern "C" double fabs(double), sqrt(double), rint(double);
+extern "C" double fabs(double), sqrt(double), rint(double), exp(double);
 
 // All shared memory of a program lies in one section of the library, whose ends the linker names.
 #define HOST_SHARED __attribute__((section("host_shared")))

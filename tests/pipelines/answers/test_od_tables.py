@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,12 +16,16 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from pipelines import StoreError, export_store, open_boundary, partition_graph, write_graph
-from pipelines.answers import od_tables
+from pipelines.answers import od_tables, od_workers
+from pipelines.answers.od_blocks import Reducing
+from pipelines.answers.od_forms import TableForm
 from pipelines.answers.od_points import EARTH_RADIUS, points_of, read_points
 from pipelines.answers.od_tables import Reduction, parse_reduction, write_od_table
+from pipelines.answers.od_workers import Landing, refuse_what_cannot_fit
 from pipelines.formats.growing_file import growing_file
 from pipelines.stores.matrix import open_matrix
 from pipelines.workers import interruption
+from pipelines.workers.capacity import DoesNotFitError, measure_workers
 from tilepath.cli import tilepath
 
 N = 60
@@ -322,6 +327,7 @@ def contents(path):
 def in_blocks(monkeypatch):
     monkeypatch.setattr(od_tables, "BLOCK_BYTES", 5 * N * 8)
     monkeypatch.setattr(od_tables, "PATH_VERTICES", 1)
+    monkeypatch.setattr(od_tables, "REDUCED_PAIRS", (5 * N, 5 * N))
 
 
 @pytest.mark.parametrize(("name", "options"), FORMS)
@@ -370,6 +376,121 @@ def test_ctrl_c_ends_a_run_behind_a_block(source, points, tmp_path, in_blocks, m
     journal = tmp_path / name / "zarr.json" if name == "od.zarr" else tmp_path / f".{name}.pieces"
     assert done(tmp_path / name, journal) == (5 if name == "od.zarr" else 1)
     assert write_od_table(source, *points, tmp_path / name, resume=True) == (18 if name == "od.zarr" else 18 * N)
+
+
+# --- Tables that workers reduce -------------------------------------------------------------------------------------
+
+REDUCED = [
+    ("od.csv", {"reduce": "count", "within": 45}),
+    ("od.parquet", {"reduce": "sum:jobs"}),
+    ("od.csv", {"reduce": "min"}),
+    ("od.parquet", {"reduce": "decay:20:jobs", "within": 60}),
+]
+
+
+@pytest.fixture
+def store(client, graph, tmp_path):
+    return partition_graph(client, graph, tmp_path / "b.zarr", parts=4)
+
+
+@pytest.fixture
+def with_jobs(points):
+    origins, destinations = points
+    return origins, destinations._replace(columns={"jobs": np.random.default_rng(6).uniform(0, 9, N)})
+
+
+@pytest.mark.usefixtures("in_blocks")
+@pytest.mark.parametrize(("name", "options"), REDUCED)
+def test_two_workers_reduce_a_table_to_the_same_bytes(two, store, with_jobs, tmp_path, name, options):
+    (tmp_path / "one").mkdir()
+    count = write_od_table(store, *with_jobs, tmp_path / "one" / name, **options)
+    assert write_od_table(store, *with_jobs, tmp_path / name, client=two, **options) == count == 18
+    assert contents(tmp_path / name) == contents(tmp_path / "one" / name)
+
+
+@pytest.mark.usefixtures("in_blocks")
+def test_workers_and_this_process_go_on_where_the_other_stopped(two, store, with_jobs, tmp_path, monkeypatch):
+    calm, out = tmp_path / "calm.csv", tmp_path / "od.csv"
+    write_od_table(store, *with_jobs, calm, reduce="sum:jobs")
+    for clients in (two, None), (None, two):
+        with monkeypatch.context() as patched:
+            append, appended = TableForm.append, []
+
+            def twice(self, *arguments, append=append, appended=appended):
+                appended.append(append(self, *arguments))
+                return appended[-1] if len(appended) < 3 else 1 / 0
+
+            patched.setattr(TableForm, "append", twice)
+            with pytest.raises(ZeroDivisionError):
+                write_od_table(store, *with_jobs, out, reduce="sum:jobs", client=clients[0])
+        assert done(out, tmp_path / ".od.csv.pieces") == 2
+        assert write_od_table(store, *with_jobs, out, reduce="sum:jobs", client=clients[1], resume=True) == 18
+        assert contents(out) == contents(calm)
+        out.unlink()
+
+
+def test_blocks_are_written_in_the_order_of_origins():
+    written = []
+    landing = Landing(10, 3, [3, 6, 9], lambda start, values: written.append((start, values)))
+    assert landing.rows_done().tolist() == [True] * 3 + [False] * 7
+    landing.put(9, "d")
+    landing.put(6, "c")
+    assert not written
+    assert landing.rows_done().tolist() == [True] * 3 + [False] * 3 + [True] * 4
+    landing.put(3, "b")
+    assert written == [(3, "b"), (6, "c"), (9, "d")]
+    assert landing.rows_done().all()
+
+
+def test_workers_that_have_no_part_in_a_table_are_refused(two, store, graph, points, tmp_path):
+    with pytest.raises(ValueError, match=r"workers only reduce; give reduce \(--reduce\), or leave out the cluster"):
+        write_od_table(store, *points, tmp_path / "od.csv", client=two)
+    with pytest.raises(ValueError, match="is a graph, which this process searches; make a boundary store of it"):
+        write_od_table(graph, *points, tmp_path / "od.csv", client=two, reduce="count")
+    facts = [replace(fact, free_memory=1000, host_memory=1000) for fact in measure_workers(two, None)]
+    reducing = Reducing(points[1].vertices, np.ones(N), parse_reduction("count"), None, 5)
+    with pytest.raises(DoesNotFitError, match=r"the tables of 4 parts take .* free; give fewer workers"):
+        refuse_what_cannot_fit(store, reducing, facts)
+
+
+def test_the_command_starts_a_cluster_where_it_is_told_to(store, tmp_path, monkeypatch):
+    (tmp_path / "o.csv").write_text("vertex,jobs\nv1,3\nv2,4\n")
+    arguments = ["od", store.path, str(tmp_path / "od.csv"), "--origins", str(tmp_path / "o.csv")]
+    said = CliRunner().invoke(tilepath, [*arguments, "--device", "cpu"])
+    assert "workers only reduce" in str(said.exception)
+    reduced = []
+    monkeypatch.setattr(od_workers, "reduce_on_workers", lambda *given: reduced.append(given))
+    said = CliRunner().invoke(tilepath, [*arguments, "--reduce", "sum:jobs", "--workers", "1", "--device", "cpu"])
+    assert said.exit_code == 0, said.output
+    assert len(reduced) == 1
+
+
+def reduced_by(client, store, points, out, options):
+    write_od_table(store, *points, out, client=client, **options)
+    names, values = zip(*rows_of(out), strict=True)
+    out.unlink()
+    return names, np.array(values, float)
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("in_blocks")
+@pytest.mark.parametrize(("name", "options"), REDUCED)
+def test_a_gpu_reduces_a_table_as_the_cpu(gpu_client, store, with_jobs, tmp_path, name, options):
+    names, values = reduced_by(None, store, with_jobs, tmp_path / name, options)
+    for _ in range(2):
+        found = reduced_by(gpu_client, store, with_jobs, tmp_path / name, options)
+        assert found[0] == names
+        np.testing.assert_allclose(found[1], values, rtol=1e-12)
+
+
+@pytest.mark.multigpu
+@pytest.mark.usefixtures("in_blocks")
+@pytest.mark.parametrize(("name", "options"), REDUCED)
+def test_two_gpus_reduce_a_table_as_one(two_gpus, gpu_client, store, with_jobs, tmp_path, name, options):
+    names, values = reduced_by(gpu_client, store, with_jobs, tmp_path / name, options)
+    found = reduced_by(two_gpus, store, with_jobs, tmp_path / name, options)
+    assert found[0] == names
+    np.testing.assert_array_equal(found[1], values)
 
 
 def test_a_run_that_is_not_resumed_begins_again(source, points, tmp_path, in_blocks, monkeypatch):

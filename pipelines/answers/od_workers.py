@@ -1,0 +1,123 @@
+"""Tables that workers reduce: blocks of origins are dealt out to them, each with the tables on its device."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from distributed import Client, Future
+
+from pipelines.answers.od_blocks import DEVICE_PAIRS, Distances, Reducing
+from pipelines.boundary.plan import rows_memory, shortage
+from pipelines.stores.boundary import Boundary
+from pipelines.workers.attempts import clear, held, keep, run_attempts
+from pipelines.workers.capacity import DoesNotFitError, WorkerFacts, measure_workers
+from pipelines.workers.device_arrays import array_library
+from pipelines.workers.progress import Progress
+from pipelines.workers.row_chunks import RowsAttempt
+
+IN_HAND = 6  # blocks of a worker: a GPU does them faster than Dask hands out one
+
+
+class Landing:
+    """Blocks of origins that land in any order, and are written in that of the origins.
+
+    To `RowsAttempt` it is the store that is being written.
+
+    Parameters
+    ----------
+    origins, step : numbers of origins, and of those of a block
+    starts : the first origins of the blocks that are not written, rising
+    write : takes the first origin of a block, and its values
+    """
+
+    def __init__(self, origins: int, step: int, starts: Sequence[int], write: Callable[[int, np.ndarray], None]):
+        self.run_id = uuid.uuid4().hex
+        self.rows, self.chunk = origins, step
+        self._left, self._write = list(starts), write
+        self._waiting: dict[int, np.ndarray] = {}
+
+    def rows_done(self) -> np.ndarray:
+        """bool (origins): which have landed."""
+        done = np.ones(self.rows, bool)
+        for start in self._left:
+            done[start : start + self.chunk] = start in self._waiting
+        return done
+
+    def record(self, done: np.ndarray) -> None:
+        """What is written is committed."""
+
+    def put(self, start: int, values: np.ndarray) -> None:
+        """A block has landed: write it as soon as all before it are."""
+        self._waiting[start] = values
+        while self._left and self._left[0] in self._waiting:
+            first = self._left.pop(0)
+            self._write(first, self._waiting.pop(first))
+
+
+def reduce_on_workers(
+    client: Client, store: Boundary, reducing: Reducing, origins: np.ndarray, landing: Landing, shown: Progress
+) -> None:
+    """Deal out the blocks that are not written."""
+    facts = measure_workers(client, None)
+    refuse_what_cannot_fit(store, reducing, facts)
+
+    def begin(members: list[str], before: Blocks | None) -> Blocks:
+        return Blocks(client, members, before, store, reducing, origins, landing, shown)
+
+    run_attempts(client, [fact.address for fact in facts], begin, shown)
+
+
+def refuse_what_cannot_fit(store: Boundary, reducing: Reducing, facts: list[WorkerFacts]) -> None:
+    """Raise DoesNotFitError if the memory of the workers is too small."""
+    gpu = any(fact.gpu for fact in facts)
+    width = len(reducing.targets)
+    pairs = max(reducing.rows * width, DEVICE_PAIRS + width) if gpu else reducing.rows * width
+    needed = rows_memory(store.cut(), store.dtype, -(-pairs // max(1, store.n)), gpu)
+    missing = shortage([needed] * len(facts), facts)
+    if missing:
+        cures = "give fewer workers (--workers)" + (", or reduce on the CPU (--device cpu)" if gpu else "")
+        raise DoesNotFitError(f"the tables of {store.parts:,} parts take {missing}; {cures}")
+
+
+class Blocks(RowsAttempt):
+    """An attempt of reducing blocks, for `pipelines.workers.attempts.run_attempts`."""
+
+    unit, work, in_hand = "origins", "distances", IN_HAND
+
+    def __init__(
+        self,
+        client: Client,
+        members: list[str],
+        before: Blocks | None,
+        store: Boundary,
+        reducing: Reducing,
+        origins: np.ndarray,
+        landing: Landing,
+        shown: Progress,
+    ):
+        super().__init__(client, members, "od", before, landing, shown)
+        self.store, self.reducing, self.origins, self.landing = store, reducing, origins, landing
+        self.amount = len(reducing.targets)
+
+    def run(self) -> None:
+        self.deal(
+            lambda worker: self.submit(_load, worker, self.store, self.reducing),
+            lambda worker, start: self.submit(_reduce, worker, self.origins[start : start + self.step]),
+        )
+
+    def receive(self, tasks: dict[int, Future]) -> None:
+        for start, values in zip(tasks, self.results(list(tasks.values())), strict=True):
+            self.landing.put(start, values)
+
+
+def _load(attempt: str, store: Boundary, reducing: Reducing) -> None:
+    clear()
+    on_cpu = array_library() is np
+    keep(attempt, reducing.of(Distances(store, reducing.targets)) if on_cpu else reducing.on_gpu(store))
+
+
+def _reduce(attempt: str, origins: np.ndarray) -> Any:
+    return held(attempt)(origins)
