@@ -10,7 +10,8 @@ from zarr.codecs import ZstdCodec
 from pipelines.stores import StoreError, whole_chunks
 from pipelines.stores.contents import StoredArray
 from pipelines.stores.distances import DistancesWriter
-from pipelines.stores.schema import checkpoint_codecs, result_codecs
+from pipelines.stores.schema import checkpoint_codecs, result_codecs, text_codecs
+from pipelines.stores.text_chunks import write_text
 from pipelines.stores.whole_chunks import WholeChunks
 
 SHAPES = [
@@ -45,6 +46,33 @@ def test_the_bytes_are_those_of_zarr(tmp_path, dtype, shape, chunks, kind):
     array[tuple(slice(0, size) for size in shape)] = values
     assert files(tmp_path / "whole") == files(tmp_path / "zarr")
     np.testing.assert_array_equal(StoredArray(str(tmp_path), "whole")[...], values)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        range(1, 1234),
+        range(1),
+        range(7, 7),
+        range(99_998, 100_003),
+        range(-12, 25),
+        ["", "a", "Zürich", "\U0001f5fa"] * 9,
+    ],
+)
+def test_text_has_the_bytes_of_zarr(tmp_path, texts):
+    """Numbers of several widths, within a chunk and across, and an end within a chunk."""
+    strings = [str(text) for text in texts]
+    for rows in (1, 7, 500):
+        group = zarr.open_group(str(tmp_path / str(rows)), mode="w")
+        settings = {"shape": (len(texts),), "chunks": (rows,), "dtype": str, "compressors": text_codecs()}
+        array = group.create_array("zarr", **settings, config={"write_empty_chunks": True})
+        if strings:
+            array[:] = np.array(strings, dtype=object)
+        write_text(group, "numbers", texts, rows)
+        write_text(group, "strings", strings, rows)
+        for name in "numbers", "strings":
+            assert files(tmp_path / str(rows) / name) == files(tmp_path / str(rows) / "zarr")
+            assert StoredArray(str(tmp_path / str(rows)), name)[:].tolist() == strings
 
 
 def test_blocks_of_chunks_at_any_place(tmp_path):
