@@ -260,7 +260,8 @@ class _Spool:
                 f"{source}: the weight {self._rounded} is not exact in {self.weight_dtype}, which the other weights "
                 "need; round it, or write all weights as integers"
             )
-        self._offsets = np.concatenate([[0], np.cumsum(self._degrees[:n])])
+        self._offsets = np.zeros(n + 1, np.int64)
+        np.cumsum(self._degrees[:n], out=self._offsets[1:])
         self._degrees = np.zeros(0, np.int64)
         self._cuts = _cut(self._offsets, self._limit)
         if len(self._cuts) > 2:

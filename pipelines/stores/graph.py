@@ -435,7 +435,8 @@ class GraphWriter:
     def _finish(self) -> None:
         self._indices.finish()
         self._weights.finish()
-        indptr = np.concatenate([[0], np.cumsum(self._degrees)]).astype(np.int64)
+        indptr = np.zeros(self.n + 1, np.int64)
+        np.cumsum(self._degrees, out=indptr[1:])
         self._whole("indptr", indptr, np.int64)
         digest = _Digest(self.n, self._attrs["directed"], self._attrs["sorted_rows"])
         digest.add("indptr", indptr)
@@ -456,7 +457,7 @@ class GraphWriter:
 
     def _whole(self, name: str, values: np.ndarray, dtype: Any) -> None:
         self._check_count(name, len(values))
-        array = self._group.create_array(
+        self._group.create_array(
             name,
             shape=values.shape,
             chunks=(self._chunk_rows(len(values), max(1, values[:1].size)), *values.shape[1:]),
@@ -465,7 +466,7 @@ class GraphWriter:
             config={"write_empty_chunks": True},
         )
         if values.size:
-            array[:] = values
+            WholeChunks(str(self._group.store.root), name)[:] = values
 
     def _check_count(self, name: str, count: int) -> None:
         if count not in (self.n, self.n + 1):
