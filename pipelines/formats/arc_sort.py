@@ -5,8 +5,8 @@
 2. Cut the vertices into ranges whose arcs can be sorted in what is left of the memory. With several ranges, deal the
    arcs out: within each piece if all are in memory, else into a second file with one region per range; the degrees say
    where each begins.
-3. Sort each range by (tail, head, order of the source), or by (tail, order of the source) where rows stay as given: a
-   stable radix sort of the keys ``tail << bits | head``, or of their upper bits. Append it to the store.
+3. Place the arcs of each range by tail, in the order of the source: the degrees say where each row begins. Sort the
+   rows by head, unless they stay as given, ranges by threads. Append them to the store.
 
 Every arc is written and read twice at most, however large the source. What is held in memory is the budget, a few
 numbers per vertex, and labels; vertices that cannot fit are refused before any work. The files are unlinked as soon as
@@ -19,11 +19,9 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, no_type_check
 
@@ -34,21 +32,22 @@ from pipelines.formats.ahead import in_turn, threads_ahead
 from pipelines.stores import Graph, new_graph, open_graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import refuse_existing
+from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import disk_errors
 from pipelines.workers.memory import available_memory
 from pipelines.workers.progress import size
 
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
+Rows = tuple[int, np.ndarray, np.ndarray, np.ndarray]  # the first vertex, degrees; heads and weights of all arcs
 
-ARC_BYTES = 100  # of memory per arc while a range is sorted: three columns three times, and what the writer holds
+ARC_BYTES = 100  # of memory per arc of a range: its columns as they come, as they are sorted, and as they are written
 HELD_SHARE = 0.75  # of the memory, for arcs set aside; the rest is for sorting a range
 VERTEX_BYTES = 32  # of memory per vertex: the degrees here and in the writer, and the offsets of both
 LABEL_BYTES = 128  # of memory per label: its text, and its places in a list and in an array
 VERTEX_SHARE = 0.75  # of the free memory; the rest is for sorting
 # A graph whose size nobody stated is in doubt when it has so many vertices, and so many for each arc.
 DOUBTFUL_VERTICES, DOUBTFUL_PER_ARC = 1 << 20, 16
-DIGIT_BITS = 11  # of the radix sort: 2,048 places to write to are few enough for the caches
-PART_ARCS = 1 << 18  # from so many on, threads sort together
+LEAST_WIDTH = 1 << 16  # vertices of a range at most, where not more arcs fit: a few numbers each
 
 
 class FormatError(ValueError):
@@ -69,8 +68,8 @@ class ArcStream:
     known : vertices that are there with or without arcs; it may grow as the pieces are read
     directed : False: each edge is given once and stored in both directions
     weight_dtype : dtype of the stored weights; None: int32 or int64 if every piece has integers, else float64
-    labels : names of the vertices in order, or None; n of them are read after the last piece
-    label_bytes : memory that a label takes while the store is made
+    labels : names of the vertices in order, or None; n of them are read after the last piece. A range: its numbers.
+    label_bytes : memory that a label takes while the store is made, unless it is a number of a range
     through : bool (n), or a function of n that returns it, or None
     coordinates : float64 (n, 2), or a function of n and the labels that returns them, or None
     weight_unit, source : text for `tilepath info`
@@ -82,13 +81,19 @@ class ArcStream:
     known: int = 0
     directed: bool = True
     weight_dtype: Any = None
-    labels: Iterable[str] | None = field(default=None, repr=False)
+    labels: Iterable[str] | range | None = field(default=None, repr=False)
     label_bytes: int = LABEL_BYTES
     through: np.ndarray | Callable[[int], np.ndarray] | None = None
-    coordinates: np.ndarray | Callable[[int, list[str] | None], np.ndarray] | None = None
+    coordinates: np.ndarray | Callable[[int, Iterable[str] | None], np.ndarray] | None = None
     weight_unit: str = ""
     source: str = ""
     remarks: list[str] = field(default_factory=list)
+
+    def first_labels(self, n: int) -> list[str] | range | None:
+        """The labels of n vertices."""
+        if self.labels is None or isinstance(self.labels, range):
+            return self.labels and self.labels[:n]
+        return list(islice(self.labels, n))
 
 
 def default_memory() -> int:
@@ -132,12 +137,13 @@ def write_sorted(
     memory = min(default_memory() if memory is None else memory, 1 << 50)
     with disk_errors(path), _Spool(Path(path).parent, memory, arcs) as spool:
         for piece in arcs.pieces:
-            spool.add(*(piece if arcs.directed else _both_ways(*piece)))
+            spool.add(*piece)
         n = spool.close()
-        labels = None if arcs.labels is None else list(islice(arcs.labels, n))
-        coordinates = arcs.coordinates(n, labels) if callable(arcs.coordinates) else arcs.coordinates
+        labels = arcs.first_labels(n)
+        names = map(str, labels) if isinstance(labels, range) else labels
+        coordinates = arcs.coordinates(n, names) if callable(arcs.coordinates) else arcs.coordinates
         through = arcs.through(n) if callable(arcs.through) else arcs.through
-        m = spool.m if not simplify else sum(tails.size for tails, _, _ in spool.sorted_ranges(simplify, sorted_rows))
+        m = spool.m if not simplify else sum(heads.size for _, _, heads, _ in spool.rows(simplify, sorted_rows))
         facts: dict[str, Any] = {
             "directed": arcs.directed,
             "input_edges": spool.m if arcs.directed else spool.m // 2,
@@ -147,13 +153,9 @@ def write_sorted(
             "source": arcs.source,
         }
         with new_graph(path, n=n, m=m, weight_dtype=spool.weight_dtype, overwrite=overwrite, **facts) as writer:
-            for sorted_piece in spool.sorted_ranges(simplify, sorted_rows):
-                writer.append(*sorted_piece)
-            writer.annotate(
-                labels=None if labels is None else np.array(labels, dtype=object),
-                coordinates=coordinates,
-                through=through,
-            )
+            for rows in spool.rows(simplify, sorted_rows):
+                writer.append_rows(*rows)
+            writer.annotate(labels=labels, coordinates=coordinates, through=through)
     return open_graph(path)
 
 
@@ -174,7 +176,8 @@ class _Spool:
         self.weight_dtype: np.dtype = np.dtype("int32")
         self._folder, self._arcs = folder, arcs
         self._most_held = int(HELD_SHARE * memory)
-        self._limit = max(1, (memory - self._most_held) // ARC_BYTES)  # arcs of a range
+        ranges = threads_ahead() + 2  # in memory: those that are sorted, one that waits, one that is written
+        self._limit = max(1, (memory - self._most_held) // ARC_BYTES // ranges)  # arcs of a range
         self._free = available_memory()
         self._degrees = np.zeros(0, dtype=np.int64)
         self._n = 0
@@ -204,7 +207,6 @@ class _Spool:
             raise ValueError("vertices are numbered from 0")
         self._n = max(self._n, int(tails.max()) + 1, int(heads.max()) + 1)
         self._grow(self._n)
-        _count(tails, self._degrees)
         vertex, number = self._columns[0], weights.dtype
         if weights.dtype.kind in "iu":
             low, high = int(weights.min()), int(weights.max())
@@ -216,9 +218,17 @@ class _Spool:
                 number = np.dtype("int32")
         else:
             self._integers = False
-        piece = tails.astype(vertex), heads.astype(vertex), weights.astype(number)
+        if self._arcs.directed:
+            piece = tails.astype(vertex), heads.astype(vertex), weights.astype(number)
+        else:
+            piece = (
+                _in_turns(tails, heads, vertex),
+                _in_turns(heads, tails, vertex),
+                _in_turns(weights, weights, number),
+            )
+        _count(piece[0], self._degrees)
         self._held.append(piece)
-        self.m += tails.size
+        self.m += piece[0].size
         self._held_bytes += sum(column.nbytes for column in piece)
         if self._held_bytes > self._most_held:
             self._flush()
@@ -250,61 +260,57 @@ class _Spool:
                 f"{source}: the weight {self._rounded} is not exact in {self.weight_dtype}, which the other weights "
                 "need; round it, or write all weights as integers"
             )
-        self._offsets = np.concatenate([[0], np.cumsum(self._degrees[:n])])
-        self._degrees = self._degrees[:0]
-        self._head_bits = (n - 1).bit_length()
-        self._cuts = _cut(self._offsets, self._limit, 1 << (62 - self._head_bits))
+        self._offsets = np.zeros(n + 1, np.int64)
+        np.cumsum(self._degrees[:n], out=self._offsets[1:])
+        self._degrees = np.zeros(0, np.int64)
+        self._cuts = _cut(self._offsets, self._limit)
         if len(self._cuts) > 2:
             self._deal()
         return n
 
-    def sorted_ranges(self, simplify: bool, sorted_rows: bool) -> Iterator[Piece]:
-        """The arcs of one range of vertices after the other, each sorted by (tail, head, order of the source), or
-        by (tail, order of the source)."""
-        for r in range(len(self._cuts) - 1):
-            first, stop = int(self._cuts[r]), int(self._cuts[r + 1])
-            keys, weights = self._range(r, first, stop)
-            lowest, highest = 0 if sorted_rows else self._head_bits, int(stop - first - 1).bit_length()
-            keys, weights = _sort(keys, weights, lowest, self._head_bits + highest)
-            heads = keys & ((1 << self._head_bits) - 1)
-            keys >>= self._head_bits
-            keys += first
-            yield _simplify(keys, heads, weights) if simplify else (keys, heads, weights)
+    def rows(self, simplify: bool, sorted_rows: bool) -> Iterator[Rows]:
+        """All rows, one range of vertices after the other: arcs by (tail, head, order of the source), or by (tail,
+        order of the source)."""
 
-    def _range(self, r: int, first: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Keys ``tail - first << head bits | head`` and weights of the arcs leaving vertices first to stop (excluded),
-        in the order of the source."""
-        begin, end = int(self._offsets[first]), int(self._offsets[stop])
-        keys, weights = np.empty(end - begin, np.int64), np.empty(end - begin, self.weight_dtype)
-        pieces = self._pieces()
-        if self._dealt is not None:
-            self._dealt.seek(begin * self._arc_bytes)
-            pieces = iter([self._load(self._dealt, end - begin, self._columns)])
-        elif self._bounds:
-            ranges = (slice(bounds[r], bounds[r + 1]) for bounds in self._bounds)
-            pieces = ((t[part], h[part], w[part]) for (t, h, w), part in zip(self._held, ranges, strict=True))
-        at = 0
-        for tails, heads, piece_weights in pieces:
-            part = slice(at, at + tails.size)
-            np.subtract(tails, first, out=keys[part])
-            keys[part] <<= self._head_bits
-            keys[part] |= heads
-            weights[part] = piece_weights
-            at += tails.size
-        return keys, weights
+        def placed(part: tuple[int, int, Iterable[Piece]]) -> Rows:
+            first, stop, pieces = part
+            offsets = self._offsets[first : stop + 1] - self._offsets[first]
+            places, size = offsets[:-1].copy(), int(offsets[-1])
+            heads, weights = np.empty(size, self._columns[0]), np.empty(size, self.weight_dtype)
+            for piece in pieces:
+                _place(piece[0], piece[1], _bits(piece[2]), first, places, heads, _bits(weights))
+            if sorted_rows:
+                sort_rows(offsets, heads, _bits(weights))
+            return first, *(_simplify if simplify else _degrees)(first, offsets, heads, weights)
+
+        yield from in_turn(placed, self._ranges())
+
+    def _ranges(self) -> Iterator[tuple[int, int, Iterable[Piece]]]:
+        """The arcs leaving vertices first to stop (excluded), in the order of the source, range by range."""
+        for r, (first, stop) in enumerate(pairwise(self._cuts.tolist())):
+            pieces: Iterable[Piece] = self._pieces()
+            if self._dealt is not None:
+                begin, end = int(self._offsets[first]), int(self._offsets[stop])
+                self._dealt.seek(begin * self._arc_bytes)
+                pieces = [self._load(self._dealt, end - begin, self._columns)]
+            elif self._bounds:
+                ranges = [slice(bounds[r], bounds[r + 1]) for bounds in self._bounds]
+                pieces = [(t[part], h[part], w[part]) for (t, h, w), part in zip(self._held, ranges, strict=True)]
+            yield first, stop, pieces
 
     def _deal(self) -> None:
         """Deal the arcs out to the ranges: within each piece while they are held, else in a file.
 
         There every range has a region, which holds its tails, then its heads, then its weights.
         """
-        narrow = np.min_scalar_type(len(self._cuts))  # NumPy's stable sort of 16-bit integers is a radix sort
+        narrow = np.min_scalar_type(len(self._cuts))
+        range_of = np.repeat(np.arange(len(self._cuts) - 1, dtype=narrow), np.diff(self._cuts))
 
         def by_range(piece: Piece) -> tuple[np.ndarray, Piece]:
-            ranges = (np.searchsorted(self._cuts, piece[0], side="right") - 1).astype(narrow)
-            order = np.argsort(ranges, kind="stable")
-            counts = np.bincount(ranges, minlength=len(self._cuts) - 1)
-            return np.concatenate([[0], np.cumsum(counts)]), (piece[0][order], piece[1][order], piece[2][order])
+            bounds = np.zeros(len(self._cuts), np.int64)
+            tails, heads, weights = (np.empty_like(column) for column in piece)
+            _deal_out(range_of, piece[0], piece[1], _bits(piece[2]), bounds, tails, heads, _bits(weights))
+            return bounds, (tails, heads, weights)
 
         dealt = in_turn(by_range, self._pieces())
         if self._file is None:
@@ -334,7 +340,8 @@ class _Spool:
             for size, dtypes in self._spooled:
                 tails, heads, weights = self._load(self._file, size, dtypes)
                 yield tails, heads, weights.astype(self.weight_dtype, copy=False)
-        for tails, heads, weights in list(self._held):
+        for i in range(len(self._held)):  # by number: a piece that is replaced on the way is not needed any more
+            tails, heads, weights = self._held[i]
             yield tails, heads, weights.astype(self.weight_dtype, copy=False)
 
     def _flush(self) -> None:
@@ -367,13 +374,14 @@ class _Spool:
         if n <= self._degrees.size:
             return
         arcs = self._arcs
-        vertex_bytes = VERTEX_BYTES + (0 if arcs.labels is None else arcs.label_bytes)
+        label_bytes = 0 if arcs.labels is None or isinstance(arcs.labels, range) else arcs.label_bytes
+        vertex_bytes = VERTEX_BYTES + label_bytes
         if n * vertex_bytes > VERTEX_SHARE * self._free:
             counted = f"{n:,} vertices" if arcs.n is not None else f"vertex number {n - 1} implies {n} vertices, which"
             cure = "use a machine with more memory"
             if arcs.n is None:
                 cure += ", or if the numbers are names, pass labels=True (--labels)"
-            elif arcs.labels is not None:
+            elif label_bytes:
                 cure += ", or leave out the labels (--no-labels)"
             raise FormatError(
                 f"{arcs.source or 'the source'}: {counted} need {size(n * vertex_bytes)} of memory, but only "
@@ -389,81 +397,68 @@ def _unlinked_file(folder: Path) -> BinaryIO:
     return tempfile.TemporaryFile(dir=folder)
 
 
-def _both_ways(tails: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> Piece:
-    """Each edge as two neighbouring arcs, so that parallel arcs stay in the order of the source."""
-    return (
-        np.stack([tails, heads], axis=1).ravel(),
-        np.stack([heads, tails], axis=1).ravel(),
-        np.repeat(weights, 2),
-    )
+def _in_turns(first: np.ndarray, second: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Each edge is two neighbouring arcs, so that parallel arcs stay in the order of the source."""
+    result = np.empty(2 * first.size, dtype)
+    result[0::2], result[1::2] = first, second
+    return result
 
 
-def _cut(offsets: np.ndarray, limit: int, width: int) -> np.ndarray:
-    """Vertices at which ranges of at most `limit` arcs (or one vertex) and `width` vertices begin, and n at the end."""
-    cuts, n = [0], len(offsets) - 1
+def _bits(weights: np.ndarray) -> np.ndarray:
+    """A view of weights as integers: they are moved, whatever they are."""
+    return weights.view(f"u{weights.itemsize}")
+
+
+def _cut(offsets: np.ndarray, limit: int) -> np.ndarray:
+    """Vertices at which ranges begin, n at the end: of at most `limit` arcs (or one vertex), and not too wide."""
+    cuts, n, width = [0], len(offsets) - 1, max(limit, LEAST_WIDTH)
     while cuts[-1] < n:
         fits = int(np.searchsorted(offsets, offsets[cuts[-1]] + limit, side="right")) - 1
         cuts.append(min(max(fits, cuts[-1] + 1), cuts[-1] + width))
     return np.array(cuts)
 
 
-def _simplify(tails: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> Piece:
-    """Of sorted arcs, the lightest of each (tail, head), without loops."""
+def _degrees(_first: int, offsets: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> Piece:
+    return np.diff(offsets), heads, weights
+
+
+def _simplify(first: int, offsets: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> Piece:
+    """Of sorted rows, the lightest of each (tail, head), without loops: degrees, heads, weights."""
+    tails = np.repeat(np.arange(first, first + len(offsets) - 1), np.diff(offsets))
     proper = tails != heads
     tails, heads, weights = tails[proper], heads[proper], weights[proper]
-    if tails.size == 0:
-        return tails, heads, weights
-    starts = np.flatnonzero(np.concatenate([[True], (np.diff(tails) != 0) | (np.diff(heads) != 0)]))
-    return tails[starts], heads[starts], np.minimum.reduceat(weights, starts)
+    if heads.size:
+        starts = np.flatnonzero(np.concatenate([[True], (np.diff(tails) != 0) | (np.diff(heads) != 0)]))
+        tails, heads, weights = tails[starts], heads[starts], np.minimum.reduceat(weights, starts)
+    return np.bincount(tails - first, minlength=len(offsets) - 1), heads, weights
 
 
 @numba.njit(nogil=True, cache=True)
-def _count(keys: np.ndarray, counts: np.ndarray) -> None:
-    for key in keys:
-        counts[key] += 1
-
-
-def _sort(keys: np.ndarray, weights: np.ndarray, lowest: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Keys of `bits` bits in the order of their bits from `lowest` on, equal ones as given, and their weights.
-
-    Overwrites both. Each thread has a part of the arcs, and in every list places of its own, behind those of the part
-    before.
-    """
-    spare = np.empty_like(keys), np.empty_like(weights)
-    threads = threads_ahead() if keys.size > PART_ARCS else 1
-    edges = [keys.size * i // threads for i in range(threads + 1)]
-    counts = np.empty((threads, 1 << DIGIT_BITS), np.int64)
-    for shift in range(lowest, bits, DIGIT_BITS):
-        _by_parts(partial(_digits, keys, shift), edges, counts)
-        ends = np.cumsum(counts.T.ravel()).reshape(counts.shape[::-1]).T
-        counts[...] = ends - counts
-        _by_parts(partial(_scatter, keys, weights, shift, *spare), edges, counts)
-        (keys, weights), spare = spare, (keys, weights)
-    return keys, weights
-
-
-def _by_parts(step: Callable[..., None], edges: list[int], counts: np.ndarray) -> None:
-    def work(part: int) -> None:
-        step(edges[part], edges[part + 1], counts[part])
-
-    deque((in_turn if len(counts) > 1 else map)(work, range(len(counts))), maxlen=0)
+def _count(tails: np.ndarray, degrees: np.ndarray) -> None:
+    for tail in tails:
+        degrees[tail] += 1
 
 
 @numba.njit(nogil=True, cache=True)
 @no_type_check
-def _digits(keys, shift, first, last, counts):
-    counts[:] = 0
-    for arc in range(first, last):
-        counts[(keys[arc] >> shift) & (counts.size - 1)] += 1
+def _deal_out(range_of, tails, heads, weights, bounds, tails_out, heads_out, weights_out):
+    """Put arcs in the order of the ranges of their tails, and note where each range begins."""
+    for tail in tails:
+        bounds[range_of[tail] + 1] += 1
+    for r in range(1, bounds.size):
+        bounds[r] += bounds[r - 1]
+    places = bounds[:-1].copy()
+    for arc in range(tails.size):
+        r = range_of[tails[arc]]
+        tails_out[places[r]], heads_out[places[r]], weights_out[places[r]] = tails[arc], heads[arc], weights[arc]
+        places[r] += 1
 
 
 @numba.njit(nogil=True, cache=True)
 @no_type_check
-def _scatter(keys, weights, shift, keys_out, weights_out, first, last, places):
-    """One pass of a radix sort: each arc to the next place of its digit."""
-    for arc in range(first, last):
-        digit = (keys[arc] >> shift) & (places.size - 1)
-        place = places[digit]
-        places[digit] = place + 1
-        keys_out[place] = keys[arc]
-        weights_out[place] = weights[arc]
+def _place(tails, heads, weights, first, places, heads_out, weights_out):
+    """Put each arc at the next place in the row of its tail; `places` are those of the vertices from `first` on."""
+    for arc in range(tails.size):
+        place = places[tails[arc] - first]
+        places[tails[arc] - first] = place + 1
+        heads_out[place], weights_out[place] = heads[arc], weights[arc]

@@ -53,9 +53,10 @@ from pipelines.stores.schema import (
     open_store,
     recorded_dtype,
     result_codecs,
-    text_codecs,
 )
+from pipelines.stores.text_chunks import write_text
 from pipelines.stores.vertex_names import UNKNOWN, find_vertices, why_no_vertex
+from pipelines.stores.whole_chunks import WholeChunks
 
 SCHEMA = "graph/1"
 
@@ -385,16 +386,24 @@ class GraphWriter:
         """Append arcs (three 1-d arrays of equal length) whose tails do not decrease."""
         if tails.size == 0:
             return
-        if tails[0] < self._last_tail or (tails[1:] < tails[:-1]).any():
+        if (tails[1:] < tails[:-1]).any():
             raise ValueError("arcs must be appended in the order of their tails")
-        if tails[0] < 0 or tails[-1] >= self.n or indices.min() < 0 or indices.max() >= self.n:
-            raise ValueError(f"an arc points to a vertex outside 0..{self.n - 1}")
+        self._check_vertices(tails[[0, -1]])
+        first = int(tails[0])
+        self.append_rows(first, np.bincount(tails - first), indices, weights)
+
+    def append_rows(self, first: int, degrees: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
+        """Append the arcs of vertices from `first` on, of which each has so many; no vertex before the last so far."""
+        if indices.size == 0:
+            return
+        left = first + np.flatnonzero(degrees)
+        if left[0] < self._last_tail:
+            raise ValueError("arcs must be appended in the order of their tails")
+        self._check_vertices(indices)
         if self._weight_dtype.kind == "f" and not np.isfinite(weights).all():
             raise ValueError("a weight is NaN or infinite; leave out arcs that do not exist")
-        self._last_tail = int(tails[-1])
-        first = int(tails[0])
-        counts = np.bincount(tails - first)
-        self._degrees[first : first + counts.size] += counts
+        self._last_tail = int(left[-1])
+        self._degrees[first : first + degrees.size] += degrees
         self._weight_min = min(self._weight_min, weights.min().item())
         self._weight_max = max(self._weight_max, weights.max().item())
         with ThreadPoolExecutor(1) as other:  # digests and compression let go of the GIL
@@ -402,28 +411,32 @@ class GraphWriter:
             self._weights.append(weights)
             appended.result()
 
+    def _check_vertices(self, vertices: np.ndarray) -> None:
+        if vertices.min() < 0 or vertices.max() >= self.n:
+            raise ValueError(f"an arc points to a vertex outside 0..{self.n - 1}")
+
     def annotate(
         self,
         *,
-        labels: np.ndarray | None = None,
+        labels: Sequence[str] | np.ndarray | range | None = None,
         coordinates: np.ndarray | None = None,
         through: np.ndarray | None = None,
     ) -> None:
-        """Add data of the vertices: labels (n), coordinates (n, 2), through (n)."""
+        """Add data of the vertices: labels (n), text or the numbers of a range, coordinates (n, 2), through (n)."""
         self._through = through
         if labels is not None:
-            self._whole("labels", np.asarray(labels, dtype=object), str)
+            self._check_count("labels", len(labels))
+            write_text(self._group, "labels", labels, self._chunk_rows(len(labels), 1))
         if coordinates is not None:
             self._whole("coordinates", np.asarray(coordinates, dtype=np.float64), np.float64)
         if through is not None:
             self._whole("through", np.asarray(through, dtype=bool), bool)
 
     def _finish(self) -> None:
-        written = self._indices.finish()
+        self._indices.finish()
         self._weights.finish()
-        if written != self.m:
-            raise ValueError(f"{written} arcs were appended, but {self.m} were announced")
-        indptr = np.concatenate([[0], np.cumsum(self._degrees)]).astype(np.int64)
+        indptr = np.zeros(self.n + 1, np.int64)
+        np.cumsum(self._degrees, out=indptr[1:])
         self._whole("indptr", indptr, np.int64)
         digest = _Digest(self.n, self._attrs["directed"], self._attrs["sorted_rows"])
         digest.add("indptr", indptr)
@@ -443,19 +456,25 @@ class GraphWriter:
         )
 
     def _whole(self, name: str, values: np.ndarray, dtype: Any) -> None:
-        if values.shape[0] not in (self.n, self.n + 1):
-            raise ValueError(f"{name} has {values.shape[0]} entries for {self.n} vertices")
-        rows = max(1, min(values.shape[0], CHUNK_BYTES // (8 * max(1, values[:1].size))))
-        array = self._group.create_array(
+        self._check_count(name, len(values))
+        self._group.create_array(
             name,
             shape=values.shape,
-            chunks=(rows, *values.shape[1:]),
+            chunks=(self._chunk_rows(len(values), max(1, values[:1].size)), *values.shape[1:]),
             dtype=dtype,
-            compressors=text_codecs() if dtype is str else result_codecs(np.dtype(dtype)),
+            compressors=result_codecs(np.dtype(dtype)),
             config={"write_empty_chunks": True},
         )
         if values.size:
-            array[:] = values
+            WholeChunks(str(self._group.store.root), name)[:] = values
+
+    def _check_count(self, name: str, count: int) -> None:
+        if count not in (self.n, self.n + 1):
+            raise ValueError(f"{name} has {count} entries for {self.n} vertices")
+
+    @staticmethod
+    def _chunk_rows(rows: int, width: int) -> int:
+        return max(1, min(rows, CHUNK_BYTES // (8 * width)))
 
 
 def write_graph(
@@ -502,7 +521,7 @@ class _Appender:
 
     def __init__(self, group: zarr.Group, name: str, size: int, dtype: np.dtype):
         chunk = max(1, min(size, CHUNK_BYTES // dtype.itemsize))
-        self._array = group.create_array(
+        group.create_array(
             name,
             shape=(size,),
             chunks=(chunk,),
@@ -510,6 +529,7 @@ class _Appender:
             compressors=result_codecs(dtype),
             config={"write_empty_chunks": True},
         )
+        self._chunks = WholeChunks(str(group.store.root), name)
         self._chunk, self._dtype = chunk, dtype
         self._pending: list[np.ndarray] = []
         self._held = self._written = 0
@@ -523,16 +543,18 @@ class _Appender:
         if self._held >= self._chunk:
             self._flush(self._held // self._chunk * self._chunk)
 
-    def finish(self) -> int:
+    def finish(self) -> None:
+        appended, announced = self._written + self._held, self._chunks.shape[0]
+        if appended < announced:
+            raise ValueError(f"{appended} arcs were appended, but {announced} were announced")
         if self._held:
             self._flush(self._held)
-        return self._written
 
     def _flush(self, count: int) -> None:
         values = np.concatenate(self._pending)
-        if self._written + count > self._array.shape[0]:
+        if self._written + count > self._chunks.shape[0]:
             raise ValueError("more arcs were appended than announced")
-        self._array[self._written : self._written + count] = values[:count]
+        self._chunks[self._written : self._written + count] = values[:count]
         self._pending = [values[count:]]
         self._written += count
         self._held -= count

@@ -72,18 +72,22 @@ class WholeChunks:
             whole[tuple(map(slice, values.shape))] = values
             values = whole
         data = codec.encode(np.ascontiguousarray(values, self._dtype))
-        path = os.path.join(self._place, self._array.metadata.encode_chunk_key(place))
-        partial = f"{path}.{uuid.uuid4().hex}.partial"  # `schema.remove_leftovers` knows them
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        try:
-            with open(partial, "wb") as file:
-                file.write(data)
-                file.write(google_crc32c.value(data).to_bytes(CHECKSUM_BYTES, "little"))
-            os.replace(partial, path)
-        except BaseException:
-            if os.path.exists(partial):
-                os.unlink(partial)
-            raise
+        write_chunk(os.path.join(self._place, self._array.metadata.encode_chunk_key(place)), data)
+
+
+def write_chunk(path: str, data: Any) -> None:
+    """Write the file of a chunk, and its checksum behind: whole or not at all."""
+    partial = f"{path}.{uuid.uuid4().hex}.partial"  # `schema.remove_leftovers` knows them
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    try:
+        with open(partial, "wb") as file:
+            file.write(data)
+            file.write(google_crc32c.value(data).to_bytes(CHECKSUM_BYTES, "little"))
+        os.replace(partial, path)
+    except BaseException:
+        if os.path.exists(partial):
+            os.unlink(partial)
+        raise
 
 
 class ReadChunks(StoredArray):

@@ -18,6 +18,7 @@ from pipelines.formats.arc_sort import ARC_BYTES, ArcStream, write_sorted
 from pipelines.formats.graphs import import_graph
 from pipelines.generators import ShallowEulerGraph, UniformRandom, csr, euler_of_degrees, generate
 from pipelines.stores import StoreError, open_graph, write_graph
+from pipelines.stores.row_order import SHORT, sort_rows
 from tilepath.cli import tilepath
 
 
@@ -49,6 +50,22 @@ def test_rows_are_handed_out_by_head(stores):
         for found, expected in zip(as_given.rows(*part), by_head.rows(*part), strict=True):
             np.testing.assert_array_equal(found, expected)
             assert found.dtype == expected.dtype
+
+
+@pytest.mark.parametrize(("head", "weight"), [(3, "u4"), (300, "u4"), (70_000, "u4"), (2**40, "u8")])
+def test_rows_of_every_length_are_sorted_stably(head, weight):
+    """By insertion, by distribution with an even and an odd number of digits, and rows that rise already."""
+    rng = np.random.default_rng(head)
+    lengths = [0, 1, 2, 5, SHORT - 1, SHORT, SHORT + 1, 1000, 0, 3000, 7]
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    heads = rng.integers(0, head, indptr[-1]).astype("i4" if head < 2**31 else "i8")
+    heads[indptr[7] : indptr[8]].sort()
+    weights = rng.integers(0, 200, heads.size).astype(weight)
+    order = np.lexsort((heads, np.repeat(np.arange(len(lengths)), lengths)))
+    expected = heads[order], weights[order]
+    sort_rows(indptr, heads, weights)
+    np.testing.assert_array_equal(heads, expected[0])
+    np.testing.assert_array_equal(weights, expected[1])
 
 
 @pytest.mark.parametrize("method", ["floyd-warshall", "batched"])

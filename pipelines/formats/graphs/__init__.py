@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -199,14 +199,14 @@ def _is_table(coordinates: Any) -> bool:
     return isinstance(coordinates, str | os.PathLike) and os.fspath(coordinates).endswith(FORMATS["parquet"][1])
 
 
-def _positions(coordinates: Any, n: int, labels: list[str] | None) -> np.ndarray:
+def _positions(coordinates: Any, n: int, labels: Iterable[str] | None) -> np.ndarray:
     """The option `coordinates` of `import_graph` as float64 (n, 2)."""
     if _is_table(coordinates):
         coordinates = read_positions(coordinates)
     if isinstance(coordinates, str | os.PathLike):
         return read_coordinates(coordinates, n)
     if isinstance(coordinates, Mapping):
-        names = labels or map(str, range(n))
+        names = map(str, range(n)) if labels is None else labels
         return np.array([coordinates.get(name, (np.nan, np.nan)) for name in names], dtype=np.float64)
     found = np.asarray(coordinates, dtype=np.float64)
     if found.shape != (n, 2):

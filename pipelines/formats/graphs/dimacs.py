@@ -28,7 +28,7 @@ def read_dimacs(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
     with TextFile(source) as text:
         n, m = _problem(text, ["p", "sp"], 2)
         layout = Layout("a TAIL HEAD WEIGHT", (VERTEX, VERTEX, NUMBER), comments="c", prefix="a", n=n)
-        yield ArcStream(_pieces(text, layout, m), n=n, labels=map(str, range(1, n + 1)))
+        yield ArcStream(_pieces(text, layout, m), n=n, labels=range(1, n + 1))
 
 
 def read_coordinates(source: str | os.PathLike[str], n: int) -> np.ndarray:

@@ -40,7 +40,7 @@ def read_matrix_market(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
             n=n,
             directed=symmetry == "general",
             weight_dtype="float64" if field in ("real", "double") else None,
-            labels=map(str, range(1, n + 1)),
+            labels=range(1, n + 1),
         )
 
 

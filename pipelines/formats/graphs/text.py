@@ -105,7 +105,7 @@ class _Table:
     def columns(self, part: tuple[int, int, bytes]) -> dict[int, Any]:
         first_line, rows, block = part
         layout, kinds, columns = self._layout, self._kinds.copy(), len(self._places)
-        integers, lines = np.empty((columns, rows), dtype=np.int64), np.empty(rows, dtype=np.int64)
+        integers, lines = np.empty((columns, rows), dtype=np.int64), np.empty(rows, dtype=np.int32)
         packed, ends = np.empty((columns, 0), dtype=np.uint8), np.zeros((columns, rows + 1), dtype=np.int32)
         count, fault, line = 0, _NOT_PLAIN, 0
         while fault == _NOT_PLAIN:  # scan again, this time setting the text of that field aside

@@ -52,7 +52,7 @@ def read_tntp(source: str | os.PathLike[str], weight: str = "free_flow_time") ->
         yield ArcStream(
             _pieces(text, layout, chosen.tail, chosen.head, names.index(weight), links, links_line),
             n=n,
-            labels=map(str, range(1, n + 1)),
+            labels=range(1, n + 1),
             through=None if first_through <= 1 else lambda n: np.arange(1, n + 1) >= first_through,
             weight_unit=weight,
             remarks=[f"{text.path}: {chosen.described(names)}"],

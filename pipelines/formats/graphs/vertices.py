@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,7 @@ def edge_stream(
     """The edges of a table whose vertices are `names`, or else numbers that count from `base` (None: 0)."""
     if names is not None:
         return ArcStream(pieces, labels=names, label_bytes=NAME_BYTES, **facts)
-    stream = ArcStream(pieces, n=n, labels=map(str, count(base)) if base else None, **facts)
+    stream = ArcStream(pieces, n=n, labels=range(base, 2**62) if base else None, **facts)
     if base is None:
         stream.pieces = _noting_the_least(source, pieces, stream)
     return stream

@@ -5,8 +5,10 @@ import json
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
@@ -16,6 +18,7 @@ from click.testing import CliRunner
 from families import diagonals
 from oracles import random_arcs, shifted, store_arcs
 
+from clusters import start
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Job, Request
@@ -102,9 +105,9 @@ def test_any_cut_gives_the_same_bits(client, tmp_path, chunk, width, resident):
     np.testing.assert_array_equal(got[:], want)
 
 
-@pytest.mark.slow  # a half is tested below
-@pytest.mark.parametrize("share", [4, 8, 16])
+@pytest.mark.parametrize("share", [4, *(pytest.param(share, marks=pytest.mark.slow) for share in (8, 16))])
 def test_budgets(client, tmp_path, share):
+    """Beside that of a half, which is tested below."""
     n = 160 * share
     graph = float_graph(tmp_path / "g", n)
     want = in_core(client, graph, tmp_path / "core", block=8)[:]
@@ -371,6 +374,31 @@ def test_killed_runs_give_the_bits_of_undisturbed_ones(client, tmp_path, kills):
     got = out_of_core(client, graph, out, block=16, resume=True)
     np.testing.assert_array_equal(got[:], want)
     print(f"\nkilled at stages {stages} of {begun_distances(out).progress()[1]}, then the bits of an undisturbed run")
+
+
+@pytest.mark.parametrize("resident", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_a_killed_worker_costs_nothing_but_time(client, tmp_path, monkeypatch, resident):
+    """kill -9 of one of two worker processes, and then of the other: a matrix in the host's memory is gone with one."""
+    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))  # commit after every super-stage
+    graph, out = float_graph(tmp_path / "g", 400), tmp_path / "out"
+    want = in_core(client, graph, tmp_path / "core", block=16)[:]
+    killed = []
+
+    def murder(users):
+        for stage in (4, 12):  # of 26
+            while not out.exists() or begun_distances(out).progress()[0] < stage:
+                time.sleep(0.01)
+            pid = next(pid for pid in users.run(os.getpid).values() if pid not in killed)
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+
+    with start(device="cpu", workers=2, processes=True) as users:
+        murderer = threading.Thread(target=murder, args=(users,))
+        murderer.start()
+        got = run(users, graph, out, Windows(400, 16, 32, 32, resident), commit_seconds=0)
+        murderer.join()
+    assert len(killed) == 2
+    np.testing.assert_array_equal(got[:], want)
 
 
 MEMORY = """

@@ -2,6 +2,8 @@
 
 import functools
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,12 +49,12 @@ def from_the_store(dtype):
     return {"device_memory": budget_of(dtype, 2), "host_memory": budget_of(dtype, 1)}
 
 
-def plan(graph, dtype, sources=None, device_memory=None, host_memory=None):
+def plan(graph, dtype, sources=None, device_memory=None, host_memory=None, block=BLOCK):
     """What a run with these budgets would do on a GPU."""
     gpu = WorkerFacts("w", "host", "GPU", True, 80 << 30, 1e12, host_memory=200 << 30)
     facts = within_budget([gpu], device_memory, host_memory)
     job = _job(graph, distance_dtype(graph, dtype))
-    return make_plan(Request(job, sources and tuple(sources), BLOCK, math.inf, facts, None))
+    return make_plan(Request(job, sources and tuple(sources), block, math.inf, facts, None))
 
 
 @pytest.mark.parametrize(("kind", "dtype"), CASES)
@@ -67,6 +69,17 @@ def test_the_budgets_below_suffice_and_the_matrix_passes_by_more_than_once(tmp_p
     assert (found.shortage, found.windows.resident) == (None, False)
 
 
+def test_a_budget_of_the_gpu_below_one_band_is_refused_with_the_least_that_works(tmp_path):
+    graph, _ = problem(tmp_path, "plain", "float32")
+    shortage = plan(graph, "float32", device_memory=100_000).shortage
+    assert re.search(r"3,000 vertices need at least .* of each GPU, which has 97.7 KiB to give", shortage)
+    least = 1024 * int(re.search(r"Set --device-memory (\d+)KiB or more", shortage)[1])
+    assert plan(graph, "float32", device_memory=least).shortage is None
+    assert "--device-memory" in plan(graph, "float32", device_memory=least - 1024).shortage
+    both = plan(graph, "float32", device_memory=100_000, host_memory=100_000).shortage
+    assert re.search(r"Set --device-memory \d+KiB --host-memory \d+\w+ or more", both)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize(("kind", "dtype"), CASES)
 def test_the_bits_are_those_of_a_run_in_memory(gpu_client, tmp_path, kind, dtype):
@@ -78,6 +91,29 @@ def test_the_bits_are_those_of_a_run_in_memory(gpu_client, tmp_path, kind, dtype
         got = out_of_core(gpu_client, graph, tmp_path / f"{share}", **options, device_memory=budget)[:]
         np.testing.assert_array_equal(got.view(f"i{got.itemsize}"), want.view(f"i{want.itemsize}"))
         assert max(gpu_client.run(pool_bytes).values()) <= budget
+
+
+@pytest.mark.gpu
+def test_budgets_of_a_quarter_to_a_sixteenth_keep_the_bits_and_what_the_plan_states(gpu_client, tmp_path):
+    graph, _ = problem(tmp_path, "closed", "float32")
+    want = in_core(gpu_client, graph, tmp_path / "core", block=16)[:]
+    for share in 4, 8, 16:
+        budget, out = budget_of("float32", share), tmp_path / f"{share}"
+        stated = plan(graph, "float32", device_memory=budget, block=16)
+        assert stated.windows.width <= N // share
+        (idle,) = gpu_client.run(host_bytes, "VmRSS").values()
+        got = out_of_core(gpu_client, graph, out, block=16, device_memory=budget, commit_seconds=None)[:]
+        np.testing.assert_array_equal(got, want)
+        assert max(gpu_client.run(pool_bytes).values()) <= stated.device_bytes <= budget
+        assert max(gpu_client.run(host_bytes, "VmHWM").values()) - idle <= stated.host_bytes
+
+
+def host_bytes(name):
+    """What the process has of the host's memory, or had at most since this was last called for the former."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    if name == "VmRSS":
+        Path("/proc/self/clear_refs").write_text("5")
+    return int(next(line for line in lines if line.startswith(name)).split()[1]) << 10
 
 
 def pool_bytes():

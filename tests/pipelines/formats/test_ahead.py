@@ -96,9 +96,8 @@ def test_the_first_line_at_fault_is_named_whatever_is_read_ahead(tmp_path, monke
 
 
 def test_a_store_is_the_same_by_any_number_of_threads(tmp_path, monkeypatch, threads):
-    """Decimals appear late, arcs are parallel, and both sorts are used: in memory, and by ranges from a file."""
+    """Decimals appear late, arcs are parallel; they are sorted in one range, by ranges in memory, and from a file."""
     monkeypatch.setattr("pipelines.formats.text_file.BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr("pipelines.formats.arc_sort.PART_ARCS", 100)
     rng = np.random.default_rng(1)
     arcs = rng.integers(0, 300, (5000, 3))
     lines = [f"{a} {b} {w}" for a, b, w in arcs]
@@ -107,7 +106,7 @@ def test_a_store_is_the_same_by_any_number_of_threads(tmp_path, monkeypatch, thr
     weights = arcs[:, 2] + 0.0
     weights[4000] += 0.25
     order = np.lexsort((arcs[:, 1], arcs[:, 0]))
-    for memory in (None, 100_000):
+    for memory in (None, 300_000, 50_000):
         graph = import_graph(tmp_path / "g.txt", tmp_path / "g.zarr", overwrite=True, memory=memory)
         indptr, indices, found = graph.rows()
         np.testing.assert_array_equal(indptr, np.searchsorted(arcs[order, 0], np.arange(301)))

@@ -68,8 +68,10 @@ def test_any_memory_gives_the_same_store(tmp_path_factory, seed, n, m, dtype, li
 
 def test_small_memory_really_sorts_by_ranges(tmp_path, monkeypatch):
     sizes = []
-    sort = arc_sort._sort
-    monkeypatch.setattr(arc_sort, "_sort", lambda keys, *rest: sizes.append(len(keys)) or sort(keys, *rest))
+    sort = arc_sort.sort_rows
+    monkeypatch.setattr(
+        arc_sort, "sort_rows", lambda rows, heads, *w: sizes.append(len(heads)) or sort(rows, heads, *w)
+    )
     arcs = ArcStream(pieces_of(*random_arcs(0, 500, 5000, "int32"), 300), n=500)
     write_sorted(tmp_path / "store", arcs, memory=200 * ARC_BYTES)
     assert len(sizes) > 20
@@ -126,6 +128,8 @@ def test_c5_memory_is_compared_with_what_is_free_before_the_work(tmp_path, monke
 
     n = 1_500_000  # 46 MiB by themselves, 229 MiB with labels
     assert write_sorted(tmp_path / "store", ArcStream([], n=n), overwrite=True).n == n
+    numbered = write_sorted(tmp_path / "store", ArcStream([], n=n, labels=range(1, n + 1)), overwrite=True)
+    assert (numbered.label(0), numbered.label(n - 1)) == ("1", "1500000")  # numbers take no memory of their own
     with pytest.raises(FormatError, match=r"x: 1,500,000 vertices need 228.9 MiB .* 100.0 MiB are free.*--no-labels"):
         write_sorted(tmp_path / "other", ArcStream(unread(), n=n, labels=map(str, range(n)), source="x"))
     with pytest.raises(FormatError, match=r"x: 3,000,000 vertices need 91.6 MiB .* more memory"):
@@ -135,7 +139,8 @@ def test_c5_memory_is_compared_with_what_is_free_before_the_work(tmp_path, monke
     assert [item.name for item in tmp_path.iterdir()] == ["store"]
 
 
-def test_c5_far_more_vertices_than_arcs_are_asked_about(tmp_path):
+def test_c5_far_more_vertices_than_arcs_are_asked_about(tmp_path, monkeypatch):
+    monkeypatch.setattr("pipelines.formats.arc_sort.available_memory", lambda: 64 << 30)
     with pytest.raises(FormatError, match=r"x: .* 500,000,001 vertices.*--labels.*--vertices 500000001"):
         write_sorted(tmp_path / "store", ArcStream(one_arc(500_000_000), source="x"), memory=1 << 20)
     assert list(tmp_path.iterdir()) == []

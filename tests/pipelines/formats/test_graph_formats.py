@@ -135,6 +135,29 @@ def test_matrix_market_there_and_back(arcs, dtype):
     there_and_back(content, "x.mtx", arcs, "float64" if dtype == "float64" else "int32")
 
 
+@pytest.mark.usefixtures("_block_bytes")
+@pytest.mark.parametrize("symmetry", ["general", "symmetric"])
+@pytest.mark.parametrize("field", ["pattern", "integer", "real"])
+@pytest.mark.parametrize("break_", ["\n", "\r\n"])
+def test_matrix_market_of_every_kind_across_blocks(load, field, symmetry, break_):
+    """Comments, blank lines, exponents, integers above 2^53 and no line break at the end; blocks end within lines."""
+    rng = np.random.default_rng(3)
+    words = {"pattern": [""], "integer": ["7", "-0", "+12", str(2**53 + 1)], "real": ["2.5e-3", "1E5", "-.5", "3"]}[
+        field
+    ]
+    rows = [(t, h, words[i % len(words)]) for i, (t, h) in enumerate(rng.integers(0, N, (60, 2)).tolist())]
+    lines = [f"{t + 1} \t{h + 1} {word}" for t, h, word in rows]
+    lines = [f"%%MatrixMarket matrix coordinate {field} {symmetry}", "% x", f"{N} {N} {len(rows)}", *lines]
+    lines[20:20], lines[40:40] = ["", "% between", "  "], ["%"]
+    graph = load(break_.join(lines), "x.mtx")
+    arcs = [(t, h, float(word) if field == "real" else int(word or 1)) for t, h, word in rows]
+    if symmetry == "symmetric":
+        arcs = [arc for t, h, w in arcs for arc in ((t, h, w), (h, t, w))]
+    assert arcs_of(graph) == sorted(arcs, key=lambda arc: arc[:2])
+    assert graph.weight_dtype == {"pattern": "int32", "integer": "int64", "real": "float64"}[field]
+    assert (graph.directed, graph.label(N - 1)) == (symmetry == "general", str(N))
+
+
 @settings(max_examples=8, deadline=None)
 @given(some_arcs(st.integers(-1000, 1000)), st.sampled_from(["int8", "int16", "int64", "float32", "float64"]))
 def test_parquet_and_scipy_there_and_back(arcs, dtype):

@@ -10,7 +10,8 @@ from zarr.codecs import ZstdCodec
 from pipelines.stores import StoreError, whole_chunks
 from pipelines.stores.contents import StoredArray
 from pipelines.stores.distances import DistancesWriter
-from pipelines.stores.schema import checkpoint_codecs, result_codecs
+from pipelines.stores.schema import checkpoint_codecs, result_codecs, text_codecs
+from pipelines.stores.text_chunks import write_text
 from pipelines.stores.whole_chunks import ReadChunks, WholeChunks
 
 SHAPES = [
@@ -75,6 +76,33 @@ def test_chunks_that_are_missing_or_damaged_are_named(tmp_path, kind):
     with pytest.raises(StoreError, match="a: the chunk c/1/0 is missing; the store is damaged; recreate it"):
         found.band(2)
     np.testing.assert_array_equal(found.band(4), [[16, 17, 18, 19], [20, 21, 22, 23]])
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        range(1, 1234),
+        range(1),
+        range(7, 7),
+        range(99_998, 100_003),
+        range(-12, 25),
+        ["", "a", "Zürich", "\U0001f5fa"] * 9,
+    ],
+)
+def test_text_has_the_bytes_of_zarr(tmp_path, texts):
+    """Numbers of several widths, within a chunk and across, and an end within a chunk."""
+    strings = [str(text) for text in texts]
+    for rows in (1, 7, 500):
+        group = zarr.open_group(str(tmp_path / str(rows)), mode="w")
+        settings = {"shape": (len(texts),), "chunks": (rows,), "dtype": str, "compressors": text_codecs()}
+        array = group.create_array("zarr", **settings, config={"write_empty_chunks": True})
+        if strings:
+            array[:] = np.array(strings, dtype=object)
+        write_text(group, "numbers", texts, rows)
+        write_text(group, "strings", strings, rows)
+        for name in "numbers", "strings":
+            assert files(tmp_path / str(rows) / name) == files(tmp_path / str(rows) / "zarr")
+            assert StoredArray(str(tmp_path / str(rows)), name)[:].tolist() == strings
 
 
 def test_blocks_of_chunks_at_any_place(tmp_path):
