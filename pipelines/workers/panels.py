@@ -116,6 +116,7 @@ class Panels:
         self._buffers: list[Any] = [None, None]  # the second is the one pulled to last
         self._readers: Any = None  # the work on the first
         self._pulled: Token | None = None
+        self.over = False  # closed: the attempt has ended
         gpu, count = xp is not np, slots * self._stride
         handle, reason = None, None
         self._memory: Any = None
@@ -150,6 +151,9 @@ class Panels:
         except CannotMap as error:
             return str(error)
         self._mappings[card.ring] = mapping
+        if self._buffers[0] is None or len(self._buffers[0]) < card.stride:
+            self._buffers = [self.xp.empty(card.stride, np.uint8) for _ in self._buffers]
+            synchronize(self._bytes)  # with work on what a pool had this memory for before
         first = Token(card, OPENED, 0, (), "uint8")
         if self._pull(first) != first.header():  # a process of another container, or a handle that names something else
             self._mappings.pop(card.ring).close()
@@ -202,6 +206,7 @@ class Panels:
 
     def close(self) -> None:
         """Unmap what belongs to others; this worker's own ring lives as long as this object."""
+        self.over = True
         with self._lock:
             for mapping in self._mappings.values():
                 mapping.close()
@@ -218,9 +223,6 @@ class Panels:
             self._readers.synchronize()
         self._readers = mark(self._bytes)
         self._buffers.reverse()
-        if self._buffers[1] is None or len(self._buffers[1]) < token.card.stride:
-            self._buffers[1] = self.xp.empty(token.card.stride, np.uint8)
-            synchronize(self._bytes)  # with work on what a pool had this memory for before
         start = token.slot * token.card.stride
         return self._mappings[token.card.ring].pull(start, HEADER, start + HEADER + token.size, self._buffers[1])
 
