@@ -29,6 +29,10 @@ from pipelines.workers.saving import Savers
 from pipelines.workers.signals import Signals, SignalsCard
 
 Block = tuple[int, int]
+# Counters that a worker shows the others (for `pipelines.apsp.stretches`): the stages whose panels it has published,
+# whose panels it has pulled, and which it is through.
+PUBLISHED, PULLED, DONE = 0, 1, 2
+COUNTERS = 3
 
 
 @dataclass
@@ -44,8 +48,10 @@ class Slab:
     cards: Sequence[Card]  # of all workers
     matrix: Any  # (rows, n), NumPy or CuPy
     symmetric: bool  # whether the matrix is, and only its upper half is kept up to date
-    stage: int  # the next that the rows go through,
-    closed: int  # and the next whose pivots this worker has not closed (for `pipelines.apsp.stretches`)
+    stage: int  # the next that the rows go through (for `pipelines.apsp.stretches`),
+    closed: int  # the next whose pivots this worker has not closed, of those it owns,
+    published: int  # and whose panel it has not published
+    written: Any = None  # the mark of the panel written last
     running: Any = None  # the update given to the GPU last
     stages: list[Block] = field(init=False)
 
@@ -92,8 +98,8 @@ def load(
         else:
             Weights(job).read(slice(start, stop), matrix[layout.local(start, stop)])
     half = layout.workers == 1 and symmetric.is_symmetric(matrix)
-    signals, at = Signals([writer.stage] * 2), writer.stage
-    slab = Slab(job, layout, worker, slots, panels, signals, [panels.card], matrix, half, at, at)
+    signals, at = Signals([writer.stage] * COUNTERS), writer.stage
+    slab = Slab(job, layout, worker, slots, panels, signals, [panels.card], matrix, half, at, at, at)
     if layout.workers > 1 and ring and not isinstance(matrix, np.ndarray):
         _rehearse(slab)
     keep(attempt, slab)

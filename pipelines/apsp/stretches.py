@@ -1,8 +1,8 @@
 """Stages that a worker goes through in one task, by signals of the others (for `pipelines.apsp.stages`).
 
 Through Dask a stage has two hops of some 5 ms and a task for each worker. Here each worker knows all stages, and what
-it waits for are two counters of the others (`pipelines.workers.signals`): how far they have published row panels, and
-how far they are done with those of others. So a slot is written again as soon as nobody needs what it holds.
+it waits for are counters of the others (`pipelines.workers.signals`): how far they have published row panels, and how
+far they are done with those of others. So a slot is written again only when nobody needs what it holds.
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.apsp.resident_rows import Slab, close_pivots, relax_and_write, relax_others
+from pipelines.apsp.resident_rows import (
+    DONE,
+    PUBLISHED,
+    PULLED,
+    Slab,
+    close_pivots,
+    relax_and_write,
+    relax_others,
+)
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import held
-from pipelines.workers.device_arrays import synchronize
+from pipelines.workers.device_arrays import mark, synchronize
 from pipelines.workers.panels import Card, Token
 from pipelines.workers.signals import SignalsCard, wait_until
 
-PUBLISHED, DONE = 0, 1  # counters of a worker: stages whose panels it has published, and which it is through
+COURTESY = 5e-3  # seconds that others leave a panel to the owner of the next pivots, who needs it most
 
 
 def meet(attempt: str, cards: Sequence[Card], signals: Sequence[SignalsCard]) -> str | None:
@@ -50,43 +58,59 @@ def relax_stages(attempt: str, stop: int, last: bool, writer: DistancesWriter | 
 
 def _relax_stage(slab: Slab, last: bool, writer: DistancesWriter | None, limit: float) -> bool:
     """One stage, and the pivots of the next if they are this worker's; False where the limit was reached."""
-    k = slab.stage
-    owner, ahead = slab.layout.owner(slab.stages[k][0]), False
-    if owner != slab.worker:
-        if not wait_until(lambda: slab.signals.seen(owner, PUBLISHED) > k, lambda: slab.panels.over, limit):
+    k, workers = slab.stage, slab.layout.workers
+    owner = slab.layout.owner(slab.stages[k][0])
+    following = None if last or workers == 1 else slab.layout.owner(slab.stages[k + 1][0])
+    if owner == slab.worker:
+        if not _close(slab, k, None, limit):
             return False
-    elif not _close(slab, k, None, limit):
+        _publish(slab)
+    elif not _wait(slab, owner, PUBLISHED, k, limit):
         return False
+    elif slab.panels.card.gpu and following not in (None, slab.worker, owner):
+        _wait(slab, following, PULLED, k, COURTESY)
     token = Token(slab.cards[owner], k, slab.slots[k], slab.panel_shape(k), slab.job.dtype.str)
-    if not last and slab.layout.workers > 1 and slab.owns(slab.stages[k + 1]):
-        if not _close(slab, k + 1, slab.panels.take(token), limit):
+    panel = slab.panels.take(token)
+    slab.signals.show(PULLED, k + 1)
+    if following == slab.worker:
+        if not _close(slab, k + 1, panel, limit):
             return False
-        ahead = True
-    panel = slab.panels.take(token)  # again: its slot must not be the one that was written meanwhile
+        if slab.written is None:
+            _publish(slab)  # now: a CPU is done with it, and would do all of the rest first
+        panel = slab.panels.take(token)  # again: its slot must not be the one that was written
     if last and writer is not None:
         relax_and_write(slab, k, panel, writer)
     else:
-        relax_others(slab, k, ahead, panel)
+        relax_others(slab, k, following == slab.worker, panel)
+    _publish(slab)  # a GPU has work to do meanwhile
     return True
 
 
 def _close(slab: Slab, stage: int, before: Any, limit: float) -> bool:
-    """Close the pivots of a stage unless that is done, and publish its panel; False where the limit was reached."""
+    """Close the pivots of a stage unless that is done; False where the limit was reached."""
     if stage < slab.closed:
         return True
     held_before = _stage_before(slab, stage)
     others = [worker for worker in range(slab.layout.workers) if worker != slab.worker]
-
-    def free() -> bool:
-        return all(slab.signals.seen(worker, DONE) > held_before for worker in others)
-
-    if not wait_until(free, lambda: slab.panels.over, limit):
+    if not all(_wait(slab, worker, DONE, held_before, limit) for worker in others):
         return False
     close_pivots(slab, stage, before)
-    slab.panels.publish(slab.slots[stage], stage)
-    slab.closed = stage + 1
-    slab.signals.show(PUBLISHED, stage + 1)
+    slab.written, slab.closed = mark(slab.matrix), stage + 1
     return True
+
+
+def _publish(slab: Slab) -> None:
+    """Publish the panel that was written last, unless that is done."""
+    if slab.published < slab.closed:
+        stage = slab.closed - 1
+        slab.panels.publish(slab.slots[stage], stage, slab.written)
+        slab.published = slab.closed
+        slab.signals.show(PUBLISHED, slab.published)
+
+
+def _wait(slab: Slab, worker: int, counter: int, stage: int, limit: float) -> bool:
+    """Wait until a counter of a worker is beyond a stage; False where the limit was reached."""
+    return wait_until(lambda: slab.signals.seen(worker, counter) > stage, lambda: slab.panels.over, limit)
 
 
 def _stage_before(slab: Slab, stage: int) -> int:

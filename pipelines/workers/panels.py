@@ -118,6 +118,7 @@ class Panels:
         self._pulled: Token | None = None
         self.over = False  # closed: the attempt has ended
         gpu, count = xp is not np, slots * self._stride
+        self._stream: Any = xp.cuda.Stream(non_blocking=True) if gpu else None
         handle, reason = None, None
         self._memory: Any = None
         if shared and count:
@@ -169,12 +170,19 @@ class Panels:
         self._bytes[slot * self._stride :][:HEADER] = 0
         return self._array(self._bytes[slot * self._stride :], token)
 
-    def publish(self, slot: int, stage: int) -> Token:
-        """The token of what was written to an opened slot; if `shared`, waits until the device has done so."""
+    def publish(self, slot: int, stage: int, written: Any = None) -> Token:
+        """The token of what was written to an opened slot; if `shared`, waits until the device has done so.
+
+        `written` is the mark of the work that wrote it, by default all that the device was given.
+        """
         opened = self._holds[slot]
         token = Token(self.card, stage, slot, opened.shape, opened.dtype)
         self._holds[slot] = token
         if self._shared:
+            if written is None:
+                synchronize(self._bytes)
+            else:
+                written.synchronize()
             self._label(token)
         return token
 
@@ -230,14 +238,14 @@ class Panels:
         return slot[HEADER : HEADER + token.size].view(token.dtype).reshape(token.shape)
 
     def _label(self, token: Token) -> None:
-        """Write the header of a slot, and wait until all of the slot is written."""
+        """Write the header of a slot, beside what the device has to do meanwhile."""
         start = token.slot * self._stride
         slot, values = self._bytes[start : start + HEADER], np.frombuffer(token.header(), np.uint8)
-        if isinstance(slot, np.ndarray):
+        if self._stream is None:
             slot[:] = values
         else:
-            slot.set(values)
-        synchronize(slot)
+            slot.set(values, stream=self._stream)
+            self._stream.synchronize()
 
 
 def _reused(token: Token, found: bytes) -> SlotReused:
