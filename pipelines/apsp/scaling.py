@@ -1,17 +1,18 @@
 """How long the stages of blocked Floyd-Warshall take on several workers, and how many GPUs to use.
 
-A stage of P workers with R relaxations per second each and pivot blocks of b rows lasts as long as the longer of two::
+A stage of P workers with R relaxations per second each and pivot blocks of b rows lasts as long as the longest of three::
 
     share    (n^2 b / R + close) / P + pull + STEP    what every worker does for its own rows
     chain    2 b^2 n / R + close + pull + SIGNAL      the next panel: its rows updated, closed and multiplied, and
                                                       pulled by the worker that makes the one after it
+    star     (P - 1) pull                             what all others pull from its owner
 
 where a pull takes 4 b n bytes (of float32) at PULL bytes per second, and to close a block CLOSE for each of its rows.
 Before the first stage comes its panel, which nothing hides. One worker has neither signals nor pulls. Where bands do
 not come out even, the largest part counts for 1 / P.
 
-On several hosts panels and stages go by way of Dask: a share lasts GAP at least, a chain has HOP in the place of SIGNAL
-and a pull for every other worker, and PULL is DASK. docs/scaling.md has these constants beside measured runs.
+On several hosts panels and stages go by way of Dask: PULL is DASK, a share lasts GAP at least, and a chain has HOP and
+the star in the place of SIGNAL and one pull. docs/scaling.md has these constants beside measured runs.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ GAP = 5.7e-3  # s between two tasks on a worker, the second of which waits for t
 CLOSE = 6e-7  # s for each row of a pivot block that is closed: latency, not arithmetic
 PULL = 300e9  # bytes/s of a pull of a large panel from GPU to GPU of one host: 284 to 309e9 on H100s
 DASK = 1.3e9  # bytes/s where panels travel through Dask and host memory
-WORTH = 0.95  # more GPUs are taken only for less than this share of the time
+WORTH = 0.9  # more GPUs are taken only for less than this share of the time
 
 
 def arithmetic_seconds(layout: Layout, itemsize: int, rate: float, mapped: bool = True, work: float = 1.0) -> float:
@@ -45,10 +46,11 @@ def arithmetic_seconds(layout: Layout, itemsize: int, rate: float, mapped: bool 
     pull = b * n * itemsize / (PULL if mapped else DASK) if workers > 1 else 0.0
     part = max(layout.rows(worker) for worker in range(workers)) / n
     share = (work * n * n * b / rate + close) * part + pull + STEP
-    chain = 2 * row_panel + close + pull + SIGNAL if workers > 1 else 0.0
-    if not mapped:
-        share, chain = max(share, GAP), chain + HOP - SIGNAL + (workers - 2) * pull
-    return len(layout.blocks()) * max(share, chain) + (row_panel + close if workers > 1 else 0.0)
+    star = (workers - 1) * pull
+    if workers == 1:
+        return len(layout.blocks()) * share
+    chain = 2 * row_panel + close + (pull + SIGNAL if mapped else star + HOP)
+    return row_panel + close + len(layout.blocks()) * max(share, chain, star, 0.0 if mapped else GAP)
 
 
 def choose_workers(
@@ -74,7 +76,7 @@ def choose_workers(
     for count in range(1, len(facts) + 1):
         layout = make_layout(n, count, itemsize, block)
         if fits(layout):
-            seconds[count] = arithmetic_seconds(layout, itemsize, rate, mapped or count == 1, work(count))
+            seconds[count] = arithmetic_seconds(layout, itemsize, rate, mapped, work(count))
     if not seconds:
         return len(facts), None
     chosen = min(seconds)
