@@ -13,6 +13,7 @@ from pipelines.apsp import stretches
 from pipelines.apsp.schedule import Staged
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import Attempt
+from pipelines.workers.mapped_memory import CannotMap
 from pipelines.workers.panels import SlotReused
 
 N, STAGES = 400, 25
@@ -55,14 +56,19 @@ def test_workers_that_wait_too_long_go_on_later(three, graph, calm, tmp_path, mo
     due, commit, committed = cycle([False] * 9 + [True]), DistancesWriter.commit, []
     monkeypatch.setattr(Staged, "due", lambda _: next(due))
     monkeypatch.setattr(DistancesWriter, "commit", lambda *args: committed.append(args[1]) or commit(*args))
-    found, relax_stage = [], stretches._relax_stage
+    found, relax_stage, close_pivots = [], stretches._relax_stage, stretches.close_pivots
 
     def noted(*args):
         done = relax_stage(*args)
         found.append(done)
         return done
 
+    def slowly(*args):
+        time.sleep(0.02)
+        close_pivots(*args)
+
     monkeypatch.setattr(stretches, "_relax_stage", noted)
+    monkeypatch.setattr(stretches, "close_pivots", slowly)
     np.testing.assert_array_equal(solved(three, graph, tmp_path / "d"), calm)
     assert committed == [10, 20, STAGES + 1]
     assert False in found
@@ -89,3 +95,12 @@ def test_no_slot_is_written_while_a_slow_worker_needs_it(three, graph, calm, tmp
     monkeypatch.setattr(stretches, "_wait", broken)
     with pytest.raises(SlotReused, match="written again too early"):
         solved(three, graph, tmp_path / "d")
+
+
+def test_without_counters_stages_are_scheduled_one_by_one(three, graph, calm, tmp_path, monkeypatch, capsys):
+    def refuse(_count):
+        raise CannotMap("for a test")
+
+    monkeypatch.setattr("pipelines.workers.signals.HostMemory", refuse)
+    np.testing.assert_array_equal(solved(three, graph, tmp_path / "d", progress=True), calm)
+    assert "stages are scheduled one by one (for a test)" in capsys.readouterr().err
