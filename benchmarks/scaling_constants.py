@@ -1,14 +1,14 @@
-"""What the model of `pipelines.apsp.scaling` takes as given, measured: hops and gaps between tasks, pulls, closing.
+"""What the model of `pipelines.apsp.scaling` takes as given, measured: signals, hops and gaps, pulls, closing.
 
-Hops and gaps are of chains of tasks that do nothing, each of which waits for the one before. The clock is that of the
-host, which all its processes share.
+Hops and gaps are of chains of tasks that do nothing, each of which waits for the one before. A signal is half of the
+way there and back of a counter. The clock is that of the host, which all its processes share.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,10 @@ from gpuops import floyd_warshall
 from pipelines.workers.attempts import Attempt, ResidentState, clear, held, keep, workers_of
 from pipelines.workers.device_arrays import array_library, synchronize
 from pipelines.workers.panels import Card, Panels, Token
+from pipelines.workers.signals import Signals, SignalsCard, wait_until
 
 CHAIN = 120  # tasks, of which the first third is not counted: others are still being sent then
+BOUNCES = 200
 BLOCKS = (512, 1024, 2048)
 
 
@@ -31,6 +33,7 @@ def time_constants(bench: Bench, client: Client) -> str:
     try:
         hop, gap = _time_chain(bench, attempt, "hop", [0, 1]), _time_chain(bench, attempt, "gap", [0])
         lines = [f"HOP = {hop:.2g} s, GAP = {gap:.2g} s"]
+        lines += _time_signals(bench, attempt)
         lines += _time_closing(bench, attempt)
         lines += _time_pulls(bench, attempt)
         lines += _time_dask(bench, attempt, hop)
@@ -55,6 +58,22 @@ def _time_chain(bench: Bench, attempt: Attempt, name: str, workers: list[int]) -
         verified="each has what the one before returned",
     )
     return median
+
+
+def _time_signals(bench: Bench, attempt: Attempt) -> list[str]:
+    cards = attempt.results([attempt.submit(_counter, w) for w in (0, 1)])
+    if reasons := set(attempt.results([attempt.submit(_meet_counters, w, cards) for w in (0, 1)])) - {None}:
+        return [f"no signals: {'; '.join(reasons)}"]
+    seconds, _ = attempt.results([attempt.submit(_bounce, w, w) for w in (0, 1)])
+    attempt.wait([attempt.submit(clear, w, stateless=True) for w in (0, 1)])
+    median = statistics.median(seconds)
+    bench.record(
+        "signal: a counter that another worker waits for",
+        seconds,
+        rate_of=(1 / median, "signals"),
+        verified="each waits for the number of the one before",
+    )
+    return [f"SIGNAL = {median:.2g} s"]
 
 
 def _time_closing(bench: Bench, attempt: Attempt) -> list[str]:
@@ -113,6 +132,30 @@ def _sizes(bench: Bench) -> tuple[int, ...]:
 
 def _beat(_before: Any) -> float:
     return time.perf_counter()
+
+
+def _counter(attempt: str) -> SignalsCard:
+    clear()
+    keep(attempt, Signals([0]))
+    return held(attempt).card
+
+
+def _meet_counters(attempt: str, cards: Sequence[SignalsCard]) -> str | None:
+    return held(attempt).meet(cards)
+
+
+def _bounce(attempt: str, worker: int) -> list[float]:
+    """Show a number, and wait until the other worker shows it too."""
+    signals, beats = held(attempt), []
+    for number in range(1, BOUNCES + 1):
+        if worker == 0:
+            signals.show(0, number)
+        if not wait_until(lambda number=number: signals.seen(1 - worker, 0) >= number, lambda: False, 60.0):
+            raise TimeoutError("the other worker did not answer within 60 s")
+        if worker == 1:
+            signals.show(0, number)
+        beats.append(time.perf_counter())
+    return (np.diff(beats) / 2).tolist()
 
 
 def _close_block(block: int) -> list[float]:

@@ -11,10 +11,10 @@ from typing import Any
 from benchmarks.harness import ROOT
 from pipelines.apsp import scaling
 from pipelines.apsp.layout import make_layout
-from pipelines.apsp.scaling import stage_seconds
+from pipelines.apsp.scaling import arithmetic_seconds
 
 PAGE = ROOT / "docs" / "scaling.md"
-TIMES = ("CLOSE", "HOP", "GAP")  # of the constants
+TIMES = ("CLOSE", "SIGNAL", "HOP", "GAP")  # of the constants
 OTHERS = ("som-training", "sources")  # suites that run one worker and several too
 RATE = 16.9e12  # relaxations/s of one H100, float32: n = 65,536 in benchmarks/results/scaling-h100-80gb-hbm3.json
 SIZES = (8192, 16_384, 32_768, 65_536, 131_072, 262_144, 1_048_576, 4_194_304)
@@ -47,8 +47,7 @@ def filled(text: str, name: str, table: str) -> str:
 
 def seconds(n: int, gpus: int) -> float:
     """Seconds of all stages by the model."""
-    layout = make_layout(n, gpus, 4)
-    return len(layout.blocks()) * stage_seconds(layout, 4, RATE)
+    return arithmetic_seconds(make_layout(n, gpus, 4), 4, RATE)
 
 
 def model() -> str:
@@ -78,6 +77,7 @@ def constants(results: list[Path]) -> str:
         "R": "relaxations per second of a GPU, float32",
         "PULL": "bytes per second between GPUs",
         "CLOSE": "for each row of a block that is closed",
+        "SIGNAL": "from a panel that is written to its pull by another worker; measured: a counter alone",
         "HOP": "from the end of a task to the start of one on another worker that waits for it",
         "GAP": "the same on one worker; a GPU computes meanwhile",
         "DASK": "bytes per second through Dask and host memory",
@@ -105,8 +105,8 @@ def _constant(record: dict[str, Any]) -> Iterator[tuple[str, str, float]]:
         yield "CLOSE", f"{int(found[1]):,} rows: ", median / int(found[1])
     elif found := re.fullmatch(r"(\d+) MiB through Dask", case):
         yield "DASK", f"{int(found[1]):,} MiB: ", record["bytes_per_second"]
-    elif case.startswith(("hop: ", "gap: ")):
-        yield case[:3].upper(), "", median
+    elif case.startswith(("signal: ", "hop: ", "gap: ")):
+        yield case.split(":")[0].upper(), "", median
 
 
 def _range(values: list[float], name: str) -> str:

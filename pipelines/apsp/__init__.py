@@ -14,8 +14,9 @@ Negative weights are made non-negative by potentials first, and distances shifte
 a negative cycle is found in the sparse graph, long before n^3 work would find it, the rounding of zero cycles cannot
 look like one, and the kernels take their fast path.
 
-The matrix stays on the workers (`pipelines.workers.attempts`); a task per worker and stage returns a token. Every so
-often the state is committed to the store; if a worker dies, all workers reload the last commit and go on: same bits.
+The matrix stays on the workers (`pipelines.workers.attempts`). Where they can map each other's memory, a task is many
+stages (`pipelines.apsp.stretches`), elsewhere one. Every so often the state is committed to the store; if a worker
+dies, all workers reload the last commit and go on: same bits.
 
 .. [1] G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", ACM Journal of
    Experimental Algorithmics 8 (2003).

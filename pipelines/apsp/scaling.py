@@ -1,14 +1,18 @@
 """How long the stages of blocked Floyd-Warshall take on several workers, and how many GPUs to use.
 
-A stage of P workers with R relaxations per second each and pivot blocks of b rows lasts as long as the longer of two::
+A stage of P workers with R relaxations per second each and pivot blocks of b rows lasts as long as the longest of three::
 
-    share    (n^2 b / R + close) / P + pull, and GAP at least    what every worker does for its own rows
-    chain    2 b^2 n / R + close + HOP + (P - 1) pull            the next panel: its rows updated, closed and
-                                                                 multiplied, its token sent, and pulled by all
+    share    (n^2 b / R + close) / P + pull + STEP    what every worker does for its own rows
+    chain    2 b^2 n / R + close + pull + SIGNAL      the next panel: its rows updated, closed and multiplied, and
+                                                      pulled by the worker that makes the one after it
+    star     (P - 1) pull                             what all others pull from its owner
 
 where a pull takes 4 b n bytes (of float32) at PULL bytes per second, and to close a block CLOSE for each of its rows.
-One worker has neither HOP nor pulls. Where bands do not come out even, the largest part counts for 1 / P.
-docs/scaling.md has these constants beside measured runs.
+Before the first stage comes its panel, which nothing hides. One worker has neither signals nor pulls. Where bands do
+not come out even, the largest part counts for 1 / P.
+
+On several hosts panels and stages go by way of Dask: PULL is DASK, a share lasts GAP at least, and a chain has HOP and
+the star in the place of SIGNAL and one pull. docs/scaling.md has these constants beside measured runs.
 """
 
 from __future__ import annotations
@@ -19,22 +23,34 @@ from pipelines.apsp.layout import Layout, make_layout
 from pipelines.workers.capacity import WorkerFacts
 from pipelines.workers.progress import duration
 
+STEP = 0.2e-3  # s that a GPU waits for the host in a stage
+SIGNAL = 0.5e-3  # s from a panel that is written to its pull by another worker
 HOP = 5.5e-3  # s from the end of a task to the start of one on another worker that waits for it
 GAP = 5.7e-3  # s between two tasks on a worker, the second of which waits for the first; a GPU computes meanwhile
 CLOSE = 6e-7  # s for each row of a pivot block that is closed: latency, not arithmetic
 PULL = 300e9  # bytes/s of a pull of a large panel from GPU to GPU of one host: 284 to 309e9 on H100s
 DASK = 1.3e9  # bytes/s where panels travel through Dask and host memory
-WORTH = 0.95  # more GPUs are taken only for less than this share of the time
+WORTH = 0.9  # more GPUs are taken only for less than this share of the time
 
 
-def stage_seconds(layout: Layout, itemsize: int, rate: float, bandwidth: float = PULL, work: float = 1.0) -> float:
-    """Seconds of one stage by the model, where the share is this part of all its work."""
+def arithmetic_seconds(layout: Layout, itemsize: int, rate: float, mapped: bool = True, work: float = 1.0) -> float:
+    """Seconds of all stages by the model.
+
+    Parameters
+    ----------
+    mapped : whether workers map each other's memory
+    work : the part of all work that they do
+    """
     n, b, workers = layout.n, layout.block, layout.workers
-    pull = b * n * itemsize / bandwidth if workers > 1 else 0.0
+    close, row_panel = b * CLOSE, b * b * n / rate
+    pull = b * n * itemsize / (PULL if mapped else DASK) if workers > 1 else 0.0
     part = max(layout.rows(worker) for worker in range(workers)) / n
-    share = (work * n * n * b / rate + b * CLOSE) * part + pull
-    chain = 2 * b * b * n / rate + b * CLOSE + HOP + (workers - 1) * pull if workers > 1 else 0.0
-    return max(share, chain, GAP)
+    share = (work * n * n * b / rate + close) * part + pull + STEP
+    star = (workers - 1) * pull
+    if workers == 1:
+        return len(layout.blocks()) * share
+    chain = 2 * row_panel + close + (pull + SIGNAL if mapped else star + HOP)
+    return row_panel + close + len(layout.blocks()) * max(share, chain, star, 0.0 if mapped else GAP)
 
 
 def choose_workers(
@@ -54,13 +70,13 @@ def choose_workers(
     """
     if len(facts) == 1 or not all(fact.gpu for fact in facts):
         return len(facts), None
-    bandwidth = PULL if len({fact.host for fact in facts}) == 1 else DASK
+    mapped = len({fact.host for fact in facts}) == 1
     rate = max(1.0, min(fact.rate for fact in facts))
     seconds: dict[int, float] = {}
     for count in range(1, len(facts) + 1):
         layout = make_layout(n, count, itemsize, block)
         if fits(layout):
-            seconds[count] = len(layout.blocks()) * stage_seconds(layout, itemsize, rate, bandwidth, work(count))
+            seconds[count] = arithmetic_seconds(layout, itemsize, rate, mapped, work(count))
     if not seconds:
         return len(facts), None
     chosen = min(seconds)

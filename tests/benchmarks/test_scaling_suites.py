@@ -52,12 +52,13 @@ def test_undirected_graphs_are_compared_with_directed_ones_of_their_dtype(tmp_pa
 def test_the_constants_of_the_model_are_measured(tmp_path, bench):
     with start(device="cpu", workers=2, processes=False) as client:
         text = time_constants(bench, client)
-    for name in "HOP = ", "GAP = ", "CLOSE = ", "PULL = ", "DASK":
+    for name in "HOP = ", "GAP = ", "SIGNAL = ", "CLOSE = ", "PULL = ", "DASK":
         assert name in text
     cases = [record["case"] for record in kept(tmp_path)]
-    assert cases[:3] == [
+    assert cases[:4] == [
         "hop: a task that waits for one on another worker",
         "gap: a task that waits for one on the same worker",
+        "signal: a counter that another worker waits for",
         "closing a block of 512",
     ]
     assert "pull of 16 MiB" in cases

@@ -41,6 +41,7 @@ def test_results_are_put_beside_the_model(tmp_path):
 
 def test_constants_stand_beside_what_was_measured(tmp_path):
     seconds = {
+        "signal: a counter that another worker waits for": 5e-5,
         "hop: a task that waits for one on another worker": 5.5e-3,
         "gap: a task that waits for one on the same worker": 2e-3,
         "closing a block of 1024": 1.5e-3,
@@ -53,7 +54,7 @@ def test_constants_stand_beside_what_was_measured(tmp_path):
         {"case": case, "seconds": {"median": s}, "bytes_per_second": 2**28 / s, "relaxations_per_second": 1.7e13}
         for case, s in seconds.items()
     ]
-    records += [{**records[3], "bytes_per_second": 4e11}, {**records[5], "speedup": 1.0}]
+    records += [{**records[4], "bytes_per_second": 4e11}, {**records[6], "speedup": 1.0}]
     results = tmp_path / "scaling-x.json"
     results.write_text(json.dumps({"device": "H100", "records": records}))
     lines = scaling_table.constants([results]).splitlines()
@@ -62,12 +63,13 @@ def test_constants_stand_beside_what_was_measured(tmp_path):
         "| R": "n = 65,536: 17e12",
         "| PULL": "256 MiB: 298 to 400e9",
         "| CLOSE": "1,024 rows: 1.5 us",
+        "| SIGNAL": "50 us",
         "| HOP": "5.5 ms",
         "| GAP": "2 ms",
         "| DASK": "256 MiB: 1.07e9",
     }
     results.write_text(json.dumps({"device": "H100", "records": []}))
-    assert scaling_table.constants([results]).count("| not yet |") == 6
+    assert scaling_table.constants([results]).count("| not yet |") == 7
 
 
 def test_other_suites_are_compared_with_one_worker_of_the_same_file(tmp_path):
