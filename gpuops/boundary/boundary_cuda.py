@@ -29,7 +29,7 @@ _PROGRAMS = {
 
 
 class _Sources(NamedTuple):
-    """Sources in the order of their parts, with gaps, so that no thread has two parts.
+    """Sources by part, with gaps, so that no thread has two parts.
 
     Attributes
     ----------
@@ -86,6 +86,8 @@ class StripTables(DeviceTables):
         boundary = len(parts.among)
         self.shape = SHAPES[self.arithmetic]
         self.of_thread = WORDS * self.lanes  # columns
+        # Threads of a warp wait for the one with the largest boundary.
+        self.order = np.argsort(-parts.boundary_sizes, kind="stable")
         self.depth = (boundary // self.shape.rows + 1) * self.shape.rows
         self.part_depth = math.ceil(parts.to_boundary.shape[2] / 2) * 2
         self.among = cupy.empty((self.depth // self.shape.rows, self.depth, self.shape.rows), self.word)
@@ -179,7 +181,7 @@ class StripTables(DeviceTables):
         part, place, parts = tables.part[sources], tables.place[sources], len(tables.boundary_sizes)
         used = threads_of(part, parts, self.of_thread)
         threads = math.ceil(used / self.shape.threads) * self.shape.threads
-        slots = share_out(part, place, parts, max(1, len(part)), self.of_thread, threads)
+        slots = share_out(part, place, self.order, max(1, len(part)), self.of_thread, threads)
         slots = Slots(*on_device(*slots))
         departure = self._panels(tables.to_boundary, (1, 2), slots)
         return _Sources(slots, math.ceil(used * self.of_thread / of_block) * of_block, departure)
@@ -188,7 +190,7 @@ class StripTables(DeviceTables):
         tables, threads = self.parts, self.shape.threads
         part, place, parts = tables.part[targets], tables.place[targets], len(tables.boundary_sizes)
         window = window_of(part, parts, self.of_thread, threads)
-        slots = share_out(part, place, parts, window, self.of_thread, threads)
+        slots = share_out(part, place, self.order, window, self.of_thread, threads)
         arrays = on_device(*slots, *by_part(part, place, parts))
         slots, sorted_ = Slots(*arrays[:3]), ByPart(*arrays[3:])
         return _Targets(window, slots, sorted_, self._panels(tables.from_boundary, (2, 1), slots))

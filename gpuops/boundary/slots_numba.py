@@ -29,8 +29,9 @@ def most_threads(part, parts, window, of_thread, enough):
 
 
 @njit(nogil=True, cache=True)
-def share_out(part, place, parts, window, of_thread, threads, thread_part, columns, places):
+def share_out(part, place, order, window, of_thread, threads, thread_part, columns, places):
     """Fill the slots of `threads` threads of each window, where -1 stands before."""
+    parts = order.size
     shares, firsts = np.zeros(parts, np.int64), np.empty(parts, np.int64)  # threads of a part: how many, the first
     ranks, turns = np.empty(parts, np.int64), np.empty(parts, np.int64)  # where the next column of a part goes
     for w in range(thread_part.size // threads):
@@ -38,7 +39,7 @@ def share_out(part, place, parts, window, of_thread, threads, thread_part, colum
         for column in range(first, last):
             shares[part[column]] += 1
         thread = w * threads
-        for p in range(parts):
+        for p in order:
             shares[p] = (shares[p] + of_thread - 1) // of_thread
             firsts[p], ranks[p], turns[p] = thread, 0, 0
             for _ in range(shares[p]):

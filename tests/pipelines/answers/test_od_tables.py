@@ -1,7 +1,9 @@
 """Tables from origins to destinations, against the matrix of all distances."""
 
 import json
+import os
 import re
+import signal
 from dataclasses import replace
 from itertools import pairwise
 
@@ -427,6 +429,27 @@ def test_workers_and_this_process_go_on_where_the_other_stopped(two, store, with
         assert write_od_table(store, *with_jobs, out, reduce="sum:jobs", client=clients[1], resume=True) == 18
         assert contents(out) == contents(calm)
         out.unlink()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_blocks")
+def test_a_killed_worker_costs_nothing_but_time(two_processes, store, with_jobs, tmp_path, monkeypatch):
+    destinations = with_jobs[1]
+    many = points_of(store.graph(), np.random.default_rng(7).integers(0, N, 2000).tolist())
+    write_od_table(store, many, destinations, tmp_path / "calm.csv", reduce="sum:jobs")
+    append, appended = TableForm.append, []
+
+    def murder(self, *arguments):
+        appended.append(append(self, *arguments))
+        if len(appended) == 20:
+            os.kill(next(iter(two_processes.run(os.getpid).values())), signal.SIGKILL)
+        return appended[-1]
+
+    monkeypatch.setattr(TableForm, "append", murder)
+    count = write_od_table(store, many, destinations, tmp_path / "od.csv", reduce="sum:jobs", client=two_processes)
+    assert count == 2000
+    assert len(appended) == 400
+    assert contents(tmp_path / "od.csv") == contents(tmp_path / "calm.csv")
 
 
 def test_blocks_are_written_in_the_order_of_origins():

@@ -5,9 +5,11 @@ import pytest
 from cut_graphs import random_cut, random_graph
 
 from gpuops.certificates import find_potentials
+from pipelines import partition_graph
 from pipelines.boundary.batches import PartBatches
 from pipelines.boundary.cut_graph import Job, cut_arcs
 from pipelines.boundary.stages import closed_boundary, closed_part
+from pipelines.generators import Grid, generate
 
 
 @pytest.mark.parametrize("dtype", ["int16", "int32", "float32", "float64"])
@@ -26,3 +28,15 @@ def test_parts_closed_in_batches_are_those_closed_one_by_one(host_shim, dtype, k
         sizes = arcs.cut.boundary_sizes
         among = [closed_part(arcs, part)["inner"][:b, :b] for part, b in enumerate(sizes)]
         np.testing.assert_array_equal(closed_boundary(arcs, among), closed_boundary(arcs, among, host_shim))
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float32"])
+def test_tables_that_go_to_a_gpu_give_the_distances_of_the_cpu(host_shim, client, tmp_path, monkeypatch, dtype):
+    monkeypatch.setattr("pipelines.stores.boundary.CHUNK_BYTES", 1)
+    monkeypatch.setattr("pipelines.stores.boundary.EDGE", 7)  # several chunks of each table
+    graph = generate(Grid(12, weights="integers", seed=1), tmp_path / "g.zarr", progress=False)
+    store = partition_graph(client, graph, tmp_path / "b.zarr", parts=5, dtype=dtype)
+    sources, targets = np.arange(40, 60), np.arange(144)
+    found = store.between_on_gpu(sources, targets).get()
+    assert not store._held[1].any()  # distances within parts are not on the host
+    np.testing.assert_array_equal(found, store.between(sources, targets))
