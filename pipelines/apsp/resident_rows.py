@@ -112,8 +112,8 @@ def _rehearse(slab: Slab) -> None:
     All workers of a GPU load kernels and get memory here at once. Within the stages they would do so one after another,
     each when it first owns pivots, and the others would wait for them.
     """
-    pivots = slice(0, slab.layout.block)
-    panel = slab.panels.open(0, (slab.layout.block, slab.layout.n), slab.job.dtype)
+    pivots = slice(0, min(slab.layout.block, slab.layout.n))
+    panel = slab.panels.open(0, (pivots.stop, slab.layout.n), slab.job.dtype)
     panel[...] = 0
     closed = floyd_warshall(slab.columns(panel, pivots), nonnegative=True)
     for left in closed, slab.columns(panel, pivots):

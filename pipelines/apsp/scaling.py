@@ -1,6 +1,6 @@
 """How long the stages of blocked Floyd-Warshall take on several workers, and how many GPUs to use.
 
-A stage of P workers with R relaxations per second each and pivot blocks of b rows lasts as long as the longest of three::
+A stage of P workers with R relaxations per second each and pivot blocks of b rows takes the longest of::
 
     share    (n^2 b / R + close) / P + pull + STEP    what every worker does for its own rows
     chain    2 b^2 n / R + close + pull + SIGNAL      the next panel: its rows updated, closed and multiplied, and

@@ -10,11 +10,15 @@ from oracles import random_arcs, store_arcs
 
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp import stretches
+from pipelines.apsp.layout import Layout
+from pipelines.apsp.methods import Job
+from pipelines.apsp.resident_rows import Slab, _rehearse
 from pipelines.apsp.schedule import Staged
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import Attempt
 from pipelines.workers.mapped_memory import CannotMap
-from pipelines.workers.panels import SlotReused
+from pipelines.workers.panels import OPENED, Panels, SlotReused, Token
+from pipelines.workers.signals import Signals
 
 N, STAGES = 400, 25
 
@@ -104,3 +108,16 @@ def test_without_counters_stages_are_scheduled_one_by_one(three, graph, calm, tm
     monkeypatch.setattr("pipelines.workers.signals.HostMemory", refuse)
     np.testing.assert_array_equal(solved(three, graph, tmp_path / "d", progress=True), calm)
     assert "stages are scheduled one by one (for a test)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("n", "block"), [(100, 16), (10, 64)])
+def test_a_rehearsal_changes_nothing(n, block):
+    layout, job = Layout(n, block, block, 2), Job(None, np.dtype("float32"), np.ones(n, bool), None, True)
+    matrix = np.random.default_rng(0).random((layout.rows(0), n), dtype="float32")
+    before, panels = matrix.copy(), Panels("a", np, 1, 4 * block * n)
+    slots = [0] * len(layout.blocks())
+    slab = Slab(job, layout, 0, slots, panels, Signals([0]), [panels.card], matrix, False, 0, 0, 0)
+    _rehearse(slab)
+    np.testing.assert_array_equal(slab.matrix, before)
+    opened = Token(panels.card, OPENED, 0, (), "uint8").header()
+    assert panels._bytes[: len(opened)].tobytes() == opened  # as others expect it when they map the ring
