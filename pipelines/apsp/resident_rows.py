@@ -5,6 +5,8 @@ A task runs on the worker it is pinned to, changes that worker's rows in place a
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 
 from gpuops import floyd_warshall, minplus_update
 from gpuops.arrays import like
+from gpuops.minplus.super_stage import pass_rows, pass_slab
 from pipelines.apsp import symmetric
 from pipelines.apsp.band_rows import Weights
 from pipelines.apsp.finished_rows import finish
@@ -129,12 +132,36 @@ def relax_and_save(attempt: str, block: Block, sent: Any, writer: DistancesWrite
     if slab.symmetric:
         _relax_half(slab, block, panel)
         slab.complete()
-    with Savers() as savers:
-        for band in slab.layout.bands(slab.worker):
+
+    def update(rows: slice) -> None:
+        if not slab.symmetric:
+            _relax_rows(slab, rows, block, panel, [])
+
+    _save_bands(slab, writer, slab.layout.bands(slab.worker), update)
+
+
+def relax_last_and_save(attempt: str, blocks: Sequence[Block], writer: DistancesWriter, _after: Any) -> None:
+    """The last stages of a worker alone as a super-stage, and the result of each band while the next goes through it.
+
+    Their pivots are the last rows of the matrix: those are done first, and written first.
+    """
+    slab, first = held(attempt), blocks[0][0]
+    panels = pass_slab(slab.matrix[first:], first, [slab.job.pivots(block) for block in blocks])
+
+    def update(rows: slice) -> None:
+        if rows.start < first:
+            pass_rows(slab.matrix[rows.start : min(rows.stop, first)], panels)
+
+    _save_bands(slab, writer, slab.layout.bands(slab.worker)[::-1], update)
+
+
+def _save_bands(slab: _Slab, writer: DistancesWriter, bands: Sequence[Block], update: Callable[[slice], None]) -> None:
+    """Bring bands up to date, one after another, and have them written; nothing else is asked of this state."""
+    with Savers(waiting=math.inf) as savers:  # rows that stay where they are
+        for band in bands:
             rows = slab.layout.local(*band)
-            if not slab.symmetric:
-                _relax_rows(slab, rows, block, panel, [])
-            finish(slab.job, slab.matrix[rows], np.arange(*band))  # in place: nothing else is asked of this state
+            update(rows)
+            finish(slab.job, slab.matrix[rows], np.arange(*band))
             _save_band(savers, slab, writer, band)
 
 

@@ -18,6 +18,7 @@ from pipelines.workers.panels import deal_slots
 from pipelines.workers.progress import Progress
 
 WINDOW = 3  # stages in flight: enough to hide the scheduler, few enough to bound the panels in memory
+LAST = 3  # stages that one GPU does band by band, whose panels it keeps: bands are written while others are computed
 REACH = WINDOW + 2  # stages until a slot is written again: that of k + 1 is while k - 2 .. k are read, and one to spare
 
 
@@ -36,14 +37,19 @@ def run_stages(
 ) -> None:
     """Run attempts until the result is committed; a new one begins whenever the workers change."""
 
+    together = LAST if len(facts) == 1 and facts[0].gpu else 1  # the cores of a CPU have enough to do
+
     def begin(members: list[str], before: Stages | None) -> Stages:
-        return Stages(client, members[: len(facts)], before, job, writer, shown, commit_seconds)
+        return Stages(client, members[: len(facts)], before, job, writer, shown, commit_seconds, together)
 
     run_attempts(client, [fact.address for fact in facts], begin, shown)
 
 
 class Stages(Staged, Exchange):
-    """One life of the resident state: load, stages, commits. Its futures die with it."""
+    """One life of the resident state: load, stages, commits. Its futures die with it.
+
+    A worker alone may do the last stages `together`, without a commit between them.
+    """
 
     def __init__(
         self,
@@ -54,8 +60,10 @@ class Stages(Staged, Exchange):
         writer: DistancesWriter,
         shown: Progress,
         commit_seconds: float,
+        together: int = 1,
     ):
         super().__init__(client, members, before, job, writer, shown, commit_seconds)
+        self.together = together
         self.layout = make_layout(writer.n, len(members), writer.dtype.itemsize, writer.options["block"])
         # The bands of a resumed run follow the chunks of its store, whatever the number of workers then was.
         self.layout = Layout(writer.n, self.layout.block, writer.chunk, len(members))
@@ -79,25 +87,25 @@ class Stages(Staged, Exchange):
         self.start(self.stages[: self.committed.stage])
 
         panel: list[Future] = []  # of the stage to come, if its pivot ran ahead: as each worker gets it
-        flights: list[tuple[int, list[Future]]] = []
+        flights: list[tuple[int, int, list[Future]]] = []
         written = False
-        for k in range(self.committed.stage, len(self.stages)):
-            if k == self.committed.stage:
+        for first, stop in self._steps(any(halves)):
+            if first == self.committed.stage:
                 stop_if_asked()
-            due = self.due() and k + 1 < len(self.stages)
-            if k + 1 == len(self.stages) and self.committed.sources is None:
+            end = stop == len(self.stages)
+            due = self.due() and not end
+            if end and self.committed.sources is None:
                 self.committed.make_slot(result=True)
                 written = True
-            last = due or k + 1 == len(self.stages)
-            tokens, panel = self._stage(k, tokens, panel, last, written)
-            flights.append((k, tokens))
+            tokens, panel = self._stage(first, stop, tokens, panel, due or end, written)
+            flights.append((first, stop, tokens))
             if len(flights) == WINDOW:
                 self._land(flights)
             if due:
                 while flights:
                     self._land(flights)
                 with self.committing():
-                    self._commit(k + 1)
+                    self._commit(stop)
                     # Futures from before the commit are released: Dask would remember their lineage forever.
                     tokens, self.futures = [self.submit(resident_rows.token, w) for w in workers], []
         while flights:
@@ -108,16 +116,27 @@ class Stages(Staged, Exchange):
         else:
             self._commit(len(self.stages) + 1)
 
+    def _steps(self, half: bool) -> list[tuple[int, int]]:
+        """The stages (first, stop) of each step that is left: one, and the last ones together if all rows are written
+        and none by symmetry."""
+        done, stages = self.committed.stage, len(self.stages)
+        together = self.together if self.committed.sources is None and not half else 1
+        last = max(done, stages - together)
+        return [*((k, k + 1) for k in range(done, last)), *([(last, stages)] if last < stages else [])]
+
     def _stage(
-        self, k: int, tokens: list[Future], panel: list[Future], last: bool, write: bool
+        self, k: int, stop: int, tokens: list[Future], panel: list[Future], last: bool, write: bool
     ) -> tuple[list[Future], list[Future]]:
         """Submit stage k after the tasks of `tokens`; returns its tokens and, if looking ahead, the next stage's panel.
 
-        With `write`, the last stage of all, bands are written as they are done.
+        With `write`, the last stage of all, or the last ones until `stop`, bands are written as they are done.
 
         The `last` stage before a commit, or of all, does not look ahead, and neither does one worker alone: a pivot
         closed twice may round otherwise than one closed once.
         """
+        if stop > k + 1:
+            blocks = self.stages[k:stop]
+            return [self.submit(resident_rows.relax_last_and_save, 0, blocks, self.committed, tokens[0])], []
         block, following, following_panel = self.stages[k], None, []
         if not panel:
             owner = self.layout.owner(block[0])
@@ -154,12 +173,12 @@ class Stages(Staged, Exchange):
         ]
         return after, following_panel
 
-    def _land(self, flights: list[tuple[int, list[Future]]]) -> None:
-        """Wait for the oldest stage in flight."""
-        k, tokens = flights.pop(0)
-        self.shown.stage(f"stage {k + 1} of {len(self.stages)}")
+    def _land(self, flights: list[tuple[int, int, list[Future]]]) -> None:
+        """Wait for the oldest step in flight."""
+        first, stop, tokens = flights.pop(0)
+        self.shown.stage(f"stage {stop} of {len(self.stages)}")
         self.wait(tokens)
-        self.shown.advance(relaxations(self.job, self.stages[k : k + 1]))
+        self.shown.advance(relaxations(self.job, self.stages[first:stop]))
         self.drop_done()
 
     def _commit(self, stage: int) -> None:
