@@ -5,6 +5,7 @@ A task runs on the worker it is pinned to, changes that worker's rows in place a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -188,7 +189,7 @@ def relax_and_write(slab: Slab, stage: int, panel: Any, writer: DistancesWriter)
     if slab.symmetric:
         _relax_half(slab, block, panel)
         slab.complete()
-    with Savers() as savers:
+    with Savers(waiting=math.inf) as savers:  # rows stay where they are, and nothing holds up the updates
         for band in slab.layout.bands(slab.worker):
             rows = slab.layout.local(*band)
             if not slab.symmetric:

@@ -21,9 +21,14 @@ class Savers:
     """Threads that write chunks of a store; a context manager, which waits for them in the end.
 
     What raises in a thread is raised by a later call, or in the end.
+
+    Parameters
+    ----------
+    waiting : chunks that may wait for a thread, as their rows are kept for them
     """
 
-    def __init__(self) -> None:
+    def __init__(self, waiting: float = IN_HAND) -> None:
+        self._waiting = waiting
         self._pool = ThreadPoolExecutor(SAVERS)
         self._going: deque[Future[None]] = deque()
 
@@ -40,7 +45,7 @@ class Savers:
     def submit(self, write: Callable[..., None], *arguments: Any) -> None:
         """Have a thread write something; waits where too much is not written yet."""
         self._going.append(self._pool.submit(write, *arguments))
-        self._wait(IN_HAND)
+        self._wait(self._waiting)
 
     def save(self, rows: Any, columns: int, write: Callable[[int, np.ndarray], None]) -> None:
         """Have a band of rows written by chunks.
@@ -62,7 +67,7 @@ class Savers:
         for column in range(0, rows.shape[1], columns):
             self.submit(one, column)
 
-    def _wait(self, left: int) -> None:
+    def _wait(self, left: float) -> None:
         while len(self._going) > left:
             self._going.popleft().result()
 
@@ -80,20 +85,25 @@ def _on_host(block: Any, after: Any) -> np.ndarray:
 
     found = cupyx.empty_pinned(block.shape, block.dtype)
     if found.size:
-        stream = _stream(cupy)
+        stream, done = _stream(cupy)
         stream.wait_event(after)
         kind, width = cupy.cuda.runtime.memcpyDeviceToHost, found.strides[0]
         source, pitch = block.data.ptr, max(block.strides[0], width)
         cupy.cuda.runtime.memcpy2DAsync(found.ctypes.data, width, source, pitch, width, len(found), kind, stream.ptr)
-        stream.synchronize()
+        done.record(stream)
+        done.synchronize()
     return found
 
 
 _own = threading.local()
 
 
-def _stream(cupy: Any) -> Any:
-    """The stream of this thread; it does not wait for the null stream, nor the other way round."""
+def _stream(cupy: Any) -> tuple[Any, Any]:
+    """The stream of this thread, and an event that it is waited for by.
+
+    The stream does not wait for the null stream, nor the other way round; a thread that waits for the event sleeps,
+    where one that waits for a stream would keep a core from those that compress.
+    """
     if not hasattr(_own, "stream"):
-        _own.stream = cupy.cuda.Stream(non_blocking=True)
+        _own.stream = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Event(block=True, disable_timing=True)
     return _own.stream
