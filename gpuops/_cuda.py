@@ -20,6 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 GPUOPS = Path(__file__).parent
 
 Arguments = tuple[Any, ...] | dict[str, Any]
@@ -131,6 +133,26 @@ def multiprocessors(device: int) -> int:
     import cupy
 
     return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
+
+
+class Told:
+    """Words of the host that kernels store to: `address` is what they are given.
+
+    To read them waits for the current stream, and for no copy after it. They have to live until then.
+    """
+
+    def __init__(self, words: int):
+        import cupy
+
+        self._memory = cupy.cuda.alloc_pinned_memory(8 * words)
+        self._words = words
+        self.address = np.uint64(self._memory.ptr)
+
+    def read(self) -> list[int]:
+        import cupy
+
+        cupy.cuda.get_current_stream().synchronize()
+        return np.frombuffer(self._memory, np.uint64, self._words).tolist()
 
 
 def _values(arguments: Arguments) -> tuple[Any, ...]:

@@ -57,9 +57,8 @@ struct Halves {
         unsigned long long bits = 0;
         memcpy(&bits, &number, sizeof number);
         const unsigned long long mark = (unsigned long long)whose << 62;
-        asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(states + 2 + 2 * tile),
-                     "l"(mark | (bits & 0xffffffff)), "l"(mark | bits >> 32)
-                     : "memory");
+        atomicExch(states + 2 + 2 * tile, mark | (bits & 0xffffffff));
+        atomicExch(states + 3 + 2 * tile, mark | bits >> 32);
     }
 };
 

@@ -7,7 +7,7 @@
 // at most 128 elements, so that one sum over the lanes of a warp, with 8 bits for each line, counts four lines at once.
 // Kept elements gather in shared memory, while look-back says how many are in the tiles before (device/tile_prefix.cuh).
 //
-// The state of the last tile holds how many are kept in all, in its lower 62 bits.
+// `count` is told how many are kept.
 //
 // Launch: a block of THREADS for every tile.
 // Macros: WORD, an unsigned integer of the size of an element; THREADS.
@@ -22,8 +22,8 @@ constexpr int RUN = 4, LINES = sizeof(Word) == 8 ? 2 : 4, TILE = THREADS * LINES
 // `kept` has a bit for each of this lane's elements, RUN for a line. gather(l, j, place): that element is kept, at that
 // place among those of the tile. spread(place, to): it goes there in the result.
 template <class Gather, class Spread>
-__device__ inline void keep_in_order(unsigned kept, unsigned long long* states, long long tile, Gather gather,
-                                     Spread spread) {
+__device__ inline void keep_in_order(unsigned kept, unsigned long long* states, long long tile,
+                                     unsigned long long* count, Gather gather, Spread spread) {
     __shared__ unsigned long long start;
     unsigned counts = 0;
 #pragma unroll
@@ -36,6 +36,7 @@ __device__ inline void keep_in_order(unsigned kept, unsigned long long* states, 
     if (threadIdx.x < 32) {
         const unsigned long long before = before_tile<Count>(states, tile, all);
         if (threadIdx.x == 0) start = before;
+        if (threadIdx.x == 0 && tile == gridDim.x - 1) *count = before + all;
     }
 #pragma unroll
     for (int l = 0; l < LINES; ++l) {
@@ -52,7 +53,7 @@ __device__ inline void keep_in_order(unsigned kept, unsigned long long* states, 
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     compact(const Word* __restrict__ x, const unsigned char* __restrict__ keep, long long n, Word* __restrict__ result,
-            unsigned long long* states) {
+            unsigned long long* states, unsigned long long* count) {
     __shared__ Word gathered[TILE];
     const long long tile = next_tile(states), first = first_of_lane<RUN, LINES>(tile * TILE);
     const bool whole = (tile + 1) * TILE <= n;
@@ -67,19 +68,20 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int j = 0; j < RUN; ++j) kept |= (unsigned)(flags[l].values[j] != 0) << (RUN * l + j);
     }
     keep_in_order(
-        kept, states, tile, [&](int l, int j, unsigned place) { gathered[place] = mine[l].values[j]; },
+        kept, states, tile, count, [&](int l, int j, unsigned place) { gathered[place] = mine[l].values[j]; },
         [&](unsigned place, unsigned long long to) { result[to] = gathered[place]; });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     heads(const Word* __restrict__ x, long long n, Word* __restrict__ result, long long* __restrict__ places,
-          int placed, unsigned long long* states) {
+          int placed, unsigned long long* states, unsigned long long* count) {
     __shared__ Word gathered[TILE];
     __shared__ unsigned short from[TILE];
     const long long tile = next_tile(states), first = first_of_lane<RUN, LINES>(tile * TILE);
     const int lane = threadIdx.x % 32;
     Run<Word, RUN> mine[LINES];
-    load_runs(mine, x, first, n, (tile + 1) * TILE <= n);
+    const bool whole = (tile + 1) * TILE <= n;
+    load_runs(mine, x, first, n, whole);
     Word left = lane == 0 && first > 0 && first < n ? x[first - 1] : 0;  // of the first lane: the one before its line
     unsigned kept = 0;
 #pragma unroll
@@ -89,14 +91,18 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         left = (Word)__shfl_sync(0xffffffffu, mine[l].values[RUN - 1], 31);
 #pragma unroll
         for (int j = 0; j < RUN; ++j) {
-            const long long i = first + l * (RUN * 32) + j;
-            kept |= (unsigned)(i < n && (i == 0 || before != mine[l].values[j])) << (RUN * l + j);
+            kept |= (unsigned)(before != mine[l].values[j]) << (RUN * l + j);
             before = mine[l].values[j];
         }
+        if (!whole) {
+            const long long there = n - first - l * (RUN * 32);
+            if (there < RUN) kept &= ~(~0u << (RUN * l + (int)max(there, 0ll)));
+        }
     }
+    kept |= first == 0;
     const unsigned of_lane = (unsigned)(first - tile * TILE);
     keep_in_order(
-        kept, states, tile,
+        kept, states, tile, count,
         [&](int l, int j, unsigned place) {
             gathered[place] = mine[l].values[j];
             if (placed) from[place] = (unsigned short)(of_lane + l * (RUN * 32) + j);

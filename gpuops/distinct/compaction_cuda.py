@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._cuda import Program
+from gpuops._cuda import Program, Told
 
 _THREADS = 256
 _ITEMS, _ITEMS_OF_8_BYTES = 16, 8  # of a thread, as in compaction.cu; 16 in scan.cu
@@ -18,7 +18,6 @@ _PROGRAMS = {
     size: Program("distinct/compaction.cu", ("compact", "heads")[:size], (f"WORD={word}",), threads=_THREADS)
     for size, word in _WORDS.items()
 }
-_COUNT = (1 << 62) - 1  # the bits of a state that are a number
 
 _INTEGERS = {
     **{"i1": "signed char", "u1": "unsigned char", "i2": "short", "u2": "unsigned short"},
@@ -61,8 +60,9 @@ def _launch(x: Any, entry: str, arguments: tuple[Any, ...]) -> int:
     tiles, states = _tiles(program, len(x), _ITEMS_OF_8_BYTES if x.itemsize == 8 else _ITEMS)
     if tiles == 0:
         return 0
-    program.launch(entry, tiles, (*arguments, states))
-    return int(states[tiles]) & _COUNT
+    count = Told(1)
+    program.launch(entry, tiles, (*arguments, states, count.address))
+    return count.read()[0]
 
 
 def _first(array: Any, count: int) -> Any:

@@ -49,6 +49,13 @@ struct Extent {
         least = min(least, value);
         largest = max(largest, value);
     }
+    // Called by all lanes of a warp, which then have the same.
+    __device__ void add_lanes() {
+        for (int lanes = 16; lanes; lanes /= 2) {
+            least = min(least, __shfl_xor_sync(0xffffffffu, least, lanes));
+            largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, lanes));
+        }
+    }
     __device__ void store(Wide* to_least, Wide* to_largest) const {
         if (least > largest) return;
         atomicMin(to_least, least);
@@ -114,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) restore_floats(Key* __rest
 // The range of every `step`-th element, wider by an eighth on each side, within `limits`; `words` of an empty table.
 extern "C" __global__ void __launch_bounds__(THREADS)
     guess(const Key* __restrict__ keys, long long n, long long step, Wide lower_limit, Wide upper_limit, Table* table,
-          Wide* __restrict__ places, long long words) {
+          Wide* __restrict__ places, long long words, Table* told) {
     __shared__ Wide least, largest;
     if (threadIdx.x == 0) {
         least = ~0ull;
@@ -123,15 +130,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (long long i = threadIdx.x; i < words; i += THREADS) places[i] = 0;
     __syncthreads();
     Extent found;
-#pragma unroll 1  // a few elements a thread are not worth the registers
+#pragma unroll 8
     for (long long i = threadIdx.x * step; i < n; i += THREADS * step) found.add(rank(keys[i]));
-    found.store(&least, &largest);
+    found.add_lanes();
+    if (threadIdx.x % 32 == 0) found.store(&least, &largest);
     __syncthreads();
     if (threadIdx.x) return;
     const Wide more = (largest - least) / 8 + 64;
     const Wide from = least - lower_limit > more ? least - more : lower_limit;
     const Wide to = upper_limit - largest > more ? largest + more : upper_limit;
     *table = {from, to - from == ~0ull ? ~0ull : to - from + 1, ~0ull, 0, 0};
+    *told = *table;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -181,8 +190,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 // `counted`: the places are numbers, which go to `counts`, and not flags.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    list(Table* table, const void* __restrict__ places, Wide room, Key* __restrict__ values,
-         long long* __restrict__ counts, int counted) {
+    list(const Table* __restrict__ table, const void* __restrict__ places, Wide room, Key* __restrict__ values,
+         long long* __restrict__ counts, int counted, Table* told) {
     if (table->size > room) return;
     const unsigned size = (unsigned)table->size, share = (size + THREADS - 1) / THREADS;
     const unsigned first = min(threadIdx.x * share, size), end = min(first + share, size);
@@ -198,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (counted) counts[place] = (long long)times(i);
         ++place;
     }
-    if (threadIdx.x == 0) table->values = all;
+    if (threadIdx.x == 0) *told = {table->least, table->size, table->lowest, table->highest, all};
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -31,10 +31,10 @@
 constexpr int EUCLIDEAN = 0, TAXICAB = 1, COSINE = 2;
 constexpr bool DOTS = METRIC != TAXICAB;
 
-constexpr int TILE = 64;    // units that share one least score
-constexpr int PANEL = 128;  // samples whose features lie together, or units that a block packs
-constexpr int WARPS = 8;
-constexpr int SAMPLED = 256, FEWEST = 32, VALUES = 8192;  // units that make the centre, and their values
+constexpr int TILE = 64;               // units that share one least score
+constexpr int PANEL = 128;             // samples whose features lie together, or units that a block packs
+constexpr int WARPS = 8, AT_ONCE = 8;  // of a block of `decide`; rows of 32 tiles that a warp looks at together
+constexpr int SAMPLED = 64, FEWEST = 32, VALUES = 8192;  // units that make the centre, and their values
 
 constexpr int NOT_FINITE = 1, NOTHING_PRESENT = 2;
 constexpr double LARGEST_VALUE = 3.273390607896142e150;  // 2^500: squares of what is larger would not fit
@@ -309,44 +309,59 @@ extern "C" __global__ void decide(const Search s) {
     if (top == 2) enough = enough_of_two;
 
     Found best = {infinite(), NONE}, second = best;  // of this lane
-    for (int base = 0; base < tiles; base += 32) {
-        const int tile = base + lane;
-        const bool candidate = tile < tiles && !(least[tile] - bounds.epsilon(least[tile], tile_norms[tile]) > enough);
-        for (unsigned left = __ballot_sync(0xffffffff, candidate); left; left &= left - 1) {
-            const int t = base + __ffs((int)left) - 1;
-            const FLOAT* column = (const FLOAT*)s.exact + (long long)t * d * TILE + lane;
-            double value[2] = {0, 0}, square[2] = {0, 0};
-            for (int from = 0; from < d; from += 32) {
-                const int count = min(32, d - from);
-                __syncwarp();
-                if (lane < count) mine[lane] = row[(from + lane) * s.sample_columns];
-                __syncwarp();
+    const auto evaluate = [&](int tile) {            // greater than those before
+        const FLOAT* column = (const FLOAT*)s.exact + (long long)tile * d * TILE + lane;
+        double value[2] = {0, 0}, square[2] = {0, 0};
+        for (int from = 0; from < d; from += 32) {
+            const int count = min(32, d - from);
+            __syncwarp();
+            if (lane < count) mine[lane] = row[(from + lane) * s.sample_columns];
+            __syncwarp();
 #pragma unroll 4
-                for (int k = 0; k < count; ++k) {
-                    const double x = mine[k];
-                    if (missing && x != x) continue;
-                    for (int h = 0; h < 2; ++h) {
-                        const double w = column[(from + k) * TILE + h * 32];
-                        if (METRIC == EUCLIDEAN) value[h] = __dadd_rn(value[h], __dmul_rn(x - w, x - w));
-                        if (METRIC == TAXICAB) value[h] = __dadd_rn(value[h], fabs(x - w));
-                        if (METRIC == COSINE) value[h] = __dadd_rn(value[h], __dmul_rn(x, w));
-                        if (METRIC == COSINE && missing) square[h] = __dadd_rn(square[h], __dmul_rn(w, w));
-                    }
+            for (int k = 0; k < count; ++k) {
+                const double x = mine[k];
+                if (missing && x != x) continue;
+                for (int h = 0; h < 2; ++h) {
+                    const double w = column[(from + k) * TILE + h * 32];
+                    if (METRIC == EUCLIDEAN) value[h] = __dadd_rn(value[h], __dmul_rn(x - w, x - w));
+                    if (METRIC == TAXICAB) value[h] = __dadd_rn(value[h], fabs(x - w));
+                    if (METRIC == COSINE) value[h] = __dadd_rn(value[h], __dmul_rn(x, w));
+                    if (METRIC == COSINE && missing) square[h] = __dadd_rn(square[h], __dmul_rn(w, w));
                 }
             }
-            for (int h = 0; h < 2; ++h) {
-                const int unit = t * TILE + h * 32 + lane;  // greater than those before
-                if (METRIC == COSINE) {
-                    const double product = s.sample_lengths[i] * (missing ? sqrt(square[h]) : s.unit_lengths[unit]);
-                    value[h] = product > 0 ? fmax(1 - value[h] / product, 0) : 1;
-                }
-                if (unit < s.m && value[h] < best.value) {
-                    second = best;
-                    best = {value[h], unit};
-                } else if (unit < s.m && value[h] < second.value) {
-                    second = {value[h], unit};
-                }
+        }
+        for (int h = 0; h < 2; ++h) {
+            const int unit = tile * TILE + h * 32 + lane;
+            if (METRIC == COSINE) {
+                const double product = s.sample_lengths[i] * (missing ? sqrt(square[h]) : s.unit_lengths[unit]);
+                value[h] = product > 0 ? fmax(1 - value[h] / product, 0) : 1;
             }
+            if (unit < s.m && value[h] < best.value) {
+                second = best;
+                best = {value[h], unit};
+            } else if (unit < s.m && value[h] < second.value) {
+                second = {value[h], unit};
+            }
+        }
+    };
+    for (int base = 0; base < tiles; base += 32 * AT_ONCE) {
+        float scores[AT_ONCE], norms[AT_ONCE];
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) {
+            const int tile = min(base + j * 32 + lane, tiles - 1);
+            scores[j] = least[tile];
+            norms[j] = tile_norms[tile];
+        }
+        unsigned candidates = 0;  // a bit for each row
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) {
+            const bool out = scores[j] - bounds.epsilon(scores[j], norms[j]) > enough;
+            candidates |= (unsigned)(base + j * 32 + lane < tiles && !out) << j;
+        }
+#pragma unroll 1
+        for (int j = 0; j < AT_ONCE; ++j) {
+            unsigned left = __ballot_sync(0xffffffff, candidates >> j & 1);
+            for (; left; left &= left - 1) evaluate(base + j * 32 + __ffs((int)left) - 1);
         }
     }
     for (int place = 0; place < top; ++place) {

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops._cuda import Program, multiprocessors, prepare
+from gpuops._cuda import Program, Told, multiprocessors, prepare
 from gpuops.som.bmu_numba import COSINE, EUCLIDEAN, TAXICAB, error_bound
 
 _TILE, _PANEL = 64, 128
@@ -74,11 +74,11 @@ class _Screen(NamedTuple):
 _ALIGNMENT = 512  # of addresses, as of CuPy's arrays
 _SCRATCH = (
     *("centre", "w", "bias", "exact", "unit_lengths", "tile_norms"),
-    *("x", "sample_norms", "sample_lengths", "least", "faults"),
+    *("x", "sample_norms", "sample_lengths", "least", "faults", "fault"),
 )
 _SEARCH = np.dtype(  # as in search.cuh
     [
-        ("given", np.int64, 9),  # samples, codebook, their strides; units, distances, fault
+        ("given", np.int64, 8),  # samples, codebook, their strides; units, distances
         ("scratch", np.uint64, len(_SCRATCH)),
         *((name, np.float64) for name in ("kappa", "rounding", "split", "tiny")),
         *((name, np.int64) for name in ("m", "first", "n")),
@@ -122,20 +122,25 @@ def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, va
     with samples.device as device:
         plan = _plan(device.id, samples.dtype, metric, missing, top, n, m, d)
         units, distances = cupy.empty((n, top), np.int32), cupy.empty((n, top), samples.dtype)
-        scratch, fault = cupy.cuda.alloc(plan.size), cupy.empty((2,), np.uint64)
+        scratch = cupy.cuda.alloc(plan.size)
         argument = plan.argument.copy()
         this = argument.view(_SEARCH)
         this["given"] = (
             *(samples.data.ptr, codebook.data.ptr, *_strides(samples), *_strides(codebook)),
-            *(units.data.ptr, distances.data.ptr, fault.data.ptr),
+            *(units.data.ptr, distances.data.ptr),
         )
         this["scratch"] = plan.offsets + scratch.ptr
+        if validate:
+            fault = Told(2)
+            this["scratch"][_SCRATCH.index("fault")] = fault.address
         for part in plan.parts:
             this["first"], this["n"], this["share"] = part.first, part.n, part.share
             for kernel, grid, threads in part.launches:
                 kernel(grid, threads, (argument,))
             this["unit_blocks"] = 0
-        of_samples, of_units = fault.get().tolist() if validate else (0, 0)
+        if not validate:
+            return units, distances, None
+        of_samples, of_units = fault.read()
     for name, first in (("codebook", of_units), ("samples", of_samples)):
         if first:
             return units, distances, (name, *divmod(_NO_FAULT - first, 4))
@@ -162,6 +167,7 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
         "sample_lengths": 8 * panels * _PANEL,
         "least": 4 * chunk * tiles,
         "faults": 8 * (math.ceil(m / _PANEL) + math.ceil(n / _PANEL) + panels),
+        "fault": 16,
     }
     ends = np.cumsum([math.ceil(sizes[name] / _ALIGNMENT) * _ALIGNMENT for name in _SCRATCH])
     search = np.zeros((), _SEARCH)

@@ -5,9 +5,8 @@ struct Search {
     // What is given, strides in elements, and where results go.
     const void *samples, *codebook;
     long long sample_rows, sample_columns, unit_rows, unit_columns;
-    int* units;                 // (N, top)
-    void* distances;            // (N, top)
-    unsigned long long* fault;  // (2): the first of samples and of units, or 0
+    int* units;       // (N, top)
+    void* distances;  // (N, top)
 
     // What they tell each other.
     double* centre;              // (d), then the scale
@@ -21,6 +20,7 @@ struct Search {
     double* sample_lengths;      // (panels, PANEL)
     float* least;                // (n, tiles)
     unsigned long long* faults;  // of the blocks that packed
+    unsigned long long* fault;   // (2): the first of samples and of units, or 0
 
     double kappa, rounding, split, tiny;  // how far scores may be off
     long long m, first, n;                // units; the samples that are searched for now

@@ -205,3 +205,27 @@ def test_more_elements_than_32_bits_count():
     assert found.counts.tolist() == [n - 2, 1, 1]
     assert distinct(x).values.tolist() == [-3, 0, 3]
     assert compact(x, x != 0).tolist() == [-3, 3]
+
+
+@pytest.mark.gpu
+def test_scans_of_more_elements_than_32_bits_count():
+    cupy = pytest.importorskip("cupy")
+    n = 2**31 + 2**20 + 3
+    x = cupy.ones(n, "int8")
+    x[0], x[2**31 + 7] = 5, -1
+    for scan, shift in (inclusive_scan, 1), (exclusive_scan, 0):
+        right = cupy.arange(shift + 4, shift + 4 + n)
+        right[: 1 - shift] = 0
+        right[2**31 + 8 - shift :] -= 2
+        assert bool((scan(x) == right).all())
+
+
+@pytest.mark.gpu
+def test_sorted_values_of_more_elements_than_32_bits_count():
+    cupy = pytest.importorskip("cupy")
+    n = 2**31 + 2**20 + 3
+    x = cupy.arange(n, dtype="uint32") * np.uint32(2654435761)  # each once
+    x[-1] = x[5]
+    values = distinct(x).values
+    assert len(values) == n - 1
+    assert bool((values[1:] > values[:-1]).all())

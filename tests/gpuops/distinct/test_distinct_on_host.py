@@ -73,6 +73,18 @@ def test_tables_in_global_memory(cupy):
         check_distinct(cupy, x, "value", counts, counts)
 
 
+@pytest.mark.parametrize(("cached", "entry"), [(1 << 13, "flag"), (1 << 12, "heads")])
+def test_a_table_that_does_not_fit_in_the_cache_is_slower_than_to_sort(cupy, monkeypatch, cached, entry):
+    cupy.start(1, 2)
+    monkeypatch.setattr(distinct_cuda, "_CACHED", cached)
+    x = np.random.default_rng(0).integers(-25_000, 25_000, 5000)
+    check_distinct(cupy, x, "value", False, False)
+    assert (entry == "heads") == any(launched == "heads" for *_, launched in cupy.launched)
+    cupy.launched.clear()
+    check_distinct(cupy, x, "value", False, True)  # to sort places too is slower than any table
+    assert not any(launched == "heads" for *_, launched in cupy.launched)
+
+
 def test_a_range_that_a_sample_does_not_show(cupy):
     cupy.start(1, 2)
     x = np.full(10_000, 7, "int64")

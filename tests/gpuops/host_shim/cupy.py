@@ -82,12 +82,25 @@ def _alloc(size):
     return SimpleNamespace(memory=memory, ptr=memory.data.ptr)
 
 
+class _Pinned(np.ndarray):
+    @property
+    def ptr(self):
+        return self.ctypes.data
+
+
+def _alloc_pinned(size):
+    memory = np.resize(POISON, size).view(_Pinned)
+    _pinned.add(memory.ptr)
+    return memory
+
+
 def get_default_memory_pool():
     return SimpleNamespace(free_bytes=lambda: 0)
 
 
 # --- Arrays -------------------------------------------------------------------------------------------------------
 
+_pinned = set()  # addresses, which a kernel may be given as numbers
 _allocated = []  # (reference to the bytes, where the array starts and ends in them)
 
 
@@ -99,7 +112,11 @@ class ndarray(np.ndarray):
     @property
     def data(self):
         ptr = self.ctypes.data
-        return SimpleNamespace(ptr=ptr, memset_async=lambda value, size: ctypes.memset(ptr, value, size))
+        return SimpleNamespace(
+            ptr=ptr,
+            memset_async=lambda value, size: ctypes.memset(ptr, value, size),
+            copy_from_device_async=lambda other, size: ctypes.memmove(ptr, other.ptr, size),
+        )
 
     def copy(self, order="C"):
         return asarray(self)
@@ -201,8 +218,8 @@ cuda = SimpleNamespace(
     alloc=_alloc,
     Device=Device,
     is_available=lambda: True,
-    alloc_pinned_memory=lambda size: np.resize(POISON, size),
-    get_current_stream=lambda: None,
+    alloc_pinned_memory=_alloc_pinned,
+    get_current_stream=lambda: SimpleNamespace(synchronize=lambda: None),
 )
 
 
@@ -244,8 +261,8 @@ class RawKernel:
     def __call__(self, grid, block, args, shared_mem=0, *, enable_cooperative_groups=False):
         given = "".join("p8" if isinstance(x, ndarray) else x.dtype.kind + str(x.itemsize) for x in args)
         wanted = re.findall(r"[a-zV]\d+", self.parameters)
-        for i, x in enumerate(args[: len(wanted)]):  # a number that is 0 and as wide as an address is a null pointer
-            if wanted[i] == "p8" and not isinstance(x, ndarray) and x.itemsize == 8 and x == 0:
+        for i, x in enumerate(args[: len(wanted)]):  # a number may be a null pointer, or an address of the host
+            if wanted[i] == "p8" and not isinstance(x, ndarray) and x.itemsize == 8 and (x == 0 or int(x) in _pinned):
                 wanted[i] = x.dtype.kind + "8"
         if given.replace("u", "i") != "".join(wanted).replace("u", "i"):
             raise KernelError(f"{self.entry} takes {self.parameters} and was given {given} (kind, size in bytes)")

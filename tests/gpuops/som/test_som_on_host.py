@@ -72,9 +72,9 @@ def test_what_cannot_be_screened_is_decided(cupy, metric):
     rng = np.random.default_rng(4)
     samples, codebook = rng.normal(size=(30, 5)), rng.normal(size=(70, 5))
     samples[7], samples[9, 2] = 1e90, -1e6
-    # Units far from those of which centre and scale are made: all of a large codebook, but 256 of them.
+    # Units far from those of which centre and scale are made: of a large codebook but 64 of them.
     check(cupy, samples, codebook, metric, top=2)
-    far = np.repeat(codebook, 12, axis=0)  # neither of the two is among the 256
+    far = np.repeat(codebook, 12, axis=0)  # neither of the two is among the 64
     far[-3], far[5] = 1e12, 3e4
     check(cupy, samples, far, metric, top=2)
     check(cupy, samples * 1e-170, codebook * 1e-170, metric, top=2)
@@ -127,7 +127,7 @@ def inside(cupy, samples, codebook, metric):
 
         seen.least, seen.tile_norms = read("least", "f4", len(samples), tiles), read("tile_norms", "f4", tiles)
         *seen.centre, seen.scale = read("centre", "f8", d + 1)
-        seen.fault = np.frombuffer(ctypes.string_at(int(search["given"][8]), 16), np.uint64)
+        seen.fault = read("fault", "u8", 2)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cupy.RawKernel, "__call__", remember)
