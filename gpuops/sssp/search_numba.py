@@ -41,8 +41,8 @@ _PULL = 1 / 4
 
 _LET_GO = 1 / 512  # of all arcs: what may be relaxed, however heavy, to begin pulls with less to look at
 _FEW = 1 / 256  # pulls end when fewer of the unsettled vertices change
-_TASKS, _TASK = 64, 2**15  # that many tasks, or fewer of so many arcs
-_ROW = 8  # what visiting a row takes, in arcs
+_TASKS, _TASK = 64, 2**13  # that many tasks, or fewer of so many arcs
+_ROW, _READ = 2, 4  # what visiting a row takes, in arcs, and how many of them are read, if there are so many
 _GATHER = 256  # what a random access takes, in relaxations of a dense matrix
 
 
@@ -66,7 +66,8 @@ def _profile(graph: Any) -> _Profile:
         if graph.in_indptr is not None:
             in_lightest = _lightest(graph.in_indptr, graph.in_weights)
             entering = np.diff(graph.in_indptr).astype(np.int32)
-            costs = graph.in_indptr + _ROW * np.arange(graph.n + 1)
+            costs = np.zeros(graph.n + 1, np.int64)
+            np.cumsum(_ROW + np.minimum(entering, _READ), out=costs[1:])
             tasks = min(_TASKS, 1 + int(costs[-1]) // _TASK)
             cuts = np.searchsorted(costs, np.arange(1, tasks) * (costs[-1] / tasks)).tolist()
             ranges = [(a, b) for a, b in zip([0, *cuts], [*cuts, graph.n], strict=True) if a < b]
@@ -89,6 +90,20 @@ def _lightest(indptr: np.ndarray, weights: np.ndarray) -> np.ndarray:
 # --- Push -------------------------------------------------------------------------------------------------------------
 
 
+class Room(NamedTuple):
+    """Memory of a search, for one after the other: what the system hands out costs time, more so to many threads."""
+
+    wake: np.ndarray
+    cursor: np.ndarray
+    state: np.ndarray
+    lists: np.ndarray
+
+    @classmethod
+    def of(cls, graph: Any) -> Room:
+        n = graph.n
+        return cls(np.empty(n, graph.dtype), np.empty(n, np.int32), np.empty(n, np.uint8), np.empty((2, n), np.int32))
+
+
 class Search:
     """One search, which stops where pulls are due and can go on after them.
 
@@ -99,12 +114,20 @@ class Search:
     floor : no vertex that holds arcs back is nearer
     """
 
-    def __init__(self, graph: Any, distances: np.ndarray, pending: np.ndarray | None = None, limit: Any = None):
-        n, kind, self.infinity = graph.n, graph.dtype.type, outside_infinity(graph.dtype)
+    def __init__(
+        self,
+        graph: Any,
+        distances: np.ndarray,
+        pending: np.ndarray | None = None,
+        limit: Any = None,
+        room: Room | None = None,
+    ):
+        kind, self.infinity = graph.dtype.type, outside_infinity(graph.dtype)
         self.graph, self.distances, self.profile = graph, distances, _profile(graph)
         self.limit = self.infinity if limit is None else limit
-        self.wake, self.cursor, self.state = np.empty(n, graph.dtype), np.zeros(n, np.int32), np.zeros(n, np.uint8)
-        self.queue, self.pile = np.empty((2, n), np.int32)
+        self.wake, self.cursor, self.state, (self.queue, self.pile) = room or Room.of(graph)
+        self.cursor.fill(0)
+        self.state.fill(0)
         self.width = kind(max(self.profile.width, 1) if graph.dtype.kind == "i" else self.profile.width)
         self.rounds, self.touched, self.waiting = 0, 0, 0  # touched: arcs; waiting: vertices in the pile
         self.open_arcs = graph.m if self.profile.ranges else -1  # into vertices not settled; -1: no pulls

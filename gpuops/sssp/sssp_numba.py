@@ -9,7 +9,6 @@ import numpy as np
 
 from gpuops._threads import for_all
 from gpuops.sssp.batched_numba import batched as batched
-from gpuops.sssp.batched_numba import turn_columns as turn_columns
 from gpuops.sssp.bellman_ford_numba import bellman_ford as bellman_ford
 from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.search_numba import Search, pull, pull_rows

@@ -57,7 +57,7 @@ def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = N
     infinity = outside_infinity(graph.dtype)
     profile = _profile(graph)
     vertices, closed = starting_vertices(graph, distances, pending)
-    nearer = relax_closed(graph, distances, closed) if len(closed[0]) else vertices[:0]
+    nearer = relax_closed(graph, distances, closed)
     relaxed = distances.copy()
     relaxed[vertices] = relaxed[nearer] = infinity
     farthest = infinity if limit is None else limit

@@ -651,6 +651,31 @@ def test_skewed_graphs_are_pulled_and_hardly_read():
     assert search.touched < 0.2 * graph.m
 
 
+def test_pulls_are_dealt_by_rows_not_by_arcs_that_nobody_reads():
+    """Long rows come first, and little of them is read: ranges of as many arcs would leave the short ones to a few."""
+    graph = laid_out(np, csr(RMat(15, seed=1)), "undirected")
+    ranges = search_numba._profile(graph).ranges
+    assert len(ranges) > 8
+    assert max(last - first for first, last in ranges) < 2.5 * graph.n / len(ranges)
+
+
+def test_memory_of_a_search_serves_the_next():
+    """Searches of different sources on one piece of memory, which the first leaves as it pleases."""
+    arrays = csr(RMat(11, seed=5))
+    graph = laid_out(np, arrays, "undirected")
+    room = search_numba.Room.of(graph)
+    for part in room:
+        part.fill(7)
+    for source in np.flatnonzero(np.diff(arrays[0]))[:6].tolist():
+        distances = np.full(graph.n, np.inf, "float32")
+        distances[graph.rank[source]] = 0
+        search = search_numba.Search(graph, distances, room=room)
+        assert search.push()
+        search.go_on_from(*search_numba.pull(graph, search_numba.pull_rows, distances, search.floor, search.last))
+        search.push()
+        np.testing.assert_array_equal(distances[graph.rank], shortest_distances(graph, [source]))
+
+
 def test_grids_are_not_pulled_and_each_arc_is_read_once_or_little_more():
     graph = laid_out(np, csr(Grid(120, seed=1)), "undirected")
     search, pulls = search_on_cpu(graph, 7)
