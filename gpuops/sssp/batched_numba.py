@@ -10,6 +10,7 @@ end relax their arcs for all searches too.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.search_numba import Room, Search, pull
 from gpuops.sssp.sources_numba import Begins
 
-_TILE = 1024  # vertices, so that what is turned stays in the caches
+_TILE = 16  # vertices whose distances fill a line of the caches in each row
+_TASKS = 64
 _STREAM = 16  # what turning a distance takes, in relaxations of a dense matrix
 
 
@@ -70,7 +72,7 @@ def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> int:
     for_all(begin, range(k), 2**40)
     rooms.clear()
     columns = np.empty((graph.n, k), graph.dtype)
-    _turn(lambda tile: np.copyto(columns[tile], rows[:, tile].T), columns)
+    _turn(_to_columns, rows, columns, graph.rank)
     total = sum(rounds)
     if (lasts < infinity).any():
         changed, passes = pull(graph, _pull_rows, columns, floors, lasts)
@@ -78,18 +80,36 @@ def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> int:
             changed &= graph.through
         total += passes + _push(graph.indptr, graph.indices, graph.weights, columns, changed, graph.through, infinity)
     for_all(lambda number: refuse_overflow(graph, columns[:, number], begins[number]), range(k), _STREAM * columns.size)
-    _turn(lambda tile: np.copyto(rows[:, tile], columns[graph.rank[tile]].T), columns)
+    _turn(_to_rows, rows, columns, graph.rank)
     return total
 
 
-def _turn(tile: Callable[[slice], None], columns: np.ndarray) -> None:
-    """Call `tile` with ranges of vertices, by threads."""
-    for_all(lambda start: tile(slice(start, start + _TILE)), range(0, len(columns), _TILE), _STREAM * columns.size)
+def _turn(turn: Callable[..., None], rows: np.ndarray, columns: np.ndarray, rank: np.ndarray) -> None:
+    """Call `turn` for ranges of vertices, by threads."""
+    n = len(columns)
+    ranges = pairwise(n * i // _TASKS for i in range(_TASKS + 1))
+    for_all(lambda part: turn(rows, columns, rank, *part), ranges, _STREAM * columns.size)
+
+
+@njit(nogil=True, cache=True)
+def _to_columns(rows, columns, rank, first, last):
+    for start in range(first, last, _TILE):
+        for search in range(rows.shape[0]):
+            for vertex in range(start, min(start + _TILE, last)):
+                columns[vertex, search] = rows[search, vertex]
+
+
+@njit(nogil=True, cache=True)
+def _to_rows(rows, columns, rank, first, last):
+    for start in range(first, last, _TILE):
+        for search in range(rows.shape[0]):
+            for vertex in range(start, min(start + _TILE, last)):
+                rows[search, vertex] = columns[rank[vertex], search]
 
 
 @njit(nogil=True, cache=True)
 def _pull_rows(
-    in_indptr, in_indices, in_weights, in_lightest, through, distances, changed, floors, lasts, infinity,
+    in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, lasts, infinity,
     first_vertex, last_vertex,
 ):  # fmt: skip
     """`gpuops.sssp.search_numba.pull_rows` for rows of distances."""
