@@ -137,6 +137,14 @@ def _is_native(value: Any) -> bool:
 def _is_foreign(value: Any) -> bool:
     if isinstance(value, _PLAIN) or _is_native(value):
         return False
+    if not dataclasses.is_dataclass(value):
+        return _holds_foreign(value)
+    if value not in _are_foreign:
+        _are_foreign[value] = _holds_foreign(value)
+    return _are_foreign[value]
+
+
+def _holds_foreign(value: Any) -> bool:
     return any(not _is_native(array) for array in _arrays(value))
 
 
@@ -160,6 +168,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 # Searches remember what they found out about a graph, so that one graph must stay one object.
 _natives: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+_are_foreign: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()  # the same of dataclasses
 
 
 def _view(value: Any, views: dict[int, Any]) -> Any:

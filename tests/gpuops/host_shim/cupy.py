@@ -99,7 +99,12 @@ class ndarray(np.ndarray):
     @property
     def data(self):
         ptr = self.ctypes.data
-        return SimpleNamespace(ptr=ptr, memset_async=lambda value, size: ctypes.memset(ptr, value, size))
+        return SimpleNamespace(
+            ptr=ptr,
+            memset_async=lambda value, size: ctypes.memset(ptr, value, size),
+            copy_from_host_async=lambda host, size: ctypes.memmove(ptr, host, size),
+            copy_to_host_async=lambda host, size: ctypes.memmove(host, ptr, size),
+        )
 
     def copy(self, order="C"):
         return asarray(self)
@@ -202,7 +207,7 @@ cuda = SimpleNamespace(
     Device=Device,
     is_available=lambda: True,
     alloc_pinned_memory=lambda size: np.resize(POISON, size),
-    get_current_stream=lambda: None,
+    get_current_stream=lambda: SimpleNamespace(synchronize=lambda: None),
 )
 
 

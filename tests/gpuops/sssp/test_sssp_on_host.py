@@ -5,6 +5,7 @@ Distances are compared bit for bit with a Bellman-Ford in NumPy, over a layout o
 
 import re
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 
 from gpuops import (
     NegativeCycleError,
+    _cuda,
+    arrays,
     batched_shortest_distances,
     search_graph,
     shortest_distances,
@@ -674,11 +677,25 @@ def test_a_search_waits_once_and_is_one_launch(cupy, monkeypatch):
     waits = []
     get = cupy.ndarray.get
     monkeypatch.setattr(cupy.ndarray, "get", lambda array, **options: waits.append(1) or get(array, **options))
+    stream = SimpleNamespace(synchronize=lambda: waits.append(1))
+    monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: stream)
     before = cupy.launches
     distances = shortest_distances(device, [7])
     assert (cupy.launches - before, len(waits)) == (1, 1)
     shortest_path_tree(device, distances, [7])
     assert (cupy.launches - before, len(waits)) == (2, 2)
+
+
+def test_a_search_looks_at_what_stays_as_it_is_once(cupy, monkeypatch):
+    """The fields of its graph, the grid of its launch, and where arrays of the host lie beside the control block."""
+    device = on_both(cupy, arcs_outside(1, "float32"))[1]
+    shortest_path_tree(device, shortest_distances(device, [0], targets=[3]), [0])
+    looks = []
+    for module, name in (arrays.dataclasses, "fields"), (_cuda, "multiprocessors"), (sssp_cuda.itertools, "accumulate"):
+        original = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given, original=original: looks.append(1) or original(*given))
+    shortest_path_tree(device, shortest_distances(device, [7], targets=[5]), [7])
+    assert not looks
 
 
 # --- All of them ------------------------------------------------------------------------------------------------------
