@@ -104,7 +104,7 @@ def unmasked(values: Any) -> Any:
 Views = dict[int, tuple[Any, Any]]  # by the identity of a view: the view, and the array that was given
 
 _DLPACK_CPU = 1
-_PLAIN = str, int, float, type(None)
+_PLAIN = str, int, float, list, range, type(None)
 
 
 def of_any_library(operation: Callable[..., Any]) -> Callable[..., Any]:

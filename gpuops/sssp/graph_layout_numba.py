@@ -153,9 +153,9 @@ def _lay_rows(
         source, begin, size = starts[order[row]], indptr[row], indptr[row + 1] - indptr[row]
         scale = 0.0
         if size > _RUN:
-            least = most = _shifted(weights[source], rank[heads[source]], shifts)
+            least = most = _key(weights, heads, source, rank, shifts)
             for arc in range(source, source + size):
-                key = _shifted(weights[arc], rank[heads[arc]], shifts)
+                key = _key(weights, heads, arc, rank, shifts)
                 least, most = min(least, key), max(most, key)
             buckets = size // _BUCKET
             scale = buckets / max(np.float64(most) - np.float64(least), 1e-300)
@@ -166,18 +166,17 @@ def _lay_rows(
         else:
             places[: buckets + 2] = 0
             for arc in range(source, source + size):
-                key = _shifted(weights[arc], rank[heads[arc]], shifts)
+                key = _key(weights, heads, arc, rank, shifts)
                 places[np.int64((np.float64(key) - least) * scale) + 1] += 1
             crowd = 0
             for i in range(buckets + 1):
                 crowd = max(crowd, places[i + 1])
                 places[i + 1] += places[i]
             for arc in range(source, source + size):
-                head = rank[heads[arc]]
-                bucket = np.int64((np.float64(_shifted(weights[arc], head, shifts)) - least) * scale)
+                bucket = np.int64((np.float64(_key(weights, heads, arc, rank, shifts)) - least) * scale)
                 at = begin + places[bucket]
                 places[bucket] += 1
-                indices[at], row_weights[at] = head, weights[arc]
+                indices[at], row_weights[at] = rank[heads[arc]], weights[arc]
         if crowd <= _CROWDED:
             _insert(indices, row_weights, shifts, begin, begin + size)
         else:
@@ -186,8 +185,11 @@ def _lay_rows(
 
 
 @njit(nogil=True, cache=True)
-def _shifted(weight, head, shifts):
-    return weight if shifts is None else weight + shifts[head]
+def _key(weights, heads, arc, rank, shifts):
+    """What an arc is sorted by; heads are in the numbering of `rank`, or with None in that of `shifts`."""
+    if shifts is None:
+        return weights[arc]
+    return weights[arc] + shifts[heads[arc] if rank is None else rank[heads[arc]]]
 
 
 @njit(nogil=True, cache=True)
@@ -195,10 +197,10 @@ def _insert(indices, weights, shifts, start, stop):
     """Insertion sort by weight, then by head."""
     for i in range(start + 1, stop):
         head, weight, j = indices[i], weights[i], i
-        key = _shifted(weight, head, shifts)
+        key = _key(weights, indices, i, None, shifts)
         while j > start:
-            other = _shifted(weights[j - 1], indices[j - 1], shifts)
-            if not (key < other or (key == other and head < indices[j - 1])):
+            other = _key(weights, indices, j - 1, None, shifts)
+            if key > other or (key == other and head >= indices[j - 1]):
                 break
             indices[j], weights[j] = indices[j - 1], weights[j - 1]
             j -= 1
@@ -215,8 +217,7 @@ def _sort_row(indices, weights, shifts, other_indices, other_weights):
     while width < size:
         for start in range(0, size - width, 2 * width):
             middle, end = start + width, min(start + 2 * width, size)
-            last = _shifted(weights[middle - 1], indices[middle - 1], shifts)
-            if last < _shifted(weights[middle], indices[middle], shifts):
+            if _key(weights, indices, middle - 1, None, shifts) < _key(weights, indices, middle, None, shifts):
                 continue
             # The first run moves out of the way, and the two merge into the row.
             length = middle - start
@@ -226,8 +227,8 @@ def _sort_row(indices, weights, shifts, other_indices, other_weights):
             while i < length:
                 takes = False
                 if j < end:
-                    key = _shifted(weights[j], indices[j], shifts)
-                    other = _shifted(other_weights[i], other_indices[i], shifts)
+                    key = _key(weights, indices, j, None, shifts)
+                    other = _key(other_weights, other_indices, i, None, shifts)
                     takes = key < other or (key == other and indices[j] < other_indices[i])
                 if takes:
                     indices[at], weights[at] = indices[j], weights[j]

@@ -3,7 +3,8 @@
 A search is one cooperative launch: its blocks wait for each other on the device, round after round, and the host waits
 for the end alone. search.cu is for one set of sources, batched.cu for up to 32 separate searches, tree.cu for
 predecessors. Scratch memory is 40 bytes a vertex (60 with float64) and a little for long rows; 28 (32) for separate
-searches. That of searches stays with the graph, for searches and trees to come, and so does what a launch is given.
+searches. That of searches stays with the graph, for searches and trees to come, and so does what a launch is given, and
+with negative weights the distances of a search, 4 (8) bytes more.
 
 **Why the result does not depend on the order of relaxations.** A relaxation takes the minimum of a distance and a
 rounded sum, which never falls when the distance of the tail rises. So every distance that is stored is the rounded
@@ -88,15 +89,18 @@ _LEAST_PILE = 1024  # vertices that may wait for a later window before all are l
 _WIDTH = 1.0
 _BATCH_WIDTH = 0.5
 # With negative weights nothing is final before the end, and heavy arcs are what a window keeps for later: its width is
-# this many times the mean magnitude of a weight.
+# this many times the mean magnitude of a weight. With potentials it is that of weights that are not negative.
 _SIGNED_WIDTH = 2.0
 
 # A vertex with so many times more arcs than the mean is a hub, at which searches come together.
 _HUB = 8
 
+_AGAIN = 1.25  # of the arcs: what a search by potentials may read
+
 _ALL_ROUNDS = 2**62
 # Rounds after which a search with negative weights looks for a negative cycle for the first time; then twice as many.
-_FIRST_LOOK = 64
+# With potentials there are more rounds, and hardly a cycle.
+_FIRST_LOOK, _FIRST_LOOK_LATER = 64, 512
 
 
 def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = None, targets: Any = None) -> Any:
@@ -226,7 +230,7 @@ class _Search:
     def __init__(self, graph: Any, distances: Any, signed: bool):
         self.graph, self.signed, self.memory = graph, signed, _memory(graph, signed)
         self.distances = self.memory.distances if distances is None else distances
-        self.width = self.memory.width
+        self.width = self.memory.later_width if self.memory.learned else self.memory.width
         self.statistics = Statistics()
         self.started = False
 
@@ -236,7 +240,8 @@ class _Search:
 
     def run_to_the_end(self, pending: Any = None) -> None:
         """Search, and with weights of any sign look for a negative cycle now and then."""
-        most = _FIRST_LOOK if self.signed else _ALL_ROUNDS
+        first_look = _FIRST_LOOK_LATER if self.memory.learned else _FIRST_LOOK
+        most = first_look if self.signed else _ALL_ROUNDS
         while not self.run(pending, most):
             cycle = self.negative_cycle()
             if cycle is not None or self.rounds > 2 * self.graph.n + _FIRST_LOOK:
@@ -249,7 +254,8 @@ class _Search:
         if not memory.active and begin is None:
             return True
         nothing, given, arguments = memory.parents, memory.given, memory.arguments.copy()
-        limit, counts, beside = None, (0, 0), ()
+        beside: tuple[np.ndarray, ...] = ()
+        limit, counts = None, (0, 0)
         if begin is not None:
             aims = begin.sources[:0] if begin.targets is None else begin.targets
             limit, counts, beside = begin.limit, (len(begin.sources), len(aims)), (begin.starts, begin.sources, aims)
@@ -257,6 +263,7 @@ class _Search:
         starts, sources, targets = memory.control.begin(*beside) or (nothing, nothing, nothing)
         given["control"] = memory.control.address
         given["distances"] = self.distances.data.ptr
+        given["potentials"] = 0 if memory.potentials is None else memory.potentials.data.ptr
         given["result"] = 0 if begin is None else begin.result.data.ptr
         given["most_rounds"], given["width"] = most_rounds, self.width
         given["limit"] = memory.infinity if limit is None or limit == math.inf else limit + graph.dtype.type(0)
@@ -275,6 +282,8 @@ class _Search:
                 _raise_negative_cycle(cycle)
             raise OverflowError("distances exceed int32; use float64")
         if found.finished:
+            if self.signed and begin is not None:
+                memory.learn(self.statistics.touched, graph.m)
             _give_back(graph, self.signed, memory)
         return bool(found.finished)
 
@@ -314,14 +323,21 @@ class _Search:
 
 
 class _Memory:
-    """Of a search: its arrays, and what it is given that stays as it is."""
+    """Of a search: its arrays, and what it is given that stays as it is.
+
+    With negative weights also the distances of an earlier search. They are potentials where it came.
+    """
+
+    potentials: Any = None
+    learned = 0  # arcs that it read
 
     def __init__(self, graph: Any, signed: bool):
         import cupy
 
         self.program = _PROGRAMS["search", graph.dtype.name, signed]
         self.active, mean_weight, degree = _profile(graph)
-        self.width = (_SIGNED_WIDTH * mean_weight if signed else _WIDTH * mean_weight / degree) or math.inf
+        self.later_width = _WIDTH * mean_weight / degree or math.inf
+        self.width = _SIGNED_WIDTH * mean_weight or math.inf if signed else self.later_width
         self.infinity = _unreachable(graph.dtype)
         n, word = graph.n, np.dtype(f"i{graph.dtype.itemsize}")
         inward = graph.in_indptr is not None and not signed
@@ -361,6 +377,18 @@ class _Memory:
         }
         self.tree = self._tree(graph)
 
+    def learn(self, touched: int, arcs: int) -> None:
+        """Keep the distances of the search that is over, if it came far. With potentials a search reads less.
+
+        Windows are narrower from now on if it still read many arcs again: how large weights are by potentials is not
+        known.
+        """
+        if self.potentials is not None and touched > _AGAIN * arcs:
+            self.later_width /= 4
+        if touched > self.learned:
+            self.potentials, self.learned, spare = self.distances, touched, self.potentials
+            self.distances = self.potentials.copy() if spare is None else spare
+
     def _tree(self, graph: Any) -> dict[str, Any]:
         """What tree.cu is given, as far as it stays as it is; the rest in its place."""
         inward, scratch, zero = graph.in_indptr is not None, self.arrays, np.int32(0)
@@ -384,7 +412,7 @@ class _Memory:
             "source_count": zero,
             "starts": levels,
             "has_starts": zero,
-            "within": self.distances,
+            "within": levels,
             "result": levels,
             "has_result": zero,
             "distances": levels,
@@ -457,7 +485,7 @@ def _grow_tree(graph: Any, distances: Any, roots: Any, beside: list[np.ndarray])
             starts, sources = control.begin(*beside) or (levels, levels)
             arguments = memory.tree.copy()
             arguments |= {"sources": sources, "starts": starts, "result": result, "distances": distances}
-            arguments["control"] = control.memory
+            arguments["control"], arguments["within"] = control.memory, memory.distances
             if outside:
                 arguments |= {"order": graph.order, "rank": graph.rank, "has_result": np.int32(1)}
                 arguments["source_count"] = np.int32(len(beside[1]))
@@ -708,13 +736,13 @@ class _Control:
 
         self.data.copy_to_host_async(self.host_address, _CONTROL.itemsize)
         cupy.cuda.get_current_stream().synchronize()
-        return _Found(*self.results.tolist(), int(self.overflow[0]))
+        return _Found._make([*self.results.tolist(), int(self.overflow[0])])
 
 
 @functools.cache
 def _arguments(dtype: np.dtype) -> np.dtype:
     """Struct Arguments of search.cu."""
-    pointers = "distances pushed next cursor queued piled parents queues piles pieces control result"
+    pointers = "distances pushed next potentials cursor queued piled parents queues piles pieces control result"
     integers = "n active entered ahead capacity source_count target_count has_through has_pending resume"
     return np.dtype(
         [

@@ -404,6 +404,25 @@ def test_negative_weights(cupy, dtype):
 
 
 @dtypes
+@pytest.mark.parametrize("closed", [False, True])
+def test_later_searches_go_by_the_distances_of_an_earlier_one(cupy, dtype, closed):
+    """Then fewer arcs are read again, once the width of windows suits; also where the first search came nowhere."""
+    seed = DTYPES.index(dtype)
+    cupy.start(seed, 3)
+    indptr, *arcs = arcs_outside(seed, dtype, n=400, m=6000, negative=20)
+    through = np.random.default_rng(seed).random(401) < 0.9 if closed else None
+    host, device = on_both(cupy, (np.append(indptr, indptr[-1]), *arcs), through)
+    nowhere, read = 400, {}
+    for source in nowhere, 0, 1, 2, nowhere, 3, 4, 5, 6:
+        assert_same_bits(shortest_distances(device, [source]), shortest_distances(host, [source]))
+        (memory,) = sssp_cuda._idle[device][True]
+        read[source] = int(memory.control.results[3])  # touched
+    assert read[nowhere] == 0
+    assert memory.learned >= read[0]
+    assert min(read[4], read[5], read[6]) < 0.85 * read[0]
+
+
+@dtypes
 def test_a_search_that_is_interrupted_goes_on(cupy, dtype, monkeypatch):
     monkeypatch.setattr(sssp_cuda, "_FIRST_LOOK", 1)
     seed = 1 + DTYPES.index(dtype)
@@ -549,13 +568,13 @@ def test_many_searches_from_many_vertices_each(cupy):
 # --- In the numbering outside -----------------------------------------------------------------------------------------
 
 
-def arcs_outside(seed, dtype, n=150, m=1200, negative=False):
+def arcs_outside(seed, dtype, n=150, m=1200, negative=0):
     """Rows with loops and parallel arcs; some vertices have no arc."""
     rng = np.random.default_rng(seed)
     tails, heads = np.sort((n * rng.random(m) ** 3).astype(np.int64)), (n * rng.random(m) ** 3).astype(np.int64)
     weights = rng.integers(1, 256, m)
     if negative:
-        potential = rng.integers(0, 300, n)
+        potential = rng.integers(0, 300 * negative, n)
         weights = np.where(tails == heads, 1, weights + potential[tails] - potential[heads])
     indptr = np.concatenate(([0], np.cumsum(np.bincount(tails, minlength=n))))
     return indptr, heads, weights.astype(dtype)
