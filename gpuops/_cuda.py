@@ -120,11 +120,8 @@ class Program:
         """
         import cupy
 
-        device = cupy.cuda.Device().id
-        fit = self.blocks * multiprocessors(device)
-        grid = (fit if most is None else min(fit, most),)
-        kernel = _function(self, entry, device).kernel
-        kernel(grid, (self.threads,), _values(arguments), enable_cooperative_groups=True)
+        grid, block, kernel = _cooperative(self, entry, most, cupy.cuda.Device().id)
+        kernel(grid, block, _values(arguments), enable_cooperative_groups=True)
 
 
 @functools.cache
@@ -161,6 +158,13 @@ def _values(arguments: Arguments) -> tuple[Any, ...]:
 
 def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
     return size if isinstance(size, tuple) else (size,)
+
+
+@functools.cache
+def _cooperative(program: Program, entry: str, most: int | None, device: int) -> tuple[Any, ...]:
+    fit = program.blocks * multiprocessors(device)
+    grid = (fit if most is None else min(fit, most),)
+    return grid, (program.threads,), _function(program, entry, device).kernel
 
 
 @functools.cache

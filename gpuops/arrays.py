@@ -104,7 +104,7 @@ def unmasked(values: Any) -> Any:
 Views = dict[int, tuple[Any, Any]]  # by the identity of a view: the view, and the array that was given
 
 _DLPACK_CPU = 1
-_PLAIN = str, int, float, type(None)
+_PLAIN = str, int, float, list, range, type(None)
 
 
 def of_any_library(operation: Callable[..., Any]) -> Callable[..., Any]:
@@ -137,6 +137,14 @@ def _is_native(value: Any) -> bool:
 def _is_foreign(value: Any) -> bool:
     if isinstance(value, _PLAIN) or _is_native(value):
         return False
+    if not dataclasses.is_dataclass(value):
+        return _holds_foreign(value)
+    if value not in _are_foreign:
+        _are_foreign[value] = _holds_foreign(value)
+    return _are_foreign[value]
+
+
+def _holds_foreign(value: Any) -> bool:
     return any(not _is_native(array) for array in _arrays(value))
 
 
@@ -160,6 +168,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 # Searches remember what they found out about a graph, so that one graph must stay one object.
 _natives: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+_are_foreign: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()  # the same of dataclasses
 
 
 def _view(value: Any, views: dict[int, Any]) -> Any:

@@ -209,10 +209,7 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
     if not sssp_numba.shares_reads(graph):
         sssp_numba.one_by_one(search, len(vertices))
         return result
-    columns = _unreached(graph, (graph.n, len(vertices)))
-    columns[graph.rank[vertices], np.arange(len(vertices))] = 0
-    sssp_numba.batched(graph, columns)
-    sssp_numba.turn_columns(columns, graph.rank, result)
+    sssp_numba.batched(graph, graph.rank[vertices], result)
     return result
 
 

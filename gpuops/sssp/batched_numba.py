@@ -1,14 +1,16 @@
-"""Many separate searches that share the reads of arcs, on a CPU: a column of distances for each.
+"""Many separate searches that share the reads of arcs, on a CPU.
 
 Each search opens windows by itself, a search to a thread, until it takes less to pull; where nothing is pulled, on
 grids and roads, that is all. Pulls are what takes time elsewhere, since every row that is not settled has to be
-fetched. So then all searches pull together: a row is read once, and what its arcs lead to is a row of distances, of
-which a few vector instructions take the minimum. The few vertices that still change in the end relax their arcs for
-all searches too.
+fetched. So then all searches pull together, a column of distances for each: a row is read once, and what its arcs lead
+to is a row of distances, of which a few vector instructions take the minimum. The few vertices that still change in the
+end relax their arcs for all searches too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,23 +19,25 @@ from numba import njit
 from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.overflow_numba import refuse_overflow
-from gpuops.sssp.search_numba import Search, pull
+from gpuops.sssp.search_numba import Room, Search, pull
 from gpuops.sssp.sources_numba import Begins
 
-_TILE = 1024  # vertices, so that what is turned stays in the caches
+_TILE = 16  # vertices whose distances fill a line of the caches in each row
+_TASKS = 64
 _STREAM = 16  # what turning a distance takes, in relaxations of a dense matrix
 
 
-def batched(graph: Any, distances: np.ndarray) -> int:
-    """Improve many separate searches.
+def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> int:
+    """Distances from each of some sources.
 
     Parameters
     ----------
     graph : SearchGraph
         In NumPy arrays, without negative weights.
-    distances : (n, k) array
-        A column for every search, the rows contiguous; changed in place. Each vertex that a search has reached relaxes
-        its arcs.
+    sources : (k,) array of int
+        In the graph's numbering.
+    rows : (k, n) array
+        What is found, in the numbering of the graph that was laid out. Contiguous.
 
     Returns
     -------
@@ -45,60 +49,67 @@ def batched(graph: Any, distances: np.ndarray) -> int:
     OverflowError
         int32 distances that would reach 2^31 - 1.
     """
-    k, infinity = distances.shape[1], outside_infinity(graph.dtype)
-    columns = np.empty((k, graph.n), graph.dtype)
-    transpose(distances, columns)
+    k, infinity = len(sources), outside_infinity(graph.dtype)
     floors, lasts = np.full((2, k), infinity, graph.dtype)
     rounds: list[int] = [0] * k
     begins: list[Begins] = [(np.empty(0, np.int64), floors[:0])] * k
+    rooms: list[Room] = []  # of searches that are over
 
-    def begin(column: int) -> None:
-        search = Search(graph, columns[column])
+    def begin(number: int) -> None:
+        rows[number] = infinity
+        rows[number, sources[number]] = 0
+        try:
+            room = rooms.pop()
+        except IndexError:
+            room = Room.of(graph)
+        search = Search(graph, rows[number], room=room)
         pulls = search.push()
-        floors[column] = search.floor
-        lasts[column] = search.last if pulls else infinity  # all of it is final
-        rounds[column], begins[column] = search.rounds, search.begins
+        rooms.append(room)
+        floors[number] = search.floor
+        lasts[number] = search.last if pulls else infinity  # all of it is final
+        rounds[number], begins[number] = search.rounds, search.begins
 
     for_all(begin, range(k), 2**40)
-    transpose(columns, distances)
+    rooms.clear()
+    columns = np.empty((graph.n, k), graph.dtype)
+    _turn(_to_columns, rows, columns, graph.rank)
     total = sum(rounds)
     if (lasts < infinity).any():
-        changed, passes = pull(graph, _pull_rows, distances, floors, lasts)
+        changed, passes = pull(graph, _pull_rows, columns, floors, lasts)
         if graph.through is not None:
             changed &= graph.through
-        total += passes + _push(graph.indptr, graph.indices, graph.weights, distances, changed, graph.through, infinity)
-    for column, starts in zip(distances.T, begins, strict=True):
-        refuse_overflow(graph, column, starts)
+        total += passes + _push(graph.indptr, graph.indices, graph.weights, columns, changed, graph.through, infinity)
+    for_all(lambda number: refuse_overflow(graph, columns[:, number], begins[number]), range(k), _STREAM * columns.size)
+    _turn(_to_rows, rows, columns, graph.rank)
     return total
 
 
-def transpose(source: np.ndarray, target: np.ndarray) -> None:
-    """target = source.T, in tiles that stay in the caches."""
-    columns_first = source.shape[0] < source.shape[1]
-
-    def turn(start: int) -> None:
-        tile = slice(start, start + _TILE)
-        if columns_first:
-            target[tile] = source[:, tile].T
-        else:
-            target[:, tile] = source[tile].T
-
-    for_all(turn, range(0, max(source.shape), _TILE), _STREAM * source.size)
+def _turn(turn: Callable[..., None], rows: np.ndarray, columns: np.ndarray, rank: np.ndarray) -> None:
+    """Call `turn` for ranges of vertices, by threads."""
+    n = len(columns)
+    ranges = pairwise(n * i // _TASKS for i in range(_TASKS + 1))
+    for_all(lambda part: turn(rows, columns, rank, *part), ranges, _STREAM * columns.size)
 
 
-def turn_columns(columns: np.ndarray, rank: np.ndarray, rows: np.ndarray) -> None:
-    """rows = columns[rank].T, by threads."""
+@njit(nogil=True, cache=True)
+def _to_columns(rows, columns, rank, first, last):
+    for start in range(first, last, _TILE):
+        for search in range(rows.shape[0]):
+            for vertex in range(start, min(start + _TILE, last)):
+                columns[vertex, search] = rows[search, vertex]
 
-    def turn(start: int) -> None:
-        tile = slice(start, start + _TILE)
-        rows[:, tile] = columns[rank[tile]].T
 
-    for_all(turn, range(0, len(rank), _TILE), _STREAM * columns.size)
+@njit(nogil=True, cache=True)
+def _to_rows(rows, columns, rank, first, last):
+    for start in range(first, last, _TILE):
+        for search in range(rows.shape[0]):
+            for vertex in range(start, min(start + _TILE, last)):
+                rows[search, vertex] = columns[rank[vertex], search]
 
 
 @njit(nogil=True, cache=True)
 def _pull_rows(
-    in_indptr, in_indices, in_weights, in_lightest, through, distances, changed, floors, lasts, infinity,
+    in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, lasts, infinity,
     first_vertex, last_vertex,
 ):  # fmt: skip
     """`gpuops.sssp.search_numba.pull_rows` for rows of distances."""

@@ -6,6 +6,8 @@
 3. The arcs of a row are sorted by weight: a search relaxes the first few of a row now, and goes on where it stopped
    once longer paths are due.
 4. The transpose is laid out the same way, for searches that look back along arcs.
+5. On a CPU, where weights are negative and rows are long, rows are sorted by the weights that potentials make
+   non-negative, w + p(u) - p(v), if there are potentials. Searches then go by d(v) - p(v) in place of d(v).
 
 U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003
 (light arcs first); P. Faldu, J. Diamond, B. Grot, "A closer look at lightweight graph reordering", IISWC 2019.
@@ -25,6 +27,8 @@ from gpuops._threads import by_parts
 from gpuops.arrays import check_vectors, is_cupy
 from gpuops.errors import NegativeCycleError
 from gpuops.sssp import graph_layout_cuda, graph_layout_numba
+from gpuops.sssp.potentials_numba import potentials as find_potentials
+from gpuops.sssp.wheel_numba import are_short
 
 SORTED_TOGETHER = graph_layout_cuda.WHOLE  # the least number of arcs that a GPU sorts at once, if there are so many
 _STREAM = 4  # what reading a weight takes, in relaxations of a dense matrix
@@ -32,7 +36,7 @@ _STREAM = 4  # what reading a weight takes, in relaxations of a dense matrix
 SEARCH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
 _Rows = tuple[Any, Any, Any]
-_LaidOut = tuple[_Rows, _Rows, Any, Any]  # rows, those of the transpose, order, rank
+_LaidOut = tuple[_Rows, _Rows, Any, Any, Any]  # rows, those of the transpose, order, rank, potentials
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +47,8 @@ class SearchGraph:
     ----------
     indptr : (n + 1,) int64
     indices : (m,) int32
-        Heads, in the graph's own, *internal* numbering. A row is sorted by rising weight, ties by head.
+        Heads, in the graph's own, *internal* numbering. A row is sorted by rising weight, with `potentials` less that
+        of the head, in the transpose with that of the tail; ties by the other end.
     weights : (m,) float32, float64 or int32
         The dtype of the distances.
     in_indptr, in_indices, in_weights : arrays or None
@@ -57,6 +62,8 @@ class SearchGraph:
         the internal number of each original vertex, and ``x[rank]`` back.
     negative : bool
         Whether there is a weight below 0.
+    potentials : (n,) float64 or None
+        Plus that of the tail, less that of the head, no weight of an arc that leaves an open vertex is negative.
     """
 
     indptr: Any
@@ -69,6 +76,7 @@ class SearchGraph:
     order: Any
     rank: Any
     negative: bool
+    potentials: Any = None
 
     @property
     def n(self) -> int:
@@ -133,11 +141,15 @@ def search_graph(
     indptr = indptr.astype(np.int64, copy=False)
     weights = _convert(weights, dtype)
     heads = indices.astype(np.int32, copy=False)
-    outgoing, incoming, order, rank = _lay_out(indptr, heads, weights, reverse, symmetric)
+    if through is not None and bool(through.all()):
+        through = None
+    negative = not _all(weights, lambda x: (x >= 0).all())
+    outgoing, incoming, order, rank, potentials = _lay_out(
+        indptr, heads, weights, through if negative else None, reverse, symmetric, negative
+    )
     if through is not None:
-        through = None if bool(through.all()) else through[order]
-    negative = not _all(outgoing[2], lambda x: (x >= 0).all())
-    return SearchGraph(*outgoing, *incoming, through, order, rank, negative)
+        through = through[order]
+    return SearchGraph(*outgoing, *incoming, through, order, rank, negative, potentials)
 
 
 def _check_arrays(indptr: Any, indices: Any, weights: Any, through: Any) -> None:
@@ -185,19 +197,28 @@ def _all(values: np.ndarray, holds: Callable[[np.ndarray], Any]) -> bool:
     return all(by_parts(lambda part: bool(holds(values[part])), len(values), _STREAM * len(values)))
 
 
-def _lay_out(indptr: Any, heads: Any, weights: Any, reverse: bool, symmetric: bool) -> _LaidOut:
-    """The rows, those of the transpose, `order` and `rank`."""
+def _lay_out(
+    indptr: Any, heads: Any, weights: Any, through: Any, reverse: bool, symmetric: bool, negative: bool
+) -> _LaidOut:
+    """The rows, those of the transpose, `order`, `rank` and `potentials`."""
     n = len(indptr) - 1
     rows, degrees, loop = graph_layout_numba.simplified(*map(csr.contiguous, (indptr, heads, weights)))
     if loop < len(heads):
         _refuse_loop(int(heads[loop]), weights[loop].item())
     order, rank = graph_layout_numba.numbered(degrees)
-    outgoing = graph_layout_numba.sorted_rows(rows, degrees, order, rank)
+    potentials = shifts = None
+    if negative and not are_short(n, int(degrees.sum()), int(degrees.max())):
+        potentials = find_potentials(rows[0], degrees, *rows[1:], through)
+    if potentials is not None:
+        potentials = potentials[order]
+        shifts = -potentials
+    outgoing = graph_layout_numba.sorted_rows(rows, degrees, order, rank, shifts)
     del rows  # as much memory as the result
     if symmetric:
         _check_symmetry(np.diff(outgoing[0]), graph_layout_numba.in_degrees(outgoing[1], n))
-        return outgoing, outgoing, order, rank
-    return outgoing, graph_layout_numba.sorted_transpose(outgoing) if reverse else (None, None, None), order, rank
+        return outgoing, outgoing, order, rank, potentials
+    incoming = graph_layout_numba.sorted_transpose(outgoing, potentials) if reverse else (None, None, None)
+    return outgoing, incoming, order, rank, potentials
 
 
 def _refuse_loop(vertex: int, weight: float) -> None:

@@ -52,13 +52,18 @@ def numbered(degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return order, rank
 
 
-def sorted_rows(rows: Rows, degrees: np.ndarray, order: np.ndarray, rank: np.ndarray) -> Rows:
-    """The rows of `simplified` in the new numbering, each sorted by weight, then by head."""
+def sorted_rows(
+    rows: Rows, degrees: np.ndarray, order: np.ndarray, rank: np.ndarray, shifts: np.ndarray | None = None
+) -> Rows:
+    """The rows of `simplified` in the new numbering, each sorted by weight, then by head.
+
+    With `shifts`, by vertex in the new numbering, that of the head is added to a weight for the comparison.
+    """
     indptr = np.zeros(len(order) + 1, np.int64)
     np.cumsum(degrees[order], out=indptr[1:])
     m = int(indptr[-1])
     indices, row_weights = np.empty(m, np.int32), np.empty(m, rows[2].dtype)
-    arrays = *rows, order, rank, indptr, indices, row_weights
+    arrays = *rows, order, rank, shifts, indptr, indices, row_weights
     for_all(lambda part: _lay_rows(*arrays, *part), equal_ranges(indptr, _TASKS), _WORK * m)
     return indptr, indices, row_weights
 
@@ -73,11 +78,11 @@ def in_degrees(indices: np.ndarray, n: int) -> np.ndarray:
     return degrees
 
 
-def sorted_transpose(rows: Rows) -> Rows:
-    """The transpose of sorted rows, in the same numbering and sorted likewise."""
+def sorted_transpose(rows: Rows, shifts: np.ndarray | None = None) -> Rows:
+    """The transpose of sorted rows, in the same numbering and sorted likewise; `shifts` are those of tails."""
     indptr, tails, arcs = transpose(rows[0], rows[1])
     same = np.arange(len(indptr) - 1, dtype=np.int32)
-    return sorted_rows((indptr, tails, gather(rows[2], arcs)), np.diff(indptr), same, same)
+    return sorted_rows((indptr, tails, gather(rows[2], arcs)), np.diff(indptr), same, same, shifts)
 
 
 @njit(nogil=True, cache=True)
@@ -137,7 +142,7 @@ def _number(degrees, order, rank):
 
 @njit(nogil=True, cache=True)
 def _lay_rows(
-    starts, heads, weights, order, rank, indptr, indices, row_weights, first_row, last_row,
+    starts, heads, weights, order, rank, shifts, indptr, indices, row_weights, first_row, last_row,
 ):  # fmt: skip
     longest = 0
     for row in range(first_row, last_row):
@@ -148,9 +153,10 @@ def _lay_rows(
         source, begin, size = starts[order[row]], indptr[row], indptr[row + 1] - indptr[row]
         scale = 0.0
         if size > _RUN:
-            least = most = weights[source]
+            least = most = _key(weights, heads, source, rank, shifts)
             for arc in range(source, source + size):
-                least, most = min(least, weights[arc]), max(most, weights[arc])
+                key = _key(weights, heads, arc, rank, shifts)
+                least, most = min(least, key), max(most, key)
             buckets = size // _BUCKET
             scale = buckets / max(np.float64(most) - np.float64(least), 1e-300)
         crowd = size
@@ -160,44 +166,58 @@ def _lay_rows(
         else:
             places[: buckets + 2] = 0
             for arc in range(source, source + size):
-                places[np.int64((np.float64(weights[arc]) - least) * scale) + 1] += 1
+                key = _key(weights, heads, arc, rank, shifts)
+                places[np.int64((np.float64(key) - least) * scale) + 1] += 1
             crowd = 0
             for i in range(buckets + 1):
                 crowd = max(crowd, places[i + 1])
                 places[i + 1] += places[i]
             for arc in range(source, source + size):
-                bucket = np.int64((np.float64(weights[arc]) - least) * scale)
+                bucket = np.int64((np.float64(_key(weights, heads, arc, rank, shifts)) - least) * scale)
                 at = begin + places[bucket]
                 places[bucket] += 1
                 indices[at], row_weights[at] = rank[heads[arc]], weights[arc]
         if crowd <= _CROWDED:
-            _insert(indices, row_weights, begin, begin + size)
+            _insert(indices, row_weights, shifts, begin, begin + size)
         else:
-            _sort_row(indices[begin : begin + size], row_weights[begin : begin + size], other_indices, other_weights)
+            end = begin + size
+            _sort_row(indices[begin:end], row_weights[begin:end], shifts, other_indices, other_weights)
 
 
 @njit(nogil=True, cache=True)
-def _insert(indices, weights, start, stop):
+def _key(weights, heads, arc, rank, shifts):
+    """What an arc is sorted by; heads are in the numbering of `rank`, or with None in that of `shifts`."""
+    if shifts is None:
+        return weights[arc]
+    return weights[arc] + shifts[heads[arc] if rank is None else rank[heads[arc]]]
+
+
+@njit(nogil=True, cache=True)
+def _insert(indices, weights, shifts, start, stop):
     """Insertion sort by weight, then by head."""
     for i in range(start + 1, stop):
         head, weight, j = indices[i], weights[i], i
-        while j > start and (weight < weights[j - 1] or (weight == weights[j - 1] and head < indices[j - 1])):
+        key = _key(weights, indices, i, None, shifts)
+        while j > start:
+            other = _key(weights, indices, j - 1, None, shifts)
+            if key > other or (key == other and head >= indices[j - 1]):
+                break
             indices[j], weights[j] = indices[j - 1], weights[j - 1]
             j -= 1
         indices[j], weights[j] = head, weight
 
 
 @njit(nogil=True, cache=True)
-def _sort_row(indices, weights, other_indices, other_weights):
+def _sort_row(indices, weights, shifts, other_indices, other_weights):
     """Merge sort: runs by insertion, then pairs of runs. The row ends up in its own arrays."""
     size = indices.size
     for start in range(0, size, _RUN):
-        _insert(indices, weights, start, min(start + _RUN, size))
+        _insert(indices, weights, shifts, start, min(start + _RUN, size))
     width = _RUN
     while width < size:
         for start in range(0, size - width, 2 * width):
             middle, end = start + width, min(start + 2 * width, size)
-            if weights[middle - 1] < weights[middle]:
+            if _key(weights, indices, middle - 1, None, shifts) < _key(weights, indices, middle, None, shifts):
                 continue
             # The first run moves out of the way, and the two merge into the row.
             length = middle - start
@@ -205,9 +225,12 @@ def _sort_row(indices, weights, other_indices, other_weights):
                 other_indices[i], other_weights[i] = indices[start + i], weights[start + i]
             i, j, at = 0, middle, start
             while i < length:
-                if j < end and (
-                    weights[j] < other_weights[i] or (weights[j] == other_weights[i] and indices[j] < other_indices[i])
-                ):
+                takes = False
+                if j < end:
+                    key = _key(weights, indices, j, None, shifts)
+                    other = _key(other_weights, other_indices, i, None, shifts)
+                    takes = key < other or (key == other and indices[j] < other_indices[i])
+                if takes:
                     indices[at], weights[at] = indices[j], weights[j]
                     j += 1
                 else:

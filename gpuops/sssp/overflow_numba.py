@@ -20,19 +20,28 @@ def refuse_overflow(graph: Any, distances: np.ndarray, begins: Begins) -> None:
         return
     passed_on = distances if graph.through is None else np.where(graph.through, distances, outside_infinity(np.int32))
     rows = np.arange(graph.n)
+    if graph.potentials is not None:  # rows are not sorted by weight; is any sum that large?
+        reached = passed_on[passed_on != outside_infinity(np.int32)].max(initial=0)
+        if max(int(reached), int(begins[1].max(initial=0))) + int(graph.weights.max()) < outside_infinity(np.int32):
+            return
     for vertices, starts in ((rows, passed_on), begins):
-        if _lost(graph.indptr, graph.indices, graph.weights, distances, vertices, starts, outside_infinity(np.int32)):
+        rising = graph.potentials is None
+        arrays = graph.indptr, graph.indices, graph.weights, rising, distances, vertices, starts
+        if _lost(*arrays, outside_infinity(np.int32)):
             raise OverflowError("distances exceed int32; use float64")
 
 
 @njit(nogil=True, cache=True)
-def _lost(indptr, indices, weights, distances, vertices, starts, infinity):
+def _lost(indptr, indices, weights, rising, distances, vertices, starts, infinity):
     for i in range(vertices.size):
         if starts[i] == infinity:
             continue
         arc, begin = indptr[vertices[i] + 1] - 1, indptr[vertices[i]]
-        while arc >= begin and starts[i] + weights[arc] >= infinity:  # the heaviest come last
-            if distances[indices[arc]] == infinity:
+        while arc >= begin:
+            if starts[i] + weights[arc] < infinity:
+                if rising:  # the heaviest come last
+                    break
+            elif distances[indices[arc]] == infinity:
                 return True
             arc -= 1
     return False

@@ -13,7 +13,9 @@
 //              vertices held back is then done.
 //
 // With negative weights nothing is ever settled, there is no pull, and a window only says what to do first: a vertex
-// that falls below `low` is relaxed at once, heavy arcs wait.
+// that falls below `low` is relaxed at once, heavy arcs wait. Distances of an earlier search, from wherever it began, are
+// potentials that make weights non-negative. With them windows are those of the difference, the *key* of a vertex, which
+// then relaxes all its arcs, and most vertices do so once.
 //
 // Launch: cooperative, BLOCKS blocks of THREADS threads on every multiprocessor.
 // Macros: those of search.cuh, and
@@ -45,7 +47,16 @@ struct Search {
     int* queued;   // step in which the vertex was last queued
     int* piled;    // window in which it was last piled
     int* parents;
+    const Word* __restrict__ potentials;  // null: none
 
+    __device__ bool keyed() const { return SIGNED && potentials; }
+    // When a vertex is due that has not relaxed its arcs since it came this near.
+    __device__ Word key(int vertex, Word distance) const {
+        if (!keyed()) return distance;
+        const Word potential = max(potentials[vertex], (Word)(LOWEST + 1));
+        if (potential == UNREACHABLE) return distance;
+        return min(word(sum(value(distance), -value(potential))), (Word)(UNREACHABLE - 1));
+    }
     __device__ bool passes(int vertex) const { return !has_through || through[vertex]; }
 };
 
@@ -54,7 +65,8 @@ struct Push {
     const Search& search;
     Control* control;
     Stage& queue;
-    Word limit;
+    Word limit;  // of sums
+    Word high;   // of the keys of vertices to be queued
     bool collects;
     bool ahead = false;  // of the queue: what is held back is not written down
 
@@ -76,6 +88,7 @@ struct Push {
             if (candidate < known && candidate < atomicMin(search.distances + head, candidate)) {
                 if (SIGNED) __stcg(search.parents + head, rows.tag[row]);
                 queues = collects && head < search.active && search.passes(head);
+                if (search.keyed() && search.key(head, candidate) >= high) queues = false;
             }
         }
         queue.append(queues, head);
@@ -148,10 +161,11 @@ __device__ inline void run_ahead(const Search& search, Rows& rows, Push& push, l
 // Relaxes the arcs of `size` vertices. Only `sources` may be closed: they push at the distance they started with, all
 // their arcs at once, and collect nothing.
 __device__ inline void relax(const Search& search, Grid& grid, Rows& rows, Stage& queue, Stage& pile, const int* list,
-                             int size, Piece* pieces, Word limit, int window, bool sources) {
+                             int size, Piece* pieces, Word high, int window, bool sources) {
     const int lane = threadIdx.x % 32, each = min(32, max(1, (size + Grid::warps() - 1) / Grid::warps()));
     long long touched = 0;
-    Push push{search, grid.control, queue, limit, !sources};
+    const Word limit = sources || search.keyed() ? UNREACHABLE : high;
+    Push push{search, grid.control, queue, limit, high, !sources};
     const int ahead = sources ? 0 : search.ahead;
     grid.share(size, each, &grid.tally().taken, [&](long long first) {
         const bool mine = lane < each && first + lane < size;
@@ -214,10 +228,10 @@ __device__ inline void relax(const Search& search, Grid& grid, Rows& rows, Stage
 
 // Relaxes pieces that the last step cut off.
 __device__ inline void relax_pieces(const Search& search, Grid& grid, Rows& rows, Stage& queue, const Piece* pieces,
-                                    int size, Word limit) {
+                                    int size, Word high) {
     const int lane = threadIdx.x % 32;
     long long touched = 0;
-    Push push{search, grid.control, queue, limit, true};
+    Push push{search, grid.control, queue, search.keyed() ? UNREACHABLE : high, high, true};
     grid.share(size, 1, &grid.tally().taken_pieces, [&](long long i) {
         Piece piece = piece_at(pieces, i);
         // A vertex whose distance fell in the meantime is in the queue, and starts again.
@@ -297,7 +311,9 @@ __device__ inline void open(const Search& search, Grid& grid, Stage& queue, Stag
             vertex = list ? __ldcg(list + first + lane) : (int)first + lane;
             const Word distance = __ldcg(search.distances + vertex), pushed = __ldcg(search.pushed + vertex);
             Word from = __ldcg(search.next + vertex);
-            if (distance != pushed) from = vertex < search.active && search.passes(vertex) ? distance : UNREACHABLE;
+            if (distance != pushed) {
+                from = vertex < search.active && search.passes(vertex) ? search.key(vertex, distance) : UNREACHABLE;
+            }
             ready = from < high;
             waits = !ready && from < UNREACHABLE;
             if (waits) due = min(due, (long long)from);
@@ -450,7 +466,7 @@ struct Run {
     // Queues what is due below `high`. Returns whether settled vertices hold back enough arcs to pull instead.
     __device__ bool open_window() {
         const int waiting = __ldcg(&grid.control->piled[window % 3]);
-        const bool all = scans || waiting > capacity;
+        const bool all = scans || search.keyed() || waiting > capacity;
         const int* list = pile_of(window);
         ++window;
         if (blockIdx.x == 0 && threadIdx.x == 0) __stcg(&grid.control->piled[(window + 1) % 3], 0);
@@ -494,7 +510,7 @@ struct Run {
             nearer.step = grid.step;
             if (piece_count) relax_pieces(search, grid, rows, nearer, pieces_of(grid.step - 1), piece_count, high);
             relax(search, grid, rows, nearer, waiting, queue_of(grid.step - 1), size, pieces_of(grid.step),
-                  sources ? UNREACHABLE : high, window, sources);
+                  high, window, sources);
             nearer.flush();
             waiting.flush();
             barrier();
@@ -572,6 +588,7 @@ struct Run {
 // `most_rounds`, for which it leaves finished = 0.
 struct Arguments {
     Word *distances, *pushed, *next;
+    const Word* potentials;  // null: none
     int *cursor, *queued, *piled, *parents, *queues, *piles;
     Piece* pieces;
     Control* control;
@@ -600,7 +617,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                         in_indices,   in_weights,   through,      given.has_through != 0,
                         given.n,      given.active, given.ahead,  given.distances,
                         given.pushed, given.next,   given.cursor, given.queued,
-                        given.piled,  given.parents};
+                        given.piled,  given.parents, given.potentials};
     Control* const control = given.control;
     Grid grid{control, tallies[0], tallies[1]};
     Run run{search,         grid,         all_rows[warp],       staged[warp],  given.queues, given.piles,

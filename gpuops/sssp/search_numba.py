@@ -12,6 +12,12 @@ Rows of arcs are sorted by rising weight, and most arcs are never looked at:
 
 On R-MAT graphs a twentieth of the arcs is read. On grids and roads nearly nothing is held back, so nothing is pulled.
 
+Where weights are negative, and the graph has potentials p, all this goes by *keys*, d(v) - p(v), and arcs by their
+reduced weights, w + p(u) - p(v). Keys and reduced weights are float64, and say what to do when. What is compared and
+stored in the end are distances, sums of the weights themselves, rounded as ever. An arc whose key is beyond the window
+cannot improve a head whose key is within, as rounding is monotone. But a distance that is rounded down may bring a
+vertex back behind the window. Such a vertex is *late*: it relaxes its arcs once more when pulls are over.
+
 U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003;
 pull: V. Chakaravarthy et al., "Scalable single source shortest path algorithms for massively parallel systems", IPDPS
 2014.
@@ -41,19 +47,26 @@ _PULL = 1 / 4
 
 _LET_GO = 1 / 512  # of all arcs: what may be relaxed, however heavy, to begin pulls with less to look at
 _FEW = 1 / 256  # pulls end when fewer of the unsettled vertices change
-_TASKS, _TASK = 64, 2**15  # that many tasks, or fewer of so many arcs
-_ROW = 8  # what visiting a row takes, in arcs
+_TASKS, _TASK = 64, 2**13  # that many tasks, or fewer of so many arcs
+_ROW, _READ = 2, 4  # what visiting a row takes, in arcs, and how many of them are read, if there are so many
 _GATHER = 256  # what a random access takes, in relaxations of a dense matrix
+
+_MOST, _NO_LIMIT = 32, 2**62  # with potentials, a search gives up when it has read all arcs that many times
+_PASSES = 64  # of pulls, at most
+_LEAST = 2.0**-40  # of a mean, of what it was made of: less is rounding
+_ROUNDING = 2.0**-48  # of a few sums in float64
+_LATE = 2  # of a vertex that came back behind what is final
 
 
 class _Profile(NamedTuple):
-    """What does not change from search to search."""
+    """What does not change from search to search. With potentials, first weights are those that rows are sorted by."""
 
     lightest: np.ndarray  # first weight of a row; infinity where there is none, and where the vertex is closed
     in_lightest: np.ndarray  # first weight of a row of the transpose
     entering: np.ndarray  # number of arcs that lead to a vertex
     ranges: list[tuple[int, int]]  # of vertices, that take about as long to pull; none without the transpose
     width: float
+    magnitude: float  # no potential, and no difference of them and a weight, is larger
 
 
 _profiles: weakref.WeakKeyDictionary[Any, _Profile] = weakref.WeakKeyDictionary()
@@ -61,32 +74,76 @@ _profiles: weakref.WeakKeyDictionary[Any, _Profile] = weakref.WeakKeyDictionary(
 
 def _profile(graph: Any) -> _Profile:
     if graph not in _profiles:
-        lightest = _lightest(graph.indptr, graph.weights)
+        potentials = graph.potentials
+        lightest = _lightest(graph.indptr, graph.indices, graph.weights, potentials)
         in_lightest, entering, ranges = lightest, np.zeros(graph.n, np.int32), []
         if graph.in_indptr is not None:
-            in_lightest = _lightest(graph.in_indptr, graph.in_weights)
+            shifts = None if potentials is None else -potentials
+            in_lightest = _lightest(graph.in_indptr, graph.in_indices, graph.in_weights, shifts)
             entering = np.diff(graph.in_indptr).astype(np.int32)
-            costs = graph.in_indptr + _ROW * np.arange(graph.n + 1)
+            costs = np.zeros(graph.n + 1, np.int64)
+            np.cumsum(_ROW + np.minimum(entering, _READ), out=costs[1:])
             tasks = min(_TASKS, 1 + int(costs[-1]) // _TASK)
             cuts = np.searchsorted(costs, np.arange(1, tasks) * (costs[-1] / tasks)).tolist()
             ranges = [(a, b) for a, b in zip([0, *cuts], [*cuts, graph.n], strict=True) if a < b]
         if graph.through is not None:
-            lightest = np.where(graph.through, lightest, outside_infinity(graph.dtype))
-        mean = float(graph.weights.mean(dtype=np.float64)) if graph.m else 0.0
+            lightest = np.where(graph.through, lightest, _never(graph))
+        mean, magnitude = float(graph.weights.mean(dtype=np.float64)) if graph.m else 0.0, 0.0
+        if potentials is not None:
+            magnitude = 2 * float(np.abs(potentials).max()) + float(np.abs(graph.weights).max())
+            mean = max(_mean_reduced(graph), _LEAST * magnitude)
         active = np.count_nonzero(graph.indptr[1:] > graph.indptr[:-1])
         width = _WIDTH * mean * active / max(graph.m, 1)
-        _profiles[graph] = _Profile(lightest, in_lightest, entering, ranges, width)
+        _profiles[graph] = _Profile(lightest, in_lightest, entering, ranges, width, magnitude)
     return _profiles[graph]
 
 
-def _lightest(indptr: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    result = np.full(len(indptr) - 1, outside_infinity(weights.dtype), weights.dtype)
+def _mean_reduced(graph: Any) -> float:
+    """The mean of reduced weights; those of arcs that leave closed vertices may be negative and do not count."""
+    degrees, heads, weights = np.diff(graph.indptr), graph.indices, graph.weights
+    if graph.through is not None:
+        counts = np.repeat(graph.through, degrees)
+        degrees, heads, weights = degrees * graph.through, heads[counts], weights[counts]
+    total = weights.sum(dtype=np.float64) + degrees @ graph.potentials - graph.potentials[heads].sum()
+    return float(total) / max(len(heads), 1)
+
+
+def _lightest(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, potentials: Any) -> np.ndarray:
     rows = np.flatnonzero(indptr[1:] > indptr[:-1])
-    result[rows] = weights[indptr[rows]]
+    first = weights[indptr[rows]]
+    if potentials is not None:
+        first = first - potentials[indices[indptr[rows]]]
+    result = np.full(len(indptr) - 1, outside_infinity(first.dtype), first.dtype)
+    result[rows] = first
     return result
 
 
+def _never(graph: Any) -> Any:
+    """A key that nothing reaches."""
+    return outside_infinity(graph.dtype if graph.potentials is None else np.dtype(np.float64))
+
+
+@njit(nogil=True, cache=True)
+def _less(length, vertex, potentials):
+    """The key of a length that leads to a vertex, or the part of it that an arc adds."""
+    return length if potentials is None else np.float64(length) - potentials[vertex]
+
+
 # --- Push -------------------------------------------------------------------------------------------------------------
+
+
+class Room(NamedTuple):
+    """Memory of a search, for one after the other: what the system hands out costs time, more so to many threads."""
+
+    wake: np.ndarray
+    cursor: np.ndarray
+    state: np.ndarray
+    lists: np.ndarray
+
+    @classmethod
+    def of(cls, graph: Any) -> Room:
+        n, keys = graph.n, graph.dtype if graph.potentials is None else np.float64
+        return cls(np.empty(n, keys), np.empty(n, np.int32), np.empty(n, np.uint8), np.empty((2, n), np.int32))
 
 
 class Search:
@@ -95,33 +152,52 @@ class Search:
     Attributes
     ----------
     begins : the closed vertices at which paths begin, and their distances
-    last : distances up to this are final
+    last : distances up to this are final; a key, and so is
     floor : no vertex that holds arcs back is nearer
+    late : 2 for vertices that came back behind `last`, (n,) uint8
+    gave_up : rounded sums seem to fall forever around a cycle; only with potentials
     """
 
-    def __init__(self, graph: Any, distances: np.ndarray, pending: np.ndarray | None = None, limit: Any = None):
-        n, kind, self.infinity = graph.n, graph.dtype.type, outside_infinity(graph.dtype)
+    late: np.ndarray | None = None
+    gave_up = False
+
+    def __init__(
+        self,
+        graph: Any,
+        distances: np.ndarray,
+        pending: np.ndarray | None = None,
+        limit: Any = None,
+        room: Room | None = None,
+    ):
+        self.infinity, self.never = outside_infinity(graph.dtype), _never(graph)
         self.graph, self.distances, self.profile = graph, distances, _profile(graph)
-        self.limit = self.infinity if limit is None else limit
-        self.wake, self.cursor, self.state = np.empty(n, graph.dtype), np.zeros(n, np.int32), np.zeros(n, np.uint8)
-        self.queue, self.pile = np.empty((2, n), np.int32)
+        self.limit = self.never if limit is None else limit
+        self.wake, self.cursor, self.state, (self.queue, self.pile) = room or Room.of(graph)
+        self.cursor.fill(0)
+        self.state.fill(0)
+        self.kind = kind = self.wake.dtype.type
         self.width = kind(max(self.profile.width, 1) if graph.dtype.kind == "i" else self.profile.width)
         self.rounds, self.touched, self.waiting = 0, 0, 0  # touched: arcs; waiting: vertices in the pile
         self.open_arcs = graph.m if self.profile.ranges else -1  # into vertices not settled; -1: no pulls
         begin, self.begins = starting_vertices(graph, distances, pending)
+        begin = np.union1d(begin, relax_closed(graph, distances, self.begins))
         self.last = self.floor = kind(0)
-        self._wait(np.union1d(begin, relax_closed(graph, distances, self.begins)))
+        if graph.potentials is not None and len(begin):
+            self.last = self.floor = self._keys(begin).min()
+        self._wait(begin)
 
     def push(self) -> bool:
         """Open windows until nothing is due, or until it takes less to pull: then True."""
-        graph, kind = self.graph, self.graph.dtype.type
+        graph, kind = self.graph, self.kind
+        most = _NO_LIMIT if graph.potentials is None else _MOST * (graph.m + graph.n)
         self.waiting, last, width, self.touched, self.open_arcs, windows, pulls = _push(
-            graph.indptr, graph.indices, graph.weights, self.profile.lightest, self.profile.entering, self.distances,
-            self.wake, self.cursor, self.state, self.queue, self.pile, self.waiting, self.last, self.width, self.limit,
-            self.infinity, self.touched, self.open_arcs,
+            graph.indptr, graph.indices, graph.weights, graph.potentials, self.profile.lightest, self.profile.entering,
+            self.distances, self.wake, self.cursor, self.state, self.queue, self.pile, self.waiting, self.last,
+            self.width, self.limit, self.infinity, self.never, self.touched, most, self.open_arcs,
         )  # fmt: skip
         self.last, self.width = kind(last), kind(width)
         self.rounds += windows
+        self.gave_up = self.touched > most
         if pulls:
             self._raise_floor()
         return pulls
@@ -133,12 +209,22 @@ class Search:
         is nearer than all others by far.
         """
         waiting = self.pile[: self.waiting]
-        waiting = waiting[np.argsort(self.distances[waiting])]
+        keys = self._keys(waiting)
+        by_key = np.argsort(keys)
+        waiting, keys = waiting[by_key], keys[by_key]
         held = self.graph.indptr[waiting + 1] - self.graph.indptr[waiting] - self.cursor[waiting]
         count = int(np.searchsorted(np.cumsum(held), _LET_GO * self.graph.m, side="right"))
         graph = self.graph
-        _let_go(graph.indptr, graph.indices, graph.weights, self.distances, self.cursor, waiting[:count])
-        self.floor = self.distances[waiting[count]] if count < len(waiting) else self.last
+        self.late = np.zeros(graph.n, np.uint8)
+        _let_go(
+            graph.indptr, graph.indices, graph.weights, graph.potentials, self.distances, self.cursor, waiting[:count],
+            self.last, self.late,
+        )  # fmt: skip
+        self.floor = keys[count] if count < len(waiting) else self.last
+
+    def _keys(self, vertices: np.ndarray) -> np.ndarray:
+        distances, potentials = self.distances[vertices], self.graph.potentials
+        return distances if potentials is None else distances - potentials[vertices]
 
     def go_on_from(self, changed: np.ndarray, passes: int) -> None:
         """After so many passes of pulls, only the arcs of vertices that changed can improve anything: a mask."""
@@ -151,7 +237,7 @@ class Search:
         """Put vertices into the pile, to relax all their arcs."""
         wide = np.int64 if self.graph.dtype.kind == "i" else self.graph.dtype
         due = self.distances[vertices].astype(wide) + self.profile.lightest[vertices]
-        vertices, due = vertices[due < self.infinity], due[due < self.infinity]
+        vertices, due = vertices[due < self.never], due[due < self.never]
         self.waiting = len(vertices)
         self.pile[: self.waiting], self.wake[vertices] = vertices, due
         self.cursor[vertices], self.state[vertices] = 0, 2
@@ -159,22 +245,22 @@ class Search:
 
 @njit(nogil=True, cache=True)
 def _push(
-    indptr, indices, weights, lightest, entering, distances, wake, cursor, state, queue, pile, waiting,
-    last, width, limit, infinity, touched, open_arcs,
+    indptr, indices, weights, potentials, lightest, entering, distances, wake, cursor, state, queue, pile, waiting,
+    last, width, limit, infinity, never, touched, most, open_arcs,
 ):  # fmt: skip
     """state: 1, in the queue; 2, in the pile; 3, both.
 
     One long function: queue, pile and window are all changed by the innermost loop.
     """
-    n, m, windows, kind = distances.size, indices.size, 0, distances.dtype.type
-    due = infinity  # nothing wakes before
+    n, m, windows, kind = distances.size, indices.size, 0, wake.dtype.type
+    due = never  # nothing wakes before
     for i in range(waiting):
         due = min(due, wake[pile[i]])
     while True:
-        if due >= infinity or due > limit:
+        if due >= never or due > limit:
             return 0, last, width, touched, open_arcs, windows, False
-        last = kind(min(due + width, infinity))
-        due = infinity
+        last = kind(min(due + width, never))
+        due = never
         looked_at, kept, size = waiting, 0, 0
         for i in range(waiting):
             vertex = pile[i]
@@ -195,22 +281,23 @@ def _push(
             distance, begin, end = distances[tail], indptr[tail], indptr[tail + 1]
             start = arc = begin + cursor[tail]
             wakes = False
+            key = kind(0)
             while arc < end:
-                nearer = distance + weights[arc]
-                if nearer > last:
-                    wakes = nearer < infinity
+                head, nearer = indices[arc], distance + weights[arc]
+                key = distance + _less(weights[arc], head, potentials)
+                if key > last:
+                    wakes = key < never
                     break
-                head = indices[arc]
                 arc += 1
                 known = distances[head]
                 if nearer < known:
                     distances[head] = nearer
-                    if known > last:
+                    if _less(known, head, potentials) > last:
                         open_arcs -= entering[head]
                     again += cursor[head]
                     cursor[head] = 0
                     leaves = nearer + lightest[head]
-                    if state[head] & 1 or leaves >= infinity:
+                    if state[head] & 1 or leaves >= never:
                         continue
                     if leaves <= last:
                         at = first + size
@@ -227,14 +314,16 @@ def _push(
             read += arc - start
             cursor[tail] = arc - begin
             if wakes:
-                wake[tail] = distance + weights[arc]
+                wake[tail] = key
                 due = min(due, wake[tail])
                 if state[tail] == 0:
                     pile[waiting] = tail
                     state[tail] = 2
                     waiting += 1
             else:
-                wake[tail] = infinity
+                wake[tail] = never
+            if touched + read > most:
+                return 0, last, width, touched + read, open_arcs, windows, False
         windows += 1
         touched += read
         held = m - open_arcs - touched if open_arcs >= 0 else 0
@@ -243,23 +332,27 @@ def _push(
         if 2 * again > read:
             width = kind(width / 2)
         elif windows > _PATIENCE and read < 2 * looked_at:
-            width = kind(min(width * 2, infinity))
+            width = kind(min(width * 2, never))
 
 
 @njit(nogil=True, cache=True)
-def _let_go(indptr, indices, weights, distances, cursor, vertices):
+def _let_go(indptr, indices, weights, potentials, distances, cursor, vertices, last, late):
     for tail in vertices:
         distance = distances[tail]
         for arc in range(indptr[tail] + cursor[tail], indptr[tail + 1]):
             nearer, head = distance + weights[arc], indices[arc]
             if nearer < distances[head]:
                 distances[head] = nearer
+                if potentials is not None and _less(nearer, head, potentials) <= last:
+                    late[head] = _LATE
 
 
 # --- Pull -------------------------------------------------------------------------------------------------------------
 
 
-def pull(graph: Any, rows: Callable[..., Any], distances: np.ndarray, floor: Any, last: Any) -> tuple[np.ndarray, int]:
+def pull(
+    graph: Any, rows: Callable[..., Any], distances: np.ndarray, floor: Any, last: Any, late: np.ndarray | None = None
+) -> tuple[np.ndarray, int]:
     """Let vertices look for nearer tails, in passes, until few of them find one.
 
     Parameters
@@ -268,17 +361,22 @@ def pull(graph: Any, rows: Callable[..., Any], distances: np.ndarray, floor: Any
     rows : what pulls for a range of vertices, `pull_rows` or one with its signature
     distances : in place
     floor, last : no tail that may improve anything is nearer than the one; distances up to the other are final
+    late : vertices to which this does not apply, as `Search.late`; changed in place
 
     Returns
     -------
-    changed : (n,) mask of the vertices that came nearer in the last pass; no arc of another one improves anything
+    changed : (n,) uint8, not 0 for vertices that came nearer in the last pass; no arc of another one improves anything
     passes : how many there were
     """
     profile, infinity = _profile(graph), outside_infinity(graph.dtype)
     through = np.ones(graph.n, bool) if graph.through is None else graph.through
-    arrays = graph.in_indptr, graph.in_indices, graph.in_weights, profile.in_lightest, through
-    changed = np.zeros(graph.n, bool)
+    arrays = graph.in_indptr, graph.in_indices, graph.in_weights, graph.potentials, profile.in_lightest, through
+    changed = np.zeros(graph.n, np.uint8) if late is None else late
     passes = 0
+    rounding = 0
+    if graph.potentials is not None:
+        rounding = _ROUNDING * (profile.magnitude + abs(floor) + abs(last))
+        floor, last = floor - rounding, last - rounding
     while True:
         counts: list[tuple[int, int]] = []
 
@@ -288,37 +386,43 @@ def pull(graph: Any, rows: Callable[..., Any], distances: np.ndarray, floor: Any
         for_all(work, profile.ranges, _GATHER * graph.n)
         passes += 1
         unsettled, nearer = (sum(column) for column in zip(*counts, strict=True))
-        if nearer <= _FEW * unsettled:
+        if nearer <= _FEW * unsettled or passes == _PASSES:
             return changed, passes
-        floor = last  # final distances have been looked at
+        floor = last - rounding  # final distances have been looked at
+
+
+@njit(nogil=True, cache=True)
+def _plus(weight, tail, potentials):
+    return weight if potentials is None else np.float64(weight) + potentials[tail]
 
 
 @njit(nogil=True, cache=True)
 def pull_rows(
-    in_indptr, in_indices, in_weights, in_lightest, through, distances, changed, floor, last, infinity,
+    in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floor, last, infinity,
     first_vertex, last_vertex,
 ):  # fmt: skip
     """How many vertices of a range are not settled, and how many came nearer."""
     unsettled, nearer = 0, 0
     for head in range(first_vertex, last_vertex):
         known = distances[head]
-        changed[head] = False
-        if known <= last:
+        if changed[head] != _LATE:
+            changed[head] = 0
+        if _less(known, head, potentials) <= last:
             continue
         unsettled += 1
         if floor + in_lightest[head] >= known:
             continue
         best = known
         for arc in range(in_indptr[head], in_indptr[head + 1]):
-            weight = in_weights[arc]
-            if floor + weight >= best:
+            weight, tail = in_weights[arc], in_indices[arc]
+            if floor + _plus(weight, tail, potentials) >= best:
                 break
-            tail = in_indices[arc]
             distance = distances[tail] + weight
             if distance < best and through[tail]:
                 best = distance
         if best < known:
             distances[head] = best
-            changed[head] = True
+            late = potentials is not None and _less(best, head, potentials) <= last
+            changed[head] = _LATE if late else max(changed[head], np.uint8(1))
             nearer += 1
     return unsettled, nearer

@@ -29,6 +29,8 @@ def starting_vertices(graph: Any, distances: np.ndarray, pending: np.ndarray | N
 
 def relax_closed(graph: Any, distances: np.ndarray, begins: Begins) -> np.ndarray:
     """Relax the arcs that leave closed vertices, in place; returns the heads that came nearer."""
+    if not len(begins[0]):
+        return np.zeros(0, np.int64)
     nearer = np.zeros(graph.n, bool)
     _relax(graph.indptr, graph.indices, graph.weights, distances, *begins, nearer)
     return np.flatnonzero(nearer)

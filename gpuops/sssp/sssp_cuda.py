@@ -3,7 +3,8 @@
 A search is one cooperative launch: its blocks wait for each other on the device, round after round, and the host waits
 for the end alone. search.cu is for one set of sources, batched.cu for up to 32 separate searches, tree.cu for
 predecessors. Scratch memory is 40 bytes a vertex (60 with float64) and a little for long rows; 28 (32) for separate
-searches. That of searches stays with the graph, for searches and trees to come, and so does what a launch is given.
+searches. That of searches stays with the graph, for searches and trees to come, and so does what a launch is given, and
+with negative weights the distances of a search, 4 (8) bytes more.
 
 **Why the result does not depend on the order of relaxations.** A relaxation takes the minimum of a distance and a
 rounded sum, which never falls when the distance of the tail rises. So every distance that is stored is the rounded
@@ -20,6 +21,7 @@ import contextlib
 import functools
 import itertools
 import math
+import operator
 import weakref
 from typing import Any, NamedTuple
 
@@ -87,15 +89,18 @@ _LEAST_PILE = 1024  # vertices that may wait for a later window before all are l
 _WIDTH = 1.0
 _BATCH_WIDTH = 0.5
 # With negative weights nothing is final before the end, and heavy arcs are what a window keeps for later: its width is
-# this many times the mean magnitude of a weight.
+# this many times the mean magnitude of a weight. With potentials it is that of weights that are not negative.
 _SIGNED_WIDTH = 2.0
 
 # A vertex with so many times more arcs than the mean is a hub, at which searches come together.
 _HUB = 8
 
+_AGAIN = 1.25  # of the arcs: what a search by potentials may read
+
 _ALL_ROUNDS = 2**62
 # Rounds after which a search with negative weights looks for a negative cycle for the first time; then twice as many.
-_FIRST_LOOK = 64
+# With potentials there are more rounds, and hardly a cycle.
+_FIRST_LOOK, _FIRST_LOOK_LATER = 64, 512
 
 
 def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = None, targets: Any = None) -> Any:
@@ -130,7 +135,7 @@ def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = Non
     starts = starts[first]
     with graph.weights.device:
         result = cupy.empty((graph.n,), graph.dtype)
-        if graph.n:
+        if len(result):
             searching = _Search(graph, None, signed=graph.negative or bool((starts < 0).any()))
             searching.begin = _Beginning(sources, starts, targets, limit, result)
             searching.run_to_the_end()
@@ -159,8 +164,9 @@ def improve(graph: Any, distances: Any, pending: Any = None) -> int:
     OverflowError
         int32 distances that would reach 2^31 - 1.
     """
-    search = _Search(graph, distances, signed=False)
-    search.run(pending)
+    with distances.device:
+        search = _Search(graph, distances, signed=False)
+        search.run(pending)
     return search.rounds
 
 
@@ -172,8 +178,9 @@ def bellman_ford(graph: Any, distances: Any, pending: Any = None) -> int:
     NegativeCycleError
         With a cycle in the graph's numbering.
     """
-    search = _Search(graph, distances, signed=True)
-    search.run_to_the_end(pending)
+    with distances.device:
+        search = _Search(graph, distances, signed=True)
+        search.run_to_the_end(pending)
     return search.rounds
 
 
@@ -185,9 +192,20 @@ class Statistics(NamedTuple):
     pulls: int = 0
     touched: int = 0  # arcs read
 
-    def plus(self, found: Any) -> Statistics:
-        """With what another launch did, of which `found` is the control block."""
-        return Statistics(*(count + int(found[name]) for name, count in self._asdict().items()))
+    def plus(self, found: _Found) -> Statistics:
+        """With what another launch did."""
+        return Statistics(*map(operator.add, self, found[:4]))
+
+
+class _Found(NamedTuple):
+    """What a launch left in its control block."""
+
+    rounds: int
+    windows: int
+    pulls: int
+    touched: int
+    finished: int
+    overflow: int
 
 
 class _Beginning(NamedTuple):
@@ -205,14 +223,14 @@ _idle: weakref.WeakKeyDictionary[Any, dict[bool, list[_Memory]]] = weakref.WeakK
 
 
 class _Search:
-    """A search, which may stop and go on. Without `distances`, in a row of its own."""
+    """A search, which may stop and go on, on the current device. Without `distances`, in a row of its own."""
 
     begin: _Beginning | None = None
 
     def __init__(self, graph: Any, distances: Any, signed: bool):
         self.graph, self.signed, self.memory = graph, signed, _memory(graph, signed)
         self.distances = self.memory.distances if distances is None else distances
-        self.width = self.memory.width
+        self.width = self.memory.later_width if self.memory.learned else self.memory.width
         self.statistics = Statistics()
         self.started = False
 
@@ -222,7 +240,8 @@ class _Search:
 
     def run_to_the_end(self, pending: Any = None) -> None:
         """Search, and with weights of any sign look for a negative cycle now and then."""
-        most = _FIRST_LOOK if self.signed else _ALL_ROUNDS
+        first_look = _FIRST_LOOK_LATER if self.memory.learned else _FIRST_LOOK
+        most = first_look if self.signed else _ALL_ROUNDS
         while not self.run(pending, most):
             cycle = self.negative_cycle()
             if cycle is not None or self.rounds > 2 * self.graph.n + _FIRST_LOOK:
@@ -234,43 +253,39 @@ class _Search:
         begin, memory, graph = self.begin, self.memory, self.graph
         if not memory.active and begin is None:
             return True
-        with self.distances.device:
-            nothing, given = memory.parents, memory.given
-            beside: list[np.ndarray] = []
-            limit, counts = None, (0, 0)
-            if begin is not None:
-                aims = begin.sources[:0] if begin.targets is None else begin.targets
-                beside = [begin.starts, begin.sources.astype(np.int32), aims.astype(np.int32)]
-                limit, counts = begin.limit, (len(begin.sources), len(aims))
-            starts, sources, targets = memory.control.begin(*beside) or (nothing, nothing, nothing)
-            given["control"] = memory.control.memory.data.ptr
-            given["distances"] = self.distances.data.ptr
-            given["result"] = 0 if begin is None else begin.result.data.ptr
-            given["most_rounds"], given["width"] = most_rounds, self.width
-            given["limit"] = memory.infinity if limit is None or limit == math.inf else limit + graph.dtype.type(0)
-            given["source_count"], given["target_count"] = counts
-            given["has_pending"], given["resume"] = pending is not None, self.started
-            arguments = {
-                **memory.arcs,
-                "pending": nothing if pending is None else pending,
-                "rank": nothing if begin is None else graph.rank,
-                "sources": sources,
-                "starts": starts,
-                "targets": targets,
-                "given": memory.struct,
-            }
-            memory.program.launch_cooperative("search", arguments)
-            self.started = True
-            found = memory.control.get()
-            self.statistics = self.statistics.plus(found)
-            if found["overflow"] == 2:
-                cycle = self.negative_cycle() if self.signed else None
-                if cycle is not None:
-                    _raise_negative_cycle(cycle)
-                raise OverflowError("distances exceed int32; use float64")
-            if found["finished"]:
-                _give_back(graph, self.signed, memory)
-            return bool(found["finished"])
+        nothing, given, arguments = memory.parents, memory.given, memory.arguments.copy()
+        beside: tuple[np.ndarray, ...] = ()
+        limit, counts = None, (0, 0)
+        if begin is not None:
+            aims = begin.sources[:0] if begin.targets is None else begin.targets
+            limit, counts, beside = begin.limit, (len(begin.sources), len(aims)), (begin.starts, begin.sources, aims)
+            arguments["rank"] = graph.rank
+        starts, sources, targets = memory.control.begin(*beside) or (nothing, nothing, nothing)
+        given["control"] = memory.control.address
+        given["distances"] = self.distances.data.ptr
+        given["potentials"] = 0 if memory.potentials is None else memory.potentials.data.ptr
+        given["result"] = 0 if begin is None else begin.result.data.ptr
+        given["most_rounds"], given["width"] = most_rounds, self.width
+        given["limit"] = memory.infinity if limit is None or limit == math.inf else limit + graph.dtype.type(0)
+        given["source_count"], given["target_count"] = counts
+        given["has_pending"], given["resume"] = pending is not None, self.started
+        if pending is not None:
+            arguments["pending"] = pending
+        arguments["sources"], arguments["starts"], arguments["targets"] = sources, starts, targets
+        memory.program.launch_cooperative("search", arguments)
+        self.started = True
+        found = memory.control.get()
+        self.statistics = self.statistics.plus(found)
+        if found.overflow == 2:
+            cycle = self.negative_cycle() if self.signed else None
+            if cycle is not None:
+                _raise_negative_cycle(cycle)
+            raise OverflowError("distances exceed int32; use float64")
+        if found.finished:
+            if self.signed and begin is not None:
+                memory.learn(self.statistics.touched, graph.m)
+            _give_back(graph, self.signed, memory)
+        return bool(found.finished)
 
     def negative_cycle(self) -> tuple[list[int], float] | None:
         """A negative cycle among the arcs that improved distances last, and its weight.
@@ -280,24 +295,23 @@ class _Search:
         """
         import cupy
 
-        with self.distances.device:
-            parents, memory = self.memory.parents, self.memory
-            memory.control.begin()
-            arguments = {
-                "parents": parents,
-                "ancestors": memory.queued,  # only steps have a use for it
-                "n": np.int32(self.graph.n),
-                "control": memory.control.memory,
-            }
-            _CYCLE.launch_cooperative("look_for_cycle", arguments)
-            if not memory.control.get()["finished"]:
-                return None
-            vertices = cupy.arange(self.graph.n, dtype=np.int32)
-            ancestors = cupy.where(parents < 0, vertices, parents)
-            for _ in range(self.graph.n.bit_length()):
-                ancestors = ancestors[ancestors]
-            first = int(ancestors[int((parents[ancestors] >= 0).argmax())])
-            parents = parents.get()
+        parents, memory = self.memory.parents, self.memory
+        memory.control.begin()
+        arguments = {
+            "parents": parents,
+            "ancestors": memory.queued,  # only steps have a use for it
+            "n": np.int32(self.graph.n),
+            "control": memory.control.memory,
+        }
+        _CYCLE.launch_cooperative("look_for_cycle", arguments)
+        if not memory.control.get().finished:
+            return None
+        vertices = cupy.arange(self.graph.n, dtype=np.int32)
+        ancestors = cupy.where(parents < 0, vertices, parents)
+        for _ in range(self.graph.n.bit_length()):
+            ancestors = ancestors[ancestors]
+        first = int(ancestors[int((parents[ancestors] >= 0).argmax())])
+        parents = parents.get()
         cycle, vertex = [first], int(parents[first])
         while vertex != first:
             cycle.append(vertex)
@@ -309,14 +323,21 @@ class _Search:
 
 
 class _Memory:
-    """Of a search: its arrays, and what it is given that stays as it is."""
+    """Of a search: its arrays, and what it is given that stays as it is.
+
+    With negative weights also the distances of an earlier search. They are potentials where it came.
+    """
+
+    potentials: Any = None
+    learned = 0  # arcs that it read
 
     def __init__(self, graph: Any, signed: bool):
         import cupy
 
         self.program = _PROGRAMS["search", graph.dtype.name, signed]
         self.active, mean_weight, degree = _profile(graph)
-        self.width = (_SIGNED_WIDTH * mean_weight if signed else _WIDTH * mean_weight / degree) or math.inf
+        self.later_width = _WIDTH * mean_weight / degree or math.inf
+        self.width = _SIGNED_WIDTH * mean_weight or math.inf if signed else self.later_width
         self.infinity = _unreachable(graph.dtype)
         n, word = graph.n, np.dtype(f"i{graph.dtype.itemsize}")
         inward = graph.in_indptr is not None and not signed
@@ -326,8 +347,7 @@ class _Memory:
             cursor, self.queued, piled = cupy.empty((3, n), np.int32)
             self.parents = cupy.empty((n if signed else 1,), np.int32)
             self.queues, piles = cupy.empty((2, n), np.int32), cupy.empty((2, capacity), np.int32)
-            self.pieces, self.control = _pieces(graph), _Control()
-            self.arcs = {**_arcs(graph, inward), "through": self.parents if graph.through is None else graph.through}
+            self.pieces, self.control = _pieces(graph), _Control(graph.dtype)
             self.arrays = {
                 "pushed": pushed,
                 "next": following,
@@ -348,6 +368,56 @@ class _Memory:
         self.given["entered"] = 0 if not inward else self.active if graph.symmetric else n
         short = 0 < graph.m <= _DEGREE * n and _most_arcs(graph) <= _SHORT
         self.given["ahead"] = _AHEAD if short else 0
+        nothing = self.parents
+        self.arguments: dict[str, Any] = {
+            **_arcs(graph, inward),
+            "through": nothing if graph.through is None else graph.through,
+            **dict.fromkeys(("pending", "rank", "sources", "starts", "targets"), nothing),
+            "given": self.struct,
+        }
+        self.tree = self._tree(graph)
+
+    def learn(self, touched: int, arcs: int) -> None:
+        """Keep the distances of the search that is over, if it came far. With potentials a search reads less.
+
+        Windows are narrower from now on if it still read many arcs again: how large weights are by potentials is not
+        known.
+        """
+        if self.potentials is not None and touched > _AGAIN * arcs:
+            self.later_width /= 4
+        if touched > self.learned:
+            self.potentials, self.learned, spare = self.distances, touched, self.potentials
+            self.distances = self.potentials.copy() if spare is None else spare
+
+    def _tree(self, graph: Any) -> dict[str, Any]:
+        """What tree.cu is given, as far as it stays as it is; the rest in its place."""
+        inward, scratch, zero = graph.in_indptr is not None, self.arrays, np.int32(0)
+        levels = scratch["cursor"]
+        return {
+            **_arcs(graph, inward),
+            "through": levels if graph.through is None else graph.through,
+            "roots": scratch["piled"],
+            "has_in": np.int32(inward),
+            "has_through": np.int32(graph.through is not None),
+            "n": np.int32(graph.n),
+            "active": np.int32(self.active),
+            "predecessors": scratch["queued"],
+            "levels": levels,
+            "queues": scratch["queues"],
+            "pieces": scratch["pieces"],
+            "piece_capacity": np.int64(scratch["pieces"].shape[1]),
+            "order": levels,
+            "rank": levels,
+            "sources": levels,
+            "source_count": zero,
+            "starts": levels,
+            "has_starts": zero,
+            "within": levels,
+            "result": levels,
+            "has_result": zero,
+            "distances": levels,
+            "control": levels,
+        }
 
 
 def _memory(graph: Any, signed: bool) -> _Memory:
@@ -403,44 +473,28 @@ def _grow_tree(graph: Any, distances: Any, roots: Any, beside: list[np.ndarray])
     """With arrays of the host `beside`, starts and sources, in the numbering outside; else from `roots`."""
     import cupy
 
-    n, inward, outside = graph.n, graph.in_indptr is not None, roots is None
+    n, outside = graph.n, roots is None
     with distances.device:
         result = cupy.empty((n,), np.int32)
         if not n:
             return result
         memory = _memory(graph, graph.negative)
         # Of a search, none of this is needed any more.
-        scratch, control, levels = memory.arrays, memory.control, memory.arrays["cursor"]
+        control, levels = memory.control, memory.arrays["cursor"]
         for signed in (False, True)[graph.negative :]:
             starts, sources = control.begin(*beside) or (levels, levels)
-            arguments = {
-                **_arcs(graph, inward),
-                "through": levels if graph.through is None else graph.through,
-                "roots": scratch["piled"] if outside else roots,
-                "has_in": np.int32(inward),
-                "has_through": np.int32(graph.through is not None),
-                "n": np.int32(n),
-                "active": np.int32(_profile(graph).active),
-                "predecessors": scratch["queued"] if outside else result,
-                "levels": levels,
-                "queues": scratch["queues"],
-                "pieces": scratch["pieces"],
-                "piece_capacity": np.int64(scratch["pieces"].shape[1]),
-                "order": graph.order if outside else levels,
-                "rank": graph.rank if outside else levels,
-                "sources": sources,
-                "source_count": np.int32(len(beside[1]) if outside else 0),
-                "starts": starts,
-                "has_starts": np.int32(outside and len(beside[0]) > 0),
-                "within": memory.distances,
-                "result": result,
-                "has_result": np.int32(outside),
-                "distances": distances,
-                "control": control.memory,
-            }
+            arguments = memory.tree.copy()
+            arguments |= {"sources": sources, "starts": starts, "result": result, "distances": distances}
+            arguments["control"], arguments["within"] = control.memory, memory.distances
+            if outside:
+                arguments |= {"order": graph.order, "rank": graph.rank, "has_result": np.int32(1)}
+                arguments["source_count"] = np.int32(len(beside[1]))
+                arguments["has_starts"] = np.int32(len(beside[0]) > 0)
+            else:
+                arguments |= {"roots": roots, "predecessors": result}
             program = _PROGRAMS["tree", graph.dtype.name, signed]
             program.launch_cooperative("tree", arguments)
-            if control.get()["finished"]:
+            if control.get().finished:
                 break  # else distances are of either sign: nearer proves nothing
         _give_back(graph, graph.negative, memory)
     return result
@@ -515,7 +569,7 @@ def _batched(graph: Any, distances: Any) -> Statistics:
         if _most_arcs(graph) > _HUB * degree:
             # Searches that are not together in time share little in windows: all at once is better then.
             hub_distances, width = (_distances_to_hub(graph), width) if inward else (None, math.inf)
-        entered, control = 0 if not inward else active if graph.symmetric else n, _Control()
+        entered, control = 0 if not inward else active if graph.symmetric else n, _Control(graph.dtype)
         for column in range(0, k, 32):
             lows = cupy.empty((2, 32), word)
             control.begin()
@@ -546,7 +600,7 @@ def _batched(graph: Any, distances: Any) -> Statistics:
             }
             program.launch_cooperative("search_batch", arguments)
             found = control.get()
-            if found["overflow"] == 2:
+            if found.overflow == 2:
                 raise OverflowError("distances exceed int32; use float64")
             total = total.plus(found)
     return total
@@ -625,13 +679,23 @@ _EMPTY["tallies"]["due"] = 2**63 - 1  # never
 _BLOCK = _EMPTY.view(np.uint8)
 
 
+def _place(name: str, size: int) -> slice:
+    """Where a field of the block begins, and what follows, in elements of so many bytes."""
+    assert _CONTROL.fields is not None
+    return slice(_CONTROL.fields[name][1] // size, None)
+
+
+_RESULTS, _OVERFLOW = _place("rounds", 8), _place("overflow", 4)
+
+
 class _Control:
     """A control block of the kernels on the device, and beside it what a launch is given in arrays of the host.
 
     There is memory for both, on the device and pinned on the host, that one launch after the other takes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: np.dtype) -> None:
+        self.kinds = dtype, np.dtype(np.int32), np.dtype(np.int32)
         self._take(4096)
 
     def _take(self, size: int) -> None:
@@ -639,39 +703,46 @@ class _Control:
 
         self.host = np.frombuffer(cupy.cuda.alloc_pinned_memory(size), np.uint8, size)
         self.device = cupy.empty((size,), np.uint8)
-        self.found, self.memory = self.host[: _CONTROL.itemsize], self.device[: _CONTROL.itemsize]
-        self.layouts: dict[tuple[Any, ...], tuple[list[Any], list[Any], Any]] = {}
+        self.block, self.memory = self.host[: _CONTROL.itemsize], self.device[: _CONTROL.itemsize]
+        self.data, self.address, self.host_address = self.device.data, self.device.data.ptr, self.host.ctypes.data
+        self.results, self.overflow = self.block.view(np.int64)[_RESULTS], self.block.view(np.int32)[_OVERFLOW]
+        self.layouts: dict[tuple[int, ...], tuple[list[Any], list[Any], int]] = {}
 
     def begin(self, *beside: np.ndarray) -> list[Any]:
-        """Clear the block, and copy arrays to the device with it; they are returned as bytes there."""
-        import cupy
+        """Clear the block, and copy arrays to the device with it; they are returned as bytes there.
 
-        kinds = tuple((array.dtype, array.size) for array in beside)
-        if kinds not in self.layouts:
-            sizes = _CONTROL.itemsize, *(array.nbytes for array in beside)
-            ends = list(itertools.accumulate(-(-size // 16) * 16 for size in sizes))
+        They are distances of starts, sources and targets, or the first of these.
+        """
+        sizes = tuple(map(len, beside))
+        if sizes not in self.layouts:
+            bytes_of = [size * kind.itemsize for size, kind in zip(sizes, self.kinds, strict=False)]
+            ends = list(itertools.accumulate(-(-size // 16) * 16 for size in (_CONTROL.itemsize, *bytes_of)))
             if ends[-1] > len(self.host) or len(self.layouts) == 64:
                 self._take(max(2 * ends[-1], len(self.host)))
-            places = [self.host[a : a + x.nbytes].view(x.dtype) for a, x in zip(ends, beside, strict=False)]
+            parts = zip(ends, bytes_of, self.kinds, strict=False)
+            places = [self.host[a : a + size].view(kind) for a, size, kind in parts]
             views = [self.device[a:b] for a, b in itertools.pairwise(ends)]
-            self.layouts[kinds] = places, views, (self.device[: ends[-1]], self.host[: ends[-1]])
-        places, views, (device, host) = self.layouts[kinds]
-        self.found[:] = _BLOCK
+            self.layouts[sizes] = places, views, ends[-1]
+        places, views, size = self.layouts[sizes]
+        self.block[:] = _BLOCK
         for place, array in zip(places, beside, strict=True):
             place[:] = array
-        device.set(host, cupy.cuda.get_current_stream())
+        self.data.copy_from_host_async(self.host_address, size)
         return views
 
-    def get(self) -> np.void:
-        """Its fields; waits for the device."""
-        self.memory.get(out=self.found)
-        return self.found.view(_CONTROL)[0]
+    def get(self) -> _Found:
+        """What it says in the end; waits for the device."""
+        import cupy
+
+        self.data.copy_to_host_async(self.host_address, _CONTROL.itemsize)
+        cupy.cuda.get_current_stream().synchronize()
+        return _Found._make([*self.results.tolist(), int(self.overflow[0])])
 
 
 @functools.cache
 def _arguments(dtype: np.dtype) -> np.dtype:
     """Struct Arguments of search.cu."""
-    pointers = "distances pushed next cursor queued piled parents queues piles pieces control result"
+    pointers = "distances pushed next potentials cursor queued piled parents queues piles pieces control result"
     integers = "n active entered ahead capacity source_count target_count has_through has_pending resume"
     return np.dtype(
         [

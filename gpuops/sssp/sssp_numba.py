@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpuops._threads import for_all
+from gpuops.numbers import outside_infinity
+from gpuops.sssp import bellman_ford_numba
 from gpuops.sssp.batched_numba import batched as batched
-from gpuops.sssp.batched_numba import turn_columns as turn_columns
-from gpuops.sssp.bellman_ford_numba import bellman_ford as bellman_ford
 from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.search_numba import Search, pull, pull_rows
 from gpuops.sssp.tree_numba import tree as tree
@@ -18,14 +18,17 @@ from gpuops.sssp.wheel_numba import suits, turn_wheel
 
 
 def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None, limit: Any = None) -> int:
-    """Relax arcs, of weights that are not negative, until none improves a distance (`gpuops.sssp.improve_distances`).
+    """Relax arcs until none improves a distance (`gpuops.sssp.improve_distances`).
+
+    Weights must not be negative, or the graph has potentials.
 
     Parameters
     ----------
     graph : SearchGraph
         In NumPy arrays.
     distances : (n,) array
-        Upper bounds, not negative, in the graph's numbering and dtype, contiguous; changed in place.
+        Upper bounds, in the graph's numbering and dtype, contiguous; changed in place. Without potentials they must not
+        be negative.
     pending : (n,) array of bool, optional
         The vertices whose arcs are to be relaxed; None: all that are reached. A closed one among them relaxes its arcs
         once, at the distance it has on entry.
@@ -41,17 +44,47 @@ def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None
     ------
     OverflowError
         int32 distances that would reach 2^31 - 1.
+    NegativeCycleError
+        Only in rounded sums: they fall forever.
     """
     distances += distances.dtype.type(0)  # +0.0 for -0.0
     if suits(graph):
         return turn_wheel(graph, distances, pending, limit)
     search = Search(graph, distances, pending, limit)
     if search.push():
-        search.go_on_from(*pull(graph, pull_rows, distances, search.floor, search.last))
+        search.go_on_from(*pull(graph, pull_rows, distances, search.floor, search.last, search.late))
         search.push()
+    if search.gave_up:
+        return search.rounds + bellman_ford_numba.bellman_ford(graph, distances, _open(graph))
     if limit is None:
         refuse_overflow(graph, distances, search.begins)
     return search.rounds
+
+
+def bellman_ford(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None) -> int:
+    """`improve` for weights and distances of any sign; as it does where the graph has potentials.
+
+    Raises
+    ------
+    NegativeCycleError
+        With a cycle in the graph's numbering.
+    """
+    if graph.potentials is None or not _stay_in_range(graph, distances):
+        return bellman_ford_numba.bellman_ford(graph, distances, pending)
+    return improve(graph, distances, pending)
+
+
+def _stay_in_range(graph: Any, distances: np.ndarray) -> bool:
+    """Is no sum along a walk below the range of the dtype? It is as long as potentials differ, at least."""
+    reached = np.flatnonzero(distances != outside_infinity(graph.dtype))
+    if graph.dtype.kind == "f" or not len(reached):
+        return True
+    least = float((distances[reached] - graph.potentials[reached]).min())
+    return least + float(graph.potentials.min()) > np.iinfo(graph.dtype).min
+
+
+def _open(graph: Any) -> np.ndarray:
+    return np.ones(graph.n, bool) if graph.through is None else graph.through
 
 
 def shares_reads(graph: Any) -> bool:

@@ -48,8 +48,12 @@ _profiles: weakref.WeakKeyDictionary[Any, _Profile] = weakref.WeakKeyDictionary(
 
 def suits(graph: Any) -> bool:
     """Are rows so short that reading them by parts, or from the other end, gains nothing?"""
-    longest = int(graph.indptr[1]) if graph.n else 0
-    return graph.m <= _DEGREE * graph.n and longest * graph.n <= _HUB * max(graph.m, graph.n)
+    return are_short(graph.n, graph.m, int(graph.indptr[1]) if graph.n else 0)
+
+
+def are_short(n: int, m: int, longest: int) -> bool:
+    """The same of n rows of m arcs in all."""
+    return m <= _DEGREE * n and longest * n <= _HUB * max(m, n)
 
 
 def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None, limit: Any = None) -> int:
@@ -57,7 +61,7 @@ def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = N
     infinity = outside_infinity(graph.dtype)
     profile = _profile(graph)
     vertices, closed = starting_vertices(graph, distances, pending)
-    nearer = relax_closed(graph, distances, closed) if len(closed[0]) else vertices[:0]
+    nearer = relax_closed(graph, distances, closed)
     relaxed = distances.copy()
     relaxed[vertices] = relaxed[nearer] = infinity
     farthest = infinity if limit is None else limit

@@ -116,6 +116,8 @@ class ndarray(np.ndarray):
             ptr=ptr,
             memset_async=lambda value, size: ctypes.memset(ptr, value, size),
             copy_from_device_async=lambda other, size: ctypes.memmove(ptr, other.ptr, size),
+            copy_from_host_async=lambda host, size: ctypes.memmove(ptr, host, size),
+            copy_to_host_async=lambda host, size: ctypes.memmove(host, ptr, size),
         )
 
     def copy(self, order="C"):

@@ -21,7 +21,7 @@ from gpuops import (
 )
 from gpuops.certificates import verify_paths
 from gpuops.numbers import outside_infinity
-from gpuops.sssp import search_numba, tree_numba, wheel_numba
+from gpuops.sssp import search_numba, sssp_numba, tree_numba, wheel_numba
 from pipelines.generators import Grid, RMat, csr
 
 DTYPES = ["float32", "float64", "int32"]
@@ -466,6 +466,135 @@ def test_negative_cycles_against_networkx(xp):
     assert set(outcomes) == {"cycle", "distances"}
 
 
+# --- Negative weights by windows --------------------------------------------------------------------------------------
+
+
+def skewed(dtype, seed=3, scale=9):
+    """An R-MAT graph, weights shifted by potentials."""
+    indptr, heads, weights = csr(RMat(scale, seed=seed, weights="integers"))
+    tails, potentials = (
+        np.repeat(np.arange(1 << scale), np.diff(indptr)),
+        np.random.default_rng(seed).integers(0, 400, 1 << scale),
+    )
+    shifted = weights.astype(np.int64) + potentials[tails] - potentials[heads]
+    return indptr, heads, shifted.astype(dtype)
+
+
+@pytest.fixture
+def pulled_early(monkeypatch):
+    """Pulls begin as soon as there is something to pull, and go on until the end."""
+    for name, value in {"_MANY": 0, "_PULL": 1 / 64, "_LET_GO": 1 / 64, "_FEW": 1 / 2000}.items():
+        monkeypatch.setattr(search_numba, name, value)
+
+
+@dtypes
+def test_negative_weights_are_hardly_read(dtype):
+    """As many arcs are read as without the shift, a small part, and the potentials show that no cycle is negative."""
+    arrays = skewed(dtype, scale=12)
+    graph = laid_out(np, arrays)
+    assert graph.negative
+    tails = np.repeat(np.arange(graph.n), np.diff(graph.indptr))
+    reduced = graph.weights + graph.potentials[tails] - graph.potentials[graph.indices]
+    assert reduced.min() >= 0
+    distances = np.full(graph.n, outside_infinity(graph.dtype), dtype)
+    distances[9] = 0
+    search = search_numba.Search(graph, distances)
+    assert search.push()
+    changed, passes = search_numba.pull(
+        graph, search_numba.pull_rows, distances, search.floor, search.last, search.late
+    )
+    assert passes < 8
+    search.go_on_from(changed, passes)
+    assert not search.push()
+    assert search.touched < 0.25 * graph.m
+    np.testing.assert_array_equal(distances[graph.rank], shortest_distances(graph, [graph.order[9]]))
+
+
+@dtypes
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_windows_over_negative_weights_to_the_bit(dtype, kind, pulled_early):
+    for seed in range(4):
+        arrays = skewed(dtype, seed)
+        if dtype != "int32":
+            arrays = *arrays[:2], (arrays[2] / 7 + np.random.default_rng(seed).random(len(arrays[2]))).astype(dtype)
+        through = np.random.default_rng(seed).random(512) < 0.8 if seed % 2 else None
+        assert laid_out(np, arrays, kind, through).potentials is not None
+        check(np, arrays, dtype, [seed, 100], kind, starts=[5, -300], through=through)
+
+
+def test_distances_that_rounding_brings_back_behind_the_window(pulled_early, monkeypatch):
+    """Weights small beside potentials: a rounded sum may be nearer than it should, behind what counts as final."""
+    late = []
+
+    def pull(*arguments):
+        changed, passes = search_numba.pull(*arguments)
+        late.append(np.count_nonzero(changed == search_numba._LATE))
+        return changed, passes
+
+    monkeypatch.setattr(sssp_numba, "pull", pull)
+    for seed in 96, 192, 266:  # in one in a hundred of such graphs it matters
+        rng = np.random.default_rng(seed)
+        n, m = 400, 6000
+        tails, heads = rng.integers(0, n, (2, m))
+        potentials = 1e6 * rng.random(n)
+        weights = 0.01 * rng.random(m) + potentials[tails] - potentials[heads] + 0.125
+        weights[tails == heads] = 1
+        arrays = rows(n, tails, heads, weights.astype("float32"))
+        graph = laid_out(np, arrays)
+        assert graph.potentials is not None
+        np.testing.assert_array_equal(shortest_distances(graph, [0]), plain_distances(arrays, "float32", [0]))
+    assert sum(late) > 0
+
+
+def test_sums_that_fall_by_rounding_beside_a_skewed_graph():
+    """The cycle of `test_a_cycle_that_falls_by_rounding_ends_with_an_error`: potentials exist, rounded sums fall on."""
+    indptr, heads, weights = skewed("float32")
+    tails, n, small = np.repeat(np.arange(512), np.diff(indptr)), 512, 7 * 2.0**-18
+    cycle = np.array([0, 1023, small, small, -1023, -2 * small], "float32")
+    tails, heads = (
+        np.concatenate((tails, [0, *range(n + 1, n + 6)])),
+        np.concatenate((heads, [*range(n + 1, n + 6), n + 1])),
+    )
+    graph = laid_out(np, rows(n + 6, tails, heads, np.concatenate((weights, cycle))))
+    assert graph.potentials is not None
+    with pytest.raises(NegativeCycleError, match="rounds to less than 0"):
+        shortest_distances(graph, [0])
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_windows_over_negative_weights_that_leave_the_range(sign):
+    """Three arcs of half of the range behind a skewed graph: two fit, and so they do where rows are not by weight."""
+    indptr, heads, weights = skewed("int32")
+    tails, n = np.repeat(np.arange(512), np.diff(indptr)), 512
+    for length in 1, 3:
+        chain = np.arange(n, n + length)
+        arrays = rows(
+            n + length,
+            np.concatenate((tails, [tails[0]], chain[:-1])),
+            np.concatenate((heads, chain)),
+            np.concatenate((weights, np.full(length, sign * 2**30, "int32"))),
+        )
+        graph = laid_out(np, arrays)
+        assert graph.potentials is not None
+        if length == 1:
+            check(np, arrays, "int32", [tails[0]])
+        else:
+            with pytest.raises(OverflowError, match="use float64"):
+                shortest_distances(graph, [tails[0]])
+
+
+def test_graphs_without_potentials():
+    """A negative cycle somewhere, or chains that many passes would follow: the queue finds the same distances."""
+    assert laid_out(np, with_cycle("int32", way_in=None)).potentials is None
+    chain = np.arange(2000)
+    tails, heads = np.append(np.zeros(20000, int), chain), np.append(np.arange(20000) % 2000, chain + 1)
+    weights = np.append(np.ones(20000), np.full(2000, -1)).astype("int32")
+    arrays = rows(2001, tails, heads, weights)
+    graph = laid_out(np, arrays)
+    assert graph.potentials is None
+    np.testing.assert_array_equal(shortest_distances(graph, [0]), -np.arange(2001))
+
+
 # --- Certificate ------------------------------------------------------------------------------------------------------
 
 weights_by_dtype = {
@@ -649,6 +778,31 @@ def test_skewed_graphs_are_pulled_and_hardly_read():
     search.go_on_from(changed, passes)
     assert not search.push()
     assert search.touched < 0.2 * graph.m
+
+
+def test_pulls_are_dealt_by_rows_not_by_arcs_that_nobody_reads():
+    """Long rows come first, and little of them is read: ranges of as many arcs would leave the short ones to a few."""
+    graph = laid_out(np, csr(RMat(15, seed=1)), "undirected")
+    ranges = search_numba._profile(graph).ranges
+    assert len(ranges) > 8
+    assert max(last - first for first, last in ranges) < 2.5 * graph.n / len(ranges)
+
+
+def test_memory_of_a_search_serves_the_next():
+    """Searches of different sources on one piece of memory, which the first leaves as it pleases."""
+    arrays = csr(RMat(11, seed=5))
+    graph = laid_out(np, arrays, "undirected")
+    room = search_numba.Room.of(graph)
+    for part in room:
+        part.fill(7)
+    for source in np.flatnonzero(np.diff(arrays[0]))[:6].tolist():
+        distances = np.full(graph.n, np.inf, "float32")
+        distances[graph.rank[source]] = 0
+        search = search_numba.Search(graph, distances, room=room)
+        assert search.push()
+        search.go_on_from(*search_numba.pull(graph, search_numba.pull_rows, distances, search.floor, search.last))
+        search.push()
+        np.testing.assert_array_equal(distances[graph.rank], shortest_distances(graph, [source]))
 
 
 def test_grids_are_not_pulled_and_each_arc_is_read_once_or_little_more():

@@ -5,6 +5,7 @@ Distances are compared bit for bit with a Bellman-Ford in NumPy, over a layout o
 
 import re
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 
 from gpuops import (
     NegativeCycleError,
+    _cuda,
+    arrays,
     batched_shortest_distances,
     search_graph,
     shortest_distances,
@@ -401,6 +404,25 @@ def test_negative_weights(cupy, dtype):
 
 
 @dtypes
+@pytest.mark.parametrize("closed", [False, True])
+def test_later_searches_go_by_the_distances_of_an_earlier_one(cupy, dtype, closed):
+    """Then fewer arcs are read again, once the width of windows suits; also where the first search came nowhere."""
+    seed = DTYPES.index(dtype)
+    cupy.start(seed, 3)
+    indptr, *arcs = arcs_outside(seed, dtype, n=400, m=6000, negative=20)
+    through = np.random.default_rng(seed).random(401) < 0.9 if closed else None
+    host, device = on_both(cupy, (np.append(indptr, indptr[-1]), *arcs), through)
+    nowhere, read = 400, {}
+    for source in nowhere, 0, 1, 2, nowhere, 3, 4, 5, 6:
+        assert_same_bits(shortest_distances(device, [source]), shortest_distances(host, [source]))
+        (memory,) = sssp_cuda._idle[device][True]
+        read[source] = int(memory.control.results[3])  # touched
+    assert read[nowhere] == 0
+    assert memory.learned >= read[0]
+    assert min(read[4], read[5], read[6]) < 0.85 * read[0]
+
+
+@dtypes
 def test_a_search_that_is_interrupted_goes_on(cupy, dtype, monkeypatch):
     monkeypatch.setattr(sssp_cuda, "_FIRST_LOOK", 1)
     seed = 1 + DTYPES.index(dtype)
@@ -546,13 +568,13 @@ def test_many_searches_from_many_vertices_each(cupy):
 # --- In the numbering outside -----------------------------------------------------------------------------------------
 
 
-def arcs_outside(seed, dtype, n=150, m=1200, negative=False):
+def arcs_outside(seed, dtype, n=150, m=1200, negative=0):
     """Rows with loops and parallel arcs; some vertices have no arc."""
     rng = np.random.default_rng(seed)
     tails, heads = np.sort((n * rng.random(m) ** 3).astype(np.int64)), (n * rng.random(m) ** 3).astype(np.int64)
     weights = rng.integers(1, 256, m)
     if negative:
-        potential = rng.integers(0, 300, n)
+        potential = rng.integers(0, 300 * negative, n)
         weights = np.where(tails == heads, 1, weights + potential[tails] - potential[heads])
     indptr = np.concatenate(([0], np.cumsum(np.bincount(tails, minlength=n))))
     return indptr, heads, weights.astype(dtype)
@@ -674,11 +696,25 @@ def test_a_search_waits_once_and_is_one_launch(cupy, monkeypatch):
     waits = []
     get = cupy.ndarray.get
     monkeypatch.setattr(cupy.ndarray, "get", lambda array, **options: waits.append(1) or get(array, **options))
+    stream = SimpleNamespace(synchronize=lambda: waits.append(1))
+    monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: stream)
     before = cupy.launches
     distances = shortest_distances(device, [7])
     assert (cupy.launches - before, len(waits)) == (1, 1)
     shortest_path_tree(device, distances, [7])
     assert (cupy.launches - before, len(waits)) == (2, 2)
+
+
+def test_a_search_looks_at_what_stays_as_it_is_once(cupy, monkeypatch):
+    """The fields of its graph, the grid of its launch, and where arrays of the host lie beside the control block."""
+    device = on_both(cupy, arcs_outside(1, "float32"))[1]
+    shortest_path_tree(device, shortest_distances(device, [0], targets=[3]), [0])
+    looks = []
+    for module, name in (arrays.dataclasses, "fields"), (_cuda, "multiprocessors"), (sssp_cuda.itertools, "accumulate"):
+        original = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given, original=original: looks.append(1) or original(*given))
+    shortest_path_tree(device, shortest_distances(device, [7], targets=[5]), [7])
+    assert not looks
 
 
 # --- All of them ------------------------------------------------------------------------------------------------------
