@@ -16,8 +16,6 @@ PROGRAMS = [program for program in _cuda.declared() if program.file.startswith("
 
 TABLES = ("to_boundary", "from_boundary", "inner", "among")
 
-dtypes = pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
-
 
 @pytest.fixture(scope="module", autouse=True)
 def cupy(host_shim):
