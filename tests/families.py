@@ -23,4 +23,11 @@ def diagonals(*values, count=1):
     ]
 
 
+def one_in(count, parameters):
+    """The parameters, of which by default the first of so many runs, and the first of the next so many."""
+    for number, given in enumerate(parameters):
+        values, name = (given.values, given.id) if hasattr(given, "values") else (given, None)
+        yield pytest.param(*values, id=name, marks=SLOW if number % count else [])
+
+
 SLOW = [pytest.mark.slow]

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuops import cycle_labels, euler_circuit, pair_arcs, verify_circuit
@@ -117,6 +117,7 @@ def test_the_digest_and_the_seal_cover_the_order(stores, tmp_path):
         dataclasses.replace(again, sorted_rows=True).verify()
 
 
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**32 - 1), n=st.integers(1, 60), m=st.integers(0, 400), limit=st.integers(1, 90),
     size=st.integers(1, 90), directed=st.booleans(),

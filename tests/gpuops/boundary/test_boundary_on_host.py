@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from closed_parts import random_parts
+from families import diagonals
 from mutants import break_line, lines_with
 
 from gpuops import _cuda
@@ -14,8 +15,6 @@ from gpuops.numbers import DISTANCE_DTYPES, distance_limit, infinity
 PROGRAMS = [program for program in _cuda.declared() if program.file in ("boundary/boundary.cu", "boundary/tiles.cu")]
 
 TABLES = ("to_boundary", "from_boundary", "inner", "among")
-
-dtypes = pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -58,10 +57,9 @@ CUTS = [  # sizes of parts and of their boundaries
 ]
 
 
-@dtypes
-@pytest.mark.parametrize("lowest", [0, -50], ids=["nonnegative", "signed"])
-@pytest.mark.parametrize(("sizes", "boundaries"), CUTS, ids=str)
-def test_equals_the_formula_and_the_cpu(cupy, dtype, lowest, sizes, boundaries):
+@pytest.mark.parametrize(("cut", "dtype", "lowest"), diagonals(CUTS, DISTANCE_DTYPES, [0, -50], count=2))
+def test_equals_the_formula_and_the_cpu(cupy, cut, dtype, lowest):
+    sizes, boundaries = cut
     parts = random_parts(len(sizes), sizes, boundaries, dtype, lowest)
     n = len(parts.part)
     rng = np.random.default_rng(n)
