@@ -60,6 +60,6 @@ extern "C" __global__ void decay(double* out, const Element* found, int width, d
 extern "C" __global__ void nearest(double* out, const Element* found, int width, double limit) {
     const double infinity = __longlong_as_double(0x7ff0000000000000LL);
     reduce(
-        out, found, width, infinity,
-        [&](double distance, int) { return distance <= limit ? distance : infinity; }, Least());
+        out, found, width, infinity, [&](double distance, int) { return distance <= limit ? distance : infinity; },
+        Least());
 }

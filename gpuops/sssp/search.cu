@@ -509,8 +509,8 @@ struct Run {
             nearer.queued = search.queued;
             nearer.step = grid.step;
             if (piece_count) relax_pieces(search, grid, rows, nearer, pieces_of(grid.step - 1), piece_count, high);
-            relax(search, grid, rows, nearer, waiting, queue_of(grid.step - 1), size, pieces_of(grid.step),
-                  high, window, sources);
+            relax(search, grid, rows, nearer, waiting, queue_of(grid.step - 1), size, pieces_of(grid.step), high,
+                  window, sources);
             nearer.flush();
             waiting.flush();
             barrier();
@@ -613,10 +613,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     __shared__ int staged[WARPS][2][64];
     __shared__ Tally tallies[2];
     const int warp = threadIdx.x / 32;
-    const Search search{indptr,       indices,      weights,      in_indptr,
-                        in_indices,   in_weights,   through,      given.has_through != 0,
-                        given.n,      given.active, given.ahead,  given.distances,
-                        given.pushed, given.next,   given.cursor, given.queued,
+    const Search search{indptr,       indices,       weights,         in_indptr,
+                        in_indices,   in_weights,    through,         given.has_through != 0,
+                        given.n,      given.active,  given.ahead,     given.distances,
+                        given.pushed, given.next,    given.cursor,    given.queued,
                         given.piled,  given.parents, given.potentials};
     Control* const control = given.control;
     Grid grid{control, tallies[0], tallies[1]};
