@@ -7,9 +7,9 @@
 //     stay      out[s, t] is at most inner[I, s, t] where J = I
 //
 // A thread has columns of one part: its depth is the boundary of that, a range of rows of the other factor. `arrive`
-// goes by windows of columns that are neighbours in the result; within a window, columns go by part, large boundaries
-// first, and are shared out to threads, and a window is stored row by row. `depart` computes onward transposed, sources
-// being its columns, and writes the panels that `arrive` reads. No result exceeds infinity.
+// goes by windows of columns that are neighbours in the result; within a window, columns go by part and are shared out
+// to threads, and a window is stored row by row. `depart` computes onward transposed, sources being its columns, and
+// writes the panels that `arrive` reads. No result exceeds infinity.
 //
 // A slot is a place for a column; the COLUMNS slots of a thread are neighbours. What is not there is -1.
 //

@@ -15,6 +15,7 @@ from gpuops._arithmetic import arithmetic_of
 from gpuops._strips import SHAPES, WORDS
 from gpuops.boundary import tables_cuda
 from gpuops.boundary.slots import ByPart, Slots, by_part, share_out, threads_of, window_of
+from gpuops.boundary.slots_numba import look_up
 from gpuops.boundary.tables_cuda import INDEX_BYTES, PACK_DEPTH, PACK_WORDS, DeviceTables, on_device
 
 if TYPE_CHECKING:
@@ -86,8 +87,6 @@ class StripTables(DeviceTables):
         boundary = len(parts.among)
         self.shape = SHAPES[self.arithmetic]
         self.of_thread = WORDS * self.lanes  # columns
-        # Threads of a warp wait for the one with the largest boundary.
-        self.order = np.argsort(-parts.boundary_sizes, kind="stable")
         self.depth = (boundary // self.shape.rows + 1) * self.shape.rows
         self.part_depth = math.ceil(parts.to_boundary.shape[2] / 2) * 2
         self.among = cupy.empty((self.depth // self.shape.rows, self.depth, self.shape.rows), self.word)
@@ -178,19 +177,19 @@ class StripTables(DeviceTables):
 
     def _sources(self, sources: np.ndarray) -> _Sources:
         tables, of_block = self.parts, self.shape.rows
-        part, place, parts = tables.part[sources], tables.place[sources], len(tables.boundary_sizes)
+        (part, place), parts = look_up(sources, tables.part, tables.place), len(tables.boundary_sizes)
         used = threads_of(part, parts, self.of_thread)
         threads = math.ceil(used / self.shape.threads) * self.shape.threads
-        slots = share_out(part, place, self.order, max(1, len(part)), self.of_thread, threads)
+        slots = share_out(part, place, parts, max(1, len(part)), self.of_thread, threads)
         slots = Slots(*on_device(*slots))
         departure = self._panels(tables.to_boundary, (1, 2), slots)
         return _Sources(slots, math.ceil(used * self.of_thread / of_block) * of_block, departure)
 
     def _targets(self, targets: np.ndarray) -> _Targets:
         tables, threads = self.parts, self.shape.threads
-        part, place, parts = tables.part[targets], tables.place[targets], len(tables.boundary_sizes)
+        (part, place), parts = look_up(targets, tables.part, tables.place), len(tables.boundary_sizes)
         window = window_of(part, parts, self.of_thread, threads)
-        slots = share_out(part, place, self.order, window, self.of_thread, threads)
+        slots = share_out(part, place, parts, window, self.of_thread, threads)
         arrays = on_device(*slots, *by_part(part, place, parts))
         slots, sorted_ = Slots(*arrays[:3]), ByPart(*arrays[3:])
         return _Targets(window, slots, sorted_, self._panels(tables.from_boundary, (2, 1), slots))

@@ -46,18 +46,15 @@ class ByPart(NamedTuple):
     places: Any
 
 
-def share_out(
-    part: np.ndarray, place: np.ndarray, order: np.ndarray, window: int, of_thread: int, threads: int
-) -> Slots:
+def share_out(part: np.ndarray, place: np.ndarray, parts: int, window: int, of_thread: int, threads: int) -> Slots:
     """Slots for columns of these parts and places, in windows of so many columns, each shared out to so many threads.
 
-    Parts come in the given order. Neighbouring columns of a part go to neighbouring threads, which so store to
-    different banks of shared memory.
+    Neighbouring columns of a part go to neighbouring threads, which so store to different banks of shared memory.
     """
     windows = math.ceil(len(part) / max(1, window))
     thread_part = np.full(windows * threads, -1, np.int32)
     columns, places = np.full((2, len(thread_part) * of_thread), -1, np.int32)
-    slots_numba.share_out(part, place, order, window, of_thread, threads, thread_part, columns, places)
+    slots_numba.share_out(part, place, parts, window, of_thread, threads, thread_part, columns, places)
     return Slots(thread_part, columns, places)
 
 
