@@ -10,13 +10,19 @@ import numpy as np
 from gpuops._cuda import Program, Told
 
 _THREADS = 256
+# Smaller tiles are sooner done, but there are more to look back over.
+_THREADS_OF_COMPACTION = {1: 256, 2: 256, 4: 128, 8: 256}
 _ITEMS, _ITEMS_OF_8_BYTES = 16, 8  # of a thread, as in compaction.cu; 16 in scan.cu
 
 _WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
-# Keys of one byte have a table and are never sorted.
-_PROGRAMS = {
-    size: Program("distinct/compaction.cu", ("compact", "heads")[:size], (f"WORD={word}",), threads=_THREADS)
+_COMPACTIONS = {
+    size: Program("distinct/compaction.cu", ("compact",), (f"WORD={word}",), threads=_THREADS_OF_COMPACTION[size])
     for size, word in _WORDS.items()
+}
+_HEADS = {  # keys of one byte have a table and are never sorted
+    size: Program("distinct/compaction.cu", ("heads",), (f"WORD={word}",), threads=_THREADS)
+    for size, word in _WORDS.items()
+    if size > 1
 }
 
 _INTEGERS = {
@@ -39,7 +45,7 @@ def compact(x: Any, keep: Any) -> Any:
 
     with x.device:
         kept = cupy.empty((len(x),), x.dtype)
-        count = _launch(x, "compact", (x, keep.view(np.uint8), np.int64(len(x)), kept))
+        count = _launch(_COMPACTIONS, x, (x, keep.view(np.uint8), np.int64(len(x)), kept))
         return _first(kept, count)
 
 
@@ -50,18 +56,18 @@ def heads(x: Any, placed: bool) -> tuple[Any, Any]:
     with x.device:
         kept = cupy.empty((len(x),), x.dtype)
         places = cupy.empty((len(x) if placed else 1,), np.int64)
-        count = _launch(x, "heads", (x, np.int64(len(x)), kept, places, np.int32(placed)))
+        count = _launch(_HEADS, x, (x, np.int64(len(x)), kept, places, np.int32(placed)))
         return _first(kept, count), _first(places, count) if placed else None
 
 
-def _launch(x: Any, entry: str, arguments: tuple[Any, ...]) -> int:
-    """Launch `entry`; returns how many elements are kept."""
-    program = _PROGRAMS[x.dtype.itemsize]
+def _launch(programs: dict[int, Program], x: Any, arguments: tuple[Any, ...]) -> int:
+    """Returns how many elements are kept."""
+    program = programs[x.dtype.itemsize]
     tiles, states = _tiles(program, len(x), _ITEMS_OF_8_BYTES if x.itemsize == 8 else _ITEMS)
     if tiles == 0:
         return 0
     count = Told(1)
-    program.launch(entry, tiles, (*arguments, states, count.address))
+    program.launch(program.entries[0], tiles, (*arguments, states, count.address))
     return count.read()[0]
 
 

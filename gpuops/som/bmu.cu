@@ -33,7 +33,7 @@ constexpr bool DOTS = METRIC != TAXICAB;
 
 constexpr int TILE = 64;               // units that share one least score
 constexpr int PANEL = 128;             // samples whose features lie together, or units that a block packs
-constexpr int WARPS = 8, AT_ONCE = 8;  // of a block of `decide`; rows of 32 tiles that a warp looks at together
+constexpr int WARPS = 8, AT_ONCE = 4;  // of a block of `decide`; rows of 32 tiles that a warp looks at together
 constexpr int SAMPLED = 64, FEWEST = 32, VALUES = 8192;  // units that make the centre, and their values
 
 constexpr int NOT_FINITE = 1, NOTHING_PRESENT = 2;

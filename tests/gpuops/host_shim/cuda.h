@@ -766,12 +766,6 @@ inline void ptx_ld_relaxed_gpu_global_v2_u64(unsigned long long& low, unsigned l
     low = address[0];
     high = address[1];
 }
-inline void ptx_st_relaxed_gpu_global_v2_u64(unsigned long long* address, unsigned long long low,
-                                             unsigned long long high) {
-    if ((size_t)address % 16) host::fail("st.v2.u64: the address is not aligned to the vector");
-    address[0] = low;
-    address[1] = high;
-}
 
 #define HOST_PTX(name, T, value)                                     \
     template <class D, class A, class B>                             \
