@@ -16,7 +16,7 @@ from gpuops._threads import for_all
 from gpuops.csr import equal_ranges
 
 _PASSES = 32  # about ten do on R-MAT graphs; long chains would take one for each arc, and negative cycles have no end
-_TASKS = 64
+_TASKS, _TASK = 64, 2**15  # that many tasks, or fewer of so many arcs
 _READ = 8  # what an arc takes, in relaxations of a dense matrix
 
 
@@ -39,7 +39,7 @@ def potentials(
     """
     n = len(degrees)
     lengths = np.zeros(n)
-    ranges = equal_ranges(indptr, _TASKS)
+    ranges = equal_ranges(indptr, min(_TASKS, 1 + len(heads) // _TASK))
     for _ in range(_PASSES):
         counts: list[int] = []
 

@@ -25,7 +25,6 @@ pull: V. Chakaravarthy et al., "Scalable single source shortest path algorithms 
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -34,11 +33,9 @@ from numba import njit
 
 from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
+from gpuops.sssp.profile_numba import less, never, profile
 from gpuops.sssp.sources_numba import relax_closed, starting_vertices
 
-# The width of the first window is this many times the mean weight over the mean degree. It doubles where less than two
-# arcs were relaxed for each vertex that waits, and halves where most of them were relaxed again.
-_WIDTH = 0.5
 _PATIENCE = 8  # windows before the first one is widened: where a search begins it is thin in any graph
 
 # Pulls begin once settled vertices hold back that share of all arcs, and of the arcs that may be pulled.
@@ -47,86 +44,12 @@ _PULL = 1 / 4
 
 _LET_GO = 1 / 512  # of all arcs: what may be relaxed, however heavy, to begin pulls with less to look at
 _FEW = 1 / 256  # pulls end when fewer of the unsettled vertices change
-_TASKS, _TASK = 64, 2**13  # that many tasks, or fewer of so many arcs
-_ROW, _READ = 2, 4  # what visiting a row takes, in arcs, and how many of them are read, if there are so many
 _GATHER = 256  # what a random access takes, in relaxations of a dense matrix
 
 _MOST, _NO_LIMIT = 32, 2**62  # with potentials, a search gives up when it has read all arcs that many times
 _PASSES = 64  # of pulls, at most
-_LEAST = 2.0**-40  # of a mean, of what it was made of: less is rounding
 _ROUNDING = 2.0**-48  # of a few sums in float64
 _LATE = 2  # of a vertex that came back behind what is final
-
-
-class _Profile(NamedTuple):
-    """What does not change from search to search. With potentials, first weights are those that rows are sorted by."""
-
-    lightest: np.ndarray  # first weight of a row; infinity where there is none, and where the vertex is closed
-    in_lightest: np.ndarray  # first weight of a row of the transpose
-    entering: np.ndarray  # number of arcs that lead to a vertex
-    ranges: list[tuple[int, int]]  # of vertices, that take about as long to pull; none without the transpose
-    width: float
-    magnitude: float  # no potential, and no difference of them and a weight, is larger
-
-
-_profiles: weakref.WeakKeyDictionary[Any, _Profile] = weakref.WeakKeyDictionary()
-
-
-def _profile(graph: Any) -> _Profile:
-    if graph not in _profiles:
-        potentials = graph.potentials
-        lightest = _lightest(graph.indptr, graph.indices, graph.weights, potentials)
-        in_lightest, entering, ranges = lightest, np.zeros(graph.n, np.int32), []
-        if graph.in_indptr is not None:
-            shifts = None if potentials is None else -potentials
-            in_lightest = _lightest(graph.in_indptr, graph.in_indices, graph.in_weights, shifts)
-            entering = np.diff(graph.in_indptr).astype(np.int32)
-            costs = np.zeros(graph.n + 1, np.int64)
-            np.cumsum(_ROW + np.minimum(entering, _READ), out=costs[1:])
-            tasks = min(_TASKS, 1 + int(costs[-1]) // _TASK)
-            cuts = np.searchsorted(costs, np.arange(1, tasks) * (costs[-1] / tasks)).tolist()
-            ranges = [(a, b) for a, b in zip([0, *cuts], [*cuts, graph.n], strict=True) if a < b]
-        if graph.through is not None:
-            lightest = np.where(graph.through, lightest, _never(graph))
-        mean, magnitude = float(graph.weights.mean(dtype=np.float64)) if graph.m else 0.0, 0.0
-        if potentials is not None:
-            magnitude = 2 * float(np.abs(potentials).max()) + float(np.abs(graph.weights).max())
-            mean = max(_mean_reduced(graph), _LEAST * magnitude)
-        active = np.count_nonzero(graph.indptr[1:] > graph.indptr[:-1])
-        width = _WIDTH * mean * active / max(graph.m, 1)
-        _profiles[graph] = _Profile(lightest, in_lightest, entering, ranges, width, magnitude)
-    return _profiles[graph]
-
-
-def _mean_reduced(graph: Any) -> float:
-    """The mean of reduced weights; those of arcs that leave closed vertices may be negative and do not count."""
-    degrees, heads, weights = np.diff(graph.indptr), graph.indices, graph.weights
-    if graph.through is not None:
-        counts = np.repeat(graph.through, degrees)
-        degrees, heads, weights = degrees * graph.through, heads[counts], weights[counts]
-    total = weights.sum(dtype=np.float64) + degrees @ graph.potentials - graph.potentials[heads].sum()
-    return float(total) / max(len(heads), 1)
-
-
-def _lightest(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, potentials: Any) -> np.ndarray:
-    rows = np.flatnonzero(indptr[1:] > indptr[:-1])
-    first = weights[indptr[rows]]
-    if potentials is not None:
-        first = first - potentials[indices[indptr[rows]]]
-    result = np.full(len(indptr) - 1, outside_infinity(first.dtype), first.dtype)
-    result[rows] = first
-    return result
-
-
-def _never(graph: Any) -> Any:
-    """A key that nothing reaches."""
-    return outside_infinity(graph.dtype if graph.potentials is None else np.dtype(np.float64))
-
-
-@njit(nogil=True, cache=True)
-def _less(length, vertex, potentials):
-    """The key of a length that leads to a vertex, or the part of it that an arc adds."""
-    return length if potentials is None else np.float64(length) - potentials[vertex]
 
 
 # --- Push -------------------------------------------------------------------------------------------------------------
@@ -169,8 +92,8 @@ class Search:
         limit: Any = None,
         room: Room | None = None,
     ):
-        self.infinity, self.never = outside_infinity(graph.dtype), _never(graph)
-        self.graph, self.distances, self.profile = graph, distances, _profile(graph)
+        self.infinity, self.never = outside_infinity(graph.dtype), never(graph)
+        self.graph, self.distances, self.profile = graph, distances, profile(graph)
         self.limit = self.never if limit is None else limit
         self.wake, self.cursor, self.state, (self.queue, self.pile) = room or Room.of(graph)
         self.cursor.fill(0)
@@ -284,7 +207,7 @@ def _push(
             key = kind(0)
             while arc < end:
                 head, nearer = indices[arc], distance + weights[arc]
-                key = distance + _less(weights[arc], head, potentials)
+                key = distance + less(weights[arc], head, potentials)
                 if key > last:
                     wakes = key < never
                     break
@@ -292,7 +215,7 @@ def _push(
                 known = distances[head]
                 if nearer < known:
                     distances[head] = nearer
-                    if _less(known, head, potentials) > last:
+                    if less(known, head, potentials) > last:
                         open_arcs -= entering[head]
                     again += cursor[head]
                     cursor[head] = 0
@@ -343,7 +266,7 @@ def _let_go(indptr, indices, weights, potentials, distances, cursor, vertices, l
             nearer, head = distance + weights[arc], indices[arc]
             if nearer < distances[head]:
                 distances[head] = nearer
-                if potentials is not None and _less(nearer, head, potentials) <= last:
+                if potentials is not None and less(nearer, head, potentials) <= last:
                     late[head] = _LATE
 
 
@@ -368,14 +291,14 @@ def pull(
     changed : (n,) uint8, not 0 for vertices that came nearer in the last pass; no arc of another one improves anything
     passes : how many there were
     """
-    profile, infinity = _profile(graph), outside_infinity(graph.dtype)
+    given, infinity = profile(graph), outside_infinity(graph.dtype)
     through = np.ones(graph.n, bool) if graph.through is None else graph.through
-    arrays = graph.in_indptr, graph.in_indices, graph.in_weights, graph.potentials, profile.in_lightest, through
+    arrays = graph.in_indptr, graph.in_indices, graph.in_weights, graph.potentials, given.in_lightest, through
     changed = np.zeros(graph.n, np.uint8) if late is None else late
     passes = 0
     rounding = 0
     if graph.potentials is not None:
-        rounding = _ROUNDING * (profile.magnitude + abs(floor) + abs(last))
+        rounding = _ROUNDING * (given.magnitude + abs(floor) + abs(last))
         floor, last = floor - rounding, last - rounding
     while True:
         counts: list[tuple[int, int]] = []
@@ -383,7 +306,7 @@ def pull(
         def work(vertices: tuple[int, int], floor: Any = floor, counts: list[tuple[int, int]] = counts) -> None:
             counts.append(rows(*arrays, distances, changed, floor, last, infinity, *vertices))
 
-        for_all(work, profile.ranges, _GATHER * graph.n)
+        for_all(work, given.ranges, _GATHER * graph.n)
         passes += 1
         unsettled, nearer = (sum(column) for column in zip(*counts, strict=True))
         if nearer <= _FEW * unsettled or passes == _PASSES:
@@ -407,7 +330,7 @@ def pull_rows(
         known = distances[head]
         if changed[head] != _LATE:
             changed[head] = 0
-        if _less(known, head, potentials) <= last:
+        if less(known, head, potentials) <= last:
             continue
         unsettled += 1
         if floor + in_lightest[head] >= known:
@@ -422,7 +345,7 @@ def pull_rows(
                 best = distance
         if best < known:
             distances[head] = best
-            late = potentials is not None and _less(best, head, potentials) <= last
+            late = potentials is not None and less(best, head, potentials) <= last
             changed[head] = _LATE if late else max(changed[head], np.uint8(1))
             nearer += 1
     return unsettled, nearer

@@ -89,13 +89,14 @@ _LEAST_PILE = 1024  # vertices that may wait for a later window before all are l
 _WIDTH = 1.0
 _BATCH_WIDTH = 0.5
 # With negative weights nothing is final before the end, and heavy arcs are what a window keeps for later: its width is
-# this many times the mean magnitude of a weight. With potentials it is that of weights that are not negative.
+# this many times the mean magnitude of a weight.
 _SIGNED_WIDTH = 2.0
+# With potentials, over the mean degree too, as without negative weights. How large weights are by potentials is not
+# known, so windows get narrower if a search still reads the arcs of the graph so many times.
+_LATER_WIDTH, _AGAIN, _NARROWER, _NARROWEST = 0.25, 2.5, 1 / 4, 4.0**-6
 
 # A vertex with so many times more arcs than the mean is a hub, at which searches come together.
 _HUB = 8
-
-_AGAIN = 1.25  # of the arcs: what a search by potentials may read
 
 _ALL_ROUNDS = 2**62
 # Rounds after which a search with negative weights looks for a negative cycle for the first time; then twice as many.
@@ -336,8 +337,9 @@ class _Memory:
 
         self.program = _PROGRAMS["search", graph.dtype.name, signed]
         self.active, mean_weight, degree = _profile(graph)
-        self.later_width = _WIDTH * mean_weight / degree or math.inf
-        self.width = _SIGNED_WIDTH * mean_weight or math.inf if signed else self.later_width
+        self.width = (_SIGNED_WIDTH * mean_weight if signed else _WIDTH * mean_weight / degree) or math.inf
+        self.later_width = _LATER_WIDTH * mean_weight / degree or math.inf
+        self.narrowest = _NARROWEST * self.later_width
         self.infinity = _unreachable(graph.dtype)
         n, word = graph.n, np.dtype(f"i{graph.dtype.itemsize}")
         inward = graph.in_indptr is not None and not signed
@@ -378,13 +380,9 @@ class _Memory:
         self.tree = self._tree(graph)
 
     def learn(self, touched: int, arcs: int) -> None:
-        """Keep the distances of the search that is over, if it came far. With potentials a search reads less.
-
-        Windows are narrower from now on if it still read many arcs again: how large weights are by potentials is not
-        known.
-        """
+        """Keep the distances of the search that is over, if it came far. With potentials a search reads less."""
         if self.potentials is not None and touched > _AGAIN * arcs:
-            self.later_width /= 4
+            self.later_width = max(_NARROWER * self.later_width, self.narrowest)
         if touched > self.learned:
             self.potentials, self.learned, spare = self.distances, touched, self.potentials
             self.distances = self.potentials.copy() if spare is None else spare

@@ -21,7 +21,7 @@ from gpuops import (
 )
 from gpuops.certificates import verify_paths
 from gpuops.numbers import outside_infinity
-from gpuops.sssp import search_numba, sssp_numba, tree_numba, wheel_numba
+from gpuops.sssp import profile_numba, search_numba, sssp_numba, tree_numba, wheel_numba
 from pipelines.generators import Grid, RMat, csr
 
 DTYPES = ["float32", "float64", "int32"]
@@ -783,7 +783,7 @@ def test_skewed_graphs_are_pulled_and_hardly_read():
 def test_pulls_are_dealt_by_rows_not_by_arcs_that_nobody_reads():
     """Long rows come first, and little of them is read: ranges of as many arcs would leave the short ones to a few."""
     graph = laid_out(np, csr(RMat(15, seed=1)), "undirected")
-    ranges = search_numba._profile(graph).ranges
+    ranges = profile_numba.profile(graph).ranges
     assert len(ranges) > 8
     assert max(last - first for first, last in ranges) < 2.5 * graph.n / len(ranges)
 

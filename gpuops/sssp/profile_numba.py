@@ -1,0 +1,91 @@
+"""What windows and pulls go by on a CPU and does not change from search to search; see `gpuops.sssp.search_numba`."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gpuops.numbers import outside_infinity
+
+# The width of the first window is this many times the mean weight over the mean degree. It doubles where less than two
+# arcs were relaxed for each vertex that waits, and halves where most of them were relaxed again.
+_WIDTH = 0.5
+_LEAST = 2.0**-40  # of a mean, of what it was made of: less is rounding
+
+_TASKS, _TASK = 64, 2**13  # that many tasks, or fewer of so many arcs
+_ROW, _READ = 2, 4  # what visiting a row takes, in arcs, and how many of them are read, if there are so many
+
+
+class Profile(NamedTuple):
+    """What does not change from search to search. With potentials, first weights are those that rows are sorted by."""
+
+    lightest: np.ndarray  # first weight of a row; infinity where there is none, and where the vertex is closed
+    in_lightest: np.ndarray  # first weight of a row of the transpose
+    entering: np.ndarray  # number of arcs that lead to a vertex
+    ranges: list[tuple[int, int]]  # of vertices, that take about as long to pull; none without the transpose
+    width: float
+    magnitude: float  # no potential, and no difference of them and a weight, is larger
+
+
+_profiles: weakref.WeakKeyDictionary[Any, Profile] = weakref.WeakKeyDictionary()
+
+
+def profile(graph: Any) -> Profile:
+    if graph not in _profiles:
+        potentials = graph.potentials
+        lightest = _lightest(graph.indptr, graph.indices, graph.weights, potentials)
+        in_lightest, entering, ranges = lightest, np.zeros(graph.n, np.int32), []
+        if graph.in_indptr is not None:
+            shifts = None if potentials is None else -potentials
+            in_lightest = _lightest(graph.in_indptr, graph.in_indices, graph.in_weights, shifts)
+            entering = np.diff(graph.in_indptr).astype(np.int32)
+            costs = np.zeros(graph.n + 1, np.int64)
+            np.cumsum(_ROW + np.minimum(entering, _READ), out=costs[1:])
+            tasks = min(_TASKS, 1 + int(costs[-1]) // _TASK)
+            cuts = np.searchsorted(costs, np.arange(1, tasks) * (costs[-1] / tasks)).tolist()
+            ranges = [(a, b) for a, b in zip([0, *cuts], [*cuts, graph.n], strict=True) if a < b]
+        if graph.through is not None:
+            lightest = np.where(graph.through, lightest, never(graph))
+        mean, magnitude = float(graph.weights.mean(dtype=np.float64)) if graph.m else 0.0, 0.0
+        if potentials is not None:
+            heaviest = max(float(graph.weights.max()), -float(graph.weights.min()))
+            magnitude = 2 * float(np.abs(potentials).max()) + heaviest
+            mean = max(_mean_reduced(graph), _LEAST * magnitude)
+        active = np.count_nonzero(graph.indptr[1:] > graph.indptr[:-1])
+        width = _WIDTH * mean * active / max(graph.m, 1)
+        _profiles[graph] = Profile(lightest, in_lightest, entering, ranges, width, magnitude)
+    return _profiles[graph]
+
+
+def _mean_reduced(graph: Any) -> float:
+    """The mean of reduced weights; those of arcs that leave closed vertices may be negative and do not count."""
+    degrees, heads, weights = np.diff(graph.indptr), graph.indices, graph.weights
+    if graph.through is not None:
+        counts = np.repeat(graph.through, degrees)
+        degrees, heads, weights = degrees * graph.through, heads[counts], weights[counts]
+    total = weights.sum(dtype=np.float64) + degrees @ graph.potentials - graph.potentials[heads].sum()
+    return float(total) / max(len(heads), 1)
+
+
+def _lightest(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, potentials: Any) -> np.ndarray:
+    rows = np.flatnonzero(indptr[1:] > indptr[:-1])
+    first = weights[indptr[rows]]
+    if potentials is not None:
+        first = first - potentials[indices[indptr[rows]]]
+    result = np.full(len(indptr) - 1, outside_infinity(first.dtype), first.dtype)
+    result[rows] = first
+    return result
+
+
+def never(graph: Any) -> Any:
+    """A key that nothing reaches."""
+    return outside_infinity(graph.dtype if graph.potentials is None else np.dtype(np.float64))
+
+
+@njit(nogil=True, cache=True)
+def less(length, vertex, potentials):
+    """The key of a length that leads to a vertex, or the part of it that an arc adds."""
+    return length if potentials is None else np.float64(length) - potentials[vertex]
