@@ -16,7 +16,7 @@ from pipelines.apsp.scaling import arithmetic_seconds
 PAGE = ROOT / "docs" / "scaling.md"
 TIMES = ("CLOSE", "SIGNAL", "HOP", "GAP")  # of the constants
 OTHERS = ("som-training", "sources")  # suites that run one worker and several too
-RATE = 16.9e12  # relaxations/s of one H100, float32: n = 65,536 in benchmarks/results/scaling-h100-80gb-hbm3.json
+RATE = 16.9e12  # relaxations/s of one H100, float32: n = 65,536 in scaling-h100-80gb-hbm3-by-dask.json
 SIZES = (8192, 16_384, 32_768, 65_536, 131_072, 262_144, 1_048_576, 4_194_304)
 GPUS = (2, 4, 8, 64, 1024)
 

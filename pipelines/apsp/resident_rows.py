@@ -30,10 +30,8 @@ from pipelines.workers.saving import Savers
 from pipelines.workers.signals import Signals, SignalsCard
 
 Block = tuple[int, int]
-# Counters that a worker shows the others (for `pipelines.apsp.stretches`): the stages whose panels it has published,
-# whose panels it has pulled, and which it is through.
-PUBLISHED, PULLED, DONE = 0, 1, 2
-COUNTERS = 3
+# Counters that a worker shows the others: the stages whose panels it has published, and those it is through.
+PUBLISHED, DONE = 0, 1
 
 
 @dataclass
@@ -99,7 +97,7 @@ def load(
         else:
             Weights(job).read(slice(start, stop), matrix[layout.local(start, stop)])
     half = layout.workers == 1 and symmetric.is_symmetric(matrix)
-    signals, at = Signals([writer.stage] * COUNTERS), writer.stage
+    signals, at = Signals([writer.stage] * 2), writer.stage
     slab = Slab(job, layout, worker, slots, panels, signals, [panels.card], matrix, half, at, at, at)
     if layout.workers > 1 and ring and not isinstance(matrix, np.ndarray):
         _rehearse(slab)

@@ -1,18 +1,17 @@
 """How long the stages of blocked Floyd-Warshall take on several workers, and how many GPUs to use.
 
-A stage of P workers with R relaxations per second each and pivot blocks of b rows takes the longest of::
+A stage of P workers with R relaxations per second each and pivot blocks of b rows lasts as long as the longer of two::
 
-    share    (n^2 b / R + close) / P + pull + STEP    what every worker does for its own rows
-    chain    2 b^2 n / R + close + pull + SIGNAL      the next panel: its rows updated, closed and multiplied, and
-                                                      pulled by the worker that makes the one after it
-    star     (P - 1) pull                             what all others pull from its owner
+    share    (n^2 b / R + close) / P + pull + STEP          what every worker does for its own rows
+    chain    2 b^2 n / R + close + SIGNAL + (P - 1) pull    the next panel: its rows updated, closed and multiplied,
+                                                            and pulled by all
 
 where a pull takes 4 b n bytes (of float32) at PULL bytes per second, and to close a block CLOSE for each of its rows.
 Before the first stage comes its panel, which nothing hides. One worker has neither signals nor pulls. Where bands do
 not come out even, the largest part counts for 1 / P.
 
-On several hosts panels and stages go by way of Dask: PULL is DASK, a share lasts GAP at least, and a chain has HOP and
-the star in the place of SIGNAL and one pull. docs/scaling.md has these constants beside measured runs.
+On several hosts panels and stages go by way of Dask: PULL is DASK, SIGNAL is HOP, and a stage takes GAP at least.
+docs/scaling.md has these constants beside measured runs.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ GAP = 5.7e-3  # s between two tasks on a worker, the second of which waits for t
 CLOSE = 6e-7  # s for each row of a pivot block that is closed: latency, not arithmetic
 PULL = 300e9  # bytes/s of a pull of a large panel from GPU to GPU of one host: 284 to 309e9 on H100s
 DASK = 1.3e9  # bytes/s where panels travel through Dask and host memory
+MEET = 0.15  # s in which several workers make their rings and map them, more than one worker takes to start
 WORTH = 0.9  # more GPUs are taken only for less than this share of the time
 
 
@@ -42,15 +42,14 @@ def arithmetic_seconds(layout: Layout, itemsize: int, rate: float, mapped: bool 
     work : the part of all work that they do
     """
     n, b, workers = layout.n, layout.block, layout.workers
-    close, row_panel = b * CLOSE, b * b * n / rate
-    pull = b * n * itemsize / (PULL if mapped else DASK) if workers > 1 else 0.0
+    close, row_panel, stages = b * CLOSE, b * b * n / rate, len(layout.blocks())
     part = max(layout.rows(worker) for worker in range(workers)) / n
-    share = (work * n * n * b / rate + close) * part + pull + STEP
-    star = (workers - 1) * pull
+    share = (work * n * n * b / rate + close) * part + STEP
     if workers == 1:
-        return len(layout.blocks()) * share
-    chain = 2 * row_panel + close + (pull + SIGNAL if mapped else star + HOP)
-    return row_panel + close + len(layout.blocks()) * max(share, chain, star, 0.0 if mapped else GAP)
+        return stages * share
+    pull, signal, least = b * n * itemsize / (PULL if mapped else DASK), *((SIGNAL, 0.0) if mapped else (HOP, GAP))
+    chain = 2 * row_panel + close + signal + (workers - 1) * pull
+    return row_panel + close + stages * max(share + pull, chain, least)
 
 
 def choose_workers(
@@ -76,7 +75,7 @@ def choose_workers(
     for count in range(1, len(facts) + 1):
         layout = make_layout(n, count, itemsize, block)
         if fits(layout):
-            seconds[count] = arithmetic_seconds(layout, itemsize, rate, mapped, work(count))
+            seconds[count] = arithmetic_seconds(layout, itemsize, rate, mapped, work(count)) + MEET * (count > 1)
     if not seconds:
         return len(facts), None
     chosen = min(seconds)
@@ -86,7 +85,7 @@ def choose_workers(
     others = sorted({min(seconds), len(facts)} & seconds.keys() - {chosen})
     compared = ", ".join(f"{count} would take {_time(seconds[count])}" for count in others)
     few = "" if min(seconds) == 1 else f"; fewer than {min(seconds)} have too little memory"
-    return chosen, f"{chosen} of {len(facts)} GPUs, about {_time(seconds[chosen])} of arithmetic ({compared}){few}"
+    return chosen, f"{chosen} of {len(facts)} GPUs, about {_time(seconds[chosen])} ({compared}){few}"
 
 
 def _time(seconds: float) -> str:

@@ -10,22 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.apsp.resident_rows import (
-    DONE,
-    PUBLISHED,
-    PULLED,
-    Slab,
-    close_pivots,
-    relax_and_write,
-    relax_others,
-)
+from pipelines.apsp.resident_rows import DONE, PUBLISHED, Slab, close_pivots, relax_and_write, relax_others
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import held
 from pipelines.workers.device_arrays import mark, synchronize
 from pipelines.workers.panels import Card, Token
 from pipelines.workers.signals import SignalsCard, wait_until
-
-COURTESY = 5e-3  # seconds that others leave a panel to the owner of the next pivots, who needs it most
 
 
 def meet(attempt: str, cards: Sequence[Card], signals: Sequence[SignalsCard]) -> str | None:
@@ -67,11 +57,8 @@ def _relax_stage(slab: Slab, last: bool, writer: DistancesWriter | None, limit: 
         _publish(slab)
     elif not _wait(slab, owner, PUBLISHED, k, limit):
         return False
-    elif slab.panels.card.gpu and following not in (None, slab.worker, owner):
-        _wait(slab, following, PULLED, k, COURTESY)
     token = Token(slab.cards[owner], k, slab.slots[k], slab.panel_shape(k), slab.job.dtype.str)
     panel = slab.panels.take(token)
-    slab.signals.show(PULLED, k + 1)
     if following == slab.worker:
         if not _close(slab, k + 1, panel, limit):
             return False
