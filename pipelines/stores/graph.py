@@ -54,9 +54,7 @@ from pipelines.stores.schema import (
     recorded_dtype,
     result_codecs,
 )
-from pipelines.stores.text_chunks import write_text
 from pipelines.stores.vertex_names import UNKNOWN, find_vertices, why_no_vertex
-from pipelines.stores.whole_chunks import WholeChunks
 
 SCHEMA = "graph/1"
 
@@ -423,6 +421,8 @@ class GraphWriter:
         through: np.ndarray | None = None,
     ) -> None:
         """Add data of the vertices: labels (n), text or the numbers of a range, coordinates (n, 2), through (n)."""
+        from pipelines.stores.text_chunks import write_text  # Dask, which reading does without
+
         self._through = through
         if labels is not None:
             self._check_count("labels", len(labels))
@@ -466,7 +466,7 @@ class GraphWriter:
             config={"write_empty_chunks": True},
         )
         if values.size:
-            WholeChunks(str(self._group.store.root), name)[:] = values
+            _whole_chunks(self._group, name)[:] = values
 
     def _check_count(self, name: str, count: int) -> None:
         if count not in (self.n, self.n + 1):
@@ -529,7 +529,7 @@ class _Appender:
             compressors=result_codecs(dtype),
             config={"write_empty_chunks": True},
         )
-        self._chunks = WholeChunks(str(group.store.root), name)
+        self._chunks = _whole_chunks(group, name)
         self._chunk, self._dtype = chunk, dtype
         self._pending: list[np.ndarray] = []
         self._held = self._written = 0
@@ -558,6 +558,12 @@ class _Appender:
         self._pending = [values[count:]]
         self._written += count
         self._held -= count
+
+
+def _whole_chunks(group: zarr.Group, name: str) -> Any:
+    from pipelines.stores.whole_chunks import WholeChunks  # Dask, which reading does without
+
+    return WholeChunks(str(group.store.root), name)
 
 
 class _Digest:

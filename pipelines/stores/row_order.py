@@ -8,67 +8,85 @@ import numpy as np
 from numba import njit
 
 SHORT = 48  # arcs up to which insertion is faster than distribution
-DIGITS = 256  # values of a digit: few enough for the first-level cache, and for rows of a hundred arcs
+WIDEST = 16  # bits of a digit
+
+# Arrays are handed on whole, with the place where a row begins: slices take the compiler several times as long. The
+# sort of long rows is compiled only where there are any.
 
 
-@njit(nogil=True, cache=True)
-@no_type_check
-def sort_rows(indptr, indices, weights):
+def sort_rows(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
     """Sort each row by head in place, equal heads in the order given; takes memory for the longest row alone.
 
     `weights` are integers: a view of any weights as such, since only their bits are moved.
     """
-    longest = 0
+    longest = int(np.diff(indptr).max(initial=0))
+    _insert(indptr, indices, weights)
+    if longest > SHORT:
+        spare = np.empty(longest, indices.dtype), np.empty(longest, weights.dtype)
+        _distribute_rows(indptr, indices, weights, *spare, np.empty(1 << WIDEST, np.int64))
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def _insert(indptr, indices, weights):
+    """Insertion sort of short rows."""
     for row in range(indptr.size - 1):
-        longest = max(longest, indptr[row + 1] - indptr[row])
-    spare = longest if longest > SHORT else 0
-    spare_indices, spare_weights = np.empty(spare, indices.dtype), np.empty(spare, weights.dtype)
+        first, stop = indptr[row], indptr[row + 1]
+        if stop - first > SHORT:
+            continue
+        for arc in range(first + 1, stop):
+            head, weight, at = indices[arc], weights[arc], arc
+            while at > first and indices[at - 1] > head:
+                indices[at], weights[at] = indices[at - 1], weights[at - 1]
+                at -= 1
+            indices[at], weights[at] = head, weight
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def _distribute_rows(indptr, indices, weights, spare_indices, spare_weights, places):
+    """Radix sort of the other rows that do not rise already."""
     for row in range(indptr.size - 1):
         first, stop = indptr[row], indptr[row + 1]
         if stop - first <= SHORT:
-            _insert(indices, weights, first, stop)
-        else:
-            _distribute(indices[first:stop], weights[first:stop], spare_indices, spare_weights)
+            continue
+        most, rises = indices[first], True
+        for arc in range(first + 1, stop):
+            most = max(most, indices[arc])
+            rises &= indices[arc - 1] <= indices[arc]
+        if not rises:
+            _distribute(indices, weights, first, stop - first, most, spare_indices, spare_weights, places)
 
 
 @njit(nogil=True)
 @no_type_check
-def _insert(indices, weights, first, stop):
-    """Insertion sort."""
-    for arc in range(first + 1, stop):
-        head, weight, at = indices[arc], weights[arc], arc
-        while at > first and indices[at - 1] > head:
-            indices[at], weights[at] = indices[at - 1], weights[at - 1]
-            at -= 1
-        indices[at], weights[at] = head, weight
+def _distribute(indices, weights, first, size, most, spare_indices, spare_weights, places):
+    """Of one row, the least digit first: to the spare arrays and back, with fewer values of a digit than arcs."""
+    bits = 0
+    while most >> bits:
+        bits += 1
+    passes = 2 if size >> (bits // 2) and bits <= 2 * WIDEST else 4
+    width = (bits + passes - 1) // passes
+    for shift in range(0, passes * width, 2 * width):
+        _deal(indices, weights, first, spare_indices, spare_weights, 0, size, shift, width, places)
+        _deal(spare_indices, spare_weights, 0, indices, weights, first, size, shift + width, width, places)
 
 
 @njit(nogil=True)
 @no_type_check
-def _distribute(indices, weights, spare_indices, spare_weights):
-    """Radix sort, the least digit first."""
-    most, rises = indices[0], True
-    for arc in range(1, indices.size):
-        most = max(most, indices[arc])
-        rises &= indices[arc - 1] <= indices[arc]
-    if rises:
-        return
-    spare_indices, spare_weights = spare_indices[: indices.size], spare_weights[: indices.size]
-    places = np.empty(DIGITS, np.int64)
-    shift, moved = 0, False
-    while most >> shift:
-        places[:] = 0
-        for head in indices:
-            places[(head >> shift) & (DIGITS - 1)] += 1
-        place = 0
-        for digit in range(DIGITS):
-            place, places[digit] = place + places[digit], place
-        for arc in range(indices.size):
-            digit = (indices[arc] >> shift) & (DIGITS - 1)
-            spare_indices[places[digit]], spare_weights[places[digit]] = indices[arc], weights[arc]
-            places[digit] += 1
-        indices, spare_indices, weights, spare_weights = spare_indices, indices, spare_weights, weights
-        shift, moved = shift + 8, not moved
-    if moved:
-        spare_indices[:] = indices
-        spare_weights[:] = weights
+def _deal(indices, weights, first, indices_out, weights_out, first_out, size, shift, width, places):
+    """One pass: arcs in the order of a digit of their heads, equal ones in the order given."""
+    mask = (1 << width) - 1
+    for digit in range(mask + 1):
+        places[digit] = 0
+    for arc in range(first, first + size):
+        places[(indices[arc] >> shift) & mask] += 1
+    place = first_out
+    for digit in range(mask + 1):
+        count = places[digit]
+        places[digit] = place
+        place += count
+    for arc in range(first, first + size):
+        digit = (indices[arc] >> shift) & mask
+        indices_out[places[digit]], weights_out[places[digit]] = indices[arc], weights[arc]
+        places[digit] += 1

@@ -54,7 +54,7 @@ def test_rows_are_handed_out_by_head(stores):
 
 @pytest.mark.parametrize(("head", "weight"), [(3, "u4"), (300, "u4"), (70_000, "u4"), (2**40, "u8")])
 def test_rows_of_every_length_are_sorted_stably(head, weight):
-    """By insertion, by distribution with an even and an odd number of digits, and rows that rise already."""
+    """By insertion, by distribution in two passes and in four, and rows that rise already."""
     rng = np.random.default_rng(head)
     lengths = [0, 1, 2, 5, SHORT - 1, SHORT, SHORT + 1, 1000, 0, 3000, 7]
     indptr = np.concatenate([[0], np.cumsum(lengths)])

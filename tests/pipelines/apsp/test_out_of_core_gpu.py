@@ -97,6 +97,7 @@ def test_the_bits_are_those_of_a_run_in_memory(gpu_client, tmp_path, kind, dtype
 def test_budgets_of_a_quarter_to_a_sixteenth_keep_the_bits_and_what_the_plan_states(gpu_client, tmp_path):
     graph, _ = problem(tmp_path, "closed", "float32")
     want = in_core(gpu_client, graph, tmp_path / "core", block=16)[:]
+    out_of_core(gpu_client, graph, tmp_path / "first", block=16, device_memory=budget_of("float32", 4))  # compiles
     for share in 4, 8, 16:
         budget, out = budget_of("float32", share), tmp_path / f"{share}"
         stated = plan(graph, "float32", device_memory=budget, block=16)

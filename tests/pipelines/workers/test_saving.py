@@ -21,12 +21,11 @@ def test_every_chunk_is_written_and_the_last_may_be_narrow():
     np.testing.assert_array_equal(found, rows)
 
 
-def test_no_more_is_in_hand_than_said(monkeypatch):
-    monkeypatch.setattr(saving, "IN_HAND", 3)
+def test_no_more_is_in_hand_than_said():
     gate, given = threading.Semaphore(0), []
 
     def give():
-        with Savers() as savers:
+        with Savers(waiting=3) as savers:
             for i in range(8):
                 savers.submit(gate.acquire)
                 given.append(i)
