@@ -5,7 +5,8 @@ A task runs on the worker it is pinned to, changes that worker's rows in place a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,27 +19,47 @@ from pipelines.apsp.band_rows import Weights
 from pipelines.apsp.finished_rows import finish
 from pipelines.apsp.layout import Layout
 from pipelines.apsp.methods import Job
+from pipelines.apsp.schedule import stages_of
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import clear, held, keep
 from pipelines.workers.device_arrays import array_library, mark, synchronize, to_host
 from pipelines.workers.exchange import arrived
-from pipelines.workers.panels import Card, Panels, Token
+from pipelines.workers.panels import OPENED, Card, Panels, Token
 from pipelines.workers.saving import Savers
+from pipelines.workers.signals import Signals, SignalsCard
 
 Block = tuple[int, int]
+# Counters that a worker shows the others (for `pipelines.apsp.stretches`): the stages whose panels it has published,
+# whose panels it has pulled, and which it is through.
+PUBLISHED, PULLED, DONE = 0, 1, 2
+COUNTERS = 3
 
 
 @dataclass
-class _Slab:
+class Slab:
     """The rows one worker holds."""
 
     job: Job
     layout: Layout
     worker: int
+    slots: list[int]  # by stage, in the ring of its owner
     panels: Panels
+    signals: Signals
+    cards: Sequence[Card]  # of all workers
     matrix: Any  # (rows, n), NumPy or CuPy
     symmetric: bool  # whether the matrix is, and only its upper half is kept up to date
+    stage: int  # the next that the rows go through (for `pipelines.apsp.stretches`),
+    closed: int  # the next whose pivots this worker has not closed, of those it owns,
+    published: int  # and whose panel it has not published
+    written: Any = None  # the mark of the panel written last
     running: Any = None  # the update given to the GPU last
+    stages: list[Block] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stages = stages_of(self.layout, self.job)
+
+    def owns(self, block: Block) -> bool:
+        return self.layout.owner(block[0]) == self.worker
 
     def complete(self) -> None:
         """Bring all of the matrix up to date."""
@@ -53,15 +74,22 @@ class _Slab:
         """Those columns of some rows: a copy, so that a product's operands never overlap its result."""
         return rows[:, pivots].copy() if isinstance(pivots, slice) else rows[:, pivots]
 
+    def panel_shape(self, stage: int) -> tuple[int, int]:
+        """The shape of the row panel of a stage: its pivots, and all vertices."""
+        start, stop = self.stages[stage]
+        return int(self.job.through[start:stop].sum()), self.layout.n
 
-def load(attempt: str, writer: DistancesWriter, layout: Layout, worker: int, slots: int, job: Job) -> tuple[Card, bool]:
+
+def load(
+    attempt: str, writer: DistancesWriter, layout: Layout, worker: int, slots: list[int], ring: int, job: Job
+) -> tuple[Card, SignalsCard, bool]:
     """Set up this worker's ring, then its rows: of the committed checkpoint, or of the weights.
 
-    Returns where the ring is, and whether symmetry halves the work.
+    Returns where the ring and the signals are, and whether symmetry halves the work.
     """
     clear()
     panel_bytes = layout.block * layout.n * job.dtype.itemsize
-    panels = Panels(attempt, array_library(), slots, panel_bytes, shared=layout.workers > 1)
+    panels = Panels(attempt, array_library(), ring, panel_bytes, shared=layout.workers > 1)
     matrix = array_library().empty((layout.rows(worker), layout.n), dtype=job.dtype)
     whole = [(0, layout.n)] if layout.workers == 1 else layout.bands(worker)
     for start, stop in layout.bands(worker) if writer.slot else whole:
@@ -70,30 +98,49 @@ def load(attempt: str, writer: DistancesWriter, layout: Layout, worker: int, slo
         else:
             Weights(job).read(slice(start, stop), matrix[layout.local(start, stop)])
     half = layout.workers == 1 and symmetric.is_symmetric(matrix)
-    keep(attempt, _Slab(job, layout, worker, panels, matrix, half))
-    return panels.card, half
+    signals, at = Signals([writer.stage] * COUNTERS), writer.stage
+    slab = Slab(job, layout, worker, slots, panels, signals, [panels.card], matrix, half, at, at, at)
+    if layout.workers > 1 and ring and not isinstance(matrix, np.ndarray):
+        _rehearse(slab)
+    keep(attempt, slab)
+    return panels.card, signals.card, half
 
 
-def pivot(
-    attempt: str,
-    stage: int,
-    slot: int,
-    block: Block,
-    before: Block | None,
-    sent: Any,
-    _after: Any,
-) -> Token:
-    """Close the independent block and publish the singly dependent row panel, (pivots, n).
+def _rehearse(slab: Slab) -> None:
+    """Take zeros through the arithmetic of a stage.
 
-    Running ahead, it first does the doubly dependent update of these rows for the stage `before`, from its panel.
+    All workers of a GPU load kernels and get memory here at once. Within the stages they would do so one after another,
+    each when it first owns pivots, and the others would wait for them.
     """
+    pivots = slice(0, slab.layout.block)
+    panel = slab.panels.open(0, (slab.layout.block, slab.layout.n), slab.job.dtype)
+    panel[...] = 0
+    closed = floyd_warshall(slab.columns(panel, pivots), nonnegative=True)
+    for left in closed, slab.columns(panel, pivots):
+        minplus_update(panel, left, panel, out=panel, nonnegative=True)
+    slab.columns(slab.matrix, pivots)  # the largest of what a stage needs beside
+    slab.panels.publish(0, OPENED)
+
+
+def pivot(attempt: str, stage: int, sent: Any, _after: Any) -> Token:
+    """Close the independent block of a stage and publish its row panel; `sent` is that of the stage before, or None."""
     slab = held(attempt)
+    close_pivots(slab, stage, None if sent is None else arrived(attempt, sent))
+    return slab.panels.publish(slab.slots[stage], stage)
+
+
+def close_pivots(slab: Slab, stage: int, before: Any) -> None:
+    """Close the independent block and write the singly dependent row panel, (pivots, n), to its slot.
+
+    Running ahead, first do the doubly dependent update of these rows for the stage before, whose panel is `before`.
+    """
+    block = slab.stages[stage]
     rows = slab.rows(block)
     if before is not None:
-        _update(slab, rows, before, arrived(attempt, sent))
+        _update(slab, rows, slab.stages[stage - 1], before)
     pivots = slab.job.pivots(block)
     within = slice(None) if isinstance(pivots, slice) else pivots - block[0]
-    panel = slab.panels.open(slot, (int(slab.job.through[block[0] : block[1]].sum()), slab.layout.n), slab.job.dtype)
+    panel = slab.panels.open(slab.slots[stage], slab.panel_shape(stage), slab.job.dtype)
     first = symmetric.first_column(block[0], slab.layout.block) if slab.symmetric else 0
     if slab.symmetric:
         symmetric.read_rows(slab.matrix, pivots, first, panel)
@@ -102,30 +149,42 @@ def pivot(
     closed = floyd_warshall(slab.columns(panel, pivots), nonnegative=True)
     minplus_update(panel, closed, panel, out=panel, nonnegative=True)
     rows[within, first:] = panel[:, first:]
-    return slab.panels.publish(slot, stage)
 
 
-def relax(attempt: str, block: Block, following: Block | None, last: bool, sent: Any, _after: Any) -> None:
-    """Doubly dependent update of this worker's other rows.
+def relax(attempt: str, stage: int, ahead: bool, last: bool, sent: Any, _after: Any) -> None:
+    """Doubly dependent update of this worker's other rows; `ahead`: the pivots of the next stage are closed already.
 
-    On a GPU it ends when the one before has, and only the `last` when it is done itself: so the GPU has work while the
-    scheduler sends more.
+    The `last` one ends when it is done on the device too.
     """
-    slab, panel = held(attempt), arrived(attempt, sent)
-    if slab.symmetric:
-        _relax_half(slab, block, panel)
-    else:
-        _relax_rows(slab, slice(0, len(slab.matrix)), block, panel, [following] if following else [])
-    before, slab.running = slab.running, mark(slab.matrix)
-    if before is not None:
-        before.synchronize()
+    slab = held(attempt)
+    relax_others(slab, stage, ahead, arrived(attempt, sent))
     if last:
         synchronize(slab.matrix)
 
 
-def relax_and_save(attempt: str, block: Block, sent: Any, writer: DistancesWriter, _after: Any) -> None:
+def relax_others(slab: Slab, stage: int, ahead: bool, panel: Any) -> None:
+    """Doubly dependent update of this worker's other rows.
+
+    On a GPU it ends when the one before has: so the GPU has work while more is sent.
+    """
+    if slab.symmetric:
+        _relax_half(slab, slab.stages[stage], panel)
+    else:
+        settled = [slab.stages[stage + 1]] if ahead else []
+        _relax_rows(slab, slice(0, len(slab.matrix)), slab.stages[stage], panel, settled)
+    before, slab.running = slab.running, mark(slab.matrix)
+    if before is not None:
+        before.synchronize()
+
+
+def relax_and_save(attempt: str, stage: int, sent: Any, writer: DistancesWriter, _after: Any) -> None:
     """The last stage, and the result of each band while the next is updated."""
-    slab, panel = held(attempt), arrived(attempt, sent)
+    relax_and_write(held(attempt), stage, arrived(attempt, sent), writer)
+
+
+def relax_and_write(slab: Slab, stage: int, panel: Any, writer: DistancesWriter) -> None:
+    """The last stage, and the result of each band while the next is updated."""
+    block = slab.stages[stage]
     if slab.symmetric:
         _relax_half(slab, block, panel)
         slab.complete()
@@ -138,29 +197,25 @@ def relax_and_save(attempt: str, block: Block, sent: Any, writer: DistancesWrite
             _save_band(savers, slab, writer, band)
 
 
-def _relax_half(slab: _Slab, block: Block, panel: Any) -> None:
+def _relax_half(slab: Slab, block: Block, panel: Any) -> None:
     """The update of a symmetric matrix, on one side of its diagonal."""
     settled = block if isinstance(slab.job.pivots(block), slice) else (0, 0)
     symmetric.relax(slab.matrix, panel, slab.layout.block, settled)
 
 
-def _relax_rows(slab: _Slab, rows: slice, block: Block, panel: Any, settled: list[Block]) -> None:
+def _relax_rows(slab: Slab, rows: slice, block: Block, panel: Any, settled: list[Block]) -> None:
     """Doubly dependent update of a range of this worker's rows, but for those of blocks that are settled."""
     if isinstance(slab.job.pivots(block), slice):
         settled = [*settled, block]  # rows of the panel itself; where some are no pivots, all are updated
     start, stop, _ = rows.indices(len(slab.matrix))
-    done = sorted(slab.layout.local(*b).indices(len(slab.matrix))[:2] for b in settled if _owns(slab, b))
+    done = sorted(slab.layout.local(*b).indices(len(slab.matrix))[:2] for b in settled if slab.owns(b))
     for first, end in [*((a, b) for a, b in done if start <= a < stop), (stop, stop)]:
         if start < first:
             _update(slab, slab.matrix[start:first], block, panel)
         start = end
 
 
-def _owns(slab: _Slab, block: Block) -> bool:
-    return slab.layout.owner(block[0]) == slab.worker
-
-
-def _update(slab: _Slab, rows: Any, block: Block, panel: Any) -> None:
+def _update(slab: Slab, rows: Any, block: Block, panel: Any) -> None:
     column_panel = slab.columns(rows, slab.job.pivots(block))
     minplus_update(rows, column_panel, panel, out=rows, nonnegative=True)
 
@@ -178,7 +233,7 @@ def save(attempt: str, writer: DistancesWriter, result: bool) -> None:
             _save_band(savers, slab, writer, band)
 
 
-def _save_band(savers: Savers, slab: _Slab, writer: DistancesWriter, band: Block) -> None:
+def _save_band(savers: Savers, slab: Slab, writer: DistancesWriter, band: Block) -> None:
     savers.save(slab.matrix[slab.layout.local(*band)], writer.chunk, partial(writer.writer(), band[0]))
 
 

@@ -53,7 +53,7 @@ class HostMapping:
         try:
             file = os.open(handle, os.O_RDONLY)
             try:
-                self._bytes: Any = np.frombuffer(mmap.mmap(file, count, prot=mmap.PROT_READ), np.uint8)
+                self.bytes: Any = np.frombuffer(mmap.mmap(file, count, prot=mmap.PROT_READ), np.uint8)
             finally:
                 os.close(file)
         except (OSError, ValueError) as error:
@@ -61,11 +61,11 @@ class HostMapping:
 
     def pull(self, start: int, head: int, stop: int, into: Any) -> bytes:
         """Copy a slot, bytes `start` to `stop`, to `into`; returns its first `head` bytes as they are afterwards."""
-        into[head : stop - start] = self._bytes[start + head : stop]
-        return self._bytes[start : start + head].tobytes()
+        into[head : stop - start] = self.bytes[start + head : stop]
+        return self.bytes[start : start + head].tobytes()
 
     def close(self) -> None:
-        self._bytes = None  # unmaps, as nobody else refers to it
+        self.bytes = None  # unmaps, as nobody else refers to it
 
 
 class DeviceMemory:

@@ -116,7 +116,9 @@ class Panels:
         self._buffers: list[Any] = [None, None]  # the second is the one pulled to last
         self._readers: Any = None  # the work on the first
         self._pulled: Token | None = None
+        self.over = False  # closed: the attempt has ended
         gpu, count = xp is not np, slots * self._stride
+        self._stream: Any = xp.cuda.Stream(non_blocking=True) if gpu else None
         handle, reason = None, None
         self._memory: Any = None
         if shared and count:
@@ -150,6 +152,9 @@ class Panels:
         except CannotMap as error:
             return str(error)
         self._mappings[card.ring] = mapping
+        if self._buffers[0] is None or len(self._buffers[0]) < card.stride:
+            self._buffers = [self.xp.empty(card.stride, np.uint8) for _ in self._buffers]
+            synchronize(self._bytes)  # with work on what a pool had this memory for before
         first = Token(card, OPENED, 0, (), "uint8")
         if self._pull(first) != first.header():  # a process of another container, or a handle that names something else
             self._mappings.pop(card.ring).close()
@@ -165,12 +170,19 @@ class Panels:
         self._bytes[slot * self._stride :][:HEADER] = 0
         return self._array(self._bytes[slot * self._stride :], token)
 
-    def publish(self, slot: int, stage: int) -> Token:
-        """The token of what was written to an opened slot; if `shared`, waits until the device has done so."""
+    def publish(self, slot: int, stage: int, written: Any = None) -> Token:
+        """The token of what was written to an opened slot; if `shared`, waits until the device has done so.
+
+        `written` is the mark of the work that wrote it, by default all that the device was given.
+        """
         opened = self._holds[slot]
         token = Token(self.card, stage, slot, opened.shape, opened.dtype)
         self._holds[slot] = token
         if self._shared:
+            if written is None:
+                synchronize(self._bytes)
+            else:
+                written.synchronize()
             self._label(token)
         return token
 
@@ -202,6 +214,7 @@ class Panels:
 
     def close(self) -> None:
         """Unmap what belongs to others; this worker's own ring lives as long as this object."""
+        self.over = True
         with self._lock:
             for mapping in self._mappings.values():
                 mapping.close()
@@ -218,9 +231,6 @@ class Panels:
             self._readers.synchronize()
         self._readers = mark(self._bytes)
         self._buffers.reverse()
-        if self._buffers[1] is None or len(self._buffers[1]) < token.card.stride:
-            self._buffers[1] = self.xp.empty(token.card.stride, np.uint8)
-            synchronize(self._bytes)  # with work on what a pool had this memory for before
         start = token.slot * token.card.stride
         return self._mappings[token.card.ring].pull(start, HEADER, start + HEADER + token.size, self._buffers[1])
 
@@ -228,14 +238,14 @@ class Panels:
         return slot[HEADER : HEADER + token.size].view(token.dtype).reshape(token.shape)
 
     def _label(self, token: Token) -> None:
-        """Write the header of a slot, and wait until all of the slot is written."""
+        """Write the header of a slot, beside what the device has to do meanwhile."""
         start = token.slot * self._stride
         slot, values = self._bytes[start : start + HEADER], np.frombuffer(token.header(), np.uint8)
-        if isinstance(slot, np.ndarray):
+        if self._stream is None:
             slot[:] = values
         else:
-            slot.set(values)
-        synchronize(slot)
+            slot.set(values, stream=self._stream)
+            self._stream.synchronize()
 
 
 def _reused(token: Token, found: bytes) -> SlotReused:

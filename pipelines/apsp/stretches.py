@@ -1,0 +1,119 @@
+"""Stages that a worker goes through in one task, by signals of the others (for `pipelines.apsp.stages`).
+
+Through Dask a stage has two hops of some 5 ms and a task for each worker. Here each worker knows all stages, and what
+it waits for are counters of the others (`pipelines.workers.signals`): how far they have published row panels, and how
+far they are done with those of others. So a slot is written again only when nobody needs what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pipelines.apsp.resident_rows import (
+    DONE,
+    PUBLISHED,
+    PULLED,
+    Slab,
+    close_pivots,
+    relax_and_write,
+    relax_others,
+)
+from pipelines.stores.distances import DistancesWriter
+from pipelines.workers.attempts import held
+from pipelines.workers.device_arrays import mark, synchronize
+from pipelines.workers.panels import Card, Token
+from pipelines.workers.signals import SignalsCard, wait_until
+
+COURTESY = 5e-3  # seconds that others leave a panel to the owner of the next pivots, who needs it most
+
+
+def meet(attempt: str, cards: Sequence[Card], signals: Sequence[SignalsCard]) -> str | None:
+    """Map the signals of all workers: why not, where that fails."""
+    slab = held(attempt)
+    slab.cards = cards
+    return slab.signals.meet(signals)
+
+
+def relax_stages(attempt: str, stop: int, last: bool, writer: DistancesWriter | None, limit: float, _after: Any) -> int:
+    """Take this worker's rows through the stages before `stop`; returns the first that they did not go through.
+
+    That is `stop`, unless something did not come from another worker within `limit` seconds. The next call goes on
+    from there.
+
+    Parameters
+    ----------
+    last : whether rows are read afterwards; if so, the pivots of stage `stop` are not closed ahead, and all is done on
+        the device, too
+    writer : where the last stage of all writes the result, each band as it is done
+    """
+    slab = held(attempt)
+    while slab.stage < stop and _relax_stage(slab, last and slab.stage + 1 == stop, writer, limit):
+        slab.stage += 1
+        slab.signals.show(DONE, slab.stage)
+    if last:
+        synchronize(slab.matrix)
+    return slab.stage
+
+
+def _relax_stage(slab: Slab, last: bool, writer: DistancesWriter | None, limit: float) -> bool:
+    """One stage, and the pivots of the next if they are this worker's; False where the limit was reached."""
+    k, workers = slab.stage, slab.layout.workers
+    owner = slab.layout.owner(slab.stages[k][0])
+    following = None if last or workers == 1 else slab.layout.owner(slab.stages[k + 1][0])
+    if owner == slab.worker:
+        if not _close(slab, k, None, limit):
+            return False
+        _publish(slab)
+    elif not _wait(slab, owner, PUBLISHED, k, limit):
+        return False
+    elif slab.panels.card.gpu and following not in (None, slab.worker, owner):
+        _wait(slab, following, PULLED, k, COURTESY)
+    token = Token(slab.cards[owner], k, slab.slots[k], slab.panel_shape(k), slab.job.dtype.str)
+    panel = slab.panels.take(token)
+    slab.signals.show(PULLED, k + 1)
+    if following == slab.worker:
+        if not _close(slab, k + 1, panel, limit):
+            return False
+        if slab.written is None:
+            _publish(slab)  # now: a CPU is done with it, and would do all of the rest first
+        panel = slab.panels.take(token)  # again: its slot must not be the one that was written
+    if last and writer is not None:
+        relax_and_write(slab, k, panel, writer)
+    else:
+        relax_others(slab, k, following == slab.worker, panel)
+    _publish(slab)  # a GPU has work to do meanwhile
+    return True
+
+
+def _close(slab: Slab, stage: int, before: Any, limit: float) -> bool:
+    """Close the pivots of a stage unless that is done; False where the limit was reached."""
+    if stage < slab.closed:
+        return True
+    held_before = _stage_before(slab, stage)
+    others = [worker for worker in range(slab.layout.workers) if worker != slab.worker]
+    if not all(_wait(slab, worker, DONE, held_before, limit) for worker in others):
+        return False
+    close_pivots(slab, stage, before)
+    slab.written, slab.closed = mark(slab.matrix), stage + 1
+    return True
+
+
+def _publish(slab: Slab) -> None:
+    """Publish the panel that was written last, unless that is done."""
+    if slab.published < slab.closed:
+        stage = slab.closed - 1
+        slab.panels.publish(slab.slots[stage], stage, slab.written)
+        slab.published = slab.closed
+        slab.signals.show(PUBLISHED, slab.published)
+
+
+def _wait(slab: Slab, worker: int, counter: int, stage: int, limit: float) -> bool:
+    """Wait until a counter of a worker is beyond a stage; False where the limit was reached."""
+    return wait_until(lambda: slab.signals.seen(worker, counter) > stage, lambda: slab.panels.over, limit)
+
+
+def _stage_before(slab: Slab, stage: int) -> int:
+    """The stage whose panel was in the same slot before, -1 if there was none."""
+    same = (k for k in range(stage - 1, -1, -1) if slab.slots[k] == slab.slots[stage] and slab.owns(slab.stages[k]))
+    return next(same, -1)

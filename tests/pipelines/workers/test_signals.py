@@ -1,0 +1,77 @@
+"""Counters that workers of a host show each other."""
+
+import dataclasses
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from pipelines.workers.attempts import StateLost
+from pipelines.workers.mapped_memory import CannotMap
+from pipelines.workers.signals import Signals, wait_until
+
+PEER = """
+import pickle, sys
+from pipelines.workers.signals import Signals, wait_until
+
+signals = Signals([3, 4])
+print(pickle.dumps(signals.card).hex(), flush=True)
+(card,) = pickle.loads(bytes.fromhex(sys.stdin.readline()))
+assert signals.meet([card, signals.card]) is None
+for value in range(1, 200):
+    assert wait_until(lambda: signals.seen(0, 1) >= value, lambda: False, 60)
+    signals.show(0, value)
+assert signals.seen(1, 0) == 199
+"""
+
+
+def test_counters_go_there_and_back_between_processes():
+    import pickle
+
+    signals = Signals([0, 0])
+    with subprocess.Popen([sys.executable, "-c", PEER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as peer:
+        card = pickle.loads(bytes.fromhex(peer.stdout.readline().decode()))
+        assert signals.meet([signals.card, card]) is None
+        assert [signals.seen(1, counter) for counter in (0, 1)] == [3, 4]
+        peer.stdin.write(pickle.dumps([signals.card]).hex().encode() + b"\n")
+        peer.stdin.flush()
+        signals.show(1, 1)
+        assert wait_until(lambda: signals.seen(1, 0) == 1, lambda: False, 60)  # no longer what it began with
+        for value in range(2, 200):
+            signals.show(1, value)
+            assert wait_until(lambda value=value: signals.seen(1, 0) == value, lambda: False, 60)
+    assert peer.returncode == 0
+    assert signals.seen(1, 0) == 199  # who is gone leaves what it showed last
+
+
+def test_a_wait_ends_when_it_is_ready_at_its_limit_and_with_its_attempt():
+    flag = threading.Event()
+    assert wait_until(lambda: True, lambda: True, 0.0)
+    assert not wait_until(flag.is_set, lambda: False, 0.0)
+    begin = time.monotonic()
+    assert not wait_until(flag.is_set, lambda: False, 0.2)
+    assert 0.2 <= time.monotonic() - begin < 5
+    threading.Timer(0.1, flag.set).start()
+    assert wait_until(flag.is_set, lambda: False, 60)
+    with pytest.raises(StateLost, match="the attempt is over"):
+        wait_until(lambda: False, flag.is_set, 60)
+
+
+def test_counters_that_cannot_be_mapped_are_said(monkeypatch):
+    signals, other = Signals([1]), Signals([2])
+    assert signals.meet([dataclasses.replace(other.card, host="elsewhere")]) == "workers on several hosts"
+    assert signals.meet([dataclasses.replace(other.card, name=b"0" * 16)]) == (
+        "memory of another worker is not what was mapped"
+    )
+    gone = dataclasses.replace(other.card, handle=b"/proc/1/fd/12345")
+    assert signals.meet([gone]).startswith("shared memory cannot be mapped: ")
+
+    def refuse(_count):
+        raise CannotMap("for a test")
+
+    monkeypatch.setattr("pipelines.workers.signals.HostMemory", refuse)
+    alone = Signals([5])
+    alone.show(0, 6)  # nobody sees it, and it does no harm
+    assert signals.meet([other.card, alone.card]) == "for a test"
