@@ -190,7 +190,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 break
         judged = samples.survey(codebook).judged
         self.codebook_, self.grid_, self.n_iter_ = codebook, grid, len(errors)
-        self.quantization_errors_ = [*errors, judged.quantization_error(samples.job, codebook)]
+        unit = samples.job.distance_unit(codebook)
+        self.quantization_errors_ = [*errors, judged.quantization_error(samples.job, unit)]
         self.topographic_error_ = judged.topographic_error() if grid.units > 1 else None
         self.labels_ = samples.units(codebook)
         self.hits_ = np.bincount(self.labels_, minlength=grid.units).reshape(grid.rows, grid.columns)
@@ -333,7 +334,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """Minus the quantization error, the mean distance of the samples to their best matching units."""
         check_is_fitted(self)
         samples = self._take(X, sample_weight, self.grid_)
-        return -samples.survey(self.codebook_).judged.quantization_error(samples.job, self.codebook_)
+        unit = samples.job.distance_unit(self.codebook_)
+        return -samples.survey(self.codebook_).judged.quantization_error(samples.job, unit)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -451,13 +453,13 @@ class _Samples(NamedTuple):
 
     def epoch(self, codebook: np.ndarray, sigma: float) -> tuple[np.ndarray, float]:
         """The codebook after an epoch, and the quantization error of the one before."""
-        total = accumulate(self.pieces, self.xp.asarray(codebook), self.job)
-        error = total.judged.quantization_error(self.job, codebook)
-        return learn(total, codebook, self.job, sigma, self.xp), error
+        on_device, unit = self.xp.asarray(codebook), self.job.distance_unit(codebook)
+        total = accumulate(self.pieces, on_device, self.job)
+        return to_host(learn(total, on_device, self.job, sigma)), total.judged.quantization_error(self.job, unit)
 
     def online(self, codebook: np.ndarray, steps: OnlineSteps, number: int) -> tuple[np.ndarray, float]:
         """The same of an epoch of online learning."""
-        error = self.survey(codebook).judged.quantization_error(self.job, codebook)
+        error = self.survey(codebook).judged.quantization_error(self.job, self.job.distance_unit(codebook))
         order = random_rows(self.job.n, self.job.n, steps.seed + number)
         job = self.job
         kernel, metric, missing = job.kernel, job.metric, job.missing

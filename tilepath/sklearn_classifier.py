@@ -99,7 +99,7 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
             judged = samples.survey(self.codebook_).judged
             self.quantization_errors_ = [
                 *self.quantization_errors_,
-                judged.quantization_error(samples.job, self.codebook_),
+                judged.quantization_error(samples.job, samples.job.distance_unit(self.codebook_)),
             ]
             self.topographic_error_ = judged.topographic_error() if self.grid_.units > 1 else None
             self.labels_ = samples.units(self.codebook_)

@@ -11,7 +11,7 @@ way and the same bits come out; so do the quantization errors, whose distances a
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from gpuops.som.grid import Grid, check_neighbourhood
 from gpuops.som.metrics import greatest_distance
 from gpuops.som.update import FixedPoint
 from pipelines.som.shard import Piece
-from pipelines.workers.device_arrays import to_host
+from pipelines.workers.device_arrays import later, to_host
 
 
 def check_kernel(kernel: str, online: bool = False) -> None:
@@ -68,11 +68,15 @@ class MapJob:
         """Of all integer sums of an epoch, as one array."""
         return self.grid.units * (self.d + (self.d if self.missing else 1)) + len(Judgement._fields)
 
-    def distance_unit(self, codebook: Any) -> float:
-        """The same for distances to units of `codebook`."""
-        reach = max(self.largest) + float(abs(codebook).max())
-        bound = greatest_distance(self.metric, self.d, reach)
-        return float(fixed_point(self.n, 1.001 * bound, self.largest_weight).sums)  # 1.001: distances are rounded
+    def distance_unit(self, codebook: Any) -> Callable[[], float]:
+        """The same for distances to units of `codebook`, to be called for once a GPU has other work to do."""
+        greatest = later(abs(codebook).max().reshape(1))
+
+        def unit() -> float:
+            bound = greatest_distance(self.metric, self.d, max(self.largest) + float(greatest()[0]))
+            return float(fixed_point(self.n, 1.001 * bound, self.largest_weight).sums)  # 1.001: distances are rounded
+
+        return unit
 
 
 class Judgement(NamedTuple):
@@ -89,8 +93,9 @@ class Judgement(NamedTuple):
         """As whole numbers of Python."""
         return Judgement(*map(int, self))
 
-    def quantization_error(self, job: MapJob, codebook: Any) -> float:
-        return int(self.distance) / job.distance_unit(codebook) / (int(self.weight) / job.scale.counts)
+    def quantization_error(self, job: MapJob, unit: Callable[[], float]) -> float:
+        """`unit` is the `MapJob.distance_unit` of the codebook."""
+        return int(self.distance) / unit() / (int(self.weight) / job.scale.counts)
 
     def topographic_error(self) -> float:
         return int(self.apart) / int(self.weight)
@@ -150,30 +155,30 @@ def accumulate(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Sums:
     for piece in pieces:
         units, distances = best_matching_units(piece.values, codebook, job.metric, missing=job.missing, validate=False)
         found = unit_sums(piece.values, units, job.grid.units, piece.weights, job.missing, job.scale, validate=False)
-        part = Sums(*found, _judge(distances, None, piece.weights, unit, job))
+        part = Sums(*found, _judge(distances, None, piece.weights, unit(), job))
         total = part if total is None else total.plus(part)
     return Sums.of(like(codebook, np.zeros(job.length, np.int64)), job) if total is None else total
 
 
-def learn(total: Sums, codebook: Any, job: MapJob, sigma: float, xp: Any) -> np.ndarray:
+def learn(total: Sums, codebook: Any, job: MapJob, sigma: float) -> Any:
     """The next codebook from the sums of all samples.
 
     Parameters
     ----------
     total : Sums
-    codebook : (M, d) NumPy array
+    codebook : (M, d) array
+        Where the sums lie.
     job : MapJob
     sigma : float
         Reach of the neighbourhood, in units of the grid.
-    xp : NumPy or CuPy
-        Where it is computed.
 
     Returns
     -------
-    (M, d) NumPy array in the dtype of `codebook`
+    (M, d) array like `codebook`
+        Nothing waits for the device.
     """
-    sums, counts = from_fixed_point(xp.asarray(total.sums), xp.asarray(total.counts), job.scale)
-    return to_host(smooth(sums, counts, xp.asarray(codebook), job.grid, sigma, job.kernel))
+    sums, counts = from_fixed_point(total.sums, total.counts, job.scale)
+    return smooth(sums, counts, codebook, job.grid, sigma, job.kernel)
 
 
 def survey(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Survey:
@@ -187,7 +192,7 @@ def survey(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Survey:
         apart = None if top == 1 else ~job.grid.adjacent(units[:, 0], units[:, 1])
         nearest, distances = (units, distances) if top == 1 else (units[:, 0], distances[:, 0])
         hits += np.bincount(to_host(nearest), minlength=job.grid.units)
-        judged = judged.plus(_judge(distances, apart, piece.weights, unit, job))
+        judged = judged.plus(_judge(distances, apart, piece.weights, unit(), job))
     return Survey(hits, judged.on_host())
 
 

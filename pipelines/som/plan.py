@@ -84,7 +84,7 @@ def make_som_plan(
     rows = piece_rows or max(1, PIECE_BYTES // samples.row_bytes)
     # The codebook, sums and counts: in int64, in float64, and of two workers to be added; the ring, and what is pulled.
     itemsize, of_sums = samples.dtype.itemsize, samples.d + (samples.d if samples.missing else 1)
-    rings = 0 if bounds[1] == samples.n else 2 * SLOTS
+    rings = 1 if bounds[1] == samples.n else 2 * SLOTS
     of_units = units * (samples.d * (2 * itemsize + 4 * 8) + 5 * 8 * (of_sums - samples.d) + rings * 8 * of_sums)
 
     def worker_bytes(kept: bool) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""How reach and rate of training fall from the first epoch to the last, and when a map has settled."""
+"""How a map is trained: how reach and rate fall from the first epoch to the last, and when it has settled."""
 
 from __future__ import annotations
 
@@ -29,6 +29,24 @@ class OnlineSteps(NamedTuple):
         parts = np.arange(epoch * self.n, (epoch + 1) * self.n) / max(self.epochs * self.n - 1, 1)
         parts = np.minimum(parts, 1)  # the epochs that a tolerance adds
         return fall(parts, *self.sigma, self.schedule), fall(parts, *self.rate, self.schedule)
+
+
+class Recipe(NamedTuple):
+    """How a map is trained.
+
+    `beginning` says what the first codebook is, `given` is that codebook where it was given. `online` are the steps of
+    online training, None for epochs of batch learning with the reaches `sigmas`.
+    """
+
+    sigmas: list[float]
+    beginning: dict[str, Any]
+    given: np.ndarray | None
+    tolerance: float | None
+    online: OnlineSteps | None
+
+    def is_over(self, epochs: int, errors: Sequence[float]) -> bool:
+        """Whether there is none after so many epochs; `errors` are those of the codebooks before the last."""
+        return epochs == len(self.sigmas) or settled(errors, self.sigmas, self.tolerance)
 
 
 def sigma_schedule(

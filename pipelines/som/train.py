@@ -18,9 +18,10 @@ from pipelines.generators.synthetic import whole
 from pipelines.som.epoch import MapJob, check_kernel
 from pipelines.som.plan import SomPlan, are_few, epochs_together, make_som_plan, refuse_disk_of_map
 from pipelines.som.resolution import refuse_unresolved
-from pipelines.som.schedule import OnlineSteps, first_sigma, sigma_schedule
+from pipelines.som.schedule import OnlineSteps, Recipe, first_sigma, sigma_schedule
 from pipelines.som.start import random_rows
-from pipelines.som.training import IN_HAND, STRETCH_BYTES, Recipe, Training
+from pipelines.som.stretches import STRETCH_BYTES
+from pipelines.som.training import IN_HAND, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, CodebookWriter, create_codebook, open_codebook, resume_codebook
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples

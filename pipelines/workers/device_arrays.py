@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,26 @@ def to_host(array: Any) -> np.ndarray:
     if array.size == 0:
         return np.empty(array.shape, array.dtype)
     return cupy.ascontiguousarray(array).get(out=cupyx.empty_pinned(array.shape, array.dtype))
+
+
+def later(array: Any) -> Callable[[], np.ndarray]:
+    """`array` on the host, once it is called for: from a GPU a copy, made after the work that this has so far.
+
+    The call waits for that, and not for work given meanwhile. An array of the host is not copied.
+    """
+    if isinstance(array, np.ndarray):
+        return lambda: array
+    import cupyx
+
+    copy = cupyx.empty_pinned(array.shape, array.dtype)
+    array.get(out=copy, blocking=False)
+    copied = mark(array)
+
+    def arrived() -> np.ndarray:
+        copied.synchronize()
+        return copy
+
+    return arrived
 
 
 def synchronize(array: Any) -> None:

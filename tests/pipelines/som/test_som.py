@@ -18,7 +18,7 @@ from gpuops import quantization_error, topographic_error
 from gpuops.som.grid import Grid
 from pipelines import map_samples, train_som
 from pipelines.generators.point_clouds import PointCloud, write_cloud
-from pipelines.som import training
+from pipelines.som import stretches, training
 from pipelines.som.epoch import MapJob
 from pipelines.som.plan import SomPlan, make_som_plan
 from pipelines.som.resolution import refuse_unresolved
@@ -43,7 +43,7 @@ def dealt_to_all(monkeypatch):
 @pytest.fixture
 def every_epoch(monkeypatch):
     """A commit after every epoch."""
-    monkeypatch.setattr("pipelines.som.training.SECONDS", 0.0)
+    monkeypatch.setattr("pipelines.som.stretches.SECONDS", 0.0)
 
 
 def cloud(n, d=4, seed=0, missing=0.0):
@@ -529,6 +529,7 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
     want = train_som(client, samples, tmp_path / "calm", 15, 15, **options)
     out, killed = tmp_path / "killed", []
     two_processes.wait_for_workers(2)
+    two_processes.run(_end_stretches_soon)
 
     def murder():
         pid = max(two_processes.run(os.getpid).values())
@@ -548,6 +549,10 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
         np.testing.assert_array_equal(got.units(epoch), want.units(epoch))
     assert got.quantization_errors == want.quantization_errors
     np.testing.assert_array_equal(got.hits(), want.hits())
+
+
+def _end_stretches_soon():
+    stretches.SECONDS = 0.0
 
 
 def _refuse_shared_memory(refuse):
@@ -589,13 +594,14 @@ def test_sums_go_straight_from_worker_to_worker_or_through_dask(client, two_proc
 def test_a_slow_worker_still_finds_the_sums_of_its_epoch(client, three, tmp_path, monkeypatch, slots):
     samples = write_samples(tmp_path / "s", cloud(300))
     want = train_som(client, samples, tmp_path / "want", 4, 4, epochs=4)
-    slow, arrived = max(three.nthreads()), training.arrived
+    slow, arrived = max(three.nthreads()), stretches.arrived
 
     def late(attempt, sent):
         time.sleep(0.1 * (get_worker().address == slow))
         return arrived(attempt, sent)
 
-    monkeypatch.setattr(training, "arrived", late)
+    monkeypatch.setattr(training.Training, "_meet_signals", lambda *_: False)  # by way of Dask
+    monkeypatch.setattr(stretches, "arrived", late)
     monkeypatch.setattr(training, "SLOTS", slots)
     if slots == 1:
         with pytest.raises(SlotReused, match="was to hold stage 0 of .*; it was written again too early"):
@@ -609,9 +615,9 @@ RUN = """
 import sys
 from clusters import start
 from pipelines import train_som
-from pipelines.som import plan, training
-training.SECONDS = float(sys.argv[3])
-plan.FEW = plan.FEW if training.SECONDS else 0
+from pipelines.som import plan, stretches
+stretches.SECONDS = float(sys.argv[3])
+plan.FEW = plan.FEW if stretches.SECONDS else 0
 if __name__ == "__main__":
     with start(device="cpu") as client:
         train_som(client, sys.argv[1], sys.argv[2], 12, 12, epochs=int(sys.argv[4]))
@@ -654,7 +660,7 @@ def test_epochs_of_a_small_map_are_committed_together(client, tmp_path, monkeypa
     monkeypatch.setattr(CodebookWriter, "commit", lambda run, *done: (commits.append(done[0]), commit(run, *done)))
     found = {}
     for seconds in 0.0, 60.0:
-        monkeypatch.setattr("pipelines.som.training.SECONDS", seconds)
+        monkeypatch.setattr("pipelines.som.stretches.SECONDS", seconds)
         found[seconds] = train_som(client, samples, tmp_path / f"{seconds}", 5, 6, epochs=30)
         found[seconds].verify()
     assert commits == [*range(1, 31), 30, 30, 30]  # the end is a commit too
@@ -675,7 +681,7 @@ def test_a_chunk_of_several_codebooks_is_written_whole_where_a_resumed_run_keeps
         raise RuntimeError("the plug is pulled")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipelines.som.training.SECONDS", 0.0)
+        patch.setattr("pipelines.som.stretches.SECONDS", 0.0)
         patch.setattr(CodebookWriter, "commit", fail)
         with pytest.raises(RuntimeError, match="the plug"):
             train_som(client, samples, tmp_path / "m", 5, 6, epochs=100)
@@ -689,15 +695,15 @@ def test_a_stretch_of_a_large_map_is_short(client, tmp_path, monkeypatch):
     commits, commit = [], CodebookWriter.commit
     monkeypatch.setattr(CodebookWriter, "commit", lambda run, *done: (commits.append(done[0]), commit(run, *done)))
     samples = write_samples(tmp_path / "s", cloud(150))
-    monkeypatch.setattr("pipelines.som.training.SECONDS", 60.0)
-    monkeypatch.setattr("pipelines.som.training.STRETCH_BYTES", 4 * 30 * samples.d * samples.dtype.itemsize - 1)
+    monkeypatch.setattr("pipelines.som.stretches.SECONDS", 60.0)
+    monkeypatch.setattr("pipelines.som.stretches.STRETCH_BYTES", 4 * 30 * samples.d * samples.dtype.itemsize - 1)
     train_som(client, samples, tmp_path / "m", 5, 6, epochs=10)
     assert commits == [4, 8, 10, 10]
 
 
 def test_the_next_stretch_is_under_way_while_one_is_committed(client, tmp_path, monkeypatch, every_epoch):
     samples = write_samples(tmp_path / "s", cloud(150))
-    searches, fourth, accumulate = [], threading.Event(), training.accumulate
+    searches, fourth, accumulate = [], threading.Event(), stretches.accumulate
 
     def searched(*arguments):
         searches.append(None)
@@ -711,7 +717,7 @@ def test_the_next_stretch_is_under_way_while_one_is_committed(client, tmp_path, 
         assert epochs != 3 or fourth.wait(20), "no worker goes on with the next epoch"
         commit(run, epochs, errors)
 
-    monkeypatch.setattr(training, "accumulate", searched)
+    monkeypatch.setattr(stretches, "accumulate", searched)
     monkeypatch.setattr(CodebookWriter, "commit", slow)
     found = train_som(client, samples, tmp_path / "m", 5, 6, epochs=12)
     found.verify()

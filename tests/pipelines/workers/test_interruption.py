@@ -30,13 +30,13 @@ import os
 import sys
 import time
 import pipelines.apsp.batched, pipelines.apsp.stages, pipelines.apsp.stretches
-import pipelines.som.plan, pipelines.som.training
+import pipelines.som.plan, pipelines.som.stretches
 import pipelines.sssp.plan
 import pipelines.stores.mapping, pipelines.workers.progress
 pipelines.workers.progress.LINE_SECONDS = 0.0
 pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
 pipelines.apsp.batched.EDGE, pipelines.apsp.stages.SECONDS = 16, 0.0
-pipelines.som.plan.MOST_TOGETHER, pipelines.som.training.SECONDS = 1, 0.0
+pipelines.som.plan.MOST_TOGETHER, pipelines.som.stretches.SECONDS = 1, 0.0
 pipelines.stores.mapping.LEAST_ROWS = 1
 if "SLOW" in os.environ:
     pipelines.apsp.stretches.relax_others = lambda *_: time.sleep(100)

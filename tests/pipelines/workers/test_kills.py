@@ -27,14 +27,15 @@ from pipelines.stores import StoreError, open_distances, open_paths, write_graph
 from pipelines.stores.codebook import open_codebook
 from pipelines.stores.samples import write_samples
 
-# Commits at every boundary, and many boundaries.
+# Commits at every boundary, and many boundaries; all workers have samples of the map.
 OFTEN = """
 import pipelines.apsp.boundary, pipelines.apsp.schedule, pipelines.boundary.stages
-import pipelines.workers.row_chunks, pipelines.sssp.plan, pipelines.stores.boundary
+import pipelines.workers.row_chunks, pipelines.som.plan, pipelines.sssp.plan, pipelines.stores.boundary
 pipelines.stores.boundary.CHUNK_BYTES = pipelines.boundary.stages.TASK_BYTES = pipelines.apsp.boundary.TASK_BYTES = 1
 pipelines.apsp.schedule.COMMIT_SHARE = float("inf")
 pipelines.workers.row_chunks.RECORD_SECONDS = 0.0
 pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
+pipelines.som.plan.FEW = 0
 """
 
 DRIVER = f"""
@@ -83,6 +84,7 @@ def often(monkeypatch):
     for name in ("stores.boundary.CHUNK_BYTES", "boundary.stages.TASK_BYTES", "apsp.boundary.TASK_BYTES"):
         monkeypatch.setattr(f"pipelines.{name}", 1)
     monkeypatch.setattr("pipelines.sssp.plan.LANES", 1)
+    monkeypatch.setattr("pipelines.som.plan.FEW", 0)
 
 
 @pytest.mark.timeout(7200)
