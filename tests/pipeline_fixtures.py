@@ -29,9 +29,9 @@ def three():
         yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def two_processes():
-    """Workers that a test may kill: they come back. All tests share them: processes that begin anew take seconds."""
+    """Workers that a test may kill: they come back."""
     with start(device="cpu", workers=2, processes=True) as client:
         yield client
 

@@ -16,18 +16,8 @@ from dask.system import CPU_COUNT
 from clusters import ClusterError, gpus, local, start
 
 
-@pytest.fixture(autouse=True)
-def workers_before():
-    """Clusters of other modules may live on."""
-    children.before = multiprocessing.active_children()
-
-
 def children():
-    return [
-        child
-        for child in multiprocessing.active_children()
-        if "Dask Worker" in child.name and child not in children.before
-    ]
+    return [child for child in multiprocessing.active_children() if "Dask Worker" in child.name]
 
 
 def in_worker(dask_worker):
