@@ -596,6 +596,17 @@ def test_what_is_not_reached_leads_nowhere(dtype, pulled_early):
     assert (distances[others] == outside_infinity(dtype)).all()
 
 
+def test_a_cycle_that_is_negative_by_less_than_rounding():
+    """Found by its exact weight, also where rounded lengths of walks from its vertices would settle."""
+    indptr, heads, weights = skewed("float64")
+    tails = np.concatenate((np.repeat(np.arange(512), np.diff(indptr)), [0, 512, 513, 514]))
+    heads, least = np.concatenate((heads, [512, 513, 514, 512])), 2.0**-51
+    weights = np.concatenate((weights, [1e3, 1 / 3, 2 / 3, -1 - least]))
+    with pytest.raises(NegativeCycleError) as caught:
+        shortest_distances(laid_out(np, rows(515, tails, heads, weights)), [512])
+    assert -4 * least < caught.value.weight < 0
+
+
 def test_graphs_without_potentials():
     """A negative cycle somewhere, or chains that many passes would follow: the queue finds the same distances."""
     assert laid_out(np, with_cycle("int32", way_in=None)).potentials is None
