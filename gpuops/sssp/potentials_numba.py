@@ -38,13 +38,14 @@ def potentials(
         None: there are none, because of a negative cycle, or it would take long to find them.
     """
     n = len(degrees)
+    rounding = 2.0**-51 if weights.dtype == np.float64 else 0.0
     lengths = np.zeros(n)
     ranges = equal_ranges(indptr, min(_TASKS, 1 + len(heads) // _TASK))
     for _ in range(_PASSES):
         counts: list[int] = []
 
         def look(rows: tuple[int, int], counts: list[int] = counts) -> None:
-            counts.append(_look_ahead(indptr, degrees, heads, weights, through, lengths, *rows))
+            counts.append(_look_ahead(indptr, degrees, heads, weights, through, rounding, lengths, *rows))
 
         for_all(look, ranges, _READ * len(heads))
         if not sum(counts):
@@ -53,8 +54,11 @@ def potentials(
 
 
 @njit(nogil=True, cache=True)
-def _look_ahead(indptr, degrees, heads, weights, through, lengths, first_row, last_row):
-    """How many rows of a range found a shorter walk."""
+def _look_ahead(indptr, degrees, heads, weights, through, rounding, lengths, first_row, last_row):
+    """How many rows of a range found a shorter walk.
+
+    Sums of float64 are taken shorter than they may be, so that no cycle passes for one that is not negative.
+    """
     nearer = 0
     for row in range(first_row, last_row):
         if through is not None and not through[row]:
@@ -63,6 +67,7 @@ def _look_ahead(indptr, degrees, heads, weights, through, lengths, first_row, la
         begin = np.uint64(indptr[row])
         for arc in range(begin, begin + np.uint64(degrees[row])):
             length = np.float64(weights[arc]) + lengths[np.uint64(heads[arc])]
+            length -= rounding * abs(length)
             best = length if length < best else best
         if best < lengths[row]:
             lengths[row] = best

@@ -341,6 +341,8 @@ def pull_rows(
             if floor + _plus(weight, tail, potentials) >= best:
                 break
             distance = distances[tail] + weight
+            if potentials is not None and distances[tail] == infinity:
+                continue  # an int32, to which a negative weight was added
             if distance < best and through[tail]:
                 best = distance
         if best < known:

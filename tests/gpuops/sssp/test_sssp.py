@@ -583,6 +583,32 @@ def test_windows_over_negative_weights_that_leave_the_range(sign):
                 shortest_distances(graph, [tails[0]])
 
 
+@dtypes
+def test_what_is_not_reached_leads_nowhere(dtype, pulled_early):
+    """Not even by a negative weight, to other vertices that are not reached."""
+    indptr, heads, weights = skewed(dtype)
+    tails, others = np.repeat(np.arange(512), np.diff(indptr)), np.arange(512, 532)
+    tails = np.concatenate((tails, others[:-1], others[:-1]))
+    heads = np.concatenate((heads, others[1:], np.arange(19)))
+    arrays = rows(532, tails, heads, np.concatenate((weights, np.full(38, -9, dtype))))
+    assert laid_out(np, arrays).potentials is not None
+    distances, _ = check(np, arrays, dtype, [0])
+    assert (distances[others] == outside_infinity(dtype)).all()
+
+
+def test_a_cycle_that_is_negative_by_less_than_rounding():
+    """It has no potentials, also where the lengths of walks, 1000 and more, cannot tell."""
+    indptr, heads, weights = skewed("float64")
+    tails = np.concatenate((np.repeat(np.arange(512), np.diff(indptr)), [0, 512, 513, 514, 512]))
+    heads, least = np.concatenate((heads, [512, 513, 514, 512, 515])), 2.0**-51
+    weights = np.concatenate((weights, [1e3, 1 / 3, 2 / 3, -1 - least, -1e3]))
+    graph = laid_out(np, rows(516, tails, heads, weights))
+    assert graph.potentials is None
+    with pytest.raises(NegativeCycleError) as caught:
+        shortest_distances(graph, [512])
+    assert -4 * least < caught.value.weight < 0
+
+
 def test_graphs_without_potentials():
     """A negative cycle somewhere, or chains that many passes would follow: the queue finds the same distances."""
     assert laid_out(np, with_cycle("int32", way_in=None)).potentials is None
