@@ -16,7 +16,7 @@ from pipelines.workers.device_arrays import to_host
 
 Ask: TypeAlias = Callable[[np.ndarray], np.ndarray]  # of the vertices of some origins, a row for each
 
-DEVICE_PAIRS = 1 << 27  # whose distances lie on a GPU at a time, at least
+DEVICE_PAIRS = 1 << 27  # at least so many have their distances on a GPU at a time
 LANES = 32  # searches that share the reads of arcs
 
 
@@ -65,8 +65,7 @@ class Reducing:
     def on_gpu(self, store: Boundary) -> Ask:
         """The values of origins, from the tables of a store, which are on the GPU from now on.
 
-        Targets go in the order of their parts, which makes short work of them; so sums are rounded otherwise than on a
-        CPU.
+        Targets are sorted by part, as that is faster; so sums are rounded otherwise than on a CPU.
         """
         import cupy
 

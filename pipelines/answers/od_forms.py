@@ -113,7 +113,7 @@ def pair_table(
 
 
 def reduced_table(origins: Points, suffix: str, reduction: Reduction) -> TableForm:
-    """One value for each origin, null for the minimum of none; blocks have the values."""
+    """One value for each origin, as blocks have them; null for the minimum of none."""
     name = reduction.name if reduction.column is None else f"{reduction.name}_{reduction.column}"
     fields = [("origin", pa.large_string()), (name, pa.float64())]
     fields += [] if origins.snapped is None else [("origin_snapped", pa.float64())]

@@ -54,7 +54,7 @@ def reduced(found: Any, reduction: Reduction, values: Any, within: float | None)
     Parameters
     ----------
     found : (k, l) distances, unreachable as +inf or the integer dtype's maximum; NumPy or CuPy
-    values : (l,) float64, what the destinations count; likewise
+    values : (l,) float64, what the destinations count; of the same library
     within : destinations that are farther away do not count
 
     Returns

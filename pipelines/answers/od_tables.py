@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 BLOCK_BYTES = 64 << 20  # of distances held at a time
-REDUCED_BLOCKS = 64  # of a table that is reduced, so many, of as many pairs as lie between these bounds
+REDUCED_BLOCKS = 64  # into which a table is cut that is reduced, if the pairs of a block are within these bounds
 REDUCED_PAIRS = 1 << 28, 1 << 31
 PATH_VERTICES = 64  # that a path is taken to have, when its bytes are counted
 CHUNK_ROWS = 1024  # of a matrix store, at most
@@ -73,8 +73,8 @@ def write_od_table(
     paths : add the vertices along a fastest path of each pair, and, where the graph has coordinates, its length in
         metres if they are degrees, else in their units
     graph : of a boundary store, if it was moved
-    client : of a cluster, whose workers reduce blocks of origins, on GPUs where they have them; by default this process
-        does it
+    client : of a cluster whose workers reduce blocks of origins, on their GPUs if they have any; takes a boundary store
+        and `reduce`. By default this process makes the table
     resume : go on with an `out` that a run left unfinished; begin if there is none; leave a finished one as it is
     overwrite : replace `out` if it exists
     progress : whether to show progress; None: where standard error is a terminal
@@ -87,7 +87,8 @@ def write_od_table(
     Raises
     ------
     ValueError
-        An option has no such value, or does not go with another or with `out`; or `out` was begun otherwise.
+        An option has no such value, or does not go with another, with `out` or with `client`; or `out` was begun with
+        other options.
     pipelines.workers.capacity.DoesNotFitError
         The memory of the workers is too small.
     FileExistsError
@@ -150,15 +151,16 @@ def write_od_table(
 
 
 def refuse_workers(source: Boundary | Graph, reduce: str | None) -> None:
-    """Raise ValueError if workers have no part in such a table."""
+    """Raise ValueError if this is not a table that workers make."""
     if reduce is None:
         raise ValueError(
-            "workers only reduce; give reduce (--reduce), or leave out the cluster (--device, --workers, --scheduler)"
+            "workers of a cluster only make tables that are reduced; give reduce (--reduce), or leave out the cluster "
+            "(--device, --workers, --scheduler)"
         )
     if isinstance(source, Graph):
         raise ValueError(
-            f"{source.path} is a graph, which this process searches; make a boundary store of it (tilepath partition), "
-            "or leave out the cluster (--device, --workers, --scheduler)"
+            f"{source.path} is a graph store, and workers of a cluster take a boundary store; make one of it (tilepath "
+            "partition), or leave out the cluster (--device, --workers, --scheduler)"
         )
 
 
@@ -219,7 +221,7 @@ def _each(
     shown: Progress,
     width: int,
 ) -> None:
-    """Ask for one block after the other, in this process, and write it."""
+    """Ask for one block after the other, in this process, and write each."""
     with boundaries():
         for start in starts:
             block = origins[start : start + step]

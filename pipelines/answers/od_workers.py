@@ -24,7 +24,7 @@ IN_HAND = 6  # blocks of a worker: a GPU does them faster than Dask hands out on
 class Landing:
     """Blocks of origins that land in any order, and are written in that of the origins.
 
-    To `RowsAttempt` it is the store that is being written.
+    `RowsAttempt` takes it for the store that is written.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Landing:
         return done
 
     def record(self, done: np.ndarray) -> None:
-        """What is written is committed."""
+        """Nothing: what is written is committed."""
 
     def put(self, start: int, values: np.ndarray) -> None:
         """A block has landed: write it as soon as all before it are."""

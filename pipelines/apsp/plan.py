@@ -13,7 +13,7 @@ from pipelines.apsp.layout import Layout
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, WorkerFacts, refuse_disk, refuse_memory
 from pipelines.workers.progress import duration, size, with_prefix
 
-PANELS = 4  # row panels a worker may hold beside its ring: one packed, what it pulled or has from Dask, the last ones
+PANELS = 4  # row panels a worker may hold beside its ring: one packed, those it pulled or has from Dask, and the last
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from pipelines.workers.saving import Savers
 from pipelines.workers.signals import Signals, SignalsCard
 
 Block = tuple[int, int]
-# Counters that a worker shows the others: the stages whose panels it has published, and those it is through.
+# Counters that a worker shows the others: up to which stage it has published its panels, and done its rows.
 PUBLISHED, DONE = 0, 1
 
 
@@ -47,9 +47,9 @@ class Slab:
     cards: Sequence[Card]  # of all workers
     matrix: Any  # (rows, n), NumPy or CuPy
     symmetric: bool  # whether the matrix is, and only its upper half is kept up to date
-    stage: int  # the next that the rows go through (for `pipelines.apsp.stretches`),
-    closed: int  # the next whose pivots this worker has not closed, of those it owns,
-    published: int  # and whose panel it has not published
+    stage: int  # the next one for these rows (this and what follows are for `pipelines.apsp.stretches`)
+    closed: int  # of the stages before it, this worker has closed the pivots that it owns,
+    published: int  # and before this one, published their panels
     written: Any = None  # the mark of the panel written last
     running: Any = None  # the update given to the GPU last
     stages: list[Block] = field(init=False)
@@ -108,8 +108,8 @@ def load(
 def _rehearse(slab: Slab) -> None:
     """Take zeros through the arithmetic of a stage.
 
-    All workers of a GPU load kernels and get memory here at once. Within the stages they would do so one after another,
-    each when it first owns pivots, and the others would wait for them.
+    So all workers with a GPU load kernels and get memory at the same time. Within the stages they would do so one after
+    another, each when it first owns pivots, and the others would wait.
     """
     pivots = slice(0, min(slab.layout.block, slab.layout.n))
     panel = slab.panels.open(0, (pivots.stop, slab.layout.n), slab.job.dtype)
@@ -117,7 +117,7 @@ def _rehearse(slab: Slab) -> None:
     closed = floyd_warshall(slab.columns(panel, pivots), nonnegative=True)
     for left in closed, slab.columns(panel, pivots):
         minplus_update(panel, left, panel, out=panel, nonnegative=True)
-    slab.columns(slab.matrix, pivots)  # the largest of what a stage needs beside
+    slab.columns(slab.matrix, pivots)  # the largest array that a stage needs beside the matrix
     slab.panels.publish(0, OPENED)
 
 

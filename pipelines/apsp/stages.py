@@ -1,7 +1,7 @@
 """The stages of blocked Floyd-Warshall on rows that stay on the workers (`pipelines.apsp.resident_rows`).
 
 Where all workers can map each other's memory they get a *stretch* of stages at a time and go through it by signals
-(`pipelines.apsp.stretches`). Elsewhere every stage is tasks that wait for each other by way of Dask.
+(`pipelines.apsp.stretches`). Elsewhere every stage is tasks of its own, which wait for each other by way of Dask.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WINDOW = 3  # stages in flight, by way of Dask: enough to hide the scheduler, fe
 REACH = WINDOW + 2  # stages until a slot is written again: that of k + 1 is while k - 2 .. k are read, and one to spare
 SECONDS = 0.5  # of a stretch, or one stage
 IN_HAND = 2  # stretches under way at a time, so that no worker waits for the driver
-PATIENCE, LATE = 10.0, 20.0  # after so many seconds, and so many times as long as a stage, a worker waits no longer
+PATIENCE, LATE = 10.0, 20.0  # a worker waits for so many seconds, or stages if these are longer, and then gives up
 
 
 def ring_sizes(layout: Layout, job: Job) -> list[int]:
@@ -83,7 +83,7 @@ class Stages(Staged, Exchange):
         self.stages = stages_of(self.layout, job)
         self.slots, self.rings = _deal(self.layout, job)
         self._seconds = self.layout.n**2 * self.layout.block / max(1.0, sum(fact.rate for fact in facts))  # of a stage
-        self._signalled = False  # whether workers go through stretches of stages by signals
+        self._signalled = False  # whether workers get stretches of stages, and wait for signals of each other
 
     def run(self) -> None:
         """From the last commit to the result."""
@@ -128,7 +128,7 @@ class Stages(Staged, Exchange):
 
     @property
     def _stretch(self) -> int:
-        """How many stages a worker gets at a time."""
+        """How many stages a worker gets as one task."""
         return max(1, int(SECONDS / self._seconds))
 
     def _load(self) -> None:
@@ -156,7 +156,7 @@ class Stages(Staged, Exchange):
         return [self.submit(resident_rows.token, w) for w in range(len(self.members))]
 
     def _relax_stages(self, stop: int, tokens: list[Future], last: bool, write: bool) -> list[Future]:
-        """Submit the stages before `stop`, as a task for each worker after that of `tokens`."""
+        """Submit the stages before `stop`: one task for each worker, after those of `tokens`."""
         writer, limit = self.committed if write else None, max(PATIENCE, LATE * self._seconds)
         return [
             self.submit(stretches.relax_stages, w, stop, last, writer, limit, token) for w, token in enumerate(tokens)

@@ -1,8 +1,8 @@
 """Stages that a worker goes through in one task, by signals of the others (for `pipelines.apsp.stages`).
 
 Through Dask a stage has two hops of some 5 ms and a task for each worker. Here each worker knows all stages, and what
-it waits for are counters of the others (`pipelines.workers.signals`): how far they have published row panels, and how
-far they are done with those of others. So a slot is written again only when nobody needs what it holds.
+it waits for are counters of the others (`pipelines.workers.signals`): how far they have published their row panels, and
+how far they are done with the stages. So a slot is written again only when nobody needs what it holds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pipelines.workers.signals import SignalsCard, wait_until
 
 
 def meet(attempt: str, cards: Sequence[Card], signals: Sequence[SignalsCard]) -> str | None:
-    """Map the signals of all workers: why not, where that fails."""
+    """Map the signals of all workers; returns why that failed, or None."""
     slab = held(attempt)
     slab.cards = cards
     return slab.signals.meet(signals)
@@ -33,9 +33,9 @@ def relax_stages(attempt: str, stop: int, last: bool, writer: DistancesWriter | 
 
     Parameters
     ----------
-    last : whether rows are read afterwards; if so, the pivots of stage `stop` are not closed ahead, and all is done on
-        the device, too
-    writer : where the last stage of all writes the result, each band as it is done
+    last : whether the rows are read afterwards; then the pivots of stage `stop` are not closed ahead, and the call
+        waits for the device
+    writer : the store to which the last stage of all writes the result, each band as it is done
     """
     slab = held(attempt)
     while slab.stage < stop and _relax_stage(slab, last and slab.stage + 1 == stop, writer, limit):
@@ -63,13 +63,13 @@ def _relax_stage(slab: Slab, last: bool, writer: DistancesWriter | None, limit: 
         if not _close(slab, k + 1, panel, limit):
             return False
         if slab.written is None:
-            _publish(slab)  # now: a CPU is done with it, and would do all of the rest first
-        panel = slab.panels.take(token)  # again: its slot must not be the one that was written
+            _publish(slab)  # now: a CPU has written it, and would do all other rows before it came to publish
+        panel = slab.panels.take(token)  # checks that its slot is not the one that was written
     if last and writer is not None:
         relax_and_write(slab, k, panel, writer)
     else:
         relax_others(slab, k, following == slab.worker, panel)
-    _publish(slab)  # a GPU has work to do meanwhile
+    _publish(slab)  # which waits for the panel, while a GPU has other rows to do
     return True
 
 

@@ -6,7 +6,7 @@
    arcs out: within each piece if all are in memory, else into a second file with one region per range; the degrees say
    where each begins.
 3. Place the arcs of each range by tail, in the order of the source: the degrees say where each row begins. Sort the
-   rows by head, unless they stay as given, ranges by threads. Append them to the store.
+   rows by head, unless they stay as given. Threads take a range each. Append the rows to the store.
 
 Every arc is written and read twice at most, however large the source. What is held in memory is the budget, a few
 numbers per vertex, and labels; vertices that cannot fit are refused before any work. The files are unlinked as soon as
@@ -47,7 +47,7 @@ LABEL_BYTES = 128  # of memory per label: its text, and its places in a list and
 VERTEX_SHARE = 0.75  # of the free memory; the rest is for sorting
 # A graph whose size nobody stated is in doubt when it has so many vertices, and so many for each arc.
 DOUBTFUL_VERTICES, DOUBTFUL_PER_ARC = 1 << 20, 16
-LEAST_WIDTH = 1 << 16  # vertices of a range at most, where not more arcs fit: a few numbers each
+LEAST_WIDTH = 1 << 16  # vertices that a range may have, however few arcs fit: a few numbers each
 
 
 class FormatError(ValueError):
@@ -68,8 +68,8 @@ class ArcStream:
     known : vertices that are there with or without arcs; it may grow as the pieces are read
     directed : False: each edge is given once and stored in both directions
     weight_dtype : dtype of the stored weights; None: int32 or int64 if every piece has integers, else float64
-    labels : names of the vertices in order, or None; n of them are read after the last piece. A range: its numbers.
-    label_bytes : memory that a label takes while the store is made, unless it is a number of a range
+    labels : names of the vertices in order, or None; n of them are read after the last piece. Of a range, its numbers
+    label_bytes : memory that a label takes while the store is made; those of a range take none
     through : bool (n), or a function of n that returns it, or None
     coordinates : float64 (n, 2), or a function of n and the labels that returns them, or None
     weight_unit, source : text for `tilepath info`

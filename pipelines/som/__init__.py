@@ -5,7 +5,7 @@
 3. Epoch: every worker finds the best matching units of its samples and sums up the samples of each unit; every worker
    gets the sums of all, adds them, and smooths them into the next codebook (`pipelines.som.epoch`).
 4. The first worker writes the codebook, the driver records it: the commit. The next epoch is under way meanwhile.
-   On one host there are as many epochs from one commit to the next as take some time (`pipelines.som.stretches`).
+   On one host the epochs of about half a second are committed together (`pipelines.som.stretches`).
 5. After the last epoch, hits and the quantization and topographic error of the result.
 
 Sums are of integers, so the codebook does not depend on how samples are cut and spread, to the last bit. A worker that

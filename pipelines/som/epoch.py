@@ -69,7 +69,7 @@ class MapJob:
         return self.grid.units * (self.d + (self.d if self.missing else 1)) + len(Judgement._fields)
 
     def distance_unit(self, codebook: Any) -> Callable[[], float]:
-        """The same for distances to units of `codebook`, to be called for once a GPU has other work to do."""
+        """The same for distances to units of `codebook`, to be called once a GPU has been given other work."""
         greatest = later(abs(codebook).max().reshape(1))
 
         def unit() -> float:

@@ -45,7 +45,7 @@ class Recipe(NamedTuple):
     online: OnlineSteps | None
 
     def is_over(self, epochs: int, errors: Sequence[float]) -> bool:
-        """Whether there is none after so many epochs; `errors` are those of the codebooks before the last."""
+        """Whether training ends after so many epochs; `errors` are those of the codebooks before the last."""
         return epochs == len(self.sigmas) or settled(errors, self.sigmas, self.tolerance)
 
 

@@ -1,12 +1,12 @@
 """Epochs that a worker goes through in one task (for `pipelines.som.training`).
 
 Through Dask an epoch is two tasks of each worker and a hop in between. Here each goes on until the stretch ends, and
-what it waits for are the others' sums, which a counter of each announces (`pipelines.workers.signals`). There is none
-for who is done with a slot: who publishes the sums of an epoch has those that all made of the one before, so with two
-slots nobody needs what is written over.
+what it waits for are the others' sums, which a counter of each announces (`pipelines.workers.signals`). No counter says
+who is done with a slot: whoever publishes the sums of an epoch has taken those of all others of the epoch before. So
+with two slots nobody needs what is written over.
 
-All workers have to end a stretch after the same epoch. The first one decides, which has the codebooks to be written,
-and says so in the last of its sums: those of the others are 0 there, and all add up the same.
+All workers have to end a stretch after the same epoch. The first one decides, as it has the codebooks to be written. It
+says so in an element behind its sums, where the others have 0; so all find the same when they add them up.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pipelines.workers.signals import Signals, SignalsCard, wait_until
 
 SECONDS = 0.5  # after which a stretch ends
 STRETCH_BYTES = 16 << 20  # of codebooks of a stretch, unless it is one epoch
-PATIENCE, LATE = 10.0, 20.0  # after so many seconds, and so many times as long as its sums took, a worker waits no more
+PATIENCE, LATE = 10.0, 20.0  # seconds that a worker waits, or so many times as long as its own sums took, if longer
 PUBLISHED = 0  # the counter of the epochs whose sums a worker has published
 
 
@@ -54,13 +54,13 @@ class Learner:
     number: int = 0  # epochs done
     codebook: Any = None  # (M, d), after these
     errors: list[float] = field(default_factory=list)  # of the codebooks before
-    published: int = 0  # epochs whose sums are,
-    own: Any = None  # and the token of the last of these
-    seconds: float = 0.0  # that the sums of the last took
+    published: int = 0  # epochs whose sums are published
+    own: Any = None  # the token of the sums published last
+    seconds: float = 0.0  # that it took to make them
 
     @property
     def over(self) -> bool:
-        """Is there no next epoch?"""
+        """Whether training has ended."""
         return self.recipe.is_over(self.number, self.errors)
 
     def follow(self, codebook: Any, error: float) -> None:
@@ -81,7 +81,7 @@ Step = tuple[Any, float, bool]  # the next codebook, the error of this one, and 
 
 
 def meet(attempt: str, cards: Sequence[Card], signals: Sequence[SignalsCard]) -> str | None:
-    """Map the signals of all workers: why not, where that fails."""
+    """Map the signals of all workers; returns why that failed, or None."""
     state = held(attempt)
     state.cards = cards
     return state.signals.meet(signals)
@@ -95,9 +95,9 @@ def begin(attempt: str, out: CodebookWriter, number: int, errors: list[float]) -
 
 
 def train(attempt: str, together: int, _after: Any) -> Stretch:
-    """Epochs for a while, until a chunk of `together` codebooks is full.
+    """Train for a while, and on until a chunk of `together` codebooks is full.
 
-    It ends earlier where the sums of another worker do not come; the next call goes on from there.
+    The call ends earlier where the sums of another worker do not come; the next one goes on from there.
     """
     state, start = held(attempt), time.monotonic()
     made: list[Callable[[], np.ndarray]] = []
@@ -120,7 +120,7 @@ def train(attempt: str, together: int, _after: Any) -> Stretch:
 
 
 def publish(attempt: str, _after: Any) -> Token:
-    """The sums of this worker, for all to `learn_from` by way of Dask."""
+    """Publish the sums of this worker, from which all `learn_from` by way of Dask."""
     return _publish(held(attempt), lambda: True)
 
 
@@ -168,7 +168,7 @@ def _wait(state: Learner, worker: int) -> bool:
 
 
 def _publish(state: Learner, last: Callable[[], bool]) -> Token:
-    """Sum up the samples of this worker by their best matching units, if there is an epoch; publish that."""
+    """Sum up the samples of this worker by their best matching units, unless training has ended; publish the sums."""
     start, slot = time.monotonic(), state.number % state.slots
     sums = state.panels.open(slot, (state.job.length + 1,), np.int64)
     if not state.over:

@@ -1,8 +1,8 @@
 """The run of a training, for `pipelines.som.train`: stretches of epochs, each committed, and the tasks on the workers.
 
-Where all workers can map each other's memory, or one has all samples, a stretch is one task of each, which goes through
-epochs for a while (`pipelines.som.stretches`): one of a small map is sooner done than scheduled, written or committed.
-Elsewhere it is one epoch, in which the sums of the workers travel by way of Dask.
+Where all workers can map each other's memory, or one has all samples, a stretch is one task of each worker. It goes
+through epochs for a while (`pipelines.som.stretches`), as one of a small map is sooner done than scheduled, written or
+committed. Elsewhere a stretch is one epoch, in which the sums of the workers travel by way of Dask.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Training(Exchange):
         super().__init__(client, members, "som", out.run_id[:8], before)
         self.samples, self.plan, self.job, self.recipe, self.out, self.shown = samples, plan, job, recipe, out, shown
         self.committed, self.errors = out.committed(), out.errors()
-        # Those that have samples, and whether they go through stretches of epochs by signals.
+        # Those that have samples; and whether they get stretches of epochs, and wait for signals of each other.
         self.workers = range(1 if plan.alone else len(members))
         self._signalled = plan.alone
 
@@ -121,7 +121,7 @@ class Training(Exchange):
                 self.shown.advance((number - max(self.committed, 0)) * self.samples.n)
                 self.committed = number
             self.drop_done()
-            # One that waited too long for another is behind, and goes on with the next stretch.
+            # A worker that gave up waiting for another is behind, and goes on with the next stretch.
             if over and all(each.over for each in self.results(stretch[1:])):
                 return
 

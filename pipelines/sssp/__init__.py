@@ -1,7 +1,7 @@
 """Shortest paths from given sources, from a graph store to a paths store: distances and predecessors.
 
-Weights may be negative (then by Bellman and Ford's relaxation, and a negative cycle that is reachable is an error that
-names it); vertices may be closed to through traffic; several sources may count as one (the nearest facility).
+Weights may be negative, and a negative cycle that is reachable is an error that names it; vertices may be closed to
+through traffic; several sources may count as one (the nearest facility).
 
 Two ways to spread the work, `pipelines.sssp.plan` chooses and says why:
 

@@ -123,7 +123,7 @@ class BlockWriter(Protocol):
     """What the workers need of a store being written; pickles small."""
 
     def opened(self, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
-        """Of the distances or the predecessors: the width of a chunk, and what writes whole chunks at (row, column)."""
+        """The width of a chunk of the distances or predecessors, and a function that writes chunks at (row, column)."""
 
 
 class SearchWriter(RowChunksWriter, Protocol):

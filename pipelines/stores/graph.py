@@ -391,7 +391,7 @@ class GraphWriter:
         self.append_rows(first, np.bincount(tails - first), indices, weights)
 
     def append_rows(self, first: int, degrees: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
-        """Append the arcs of vertices from `first` on, of which each has so many; no vertex before the last so far."""
+        """Append the arcs of vertices from `first` on, by how many each has; no arc of a vertex before the last one."""
         if indices.size == 0:
             return
         left = first + np.flatnonzero(degrees)
@@ -411,7 +411,7 @@ class GraphWriter:
 
     def _check_vertices(self, vertices: np.ndarray) -> None:
         if vertices.min() < 0 or vertices.max() >= self.n:
-            raise ValueError(f"an arc points to a vertex outside 0..{self.n - 1}")
+            raise ValueError(f"an arc has a vertex outside 0..{self.n - 1}")
 
     def annotate(
         self,
@@ -420,7 +420,7 @@ class GraphWriter:
         coordinates: np.ndarray | None = None,
         through: np.ndarray | None = None,
     ) -> None:
-        """Add data of the vertices: labels (n), text or the numbers of a range, coordinates (n, 2), through (n)."""
+        """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through (n)."""
         from pipelines.stores.text_chunks import write_text  # Dask, which reading does without
 
         self._through = through

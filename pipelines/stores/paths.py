@@ -159,7 +159,7 @@ class PathsWriter(StoreWriter):
         return replace(self, sources=())
 
     def opened(self, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
-        """The width of a chunk of an array, and what writes a block of whole chunks at a row and a column."""
+        """The width of a chunk of an array, and a function that writes whole chunks at a row and a column."""
         array = WholeChunks(self.path, name)
 
         def write(row: int, column: int, block: np.ndarray) -> None:

@@ -61,7 +61,7 @@ def _distribute_rows(indptr, indices, weights, spare_indices, spare_weights, pla
 @njit(nogil=True)
 @no_type_check
 def _distribute(indices, weights, first, size, most, spare_indices, spare_weights, places):
-    """Of one row, the least digit first: to the spare arrays and back, with fewer values of a digit than arcs."""
+    """Sort one row by the least digit first: to the spare arrays and back, with fewer values of a digit than arcs."""
     bits = 0
     while most >> bits:
         bits += 1

@@ -1,7 +1,7 @@
-"""Writes an array of text, the same bytes as Zarr: from strings, or from numbers that follow each other.
+"""Writes an array of text with the same bytes as Zarr: from strings, or from consecutive numbers.
 
-Zarr makes a Python object of each string, and several copies of all: for the numbers of vertices, which most formats
-have as names, that took as long as reading their arcs.
+Zarr makes a Python object of each string, and several copies of all. For the numbers of vertices, which most formats
+have as names, that took as long as reading the arcs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LENGTH_BYTES = 4  # before each text its length, before all of a chunk their num
 
 
 def write_text(group: zarr.Group, name: str, texts: Sequence[str] | np.ndarray | range, rows: int) -> None:
-    """Create the array `name`, str (k), in chunks of `rows`, of k strings, or of the numbers of a range as text."""
+    """Create the array `name` of k texts, in chunks of `rows`: strings, or the numbers of a range."""
     array = group.create_array(
         name,
         shape=(len(texts),),

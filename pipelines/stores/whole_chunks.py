@@ -1,4 +1,4 @@
-"""Writes and reads whole chunks of an array, the same bytes as Zarr, on the threads that ask for it.
+"""Writes and reads whole chunks of an array, with the same bytes as Zarr, on threads of the caller.
 
 Zarr passes every chunk through one event loop, and copies it several times: on 16 cores that was 1 to 1.6 GB/s of
 distances, where compression alone does 8. Only the codecs of `schema.result_codecs` and `schema.checkpoint_codecs` are
@@ -76,7 +76,7 @@ class WholeChunks:
 
 
 def write_chunk(path: str, data: Any) -> None:
-    """Write the file of a chunk, and its checksum behind: whole or not at all."""
+    """Write the file of a chunk, with its checksum at the end, whole or not at all."""
     partial = f"{path}.{uuid.uuid4().hex}.partial"  # `schema.remove_leftovers` knows them
     os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
@@ -91,7 +91,7 @@ def write_chunk(path: str, data: Any) -> None:
 
 
 class ReadChunks(StoredArray):
-    """An array of the store at `path`, whose bands of chunks are read by who asks, several threads at a time."""
+    """An array of the store at `path`, read by bands of chunks; several threads may read at a time."""
 
     def __init__(self, path: str | os.PathLike[str], name: str):
         super().__init__(path, name)
@@ -124,7 +124,7 @@ class ReadChunks(StoredArray):
         with self._damage("a chunk is"):
             data, checksum = found[:-CHECKSUM_BYTES], found[-CHECKSUM_BYTES:]
             if google_crc32c.value(data).to_bytes(CHECKSUM_BYTES, "little") != checksum:
-                raise ValueError("its checksum is that of other bytes")
+                raise ValueError("its checksum does not match")
             whole = out.shape == self.chunks and out.flags.c_contiguous
             values = out if whole else np.empty(self.chunks, self.dtype)
             codec.decode(data, values)
@@ -133,7 +133,7 @@ class ReadChunks(StoredArray):
 
 
 class Codec(NamedTuple):
-    """What makes bytes of a contiguous chunk, before the checksum, and a chunk of them."""
+    """Turns a contiguous chunk into the bytes before its checksum, and back."""
 
     encode: Callable[[np.ndarray], Any]
     decode: Callable[[bytes, np.ndarray], Any]

@@ -32,9 +32,10 @@ def to_host(array: Any) -> np.ndarray:
 
 
 def later(array: Any) -> Callable[[], np.ndarray]:
-    """`array` on the host, once it is called for: from a GPU a copy, made after the work that this has so far.
+    """A function that returns `array` on the host.
 
-    The call waits for that, and not for work given meanwhile. An array of the host is not copied.
+    From a GPU it is a copy, made after the work that the GPU was given before. The function waits for that copy, but
+    for no work that was given since. An array of the host is not copied.
     """
     if isinstance(array, np.ndarray):
         return lambda: array

@@ -1,10 +1,11 @@
-"""Arrays that go straight from worker to worker of one host, while Dask carries a token of some 300 bytes for each.
+"""Arrays that go straight from worker to worker of one host, each known by a token.
 
 Every worker of an attempt has a *ring* of slots that the others can map (`pipelines.workers.mapped_memory`). The owner
-writes an array into a slot and publishes it; who holds the token pulls the array into a buffer of its own. Nothing is
-waited for on the way. A token comes only after its array is complete, and the driver reuses a slot only after all have
-what they need of it. A slot begins with a header that says what it holds, taken off while it is written and checked
-after each pull. So a slot that is reused too early is an error, not a wrong result.
+writes an array into a slot and publishes it; whoever holds the token pulls the array into a buffer of its own. Nothing
+is waited for here. That an array is complete, and that all have what they need of a slot before it is written again, is
+for the callers to see to: by signals (`pipelines.workers.signals`), or by tokens that travel through Dask, some 300
+bytes each. A slot begins with a header that says what it holds, taken off while it is written and checked after each
+pull. So a slot that is reused too early is an error, not a wrong result.
 
 Where one worker cannot map another's memory, the array itself travels through Dask; `Panels.meet` finds out.
 """
@@ -158,7 +159,7 @@ class Panels:
         first = Token(card, OPENED, 0, (), "uint8")
         if self._pull(first) != first.header():  # a process of another container, or a handle that names something else
             self._mappings.pop(card.ring).close()
-            return "memory of another worker is not what was mapped"
+            return "what was mapped is not the memory of the other worker"
         return None
 
     def open(self, slot: int, shape: tuple[int, ...], dtype: Any) -> Any:

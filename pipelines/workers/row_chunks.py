@@ -88,7 +88,10 @@ class RowsAttempt(Attempt):
         ]
 
     def receive(self, tasks: dict[int, Future]) -> None:
-        """Tasks have ended, by their first rows: by default they have written their rows, and returned nothing."""
+        """Take the results of tasks that have ended, by their first rows.
+
+        By default there are none, as tasks write their rows themselves.
+        """
 
     def land(self, start: int) -> None:
         """The rows of the task from row `start` are written."""

@@ -24,7 +24,7 @@ class Savers:
 
     Parameters
     ----------
-    waiting : chunks that may wait for a thread, as their rows are kept for them
+    waiting : how many chunks may wait for a thread, while their rows are kept
     """
 
     def __init__(self, waiting: float = IN_HAND) -> None:
@@ -99,10 +99,10 @@ _own = threading.local()
 
 
 def _stream(cupy: Any) -> tuple[Any, Any]:
-    """The stream of this thread, and an event that it is waited for by.
+    """The stream of this thread, and an event by which to wait for it.
 
-    The stream does not wait for the null stream, nor the other way round; a thread that waits for the event sleeps,
-    where one that waits for a stream would keep a core from those that compress.
+    The stream and the null stream do not wait for each other. A thread that waits for the event sleeps; one that waits
+    for a stream would keep a core from those that compress.
     """
     if not hasattr(_own, "stream"):
         _own.stream = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Event(block=True, disable_timing=True)

@@ -18,8 +18,8 @@ import numpy as np
 from pipelines.workers.attempts import StateLost
 from pipelines.workers.mapped_memory import CannotMap, HostMapping, HostMemory, host
 
-LEAST_SLEEP, MOST_SLEEP = 2e-5, 2e-3  # seconds between two looks, in between
-PATIENCE_SHARE = 1 / 64  # of what was waited so far
+LEAST_SLEEP, MOST_SLEEP = 2e-5, 2e-3  # seconds between two looks: within these bounds,
+PATIENCE_SHARE = 1 / 64  # this share of the time waited so far
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Signals:
         self.card = SignalsCard(name, host(), handle, reason)
 
     def meet(self, cards: Sequence[SignalsCard]) -> str | None:
-        """Map the counters of `cards`, by worker; why not, where that fails."""
+        """Map the counters of `cards`, by worker; returns why that failed, or None."""
         found = []
         for card in cards:
             if card.reason:
@@ -68,7 +68,7 @@ class Signals:
             except CannotMap as error:
                 return str(error)
             if mapped[:16].tobytes() != card.name:  # a process of another container
-                return "memory of another worker is not what was mapped"
+                return "what was mapped is not the memory of the other worker"
             found.append(mapped[16:].view(np.int64))
         self._others = found
         return None
@@ -83,7 +83,13 @@ class Signals:
 
 
 def wait_until(ready: Callable[[], bool], over: Callable[[], bool], limit: float) -> bool:
-    """Wait for at most `limit` seconds; whether it is `ready`. Raises StateLost where the attempt is `over`."""
+    """Wait until something is `ready`, for at most `limit` seconds; returns whether it is.
+
+    Raises
+    ------
+    StateLost
+        The attempt is `over`.
+    """
     if ready():
         return True
     begin = time.monotonic()

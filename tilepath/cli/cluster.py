@@ -51,7 +51,7 @@ def on_cluster(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_asked_for() -> bool:
-    """Whether the command line says anything of a cluster, for a command that can do without."""
+    """Whether the command line has an option of a cluster, for a command that can do without one."""
     context = click.get_current_context()
     return any(context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in NAMES)
 

@@ -56,8 +56,8 @@ def od(
 
     STORE is a boundary store (tilepath partition), which answers at once, or a graph store, which is searched. Places
     are snapped to the nearest vertex of the largest strongly connected component. Distances are in the unit of the
-    weights. There are no turn costs and no timetables. With --device, --workers or another option of a cluster, its
-    workers make the table; that takes a boundary store and --reduce.
+    weights. There are no turn costs and no timetables. With --device, --workers or another option of a cluster, the
+    workers of that cluster make the table, which needs a boundary store and --reduce.
     """
     from pipelines import open_boundary, open_graph
     from pipelines.answers.od_points import read_points

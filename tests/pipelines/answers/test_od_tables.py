@@ -477,9 +477,9 @@ def test_blocks_are_written_in_the_order_of_origins():
 
 
 def test_workers_that_have_no_part_in_a_table_are_refused(two, store, graph, points, tmp_path):
-    with pytest.raises(ValueError, match=r"workers only reduce; give reduce \(--reduce\), or leave out the cluster"):
+    with pytest.raises(ValueError, match=r"only make tables that are reduced; give reduce \(--reduce\), or leave out"):
         write_od_table(store, *points, tmp_path / "od.csv", client=two)
-    with pytest.raises(ValueError, match="is a graph, which this process searches; make a boundary store of it"):
+    with pytest.raises(ValueError, match="is a graph store, and workers of a cluster take a boundary store; make one"):
         write_od_table(graph, *points, tmp_path / "od.csv", client=two, reduce="count")
     facts = [replace(fact, free_memory=1000, host_memory=1000) for fact in measure_workers(two, None)]
     reducing = Reducing(points[1].vertices, np.ones(N), parse_reduction("count"), None, 5)
@@ -491,7 +491,7 @@ def test_the_command_starts_a_cluster_where_it_is_told_to(store, tmp_path, monke
     (tmp_path / "o.csv").write_text("vertex,jobs\nv1,3\nv2,4\n")
     arguments = ["od", store.path, str(tmp_path / "od.csv"), "--origins", str(tmp_path / "o.csv")]
     said = CliRunner().invoke(tilepath, [*arguments, "--device", "cpu"])
-    assert "workers only reduce" in str(said.exception)
+    assert "only make tables that are reduced" in str(said.exception)
     reduced = []
     monkeypatch.setattr(od_workers, "reduce_on_workers", lambda *given: reduced.append(given))
     said = CliRunner().invoke(tilepath, [*arguments, "--reduce", "sum:jobs", "--workers", "1", "--device", "cpu"])

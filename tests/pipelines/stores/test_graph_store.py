@@ -97,8 +97,8 @@ def test_no_vertices_and_no_arcs(tmp_path):
     ("arcs", "message"),
     [
         (([1, 0], [0, 0], [1, 1]), "order of their tails"),
-        (([0, 3], [0, 0], [1, 1]), "to a vertex outside"),
-        (([0, 1], [0, -1], [1, 1]), "to a vertex outside"),
+        (([0, 3], [0, 0], [1, 1]), "has a vertex outside"),
+        (([0, 1], [0, -1], [1, 1]), "has a vertex outside"),
         (([0, 1], [0, 1], [1, np.nan]), "NaN or infinite"),
         (([0, 1], [0, 1], [1, np.inf]), "NaN or infinite"),
         (([0], [0], [1]), "1 arcs were appended, but 2 were announced"),

@@ -180,7 +180,7 @@ def test_what_cannot_be_mapped_is_said(peer, monkeypatch):
     gpu = dataclasses.replace(card, gpu=True)
     assert peer(Panels.meet, [elsewhere, another, gone, gpu]) == [
         "workers on several hosts",
-        "memory of another worker is not what was mapped",
+        "what was mapped is not the memory of the other worker",
         "shared memory cannot be mapped: [Errno 2] No such file or directory: b'/proc/1/fd/12345'",
         "workers of different kinds",
     ]

@@ -63,7 +63,7 @@ def test_counters_that_cannot_be_mapped_are_said(monkeypatch):
     signals, other = Signals([1]), Signals([2])
     assert signals.meet([dataclasses.replace(other.card, host="elsewhere")]) == "workers on several hosts"
     assert signals.meet([dataclasses.replace(other.card, name=b"0" * 16)]) == (
-        "memory of another worker is not what was mapped"
+        "what was mapped is not the memory of the other worker"
     )
     gone = dataclasses.replace(other.card, handle=b"/proc/1/fd/12345")
     assert signals.meet([gone]).startswith("shared memory cannot be mapped: ")
