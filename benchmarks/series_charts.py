@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -54,19 +55,19 @@ class Chart:
             A file is not one of results, or none has what is drawn here.
         """
         figure, axes, settings = _figure()
-        drawn = False
-        for result in results:
+        colours: dict[str, str] = {}  # of a way, whatever the device; which has a line and a marker of its own
+        for result, (line, marker) in zip(results, cycle((("-", "o"), ("--", "s"), ("-.", "^"))), strict=False):
             device, records = _read(result)
-            for label, points in self.series(records).items():
+            for way, points in self.series(records).items():
                 if points:
-                    drawn = True
                     x, y, deviation = zip(*sorted(points), strict=True)
                     bars = deviation if any(deviation) else None
-                    label = f"{device}: {label}" if len(results) > 1 else label
-                    axes.errorbar(x, y, bars, marker="o", markersize=4, capsize=2, label=label)
+                    label = f"{device}: {way}" if len(results) > 1 else way
+                    style = {"linestyle": line, "marker": marker, "color": colours.setdefault(way, f"C{len(colours)}")}
+                    axes.errorbar(x, y, bars, markersize=4, capsize=2, label=label, **style)
             if len(results) == 1:
                 axes.set_title(f"{self.title}\n{device}", fontsize=10)
-        if not drawn:
+        if not colours:
             raise ValueError(
                 f"{', '.join(map(str, results)) or 'benchmarks/results'}: nothing to draw for {name}; "
                 f"run scripts/bench.py {self.suite}"

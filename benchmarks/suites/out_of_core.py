@@ -157,6 +157,7 @@ class Rows:
             said += f", {rate / allowed:.1%} of what kernel and disk allow; GB/s of the disk "
             said += ", ".join(f"{name} {value / 1e9:.2f}" for name, value in disk.items())
         self.bench.records[-1] |= added
+        self.bench.flush()
         print(f"  {said}; {before:.1f} s before, the first took {first:.1f} s{self._pool()}", flush=True)
 
     def solve(self, graph: Graph, skip: int, count: int, **options: Any) -> Any:

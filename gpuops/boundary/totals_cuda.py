@@ -1,4 +1,4 @@
-"""What the distances of each row of a block add up to, on a GPU: in one launch, without another array (totals.cu)."""
+"""The CUDA half of `gpuops.boundary.totals`: in one launch, without another array (totals.cu)."""
 
 from __future__ import annotations
 
@@ -17,30 +17,12 @@ _PROGRAMS = {
 
 
 def row_totals(found: Any, values: Any, limit: float, scale: float | None = None) -> Any:
-    """The values of the columns that are no farther away than a limit, added up for each row.
-
-    Parameters
-    ----------
-    found : (k, l) CuPy array, contiguous
-        Distances of any distance dtype.
-    values : (l,) CuPy array, float64
-    limit : float
-        Less than what stands for "unreachable".
-    scale : float, optional
-        Weight a value at the distance d by exp(-d / scale).
-
-    Returns
-    -------
-    (k,) CuPy array, float64
-        Bits depend on l, not on k.
-    """
     if scale is None:
         return _launch("add", found, np.float64(limit), values)
     return _launch("decay", found, np.float64(limit), values, np.float64(scale))
 
 
 def row_minima(found: Any, limit: float) -> Any:
-    """(k,) float64: the least distance of each row that is no larger than a limit, +inf if none is."""
     return _launch("nearest", found, np.float64(limit))
 
 

@@ -105,8 +105,8 @@ __device__ inline void wait_for_all(unsigned* arrived, unsigned& expected) {
     __syncthreads();
 }
 
-// scratch: `Blocks`, and behind it both copies.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+// scratch: `Blocks`, and behind it both copies. Before sm_90, two blocks leave them too few registers.
+extern "C" __global__ void __launch_bounds__(THREADS, __CUDA_ARCH__ < 900 ? 1 : BLOCKS)
     close_small(Element* d, long long stride, int n, double tolerance, Blocks* scratch) {
     __shared__ alignas(16) Tile left, right;
     const int tiles = (n + TILE - 1) / TILE;

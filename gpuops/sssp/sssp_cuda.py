@@ -283,7 +283,7 @@ class _Search:
                 _raise_negative_cycle(cycle)
             raise OverflowError("distances exceed int32; use float64")
         if found.finished:
-            if self.signed and begin is not None:
+            if graph.negative and begin is not None:  # else there may be a limit, which is one of distances, not of keys
                 memory.learn(self.statistics.touched, graph.m)
             _give_back(graph, self.signed, memory)
         return bool(found.finished)

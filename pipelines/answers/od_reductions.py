@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import is_cupy
-from gpuops.boundary.totals_cuda import row_minima, row_totals
+from gpuops.boundary.totals import row_minima, row_totals
 from gpuops.numbers import outside_infinity
 
 
@@ -62,25 +61,17 @@ def reduced(found: Any, reduction: Reduction, values: Any, within: float | None)
     -------
     (k,) float64, NumPy or CuPy
     """
-    if is_cupy(found):
-        return _reduced_on_gpu(found, reduction, values, within)
-    reached = found != outside_infinity(found.dtype)
-    if within is not None:
-        reached &= found <= within
-    if reduction.name == "min":
-        return np.where(reached, found, np.inf).min(axis=1, initial=np.inf).astype(np.float64)
-    if reduction.name == "decay":
-        return np.where(reached, np.exp(-found / np.float64(reduction.scale)), 0.0) @ values
-    return reached @ values
-
-
-def _reduced_on_gpu(found: Any, reduction: Reduction, values: Any, within: float | None) -> Any:
-    if found.dtype.kind == "f":
-        limit = float(np.finfo(found.dtype).max)
-        within = within if within is None else float(found.dtype.type(within))  # as NumPy compares it
-    else:
-        limit = float(outside_infinity(found.dtype)) - 1
-    limit = limit if within is None else min(limit, within)
+    limit = _limit(found.dtype, within)
     if reduction.name == "min":
         return row_minima(found, limit)
     return row_totals(found, values, limit, reduction.scale)
+
+
+def _limit(dtype: np.dtype, within: float | None) -> float:
+    """The largest distance that counts, as a number of the dtype where that is one of floats."""
+    if dtype.kind == "f":
+        limit = float(np.finfo(dtype).max)
+        within = within if within is None else float(dtype.type(within))
+    else:
+        limit = float(outside_infinity(dtype)) - 1
+    return limit if within is None else min(limit, within)

@@ -131,6 +131,7 @@ def write_od_table(
     else:
         routes = PairRoutes(opened, rows_of.dtype, origins.on_the_globe) if paths else None
         form = pair_table(points, suffix, rows_of.dtype, partial(choices, within=within, nearest=nearest), routes)
+    about |= {"blocks": step}  # other versions may cut otherwise
     with growing_file(out, about, resume=resume, overwrite=overwrite) as file:
         starts = range(len(file.ends) * step, count, step)
 

@@ -105,11 +105,9 @@ def _go_on(path: str | os.PathLike[str], found: GrowingFile, about: dict[str, An
     found.rows, found.ends = map(list, zip(*committed, strict=True))  # also if it is refused: they stay
     if begun != about:
         others = [name for name in about if begun.get(name) != about[name]]
-        found.rows, found.ends = map(list, zip(*committed, strict=True))  # which stay
         raise ValueError(
             f"{path}: was begun with other {' and '.join(others)}; use those, or leave out resume (--resume)"
         )
-    found.rows, found.ends = map(list, zip(*committed, strict=True))
     found.journal.truncate(sum(len(line.encode()) + 1 for line in lines))
     os.truncate(found.path, found.ends[-1])
     return True

@@ -35,7 +35,7 @@ def write_text(group: zarr.Group, name: str, texts: Sequence[str] | np.ndarray |
 
     def write(start: int) -> None:
         part = texts[start : start + rows]
-        numbered = isinstance(part, range) and part.start >= 0
+        numbered = isinstance(part, range) and part.start >= 0 and part.step == 1
         encoded = [struct.pack("<I", rows), *(_of_numbers if numbered else _of_strings)(part)]  # type: ignore[arg-type]
         encoded.append(bytes(LENGTH_BYTES * (rows - len(part))))  # the array ends within the chunk
         write_chunk(os.path.join(place, array.metadata.encode_chunk_key((start // rows,))), compress(b"".join(encoded)))

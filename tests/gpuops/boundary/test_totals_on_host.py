@@ -5,7 +5,7 @@ import pytest
 from mutants import break_line, lines_with
 
 from gpuops import _cuda
-from gpuops.boundary.totals_cuda import row_minima, row_totals
+from gpuops.boundary.totals import row_minima, row_totals
 from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
 
 FILE = "boundary/totals.cu"

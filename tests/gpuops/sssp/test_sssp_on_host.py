@@ -627,6 +627,17 @@ def test_starts_below_zero_have_the_bits_of_the_cpu(cupy):
         assert (np.asarray(tree) >= 0).sum() == np.isfinite(expected).sum() - (expected[[3, 80]] < [0, 2.5]).sum()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cutoff_is_one_of_distances_whatever_was_searched_for_before(cupy, seed):
+    """A start below zero, and distances of searches before, from elsewhere, that might pass for potentials."""
+    cupy.start(1, 2)
+    host, device = on_both(cupy, arcs_outside(seed, "float32"))
+    for source, start, cutoff in (3, -500, None), (80, -5, 150), (0, -1, 60), (9, -300, -100):
+        asked = {"starts": [start], "cutoff": cutoff}
+        found = shortest_distances(device, [source], **asked)
+        assert_same_bits(found, shortest_distances(host, [source], **asked))
+
+
 def test_searches_that_reach_nothing(cupy):
     host, device = on_both(cupy, (np.zeros(4, int), np.zeros(0, int), np.zeros(0, "float32")))
     for sources in [], [1], [0, 2]:

@@ -431,6 +431,17 @@ def test_workers_and_this_process_go_on_where_the_other_stopped(two, store, with
         out.unlink()
 
 
+@pytest.mark.usefixtures("in_blocks")
+def test_what_was_cut_into_other_blocks_is_not_gone_on_with(store, with_jobs, tmp_path, monkeypatch):
+    """As an earlier version may have done; else origins would be left out, or be there twice."""
+    monkeypatch.setattr(TableForm, "finish", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_od_table(store, *with_jobs, tmp_path / "od.csv", reduce="count")
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="was begun with other blocks; use those, or leave out resume"):
+        write_od_table(store, *with_jobs, tmp_path / "od.csv", reduce="count", resume=True)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_blocks")
 def test_a_killed_worker_costs_nothing_but_time(two_processes, store, with_jobs, tmp_path, monkeypatch):

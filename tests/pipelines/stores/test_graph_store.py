@@ -80,6 +80,11 @@ def test_arrays_of_several_chunks(tmp_path, monkeypatch):
     assert graph.label(99) == "99"
 
 
+@pytest.mark.parametrize("labels", [range(8, 11), range(0, 6, 2), range(2, -1, -1), range(-1, 2)])
+def test_labels_may_be_any_range(tmp_path, labels):
+    assert small(tmp_path / "g", labels=labels).labels().tolist() == [*map(str, labels)]
+
+
 def test_no_vertices_and_no_arcs(tmp_path):
     none = write_graph(tmp_path / "none", np.array([0]), np.empty(0, "int32"), np.empty(0, "float32"))
     bare = write_graph(tmp_path / "bare", np.zeros(6, int), np.empty(0, "int32"), np.empty(0, "float32"))
