@@ -77,7 +77,7 @@ def constants(results: list[Path]) -> str:
         "R": "relaxations per second of a GPU, float32",
         "PULL": "bytes per second between GPUs",
         "CLOSE": "for each row of a block that is closed",
-        "SIGNAL": "from a panel that is written to its pull by another worker; measured: a counter alone",
+        "SIGNAL": "from a panel that is written to its pull by another worker; the measurement is of a counter alone",
         "HOP": "from the end of a task to the start of one on another worker that waits for it",
         "GAP": "the same on one worker; a GPU computes meanwhile",
         "DASK": "bytes per second through Dask and host memory",

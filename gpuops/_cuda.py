@@ -133,9 +133,9 @@ def multiprocessors(device: int) -> int:
 
 
 class Told:
-    """Words of the host that kernels store to: `address` is what they are given.
+    """Words in the memory of the host, to which kernels store; they are given `address`.
 
-    To read them waits for the current stream, and for no copy after it. They have to live until then.
+    To read the words waits for the current stream and needs no copy. This object has to live until then.
     """
 
     def __init__(self, words: int):

@@ -156,7 +156,7 @@ class StripTables(DeviceTables):
         )
 
     def _stay(self, out: Any, slots: Slots, count: int, by_part: ByPart) -> None:
-        """Those within a part are no longer than without leaving it."""
+        """Within a part, no distance is longer than that of paths which do not leave it."""
         self.program.launch(
             "stay",
             math.ceil(count * _WARP / self.shape.threads),

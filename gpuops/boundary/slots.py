@@ -49,7 +49,7 @@ class ByPart(NamedTuple):
 def share_out(part: np.ndarray, place: np.ndarray, parts: int, window: int, of_thread: int, threads: int) -> Slots:
     """Slots for columns of these parts and places, in windows of so many columns, each shared out to so many threads.
 
-    Neighbouring columns of a part go to neighbouring threads, which so store to different banks of shared memory.
+    Neighbouring columns of a part go to neighbouring threads, which then store to different banks of shared memory.
     """
     windows = math.ceil(len(part) / max(1, window))
     thread_part = np.full(windows * threads, -1, np.int32)
@@ -64,7 +64,7 @@ def threads_of(part: np.ndarray, parts: int, of_thread: int) -> int:
 
 
 def window_of(part: np.ndarray, parts: int, of_thread: int, across: int) -> int:
-    """How wide the windows are, few of them, of which none needs more than `across` threads."""
+    """How wide windows may be so that none needs more than `across` threads; about the widest."""
     count = math.ceil(len(part) / (across * of_thread))
     while True:
         window = math.ceil(len(part) / max(1, count) / _ALIGNED) * _ALIGNED

@@ -1,6 +1,6 @@
-"""Counting and dealing out columns by part, in one pass over them: what `slots` does in loops.
+"""Counting and dealing out columns by part, in one pass over them: the loops of `slots`.
 
-Numba tests whether a signed index counts from the end: unsigned ones take half of the time.
+Numba tests whether a signed index counts from the end; unsigned ones take half of the time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def look_up(vertices, part, place):
 
 @njit(nogil=True, cache=True)
 def most_threads(part, parts, window, of_thread, enough):
-    """The most threads that a window needs; more than `enough` may be less than that."""
+    """The most threads that a window needs; or, once that is more than `enough`, a lower bound of it."""
     counts = np.zeros(parts, np.int64)
     most = 0
     for first in range(0, part.size, window):
@@ -38,7 +38,7 @@ def most_threads(part, parts, window, of_thread, enough):
 
 @njit(nogil=True, cache=True)
 def share_out(part, place, parts, window, of_thread, threads, thread_part, columns, places):
-    """Fill the slots of `threads` threads of each window, where -1 stands before. No branch depends on a column."""
+    """Fill the slots of `threads` threads of each window; all hold -1 before. No branch depends on a column."""
     shares, firsts = np.zeros(parts, np.int64), np.empty(parts, np.int64)  # threads of a part: how many, the first
     seen, reciprocals = np.empty(parts, np.int64), np.empty(parts, np.float64)
     for w in range(thread_part.size // threads):

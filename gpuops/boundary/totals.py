@@ -21,7 +21,7 @@ def row_totals(found: Any, values: Any, limit: float, scale: float | None = None
     limit : float
         Less than what stands for "unreachable".
     scale : float, optional
-        Count a value at the distance d as exp(-d / scale) of it.
+        Weight a value at the distance d by exp(-d / scale).
 
     Returns
     -------

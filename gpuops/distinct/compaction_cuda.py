@@ -10,7 +10,7 @@ import numpy as np
 from gpuops._cuda import Program, Told
 
 _THREADS = 256
-# Smaller tiles are sooner done, but there are more to look back over.
+# Smaller tiles are done sooner, but there are more of them to look back over.
 _THREADS_OF_COMPACTION = {1: 256, 2: 256, 4: 128, 8: 256}
 _ITEMS, _ITEMS_OF_8_BYTES = 16, 8  # of a thread, as in compaction.cu; 16 in scan.cu
 

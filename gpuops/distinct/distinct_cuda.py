@@ -17,7 +17,7 @@ _THREADS = 512
 _BLOCKS = 4  # on a multiprocessor
 _SAMPLE = 4096
 _SPARE = 2**16  # bytes that a table may have besides four for every value
-# Bytes that a table may have for every byte of a key: beyond the cache a key is sorted sooner than marked.
+# Bytes that a table may have for every byte of a key: a key is sorted sooner than marked in a table beyond the cache.
 _CACHED = 2**23
 
 _SHARED_FLAGS, _SHARED_COUNTS = 32768, 8192  # as in distinct.cu
@@ -71,7 +71,7 @@ def distinct(keys: Any, counted: bool, inverse: bool, first: bool) -> tuple[Any,
             return *listed, None
         place = 8 if counted or first else 1  # bytes
         most = 4 * len(keys) + _SPARE
-        if not (inverse or first):  # else places are sorted with the keys, which takes far longer
+        if not (inverse or first):  # with these, places are sorted beside the keys, which takes far longer
             most = min(most, _CACHED * keys.itemsize)
         while True:
             if (largest - least) * place >= most:

@@ -37,7 +37,7 @@ def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> int:
     sources : (k,) array of int
         In the graph's numbering.
     rows : (k, n) array
-        What is found, in the numbering of the graph that was laid out. Contiguous.
+        For the distances, in the numbering of the user. Contiguous.
 
     Returns
     -------

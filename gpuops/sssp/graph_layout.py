@@ -47,8 +47,8 @@ class SearchGraph:
     ----------
     indptr : (n + 1,) int64
     indices : (m,) int32
-        Heads, in the graph's own, *internal* numbering. A row is sorted by rising weight, with `potentials` less that
-        of the head, in the transpose with that of the tail; ties by the other end.
+        Heads, in the graph's own, *internal* numbering. A row is sorted by rising weight, ties by the other end. With
+        `potentials` p it is sorted by w - p[head], in the transpose by w + p[tail].
     weights : (m,) float32, float64 or int32
         The dtype of the distances.
     in_indptr, in_indices, in_weights : arrays or None
@@ -63,7 +63,8 @@ class SearchGraph:
     negative : bool
         Whether there is a weight below 0.
     potentials : (n,) float64 or None
-        Plus that of the tail, less that of the head, no weight of an arc that leaves an open vertex is negative.
+        p, with w + p[tail] - p[head] >= 0 for all arcs that leave vertices open to paths (`through`). None where no
+        weight is negative, on a GPU, and where none were found or looked for.
     """
 
     indptr: Any

@@ -57,7 +57,7 @@ def sorted_rows(
 ) -> Rows:
     """The rows of `simplified` in the new numbering, each sorted by weight, then by head.
 
-    With `shifts`, by vertex in the new numbering, that of the head is added to a weight for the comparison.
+    With `shifts`, by vertex in the new numbering, weights are compared after that of the head is added to them.
     """
     indptr = np.zeros(len(order) + 1, np.int64)
     np.cumsum(degrees[order], out=indptr[1:])
@@ -186,7 +186,7 @@ def _lay_rows(
 
 @njit(nogil=True, cache=True)
 def _key(weights, heads, arc, rank, shifts):
-    """What an arc is sorted by; heads are in the numbering of `rank`, or with None in that of `shifts`."""
+    """What an arc is sorted by; `rank` brings heads to the numbering of `shifts`, None where they have it."""
     if shifts is None:
         return weights[arc]
     return weights[arc] + shifts[heads[arc] if rank is None else rank[heads[arc]]]

@@ -1,6 +1,7 @@
-"""Potentials on a CPU: what makes negative weights non-negative (Johnson), so that a search can go by windows and pull.
+"""Potentials on a CPU: they make negative weights non-negative (Johnson), so that a search can go by windows and pulls.
 
-Of all walks that begin at v, the least length, at most 0, is -p(v). Then w + p(u) - p(v) is not negative for any arc.
+The least length of all walks that begin at v, which is at most 0, is -p(v). Then w + p(u) - p(v) is not negative for
+any arc from u to v.
 Potentials are found in passes over the rows, each vertex taking the minimum over its own arcs. Threads take ranges of
 rows: what another one writes meanwhile is an upper bound, before and after, and the result does not depend on it.
 
@@ -28,14 +29,14 @@ def potentials(
     Parameters
     ----------
     indptr, degrees, heads, weights : (n + 1,), (n,), (m,), (m,) arrays
-        Row v are the first ``degrees[v]`` arcs from ``indptr[v]`` on.
+        Row v has the first ``degrees[v]`` arcs from ``indptr[v]`` on.
     through : (n,) array of bool, or None
         May the vertex lie inside a path?
 
     Returns
     -------
     (n,) float64, or None
-        None: there are none, because of a negative cycle, or it would take long to find them.
+        None where there are no potentials, because of a negative cycle, or where it would take long to find them.
     """
     n = len(degrees)
     rounding = 2.0**-51 if weights.dtype == np.float64 else 0.0
@@ -57,7 +58,7 @@ def potentials(
 def _look_ahead(indptr, degrees, heads, weights, through, rounding, lengths, first_row, last_row):
     """How many rows of a range found a shorter walk.
 
-    Sums of float64 are taken shorter than they may be, so that no cycle passes for one that is not negative.
+    Sums of float64 are rounded down by more than their error, so that no negative cycle is overlooked.
     """
     nearer = 0
     for row in range(first_row, last_row):

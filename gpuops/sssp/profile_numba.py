@@ -13,21 +13,21 @@ from gpuops.numbers import outside_infinity
 # The width of the first window is this many times the mean weight over the mean degree. It doubles where less than two
 # arcs were relaxed for each vertex that waits, and halves where most of them were relaxed again.
 _WIDTH = 0.5
-_LEAST = 2.0**-40  # of a mean, of what it was made of: less is rounding
+_LEAST = 2.0**-40  # of a mean, as a share of the numbers that it was made of: less is rounding
 
 _TASKS, _TASK = 64, 2**13  # that many tasks, or fewer of so many arcs
 _ROW, _READ = 2, 4  # what visiting a row takes, in arcs, and how many of them are read, if there are so many
 
 
 class Profile(NamedTuple):
-    """What does not change from search to search. With potentials, first weights are those that rows are sorted by."""
+    """What does not change from search to search. With potentials, weights below are w - p[head] or w + p[tail]."""
 
     lightest: np.ndarray  # first weight of a row; infinity where there is none, and where the vertex is closed
     in_lightest: np.ndarray  # first weight of a row of the transpose
     entering: np.ndarray  # number of arcs that lead to a vertex
     ranges: list[tuple[int, int]]  # of vertices, that take about as long to pull; none without the transpose
     width: float
-    magnitude: float  # no potential, and no difference of them and a weight, is larger
+    magnitude: float  # an upper bound of potentials, and of a weight with potentials added
 
 
 _profiles: weakref.WeakKeyDictionary[Any, Profile] = weakref.WeakKeyDictionary()

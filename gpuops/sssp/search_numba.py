@@ -1,4 +1,4 @@
-"""Windows and pulls: shortest distances on a CPU, weights not being negative.
+"""Windows and pulls: shortest distances on a CPU, where weights are not negative or have potentials.
 
 Rows of arcs are sorted by rising weight, and most arcs are never looked at:
 
@@ -14,7 +14,7 @@ On R-MAT graphs a twentieth of the arcs is read. On grids and roads nearly nothi
 
 Where weights are negative, and the graph has potentials p, all this goes by *keys*, d(v) - p(v), and arcs by their
 reduced weights, w + p(u) - p(v). Keys and reduced weights are float64, and say what to do when. What is compared and
-stored in the end are distances, sums of the weights themselves, rounded as ever. An arc whose key is beyond the window
+stored in the end are distances: sums of the weights themselves, rounded as usual. An arc whose key is beyond the window
 cannot improve a head whose key is within, as rounding is monotone. But a distance that is rounded down may bring a
 vertex back behind the window. Such a vertex is *late*: it relaxes its arcs once more when pulls are over.
 
@@ -49,14 +49,14 @@ _GATHER = 256  # what a random access takes, in relaxations of a dense matrix
 _MOST, _NO_LIMIT = 32, 2**62  # with potentials, a search gives up when it has read all arcs that many times
 _PASSES = 64  # of pulls, at most
 _ROUNDING = 2.0**-48  # of a few sums in float64
-_LATE = 2  # of a vertex that came back behind what is final
+_LATE = 2  # marks a vertex that came back behind what is final
 
 
 # --- Push -------------------------------------------------------------------------------------------------------------
 
 
 class Room(NamedTuple):
-    """Memory of a search, for one after the other: what the system hands out costs time, more so to many threads."""
+    """Memory that searches use one after the other: new memory from the system costs time, more so to many threads."""
 
     wake: np.ndarray
     cursor: np.ndarray
@@ -75,9 +75,9 @@ class Search:
     Attributes
     ----------
     begins : the closed vertices at which paths begin, and their distances
-    last : distances up to this are final; a key, and so is
-    floor : no vertex that holds arcs back is nearer
-    late : 2 for vertices that came back behind `last`, (n,) uint8
+    last : a key, up to which distances are final
+    floor : a key, below which no vertex holds arcs back
+    late : (n,) uint8, 2 for vertices that came back behind `last`
     gave_up : rounded sums seem to fall forever around a cycle; only with potentials
     """
 
@@ -342,7 +342,7 @@ def pull_rows(
                 break
             distance = distances[tail] + weight
             if potentials is not None and distances[tail] == infinity:
-                continue  # an int32, to which a negative weight was added
+                continue  # an int32 infinity, to which a negative weight was added
             if distance < best and through[tail]:
                 best = distance
         if best < known:

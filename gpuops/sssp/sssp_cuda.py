@@ -3,8 +3,8 @@
 A search is one cooperative launch: its blocks wait for each other on the device, round after round, and the host waits
 for the end alone. search.cu is for one set of sources, batched.cu for up to 32 separate searches, tree.cu for
 predecessors. Scratch memory is 40 bytes a vertex (60 with float64) and a little for long rows; 28 (32) for separate
-searches. That of searches stays with the graph, for searches and trees to come, and so does what a launch is given, and
-with negative weights the distances of a search, 4 (8) bytes more.
+searches. That of searches stays with the graph, for searches and trees to come. So do the arguments of launches and,
+with negative weights, the distances of a search: 4 (8) bytes more.
 
 **Why the result does not depend on the order of relaxations.** A relaxation takes the minimum of a distance and a
 rounded sum, which never falls when the distance of the tail rises. So every distance that is stored is the rounded
@@ -91,8 +91,8 @@ _BATCH_WIDTH = 0.5
 # With negative weights nothing is final before the end, and heavy arcs are what a window keeps for later: its width is
 # this many times the mean magnitude of a weight.
 _SIGNED_WIDTH = 2.0
-# With potentials, over the mean degree too, as without negative weights. How large weights are by potentials is not
-# known, so windows get narrower if a search still reads the arcs of the graph so many times.
+# With potentials the width is over the mean degree too, as without negative weights. How large weights become by
+# potentials is not known, so windows get narrower if a search still reads the arcs of the graph so many times.
 _LATER_WIDTH, _AGAIN, _NARROWER, _NARROWEST = 0.25, 2.5, 1 / 4, 4.0**-6
 
 # A vertex with so many times more arcs than the mean is a hub, at which searches come together.
@@ -100,7 +100,7 @@ _HUB = 8
 
 _ALL_ROUNDS = 2**62
 # Rounds after which a search with negative weights looks for a negative cycle for the first time; then twice as many.
-# With potentials there are more rounds, and hardly a cycle.
+# With potentials there are more rounds, and a cycle is unlikely.
 _FIRST_LOOK, _FIRST_LOOK_LATER = 64, 512
 
 
@@ -324,9 +324,9 @@ class _Search:
 
 
 class _Memory:
-    """Of a search: its arrays, and what it is given that stays as it is.
+    """Of a search: its arrays, and those arguments that stay as they are.
 
-    With negative weights also the distances of an earlier search. They are potentials where it came.
+    With negative weights also the distances of an earlier search. They are potentials of the vertices that it reached.
     """
 
     potentials: Any = None
@@ -380,7 +380,7 @@ class _Memory:
         self.tree = self._tree(graph)
 
     def learn(self, touched: int, arcs: int) -> None:
-        """Keep the distances of the search that is over, if it came far. With potentials a search reads less."""
+        """Keep the distances of the search that is over if it read more arcs than the one whose distances are kept."""
         if self.potentials is not None and touched > _AGAIN * arcs:
             self.later_width = max(_NARROWER * self.later_width, self.narrowest)
         if touched > self.learned:
@@ -388,7 +388,7 @@ class _Memory:
             self.distances = self.potentials.copy() if spare is None else spare
 
     def _tree(self, graph: Any) -> dict[str, Any]:
-        """What tree.cu is given, as far as it stays as it is; the rest in its place."""
+        """The arguments of tree.cu that stay as they are, and placeholders for the others."""
         inward, scratch, zero = graph.in_indptr is not None, self.arrays, np.int32(0)
         levels = scratch["cursor"]
         return {
@@ -709,7 +709,7 @@ class _Control:
     def begin(self, *beside: np.ndarray) -> list[Any]:
         """Clear the block, and copy arrays to the device with it; they are returned as bytes there.
 
-        They are distances of starts, sources and targets, or the first of these.
+        They are starting distances, sources and targets, or the first ones of these.
         """
         sizes = tuple(map(len, beside))
         if sizes not in self.layouts:

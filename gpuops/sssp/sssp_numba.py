@@ -20,7 +20,7 @@ from gpuops.sssp.wheel_numba import suits, turn_wheel
 def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None, limit: Any = None) -> int:
     """Relax arcs until none improves a distance (`gpuops.sssp.improve_distances`).
 
-    Weights must not be negative, or the graph has potentials.
+    Weights must not be negative, unless the graph has potentials.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None
     OverflowError
         int32 distances that would reach 2^31 - 1.
     NegativeCycleError
-        Only in rounded sums: they fall forever.
+        Only with potentials, where rounded sums fall forever around a cycle.
     """
     distances += distances.dtype.type(0)  # +0.0 for -0.0
     if suits(graph):
@@ -62,7 +62,7 @@ def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None
 
 
 def bellman_ford(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None) -> int:
-    """`improve` for weights and distances of any sign; as it does where the graph has potentials.
+    """`improve` for weights and distances of any sign; `improve` itself where the graph has potentials.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def bellman_ford(graph: Any, distances: np.ndarray, pending: np.ndarray | None =
 
 
 def _stay_in_range(graph: Any, distances: np.ndarray) -> bool:
-    """Is no sum along a walk below the range of the dtype? It is as long as potentials differ, at least."""
+    """Whether no sum along a walk falls below the range of the dtype, by a bound from the potentials."""
     reached = np.flatnonzero(distances != outside_infinity(graph.dtype))
     if graph.dtype.kind == "f" or not len(reached):
         return True
