@@ -29,8 +29,8 @@ def row_minima(found: Any, limit: float) -> Any:
 def _launch(entry: str, found: Any, *arguments: Any) -> Any:
     import cupy
 
-    out = cupy.empty(len(found), np.float64)
-    if len(found):
-        with found.device:
+    with found.device:
+        out = cupy.empty(len(found), np.float64)
+        if len(found):
             _PROGRAMS[found.dtype].launch(entry, len(found), (out, found, np.int32(found.shape[1]), *arguments))
     return out

@@ -283,7 +283,8 @@ class _Search:
                 _raise_negative_cycle(cycle)
             raise OverflowError("distances exceed int32; use float64")
         if found.finished:
-            if graph.negative and begin is not None:  # else there may be a limit, which is one of distances, not of keys
+            # Where only starts are negative there may be a limit, which is one of distances, not of keys.
+            if graph.negative and begin is not None:
                 memory.learn(self.statistics.touched, graph.m)
             _give_back(graph, self.signed, memory)
         return bool(found.finished)

@@ -102,7 +102,7 @@ def write_od_table(
         refuse_workers(source, reduce)
     opened = source if isinstance(source, Graph) else graph or source.graph()
     points = (origins, destinations)
-    about = {
+    about: dict[str, Any] = {
         "source": [source.digest, opened.digest],
         "origins": origins.digest(),
         "destinations": destinations.digest(),

@@ -23,12 +23,12 @@ from pipelines.workers.exchange import Exchange
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.panels import deal_slots
 from pipelines.workers.progress import Progress
+from pipelines.workers.signals import patience
 
 WINDOW = 3  # stages in flight, by way of Dask: enough to hide the scheduler, few enough to bound the panels in memory
 REACH = WINDOW + 2  # stages until a slot is written again: that of k + 1 is while k - 2 .. k are read, and one to spare
 SECONDS = 0.5  # of a stretch, or one stage
 IN_HAND = 2  # stretches under way at a time, so that no worker waits for the driver
-PATIENCE, LATE = 10.0, 20.0  # a worker waits for so many seconds, or stages if these are longer, and then gives up
 
 
 def ring_sizes(layout: Layout, job: Job) -> list[int]:
@@ -141,12 +141,7 @@ class Stages(Staged, Exchange):
         ]
         cards, signals, halves = zip(*self.results(loads), strict=True)
         self.meet(cards, "pivot rows", self.shown)
-        self._signalled = not any(map(any, self.obstacles))
-        if self._signalled and len(cards) > 1:
-            reasons = set(self.results([self.submit(stretches.meet, w, cards, signals) for w in workers])) - {None}
-            self._signalled = not reasons
-            if reasons:
-                self.shown.note(f"stages are scheduled one by one ({'; '.join(sorted(reasons))})")
+        self._signalled = len(cards) == 1 or self.meet_signals(cards, signals, "stages", self.shown)
         if any(halves):
             self.shown.note("undirected, with integer weights: half of the work, by symmetry")
         self.start(self.stages[: self.committed.stage])
@@ -157,7 +152,7 @@ class Stages(Staged, Exchange):
 
     def _relax_stages(self, stop: int, tokens: list[Future], last: bool, write: bool) -> list[Future]:
         """Submit the stages before `stop`: one task for each worker, after those of `tokens`."""
-        writer, limit = self.committed if write else None, max(PATIENCE, LATE * self._seconds)
+        writer, limit = self.committed if write else None, patience(self._seconds)
         return [
             self.submit(stretches.relax_stages, w, stop, last, writer, limit, token) for w, token in enumerate(tokens)
         ]

@@ -7,22 +7,14 @@ how far they are done with the stages. So a slot is written again only when nobo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pipelines.apsp.resident_rows import DONE, PUBLISHED, Slab, close_pivots, relax_and_write, relax_others
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import held
 from pipelines.workers.device_arrays import mark, synchronize
-from pipelines.workers.panels import Card, Token
-from pipelines.workers.signals import SignalsCard, wait_until
-
-
-def meet(attempt: str, cards: Sequence[Card], signals: Sequence[SignalsCard]) -> str | None:
-    """Map the signals of all workers; returns why that failed, or None."""
-    slab = held(attempt)
-    slab.cards = cards
-    return slab.signals.meet(signals)
+from pipelines.workers.panels import Token
+from pipelines.workers.signals import wait_until
 
 
 def relax_stages(attempt: str, stop: int, last: bool, writer: DistancesWriter | None, limit: float, _after: Any) -> int:

@@ -30,11 +30,10 @@ from pipelines.workers.attempts import held
 from pipelines.workers.device_arrays import later, synchronize
 from pipelines.workers.exchange import arrived
 from pipelines.workers.panels import Card, Panels, Token
-from pipelines.workers.signals import Signals, SignalsCard, wait_until
+from pipelines.workers.signals import Signals, patience, wait_until
 
 SECONDS = 0.5  # after which a stretch ends
 STRETCH_BYTES = 16 << 20  # of codebooks of a stretch, unless it is one epoch
-PATIENCE, LATE = 10.0, 20.0  # seconds that a worker waits, or so many times as long as its own sums took, if longer
 PUBLISHED = 0  # the counter of the epochs whose sums a worker has published
 
 
@@ -78,13 +77,6 @@ class Stretch(NamedTuple):
 
 
 Step = tuple[Any, float, bool]  # the next codebook, the error of this one, and whether the stretch ends
-
-
-def meet(attempt: str, cards: Sequence[Card], signals: Sequence[SignalsCard]) -> str | None:
-    """Map the signals of all workers; returns why that failed, or None."""
-    state = held(attempt)
-    state.cards = cards
-    return state.signals.meet(signals)
 
 
 def begin(attempt: str, out: CodebookWriter, number: int, errors: list[float]) -> None:
@@ -163,8 +155,11 @@ def _learn_together(state: Learner, last: Callable[[], bool]) -> Step | None:
 
 def _wait(state: Learner, worker: int) -> bool:
     """Wait for the sums of a worker; False where they do not come."""
-    limit = max(PATIENCE, LATE * state.seconds)
-    return wait_until(lambda: state.signals.seen(worker, PUBLISHED) > state.number, lambda: state.panels.over, limit)
+    return wait_until(
+        lambda: state.signals.seen(worker, PUBLISHED) > state.number,
+        lambda: state.panels.over,
+        patience(state.seconds),
+    )
 
 
 def _publish(state: Learner, last: Callable[[], bool]) -> Token:

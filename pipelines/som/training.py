@@ -8,7 +8,6 @@ committed. Elsewhere a stretch is one epoch, in which the sums of the workers tr
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 
 import numpy as np
 from distributed import Client, Future, secede
@@ -68,7 +67,7 @@ class Training(Exchange):
         cards, signals = zip(*self.results(loads), strict=True)
         if not self.plan.alone:
             self.meet(cards, "sums", self.shown)
-            self._signalled = not any(map(any, self.obstacles)) and self._meet_signals(cards, signals)
+            self._signalled = self.meet_signals(cards, signals, "epochs", self.shown)
         if self.committed < 0:
             self.shown.stage("first codebook")
             self.out.write(0, self._first()[None])  # committed with those of the first stretch
@@ -76,12 +75,6 @@ class Training(Exchange):
         self.shown.stage("training")
         self._epochs()
         self._judge()
-
-    def _meet_signals(self, cards: Sequence[Card], signals: Sequence[SignalsCard]) -> bool:
-        reasons = set(self.results([self.submit(stretches.meet, w, cards, signals) for w in self.workers])) - {None}
-        if reasons:
-            self.shown.note(f"epochs are scheduled one by one ({'; '.join(sorted(reasons))})")
-        return not reasons
 
     def _first(self) -> np.ndarray:
         """The codebook to begin with."""

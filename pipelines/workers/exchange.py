@@ -11,12 +11,16 @@ from pipelines.workers.attempts import Attempt, held
 from pipelines.workers.device_arrays import to_host
 from pipelines.workers.panels import Card, Token
 from pipelines.workers.progress import Progress
+from pipelines.workers.signals import SignalsCard
 
 MEET_SECONDS = 120.0  # limit of mapping the memory of other workers
 
 
 class Exchange(Attempt):
-    """An attempt, the state of each of whose workers has `panels` (`pipelines.workers.panels.Panels`)."""
+    """An attempt, the state of each of whose workers has `panels` (`pipelines.workers.panels.Panels`).
+
+    For `meet_signals` it has `signals` (`pipelines.workers.signals.Signals`), too, and the `cards` of all.
+    """
 
     def __init__(self, client: Client, members: list[str], kind: str, run: str, before: Attempt | None = None):
         super().__init__(client, members, kind, run, before)
@@ -35,6 +39,18 @@ class Exchange(Attempt):
                 f"workers did not map each other's memory within {MEET_SECONDS:.0f} s; look at their logs"
             ) from None
         shown.note(_how_they_travel(what, cards, self.obstacles))
+
+    def meet_signals(self, cards: Sequence[Card], signals: Sequence[SignalsCard], what: str, shown: Progress) -> bool:
+        """After `meet`, have every worker map the counters of the others, too, and keep the `cards`.
+
+        Returns whether all could map everything. Else `what` they would do by signals is to be scheduled one by one.
+        """
+        if any(map(any, self.obstacles)):
+            return False
+        reasons = set(self.results([self.submit(_meet_signals, w, cards, signals) for w in range(len(cards))])) - {None}
+        if reasons:
+            shown.note(f"{what} are scheduled one by one ({'; '.join(sorted(reasons))})")
+        return not reasons
 
     def sent(self, owner: int, token: Token | Future) -> list[Any]:
         """An array as each worker gets it: its token, or where the owner's memory cannot be mapped, the array."""
@@ -79,6 +95,13 @@ def _how_they_travel(what: str, cards: Sequence[Card], obstacles: list[list[str 
 def _meet(attempt: str, cards: Sequence[Card]) -> list[str | None]:
     """Map the rings of all: why not, where that fails."""
     return held(attempt).panels.meet(cards)
+
+
+def _meet_signals(attempt: str, cards: Sequence[Card], signals: Sequence[SignalsCard]) -> str | None:
+    """Map the counters of all: why not, where that fails."""
+    state = held(attempt)
+    state.cards = cards
+    return state.signals.meet(signals)
 
 
 def _array(attempt: str, token: Token, on_host: bool) -> Any:

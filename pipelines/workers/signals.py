@@ -18,6 +18,7 @@ import numpy as np
 from pipelines.workers.attempts import StateLost
 from pipelines.workers.mapped_memory import CannotMap, HostMapping, HostMemory, host
 
+PATIENCE, LATE = 10.0, 20.0  # a worker waits for so many seconds, or steps if these are longer, and then gives up
 LEAST_SLEEP, MOST_SLEEP = 2e-5, 2e-3  # seconds between two looks: within these bounds,
 PATIENCE_SHARE = 1 / 64  # this share of the time waited so far
 
@@ -80,6 +81,11 @@ class Signals:
     def seen(self, worker: int, counter: int) -> int:
         """A counter of any worker."""
         return int(self._others[worker][counter])
+
+
+def patience(step: float) -> float:
+    """How long a worker waits for others, a step of which takes so many seconds."""
+    return max(PATIENCE, LATE * step)
 
 
 def wait_until(ready: Callable[[], bool], over: Callable[[], bool], limit: float) -> bool:

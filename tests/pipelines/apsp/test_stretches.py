@@ -54,8 +54,8 @@ def test_a_stage_is_no_task(three, graph, calm, tmp_path, monkeypatch):
 
 def test_workers_that_wait_too_long_go_on_later(three, graph, calm, tmp_path, monkeypatch):
     """Waits without patience: nearly all tasks end early. Every tenth stage is committed."""
-    monkeypatch.setattr("pipelines.apsp.stages.PATIENCE", 0.0)
-    monkeypatch.setattr("pipelines.apsp.stages.LATE", 0.0)
+    monkeypatch.setattr("pipelines.workers.signals.PATIENCE", 0.0)
+    monkeypatch.setattr("pipelines.workers.signals.LATE", 0.0)
     monkeypatch.setattr("pipelines.apsp.stages.SECONDS", 0.0)
     due, commit, committed = cycle([False] * 9 + [True]), DistancesWriter.commit, []
     monkeypatch.setattr(Staged, "due", lambda _: next(due))

@@ -13,6 +13,7 @@ from pipelines import train_som
 from pipelines.som import stretches, training
 from pipelines.stores.codebook import CodebookWriter
 from pipelines.stores.samples import write_samples
+from pipelines.workers import signals
 from pipelines.workers.attempts import Attempt
 from pipelines.workers.panels import SlotReused
 
@@ -67,7 +68,7 @@ def test_an_epoch_is_no_task(request, samples, calm, tmp_path, monkeypatch, work
 
     monkeypatch.setattr(Attempt, "submit", counted)
     if workers == "two_processes":
-        client.run(_set, "SECONDS", 1000.0)
+        client.run(_set, stretches, "SECONDS", 1000.0)
     monkeypatch.setattr(stretches, "SECONDS", 1000.0)
     assert_same_map(trained(client, samples, tmp_path / "m"), calm)
     count = len(client.nthreads())
@@ -75,8 +76,8 @@ def test_an_epoch_is_no_task(request, samples, calm, tmp_path, monkeypatch, work
     assert not tasks["publish"] + tasks["learn_from"]
 
 
-def _set(name, value):
-    setattr(stretches, name, value)
+def _set(module, name, value):
+    setattr(module, name, value)
 
 
 @pytest.mark.parametrize("slow", [0, 2])
@@ -107,8 +108,8 @@ def test_all_end_a_stretch_after_the_epoch_that_the_first_worker_says(
 
 def test_a_worker_that_waits_too_long_goes_on_later(three, samples, calm, tmp_path, monkeypatch):
     """Waits without patience: many stretches end early, at another epoch on every worker."""
-    monkeypatch.setattr(stretches, "PATIENCE", 0.0)
-    monkeypatch.setattr(stretches, "LATE", 0.0)
+    monkeypatch.setattr(signals, "PATIENCE", 0.0)
+    monkeypatch.setattr(signals, "LATE", 0.0)
     found, wait = [], stretches._wait
 
     def noted(*args):
@@ -161,8 +162,8 @@ def test_a_worker_killed_within_a_stretch_costs_nothing_but_time(two_processes, 
     """kill -9 of itself, by one of two processes, while the other waits for its sums, as long as the attempt lasts."""
     two_processes.wait_for_workers(2)
     members = sorted(two_processes.nthreads())
-    two_processes.run(_set, "SECONDS", 1000.0)
-    two_processes.run(_set, "PATIENCE", 1e6)
+    two_processes.run(_set, stretches, "SECONDS", 1000.0)
+    two_processes.run(_set, signals, "PATIENCE", 1e6)
     two_processes.run(_ends_itself, 7, workers=members[1:])
     assert_same_map(trained(two_processes, samples, tmp_path / "m"), calm)
     assert set(two_processes.nthreads()) - set(members)
