@@ -284,7 +284,7 @@ class _Search:
             raise OverflowError("distances exceed int32; use float64")
         if found.finished:
             # Where only starts are negative there may be a limit, which is one of distances, not of keys.
-            if graph.negative and begin is not None:
+            if begin is not None and graph.negative:
                 memory.learn(self.statistics.touched, graph.m)
             _give_back(graph, self.signed, memory)
         return bool(found.finished)
