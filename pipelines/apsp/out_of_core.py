@@ -110,7 +110,7 @@ def make_plan(request: Request) -> Plan:
     found: list[Windows] = []
     for resident in (True, False) if gpu and neighbours == len(facts) else (False,):  # in the memory of one host
         cuts = [Windows(n, block, chunk, max(block, chunk), resident) for chunk in chunks]
-        found = [wide for cut in cuts if (wide := widest(cut, len(facts), fits)) is not None]
+        found = [wide for cut in cuts if (wide := widest(cut, len(facts), gpu, fits)) is not None]
         if found:
             break
     shortage = None if found else _shortage(bytes_of(request, cuts[-1], gpu), (device, host), n, neighbours, gpu)

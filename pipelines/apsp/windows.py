@@ -17,6 +17,9 @@ from pipelines.workers.saving import SAVERS
 NARROWEST = 64  # rows of a band: narrower ones pack as much as they compute
 STORED_COPIES = 16  # of each chunk of the result that is being written: 5, and what the allocator keeps of others
 SHARES = 24  # windows that several workers cut a matrix into at least: all of them do the slab
+# On GPUs fewer, if windows are no wider than this: with 2,048 pivots at a time the rows of two H100s came and went for
+# longer than they were computed.
+BESIDE, FEWEST = 4096, 8
 
 
 @dataclass(frozen=True)
@@ -84,10 +87,11 @@ def chunks_of(n: int, block: int, itemsize: int) -> list[int]:
     return edges
 
 
-def widest(cut: Windows, workers: int, fits: Callable[[Windows], bool]) -> Windows | None:
+def widest(cut: Windows, workers: int, gpu: bool, fits: Callable[[Windows], bool]) -> Windows | None:
     """The cut with the widest windows that fit, None if none do; its own are as narrow as they may be."""
     most = -(-cut.n // cut.width)
-    low, high = 0, max(1, most // SHARES) if workers > 1 else max(1, most)
+    shared = max(most // SHARES, min(BESIDE // cut.width, most // FEWEST) if gpu else 0)
+    low, high = 0, max(1, shared if workers > 1 else most)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(replace(cut, width=middle * cut.width)) else (low, middle - 1)

@@ -27,7 +27,7 @@ from pipelines.apsp.plan import make_plan
 from pipelines.apsp.schedule import stages_of
 from pipelines.apsp.solve import _job
 from pipelines.apsp.super_stages import SuperStages
-from pipelines.apsp.windows import Windows
+from pipelines.apsp.windows import Windows, widest
 from pipelines.stores import StoreError, create_distances, open_distances
 from pipelines.stores.distances import begun_distances
 from pipelines.stores.row_files import RowFiles
@@ -302,6 +302,20 @@ def test_the_plan_honours_commits():
     assert planned(60.0, resident=True) == planned(math.inf, resident=True) == (0, result)
     assert planned(60.0, begun, resident=True) == (0, matrix + result)
     assert planned(4.0, resident=True) == (2, 2 * matrix)
+
+
+def test_windows_of_several_workers():
+    """At most a 24th of the matrix, but on GPUs 4,096 pivots, if that is an eighth of it at most, and all fit."""
+
+    def width(n, workers, gpu, most=10**9):
+        found = widest(Windows(n, 1024, 1024, 1024, True), workers, gpu, lambda windows: windows.width <= most)
+        return found.width
+
+    sizes = 8192, 16384, 65536, 98304, 147456
+    assert [width(n, 2, True) for n in sizes] == [1024, 2048, 4096, 4096, 6144]
+    assert [width(n, 2, False) for n in sizes] == [1024, 1024, 2048, 4096, 6144]
+    assert width(65536, 2, True, most=3000) == 2048
+    assert width(65536, 1, True) == 65536
 
 
 def test_distances_beyond_an_integer_are_refused(client, tmp_path):
