@@ -12,6 +12,7 @@ in which they are found. So the chunks of a lost worker are searched for again, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -219,15 +220,15 @@ def _search(attempt: str, writer: BlockWriter, start: int, sources: list[tuple[i
     """Search for the rows of the chunk from `start`, and write them."""
     searcher = held(attempt)
     distances, predecessors = searcher.rows(sources)
-    secede()  # the next task searches meanwhile
 
     def shift_and_write(column: int, block: np.ndarray) -> None:
         searcher.job.shift_back(block, column, sources)
         write(start, column, block)
 
     columns, write = writer.opened("distances")
-    with Savers() as savers:
+    with Savers(waiting=math.inf) as savers:  # rows stay where they are
         savers.save(distances, columns, shift_and_write)
         if predecessors is not None:
             columns, write_predecessors = writer.opened("predecessors")
             savers.save(predecessors, columns, partial(write_predecessors, start))
+        secede()  # the next task searches while these are written
