@@ -600,7 +600,7 @@ def test_a_slow_worker_still_finds_the_sums_of_its_epoch(client, three, tmp_path
         time.sleep(0.1 * (get_worker().address == slow))
         return arrived(attempt, sent)
 
-    monkeypatch.setattr(training.Training, "_meet_signals", lambda *_: False)  # by way of Dask
+    monkeypatch.setattr(training.Training, "meet_signals", lambda *_: False)  # by way of Dask
     monkeypatch.setattr(stretches, "arrived", late)
     monkeypatch.setattr(training, "SLOTS", slots)
     if slots == 1:
