@@ -59,7 +59,7 @@ from pipelines.stores.schema import (
     row_mask,
     row_ranges,
 )
-from pipelines.stores.whole_chunks import WholeChunks
+from pipelines.stores.whole_chunks import block_writer
 
 SCHEMA = "distances/1"
 BATCH_BYTES = 64 << 20  # of rows that are read at a time
@@ -190,13 +190,7 @@ class DistancesWriter(StoreWriter):
 
     def writer(self) -> Callable[[int, int, np.ndarray], None]:
         """Open the slot being written; the function returned writes a block of whole chunks at a row and a column."""
-        array = WholeChunks(self.path, self.other_slot)
-
-        def write(row: int, column: int, block: np.ndarray) -> None:
-            with disk_errors(self.path):
-                array[row : row + block.shape[0], column : column + block.shape[1]] = block
-
-        return write
+        return block_writer(self.path, self.other_slot)[1]
 
     def write_rows(self, start: int, values: np.ndarray) -> None:
         """Write whole chunk rows of the slot being written, from row `start`."""

@@ -57,7 +57,7 @@ from pipelines.stores.schema import (
     recorded_vertices,
     result_codecs,
 )
-from pipelines.stores.whole_chunks import WholeChunks
+from pipelines.stores.whole_chunks import block_writer
 
 SCHEMA = "paths/1"
 PATH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
@@ -159,14 +159,8 @@ class PathsWriter(StoreWriter):
         return replace(self, sources=())
 
     def opened(self, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
-        """The width of a chunk of an array, and a function that writes whole chunks at a row and a column."""
-        array = WholeChunks(self.path, name)
-
-        def write(row: int, column: int, block: np.ndarray) -> None:
-            with disk_errors(self.path):
-                array[row : row + block.shape[0], column : column + block.shape[1]] = block
-
-        return array.chunks[1], write
+        """The width of a chunk of an array, and a function that writes whole chunks of it at a row and a column."""
+        return block_writer(self.path, name)
 
     def write_rows(self, start: int, distances: np.ndarray, predecessors: np.ndarray | None) -> None:
         """Write whole chunk rows, from row `start`."""

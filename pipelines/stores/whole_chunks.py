@@ -20,6 +20,7 @@ import numpy as np
 from dask.system import CPU_COUNT
 
 from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray, missing_chunk, writable_array
+from pipelines.stores.schema import disk_errors
 
 WRITERS = min(16, CPU_COUNT)  # chunks that are written at a time
 SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
@@ -73,6 +74,17 @@ class WholeChunks:
             values = whole
         data = codec.encode(np.ascontiguousarray(values, self._dtype))
         write_chunk(os.path.join(self._place, self._array.metadata.encode_chunk_key(place)), data)
+
+
+def block_writer(path: str, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
+    """The width of a chunk of a matrix, and a function that writes a block of whole chunks at a row and a column."""
+    array = WholeChunks(path, name)
+
+    def write(row: int, column: int, block: np.ndarray) -> None:
+        with disk_errors(path):
+            array[row : row + block.shape[0], column : column + block.shape[1]] = block
+
+    return array.chunks[1], write
 
 
 def write_chunk(path: str, data: Any) -> None:
