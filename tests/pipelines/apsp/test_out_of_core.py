@@ -31,6 +31,7 @@ from pipelines.apsp.windows import Windows, widest
 from pipelines.stores import StoreError, create_distances, open_distances
 from pipelines.stores.distances import begun_distances
 from pipelines.stores.row_files import RowFiles
+from pipelines.stores.whole_chunks import WholeChunks
 from pipelines.validation.bounds import WeightRangeError, distance_dtype
 from pipelines.workers.attempts import run_attempts, workers_of
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
@@ -218,14 +219,13 @@ def test_a_full_disk_is_named_and_the_run_resumes(client, tmp_path, monkeypatch,
             raise OSError(28, "No space left on device")
         return write(*arguments)
 
-    class Full:
-        def __setitem__(self, place, block):
-            raise OSError(28, "No space left on device")
+    def refused(chunks, place, block):
+        raise OSError(28, "No space left on device")
 
     if while_writing == "a checkpoint":
         monkeypatch.setattr(os, "pwritev", full)
     else:
-        monkeypatch.setattr("pipelines.stores.distances.WholeChunks", lambda *place: Full())
+        monkeypatch.setattr(WholeChunks, "__setitem__", refused)
     with pytest.raises(StoreError, match=r"out: the disk is full; free some space and run again \(with --resume"):
         out_of_core(client, graph, out, block=BLOCK, host_memory=120_000)
     monkeypatch.undo()
