@@ -13,6 +13,7 @@
     scripts/bench.py euler       Euler circuits stage by stage, beside the published times
     scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each
     scripts/bench.py graphs      edge expansion, reverse graph, weak components, spanning forest
+    scripts/bench.py imports     edge lists, .gr and Matrix Market to stores, on a CPU
     scripts/bench.py distinct    distinct values, compaction, prefix sums, beside the published times
     scripts/bench.py sequences   look-and-say, cyclic spectra, permutations, beside the published variants
     scripts/bench.py som         best matching units and epochs of self-organizing maps
@@ -48,6 +49,7 @@ from benchmarks.suites import (
     euler,
     fw_table,
     graphs,
+    imports,
     limits,
     networkx,
     out_of_core,
@@ -82,6 +84,7 @@ SUITES = {
     "sssp-table": sssp_table,
     "reduction": reduction,
     "graphs": graphs,
+    "imports": imports,
     "distinct": distinct,
     "sequences": sequences,
     "som": som,
