@@ -21,7 +21,7 @@ from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import OnlineSteps, Recipe, first_sigma, sigma_schedule
 from pipelines.som.start import random_rows
 from pipelines.som.stretches import STRETCH_BYTES
-from pipelines.som.training import IN_HAND, Training
+from pipelines.som.training import UNDER_WAY, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, CodebookWriter, create_codebook, open_codebook, resume_codebook
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
@@ -151,7 +151,7 @@ def train_som(
     # Those under way are written before older ones are removed.
     codebook = grid.units * samples.d * samples.dtype.itemsize
     kept = keep_codebooks or len(recipe.sigmas)
-    under_way = IN_HAND * min(kept, STRETCH_BYTES // codebook + 1)
+    under_way = UNDER_WAY * min(kept, STRETCH_BYTES // codebook + 1)
     disk = min(len(recipe.sigmas) + 1, kept + under_way) * codebook
 
     few = are_few(samples, grid.units) or (writer is not None and writer.together > 1)

@@ -29,7 +29,7 @@ from pipelines.workers.panels import Card, Panels
 from pipelines.workers.progress import Progress
 from pipelines.workers.signals import Signals, SignalsCard
 
-IN_HAND = 2  # stretches under way at a time, so that no worker waits for a commit
+UNDER_WAY = 2  # stretches under way at a time, so that no worker waits for a commit
 
 
 class Training(Exchange):
@@ -103,7 +103,7 @@ class Training(Exchange):
         under_way: deque[tuple[list[Future], Future]] = deque()
         while True:
             stop_if_asked()
-            while len(under_way) < IN_HAND:
+            while len(under_way) < UNDER_WAY:
                 done = self._stretch(done)
                 under_way.append((done, self.submit(_write, 0, self.out, done[0])))
             stretch, written = under_way.popleft()

@@ -14,7 +14,7 @@ from pipelines.stores.whole_chunks import WRITERS
 from pipelines.workers.device_arrays import mark
 
 SAVERS = WRITERS  # chunks a worker writes at a time; each is held in a few copies
-IN_HAND = 2 * SAVERS  # chunks that wait while more is computed
+WAITING = 2 * SAVERS  # chunks that wait while more is computed
 
 
 class Savers:
@@ -27,7 +27,7 @@ class Savers:
     waiting : how many chunks may wait for a thread, while their rows are kept
     """
 
-    def __init__(self, waiting: float = IN_HAND) -> None:
+    def __init__(self, waiting: float = WAITING) -> None:
         self._waiting = waiting
         self._pool = ThreadPoolExecutor(SAVERS)
         self._going: deque[Future[None]] = deque()

@@ -72,7 +72,7 @@ def test_an_epoch_is_no_task(request, samples, calm, tmp_path, monkeypatch, work
     monkeypatch.setattr(stretches, "SECONDS", 1000.0)
     assert_same_map(trained(client, samples, tmp_path / "m"), calm)
     count = len(client.nthreads())
-    assert tasks["train"] == training.IN_HAND * count  # the second finds that all is done
+    assert tasks["train"] == training.UNDER_WAY * count  # the second finds that all is done
     assert not tasks["publish"] + tasks["learn_from"]
 
 
