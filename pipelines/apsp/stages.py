@@ -28,7 +28,7 @@ from pipelines.workers.signals import patience
 WINDOW = 3  # stages in flight, by way of Dask: enough to hide the scheduler, few enough to bound the panels in memory
 REACH = WINDOW + 2  # stages until a slot is written again: that of k + 1 is while k - 2 .. k are read, and one to spare
 SECONDS = 0.5  # of a stretch, or one stage
-UNDER_WAY = 2  # stretches under way at a time, so that no worker waits for the driver
+IN_FLIGHT = 2  # stretches in flight at a time, so that no worker waits for the driver
 
 
 def ring_sizes(layout: Layout, job: Job) -> list[int]:
@@ -109,7 +109,7 @@ class Stages(Staged, Exchange):
                 tokens, panel = self._stage(k, tokens, panel, last, written)
             flights.append(_Flight(k, stop, last, written, tokens))
             k = stop
-            if len(flights) == (UNDER_WAY if self._signalled else WINDOW):
+            if len(flights) == (IN_FLIGHT if self._signalled else WINDOW):
                 self._land(flights)
             if due:
                 while flights:

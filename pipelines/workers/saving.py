@@ -14,7 +14,7 @@ from pipelines.stores.whole_chunks import WRITERS
 from pipelines.workers.device_arrays import mark
 
 SAVERS = WRITERS  # chunks a worker writes at a time; each is held in a few copies
-WAITING = 2 * SAVERS  # chunks that wait while more is computed
+HELD = 2 * SAVERS  # chunks handed over and not written yet, while more is computed
 
 
 class Savers:
@@ -24,10 +24,10 @@ class Savers:
 
     Parameters
     ----------
-    waiting : how many chunks may wait for a thread, while their rows are kept
+    waiting : how many chunks may wait to be written, while their rows are kept
     """
 
-    def __init__(self, waiting: float = WAITING) -> None:
+    def __init__(self, waiting: float = HELD) -> None:
         self._waiting = waiting
         self._pool = ThreadPoolExecutor(SAVERS)
         self._going: deque[Future[None]] = deque()

@@ -366,7 +366,8 @@ from pipelines import all_pairs_shortest_paths
 pipelines.apsp.schedule.COMMIT_SHARE = float("inf")  # commit at every stage
 if __name__ == "__main__":
     with start(device="cpu") as client:
-        all_pairs_shortest_paths(client, sys.argv[1], sys.argv[2], block=16, commit_seconds=0)
+        options = {"method": "floyd-warshall", "block": 16, "commit_seconds": 0}
+        all_pairs_shortest_paths(client, sys.argv[1], sys.argv[2], **options)
 """
 
 

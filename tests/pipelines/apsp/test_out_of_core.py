@@ -31,7 +31,6 @@ from pipelines.apsp.windows import Windows, widest
 from pipelines.stores import StoreError, create_distances, open_distances
 from pipelines.stores.distances import begun_distances
 from pipelines.stores.row_files import RowFiles
-from pipelines.stores.whole_chunks import WholeChunks
 from pipelines.validation.bounds import WeightRangeError, distance_dtype
 from pipelines.workers.attempts import run_attempts, workers_of
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
@@ -219,13 +218,13 @@ def test_a_full_disk_is_named_and_the_run_resumes(client, tmp_path, monkeypatch,
             raise OSError(28, "No space left on device")
         return write(*arguments)
 
-    def refused(chunks, place, block):
+    def full_at_once(path, data):
         raise OSError(28, "No space left on device")
 
     if while_writing == "a checkpoint":
         monkeypatch.setattr(os, "pwritev", full)
     else:
-        monkeypatch.setattr(WholeChunks, "__setitem__", refused)
+        monkeypatch.setattr("pipelines.stores.whole_chunks.write_chunk", full_at_once)
     with pytest.raises(StoreError, match=r"out: the disk is full; free some space and run again \(with --resume"):
         out_of_core(client, graph, out, block=BLOCK, host_memory=120_000)
     monkeypatch.undo()

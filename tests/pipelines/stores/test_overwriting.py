@@ -109,10 +109,9 @@ def test_b1_the_old_distances_stay_until_the_new_ones_are_whole(client, tmp_path
 
     with monkeypatch.context() as patch:
         patch.setattr(DistancesWriter, "commit", fail)
+        options = {"method": "floyd-warshall", "dtype": "float32", "commit_seconds": 0}
         with pytest.raises(RuntimeError, match="plug"):
-            all_pairs_shortest_paths(
-                client, old, tmp_path / "d", block=64, dtype="float32", overwrite=True, commit_seconds=0
-            )
+            all_pairs_shortest_paths(client, old, tmp_path / "d", block=64, overwrite=True, **options)
     assert contents(tmp_path / "d") == before
     with pytest.raises(StoreError, match=rf"stage {stage} of 5; go on with `tilepath apsp .*/g {tmp_path}/d --resume`"):
         open_distances(tmp_path / "d.new")

@@ -49,10 +49,11 @@ if __name__ == "__main__":
         eval(sys.argv[1])
 """
 
+BY_STAGES = "method='floyd-warshall', block=16, commit_seconds=0"
 CALLS = {  # the same for the driver that is killed, the run that goes on, and the one that is left in peace
     "partition": "partition_graph(client, {roads!r}, {out!r}, parts=24, resume=True)",
     "boundary": "all_pairs_shortest_paths(client, {roads!r}, {out!r}, method='boundary', resume=True)",
-    "apsp": "all_pairs_shortest_paths(client, {graph!r}, {out!r}, block=16, commit_seconds=0, resume=True)",
+    "apsp": f"all_pairs_shortest_paths(client, {{graph!r}}, {{out!r}}, {BY_STAGES}, resume=True)",
     "sssp": "single_source_shortest_paths(client, {graph!r}, {out!r}, range(120), resume=True)",
     "som": "train_som(client, {samples!r}, {out!r}, 12, 12, epochs=40, resume=True)",
 }

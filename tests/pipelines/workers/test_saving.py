@@ -65,13 +65,13 @@ def test_an_error_between_does_not_wait_for_what_has_not_begun():
 
     def fail():
         with Savers() as savers:
-            for i in range(saving.WAITING):
+            for i in range(saving.HELD):
                 savers.submit(lambda i=i: (begun.append(i), threading.Event().wait(0.05)))
             return 1 / 0
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert len(begun) < saving.WAITING
+    assert len(begun) < saving.HELD
 
 
 @pytest.mark.gpu
