@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -31,7 +31,12 @@ CONVENTION = (
     "threads; peak memory is that of a process of its own, Python and libraries included"
 )
 MEMORY = 1 << 30  # to sort in
-ALONE = "import sys; from pipelines.formats.graphs import import_graph; import_graph(*sys.argv[1:], memory={})"
+ALONE = f"""
+import sys
+from pipelines.formats.graphs import import_graph
+import_graph(*sys.argv[1:], memory={MEMORY})
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
 SEED = 1
 DEGREE = 15  # of the random graphs
 ROAD_DEGREE = 2.6  # of pipelines.generators.Road
@@ -107,11 +112,8 @@ def check(source: Source, graph: Graph) -> None:
 
 def peak_memory(file: Path, store: Path) -> int:
     """Bytes that a process needs at most which imports the file."""
-    command = [sys.executable, "-c", ALONE.format(MEMORY), str(file), str(store)]
-    _, status, usage = os.wait4(os.posix_spawn(sys.executable, command, os.environ), 0)
-    if status:
-        raise RuntimeError(f"the process that imports {file.name} ended with status {status}; see above")
-    return usage.ru_maxrss * 1024
+    command = [sys.executable, "-c", ALONE, str(file), str(store)]
+    return int(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout) * 1024
 
 
 # --- Files ------------------------------------------------------------------------------------------------------------
