@@ -162,12 +162,6 @@ class PathsWriter(StoreWriter):
         """The width of a chunk of an array, and a function that writes whole chunks of it at a row and a column."""
         return block_writer(self.path, name)
 
-    def write_rows(self, start: int, distances: np.ndarray, predecessors: np.ndarray | None) -> None:
-        """Write whole chunk rows, from row `start`."""
-        self.opened("distances")[1](start, 0, distances)
-        if self.has_predecessors and predecessors is not None:
-            self.opened("predecessors")[1](start, 0, predecessors)
-
     def rows_done(self) -> np.ndarray:
         """bool (S): which rows are recorded as complete."""
         return recorded_rows(self.path, open_store(self.path, SCHEMA), self.rows)

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow.csv
 import pytest
 from click.testing import CliRunner
+from path_rows import write_rows
 
 from pipelines.stores import create_paths
 from tilepath import cli
@@ -35,7 +36,7 @@ def stores(solve):
     distances, graph = solve(4, ARCS, "float64", labels=LABELS, weight_unit="km")
     place = distances.path.replace("distances", "paths")
     run = create_paths(place, graph, dtype="float64", sources=[0, 2], chunk=2)
-    run.write_rows(0, distances[:][[0, 2]], np.array([[-1, 0, 1, 2], [-1, -1, -1, 2]], np.int32))
+    write_rows(run, 0, distances[:][[0, 2]], np.array([[-1, 0, 1, 2], [-1, -1, -1, 2]], np.int32))
     run.record(np.ones(2, bool))
     return distances.path, place, graph.path
 

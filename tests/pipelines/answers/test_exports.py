@@ -10,6 +10,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 from click.testing import CliRunner
+from path_rows import write_rows
 
 import pipelines
 from gpuops.numbers import outside_infinity
@@ -31,7 +32,7 @@ def stores(solve):
     distances, graph = solve(4, ARCS, "float64", labels=LABELS)
     place = distances.path.replace("distances", "paths")
     run = create_paths(place, graph, dtype="float64", sources=[0, 2], chunk=2)
-    run.write_rows(0, distances[:][[0, 2]], np.array([[-1, 0, 1, 2], [-1, -1, -1, 2]], np.int32))
+    write_rows(run, 0, distances[:][[0, 2]], np.array([[-1, 0, 1, 2], [-1, -1, -1, 2]], np.int32))
     run.record(np.ones(2, bool))
     return graph, distances, pipelines.open_paths(place)
 

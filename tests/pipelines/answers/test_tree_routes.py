@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from path_rows import write_rows
 
 from gpuops.numbers import outside_infinity
 from pipelines.answers.routes import NoPathError, paths_of_pairs, predecessors
@@ -28,7 +29,7 @@ def search(solve, tmp_path):
         options = {"together": together, "predecessors": keep}
         run = create_paths(tmp_path / "paths", graph, dtype="int32", sources=sources, chunk=2, **options)
         for start in range(0, len(rows), 2):
-            run.write_rows(start, rows[start : start + 2], trees[start : start + 2])
+            write_rows(run, start, rows[start : start + 2], trees[start : start + 2])
         run.record(np.ones(len(rows), bool))
         return open_paths(tmp_path / "paths"), distances, graph
 

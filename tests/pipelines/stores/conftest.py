@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from path_rows import write_rows
 
 from gpuops.som.grid import Grid
 from pipelines.stores import create_distances, create_paths, write_graph
@@ -70,7 +71,7 @@ def _paths(path, graph, done, sources=(4, 1, 3), **options):
     run = create_paths(path, graph, dtype="int32", sources=sources, chunk=1, **options)
     for row in np.flatnonzero(done):
         distances = RING[list(run.row_sources(row))].min(axis=0)
-        run.write_rows(row, distances[None].astype("int32"), np.where(distances, np.roll(np.arange(5), 1), -1)[None])
+        write_rows(run, row, distances[None].astype("int32"), np.where(distances, np.roll(np.arange(5), 1), -1)[None])
     run.record(np.array(done))
 
 

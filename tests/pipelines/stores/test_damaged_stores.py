@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
+from path_rows import write_rows
 
 from pipelines.answers.measures import measures
 from pipelines.answers.pictures import picture_distances
@@ -416,7 +417,7 @@ def test_stores_made_before_open_verify_and_say_what_was_not_checked(made_before
 def test_runs_begun_before_go_on(made_before):
     graph = open_graph(made_before / "graph")
     run = resume_paths(made_before / "part-paths", graph)
-    run.write_rows(1, np.zeros((1, 5), "int32"), np.full((1, 5), -1, "int32"))
+    write_rows(run, 1, np.zeros((1, 5), "int32"), np.full((1, 5), -1, "int32"))
     run.record(np.ones(3, bool))
     found = open_paths(made_before / "part-paths").verify()
     assert "whether each chunk of distances, predecessors and sources is" in found.unchecked[0]

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from path_rows import write_rows
 
 from pipelines.stores import StoreError, create_paths, open_distances, open_paths, write_graph
 from pipelines.stores.paths import begun_paths, resume_paths
@@ -29,7 +30,7 @@ def fill(run, *, rows=None, spoil=None):
         predecessors = np.where(distances == 0, -1, (np.arange(5) - 1) % 5).astype("int32")
         if spoil is not None:
             spoil(distances, predecessors)
-        run.write_rows(row, distances, predecessors)
+        write_rows(run, row, distances, predecessors)
         done[row] = True
     run.record(done)
 
@@ -61,7 +62,7 @@ def test_sources_that_count_as_one_have_one_row(tmp_path, graph):
 def test_distances_alone(tmp_path, graph):
     run = begin(tmp_path / "p", graph, predecessors=False, dtype="float32")
     for row in range(3):
-        run.write_rows(row, np.full((1, 5), np.inf, "float32"), None)  # equal to the fill value, stored all the same
+        write_rows(run, row, np.full((1, 5), np.inf, "float32"), None)  # equal to the fill value, stored all the same
     run.record(np.ones(3, bool))
     paths = open_paths(tmp_path / "p")
     paths.verify()

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from path_rows import write_rows
 
 from pipelines.stores import StoreError, create_paths, open_graph, open_paths, write_graph
 from pipelines.stores.paths import resume_paths
@@ -29,7 +30,7 @@ def begin(path, graph, **options):
 def fill(run, rows, value=0):
     done = run.rows_done()
     for row in rows:
-        run.write_rows(row, np.full((1, 5), value, "int32"), np.full((1, 5), -1, "int32"))
+        write_rows(run, row, np.full((1, 5), value, "int32"), np.full((1, 5), -1, "int32"))
         done[row] = True
     run.record(done)
 

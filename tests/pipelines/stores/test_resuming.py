@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from path_rows import write_rows
 
 from gpuops.som.grid import Grid
 from pipelines import all_pairs_shortest_paths, map_samples, single_source_shortest_paths, train_som
@@ -60,7 +61,7 @@ def begin(tmp_path, graph, samples):
         other = partial(single_source_shortest_paths, None, graph, out, [2], resume=True)
 
         def commit():
-            writer.write_rows(0, np.ones((1, 5), "int32"), np.zeros((1, 5), "int32"))
+            write_rows(writer, 0, np.ones((1, 5), "int32"), np.zeros((1, 5), "int32"))
             writer.record(np.array([True]))
 
         return writer, commit, partial(resume_paths, graph=graph), other
