@@ -4,6 +4,8 @@ import itertools
 
 import pytest
 
+SLOW = [pytest.mark.slow]
+
 
 def diagonals(*values, count=1):
     """Parameters of all combinations of the values; by default such that each value occurs in `count` of them or more.
@@ -25,9 +27,11 @@ def diagonals(*values, count=1):
 
 def one_in(count, parameters):
     """The parameters, of which by default the first of so many runs, and the first of the next so many."""
-    for number, given in enumerate(parameters):
-        values, name = (given.values, given.id) if hasattr(given, "values") else (given, None)
-        yield pytest.param(*values, id=name, marks=SLOW if number % count else [])
-
-
-SLOW = [pytest.mark.slow]
+    return [
+        pytest.param(
+            *(given.values if hasattr(given, "values") else given),
+            id=getattr(given, "id", None),
+            marks=SLOW if number % count else [],
+        )
+        for number, given in enumerate(parameters)
+    ]

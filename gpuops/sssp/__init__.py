@@ -74,7 +74,7 @@ def shortest_distances(
             distances = sssp_cuda.search(graph, vertices, begins, limit, aims)
     else:
         internal = graph.rank[vertices]
-        distances = _unreached(graph, (graph.n,))
+        distances = _unreached(graph)
         distances[internal] = begins
         _improve(graph, distances, None, limit)
         distances = distances[graph.rank]
@@ -278,12 +278,10 @@ def _check_row(graph: SearchGraph, name: str, row: Any, dtype: np.dtype) -> None
         raise ValueError(f"{name} are {row.dtype} of shape {row.shape}; the graph needs {dtype} of ({graph.n},)")
 
 
-def _unreached(graph: SearchGraph, shape: tuple[int, ...]) -> Any:
-    result, infinity = _empty(graph, shape, graph.dtype), outside_infinity(graph.dtype)
-    if is_cupy(result):
-        result[...] = infinity
-    else:  # what costs is that the system hands out the memory
-        by_parts(lambda part: result[part].fill(infinity), len(result), _STREAM * result.size)
+def _unreached(graph: SearchGraph) -> np.ndarray:
+    result, infinity = np.empty(graph.n, graph.dtype), outside_infinity(graph.dtype)
+    # By threads: what costs is that the system hands out the memory.
+    by_parts(lambda part: result[part].fill(infinity), graph.n, _STREAM * graph.n)
     return result
 
 

@@ -27,7 +27,7 @@ _TASKS = 64
 _STREAM = 16  # what turning a distance takes, in relaxations of a dense matrix
 
 
-def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> int:
+def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> None:
     """Distances from each of some sources.
 
     Parameters
@@ -39,11 +39,6 @@ def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> int:
     rows : (k, n) array
         For the distances, in the numbering of the user. Contiguous.
 
-    Returns
-    -------
-    int
-        Number of rounds.
-
     Raises
     ------
     OverflowError
@@ -51,7 +46,6 @@ def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> int:
     """
     k, infinity = len(sources), outside_infinity(graph.dtype)
     floors, lasts = np.full((2, k), infinity, graph.dtype)
-    rounds: list[int] = [0] * k
     begins: list[Begins] = [(np.empty(0, np.int64), floors[:0])] * k
     rooms: list[Room] = []  # of searches that are over
 
@@ -67,21 +61,19 @@ def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> int:
         rooms.append(room)
         floors[number] = search.floor
         lasts[number] = search.last if pulls else infinity  # all of it is final
-        rounds[number], begins[number] = search.rounds, search.begins
+        begins[number] = search.begins
 
     for_all(begin, range(k), 2**40)
     rooms.clear()
     columns = np.empty((graph.n, k), graph.dtype)
     _turn(_to_columns, rows, columns, graph.rank)
-    total = sum(rounds)
     if (lasts < infinity).any():
-        changed, passes = pull(graph, _pull_rows, columns, floors, lasts)
+        changed, _ = pull(graph, _pull_rows, columns, floors, lasts)
         if graph.through is not None:
             changed &= graph.through
-        total += passes + _push(graph.indptr, graph.indices, graph.weights, columns, changed, graph.through, infinity)
+        _push(graph.indptr, graph.indices, graph.weights, columns, changed, graph.through, infinity)
     for_all(lambda number: refuse_overflow(graph, columns[:, number], begins[number]), range(k), _STREAM * columns.size)
     _turn(_to_rows, rows, columns, graph.rank)
-    return total
 
 
 def _turn(turn: Callable[..., None], rows: np.ndarray, columns: np.ndarray, rank: np.ndarray) -> None:
@@ -161,7 +153,6 @@ def _push(indptr, indices, weights, distances, changed, through, infinity):
     """Relax the arcs of vertices that changed, by rounds, until nothing does."""
     n, searches = distances.shape
     queue, following = np.flatnonzero(changed).astype(np.int32), np.empty(n, np.int32)
-    rounds = 0
     while queue.size:
         changed[queue] = False
         size = 0
@@ -183,5 +174,3 @@ def _push(indptr, indices, weights, distances, changed, through, infinity):
                     following[size] = head
                     size += 1
         queue = following[:size].copy()
-        rounds += 1
-    return rounds

@@ -146,7 +146,7 @@ def search_graph(
         through = None
     negative = not _all(weights, lambda x: (x >= 0).all())
     outgoing, incoming, order, rank, potentials = _lay_out(
-        indptr, heads, weights, through if negative else None, reverse, symmetric, negative
+        indptr, heads, weights, through, reverse, symmetric, negative
     )
     if through is not None:
         through = through[order]

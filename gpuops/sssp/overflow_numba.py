@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from gpuops.numbers import outside_infinity
+from gpuops.sssp.profile_numba import profile
 from gpuops.sssp.sources_numba import Begins
 
 
@@ -19,13 +20,12 @@ def refuse_overflow(graph: Any, distances: np.ndarray, begins: Begins) -> None:
     if graph.dtype.kind == "f":
         return
     passed_on = distances if graph.through is None else np.where(graph.through, distances, outside_infinity(np.int32))
-    rows = np.arange(graph.n)
-    if graph.potentials is not None:  # rows are not sorted by weight; is any sum that large?
+    rising = graph.potentials is None
+    if not rising:  # rows are not sorted by weight; is any sum that large?
         reached = passed_on[passed_on != outside_infinity(np.int32)].max(initial=0)
-        if max(int(reached), int(begins[1].max(initial=0))) + int(graph.weights.max()) < outside_infinity(np.int32):
+        if max(int(reached), int(begins[1].max(initial=0))) + profile(graph).heaviest < outside_infinity(np.int32):
             return
-    for vertices, starts in ((rows, passed_on), begins):
-        rising = graph.potentials is None
+    for vertices, starts in ((np.arange(graph.n), passed_on), begins):
         arrays = graph.indptr, graph.indices, graph.weights, rising, distances, vertices, starts
         if _lost(*arrays, outside_infinity(np.int32)):
             raise OverflowError("distances exceed int32; use float64")

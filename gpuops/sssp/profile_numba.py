@@ -27,6 +27,7 @@ class Profile(NamedTuple):
     entering: np.ndarray  # number of arcs that lead to a vertex
     ranges: list[tuple[int, int]]  # of vertices, that take about as long to pull; none without the transpose
     width: float
+    heaviest: float  # the largest weight, with potentials
     magnitude: float  # an upper bound of potentials, and of a weight with potentials added
 
 
@@ -49,14 +50,14 @@ def profile(graph: Any) -> Profile:
             ranges = [(a, b) for a, b in zip([0, *cuts], [*cuts, graph.n], strict=True) if a < b]
         if graph.through is not None:
             lightest = np.where(graph.through, lightest, never(graph))
-        mean, magnitude = float(graph.weights.mean(dtype=np.float64)) if graph.m else 0.0, 0.0
+        mean, heaviest, magnitude = float(graph.weights.mean(dtype=np.float64)) if graph.m else 0.0, 0.0, 0.0
         if potentials is not None:
-            heaviest = max(float(graph.weights.max()), -float(graph.weights.min()))
-            magnitude = 2 * float(np.abs(potentials).max()) + heaviest
+            heaviest = float(graph.weights.max())
+            magnitude = 2 * float(np.abs(potentials).max()) + max(heaviest, -float(graph.weights.min()))
             mean = max(_mean_reduced(graph), _LEAST * magnitude)
         active = np.count_nonzero(graph.indptr[1:] > graph.indptr[:-1])
         width = _WIDTH * mean * active / max(graph.m, 1)
-        _profiles[graph] = Profile(lightest, in_lightest, entering, ranges, width, magnitude)
+        _profiles[graph] = Profile(lightest, in_lightest, entering, ranges, width, heaviest, magnitude)
     return _profiles[graph]
 
 

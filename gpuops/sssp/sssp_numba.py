@@ -55,7 +55,7 @@ def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None
         search.go_on_from(*pull(graph, pull_rows, distances, search.floor, search.last, search.late))
         search.push()
     if search.gave_up:
-        return search.rounds + bellman_ford_numba.bellman_ford(graph, distances, _open(graph))
+        return search.rounds + bellman_ford_numba.bellman_ford(graph, distances, graph.through)
     if limit is None:
         refuse_overflow(graph, distances, search.begins)
     return search.rounds
@@ -81,10 +81,6 @@ def _stay_in_range(graph: Any, distances: np.ndarray) -> bool:
         return True
     least = float((distances[reached] - graph.potentials[reached]).min())
     return least + float(graph.potentials.min()) > np.iinfo(graph.dtype).min
-
-
-def _open(graph: Any) -> np.ndarray:
-    return np.ones(graph.n, bool) if graph.through is None else graph.through
 
 
 def shares_reads(graph: Any) -> bool:

@@ -350,7 +350,7 @@ def run_where_barriers_matter(cupy):
             check_batch(cupy, 130, "int32")
 
 
-@pytest.mark.parametrize(("place", "pattern", "replacement"), list(one_in(3, MUTANTS)))
+@pytest.mark.parametrize(("place", "pattern", "replacement"), one_in(3, MUTANTS))
 def test_a_broken_barrier_is_caught(cupy, monkeypatch, place, pattern, replacement):
     edit_line(monkeypatch, place, pattern, replacement)
     with pytest.raises(AssertionError, match="Arrays are not equal"):

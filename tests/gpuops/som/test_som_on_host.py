@@ -232,7 +232,7 @@ def expected(cupy):
     return {(d, metric): inside(cupy, *OPERANDS[d], metric) for d in OPERANDS for metric in ("euclidean", "taxicab")}
 
 
-@pytest.mark.parametrize(("file", "number"), list(one_in(3, MUTANTS)))
+@pytest.mark.parametrize(("file", "number"), one_in(3, MUTANTS))
 def test_a_missing_barrier_is_caught(cupy, expected, monkeypatch, file, number):
     source = Program.source
 

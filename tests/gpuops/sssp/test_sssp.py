@@ -496,18 +496,16 @@ def test_negative_weights_are_hardly_read(dtype):
     tails = np.repeat(np.arange(graph.n), np.diff(graph.indptr))
     reduced = graph.weights + graph.potentials[tails] - graph.potentials[graph.indices]
     assert reduced.min() >= 0
-    distances = np.full(graph.n, outside_infinity(graph.dtype), dtype)
-    distances[9] = 0
-    search = search_numba.Search(graph, distances)
-    assert search.push()
+    search, pulls = search_on_cpu(graph, int(graph.order[9]))
+    assert pulls
     changed, passes = search_numba.pull(
-        graph, search_numba.pull_rows, distances, search.floor, search.last, search.late
+        graph, search_numba.pull_rows, search.distances, search.floor, search.last, search.late
     )
     assert passes < 8
     search.go_on_from(changed, passes)
     assert not search.push()
     assert search.touched < 0.25 * graph.m
-    np.testing.assert_array_equal(distances[graph.rank], shortest_distances(graph, [graph.order[9]]))
+    np.testing.assert_array_equal(search.distances[graph.rank], shortest_distances(graph, [graph.order[9]]))
 
 
 @dtypes
@@ -786,10 +784,10 @@ def test_many_searches_of_a_skewed_graph(xp):
 # --- How much is done -------------------------------------------------------------------------------------------------
 
 
-def search_on_cpu(graph, source):
+def search_on_cpu(graph, source, **options):
     distances = np.full(graph.n, outside_infinity(graph.dtype))
     distances[graph.rank[source]] = 0
-    search = search_numba.Search(graph, distances)
+    search = search_numba.Search(graph, distances, **options)
     return search, search.push()
 
 
@@ -822,10 +820,9 @@ def test_memory_of_a_search_serves_the_next():
     for part in room:
         part.fill(7)
     for source in np.flatnonzero(np.diff(arrays[0]))[:6].tolist():
-        distances = np.full(graph.n, np.inf, "float32")
-        distances[graph.rank[source]] = 0
-        search = search_numba.Search(graph, distances, room=room)
-        assert search.push()
+        search, pulls = search_on_cpu(graph, source, room=room)
+        assert pulls
+        distances = search.distances
         search.go_on_from(*search_numba.pull(graph, search_numba.pull_rows, distances, search.floor, search.last))
         search.push()
         np.testing.assert_array_equal(distances[graph.rank], shortest_distances(graph, [source]))
