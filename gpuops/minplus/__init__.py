@@ -176,15 +176,37 @@ def pack(b: Any, nonnegative: bool, *, met_by: int | None = None, memory: Any = 
     return (_pack_cuda if is_cupy(b) else _pack_numpy)(b, nonnegative, met_by, memory)
 
 
+def packed_rows(memory: Any, p: int, n: int, dtype: Any, nonnegative: bool) -> Packed:
+    """Rows (p, n) in memory where `pack` has put them or will, as a whole or by parts."""
+    if is_cupy(memory):
+        with memory.device as device:
+            return _packed_cuda(memory, p, n, np.dtype(dtype), nonnegative, None, device.id)
+    return _packed_numpy(memory, p, n, np.dtype(dtype))
+
+
+def packed_place(p: int, columns: slice, dtype: Any, gpu: bool) -> slice:
+    """Where in the memory of packed rows (p, any) some of the columns lie, in bytes: whole panels, but for the last.
+
+    So rows can be packed by parts, each to its own place. A part begins at a multiple of `packed_columns`.
+    """
+    dtype, width = np.dtype(dtype), packed_columns(dtype, gpu)
+    assert columns.start % width == 0 or columns.start == columns.stop
+    panel = width * dtype.itemsize * (math.ceil(p / _SLAB) * _SLAB if gpu else p)
+    return slice(math.ceil(columns.start / width) * panel, math.ceil(columns.stop / width) * panel)
+
+
 def packed_bytes(p: int, n: int, dtype: Any, gpu: bool) -> int:
     """Bytes that `pack` puts rows of the shape (p, n) into, on a GPU or a CPU."""
+    return packed_place(p, slice(0, n), dtype, gpu).stop + (0 if gpu else _LINE)
+
+
+def packed_columns(dtype: Any, gpu: bool) -> int:
+    """Columns of a panel of `pack`, on a GPU or a CPU."""
     dtype = np.dtype(dtype)
     if not gpu:
-        columns = tile_columns(dtype.itemsize)
-        return math.ceil(n / columns) * columns * p * dtype.itemsize + _LINE
+        return tile_columns(dtype.itemsize)
     name, lanes, _ = arithmetic_of(dtype, False)
-    width = _SIDE * (8 if (name, 8, True) in _PROGRAMS else 4)
-    return math.ceil(n / (width * lanes)) * width * lanes * math.ceil(p / _SLAB) * _SLAB * dtype.itemsize
+    return _SIDE * (8 if (name, 8, True) in _PROGRAMS else 4) * lanes
 
 
 def _multiply(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
@@ -208,9 +230,15 @@ _LINE = 64  # bytes of a cache line; vector loads across two run at half speed
 def _pack_numpy(b: np.ndarray, _nonnegative: bool, met_by: int | None, memory: np.ndarray | None) -> Packed:
     p, n = b.shape
     pack_panels, _ = compile_for(b.dtype)
-    panels = _aligned_empty((math.ceil(n / tile_columns(b.itemsize)), p, tile_columns(b.itemsize)), b.dtype, memory)
-    for_all(functools.partial(pack_panels, panels, b), range(0, len(panels), TASK_B_PANELS), n * p * (met_by or n))
-    return Packed(panels, p, n, None)
+    packed = _packed_numpy(memory, p, n, b.dtype)
+    tasks = range(0, len(packed.panels), TASK_B_PANELS)
+    for_all(functools.partial(pack_panels, packed.panels, b), tasks, n * p * (met_by or n))
+    return packed
+
+
+def _packed_numpy(memory: np.ndarray | None, p: int, n: int, dtype: np.dtype) -> Packed:
+    width = tile_columns(dtype.itemsize)
+    return Packed(_aligned_empty((math.ceil(n / width), p, width), dtype, memory), p, n, None)
 
 
 def _relax_numpy(pairs: Sequence[tuple[np.ndarray, np.ndarray]], b: Packed, beside: Callable[[], None] | None) -> None:
@@ -295,17 +323,24 @@ def _tiling(
 
 
 def _pack_cuda(b: Any, nonnegative: bool, met_by: int | None, memory: Any) -> Packed:
-    import cupy
-
     p, n = b.shape
     with b.device as device:
-        program, tile, across, word = _tiling(b.dtype, nonnegative, met_by, n, device.id)
-        shape = across, math.ceil(p / _SLAB) * _SLAB, tile
-        if memory is None:
-            panels = cupy.empty(shape, word)
-        else:
-            panels = memory[: math.prod(shape) * word.itemsize].view(word).reshape(shape)
-        _launch_packing(program, "pack_b", panels, b, n, p)
+        packed = _packed_cuda(memory, p, n, b.dtype, nonnegative, met_by, device.id)
+        _launch_packing(packed.program, "pack_b", packed.panels, b, n, p)
+    return packed
+
+
+def _packed_cuda(
+    memory: Any, p: int, n: int, dtype: np.dtype, nonnegative: bool, met_by: int | None, device: int
+) -> Packed:
+    import cupy
+
+    program, tile, across, word = _tiling(dtype, nonnegative, met_by, n, device)
+    shape = across, math.ceil(p / _SLAB) * _SLAB, tile
+    if memory is None:
+        panels = cupy.empty(shape, word)
+    else:
+        panels = memory[: math.prod(shape) * word.itemsize].view(word).reshape(shape)
     return Packed(panels, p, n, program)
 
 
@@ -373,6 +408,6 @@ def _int64s(*values: int) -> tuple[np.int64, ...]:
 def _launch_packing(program: Program, entry: str, panels: Any, x: Any, length: int, p: int) -> None:
     """Pack a (length, p) or b (p, length)."""
     count, depth, tile = panels.shape
-    if depth:
+    if count and depth:
         grid = (count * tile // _PACK, math.ceil(depth / _PACK))
         program.launch(entry, grid, (panels, x, *_steps(x), *_int64s(length, p, depth)), threads=(_PACK, 8))

@@ -17,6 +17,7 @@ import numpy as np
 from distributed import Client
 
 from gpuops.minplus import packed_bytes
+from gpuops.minplus.super_stage import column_parts
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
 from pipelines.apsp.schedule import COMMIT_SHARE, relaxations_done, stages_of
@@ -28,6 +29,7 @@ from pipelines.validation.bounds import PIECE
 from pipelines.workers.attempts import run_attempts
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, DoesNotFitError, WorkerFacts, refuse_disk
 from pipelines.workers.lanes import PIECE_BYTES
+from pipelines.workers.mapped_memory import HEADER, LEAST_BYTES
 from pipelines.workers.progress import Progress, duration, size, with_prefix
 
 LOCKING_PASSES = 8  # of the matrix: so many repay locking its pages, with fewer of them threads copy
@@ -109,8 +111,9 @@ def make_plan(request: Request) -> Plan:
 
     found: list[Windows] = []
     for resident in (True, False) if gpu and neighbours == len(facts) else (False,):  # in the memory of one host
-        cuts = [Windows(n, block, chunk, max(block, chunk), resident) for chunk in chunks]
-        found = [wide for cut in cuts if (wide := widest(cut, len(facts), gpu, fits)) is not None]
+        sharers = len(facts) if resident and all(fact.gpu for fact in facts) else 1
+        cuts = [Windows(n, block, chunk, max(block, chunk), resident, sharers=sharers) for chunk in chunks]
+        found = [wide for cut in cuts if (wide := widest(cut, len(facts), fits)) is not None]
         if found:
             break
     shortage = None if found else _shortage(bytes_of(request, cuts[-1], gpu), (device, host), n, neighbours, gpu)
@@ -121,12 +124,16 @@ def make_plan(request: Request) -> Plan:
     passes = len(windows.super_stages(stages_of(windows.layout, job), request.writer.stage if request.writer else 0))
     windows = replace(windows, registered=windows.resident and passes >= LOCKING_PASSES)
     matrix, relaxations = n * n * itemsize, n * n * int(job.through.sum())
-    # Read and written, but for the weights and the result; and of every window the rows of others.
-    traffic = (2 * (passes - 1) + request.begun + len(facts) - 1) * matrix
+    share = min(1, windows.width / max(n, 1))  # of a window in the matrix
+    if windows.sharers > 1:
+        moved, again = 2 * passes + request.begun, windows.sharers * share**2  # the matrix is filled first
+    else:  # read and written, but for the weights and the result; and of every window the rows of others
+        moved, again = 2 * (passes - 1) + request.begun + len(facts) - 1, (len(facts) - 1) * share
+    traffic = moved * matrix
     compute = (relaxations - relaxations_done(windows.layout, job, request.writer)) / max(
         1.0, len(facts) * min(fact.rate for fact in facts)
     )
-    compute *= 1 + (len(facts) - 1) * min(1, windows.width / max(n, 1))
+    compute *= 1 + again
     result = request.rows * n * itemsize
     seconds = max(compute, traffic / (LINK_RATE if windows.resident else DISK_RATE)) + result / WRITE_RATE
     commits, disk = commits_of(request, windows, passes, seconds)
@@ -156,9 +163,15 @@ def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
     job, n, itemsize = request.job, windows.n, request.job.dtype.itemsize
     row, block, width = n * itemsize, min(windows.block, windows.n), min(windows.width, windows.n)
     band = min(windows.chunk, n)
-    computing = (width + windows.BANDS * band) * row
-    computing += -(-width // block) * packed_bytes(block, n, job.dtype, gpu)
+    part = max(columns.stop - columns.start for columns in column_parts(n, windows.sharers, job.dtype, gpu))
+    computing = width * part * itemsize + windows.BANDS * band * row
+    computing += -(-width // block) * (packed_bytes(block, n, job.dtype, gpu) + 2 * HEADER)
     copies = 2 * max(width, band) * block * itemsize + 2 * block * block * itemsize  # columns of rows, and packed
+    if windows.sharers > 1:
+        computing += width * width * itemsize + LEAST_BYTES
+        copies += packed_bytes(block, width, job.dtype, gpu)
+        if request.sources is not None:
+            computing += band * row  # those of the last window, whole
     if gpu:  # whose pool keeps as much again; int16 are packed as words
         copies *= 3 if itemsize == 2 else 2
     computing += copies
@@ -179,7 +192,8 @@ def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
         return 0, host + min(THREAD_BYTES, host // 2)
     host += min(THREAD_BYTES, host // 2) + 4 * band * row
     if windows.resident:
-        host += -(-n * row // len(request.facts)) + 4 * PIECE_BYTES
+        # Two buffers a direction for whole rows; two more a direction for the columns of a slab, and for its square.
+        host += -(-n * row // len(request.facts)) + (4 if windows.sharers == 1 else 10) * PIECE_BYTES
     return computing + arcs, host
 
 

@@ -2,21 +2,26 @@
 
 Between two super-stages the matrix lies in the memory of the host, where they change it in place; or in the store, from
 one slot of which every super-stage writes to the other, so that each is a commit (without commits, in place). The first
-reads the weights, the last writes the result. Every worker takes the slab through its stages itself, which needs no
-exchange, and then passes the chunk rows of the matrix that are its own.
+reads the weights, the last writes the result. Each worker has chunk rows of its own, which it passes after the slab.
+
+Several workers that have the matrix in the memory of their host *share* the slab: each takes some columns of it, and
+the square, through its stages, and then they give each other their parts of the panels. Elsewhere every worker takes
+all of the slab through its stages itself, which needs no exchange.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from distributed import Client, Future
 
-from gpuops.minplus.super_stage import Panel, panel_bytes, pass_rows, pass_slab
+from gpuops.minplus import packed_place
+from gpuops.minplus.super_stage import Panel, Part, column_parts, panel_bytes, pass_rows, pass_slab, pivot_count
 from pipelines.apsp.band_rows import Result, Weights
 from pipelines.apsp.finished_rows import finish
 from pipelines.apsp.methods import Job
@@ -27,14 +32,17 @@ from pipelines.stores.row_files import RowFiles
 from pipelines.workers.attempts import StateLost, clear, held, keep
 from pipelines.workers.conveyor import Rows, Sink, Source, convey, count, parts
 from pipelines.workers.device_arrays import array_library, synchronize
+from pipelines.workers.exchange import Exchange
 from pipelines.workers.interruption import asked, stop_if_asked
 from pipelines.workers.lanes import CpuLane, GpuLane, HostMatrix
+from pipelines.workers.panels import Card, Panels, Token
 from pipelines.workers.progress import Progress
 
 Blocks = Sequence[tuple[int, int]]
+Parts = list[tuple[Token, Any]]  # of row panels of other workers: what they are, and how they get here
 
 
-class SuperStages(Staged):
+class SuperStages(Staged, Exchange):
     """One life of a run out of core: super-stages and commits, for `workers.attempts.run_attempts`."""
 
     def __init__(
@@ -49,18 +57,16 @@ class SuperStages(Staged):
         commit_seconds: float,
     ):
         super().__init__(client, members, before, job, writer, shown, commit_seconds)
-        self.windows = windows
+        self.windows = windows.shared_by(len(members))
         self.stages = stages_of(windows.layout, job)
+        self._cards: list[Card] = []
+        self.by_host = True  # the plan of a GPU has no room for arrays beside those it counts
 
     def run(self) -> None:
         """From the last commit to the result."""
         if self.committed.stage == self.committed.stages:
             return
-        self.shown.stage("loading")
-        workers = range(len(self.members))
-        (shared,) = self.results([self.submit(_begin, 0, self.job, self.windows, 0, len(workers), True)])
-        self.wait([self.submit(_begin, w, self.job, self.windows, w, len(workers), shared) for w in workers[1:]])
-        self.start(self.stages[: self.committed.stage])
+        self._load()
         super_stages = self.windows.super_stages(self.stages, self.committed.stage)
         for number, (first, stop) in enumerate(super_stages, 1):
             if first == self.committed.stage:
@@ -69,12 +75,14 @@ class SuperStages(Staged):
             following = self.windows.window(self.stages[stop][0]) if left else (0, 0)
             self.shown.stage(f"stages {first + 1} to {stop} of {len(self.stages)}")
             blocks = self.stages[first:stop]
-            self._all(_pass_slab, self.committed, blocks)
+            self._all(_pass_slab, self.committed, first, blocks)
             if left == 0:
                 self.committed.make_slot(result=True)
+                if self._shares:
+                    self._all(_store_slab)
             elif not self.windows.resident:
                 self.committed.make_row_slot()
-            self._all(_pass_bands, self.committed, following, left == 0)
+            self._all(_pass_bands, self.committed, following, left == 0, each=self._sent_parts(first, blocks))
             self.shown.advance(relaxations(self.job, blocks))
             if left == 0:
                 self.committed = self.committed.commit(self.committed.stages)
@@ -88,8 +96,43 @@ class SuperStages(Staged):
                     self._all(_save, self.committed)
                     self.committed = self.committed.commit(stop)
 
-    def _all(self, task: Any, *arguments: Any) -> None:
-        tokens: list[Future] = [self.submit(task, w, *arguments) for w in range(len(self.members))]
+    @property
+    def _shares(self) -> bool:
+        return self.windows.sharers > 1
+
+    def _load(self) -> None:
+        """Set up the workers; if they share slabs, the matrix too, of which each then reads what others wrote."""
+        self.shown.stage("loading")
+        workers = len(self.members)
+        first = self.results([self.submit(_begin, 0, self.job, self.windows, 0, workers, True)])
+        place = first[0][0]
+        others = [self.submit(_begin, w, self.job, self.windows, w, workers, place) for w in range(1, workers)]
+        self._cards = [card for _, card in first + self.results(others)]
+        if self._shares:
+            self.meet(self._cards, "parts of row panels", self.shown)
+            self._all(_fill, self.committed)
+        self.start(self.stages[: self.committed.stage])
+
+    def _sent_parts(self, first: int, blocks: Blocks) -> list[Parts]:
+        """What each worker gets of the row panels of these stages: the parts of all others."""
+        sent: list[Parts] = [[] for _ in self.members]
+        if not self._shares:
+            return sent
+        n, dtype, gpu = self.windows.n, self.job.dtype, self._cards[0].gpu
+        for owner, columns in enumerate(column_parts(n, len(self.members), dtype, gpu)):
+            for slot, block in enumerate(blocks):
+                place = packed_place(pivot_count(self.job.pivots(block)), columns, dtype, gpu)
+                size = place.stop - place.start
+                token = Token(self._cards[owner], first + slot, slot, (size,), "uint8", place.start)
+                for worker, part in enumerate(self.sent(owner, token)):
+                    if worker != owner:
+                        sent[worker].append((token, part))
+        return sent
+
+    def _all(self, task: Any, *arguments: Any, each: Sequence[Any] | None = None) -> None:
+        """Have every worker do a task; `each` is one more argument, of which each has its own."""
+        last = [()] * len(self.members) if each is None else [(own,) for own in each]
+        tokens: list[Future] = [self.submit(task, w, *arguments, *own) for w, own in enumerate(last)]
         self.wait(tokens)
         self.futures = []  # Dask would remember their lineage forever
 
@@ -104,14 +147,21 @@ class _Resident:
     worker: int
     workers: int
     lane: Any
-    slab: Any  # (width, n)
-    panel_memory: Any  # uint8
+    columns: slice  # of the slab, that this worker takes through its stages: all, unless workers share it
+    slab: Any  # (width, columns)
+    squares: Any  # (width * width) if they share it: the columns of the window's own vertices
+    panels: Panels  # a slot for each stage of a window
     bands: list[Any]  # (chunk, n) each
     matrix: HostMatrix | None
     newest: HostMatrix | RowFiles | None = None  # what the last super-stage wrote its rows to
     window: tuple[int, int] = (0, 0)
-    panels: Sequence[Panel] = ()
+    memory: Sequence[Any] = ()  # uint8: what each slot holds,
+    row_panels: Sequence[Panel] = ()  # of the stages of the window
     ready: set[int] = field(default_factory=set)  # first rows of the bands of the next window that the slab holds
+
+    @property
+    def shares(self) -> bool:
+        return self.windows.sharers > 1
 
     def own(self, total: int) -> range:
         """The first rows of this worker's chunk rows."""
@@ -122,9 +172,41 @@ class _Resident:
         vertices = _vertices(rows)
         return (vertices >= self.window[0]) & (vertices < self.window[1])
 
+    def square(self, window: tuple[int, int]) -> Any:
+        """Of a window, (rows, rows)."""
+        rows = window[1] - window[0]
+        return self.squares[: rows * rows].reshape(rows, rows)
 
-def _begin(attempt: str, job: Job, windows: Windows, worker: int, workers: int, shared: bool | str) -> str:
-    """Set up the buffers, and the matrix in the host's memory if it is there; returns where the others find that."""
+    def load_slab(self, source: Source, start: int, stop: int) -> None:
+        """Load rows of the window."""
+        rows, at = slice(start, stop), slice(start - self.window[0], stop - self.window[0])
+        if self.matrix is not None and self.shares:
+            self.lane.load(self.matrix.columns(self.columns), rows, self.slab[at])
+            self.lane.load(self.matrix.columns(slice(*self.window)), rows, self.square(self.window)[at])
+        else:
+            self.lane.load(source, rows, self.slab[at])
+
+    def store_slab(self, done: Any) -> None:
+        """Write the columns of the slab to the matrix, after the work marked `done`."""
+        assert self.matrix is not None
+        start, stop = self.window
+        for at, rows in parts(slice(start, stop), self.windows.chunk):
+            self.lane.store(self.matrix.columns(self.columns), start + at, self.slab[at : at + count(rows)], done)
+
+    def keep_for(self, window: tuple[int, int], start: int, band: Any) -> None:
+        """Rows of the next window, which are computed, stay here."""
+        at = slice(start - window[0], start - window[0] + len(band))
+        self.slab[at] = band[:, self.columns]
+        if self.shares:
+            self.square(window)[at] = band[:, slice(*window)]
+        self.ready.add(start)
+
+
+def _begin(attempt: str, job: Job, windows: Windows, worker: int, workers: int, shared: bool | str) -> tuple[str, Card]:
+    """Set up the buffers, and the matrix in the host's memory if it is there.
+
+    Returns where the others find that, and the ring of panels.
+    """
     clear()
     gpu = array_library() is not np
     n, dtype = windows.n, job.dtype
@@ -136,48 +218,85 @@ def _begin(attempt: str, job: Job, windows: Windows, worker: int, workers: int, 
     if gpu:
         lane = GpuLane(None if matrix is None or not windows.registered else matrix.matrix)
         lane.library.get_default_memory_pool().free_all_blocks()
-    blocks = [slice(a, b) for a, b in windows.layout.blocks() if b <= windows.width]
+    shares, width, block = windows.sharers > 1, min(windows.width, n), min(windows.block, n)
+    columns = column_parts(n, workers, dtype, gpu)[worker] if shares else slice(0, n)
+    (capacity,) = panel_bytes([slice(0, block)], n, dtype, gpu)
     state = _Resident(
         job,
         windows,
         worker,
         workers,
         lane,
-        lane.empty((min(windows.width, n), n), dtype),
-        lane.empty((sum(panel_bytes(blocks or [slice(0, n)], n, dtype, gpu)),), np.uint8),
+        columns,
+        lane.empty((width, columns.stop - columns.start), dtype),
+        lane.empty((width * width if shares else 0,), dtype),
+        Panels(attempt, lane.library, -(-width // block), capacity, shared=shares, buffered=False),
         [lane.empty((min(windows.chunk, n), n), dtype) for _ in range(windows.BANDS)],
         matrix,
     )
     keep(attempt, state)
-    return "" if matrix is None else matrix.place
+    return "" if matrix is None else matrix.place, state.panels.card
 
 
-def _pass_slab(attempt: str, writer: DistancesWriter, blocks: Blocks) -> None:
-    """Take the rows of a window through the stages of these blocks, and keep the panels."""
+def _fill(attempt: str, writer: DistancesWriter) -> None:
+    """Put this worker's rows into the matrix: the weights, or what is committed."""
+    state = held(attempt)
+    source = _source(state, writer)
+
+    def load(start: int, buffer: Any) -> Any:
+        rows = slice(start, min(start + state.windows.chunk, state.windows.n))
+        state.lane.load(source, rows, buffer[: count(rows)])
+        return buffer[: count(rows)]
+
+    def store(start: int, made: tuple[Any, Any]) -> None:
+        state.lane.store(state.matrix, start, *made)
+
+    convey(state.own(state.windows.n), state.bands, load, lambda _, band: (band, state.lane.done()), store)
+    state.newest = state.matrix
+
+
+def _pass_slab(attempt: str, writer: DistancesWriter, first: int, blocks: Blocks) -> None:
+    """Take the rows of a window through the stages of these blocks, from stage `first` on, and keep the panels."""
     state = held(attempt)
     if not blocks:
-        state.window, state.panels = (0, 0), ()
+        state.window, state.row_panels = (0, 0), ()
         return
     start, stop = state.window = state.windows.window(blocks[0][0])
-    slab, source = state.slab[: stop - start], _source(state, writer)
+    source = _source(state, writer)
     for at, rows in parts(slice(start, stop), state.windows.chunk):
         if start + at not in state.ready:
-            state.lane.load(source, rows, slab[at : at + count(rows)])
+            state.load_slab(source, start + at, start + at + count(rows))
     state.ready = set()
-    state.panels = pass_slab(slab, start, [state.job.pivots(block) for block in blocks], state.panel_memory)
+    slab, pivots = state.slab[: stop - start], [state.job.pivots(block) for block in blocks]
+    sizes = panel_bytes(pivots, state.windows.n, slab.dtype, state.lane.library is not np)
+    state.memory = [state.panels.open(slot, (size,), np.uint8) for slot, size in enumerate(sizes)]
+    part = Part(state.columns, state.windows.n, state.square(state.window)) if state.shares else None
+    state.row_panels = pass_slab(slab, start, pivots, state.memory, part)
+    for slot in range(len(blocks)):
+        state.panels.publish(slot, first + slot)
     synchronize(slab)
 
 
-def _pass_bands(attempt: str, writer: DistancesWriter, following: tuple[int, int], end: bool) -> None:
+def _store_slab(attempt: str) -> None:
+    """Write this worker's part of the slab to the matrix, when nobody reads the rows of the window any more."""
+    state = held(attempt)
+    state.store_slab(state.lane.done())
+
+
+def _pass_bands(attempt: str, writer: DistancesWriter, following: tuple[int, int], end: bool, sent: Parts) -> None:
     """Take this worker's rows through the stages, and write them to the next place: at the end, the result.
 
-    The rows of the window come first. They leave the slab, which then gets those of the window that follows.
+    The rows of the window come first, as they leave the slab, and those of the next one last, as they stay in it. If
+    workers share it, each writes its part beside the bands, or has done so if this is the end.
     """
     state = held(attempt)
+    for token, part in sent:
+        _take_part(state, token, part)
     source, kept = _source(state, writer), writer.sources if end else None
     newest = None if end else state.matrix or writer.row_files(writer.other_slot)
     sink: Sink = newest or Result(writer, state.windows.savers)
     total = state.windows.n if kept is None else len(kept)
+    beside = state.shares and not end
 
     def rows_from(start: int) -> Rows:
         part = slice(start, min(start + state.windows.chunk, total))
@@ -186,34 +305,49 @@ def _pass_bands(attempt: str, writer: DistancesWriter, following: tuple[int, int
     def load(start: int, buffer: Any) -> Any:
         rows = rows_from(start)
         band = buffer[: count(rows)]
-        if not state.in_window(rows).all():
+        if state.shares or not state.in_window(rows).all():
             state.lane.load(source, rows, band)
         return band
 
     def work(start: int, band: Any) -> tuple[Any, Any]:
         rows = rows_from(start)
-        inside, first = state.in_window(rows), state.window[0]
-        if not inside.all():
-            pass_rows(band, state.panels)
-        if isinstance(rows, slice):  # a window is whole bands
-            if inside.all():
+        inside, first = np.flatnonzero(state.in_window(rows)), state.window[0]
+        if isinstance(rows, slice) and len(inside):  # all: a window is whole bands
+            if not state.shares:
                 band[...] = state.slab[rows.start - first : rows.stop - first]
         else:
-            for at in np.flatnonzero(inside):
-                band[at] = state.slab[rows[at] - first]
+            slab = [band[at].copy() if state.shares else state.slab[_vertices(rows)[at] - first] for at in inside]
+            if len(inside) < len(band):
+                pass_rows(band, state.row_panels)
+            for at, row in zip(inside, slab, strict=True):
+                band[at] = row
         if not end and _within(start, following):
-            state.slab[start - following[0] : start - following[0] + len(band)] = band
-            state.ready.add(start)
+            if storing is not None:
+                storing.result()
+            state.keep_for(following, start, band)
         if end:
             finish(state.job, band, _vertices(rows))
         return band, state.lane.done()
 
-    items = list(state.own(total))
+    items = [start for start in state.own(total) if not (beside and _within(start, state.window))]
     if not end:
-        items.sort(key=lambda start: (not _within(start, state.window), not _within(start, following)))
-    convey(items, state.bands, load, work, lambda start, made: state.lane.store(sink, start, *made))
+        items.sort(key=lambda start: _within(start, following) - _within(start, state.window))
+    with ThreadPoolExecutor(1) as thread:
+        storing = thread.submit(state.store_slab, state.lane.done()) if beside else None
+        convey(items, state.bands, load, work, lambda start, made: state.lane.store(sink, start, *made))
+        if storing is not None:
+            storing.result()
     state.newest = newest
     synchronize(state.slab)
+
+
+def _take_part(state: _Resident, token: Token, part: Token | Any) -> None:
+    """Put another worker's part of a row panel where it belongs: fetched, or as it came through Dask."""
+    memory = state.memory[token.slot][token.start : token.start + token.size]
+    if isinstance(part, Token):
+        state.panels.fetch(part, memory)
+    else:
+        memory[...] = state.panels.xp.asarray(part)
 
 
 def _save(attempt: str, writer: DistancesWriter) -> None:

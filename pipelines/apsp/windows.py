@@ -6,6 +6,7 @@ window, the less often the matrix passes by. The pivot block stays what it is in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -16,10 +17,8 @@ from pipelines.workers.saving import SAVERS
 
 NARROWEST = 64  # rows of a band: narrower ones pack as much as they compute
 STORED_COPIES = 16  # of each chunk of the result that is being written: 5, and what the allocator keeps of others
-SHARES = 24  # windows that several workers cut a matrix into at least: all of them do the slab
-# On GPUs fewer, if windows are no wider than this: with 2,048 pivots at a time the rows of two H100s came and went for
-# longer than they were computed.
-BESIDE, FEWEST = 4096, 8
+SHARES = 24  # windows that a matrix is cut into at least where several workers each do all of the slab
+SQUARES = 64  # where they share it, each does its square: at most so much of the work is that
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class Windows:
     width : rows of a window, whole blocks and whole bands
     resident : whether the host's memory holds the matrix
     registered : whether its pages are locked, so that a GPU reads and writes them directly
+    sharers : workers that take the slab through its stages by columns, a part each; 1: each of them takes all of it
     """
 
     n: int
@@ -42,6 +42,7 @@ class Windows:
     width: int
     resident: bool
     registered: bool = False
+    sharers: int = 1
 
     BANDS: ClassVar[int] = 3  # one is loaded, one computed, one stored
 
@@ -59,6 +60,18 @@ class Windows:
         """The rows (start, stop) of the window of a row."""
         start = row // self.width * self.width
         return start, min(start + self.width, self.n)
+
+    def shared_by(self, workers: int) -> Windows:
+        """The cut for other workers than those it was made for: where fewer are left, a part takes no more memory.
+
+        >>> Windows(12, 2, 2, 8, True, sharers=4).shared_by(3)
+        Windows(n=12, block=2, chunk=2, width=6, resident=True, registered=False, sharers=3)
+        """
+        if self.sharers == 1:
+            return self
+        unit = max(self.block, self.chunk)
+        width = max(unit, self.width * min(workers, self.sharers) // self.sharers // unit * unit)
+        return replace(self, width=width, sharers=workers)
 
     def super_stages(self, stages: Sequence[tuple[int, int]], done: int) -> list[tuple[int, int]]:
         """The stages (first, stop) of each super-stage, from stage `done` on; there is at least one.
@@ -87,11 +100,12 @@ def chunks_of(n: int, block: int, itemsize: int) -> list[int]:
     return edges
 
 
-def widest(cut: Windows, workers: int, gpu: bool, fits: Callable[[Windows], bool]) -> Windows | None:
+def widest(cut: Windows, workers: int, fits: Callable[[Windows], bool]) -> Windows | None:
     """The cut with the widest windows that fit, None if none do; its own are as narrow as they may be."""
     most = -(-cut.n // cut.width)
-    shared = max(most // SHARES, min(BESIDE // cut.width, most // FEWEST) if gpu else 0)
-    low, high = 0, max(1, shared if workers > 1 else most)
+    if workers > 1:
+        most = math.isqrt(most**2 // (SQUARES * workers)) if cut.sharers > 1 else most // SHARES
+    low, high = 0, max(1, most)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(replace(cut, width=middle * cut.width)) else (low, middle - 1)

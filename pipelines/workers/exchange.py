@@ -25,13 +25,13 @@ class Exchange(Attempt):
     def __init__(self, client: Client, members: list[str], kind: str, run: str, before: Attempt | None = None):
         super().__init__(client, members, kind, run, before)
         self.obstacles: list[list[str | None]] = []  # by worker and owner: why an array has to come through Dask
-        self._mixed = False  # some workers compute on GPUs, some do not
+        self.by_host = False  # arrays that come through Dask are in the memory of the host on their way
 
     def meet(self, cards: Sequence[Card], what: str, shown: Progress) -> None:
         """Have every worker map the rings of the others, and say how arrays travel; `what` they are called."""
         if len(cards) == 1:
             return
-        self._mixed = len({card.gpu for card in cards}) > 1
+        self.by_host |= len({card.gpu for card in cards}) > 1
         try:
             self.obstacles = self.results([self.submit(_meet, w, cards) for w in range(len(cards))], MEET_SECONDS)
         except TimeoutError:
@@ -65,7 +65,7 @@ class Exchange(Attempt):
         return token if mapped else self._through_dask(owner, token)
 
     def _through_dask(self, owner: int, token: Token | Future) -> Future:
-        return self.submit(_array, owner, token, self._mixed, priority=10)
+        return self.submit(_array, owner, token, self.by_host, priority=10)
 
     def cancel(self) -> None:
         """Drop all unfinished tasks and the state; nobody's memory is freed while another maps it."""

@@ -8,6 +8,7 @@ itself is registered.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import math
 import os
@@ -50,11 +51,18 @@ class HostMatrix:
             self.place = f"/proc/{os.getpid()}/fd/{self._file}"
             weakref.finalize(self, os.close, self._file)
         self.matrix = np.memmap(self.place, dtype, "r+", shape=(n, n)) if shared else page_aligned((n, n), dtype)
-        self.piece = max(1, PIECE_BYTES // max(1, n * dtype.itemsize))
+        self.whole, self.piece = self.matrix, _piece(self.matrix)
         if not isinstance(shared, str):  # pages come to many threads faster than to one
             with ThreadPoolExecutor(CPU_COUNT) as pool:
                 for _ in pool.map(lambda part: self.matrix[part[1]].fill(0), parts(slice(0, n), self.piece)):
                     pass
+
+    def columns(self, part: slice) -> HostMatrix:
+        """Some columns of the same matrix, as a source and a sink."""
+        some = copy.copy(self)
+        some.matrix = self.matrix[:, part]
+        some.piece = _piece(some.matrix)
+        return some
 
     def read(self, rows: Rows, out: Any) -> None:
         self._copy("in", rows, lambda start, part: np.copyto(out[start : start + count(part)], self.matrix[part]))
@@ -69,6 +77,10 @@ class HostMatrix:
         pieces = parts(rows, math.ceil(count(rows) / COPIERS) or 1)
         for _ in _copiers(direction).map(lambda piece: copy(*piece), pieces):
             pass
+
+
+def _piece(matrix: np.ndarray) -> int:
+    return max(1, PIECE_BYTES // max(1, matrix.shape[1] * matrix.itemsize))
 
 
 class CpuLane:
@@ -105,7 +117,7 @@ class GpuLane:
         self.library: Any = cupy
         self.device = cupy.cuda.Device()
         self._up, self._down = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
-        self._buffers: dict[tuple[Any, int], list[tuple[np.ndarray, Any]]] = {}
+        self._buffers: dict[tuple[Any, ...], list[tuple[np.ndarray, Any]]] = {}
         if registered is not None:
             with contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError):
                 cupy.cuda.runtime.hostRegister(registered.ctypes.data, registered.nbytes, 0)
@@ -123,6 +135,8 @@ class GpuLane:
         return self.library.empty(shape, dtype)
 
     def load(self, source: Source, rows: Rows, out: Any) -> None:
+        if 0 in out.shape:
+            return
         with self.device, self._up:
             if source.piece == 0:
                 source.read(rows, out)
@@ -147,6 +161,8 @@ class GpuLane:
         return event
 
     def store(self, sink: Sink, start: int, band: Any, done: Any) -> None:
+        if 0 in band.shape:
+            return
         with self.device:
             self._down.wait_event(done)
             if self._is_direct(sink):
@@ -170,22 +186,24 @@ class GpuLane:
         sink.write(start, rows)
 
     def _is_direct(self, end: Any) -> bool:
-        return self._registered is not None and getattr(end, "matrix", None) is self._registered
+        return self._registered is not None and getattr(end, "whole", None) is self._registered
 
     def _pair(self, direction: str, rows: int, like: Any) -> list[tuple[np.ndarray, Any]]:
         """Two page-locked buffers of so many rows, each with the event after which it may be used again."""
         import cupyx
 
-        if (direction, rows) not in self._buffers:
-            shape = rows, like.shape[1]
-            self._buffers[direction, rows] = [
+        shape = rows, like.shape[1]
+        if (direction, shape) not in self._buffers:
+            self._buffers[direction, shape] = [
                 (cupyx.empty_pinned(shape, like.dtype), self.library.cuda.Event(disable_timing=True)) for _ in range(2)
             ]
-        return self._buffers[direction, rows]
+        return self._buffers[direction, shape]
 
     def _copy(self, to: Any, of: Any, stream: Any) -> None:
+        """Copy contiguous rows, which in the host's matrix may be some of its columns."""
         runtime = self.library.cuda.runtime
         up = is_cupy(to)
-        ends = (to.data.ptr, of.ctypes.data) if up else (to.ctypes.data, of.data.ptr)
+        into, start = (to.data.ptr, of.ctypes.data) if up else (to.ctypes.data, of.data.ptr)
         kind = runtime.memcpyHostToDevice if up else runtime.memcpyDeviceToHost
-        runtime.memcpyAsync(*ends, of.nbytes, kind, stream.ptr)
+        width = of.shape[1] * of.itemsize
+        runtime.memcpy2DAsync(into, to.strides[0], start, of.strides[0], width, len(of), kind, stream.ptr)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+HEADER = 256  # bytes of what says what follows, checked after each copy; what follows is aligned for any load
 NAME = "tilepath-panels"  # of the memory of the host, as /proc/PID/maps shows it
 LEAST_BYTES = 2 << 20  # the driver packs smaller pieces of a GPU's memory together, and a handle names the whole
 
@@ -59,10 +60,10 @@ class HostMapping:
         except (OSError, ValueError) as error:
             raise CannotMap(f"shared memory cannot be mapped: {error}") from None
 
-    def pull(self, start: int, head: int, stop: int, into: Any) -> bytes:
-        """Copy a slot, bytes `start` to `stop`, to `into`; returns its first `head` bytes as they are afterwards."""
-        into[head : stop - start] = self.bytes[start + head : stop]
-        return self.bytes[start : start + head].tobytes()
+    def pull(self, header: int, start: int, into: Any) -> bytes:
+        """Fill `into` with the bytes from `start` on; returns the header at a byte as it is afterwards."""
+        into[...] = self.bytes[start : start + len(into)]
+        return self.bytes[header : header + HEADER].tobytes()
 
     def close(self) -> None:
         self.bytes = None  # unmaps, as nobody else refers to it
@@ -99,17 +100,19 @@ class DeviceMapping:
         self.close = weakref.finalize(self, runtime.ipcCloseMemHandle, self._pointer)
         self.close.atexit = False  # the driver does it, and may be gone by then
         self._stream = cupy.cuda.Stream(non_blocking=True)
+        self._header = cupy.empty(HEADER, np.uint8)
 
-    def pull(self, start: int, head: int, stop: int, into: Any) -> bytes:
-        """Copy the slot from byte `start` to `stop` to `into`; returns its first `head` bytes as they are afterwards.
+    def pull(self, header: int, start: int, into: Any) -> bytes:
+        """Fill `into` with the bytes from `start` on; returns the header at a byte as it is afterwards.
 
         An error of CUDA ends this process, as its context may be unusable.
         """
-        copy, kind, source = self._runtime.memcpyAsync, self._runtime.memcpyDefault, self._pointer + start
+        copy, kind = self._runtime.memcpyAsync, self._runtime.memcpyDefault
         try:
-            copy(into.data.ptr + head, source + head, stop - start - head, kind, self._stream.ptr)
-            copy(into.data.ptr, source, head, kind, self._stream.ptr)
-            return into[:head].get(stream=self._stream).tobytes()
+            if len(into):
+                copy(into.data.ptr, self._pointer + start, len(into), kind, self._stream.ptr)
+            copy(self._header.data.ptr, self._pointer + header, HEADER, kind, self._stream.ptr)
+            return self._header.get(stream=self._stream).tobytes()
         except self._runtime.CUDARuntimeError as error:
             logging.getLogger("distributed.worker").critical("a copy from another GPU failed (%s); ending", error)
             os._exit(1)

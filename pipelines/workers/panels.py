@@ -22,9 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.stores.row_files import page_aligned
 from pipelines.workers.attempts import StateLost
 from pipelines.workers.device_arrays import mark, synchronize
 from pipelines.workers.mapped_memory import (
+    HEADER,
     CannotMap,
     DeviceMapping,
     DeviceMemory,
@@ -33,7 +35,6 @@ from pipelines.workers.mapped_memory import (
     host,
 )
 
-HEADER = 256  # bytes; what follows is aligned for any load
 OPENED = -1  # the stage in the header of a slot that was never written
 
 
@@ -57,13 +58,14 @@ class Card:
 
 @dataclass(frozen=True)
 class Token:
-    """An array in a slot."""
+    """An array in a slot, at the byte `start` of what it holds."""
 
     card: Card
     stage: int
     slot: int
     shape: tuple[int, ...]
     dtype: str
+    start: int = 0
 
     @property
     def size(self) -> int:
@@ -107,11 +109,12 @@ class Panels:
     slots : of the ring
     capacity : bytes of the largest array
     shared : whether other workers are to have them
+    buffered : whether arrays of others are taken; if not, they are fetched, which needs no memory
     """
 
-    def __init__(self, attempt: str, xp: Any, slots: int, capacity: int, shared: bool = True):
+    def __init__(self, attempt: str, xp: Any, slots: int, capacity: int, shared: bool = True, buffered: bool = True):
         self.xp, self._stride = xp, HEADER + -(-capacity // HEADER) * HEADER
-        self._shared = shared
+        self._shared, self._buffered = shared, buffered
         self._lock = threading.Lock()  # pulls run in the thread of tasks, `close` in that of the worker
         self._mappings: dict[str, Any] = {}
         self._buffers: list[Any] = [None, None]  # the second is the one pulled to last
@@ -128,7 +131,8 @@ class Panels:
                 handle = self._memory.handle
             except CannotMap as error:
                 reason = str(error)
-        self._bytes = xp.empty(count, np.uint8) if self._memory is None else self._memory.bytes
+        empty: Any = xp.empty if gpu else page_aligned
+        self._bytes = empty((count,), np.uint8) if self._memory is None else self._memory.bytes
         self.card = Card(attempt, uuid.uuid4().hex, host(), gpu, count, self._stride, handle, reason)
         self._holds = [Token(self.card, OPENED, slot, (), "uint8") for slot in range(slots)]
         for token in self._holds:
@@ -153,11 +157,12 @@ class Panels:
         except CannotMap as error:
             return str(error)
         self._mappings[card.ring] = mapping
-        if self._buffers[0] is None or len(self._buffers[0]) < card.stride:
-            self._buffers = [self.xp.empty(card.stride, np.uint8) for _ in self._buffers]
-            synchronize(self._bytes)  # with work on what a pool had this memory for before
-        first = Token(card, OPENED, 0, (), "uint8")
-        if self._pull(first) != first.header():  # a process of another container, or a handle that names something else
+        if self._buffered and (self._buffers[0] is None or len(self._buffers[0]) < card.stride - HEADER):
+            self._buffers = [self.xp.empty(card.stride - HEADER, np.uint8) for _ in self._buffers]
+        synchronize(self._bytes)  # with work on what a pool had the memory for that is pulled to
+        first = Token(card, OPENED, 0, (0,), "uint8")
+        # A process of another container, or a handle that names something else, has another header.
+        if mapping.pull(0, HEADER, self._bytes[:0]) != first.header():
             self._mappings.pop(card.ring).close()
             return "what was mapped is not the memory of the other worker"
         return None
@@ -169,7 +174,7 @@ class Panels:
             raise ValueError(f"an array of {token.size:,} bytes; a slot holds {self._stride - HEADER:,}")
         self._holds[slot] = token
         self._bytes[slot * self._stride :][:HEADER] = 0
-        return self._array(self._bytes[slot * self._stride :], token)
+        return _array(self._held(token), token)
 
     def publish(self, slot: int, stage: int, written: Any = None) -> Token:
         """The token of what was written to an opened slot; if `shared`, waits until the device has done so.
@@ -201,17 +206,29 @@ class Panels:
         """
         owner = _here.get(token.card.ring)
         if owner is not None:
-            if owner._holds[token.slot] != token:
-                raise _reused(token, owner._holds[token.slot].header())
-            return owner._array(owner._bytes[token.slot * owner._stride :], token)
+            return _array(owner._held(token), token)
         with self._lock:
             if self._pulled != token:
                 self._pulled = None
-                found = self._pull(token)
-                if found != token.header():
-                    raise _reused(token, found)
+                if self._readers is not None:
+                    self._readers.synchronize()
+                self._readers = mark(self._bytes)
+                self._buffers.reverse()  # one is pulled to while the device still works on the other
+                self._pull(token, self._buffers[1][: token.size])
                 self._pulled = token
-            return self._array(self._buffers[1], token)
+            return _array(self._buffers[1][: token.size], token)
+
+    def fetch(self, token: Token, into: Any) -> None:
+        """Copy the array of a token to `into`, uint8 memory of its size that nothing is at work on.
+
+        Raises as `take`.
+        """
+        owner = _here.get(token.card.ring)
+        if owner is not None:
+            into[...] = owner._held(token)
+            return
+        with self._lock:
+            self._pull(token, into)
 
     def close(self) -> None:
         """Unmap what belongs to others; this worker's own ring lives as long as this object."""
@@ -221,22 +238,21 @@ class Panels:
                 mapping.close()
             self._mappings.clear()
 
-    def _pull(self, token: Token) -> bytes:
-        """Copy a slot to the buffer that was not pulled to last; returns its header.
+    def _held(self, token: Token) -> Any:
+        """The bytes of an array in this ring."""
+        if self._holds[token.slot].stage != token.stage:
+            raise _reused(token, self._holds[token.slot].header())
+        start = token.slot * self._stride + HEADER + token.start
+        return self._bytes[start : start + token.size]
 
-        Of two buffers one is pulled to while the device still works on the other.
-        """
+    def _pull(self, token: Token, into: Any) -> None:
+        """Copy the bytes of an array from the ring of another process."""
         if token.card.ring not in self._mappings:
             raise StateLost(f"attempt {token.card.attempt} is over")
-        if self._readers is not None:
-            self._readers.synchronize()
-        self._readers = mark(self._bytes)
-        self._buffers.reverse()
-        start = token.slot * token.card.stride
-        return self._mappings[token.card.ring].pull(start, HEADER, start + HEADER + token.size, self._buffers[1])
-
-    def _array(self, slot: Any, token: Token) -> Any:
-        return slot[HEADER : HEADER + token.size].view(token.dtype).reshape(token.shape)
+        slot = token.slot * token.card.stride
+        found = self._mappings[token.card.ring].pull(slot, slot + HEADER + token.start, into)
+        if found != token.header():
+            raise _reused(token, found)
 
     def _label(self, token: Token) -> None:
         """Write the header of a slot, beside what the device has to do meanwhile."""
@@ -247,6 +263,10 @@ class Panels:
         else:
             slot.set(values, stream=self._stream)
             self._stream.synchronize()
+
+
+def _array(memory: Any, token: Token) -> Any:
+    return memory.view(token.dtype).reshape(token.shape)
 
 
 def _reused(token: Token, found: bytes) -> SlotReused:

@@ -1,12 +1,14 @@
 """Super-stages give the bits of stages on the whole matrix."""
 
 import importlib
+from itertools import product
 
 import numpy as np
 import pytest
 
 from gpuops import floyd_warshall, minplus_update
-from gpuops.minplus.super_stage import panel_bytes, pass_rows, pass_slab
+from gpuops.minplus import packed_place
+from gpuops.minplus.super_stage import Part, column_parts, panel_bytes, pass_rows, pass_slab, pivot_count
 from gpuops.numbers import DISTANCE_DTYPES, infinity
 
 
@@ -34,19 +36,45 @@ def in_core(d, stages):
     return d
 
 
-def out_of_core(d, stages, width, band):
-    """The same with windows of so many rows."""
+def out_of_core(d, stages, width, band, workers=1):
+    """The same with windows of so many rows, whose slabs several workers may take through their stages by columns."""
     n, gpu = len(d), type(d).__module__.startswith("cupy")
     library = importlib.import_module("cupy" if gpu else "numpy")
-    memory = library.empty((sum(panel_bytes(stages, n, d.dtype, gpu)),), np.uint8)
+    size = max(panel_bytes(stages, n, d.dtype, gpu))
+    memories = [[page_aligned(library, size) for _ in stages] for _ in range(workers)]
+    columns = column_parts(n, workers, d.dtype, gpu)
     for start in range(0, n, width):
         stop = min(start + width, n)
         inside = [p for p in stages if start <= (p.start if isinstance(p, slice) else p[0]) < stop]
-        panels = pass_slab(d[start:stop], start, inside, memory)
+        if workers == 1:
+            panels = pass_slab(d[start:stop], start, inside, memories[0])
+        else:
+            panels = by_columns(d[start:stop], start, inside, memories, columns)
         for first in range(0, n, band):
             if not start <= first < stop:
                 pass_rows(d[first : first + band], panels)
     return d
+
+
+def page_aligned(library, size):
+    """As memory that is shared: on a CPU panels begin at a cache line of it."""
+    memory = library.empty((size + 4096,), np.uint8)
+    return memory[-memory.ctypes.data % 4096 :][:size] if library is np else memory[:size]
+
+
+def by_columns(slab, first, stages, memories, columns):
+    """As `pass_slab`, by workers that have some columns each; returns the panels of the last, which got all parts."""
+    n, gpu = slab.shape[1], type(slab).__module__.startswith("cupy")
+    square = slab[:, first : first + len(slab)].copy()
+    for memory, own in zip(memories, columns, strict=True):
+        mine = slab[:, own].copy()
+        panels = pass_slab(mine, first, stages, memory, Part(own, n, square.copy()))
+        slab[:, own] = mine
+    for memory, own in zip(memories[:-1], columns[:-1], strict=True):
+        for number, pivots in enumerate(stages):
+            at = packed_place(pivot_count(pivots), own, slab.dtype, gpu)
+            memories[-1][number][at] = memory[number][at]
+    return panels
 
 
 def blocks(n, block, through=None):
@@ -66,9 +94,9 @@ def test_windows_of_any_width_give_the_bits_of_one_stage_at_a_time(xp, dtype, cl
     through = np.random.default_rng(1).random(n) < 0.7 if closed else None
     d, stages = lengths(n, dtype), blocks(n, 16, through)
     want = in_core(xp.asarray(d.copy()), stages)
-    for width, band in CUTS:
-        got = out_of_core(xp.asarray(d.copy()), stages, width, band)
-        assert bool((got.view(f"i{d.itemsize}") == want.view(f"i{d.itemsize}")).all()), (width, band)
+    for (width, band), workers in product(CUTS, (1, 2, 7)):  # of seven, some have no columns
+        got = out_of_core(xp.asarray(d.copy()), stages, width, band, workers)
+        assert bool((got.view(f"i{d.itemsize}") == want.view(f"i{d.itemsize}")).all()), (width, band, workers)
 
 
 def test_the_final_rows_of_a_slab_would_not_do(xp):
@@ -94,8 +122,9 @@ def _host(array):
 @pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
 def test_kernels_on_the_host(host_shim, dtype):
     host_shim.start()
-    n = 70
+    n = 150
     d, stages = lengths(n, dtype), blocks(n, 16)
     want = in_core(d.copy(), stages)
-    got = out_of_core(host_shim.asarray(d), stages, 32, 16)
-    assert (got.get().view(f"i{d.itemsize}") == want.view(f"i{d.itemsize}")).all()
+    for workers in 1, 2:
+        got = out_of_core(host_shim.asarray(d), stages, 48, 16, workers)
+        assert (got.get().view(f"i{d.itemsize}") == want.view(f"i{d.itemsize}")).all()

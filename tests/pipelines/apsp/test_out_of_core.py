@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,6 +33,7 @@ from pipelines.stores import StoreError, create_distances, open_distances
 from pipelines.stores.distances import begun_distances
 from pipelines.stores.row_files import RowFiles
 from pipelines.validation.bounds import WeightRangeError, distance_dtype
+from pipelines.workers import mapped_memory, panels
 from pipelines.workers.attempts import run_attempts, workers_of
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from pipelines.workers.progress import Progress
@@ -119,19 +121,60 @@ def test_budgets(client, tmp_path, share):
 def test_several_workers_give_the_bits_of_one(client, three, tmp_path):
     graph = float_graph(tmp_path / "g")
     want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
-    for resident, sources in (False, None), (False, [N - 1, 20, 3]), (True, None), (True, [N - 1, 20, 3]):
-        out = tmp_path / f"{resident}-{sources}"
-        got = run(three, graph, out, Windows(N, BLOCK, 16, 32, resident), sources=sources)
-        np.testing.assert_array_equal(got[:], want if sources is None else want[sources])
+    rows = [N - 1, *range(80, 120), 3, 128]  # of the last window, and of others
+    for resident, sharers, sources in product((False, True), (1, 3), (None, rows)):
+        if resident or sharers == 1:
+            out = tmp_path / f"{resident}-{sharers}-{sources is None}"
+            got = run(three, graph, out, Windows(N, BLOCK, 16, 48, resident, sharers=sharers), sources=sources)
+            np.testing.assert_array_equal(got[:], want if sources is None else want[sources])
     got = out_of_core(three, graph, tmp_path / "call", block=BLOCK)
     np.testing.assert_array_equal(got[:], want)
 
 
-def test_processes_of_a_host_share_a_matrix_in_its_memory(client, two_processes, tmp_path):
+@pytest.mark.parametrize("sharers", [1, 2])
+@pytest.mark.parametrize("closed", [False, True])
+def test_processes_of_a_host_share_a_matrix_in_its_memory(client, two_processes, tmp_path, sharers, closed):
+    through = np.random.default_rng(2).random(N) < (0.7 if closed else 2)
+    graph = float_graph(tmp_path / "g", through=through)
+    want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
+    for chunk, width in (16, 32), (8, 80), (16, 144):
+        windows = Windows(N, BLOCK, chunk, width, True, sharers=sharers)
+        got = run(two_processes, graph, tmp_path / f"{width}", windows, commit_seconds=0)
+        np.testing.assert_array_equal(got[:], want)
+
+
+@pytest.mark.parametrize("n", [1, 40])
+@pytest.mark.parametrize("closed", [False, True])
+def test_more_workers_than_panels_share_a_slab(client, three, tmp_path, n, closed):
+    graph = float_graph(tmp_path / "g", n, through=np.full(n, not closed))
+    want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
+    got = run(three, graph, tmp_path / "out", Windows(n, BLOCK, 16, 16, True, sharers=3))
+    np.testing.assert_array_equal(got[:], want)
+
+
+def refuse_shared_memory(refuse):
+    def refused(_count):
+        raise mapped_memory.CannotMap("for a test")
+
+    panels.HostMemory = refused if refuse else mapped_memory.HostMemory
+
+
+@pytest.mark.parametrize("refusing", [0, 1, 2])
+def test_parts_of_panels_go_straight_or_through_dask(client, two_processes, tmp_path, capsys, refusing):
     graph = float_graph(tmp_path / "g")
     want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
-    got = run(two_processes, graph, tmp_path / "out", Windows(N, BLOCK, 16, 32, True), commit_seconds=0)
+    two_processes.run(refuse_shared_memory, True, workers=workers_of(two_processes)[:refusing])
+    try:
+        shown = Progress(1, "relaxations", True)
+        got = run(two_processes, graph, tmp_path / "out", Windows(N, BLOCK, 16, 32, True, sharers=2), shown=shown)
+    finally:
+        two_processes.run(refuse_shared_memory, False)
     np.testing.assert_array_equal(got[:], want)
+    some = "some " if refusing == 1 else ""
+    said = "go straight from worker to worker, in shared memory"
+    if refusing:
+        said = "travel through Dask and host memory (for a test)"
+    assert f"{some}parts of row panels {said}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("n", [1, 2, 17])
@@ -304,17 +347,18 @@ def test_the_plan_honours_commits():
 
 
 def test_windows_of_several_workers():
-    """At most a 24th of the matrix, but on GPUs 4,096 pivots, if that is an eighth of it at most, and all fit."""
+    """At most a 24th of the matrix where each does the slab; where they share it, squares are a 64th of the work."""
 
-    def width(n, workers, gpu, most=10**9):
-        found = widest(Windows(n, 1024, 1024, 1024, True), workers, gpu, lambda windows: windows.width <= most)
-        return found.width
+    def width(n, workers, sharers, most=10**9):
+        cut = Windows(n, 1024, 1024, 1024, True, sharers=sharers)
+        return widest(cut, workers, lambda windows: windows.width <= most).width
 
     sizes = 8192, 16384, 65536, 98304, 147456
-    assert [width(n, 2, True) for n in sizes] == [1024, 2048, 4096, 4096, 6144]
-    assert [width(n, 2, False) for n in sizes] == [1024, 1024, 2048, 4096, 6144]
-    assert width(65536, 2, True, most=3000) == 2048
-    assert width(65536, 1, True) == 65536
+    assert [width(n, 2, 2) for n in sizes] == [1024, 1024, 5120, 8192, 12288]
+    assert [width(n, 8, 8) for n in sizes] == [1024, 1024, 2048, 4096, 6144]
+    assert [width(n, 2, 1) for n in sizes] == [1024, 1024, 2048, 4096, 6144]
+    assert width(65536, 2, 2, most=3000) == 2048
+    assert width(65536, 1, 1) == 65536
 
 
 def test_distances_beyond_an_integer_are_refused(client, tmp_path):
@@ -408,7 +452,8 @@ def test_a_killed_worker_costs_nothing_but_time(client, tmp_path, monkeypatch, r
     with start(device="cpu", workers=2, processes=True) as users:
         murderer = threading.Thread(target=murder, args=(users,))
         murderer.start()
-        got = run(users, graph, out, Windows(400, 16, 32, 32, resident), commit_seconds=0)
+        windows = Windows(400, 16, 32, 32, resident, sharers=2 if resident else 1)
+        got = run(users, graph, out, windows, commit_seconds=0)
         murderer.join()
     assert len(killed) == 2
     np.testing.assert_array_equal(got[:], want)

@@ -3,6 +3,7 @@
 import functools
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from oracles import random_arcs, shifted, store_arcs
 
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.methods import Request
-from pipelines.apsp.out_of_core import make_plan
+from pipelines.apsp.out_of_core import bytes_of, make_plan
 from pipelines.apsp.solve import _job
 from pipelines.validation.bounds import distance_dtype
 from pipelines.workers.capacity import WorkerFacts, within_budget
@@ -49,10 +50,10 @@ def from_the_store(dtype):
     return {"device_memory": budget_of(dtype, 2), "host_memory": budget_of(dtype, 1)}
 
 
-def plan(graph, dtype, sources=None, device_memory=None, host_memory=None, block=BLOCK):
-    """What a run with these budgets would do on a GPU."""
+def plan(graph, dtype, sources=None, device_memory=None, host_memory=None, block=BLOCK, workers=1):
+    """What a run with these budgets would do on GPUs of one host."""
     gpu = WorkerFacts("w", "host", "GPU", True, 80 << 30, 1e12, host_memory=200 << 30)
-    facts = within_budget([gpu], device_memory, host_memory)
+    facts = within_budget([gpu] * workers, device_memory, host_memory)
     job = _job(graph, distance_dtype(graph, dtype))
     return make_plan(Request(job, sources and tuple(sources), block, math.inf, facts, None))
 
@@ -67,6 +68,19 @@ def test_the_budgets_below_suffice_and_the_matrix_passes_by_more_than_once(tmp_p
         assert found.windows.width < N / 4
     found = plan(graph, dtype, sources, **from_the_store(dtype))
     assert (found.shortage, found.windows.resident) == (None, False)
+
+
+def test_gpus_of_one_host_share_slabs(tmp_path):
+    graph, _ = problem(tmp_path, "plain", "float32")
+    one, two = (plan(graph, "float32", device_memory=budget_of("float32", 2), workers=count) for count in (1, 2))
+    assert (one.windows.sharers, two.windows.sharers) == (1, 2)
+    wide = replace(two.windows, width=1024)
+    request = Request(_job(graph, np.dtype("float32")), None, BLOCK, math.inf, [None] * 2, None)
+    alone, sharing = (bytes_of(request, replace(wide, sharers=count), True)[0] for count in (1, 2))
+    square, least = 1024 * 1024 * 4, 2 << 20
+    assert alone - sharing > 1024 * (N // 2 - 128) * 4 - square - least - 1024 * BLOCK * 4
+    host = plan(graph, "float32", **from_the_store("float32"), workers=2)
+    assert (host.windows.resident, host.windows.sharers) == (False, 1)
 
 
 def test_a_budget_of_the_gpu_below_one_band_is_refused_with_the_least_that_works(tmp_path):
@@ -155,8 +169,29 @@ def test_threads_copy_where_pages_cannot_be_locked():
 
 
 @pytest.mark.multigpu
-def test_two_gpus_give_the_bits_of_one(two_gpus, tmp_path):
-    graph, _ = problem(tmp_path, "plain", "float32")
+@pytest.mark.parametrize("registered", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [("plain", "float32"), ("closed", "int16"), ("negative", "float64"), ("rows of sources", "float32")],
+)
+def test_two_gpus_give_the_bits_of_one(two_gpus, tmp_path, monkeypatch, capsys, kind, dtype, registered):
+    monkeypatch.setattr("pipelines.apsp.out_of_core.LOCKING_PASSES", 0 if registered else 10**9)
+    graph, sources = problem(tmp_path, kind, dtype)
+    options = {"dtype": dtype, "sources": sources}
+    want = in_core(two_gpus, graph, tmp_path / "core", **options)[:]
+    budget = budget_of(dtype, 2)
+    capsys.readouterr()
+    got = out_of_core(two_gpus, graph, tmp_path / "out", **options, device_memory=budget, verify=True, progress=True)[:]
+    np.testing.assert_array_equal(got.view(f"i{got.itemsize}"), want.view(f"i{want.itemsize}"))
+    assert "parts of row panels go straight from GPU to GPU" in capsys.readouterr().err
+    assert max(two_gpus.run(pool_bytes).values()) <= budget
+
+
+@pytest.mark.multigpu
+def test_a_slab_of_which_one_gpu_has_no_columns(two_gpus, tmp_path):
+    n = 100
+    tails, heads, weights = random_arcs(n, 5 * n, high=30)
+    graph = store_arcs(tmp_path / "g", n, tails, heads, weights, "int32")
     want = in_core(two_gpus, graph, tmp_path / "core")[:]
-    got = out_of_core(two_gpus, graph, tmp_path / "out", device_memory=budget_of("float32", 2), verify=True)[:]
+    got = out_of_core(two_gpus, graph, tmp_path / "out", verify=True)[:]
     np.testing.assert_array_equal(got, want)
