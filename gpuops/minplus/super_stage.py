@@ -76,7 +76,8 @@ def pass_slab(
     memory : for each stage a uint8 (`panel_bytes`) array of the same library, optional
         Where to put the panels.
     part : of the slab, which has these columns alone then; its square is changed in place, too
-        The panels lack the other columns, which are to be put into `memory` (`gpuops.minplus.packed_place`).
+        The panels lack the other columns, which are to be put into `memory` (`gpuops.minplus.packed_place`). It begins
+        at a multiple of 64 bytes.
     """
     panels = []
     square, shift = (slab, 0) if part is None else (part.square, first)  # where the columns of pivots are
@@ -85,19 +86,20 @@ def pass_slab(
         closed = floyd_warshall(_columns(square[own], inside), nonnegative=True)
         place = None if memory is None else memory[number]
         if part is None:
-            packed = [_close(slab, own, closed, place)]
-            panels.append(Panel(pivots, packed[0]))
+            packed = _close(slab, own, closed, place)
+            updated = [(slab, packed)]
         else:
             assert place is not None
             at = packed_place(len(closed), part.columns, slab.dtype, is_cupy(slab))
-            packed = [_close(part.square, own, closed, None), _close(slab, own, closed, place[at])]
-            panels.append(Panel(pivots, packed_rows(place, len(closed), part.n, slab.dtype, True)))
+            updated = [(square, _close(square, own, closed, None)), (slab, _close(slab, own, closed, place[at]))]
+            packed = packed_rows(place, len(closed), part.n, slab.dtype, True)
+        panels.append(Panel(pivots, packed))
         # Where some rows of the slab are no pivots, all are updated, as they would be in one stage.
         rest = (slice(0, own.start), slice(own.stop, None)) if isinstance(own, slice) else (slice(None),)
         for others in rest:
             before = _columns(square[others], inside)
-            for rows, panel in zip((square, slab)[-len(packed) :], packed, strict=True):
-                relax_packed(rows[others], before, panel)
+            for columns, panel in updated:
+                relax_packed(columns[others], before, panel)
     return panels
 
 

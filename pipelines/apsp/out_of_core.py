@@ -110,10 +110,14 @@ def make_plan(request: Request) -> Plan:
         return on_device <= device and on_host <= host
 
     found: list[Windows] = []
-    for resident in (True, False) if gpu and neighbours == len(facts) else (False,):  # in the memory of one host
-        sharers = len(facts) if resident and all(fact.gpu for fact in facts) else 1
+    ways = [(False, 1)]
+    if gpu and neighbours == len(facts):  # in the memory of one host
+        ways.insert(0, (True, 1))
+    if all(fact.gpu for fact in facts) and 1 < len(facts) == neighbours:
+        ways.insert(0, (True, len(facts)))
+    for resident, sharers in ways:
         cuts = [Windows(n, block, chunk, max(block, chunk), resident, sharers=sharers) for chunk in chunks]
-        found = [wide for cut in cuts if (wide := widest(cut, len(facts), fits)) is not None]
+        found = [wide for cut in cuts if (wide := widest(cut, len(facts), gpu, fits)) is not None]
         if found:
             break
     shortage = None if found else _shortage(bytes_of(request, cuts[-1], gpu), (device, host), n, neighbours, gpu)
@@ -125,11 +129,11 @@ def make_plan(request: Request) -> Plan:
     windows = replace(windows, registered=windows.resident and passes >= LOCKING_PASSES)
     matrix, relaxations = n * n * itemsize, n * n * int(job.through.sum())
     share = min(1, windows.width / max(n, 1))  # of a window in the matrix
-    if windows.sharers > 1:
-        moved, again = 2 * passes + request.begun, windows.sharers * share**2  # the matrix is filled first
+    if windows.sharers > 1:  # the matrix is filled first, and all read every square
+        moved, again = 2 * passes + request.begun + windows.sharers * share, windows.sharers * share**2
     else:  # read and written, but for the weights and the result; and of every window the rows of others
         moved, again = 2 * (passes - 1) + request.begun + len(facts) - 1, (len(facts) - 1) * share
-    traffic = moved * matrix
+    traffic = int(moved * matrix)
     compute = (relaxations - relaxations_done(windows.layout, job, request.writer)) / max(
         1.0, len(facts) * min(fact.rate for fact in facts)
     )
@@ -192,8 +196,7 @@ def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
         return 0, host + min(THREAD_BYTES, host // 2)
     host += min(THREAD_BYTES, host // 2) + 4 * band * row
     if windows.resident:
-        # Two buffers a direction for whole rows; two more a direction for the columns of a slab, and for its square.
-        host += -(-n * row // len(request.facts)) + (4 if windows.sharers == 1 else 10) * PIECE_BYTES
+        host += -(-n * row // len(request.facts)) + (4 if windows.sharers == 1 else 6) * PIECE_BYTES
     return computing + arcs, host
 
 

@@ -39,7 +39,7 @@ from pipelines.workers.panels import Card, Panels, Token
 from pipelines.workers.progress import Progress
 
 Blocks = Sequence[tuple[int, int]]
-Parts = list[tuple[Token, Any]]  # of row panels of other workers: what they are, and how they get here
+Sent = list[tuple[Token, Any]]  # parts of row panels of other workers: what they are, and how they get here
 
 
 class SuperStages(Staged, Exchange):
@@ -109,25 +109,31 @@ class SuperStages(Staged, Exchange):
         others = [self.submit(_begin, w, self.job, self.windows, w, workers, place) for w in range(1, workers)]
         self._cards = [card for _, card in first + self.results(others)]
         if self._shares:
+            if len({card.gpu for card in self._cards}) > 1:
+                raise ConnectionError("workers of different kinds cannot share the work; run again with --resume")
             self.meet(self._cards, "parts of row panels", self.shown)
             self._all(_fill, self.committed)
         self.start(self.stages[: self.committed.stage])
 
-    def _sent_parts(self, first: int, blocks: Blocks) -> list[Parts]:
-        """What each worker gets of the row panels of these stages: the parts of all others."""
-        sent: list[Parts] = [[] for _ in self.members]
+    def _sent_parts(self, first: int, blocks: Blocks) -> list[Sent]:
+        """What each worker gets of the row panels of these stages: the parts of all others, its neighbour's first."""
         if not self._shares:
-            return sent
-        n, dtype, gpu = self.windows.n, self.job.dtype, self._cards[0].gpu
-        for owner, columns in enumerate(column_parts(n, len(self.members), dtype, gpu)):
+            return [[] for _ in self.members]
+        n, dtype, gpu, workers = self.windows.n, self.job.dtype, self._cards[0].gpu, len(self.members)
+        tokens: list[list[tuple[Token, list[Any]]]] = [
+            [] for _ in self.members
+        ]  # by owner, and as each worker gets them
+        for owner, columns in enumerate(column_parts(n, workers, dtype, gpu)):
             for slot, block in enumerate(blocks):
                 place = packed_place(pivot_count(self.job.pivots(block)), columns, dtype, gpu)
-                size = place.stop - place.start
-                token = Token(self._cards[owner], first + slot, slot, (size,), "uint8", place.start)
-                for worker, part in enumerate(self.sent(owner, token)):
-                    if worker != owner:
-                        sent[worker].append((token, part))
-        return sent
+                shape = (place.stop - place.start,)
+                token = Token(self._cards[owner], first + slot, slot, shape, "uint8", place.start)
+                tokens[owner].append((token, self.sent(owner, token)))
+        others = [[(worker + step) % workers for step in range(1, workers)] for worker in range(workers)]
+        return [
+            [(token, sent[worker]) for owner in owners for token, sent in tokens[owner]]
+            for worker, owners in enumerate(others)
+        ]
 
     def _all(self, task: Any, *arguments: Any, each: Sequence[Any] | None = None) -> None:
         """Have every worker do a task; `each` is one more argument, of which each has its own."""
@@ -191,7 +197,9 @@ class _Resident:
         assert self.matrix is not None
         start, stop = self.window
         for at, rows in parts(slice(start, stop), self.windows.chunk):
-            self.lane.store(self.matrix.columns(self.columns), start + at, self.slab[at : at + count(rows)], done)
+            self.lane.store(
+                self.matrix.columns(self.columns), start + at, self.slab[at : at + count(rows)], done, beside=True
+            )
 
     def keep_for(self, window: tuple[int, int], start: int, band: Any) -> None:
         """Rows of the next window, which are computed, stay here."""
@@ -283,7 +291,7 @@ def _store_slab(attempt: str) -> None:
     state.store_slab(state.lane.done())
 
 
-def _pass_bands(attempt: str, writer: DistancesWriter, following: tuple[int, int], end: bool, sent: Parts) -> None:
+def _pass_bands(attempt: str, writer: DistancesWriter, following: tuple[int, int], end: bool, sent: Sent) -> None:
     """Take this worker's rows through the stages, and write them to the next place: at the end, the result.
 
     The rows of the window come first, as they leave the slab, and those of the next one last, as they stay in it. If
@@ -346,8 +354,10 @@ def _take_part(state: _Resident, token: Token, part: Token | Any) -> None:
     memory = state.memory[token.slot][token.start : token.start + token.size]
     if isinstance(part, Token):
         state.panels.fetch(part, memory)
+    elif state.panels.xp is np:
+        memory[...] = part
     else:
-        memory[...] = state.panels.xp.asarray(part)
+        memory.set(part)
 
 
 def _save(attempt: str, writer: DistancesWriter) -> None:

@@ -18,7 +18,10 @@ from pipelines.workers.saving import SAVERS
 NARROWEST = 64  # rows of a band: narrower ones pack as much as they compute
 STORED_COPIES = 16  # of each chunk of the result that is being written: 5, and what the allocator keeps of others
 SHARES = 24  # windows that a matrix is cut into at least where several workers each do all of the slab
-SQUARES = 64  # where they share it, each does its square: at most so much of the work is that
+SQUARES = 64  # where they share it, each does its square: the share of the work that those may be,
+# unless windows would be narrower than this, or than an eighth of the matrix. With 2,048 pivots at a time the rows of
+# two H100s came and went for longer than they were computed.
+BESIDE, FEWEST = 4096, 8
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,9 @@ class Windows:
         return start, min(start + self.width, self.n)
 
     def shared_by(self, workers: int) -> Windows:
-        """The cut for other workers than those it was made for: where fewer are left, a part takes no more memory.
+        """The cut for other workers than those it was made for.
+
+        Where fewer are left, windows are narrower, so that a part of a slab takes no more memory.
 
         >>> Windows(12, 2, 2, 8, True, sharers=4).shared_by(3)
         Windows(n=12, block=2, chunk=2, width=6, resident=True, registered=False, sharers=3)
@@ -100,11 +105,12 @@ def chunks_of(n: int, block: int, itemsize: int) -> list[int]:
     return edges
 
 
-def widest(cut: Windows, workers: int, fits: Callable[[Windows], bool]) -> Windows | None:
+def widest(cut: Windows, workers: int, gpu: bool, fits: Callable[[Windows], bool]) -> Windows | None:
     """The cut with the widest windows that fit, None if none do; its own are as narrow as they may be."""
     most = -(-cut.n // cut.width)
     if workers > 1:
-        most = math.isqrt(most**2 // (SQUARES * workers)) if cut.sharers > 1 else most // SHARES
+        least = min(BESIDE // cut.width, most // FEWEST) if gpu else 1
+        most = max(least, math.isqrt(most**2 // (SQUARES * workers)) if cut.sharers > 1 else most // SHARES)
     low, high = 0, max(1, most)
     while low < high:
         middle = (low + high + 1) // 2

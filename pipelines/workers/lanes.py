@@ -97,7 +97,7 @@ class CpuLane:
     def done(self) -> None:
         """What `store` waits for, after the work on a band."""
 
-    def store(self, sink: Sink, start: int, band: np.ndarray, _done: Any) -> None:
+    def store(self, sink: Sink, start: int, band: np.ndarray, _done: Any, *, beside: bool = False) -> None:
         sink.write(start, band)
 
 
@@ -117,7 +117,7 @@ class GpuLane:
         self.library: Any = cupy
         self.device = cupy.cuda.Device()
         self._up, self._down = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
-        self._buffers: dict[tuple[Any, ...], list[tuple[np.ndarray, Any]]] = {}
+        self._buffers: dict[str, list[tuple[np.ndarray, Any]]] = {}
         if registered is not None:
             with contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError):
                 cupy.cuda.runtime.hostRegister(registered.ctypes.data, registered.nbytes, 0)
@@ -160,7 +160,8 @@ class GpuLane:
         event.record()  # on the stream that computes
         return event
 
-    def store(self, sink: Sink, start: int, band: Any, done: Any) -> None:
+    def store(self, sink: Sink, start: int, band: Any, done: Any, *, beside: bool = False) -> None:
+        """Write rows after the work marked `done`; of two threads that do so at a time, one says `beside`."""
         if 0 in band.shape:
             return
         with self.device:
@@ -169,7 +170,7 @@ class GpuLane:
                 self._copy(sink.matrix[start : start + len(band)], band, self._down)  # type: ignore[attr-defined]
                 self._down.synchronize()
                 return
-            pair, waiting = self._pair("down", sink.piece, band), None
+            pair, waiting = self._pair("beside" if beside else "down", sink.piece, band), None
             for number, (first, part) in enumerate(parts(slice(0, len(band)), sink.piece)):
                 buffer, event = pair[number % 2]
                 self._copy(buffer[: count(part)], band[part], self._down)
@@ -188,16 +189,16 @@ class GpuLane:
     def _is_direct(self, end: Any) -> bool:
         return self._registered is not None and getattr(end, "whole", None) is self._registered
 
-    def _pair(self, direction: str, rows: int, like: Any) -> list[tuple[np.ndarray, Any]]:
+    def _pair(self, way: str, rows: int, like: Any) -> list[tuple[np.ndarray, Any]]:
         """Two page-locked buffers of so many rows, each with the event after which it may be used again."""
         import cupyx
 
         shape = rows, like.shape[1]
-        if (direction, shape) not in self._buffers:
-            self._buffers[direction, shape] = [
-                (cupyx.empty_pinned(shape, like.dtype), self.library.cuda.Event(disable_timing=True)) for _ in range(2)
-            ]
-        return self._buffers[direction, shape]
+        size = math.prod(shape) * like.itemsize
+        if way not in self._buffers or len(self._buffers[way][0][0]) < size:
+            event = functools.partial(self.library.cuda.Event, disable_timing=True)
+            self._buffers[way] = [(cupyx.empty_pinned((size,), np.uint8), event()) for _ in range(2)]
+        return [(memory[:size].view(like.dtype).reshape(shape), event) for memory, event in self._buffers[way]]
 
     def _copy(self, to: Any, of: Any, stream: Any) -> None:
         """Copy contiguous rows, which in the host's matrix may be some of its columns."""

@@ -1,11 +1,11 @@
 """Arrays that go straight from worker to worker of one host, each known by a token.
 
 Every worker of an attempt has a *ring* of slots that the others can map (`pipelines.workers.mapped_memory`). The owner
-writes an array into a slot and publishes it; whoever holds the token pulls the array into a buffer of its own. Nothing
-is waited for here. That an array is complete, and that all have what they need of a slot before it is written again, is
-for the callers to see to: by signals (`pipelines.workers.signals`), or by tokens that travel through Dask, some 300
-bytes each. A slot begins with a header that says what it holds, taken off while it is written and checked after each
-pull. So a slot that is reused too early is an error, not a wrong result.
+writes an array into a slot and publishes it; whoever holds a token of it, or of a part, pulls that to its own memory.
+Nothing is waited for here. That an array is complete, and that all have what they need of a slot before it is written
+again, is for the callers to see to: by signals (`pipelines.workers.signals`), or by tokens that travel through Dask,
+some 300 bytes each. A slot begins with a header that says what it holds, taken off while it is written and checked
+after each pull. So a slot that is reused too early is an error, not a wrong result.
 
 Where one worker cannot map another's memory, the array itself travels through Dask; `Panels.meet` finds out.
 """

@@ -141,6 +141,29 @@ def test_a_slot_that_is_reused_too_early_is_caught(peer):
         peer(Panels.take, dataclasses.replace(second, stage=2))
 
 
+def test_parts_are_fetched_into_their_place(peer):
+    panels, values = Panels("a", np, 2, 4000), np.random.default_rng(0).integers(0, 255, 4000, np.uint8)
+    assert peer(Panels.meet, [panels.card]) == [None]
+    token = published(panels, 1, 5, values)
+    for first, stop in (0, 4000), (640, 1000), (4000, 4000):
+        part = dataclasses.replace(token, shape=(stop - first,), start=first)
+        for found in peer(fetched, part), fetched(panels, part):
+            np.testing.assert_array_equal(found, values[first:stop])
+    published(panels, 1, 6, values)
+    for fetch in (lambda token: peer(fetched, token)), lambda token: fetched(panels, token):
+        with pytest.raises(SlotReused, match="was to hold stage 5 of a holds 'a .* 6'"):
+            fetch(part)
+    peer(Panels.close)
+    with pytest.raises(StateLost, match="attempt a is over"):
+        peer(fetched, dataclasses.replace(token, stage=6))
+
+
+def fetched(panels, token):
+    into = np.zeros(token.size, np.uint8)
+    panels.fetch(token, into)
+    return into
+
+
 def test_whoever_pulls_while_a_slot_is_written_gets_all_of_an_array_or_an_error(peer):
     panels = Panels("a", np, 1, 4 << 20)
     peer(Panels.meet, [panels.card])
