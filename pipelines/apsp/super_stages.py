@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import Future as Done
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,7 +31,7 @@ from pipelines.apsp.windows import Windows
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.row_files import RowFiles
 from pipelines.workers.attempts import StateLost, clear, held, keep
-from pipelines.workers.conveyor import Rows, Sink, Source, convey, count, parts
+from pipelines.workers.conveyor import Conveyor, Rows, Sink, Source, count, parts
 from pipelines.workers.device_arrays import array_library, synchronize
 from pipelines.workers.exchange import Exchange
 from pipelines.workers.interruption import asked, stop_if_asked
@@ -75,14 +76,11 @@ class SuperStages(Staged, Exchange):
             following = self.windows.window(self.stages[stop][0]) if left else (0, 0)
             self.shown.stage(f"stages {first + 1} to {stop} of {len(self.stages)}")
             blocks = self.stages[first:stop]
-            self._all(_pass_slab, self.committed, first, blocks)
             if left == 0:
                 self.committed.make_slot(result=True)
-                if self._shares:
-                    self._all(_store_slab)
             elif not self.windows.resident:
                 self.committed.make_row_slot()
-            self._all(_pass_bands, self.committed, following, left == 0, each=self._sent_parts(first, blocks))
+            self._super_stage(first, blocks, following, left == 0)
             self.shown.advance(relaxations(self.job, blocks))
             if left == 0:
                 self.committed = self.committed.commit(self.committed.stages)
@@ -114,6 +112,17 @@ class SuperStages(Staged, Exchange):
             self.meet(self._cards, "parts of row panels", self.shown)
             self._all(_fill, self.committed)
         self.start(self.stages[: self.committed.stage])
+
+    def _super_stage(self, first: int, blocks: Blocks, following: tuple[int, int], end: bool) -> None:
+        """Take all rows through some stages. No row of the window changes before all workers have read it."""
+        arguments = self.committed, first, blocks, following, end
+        if len(self.members) == 1:
+            self._all(_pass_all, *arguments)
+            return
+        self._all(_pass_slab, *arguments)
+        if end and self._shares:
+            self._all(_store_slab)
+        self._all(_pass_bands, each=self._sent_parts(first, blocks))
 
     def _sent_parts(self, first: int, blocks: Blocks) -> list[Sent]:
         """What each worker gets of the row panels of these stages: the parts of all others, its neighbour's first."""
@@ -157,13 +166,14 @@ class _Resident:
     slab: Any  # (width, columns)
     squares: Any  # (width * width) if they share it: the columns of the window's own vertices
     panels: Panels  # a slot for each stage of a window
-    bands: list[Any]  # (chunk, n) each
+    bands: Conveyor  # of buffers, (chunk, n) each
     matrix: HostMatrix | None
     newest: HostMatrix | RowFiles | None = None  # what the last super-stage wrote its rows to
     window: tuple[int, int] = (0, 0)
     memory: Sequence[Any] = ()  # uint8: what each slot holds,
     row_panels: Sequence[Panel] = ()  # of the stages of the window
     ready: set[int] = field(default_factory=set)  # first rows of the bands of the next window that the slab holds
+    rest: _Bands | None = None  # of this super-stage, beside the slab
 
     @property
     def shares(self) -> bool:
@@ -239,7 +249,7 @@ def _begin(attempt: str, job: Job, windows: Windows, worker: int, workers: int, 
         lane.empty((width, columns.stop - columns.start), dtype),
         lane.empty((width * width if shares else 0,), dtype),
         Panels(attempt, lane.library, -(-width // block), capacity, shared=shares, buffered=False),
-        [lane.empty((min(windows.chunk, n), n), dtype) for _ in range(windows.BANDS)],
+        Conveyor([lane.empty((min(windows.chunk, n), n), dtype) for _ in range(windows.BANDS)]),
         matrix,
     )
     keep(attempt, state)
@@ -259,22 +269,35 @@ def _fill(attempt: str, writer: DistancesWriter) -> None:
     def store(start: int, made: tuple[Any, Any]) -> None:
         state.lane.store(state.matrix, start, *made)
 
-    convey(state.own(state.windows.n), state.bands, load, lambda _, band: (band, state.lane.done()), store)
+    state.bands.begin(state.own(state.windows.n), load)
+    state.bands.run(lambda _, band: (band, state.lane.done()), store)
+    state.bands.settle()
     state.newest = state.matrix
 
 
-def _pass_slab(attempt: str, writer: DistancesWriter, first: int, blocks: Blocks) -> None:
+def _pass_all(
+    attempt: str, writer: DistancesWriter, first: int, blocks: Blocks, following: tuple[int, int], end: bool
+) -> None:
+    """A whole super-stage of one worker."""
+    _pass_slab(attempt, writer, first, blocks, following, end)
+    _pass_bands(attempt, [])
+
+
+def _pass_slab(
+    attempt: str, writer: DistancesWriter, first: int, blocks: Blocks, following: tuple[int, int], end: bool
+) -> None:
     """Take the rows of a window through the stages of these blocks, from stage `first` on, and keep the panels."""
     state = held(attempt)
-    if not blocks:
-        state.window, state.row_panels = (0, 0), ()
-        return
-    start, stop = state.window = state.windows.window(blocks[0][0])
+    start, stop = state.window = state.windows.window(blocks[0][0]) if blocks else (0, 0)
     source = _source(state, writer)
     for at, rows in parts(slice(start, stop), state.windows.chunk):
         if start + at not in state.ready:
             state.load_slab(source, start + at, start + at + count(rows))
     state.ready = set()
+    state.bands.settle()
+    state.rest = _Bands(state, writer, source, following, end)
+    if not (end and state.shares):  # whose rows of the window are not in the matrix yet
+        state.rest.begin()
     slab, pivots = state.slab[: stop - start], [state.job.pivots(block) for block in blocks]
     sizes = panel_bytes(pivots, state.windows.n, slab.dtype, state.lane.library is not np)
     state.memory = [state.panels.open(slot, (size,), np.uint8) for slot, size in enumerate(sizes)]
@@ -291,34 +314,82 @@ def _store_slab(attempt: str) -> None:
     state.store_slab(state.lane.done())
 
 
-def _pass_bands(attempt: str, writer: DistancesWriter, following: tuple[int, int], end: bool, sent: Sent) -> None:
-    """Take this worker's rows through the stages, and write them to the next place: at the end, the result.
-
-    The rows of the window come first, as they leave the slab, and those of the next one last, as they stay in it. If
-    workers share it, each writes its part beside the bands, or has done so if this is the end.
-    """
+def _pass_bands(attempt: str, sent: Sent) -> None:
+    """Take this worker's rows through the stages, and write them to the next place: at the end, the result."""
     state = held(attempt)
     for token, part in sent:
         _take_part(state, token, part)
-    source, kept = _source(state, writer), writer.sources if end else None
-    newest = None if end else state.matrix or writer.row_files(writer.other_slot)
-    sink: Sink = newest or Result(writer, state.windows.savers)
-    total = state.windows.n if kept is None else len(kept)
-    beside = state.shares and not end
+    state.rest.run()
+    state.newest = state.rest.newest
+    synchronize(state.slab)
 
-    def rows_from(start: int) -> Rows:
-        part = slice(start, min(start + state.windows.chunk, total))
-        return part if kept is None else np.asarray(kept[part])
 
-    def load(start: int, buffer: Any) -> Any:
-        rows = rows_from(start)
+class _Bands:
+    """The rows of a worker in a super-stage, apart from the slab: all of the matrix, or at the end those of the result.
+
+    Rows of the window come late, as they leave the slab, and those of the next one after them, as they come to it. If
+    workers share it, each writes its part beside the bands, or has done so if this is the end.
+    """
+
+    def __init__(
+        self, state: _Resident, writer: DistancesWriter, source: Source, following: tuple[int, int], end: bool
+    ):
+        self._state, self._source, self._following, self._end = state, source, following, end
+        self._kept = writer.sources if end else None
+        self.newest = None if end else state.matrix or writer.row_files(writer.other_slot)
+        self._sink: Sink = self.newest or Result(writer, state.windows.savers)
+        self._total = state.windows.n if self._kept is None else len(self._kept)
+        self._beside = state.shares and not end
+        self._storing: Done[None] | None = None
+
+    def begin(self) -> None:
+        """Load the first bands, while the slab is computed."""
+        self._state.bands.begin(self._items(), self._load)
+
+    def run(self) -> None:
+        """Take all bands through the stages, whose row panels are there."""
+        state = self._state
+        if self._end and state.shares:
+            self.begin()
+        with ThreadPoolExecutor(1) as thread:
+            if self._beside:
+                self._storing = thread.submit(state.store_slab, state.lane.done())
+            state.bands.run(self._work, lambda start, made: state.lane.store(self._sink, start, *made))
+        if self._storing is not None:
+            self._storing.result()
+        # The next super-stage waits for the last band, which nobody else reads before.
+        alone = state.matrix is not None and (state.shares or state.workers == 1)
+        items = self._items()
+        state.bands.settle(1 if alone and items and not self._end and not self._to_keep(items[-1]) else 0)
+
+    def _items(self) -> list[int]:
+        """The first rows of the bands, in their order."""
+        items = [start for start in self._state.own(self._total) if not (self._beside and self._in_window(start))]
+        if self._end:
+            return items
+        items.sort(key=lambda start: 2 * self._to_keep(start) + self._in_window(start))
+        plain = sum(not self._to_keep(start) and not self._in_window(start) for start in items)
+        return items[: plain - 1] + items[plain:] + items[plain - 1 : plain] if plain else items
+
+    def _in_window(self, start: int) -> bool:
+        return _within(start, self._state.window)
+
+    def _to_keep(self, start: int) -> bool:
+        return not self._end and _within(start, self._following)
+
+    def _rows(self, start: int) -> Rows:
+        part = slice(start, min(start + self._state.windows.chunk, self._total))
+        return part if self._kept is None else np.asarray(self._kept[part])
+
+    def _load(self, start: int, buffer: Any) -> Any:
+        rows = self._rows(start)
         band = buffer[: count(rows)]
-        if state.shares or not state.in_window(rows).all():
-            state.lane.load(source, rows, band)
+        if self._state.shares or not self._state.in_window(rows).all():
+            self._state.lane.load(self._source, rows, band)
         return band
 
-    def work(start: int, band: Any) -> tuple[Any, Any]:
-        rows = rows_from(start)
+    def _work(self, start: int, band: Any) -> tuple[Any, Any]:
+        state, rows = self._state, self._rows(start)
         inside, first = np.flatnonzero(state.in_window(rows)), state.window[0]
         if isinstance(rows, slice) and len(inside):  # all: a window is whole bands
             if not state.shares:
@@ -329,24 +400,13 @@ def _pass_bands(attempt: str, writer: DistancesWriter, following: tuple[int, int
                 pass_rows(band, state.row_panels)
             for at, row in zip(inside, slab, strict=True):
                 band[at] = row
-        if not end and _within(start, following):
-            if storing is not None:
-                storing.result()
-            state.keep_for(following, start, band)
-        if end:
+        if self._to_keep(start):
+            if self._storing is not None:
+                self._storing.result()
+            state.keep_for(self._following, start, band)
+        if self._end:
             finish(state.job, band, _vertices(rows))
         return band, state.lane.done()
-
-    items = [start for start in state.own(total) if not (beside and _within(start, state.window))]
-    if not end:
-        items.sort(key=lambda start: _within(start, following) - _within(start, state.window))
-    with ThreadPoolExecutor(1) as thread:
-        storing = thread.submit(state.store_slab, state.lane.done()) if beside else None
-        convey(items, state.bands, load, work, lambda start, made: state.lane.store(sink, start, *made))
-        if storing is not None:
-            storing.result()
-    state.newest = newest
-    synchronize(state.slab)
 
 
 def _take_part(state: _Resident, token: Token, part: Token | Any) -> None:
@@ -363,6 +423,7 @@ def _take_part(state: _Resident, token: Token, part: Token | Any) -> None:
 def _save(attempt: str, writer: DistancesWriter) -> None:
     """Write this worker's rows of the matrix in memory to a checkpoint."""
     state = held(attempt)
+    state.bands.settle()
     files = writer.row_files(writer.other_slot)
     for start in state.own(writer.n):
         files.write(start, state.matrix.matrix[start : start + state.windows.chunk])

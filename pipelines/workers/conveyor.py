@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import queue
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
@@ -45,47 +46,72 @@ class Sink(Protocol):
     def write(self, start: int, rows: np.ndarray) -> None: ...
 
 
+class Conveyor:
+    """Buffers in which items are loaded, worked on and stored; each step by a thread of its own, in order.
+
+    Nothing waits inside these threads: an item is loaded when a buffer is free for it.
+    """
+
+    def __init__(self, buffers: Sequence[Any]):
+        self._free, self._left, self._count = list(buffers), deque[Any](), 0  # items that are not worked on yet
+        self._load: Callable[[Any, Any], Any] | None = None
+        self._coming: deque[tuple[Any, Any, Future[Any]]] = deque()
+        self._going: deque[Future[None]] = deque()
+        self._lock = threading.Lock()
+        self._loader, self._storer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+
+    def begin(self, items: Iterable[T], load: Callable[[T, Any], Any]) -> None:
+        """Load the first items while the caller does something else; `load` returns what `work` gets.
+
+        All items before are worked on.
+        """
+        self._load = load
+        self._left.extend(items)
+        self._count = len(self._left)
+        self._feed()
+
+    def run(self, work: Callable[[T, Any], Any], store: Callable[[T, Any], None]) -> None:
+        """Work on all items, on this thread, and store them; `work` returns what `store` gets.
+
+        The last may be stored later: `settle`.
+        """
+        for _ in range(self._count):
+            while not self._coming:
+                self._going.popleft().result()  # which leaves a buffer
+            item, buffer, loaded = self._coming.popleft()
+            made = work(item, loaded.result())
+            self._going.append(self._storer.submit(self._store, store, item, made, buffer))
+            while self._going and self._going[0].done():
+                self._going.popleft().result()
+
+    def settle(self, but: int = 0) -> None:
+        """Wait until all items are stored but so many of the last."""
+        while len(self._going) > but:
+            self._going.popleft().result()
+
+    def _store(self, store: Callable[[T, Any], None], item: T, made: Any, buffer: Any) -> None:
+        store(item, made)
+        self._free.append(buffer)
+        self._feed()
+
+    def _feed(self) -> None:
+        """Load as many items as there are buffers."""
+        with self._lock:
+            while self._free and self._left:
+                assert self._load is not None
+                item, buffer = self._left.popleft(), self._free.pop()
+                self._coming.append((item, buffer, self._loader.submit(self._load, item, buffer)))
+
+
 def convey(
-    items: Sequence[T],
+    items: Iterable[T],
     buffers: Sequence[Any],
     load: Callable[[T, Any], Any],
     work: Callable[[T, Any], Any],
     store: Callable[[T, Any], None],
 ) -> None:
-    """Load, work on and store every item; each step by a thread of its own, in order.
-
-    Parameters
-    ----------
-    buffers : what items are loaded into; an item has one until it is stored
-    load : returns what `work` gets
-    work : returns what `store` gets; runs on the calling thread
-    """
-    free: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    for buffer in buffers:
-        free.put(buffer)
-
-    def loaded(item: T) -> tuple[Any, Any]:
-        buffer = free.get()
-        return buffer, None if buffer is None else load(item, buffer)
-
-    def stored(item: T, buffer: Any, result: Any) -> None:
-        try:
-            store(item, result)
-        finally:
-            free.put(buffer)
-
-    with ThreadPoolExecutor(1) as loader, ThreadPoolExecutor(1) as storer:
-        coming = [loader.submit(loaded, item) for item in items]
-        going: list[Future[None]] = []
-        try:
-            for item, future in zip(items, coming, strict=True):
-                buffer, band = future.result()
-                going.append(storer.submit(stored, item, buffer, work(item, band)))
-                while going and going[0].done():
-                    going.pop(0).result()
-            for last in going:
-                last.result()
-        finally:
-            for future in coming:
-                future.cancel()
-            free.put(None)  # a loader that waits for a buffer ends
+    """Load, work on and store every item with buffers that nothing else uses, as a `Conveyor`."""
+    conveyor = Conveyor(buffers)
+    conveyor.begin(items, load)
+    conveyor.run(work, store)
+    conveyor.settle()

@@ -36,6 +36,7 @@ from pipelines.validation.bounds import WeightRangeError, distance_dtype
 from pipelines.workers import mapped_memory, panels
 from pipelines.workers.attempts import run_attempts, workers_of
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
+from pipelines.workers.lanes import CpuLane
 from pipelines.workers.progress import Progress
 from tilepath import cli
 
@@ -217,6 +218,32 @@ def test_a_run_that_stopped_resumes_with_other_windows(client, three, tmp_path, 
         in_core(client, graph, out, resume=True)
     got = all_pairs_shortest_paths(three if resident else client, graph, out, resume=True)
     np.testing.assert_array_equal(got[:], want)
+
+
+@pytest.mark.parametrize(("workers", "sharers"), [(1, 1), (3, 3), (3, 1)])
+def test_nobody_reads_a_band_before_it_is_stored(client, three, tmp_path, monkeypatch, workers, sharers):
+    """Bands may be stored while the next super-stage begins: here they take long."""
+    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
+    store = CpuLane.store
+
+    def slowly(*arguments, **options):
+        time.sleep(0.03)
+        store(*arguments, **options)
+
+    monkeypatch.setattr(CpuLane, "store", slowly)
+    graph, users = float_graph(tmp_path / "g"), three if workers > 1 else client
+    want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
+    for chunk in 48, 16:
+        windows, out = Windows(N, BLOCK, chunk, 48, True, sharers=sharers), tmp_path / f"{chunk}"
+        np.testing.assert_array_equal(run(users, graph, out, windows)[:], want)
+        some = [*range(0, N, 9)]
+        np.testing.assert_array_equal(
+            run(users, graph, tmp_path / f"some-{chunk}", windows, sources=some)[:], want[some]
+        )
+        with pytest.raises(Stop):
+            run(users, graph, tmp_path / f"stopped-{chunk}", windows, commit_seconds=0, shown=Stopping(after=3))
+        got = all_pairs_shortest_paths(client, graph, tmp_path / f"stopped-{chunk}", resume=True)
+        np.testing.assert_array_equal(got[:], want)
 
 
 def test_no_commits_in_memory_before_the_end_unless_asked_for(client, tmp_path):
