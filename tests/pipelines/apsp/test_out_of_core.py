@@ -1,6 +1,7 @@
 """Out of core the bits are those of a run in memory; what is committed survives; budgets are kept."""
 
 import functools
+import gc
 import json
 import math
 import os
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from itertools import product
 from types import SimpleNamespace
 
@@ -34,7 +36,7 @@ from pipelines.stores.distances import begun_distances
 from pipelines.stores.row_files import RowFiles
 from pipelines.validation.bounds import WeightRangeError, distance_dtype
 from pipelines.workers import mapped_memory, panels
-from pipelines.workers.attempts import run_attempts, workers_of
+from pipelines.workers.attempts import keep, run_attempts, workers_of
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from pipelines.workers.lanes import CpuLane
 from pipelines.workers.progress import Progress
@@ -244,6 +246,28 @@ def test_nobody_reads_a_band_before_it_is_stored(client, three, tmp_path, monkey
             run(users, graph, tmp_path / f"stopped-{chunk}", windows, commit_seconds=0, shown=Stopping(after=3))
         got = all_pairs_shortest_paths(client, graph, tmp_path / f"stopped-{chunk}", resume=True)
         np.testing.assert_array_equal(got[:], want)
+
+
+@pytest.mark.parametrize("sharers", [1, 3])
+def test_nothing_is_left_to_the_garbage_collector(client, three, tmp_path, monkeypatch, sharers):
+    """Buffers that it alone would find are not free when the next run needs its memory."""
+    graph, states = float_graph(tmp_path / "g"), []
+
+    def noted(attempt, state):
+        states.extend([weakref.ref(state), weakref.ref(state.slab.rows)])
+        keep(attempt, state)
+
+    monkeypatch.setattr("pipelines.apsp.passing_rows.keep", noted)
+    gc.collect()
+    gc.disable()
+    try:
+        run(three if sharers > 1 else client, graph, tmp_path / "d", Windows(N, BLOCK, 16, 32, True, sharers=sharers))
+        time.sleep(0.1)  # threads end
+        left = [state() for state in states]
+    finally:
+        gc.enable()
+    assert len(left) == 2 * sharers
+    assert left == [None] * len(left)
 
 
 def test_no_commits_in_memory_before_the_end_unless_asked_for(client, tmp_path):
