@@ -19,6 +19,7 @@
     scripts/bench.py som         best matching units and epochs of self-organizing maps
     scripts/bench.py som-training  epochs of the pipeline: one worker and all, resident and streamed
     scripts/bench.py sources     shortest distances from many sources, on one worker and several of one host
+    scripts/bench.py od-tables   a reduced table of origins and destinations, on one worker and several of one host
     scripts/bench.py out-of-core Floyd-Warshall with a budget of memory beside a run in memory
     scripts/bench.py networkx    functions of NetworkX by its own means and by the backend, conversion included
     scripts/bench.py limits      what this GPU can do at its present clock: relaxations per second, bandwidth
@@ -52,6 +53,7 @@ from benchmarks.suites import (
     imports,
     limits,
     networkx,
+    od_tables,
     out_of_core,
     reduction,
     scaling,
@@ -90,6 +92,7 @@ SUITES = {
     "som": som,
     "som-training": som_training,
     "sources": sources,
+    "od-tables": od_tables,
 }
 
 

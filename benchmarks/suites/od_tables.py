@@ -1,0 +1,156 @@
+"""The suite `od-tables`: a reduced table of origins and destinations on a road network, on several workers of one host.
+
+Each origin gets the sum of a column of the destinations within a distance, from the store of the boundary method. The
+blocks are timed by Dask's record of the tasks, from the first to the last. Some origins are compared with SciPy's
+Dijkstra, and the tables of all numbers of workers with each other, bit by bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+from distributed import Client, get_task_stream
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from benchmarks.harness import Bench
+from clusters import start
+from pipelines import generate, partition_graph
+from pipelines.answers.od_points import Points
+from pipelines.answers.od_tables import write_od_table
+from pipelines.generators import Road
+from pipelines.stores import Graph
+from pipelines.stores.boundary import Boundary
+
+CONVENTION = (
+    "seconds from the first block of the table to the last, on all workers; `whole_seconds` of the whole call: "
+    "the tables of the store are loaded, blocks computed, and the table is written"
+)
+SEED = 1
+WITHIN = 400.0
+COMPARED = 3  # origins
+ROUNDING = 1e-4  # relative: destinations so near the limit may be in or out
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
+    parser.add_argument("--side", type=int, help="of the road network; default 1,000, on a CPU 100")
+    parser.add_argument("--parts", type=int, help="of it; default 1,024, on a CPU 16")
+    parser.add_argument("--points", type=int, help="origins, and destinations; default 100,000, on a CPU 1,000")
+    parser.add_argument("--everyone", action="store_true", help="then again with all vertices as origins")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers; default 1 2")
+
+
+def run(bench: Bench, args: argparse.Namespace) -> str:
+    usual = (1000, 1024, 100_000) if bench.gpu else (100, 16, 1000)
+    side, parts, count = (
+        given or default for given, default in zip((args.side, args.parts, args.points), usual, strict=True)
+    )
+    device = "gpu" if bench.gpu else "cpu"
+    with tempfile.TemporaryDirectory() as folder:
+        graph = generate(Road(side, missing=0.95, seed=SEED), Path(folder) / "road.zarr", progress=False)
+        with start(device=device, workers=1) as client:
+            store = partition_graph(client, graph, Path(folder) / "boundary.zarr", parts=parts, progress=False)
+        rng = np.random.default_rng(SEED)
+        vertices, jobs = rng.integers(0, graph.n, (2, count)), rng.integers(1, 100, count).astype(float)
+        destinations = points(vertices[1])._replace(columns={"jobs": jobs})
+        asked = {f"{count} x {count}": points(vertices[0])}
+        if args.everyone:
+            asked[f"{graph.n} x {count}"] = points(np.arange(graph.n))
+        found: dict[str, np.ndarray] = {}
+        for workers in args.workers:
+            with start(device=device, workers=workers, processes=True) as client:
+                for name, origins in asked.items():
+                    measure(bench, client, store, graph, name, origins, destinations, Path(folder), found)
+    return table(bench)
+
+
+def points(vertices: np.ndarray) -> Points:
+    return Points(pa.array(map(str, vertices.tolist()), pa.large_string()), vertices, None, {})
+
+
+def measure(
+    bench: Bench,
+    client: Client,
+    store: Boundary,
+    graph: Graph,
+    name: str,
+    origins: Points,
+    destinations: Points,
+    folder: Path,
+    found: dict[str, np.ndarray],
+) -> None:
+    """A table of so many workers, after one that is not timed."""
+    out, blocks, whole = folder / "table.parquet", [], []
+    for _ in range(1 + bench.repeats):
+        begin = time.perf_counter()
+        with get_task_stream(client, plot=False) as stream:
+            options: Any = {"reduce": "sum:jobs", "within": WITHIN, "client": client}
+            write_od_table(store, origins, destinations, out, **options, overwrite=True, progress=False)
+        whole.append(time.perf_counter() - begin)
+        blocks.append(span(stream.data))
+    sums = pyarrow.parquet.read_table(out)["sum_jobs"].to_numpy()
+    if name not in found:
+        compare(graph, origins, destinations, sums)
+    assert np.array_equal(sums, found.setdefault(name, sums)), "another number of workers gives other sums"
+    workers = len(client.nthreads())
+    seconds = blocks[1:]
+    pairs = len(origins.vertices) * len(destinations.vertices)
+    bench.record(
+        f"{name}, workers {workers}",
+        seconds,
+        rate_of=(pairs / float(np.median(seconds)), "pairs"),
+        verified=f"{COMPARED} origins by SciPy's Dijkstra, bits equal for all numbers of workers here",
+        sizes={"n": graph.n, "origins": len(origins.vertices), "destinations": len(destinations.vertices)}
+        | {"parts": store.parts, "workers": workers},
+        whole_seconds=float(np.median(whole[1:])),
+    )
+
+
+def span(tasks: Any) -> float:
+    """Seconds from the begin of the first block to the end of the last."""
+    times = [
+        part
+        for task in tasks
+        if "-od-reduce-" in str(task["key"])
+        for part in task["startstops"]
+        if part["action"] == "compute"
+    ]
+    return float(max(part["stop"] for part in times) - min(part["start"] for part in times))
+
+
+def compare(graph: Graph, origins: Points, destinations: Points, sums: np.ndarray) -> None:
+    """Some sums beside those of distances that SciPy finds."""
+    some = np.linspace(0, len(origins.vertices) - 1, COMPARED, dtype=int)
+    indptr, indices, weights = graph.rows()
+    lengths = csr_array((weights.astype(float), indices, indptr), shape=(graph.n, graph.n))
+    for at, row in zip(some, dijkstra(lengths, indices=origins.vertices[some]), strict=True):
+        to = row[destinations.vertices]
+        low, high = (
+            float(destinations.columns["jobs"][to <= WITHIN * (1 + sign * ROUNDING)].sum()) for sign in (-1, 1)
+        )
+        assert low <= sums[at] <= high, f"origin {at}: {sums[at]} is not between {low} and {high}"
+
+
+def table(bench: Bench) -> str:
+    lines = [f"{'table':>22} {'workers':>7} {'blocks':>10} {'speed-up':>8} {'whole call':>11} {'speed-up':>8}"]
+    for record in bench.records:
+        name, sizes = record["case"].split(",")[0], record["sizes"]
+        for other in bench.records:
+            if other["case"].split(",")[0] == name and other["sizes"]["workers"] == 1:
+                record["speedup"] = other["seconds"]["median"] / record["seconds"]["median"]
+                record["whole_speedup"] = other["whole_seconds"] / record["whole_seconds"]
+        ratios = [f"{record[ratio]:8.2f}" if ratio in record else " " * 8 for ratio in ("speedup", "whole_speedup")]
+        lines.append(
+            f"{name:>22} {sizes['workers']:7} {record['seconds']['median']:8.3f} s {ratios[0]} "
+            f"{record['whole_seconds']:9.2f} s {ratios[1]}"
+        )
+    bench.flush()
+    return "\n".join(lines)
