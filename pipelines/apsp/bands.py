@@ -30,10 +30,11 @@ class Bands:
         self._total = slab.windows.n if self._kept is None else len(self._kept)
         self._beside = slab.shares and not end
         self._storing: Future[None] | None = None
+        self._items = self._in_order()
 
     def begin(self, conveyor: Conveyor) -> None:
-        """Load the first bands, while the slab is computed."""
-        conveyor.begin(self._items(), self._load)
+        """Load the first bands; while the slab is computed, but at the end of those that share it."""
+        conveyor.begin(self._items, self._load)
 
     def run(self, conveyor: Conveyor) -> None:
         """Take all bands through the stages, whose row panels are there."""
@@ -43,15 +44,15 @@ class Bands:
         with ThreadPoolExecutor(1) as thread:
             if self._beside:
                 self._storing = thread.submit(slab.store, slab.lane.done())
-            conveyor.run(self._work, lambda start, made: slab.lane.store(self._sink, start, *made))
+            conveyor.run(self._work, self._store)
         if self._storing is not None:
             self._storing.result()
-        # The next super-stage waits for the last band, which nobody else reads before.
-        alone = slab.matrix is not None and (slab.shares or slab.workers == 1)
-        items = self._items()
-        conveyor.settle(1 if alone and items and not self._end and not self._to_keep(items[-1]) else 0)
+        # The next super-stage waits for the last band, if nobody else reads it before. Workers that do not share may:
+        # for a result of some sources, they load rows of others while these are at their slabs.
+        tail = not self._end and slab.matrix is not None and (slab.shares or slab.workers == 1)
+        conveyor.settle(1 if tail and self._items and not self._to_keep(self._items[-1]) else 0)
 
-    def _items(self) -> list[int]:
+    def _in_order(self) -> list[int]:
         """The first rows of the bands, in their order."""
         items = [start for start in self._slab.own(self._total) if not (self._beside and self._in_window(start))]
         if self._end:
@@ -97,3 +98,30 @@ class Bands:
         if self._end:
             finish(slab.job, band, vertices_of(rows))
         return band, slab.lane.done()
+
+    def _store(self, start: int, made: tuple[Any, Any]) -> None:
+        self._slab.lane.store(self._sink, start, *made)
+
+
+class Filling:
+    """The rows of a worker on their way to the matrix of the host: the weights, or what is committed."""
+
+    def __init__(self, slab: Slab, source: Source):
+        self._slab, self._source = slab, source
+
+    def run(self, conveyor: Conveyor) -> None:
+        conveyor.begin(self._slab.own(self._slab.windows.n), self._load)
+        conveyor.run(self._work, self._store)
+        conveyor.settle()
+
+    def _load(self, start: int, buffer: Any) -> Any:
+        rows = slice(start, min(start + self._slab.windows.chunk, self._slab.windows.n))
+        self._slab.lane.load(self._source, rows, buffer[: count(rows)])
+        return buffer[: count(rows)]
+
+    def _work(self, _start: int, band: Any) -> tuple[Any, Any]:
+        return band, self._slab.lane.done()
+
+    def _store(self, start: int, made: tuple[Any, Any]) -> None:
+        assert self._slab.matrix is not None
+        self._slab.lane.store(self._slab.matrix, start, *made)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
+from distributed import get_worker
 
 from gpuops.minplus import super_stage
 from gpuops.minplus.super_stage import Part, column_parts, panel_bytes
-from pipelines.apsp.bands import Bands
+from pipelines.apsp.bands import Bands, Filling
 from pipelines.apsp.methods import Job
 from pipelines.apsp.slab import Slab
 from pipelines.apsp.windows import Windows
@@ -26,6 +28,8 @@ from pipelines.workers.panels import Card, Panels, Token
 
 Blocks = Sequence[tuple[int, int]]
 Sent = list[tuple[Token, Any]]  # parts of row panels of other workers: what they are, and how they get here
+
+_last: WeakValueDictionary[str, Conveyor] = WeakValueDictionary()  # by worker: that of its latest attempt
 
 
 @dataclass
@@ -46,6 +50,7 @@ def begin(attempt: str, job: Job, windows: Windows, worker: int, workers: int, s
 
     Returns where the others find that, and the ring of panels.
     """
+    _end_last()
     clear()
     gpu = array_library() is not np
     n, dtype = windows.n, job.dtype
@@ -72,26 +77,24 @@ def begin(attempt: str, job: Job, windows: Windows, worker: int, workers: int, s
         Panels(attempt, lane.library, -(-width // block), capacity, shared=shares, buffered=False),
         matrix,
     )
-    bands = [lane.empty((min(windows.chunk, n), n), dtype) for _ in range(windows.BANDS)]
-    keep(attempt, Resident(slab, Conveyor(bands)))
+    conveyor = Conveyor([lane.empty((min(windows.chunk, n), n), dtype) for _ in range(windows.BANDS)])
+    keep(attempt, Resident(slab, conveyor))
+    _last[get_worker().id] = conveyor
     return "" if matrix is None else matrix.place, slab.panels.card
+
+
+def _end_last() -> None:
+    """Wait for the last band of a lost attempt: as long as it is stored, all of that attempt's memory is taken."""
+    conveyor = _last.get(get_worker().id)
+    if conveyor is not None:
+        conveyor.stop()
 
 
 def fill(attempt: str, writer: DistancesWriter) -> None:
     """Put this worker's rows into the matrix: the weights, or what is committed."""
     state = held(attempt)
-    slab, conveyor = state.slab, state.conveyor
-    source = slab.source(writer)
-
-    def load(start: int, buffer: Any) -> Any:
-        rows = slice(start, min(start + slab.windows.chunk, slab.windows.n))
-        slab.lane.load(source, rows, buffer[: count(rows)])
-        return buffer[: count(rows)]
-
-    conveyor.begin(slab.own(slab.windows.n), load)
-    conveyor.run(lambda _, band: (band, slab.lane.done()), lambda at, made: slab.lane.store(slab.matrix, at, *made))
-    conveyor.settle()
-    slab.newest = slab.matrix
+    Filling(state.slab, state.slab.source(writer)).run(state.conveyor)
+    state.slab.newest = state.slab.matrix
 
 
 def pass_all(

@@ -18,9 +18,9 @@ from pipelines.workers.saving import SAVERS
 NARROWEST = 64  # rows of a band: narrower ones pack as much as they compute
 STORED_COPIES = 16  # of each chunk of the result that is being written: 5, and what the allocator keeps of others
 SHARES = 24  # windows that a matrix is cut into at least where several workers each do all of the slab
-SQUARES = 64  # where they share it, each does its square: the share of the work that those may be,
-# unless windows would be narrower than this, or than an eighth of the matrix. With 2,048 pivots at a time the rows of
-# two H100s came and went for longer than they were computed.
+SQUARES = 64  # where they share it, each does its square: at most so much of the work may that be,
+# but on GPUs windows are at least as wide as the lesser of this and an eighth of the matrix. With 2,048 pivots at a
+# time the rows of two H100s came and went for longer than they were computed.
 BESIDE, FEWEST = 4096, 8
 
 
@@ -67,7 +67,8 @@ class Windows:
     def shared_by(self, workers: int) -> Windows:
         """The cut for other workers than those it was made for.
 
-        Where fewer are left, windows are narrower, so that a part of a slab takes no more memory.
+        Where fewer are left, windows are narrower, so that a part of a slab takes no more memory, unless they are as
+        narrow as they can be already.
 
         >>> Windows(12, 2, 2, 8, True, sharers=4).shared_by(3)
         Windows(n=12, block=2, chunk=2, width=6, resident=True, registered=False, sharers=3)

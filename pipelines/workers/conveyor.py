@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
@@ -53,44 +53,67 @@ class Conveyor:
     """
 
     def __init__(self, buffers: Sequence[Any]):
-        self._free, self._left, self._count = list(buffers), deque[Any](), 0  # items that are not worked on yet
+        self._free = list(buffers)
+        self._left: deque[Any] = deque()  # items that have no buffer yet
+        self._count = 0  # of items that are not worked on yet
         self._load: Callable[[Any, Any], Any] | None = None
         self._coming: deque[tuple[Any, Any, Future[Any]]] = deque()
         self._going: deque[Future[None]] = deque()
         self._lock = threading.Lock()
         self._loader, self._storer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
 
-    def begin(self, items: Iterable[T], load: Callable[[T, Any], Any]) -> None:
+    def begin(self, items: Sequence[T], load: Callable[[T, Any], Any]) -> None:
         """Load the first items while the caller does something else; `load` returns what `work` gets.
 
-        All items before are worked on.
+        All items before are stored (`settle`).
         """
-        self._load = load
+        assert not self._going
+        self._load, self._count = load, len(items)
         self._left.extend(items)
-        self._count = len(self._left)
         self._feed()
 
     def run(self, work: Callable[[T, Any], Any], store: Callable[[T, Any], None]) -> None:
         """Work on all items, on this thread, and store them; `work` returns what `store` gets.
 
-        The last may be stored later: `settle`.
+        The last may be stored later. After an error nothing is under way, and no more can be done.
         """
-        for _ in range(self._count):
-            while not self._coming:
-                self._going.popleft().result()  # which leaves a buffer
-            item, buffer, loaded = self._coming.popleft()
-            made = work(item, loaded.result())
-            self._going.append(self._storer.submit(self._store, store, item, made, buffer))
-            while self._going and self._going[0].done():
-                self._going.popleft().result()
+        try:
+            for _ in range(self._count):
+                while not self._coming:
+                    self._going.popleft().result()  # which leaves a buffer
+                item, buffer, loaded = self._coming.popleft()
+                made = work(item, loaded.result())
+                self._going.append(self._storer.submit(self._store, store, item, made, buffer))
+                while self._going and self._going[0].done():
+                    self._going.popleft().result()
+        except BaseException:
+            self.stop()
+            raise
 
     def settle(self, but: int = 0) -> None:
         """Wait until all items are stored but so many of the last."""
-        while len(self._going) > but:
-            self._going.popleft().result()
+        try:
+            while len(self._going) > but:
+                self._going.popleft().result()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Begin nothing more, and wait for what is under way."""
+        with self._lock:
+            self._left.clear()
+        for pool in self._loader, self._storer:
+            pool.shutdown(cancel_futures=True)
+        self._coming.clear()
+        self._going.clear()  # whose errors would keep this object alive
 
     def _store(self, store: Callable[[T, Any], None], item: T, made: Any, buffer: Any) -> None:
-        store(item, made)
+        try:
+            store(item, made)
+        except BaseException:
+            del self  # whom the error, which has this frame, would keep alive if nobody asked for it
+            raise
         self._free.append(buffer)
         self._feed()
 
@@ -104,7 +127,7 @@ class Conveyor:
 
 
 def convey(
-    items: Iterable[T],
+    items: Sequence[T],
     buffers: Sequence[Any],
     load: Callable[[T, Any], Any],
     work: Callable[[T, Any], Any],

@@ -1,8 +1,8 @@
 """Where the bands of a worker are computed, and the way there from the memory of the host or a store, and back.
 
 On a CPU bands are read where they are computed. A GPU has two streams beside the one that computes; rows of the host
-reach it by way of two small page-locked buffers a direction, which threads fill and empty, or directly where the matrix
-itself is registered.
+reach it by way of pairs of small page-locked buffers, which threads fill and empty, or directly where the matrix itself
+is registered.
 """
 
 from __future__ import annotations

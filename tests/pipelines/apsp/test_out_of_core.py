@@ -6,12 +6,14 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 import weakref
+from contextlib import nullcontext
 from itertools import product
 from types import SimpleNamespace
 
@@ -23,6 +25,7 @@ from oracles import random_arcs, shifted, store_arcs
 
 from clusters import start
 from pipelines import all_pairs_shortest_paths
+from pipelines.apsp import passing_rows
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.out_of_core import commits_of
@@ -38,6 +41,7 @@ from pipelines.validation.bounds import WeightRangeError, distance_dtype
 from pipelines.workers import mapped_memory, panels
 from pipelines.workers.attempts import keep, run_attempts, workers_of
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
+from pipelines.workers.conveyor import Conveyor
 from pipelines.workers.lanes import CpuLane
 from pipelines.workers.progress import Progress
 from tilepath import cli
@@ -226,13 +230,18 @@ def test_a_run_that_stopped_resumes_with_other_windows(client, three, tmp_path, 
 def test_nobody_reads_a_band_before_it_is_stored(client, three, tmp_path, monkeypatch, workers, sharers):
     """Bands may be stored while the next super-stage begins: here they take long."""
     monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
-    store = CpuLane.store
+    store, settle, tails = CpuLane.store, Conveyor.settle, []
 
     def slowly(*arguments, **options):
         time.sleep(0.03)
         store(*arguments, **options)
 
+    def noted(conveyor, but=0):
+        tails.append(but)
+        settle(conveyor, but)
+
     monkeypatch.setattr(CpuLane, "store", slowly)
+    monkeypatch.setattr(Conveyor, "settle", noted)
     graph, users = float_graph(tmp_path / "g"), three if workers > 1 else client
     want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
     for chunk in 48, 16:
@@ -246,28 +255,71 @@ def test_nobody_reads_a_band_before_it_is_stored(client, three, tmp_path, monkey
             run(users, graph, tmp_path / f"stopped-{chunk}", windows, commit_seconds=0, shown=Stopping(after=3))
         got = all_pairs_shortest_paths(client, graph, tmp_path / f"stopped-{chunk}", resume=True)
         np.testing.assert_array_equal(got[:], want)
+    assert (max(tails) == 1) == (workers == sharers)  # of workers that do not share others may read it
 
 
-@pytest.mark.parametrize("sharers", [1, 3])
-def test_nothing_is_left_to_the_garbage_collector(client, three, tmp_path, monkeypatch, sharers):
-    """Buffers that it alone would find are not free when the next run needs its memory."""
-    graph, states = float_graph(tmp_path / "g"), []
+@pytest.fixture
+def states(monkeypatch):
+    """Weak references to what the workers keep in attempts, without a garbage collector."""
+    states = []
 
     def noted(attempt, state):
-        states.extend([weakref.ref(state), weakref.ref(state.slab.rows)])
+        states.append([weakref.ref(state), weakref.ref(state.conveyor), weakref.ref(state.slab.rows)])
         keep(attempt, state)
 
     monkeypatch.setattr("pipelines.apsp.passing_rows.keep", noted)
     gc.collect()
     gc.disable()
-    try:
-        run(three if sharers > 1 else client, graph, tmp_path / "d", Windows(N, BLOCK, 16, 32, True, sharers=sharers))
-        time.sleep(0.1)  # threads end
-        left = [state() for state in states]
-    finally:
-        gc.enable()
-    assert len(left) == 2 * sharers
-    assert left == [None] * len(left)
+    yield states
+    gc.enable()
+
+
+def alive(states):
+    return [reference() is not None for references in states for reference in references]
+
+
+@pytest.mark.parametrize("fails", [None, "load", "store", "every store"])
+@pytest.mark.parametrize("sharers", [1, 3])
+def test_nothing_is_left_to_the_garbage_collector(client, three, tmp_path, monkeypatch, states, sharers, fails):
+    """Buffers that it alone would find are not free when the next run needs its memory."""
+    graph, calls = float_graph(tmp_path / "g"), []
+
+    def full(lane, *arguments, **options):
+        calls.append(arguments)
+        if len(calls) == 20 or (len(calls) > 20 and fails.startswith("every")):
+            raise OSError(28, "No space left on device")
+
+    if fails:
+        monkeypatch.setattr(CpuLane, fails.split()[-1], full)
+    with pytest.raises(OSError, match="No space left") if fails else nullcontext():
+        windows = Windows(N, BLOCK, 16, 32, True, sharers=sharers)
+        run(three if sharers > 1 else client, graph, tmp_path / "d", windows)
+    end = time.monotonic() + 10
+    while any(alive(states)) and time.monotonic() < end:
+        time.sleep(0.01)  # threads and Dask let go
+    assert len(states) == sharers
+    assert not any(alive(states))
+
+
+def test_the_last_band_of_a_lost_attempt_is_stored_before_the_next_begins(client, tmp_path, monkeypatch, states):
+    """As long as it is stored, all the memory of that attempt is taken."""
+    graph, seen, store, clear = float_graph(tmp_path / "g"), [], CpuLane.store, passing_rows.clear
+
+    def slowly(*arguments, **options):
+        time.sleep(0.2)
+        store(*arguments, **options)
+
+    def cleared():
+        clear()
+        seen.append(any(alive(states)))
+
+    monkeypatch.setattr(CpuLane, "store", slowly)
+    monkeypatch.setattr(passing_rows, "clear", cleared)
+    for _ in range(2):
+        with pytest.raises(Stop):
+            run(client, graph, tmp_path / "d", Windows(N, BLOCK, 48, 48, True), shown=Stopping(after=1))
+        shutil.rmtree(tmp_path / "d")
+    assert seen == [False, False]
 
 
 def test_no_commits_in_memory_before_the_end_unless_asked_for(client, tmp_path):
