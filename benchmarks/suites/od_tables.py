@@ -20,7 +20,7 @@ from distributed import Client, get_task_stream
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from benchmarks.harness import Bench
+from benchmarks.harness import Bench, speedups
 from clusters import start
 from pipelines import generate, partition_graph
 from pipelines.answers.od_points import Points
@@ -141,16 +141,12 @@ def compare(graph: Graph, origins: Points, destinations: Points, sums: np.ndarra
 
 def table(bench: Bench) -> str:
     lines = [f"{'table':>22} {'workers':>7} {'blocks':>10} {'speed-up':>8} {'whole call':>11} {'speed-up':>8}"]
-    for record in bench.records:
-        name, sizes = record["case"].split(",")[0], record["sizes"]
-        for other in bench.records:
-            if other["case"].split(",")[0] == name and other["sizes"]["workers"] == 1:
-                record["speedup"] = other["seconds"]["median"] / record["seconds"]["median"]
-                record["whole_speedup"] = other["whole_seconds"] / record["whole_seconds"]
-        ratios = [f"{record[ratio]:8.2f}" if ratio in record else " " * 8 for ratio in ("speedup", "whole_speedup")]
+    compared = speedups(bench.records, lambda record: record["case"].split(",")[0])
+    for record, (blocks, whole) in zip(bench.records, compared, strict=True):
+        name, seconds = record["case"].split(",")[0], record["seconds"]["median"]
         lines.append(
-            f"{name:>22} {sizes['workers']:7} {record['seconds']['median']:8.3f} s {ratios[0]} "
-            f"{record['whole_seconds']:9.2f} s {ratios[1]}"
+            f"{name:>22} {record['sizes']['workers']:7} {seconds:8.3f} s {blocks} "
+            f"{record['whole_seconds']:9.2f} s {whole}"
         )
     bench.flush()
     return "\n".join(lines)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
-from benchmarks.harness import Bench
+from benchmarks.harness import Bench, speedups
 from clusters import start
 from pipelines import generate, single_source_shortest_paths
 from pipelines.generators import RMat
@@ -70,16 +70,12 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
                         sizes={"n": graph.n, "m": graph.m, "sources": count, "workers": workers},
                         whole_seconds=whole,
                     )
-    for record in bench.records:
-        count, seconds = record["sizes"]["sources"], record["seconds"]["median"]
-        for other in bench.records:
-            if other["sizes"]["sources"] == count and other["sizes"]["workers"] == 1:
-                record["speedup"] = other["seconds"]["median"] / seconds
-                record["whole_speedup"] = other["whole_seconds"] / record["whole_seconds"]
-        ratios = [f"{record[name]:8.2f}" if name in record else " " * 8 for name in ("speedup", "whole_speedup")]
+    compared = speedups(bench.records, lambda record: record["sizes"]["sources"])
+    for record, (searches, whole) in zip(bench.records, compared, strict=True):
+        sizes, seconds = record["sizes"], record["seconds"]["median"]
         lines.append(
-            f"{count:8,} {record['sizes']['workers']:7} {seconds:9.3f} s {ratios[0]} "
-            f"{record['whole_seconds']:12.2f} s {ratios[1]}"
+            f"{sizes['sources']:8,} {sizes['workers']:7} {seconds:9.3f} s {searches} "
+            f"{record['whole_seconds']:12.2f} s {whole}"
         )
     bench.flush()
     return "\n".join(lines)
