@@ -14,6 +14,7 @@ import threading
 import time
 import weakref
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -148,6 +149,21 @@ def test_processes_of_a_host_share_a_matrix_in_its_memory(client, two_processes,
         windows = Windows(N, BLOCK, chunk, width, True, sharers=sharers)
         got = run(two_processes, graph, tmp_path / f"{width}", windows, commit_seconds=0)
         np.testing.assert_array_equal(got[:], want)
+
+
+def test_workers_of_two_kinds_are_refused(three, tmp_path, monkeypatch):
+    """They would cut the columns of a slab differently."""
+    results = SuperStages.results
+
+    def the_others_as_gpus(attempt, futures, *limit):
+        begun = results(attempt, futures, *limit)
+        return [(place, replace(card, gpu=len(begun) > 1)) for place, card in begun]
+
+    monkeypatch.setattr(SuperStages, "results", the_others_as_gpus)
+    with pytest.raises(
+        ConnectionError, match="workers of different kinds cannot share the work; run again with --resu"
+    ):
+        run(three, float_graph(tmp_path / "g"), tmp_path / "d", Windows(N, BLOCK, 16, 32, True, sharers=3))
 
 
 @pytest.mark.parametrize("n", [1, 40])
