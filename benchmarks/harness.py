@@ -183,6 +183,23 @@ def check_closed(xp: Any, weights: Any, matrix: Any, *, exact: bool = False) -> 
             assert bool((best == row).all()), "not closed"
 
 
+def speedups(records: list[dict[str, Any]], same: Callable[[dict[str, Any]], Any]) -> list[tuple[str, str]]:
+    """Add to each record how many times as fast as one worker it was, and the whole call; returns both as text.
+
+    `same` is equal for the records that are compared. Where one worker was not timed, nothing is added.
+    """
+    ones = {same(record): record for record in records if record["sizes"]["workers"] == 1}
+    found = []
+    for record in records:
+        texts = " " * 8, " " * 8
+        if one := ones.get(same(record)):
+            record["speedup"] = one["seconds"]["median"] / record["seconds"]["median"]
+            record["whole_speedup"] = one["whole_seconds"] / record["whole_seconds"]
+            texts = f"{record['speedup']:8.2f}", f"{record['whole_speedup']:8.2f}"
+        found.append(texts)
+    return found
+
+
 def _device_name(xp: Any) -> str:
     if xp is not np:
         return xp.cuda.runtime.getDeviceProperties(0)["name"].decode()
@@ -234,19 +251,3 @@ def _commit() -> str:
 
 def _seconds(value: float) -> str:
     return f"{value * 1e3:9.3f} ms" if value < 1 else f"{duration(value):>12}" if value >= 100 else f"{value:9.3f} s "
-
-
-def speedups(records: list[dict[str, Any]], same: Callable[[dict[str, Any]], Any]) -> Iterator[tuple[str, str]]:
-    """Add to each record how many times as fast as one worker it was, and the whole call; yields both as text.
-
-    `same` is equal for the records that are compared. Where one worker was not timed, nothing is added.
-    """
-    ones = {same(record): record for record in records if record["sizes"]["workers"] == 1}
-    for record in records:
-        one = ones.get(same(record))
-        if one is None:
-            yield " " * 8, " " * 8
-            continue
-        record["speedup"] = one["seconds"]["median"] / record["seconds"]["median"]
-        record["whole_speedup"] = one["whole_seconds"] / record["whole_seconds"]
-        yield f"{record['speedup']:8.2f}", f"{record['whole_speedup']:8.2f}"

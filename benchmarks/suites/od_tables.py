@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -64,54 +65,54 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
         asked = {f"{count} x {count}": points(vertices[0])}
         if args.everyone:
             asked[f"{graph.n} x {count}"] = points(np.arange(graph.n))
-        found: dict[str, np.ndarray] = {}
+        tables = Tables(bench, store, graph, destinations, Path(folder) / "table.parquet")
         for workers in args.workers:
             with start(device=device, workers=workers, processes=True) as client:
                 for name, origins in asked.items():
-                    measure(bench, client, store, graph, name, origins, destinations, Path(folder), found)
-    return table(bench)
+                    tables.measure(client, name, origins)
+    return summary(bench)
 
 
 def points(vertices: np.ndarray) -> Points:
     return Points(pa.array(map(str, vertices.tolist()), pa.large_string()), vertices, None, {})
 
 
-def measure(
-    bench: Bench,
-    client: Client,
-    store: Boundary,
-    graph: Graph,
-    name: str,
-    origins: Points,
-    destinations: Points,
-    folder: Path,
-    found: dict[str, np.ndarray],
-) -> None:
-    """A table of so many workers, after one that is not timed."""
-    out, blocks, whole = folder / "table.parquet", [], []
-    for _ in range(1 + bench.repeats):
-        begin = time.perf_counter()
-        with get_task_stream(client, plot=False) as stream:
-            options: Any = {"reduce": "sum:jobs", "within": WITHIN, "client": client}
-            write_od_table(store, origins, destinations, out, **options, overwrite=True, progress=False)
-        whole.append(time.perf_counter() - begin)
-        blocks.append(span(stream.data))
-    sums = pyarrow.parquet.read_table(out)["sum_jobs"].to_numpy()
-    if name not in found:
-        compare(graph, origins, destinations, sums)
-    assert np.array_equal(sums, found.setdefault(name, sums)), "another number of workers gives other sums"
-    workers = len(client.nthreads())
-    seconds = blocks[1:]
-    pairs = len(origins.vertices) * len(destinations.vertices)
-    bench.record(
-        f"{name}, workers {workers}",
-        seconds,
-        rate_of=(pairs / float(np.median(seconds)), "pairs"),
-        verified=f"{COMPARED} origins by SciPy's Dijkstra, bits equal for all numbers of workers here",
-        sizes={"n": graph.n, "origins": len(origins.vertices), "destinations": len(destinations.vertices)}
-        | {"parts": store.parts, "workers": workers},
-        whole_seconds=float(np.median(whole[1:])),
-    )
+@dataclass
+class Tables:
+    """The tables of one network, with the first that was found of each name."""
+
+    bench: Bench
+    store: Boundary
+    graph: Graph
+    destinations: Points
+    out: Path
+    found: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def measure(self, client: Client, name: str, origins: Points) -> None:
+        """Time a table on the workers of `client`, after one that is not timed."""
+        bench, blocks, whole = self.bench, [], []
+        options: Any = {"reduce": "sum:jobs", "within": WITHIN, "client": client, "overwrite": True, "progress": False}
+        for _ in range(1 + bench.repeats):
+            begin = time.perf_counter()
+            with get_task_stream(client, plot=False) as stream:
+                write_od_table(self.store, origins, self.destinations, self.out, **options)
+            whole.append(time.perf_counter() - begin)
+            blocks.append(span(stream.data))
+        sums = pyarrow.parquet.read_table(self.out)["sum_jobs"].to_numpy()
+        if name not in self.found:
+            compare(self.graph, origins, self.destinations, sums)
+            self.found[name] = sums
+        assert np.array_equal(sums, self.found[name]), "another number of workers gives other sums"
+        workers, rows, columns = len(client.nthreads()), len(origins.vertices), len(self.destinations.vertices)
+        sizes = {"n": self.graph.n, "origins": rows, "destinations": columns, "parts": self.store.parts}
+        bench.record(
+            f"{name}, workers {workers}",
+            blocks[1:],
+            rate_of=(rows * columns / float(np.median(blocks[1:])), "pairs"),
+            verified=f"{COMPARED} origins by SciPy's Dijkstra, bits equal for all numbers of workers here",
+            sizes=sizes | {"workers": workers},
+            whole_seconds=float(np.median(whole[1:])),
+        )
 
 
 def span(tasks: Any) -> float:
@@ -139,7 +140,7 @@ def compare(graph: Graph, origins: Points, destinations: Points, sums: np.ndarra
         assert low <= sums[at] <= high, f"origin {at}: {sums[at]} is not between {low} and {high}"
 
 
-def table(bench: Bench) -> str:
+def summary(bench: Bench) -> str:
     lines = [f"{'table':>22} {'workers':>7} {'blocks':>10} {'speed-up':>8} {'whole call':>11} {'speed-up':>8}"]
     compared = speedups(bench.records, lambda record: record["case"].split(",")[0])
     for record, (blocks, whole) in zip(bench.records, compared, strict=True):

@@ -27,7 +27,7 @@ from pipelines.apsp.windows import Windows
 from pipelines.stores import Graph, write_graph
 from pipelines.stores.distances import begun_distances
 from pipelines.stores.row_files import page_aligned
-from pipelines.workers.conveyor import convey
+from pipelines.workers.conveyor import Conveyor
 from pipelines.workers.progress import Progress
 from tilepath.cli.quantities import BYTES
 
@@ -207,7 +207,7 @@ def _disk_rates(out: Path, bands: int) -> dict[str, float]:
     return {
         "read": rate(lambda: [read(start, buffers[0]) for start in starts]),
         "written": rate(lambda: [sink.write(start, buffers[0]) for start in starts]),
-        "both": rate(lambda: convey(starts, buffers, read, lambda _, band: band, sink.write), 2),
+        "both": rate(lambda: Conveyor(buffers).convey(starts, read, lambda _, band: band, sink.write), 2),
     }
 
 

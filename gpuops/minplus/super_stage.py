@@ -43,6 +43,7 @@ class Part(NamedTuple):
 
 
 def pivot_count(pivots: Pivots) -> int:
+    """How many pivots a stage has."""
     return pivots.stop - pivots.start if isinstance(pivots, slice) else len(pivots)
 
 

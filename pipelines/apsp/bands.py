@@ -110,9 +110,7 @@ class Filling:
         self._slab, self._source = slab, source
 
     def run(self, conveyor: Conveyor) -> None:
-        conveyor.begin(self._slab.own(self._slab.windows.n), self._load)
-        conveyor.run(self._work, self._store)
-        conveyor.settle()
+        conveyor.convey(self._slab.own(self._slab.windows.n), self._load, self._work, self._store)
 
     def _load(self, start: int, buffer: Any) -> Any:
         rows = slice(start, min(start + self._slab.windows.chunk, self._slab.windows.n))

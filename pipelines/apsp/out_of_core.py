@@ -110,12 +110,9 @@ def make_plan(request: Request) -> Plan:
         return on_device <= device and on_host <= host
 
     found: list[Windows] = []
-    ways = [(False, 1)]
-    if gpu and neighbours == len(facts):  # in the memory of one host
-        ways.insert(0, (True, 1))
-    if all(fact.gpu for fact in facts) and 1 < len(facts) == neighbours:
-        ways.insert(0, (True, len(facts)))
-    for resident, sharers in ways:
+    one_host = gpu and neighbours == len(facts)
+    sharing = one_host and len(facts) > 1 and all(fact.gpu for fact in facts)
+    for resident, sharers in [(True, len(facts))] * sharing + [(True, 1)] * one_host + [(False, 1)]:
         cuts = [Windows(n, block, chunk, max(block, chunk), resident, sharers=sharers) for chunk in chunks]
         found = [wide for cut in cuts if (wide := widest(cut, len(facts), gpu, fits)) is not None]
         if found:

@@ -21,7 +21,7 @@ from pipelines.workers.panels import Panels
 
 @dataclass
 class Slab:
-    """All that a worker has but its bands."""
+    """All that a worker has but its bands. Arrays are of the job's dtype, on its device."""
 
     job: Job
     windows: Windows

@@ -119,9 +119,7 @@ class SuperStages(Staged, Exchange):
         if not self._shares:
             return [[] for _ in self.members]
         n, dtype, gpu, workers = self.windows.n, self.job.dtype, self._cards[0].gpu, len(self.members)
-        tokens: list[list[tuple[Token, list[Any]]]] = [
-            [] for _ in self.members
-        ]  # by owner, and as each worker gets them
+        tokens: list[list[tuple[Token, list[Any]]]] = [[] for _ in self.members]  # by owner; and as each worker gets it
         for owner, columns in enumerate(column_parts(n, workers, dtype, gpu)):
             for slot, block in enumerate(blocks):
                 place = packed_place(pivot_count(self.job.pivots(block)), columns, dtype, gpu)

@@ -62,6 +62,18 @@ class Conveyor:
         self._lock = threading.Lock()
         self._loader, self._storer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
 
+    def convey(
+        self,
+        items: Sequence[T],
+        load: Callable[[T, Any], Any],
+        work: Callable[[T, Any], Any],
+        store: Callable[[T, Any], None],
+    ) -> None:
+        """Load, work on and store all items."""
+        self.begin(items, load)
+        self.run(work, store)
+        self.settle()
+
     def begin(self, items: Sequence[T], load: Callable[[T, Any], Any]) -> None:
         """Load the first items while the caller does something else; `load` returns what `work` gets.
 
@@ -124,17 +136,3 @@ class Conveyor:
                 assert self._load is not None
                 item, buffer = self._left.popleft(), self._free.pop()
                 self._coming.append((item, buffer, self._loader.submit(self._load, item, buffer)))
-
-
-def convey(
-    items: Sequence[T],
-    buffers: Sequence[Any],
-    load: Callable[[T, Any], Any],
-    work: Callable[[T, Any], Any],
-    store: Callable[[T, Any], None],
-) -> None:
-    """Load, work on and store every item with buffers that nothing else uses, as a `Conveyor`."""
-    conveyor = Conveyor(buffers)
-    conveyor.begin(items, load)
-    conveyor.run(work, store)
-    conveyor.settle()

@@ -209,7 +209,6 @@ class Panels:
             return _array(owner._held(token), token)
         with self._lock:
             if self._pulled != token:
-                self._check(token)
                 self._pulled = None
                 if self._readers is not None:
                     self._readers.synchronize()
@@ -246,13 +245,10 @@ class Panels:
         start = token.slot * self._stride + HEADER + token.start
         return self._bytes[start : start + token.size]
 
-    def _check(self, token: Token) -> None:
-        if token.card.ring not in self._mappings:
-            raise StateLost(f"attempt {token.card.attempt} is over")
-
     def _pull(self, token: Token, into: Any) -> None:
         """Copy the bytes of an array from the ring of another process."""
-        self._check(token)
+        if token.card.ring not in self._mappings:
+            raise StateLost(f"attempt {token.card.attempt} is over")
         slot = token.slot * token.card.stride
         found = self._mappings[token.card.ring].pull(slot, slot + HEADER + token.start, into)
         if found != token.header():

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
-from pipelines.workers.conveyor import Conveyor, convey
+from pipelines.workers.conveyor import Conveyor
 
 
 @pytest.mark.parametrize("slow", ["load", "work", "store", None])
@@ -40,7 +40,7 @@ def test_items_are_loaded_worked_on_and_stored_in_order(slow, count):
         step("store", item)
         del taken[next(at for at, other in enumerate(taken) if other is band)]
 
-    convey(range(count), buffers, load, work, store)
+    Conveyor(buffers).convey(range(count), load, work, store)
     assert all(items == list(range(count)) for items in seen.values())
     assert not taken
 
