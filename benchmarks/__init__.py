@@ -1,1 +1,1 @@
-"""Benchmarks: a harness, suites, kernels of the methods compared with, and results. Run by scripts/bench.py."""
+"""Benchmarks: a harness, suites, kernels of published methods for comparison, and results. Run scripts/bench.py."""

@@ -12,7 +12,7 @@ WAYS = ("serial loop", "article, ", "matrix product", "thread per unit", "shared
 
 
 def draw(results: Sequence[Path], out: Path | None = None) -> Path:
-    """Microseconds a sample of every way, a bar each.
+    """Draw a bar for each method: microseconds for each sample.
 
     Parameters
     ----------
@@ -22,14 +22,14 @@ def draw(results: Sequence[Path], out: Path | None = None) -> Path:
     Returns
     -------
     Path
-        Of the image.
+        The path of the image.
 
     Raises
     ------
     ImportError
         Matplotlib is missing.
     ValueError
-        A file is not one of results, or none has the workload.
+        A file is not a file of results, or no file has the workload of the article.
     """
     figure, axes, settings = _figure()
     bars: list[tuple[str, float]] = []

@@ -1,4 +1,4 @@
-"""Charts of benchmarks, drawn with matplotlib (the `plot` extra) from their records, beside what was published."""
+"""Charts of benchmark records with published values for comparison, drawn with matplotlib (the `plot` extra)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from benchmarks.suites.euler import DEEP, MILLION, SERIES_K
 
 GALLERY = ROOT / "docs" / "gallery"
 Points = list[tuple[float, float]]
-DEEP_K, PUBLISHED_AT = 7, 10  # of the published deep graph: arcs out of a vertex at most, units of 2^20 vertices
+# The published deep graph: most arcs out of a vertex; number of vertices, in units of 2^20.
+DEEP_K, PUBLISHED_AT = 7, 10
 
 
 def euler(results: Sequence[Path], out: Path | None = None) -> Path:
-    """Seconds over vertices of deep graphs with up to k = 5 arcs a vertex; of k = 7 those published, and ours.
+    """Draw seconds over vertices of deep graphs of k = 5, with the published times of a graph of k = 7 and our times.
+
+    A deep graph has at most k arcs out of a vertex.
 
     Parameters
     ----------
@@ -26,14 +29,14 @@ def euler(results: Sequence[Path], out: Path | None = None) -> Path:
     Returns
     -------
     Path
-        Of the image.
+        The path of the image.
 
     Raises
     ------
     ImportError
         Matplotlib is missing; the message says how to install it.
     ValueError
-        A file is not one of results, or none has the series of k = 5.
+        A file is not a file of results, or no file has the series of k = 5.
     """
     figure, axes, settings = _figure()
     from matplotlib.ticker import MultipleLocator
@@ -44,7 +47,7 @@ def euler(results: Sequence[Path], out: Path | None = None) -> Path:
         for what in ("in all", "Hierholzer, one core"):
             points = _series(records, what, SERIES_K)
             drawn = drawn or bool(points)
-            # Beside the published times, ours of the same graph: some devices have nothing else of a method.
+            # Also draw our times of the published graph: some devices have no other times of a method.
             alike = [point for point in _series(records, what, DEEP_K) if point[0] == PUBLISHED_AT]
             name = f"{device}: {what}" if what == "in all" or not _on_gpu(records) else f"host of {device}: {what}"
             color = f"C{len(axes.lines)}"
@@ -73,7 +76,7 @@ def euler(results: Sequence[Path], out: Path | None = None) -> Path:
     figure.legend(loc="outside lower center", fontsize=8, ncols=2)
     out = GALLERY / "eulergpu.svg" if out is None else out
     out.parent.mkdir(parents=True, exist_ok=True)
-    # No date and no random names, so that the same times give the same file.
+    # Leave out the date and random names, so that the same times give the same file.
     with settings({"svg.hashsalt": "tilepath"}):
         figure.savefig(out, metadata={"Date": None} if out.suffix == ".svg" else None)
     return out
@@ -83,7 +86,7 @@ CHARTS = {"euler": euler}
 
 
 def _series(records: list[dict[str, Any]], what: str, k: int) -> Points:
-    """Vertices, in units of 2^20, and median seconds of the deep graphs with up to k arcs a vertex, by size."""
+    """Return vertices, in units of 2^20, and median seconds of the deep graphs of k, sorted by size."""
     return sorted(
         (record["sizes"]["n"] / MILLION, record["seconds"]["median"])
         for record in records
@@ -92,12 +95,12 @@ def _series(records: list[dict[str, Any]], what: str, k: int) -> Points:
 
 
 def _on_gpu(records: list[dict[str, Any]]) -> bool:
-    """Only records of a GPU have its clock."""
+    """Return whether the records are of a GPU. Only these have its clock."""
     return any("sm_clock_mhz" in record for record in records)
 
 
 def _read(result: Path) -> tuple[str, list[dict[str, Any]]]:
-    """The device and the records of a file of results."""
+    """Return the device and the records of a file of results."""
     try:
         found = json.loads(result.read_text())
         return found["device"], found["records"]
@@ -106,7 +109,7 @@ def _read(result: Path) -> tuple[str, list[dict[str, Any]]]:
 
 
 def _figure() -> tuple[Any, Any, Any]:
-    """A figure, its axes, and a context for settings of matplotlib."""
+    """Return a figure, its axes, and matplotlib's context manager for settings."""
     try:
         from matplotlib import rc_context
         from matplotlib.backends.backend_agg import FigureCanvasAgg

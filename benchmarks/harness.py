@@ -1,8 +1,8 @@
-"""What every suite of benchmarks shares: timing, records, the device, a check of closed matrices.
+"""The code that all suites share: timing, records, the device, a check of closed matrices.
 
-Warm up, verify, repeat; median with minimum and maximum, one JSON record a case. Rates count n^3 relaxations (m n p for
-a product), whatever a method skips. Seconds are wall time, until the device is done. Nothing is recorded that has not
-been verified in the same run.
+A suite warms a case up, verifies its result, then repeats it. Each case becomes one JSON record, with the median, the
+minimum and the maximum of its seconds. Seconds are wall time, until the device is done. Rates count n^3 relaxations
+(m n p for a product), even if a method skips some. A result is recorded only if it was verified in the same run.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ KERNELS = ROOT / "benchmarks" / "kernels"
 class Bench:
     """Times cases, prints a line for each and keeps the records.
 
-    `limits` holds relaxations per second that this device can do at most, by dtype ("float32 signed" where the sign
-    makes a difference), as far as they were measured in this run.
+    `limits` has the highest rates that this run measured on this device, in relaxations per second, by dtype ("float32
+    signed" if signed weights have a different limit).
     """
 
     def __init__(self, suite: str, xp: Any, repeats: int):
@@ -48,10 +48,11 @@ class Bench:
         self._kept: tuple[Path, str] | None = None
 
     def time(self, case: str, run: Callable[[], Any], **facts: Any) -> float:
-        """Time `run` (already verified, so warm) and record it."""
+        """Time `run` and record it. The caller has verified its result, so it is warm."""
         return self.record(case, [self.seconds(run) for _ in range(self.repeats)], **facts)
 
     def seconds(self, run: Callable[[], Any]) -> float:
+        """Return the wall seconds of one call of `run`, until the device is done."""
         self.wait()
         begin = time.perf_counter()
         run()
@@ -70,7 +71,7 @@ class Bench:
         limit: str | None = None,
         **facts: Any,
     ) -> float:
-        """Keep and print what was timed; returns the rate per second, of relaxations or bytes, or else `rate_of`."""
+        """Keep and print a record of timed calls. Returns the rate per second, of `rate_of`, relaxations or bytes."""
         median = statistics.median(seconds)
         if rate_of is not None:
             rate, unit = rate_of
@@ -100,7 +101,7 @@ class Bench:
 
     @contextmanager
     def within(self, seconds: float, case: str) -> Iterator[None]:
-        """Record that `case` was stopped, and go on, if it takes longer than so many seconds."""
+        """Stop a case that takes longer than `seconds`: record that it was stopped, and continue after the block."""
         try:
             with time_limit(seconds):
                 yield
@@ -114,7 +115,7 @@ class Bench:
             self.xp.cuda.get_current_stream().synchronize()
 
     def keep(self, path: Path | None, convention: str) -> Path:
-        """Write the records anew after each, so that a run that is killed leaves what it measured; returns where."""
+        """Write the records again after every case, so that a killed run leaves its results. Returns the path."""
         path = path or ROOT / "benchmarks" / "results" / f"{self.suite}-{_slug(self.device)}.json"
         self._kept = path, convention
         return path
@@ -132,12 +133,12 @@ class Bench:
 
 
 class OverTime(Exception):
-    """A row took longer than it may."""
+    """A time limit was exceeded."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise OverTime in the main thread after so many seconds."""
+    """Raise OverTime in the main thread if the block takes longer than `seconds`."""
 
     def stop(*_: Any) -> None:
         raise OverTime
@@ -152,7 +153,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def draw_roots(graph: SearchGraph, count: int, seed: int) -> np.ndarray:
-    """Vertices to begin at, drawn from what the vertex with most arcs reaches: elsewhere a search ends at once."""
+    """Draw sources among the vertices that the vertex with the most arcs reaches; other searches may end at once."""
     distances = shortest_distances(graph, [int(graph.order[0])])
     reached = distances < outside_infinity(graph.dtype)
     vertices = np.flatnonzero(reached if isinstance(reached, np.ndarray) else reached.get())
@@ -160,10 +161,10 @@ def draw_roots(graph: SearchGraph, count: int, seed: int) -> np.ndarray:
 
 
 def check_closed(xp: Any, weights: Any, matrix: Any, *, exact: bool = False) -> None:
-    """Some rows are shortest distances: d[s, s] = 0 and d[s, v] = min over u != v of d[s, u] + w[u, v] elsewhere.
+    """Assert that some rows are shortest distances: d[s, s] = 0, else d[s, v] = min over u != v of d[s, u] + w[u, v].
 
-    Where all weights but the diagonal are positive, nothing else satisfies that. Sums of floats may differ by rounding
-    unless `exact`.
+    If all weights off the diagonal are positive, only the shortest distances satisfy these equations. Sums of floats
+    may differ by rounding unless `exact`.
     """
     n = len(matrix)
     for s in (0, 1, n // 7, n // 3, n // 2, n - 3, n - 2, n - 1):
@@ -177,16 +178,16 @@ def check_closed(xp: Any, weights: Any, matrix: Any, *, exact: bool = False) -> 
             best = xp.minimum(best, sums.min(axis=0))
         best[s] = 0
         if row.dtype.kind == "f" and not exact:
-            # A path of a random matrix has some 50 arcs at most; each addition rounds by half an ulp.
+            # A shortest path in a random matrix has about 50 arcs at most; each addition rounds by half an ulp.
             assert bool((abs(best - row) <= 50 * xp.finfo(row.dtype).eps * abs(row)).all()), "not closed"
         else:
             assert bool((best == row).all()), "not closed"
 
 
 def speedups(records: list[dict[str, Any]], same: Callable[[dict[str, Any]], Any]) -> list[tuple[str, str]]:
-    """Add to each record how many times as fast as one worker it was, and the whole call; returns both as text.
+    """Add the speed-ups over one worker to each record, of the seconds and of the whole call. Returns both as text.
 
-    `same` is equal for the records that are compared. Where one worker was not timed, nothing is added.
+    Records are compared if `same` is equal for them. A record gets no speed-ups if one worker was not timed.
     """
     ones = {same(record): record for record in records if record["sizes"]["workers"] == 1}
     found = []
@@ -232,13 +233,14 @@ def _facts(xp: Any) -> dict[str, Any]:
         "device": _device_name(xp),
         "date": datetime.date.today().isoformat(),
         "commit": _commit(),
+        "load": round(os.getloadavg()[1], 1),  # mean number of running or waiting processes, last 5 minutes
         "versions": versions,
     }
 
 
 @functools.cache
 def _commit() -> str:
-    """The commit measured; a copy of the tree, whose history may be another, carries it in the file .commit."""
+    """Return the measured commit. A copy of the tree without its history has the commit in the file .commit."""
     noted = ROOT / ".commit"
     if noted.exists():
         return noted.read_text().strip()

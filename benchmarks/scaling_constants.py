@@ -1,7 +1,7 @@
-"""What the model of `pipelines.apsp.scaling` takes as given, measured: signals, hops and gaps, pulls, closing.
+"""Measure the constants of the model in `pipelines.apsp.scaling`: signals, hops and gaps, pulls, closing.
 
-Hops and gaps are of chains of tasks that do nothing, each of which waits for the one before. A signal is half of the
-way there and back of a counter. The clock is that of the host, which all its processes share.
+Hops and gaps are measured with chains of empty tasks; each task waits for its predecessor. A signal is half of the
+round trip of a counter. All processes read the same clock, the clock of the host.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from benchmarks.harness import Bench
 from gpuops import floyd_warshall
 from pipelines.workers.attempts import Attempt, ResidentState, clear, held, keep, workers_of
 from pipelines.workers.device_arrays import array_library, synchronize
-from pipelines.workers.panels import Card, Panels, Token
+from pipelines.workers.rings import Card, Ring, Token
 from pipelines.workers.signals import Signals, SignalsCard, wait_until
 
-CHAIN = 120  # tasks, of which the first third is not counted: others are still being sent then
+# Number of tasks in a chain. The first third is not counted, because the driver is still sending tasks.
+CHAIN = 120
 BOUNCES = 200
 BLOCKS = (512, 1024, 2048)
 
 
 def time_constants(bench: Bench, client: Client) -> str:
-    """All of them, between the first two workers; a line each."""
+    """Measure all constants on the first two workers. Returns a text with a line for each constant."""
     client.register_plugin(ResidentState())
     attempt = Attempt(client, workers_of(client)[:2], "bench", "constants")
     try:
@@ -43,7 +44,7 @@ def time_constants(bench: Bench, client: Client) -> str:
 
 
 def _time_chain(bench: Bench, attempt: Attempt, name: str, workers: list[int]) -> float:
-    """Seconds from the end of a task to the start of the next, on the workers in turn."""
+    """Return the median seconds from the end of a task to the start of the next task, on `workers` in turn."""
     chain = [attempt.submit(_beat, workers[0], None, stateless=True)]
     for number in range(1, CHAIN):
         chain.append(attempt.submit(_beat, workers[number % len(workers)], chain[-1], stateless=True))
@@ -86,7 +87,7 @@ def _time_closing(bench: Bench, attempt: Attempt) -> list[str]:
 
 
 def _time_pulls(bench: Bench, attempt: Attempt) -> list[str]:
-    """Pulls of one panel after another from the first worker by the second, and nothing else."""
+    """Time the second worker while it only pulls panels from the first worker, one after another."""
     lines = []
     for mebibytes in _sizes(bench):
         count = mebibytes << 20
@@ -105,7 +106,7 @@ def _time_pulls(bench: Bench, attempt: Attempt) -> list[str]:
 
 
 def _time_dask(bench: Bench, attempt: Attempt, hop: float) -> list[str]:
-    """Arrays from the first worker to the second as Dask sends them, there and back, less the hops."""
+    """Time how long Dask takes to send arrays from the first worker to the second, without the two hops."""
     lines = []
     for mebibytes in _sizes(bench)[:2]:
         count, chain = mebibytes << 20, []
@@ -123,11 +124,11 @@ def _time_dask(bench: Bench, attempt: Attempt, hop: float) -> list[str]:
 
 
 def _sizes(bench: Bench) -> tuple[int, ...]:
-    """Mebibytes of an array."""
+    """Return the sizes of arrays to send, in MiB."""
     return (16, 256, 1024) if bench.gpu else (1, 16)
 
 
-# Tasks.
+# Tasks on the workers.
 
 
 def _beat(_before: Any) -> float:
@@ -136,7 +137,7 @@ def _beat(_before: Any) -> float:
 
 def _counter(attempt: str) -> SignalsCard:
     clear()
-    keep(attempt, Signals([0]))
+    keep(attempt, Signals())
     return held(attempt).card
 
 
@@ -149,11 +150,11 @@ def _bounce(attempt: str, worker: int) -> list[float]:
     signals, beats = held(attempt), []
     for number in range(1, BOUNCES + 1):
         if worker == 0:
-            signals.show(0, number)
-        if not wait_until(lambda number=number: signals.seen(1 - worker, 0) >= number, lambda: False, 60.0):
+            signals.show(number)
+        if not wait_until(lambda number=number: signals.seen(1 - worker) >= number, lambda: False, 60.0):
             raise TimeoutError("the other worker did not answer within 60 s")
         if worker == 1:
-            signals.show(0, number)
+            signals.show(number)
         beats.append(time.perf_counter())
     return (np.diff(beats) / 2).tolist()
 
@@ -177,7 +178,7 @@ def _array(count: int, _before: Any) -> Any:
 
 def _ring(attempt: str, count: int) -> Card:
     clear()
-    keep(attempt, Panels(attempt, array_library(), 2, count))
+    keep(attempt, Ring(attempt, array_library(), 2, count))
     return held(attempt).card
 
 
@@ -186,19 +187,19 @@ def _meet(attempt: str, card: Card) -> str | None:
 
 
 def _offer(attempt: str, count: int) -> list[Token]:
-    panels, tokens = held(attempt), []
+    ring, tokens = held(attempt), []
     for slot in (0, 1):
-        panels.open(slot, (count // 4,), "float32")[...] = slot + 1
-        tokens.append(panels.publish(slot, slot))
+        ring.open(slot, (count // 4,), "float32")[...] = slot + 1
+        tokens.append(ring.publish(slot, slot))
     return tokens
 
 
 def _pull(attempt: str, tokens: Iterable[Token], repeats: int) -> tuple[list[float], bool]:
-    panels, tokens, seconds, right = held(attempt), list(tokens), [], True
+    ring, tokens, seconds, right = held(attempt), list(tokens), [], True
     for number in range(-2, repeats):
         token = tokens[number % 2]
         begin = time.perf_counter()
-        values = panels.take(token)
+        values = ring.take(token)
         synchronize(values)
         if number >= 0:
             seconds.append(time.perf_counter() - begin)

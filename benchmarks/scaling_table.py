@@ -1,4 +1,4 @@
-"""The tables of docs/scaling.md: what the model of `pipelines.apsp.scaling` says, and what the suites measured."""
+"""Write the tables of docs/scaling.md: predictions of the model in `pipelines.apsp.scaling`, and measured values."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pipelines.apsp.layout import make_layout
 from pipelines.apsp.scaling import arithmetic_seconds
 
 PAGE = ROOT / "docs" / "scaling.md"
-TIMES = ("CLOSE", "SIGNAL", "HOP", "GAP")  # of the constants
-OTHERS = ("som-training", "sources")  # suites that run one worker and several too
+TIMES = ("CLOSE", "SIGNAL", "HOP", "GAP")  # constants that are times
+OTHERS = ("som-training", "sources")  # other suites that run on one worker and on several workers
 RATE = 16.9e12  # relaxations/s of one H100, float32: n = 65,536 in scaling-h100-80gb-hbm3-by-dask.json
 SIZES = (8192, 16_384, 32_768, 65_536, 131_072, 262_144, 1_048_576, 4_194_304)
 GPUS = (2, 4, 8, 64, 1024)
 
 
 def draw(results: list[Path], out: Path | None) -> Path:
-    """Put all tables in their places in the page; those of the other suites are of the files beside the results."""
+    """Write all tables into the page. Results of other suites are read from the folder of the first of `results`."""
     page = out or PAGE
     text = (page if page.exists() else PAGE).read_text()
     text = filled(text, "model", model())
@@ -36,7 +36,7 @@ def draw(results: list[Path], out: Path | None) -> Path:
 
 
 def filled(text: str, name: str, table: str) -> str:
-    """`text` with `table` between the comments of that name."""
+    """Return `text` with `table` between the two comments that have the name."""
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     before, _, rest = text.partition(begin)
     _, found, after = rest.partition(end)
@@ -46,12 +46,15 @@ def filled(text: str, name: str, table: str) -> str:
 
 
 def seconds(n: int, gpus: int) -> float:
-    """Seconds of all stages by the model."""
+    """Return the seconds of all stages that the model predicts."""
     return arithmetic_seconds(make_layout(n, gpus, 4), 4, RATE)
 
 
 def model() -> str:
-    """How many times as fast as one GPU, or where one cannot hold the matrix, as n^3 at its rate."""
+    """Return a table of the seconds of one GPU, and of the speed-ups of several GPUs, by the model.
+
+    If one GPU cannot hold the matrix, its seconds count n^3 relaxations at its rate.
+    """
     lines = [
         "| n | one GPU | " + " | ".join(f"{gpus:,} GPUs" for gpus in GPUS) + " | panel | bytes a GPU holds, at 1,024 |",
         "|---:|" + "---:|" * (len(GPUS) + 3),
@@ -60,13 +63,13 @@ def model() -> str:
         alone = seconds(n, 1)
         cells = [f"{alone / seconds(n, gpus):,.1f}" for gpus in GPUS]
         panel = 4 * make_layout(n, 1, 4).block * n
-        held = 4 * n * n / 1024 + 4 * panel  # its rows; one slot, two buffers, one packed
+        held = 4 * n * n / 1024 + 4 * panel  # the GPU's rows; four panels: one slot, two buffers, one packed panel
         lines.append(f"| {n:,} | {_time(alone)} | {' | '.join(cells)} | {_bytes(panel)} | {_bytes(held)} |")
     return "\n".join(lines) + "\n"
 
 
 def constants(results: list[Path]) -> str:
-    """What the model takes as given, beside what was measured."""
+    """Return a table of the constants of the model and their measured values."""
     given = {
         "R": f"{RATE / 1e12:.1f}e12",
         "PULL": f"{scaling.PULL / 1e9:.0f}e9",
@@ -94,7 +97,7 @@ def constants(results: list[Path]) -> str:
 
 
 def _constant(record: dict[str, Any]) -> Iterator[tuple[str, str, float]]:
-    """The constant that a record measured: its name, of what, and the value."""
+    """Return the constant that a record measured: its name, the case, and the value."""
     case, median = record["case"], record["seconds"]["median"]
     if found := re.fullmatch(r"all pairs, n = (\d+), float32, workers 1", case):
         if "speedup" in record and int(found[1]) >= 65_536:
@@ -123,7 +126,7 @@ def _short(value: float) -> str:
 
 
 def measured(results: list[Path]) -> str:
-    """Runs of the suite, each beside the model."""
+    """Return a table of the runs of the suite `scaling`, with the model's speed-up for each run."""
     lines = [
         "| device | n | dtype | GPUs | arithmetic | speed-up | model | store to store | pivot rows |",
         "|---|---:|---|---:|---:|---:|---:|---:|---|",
@@ -141,7 +144,7 @@ def measured(results: list[Path]) -> str:
 
 
 def others(results: list[Path]) -> str:
-    """Runs of the other suites on several workers, each beside the one on one worker."""
+    """Return a table of the runs of other suites on several workers, compared with the same run on one worker."""
     lines = ["| device | what | GPUs | seconds | speed-up | store to store |", "|---|---|---:|---:|---:|---:|"]
     for path in results:
         alone: dict[str, float] = {}
@@ -168,7 +171,7 @@ def others(results: list[Path]) -> str:
 
 
 def _records(results: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The device and the records of each file."""
+    """Return the device and each record of each file."""
     for path in results:
         found = json.loads(path.read_text())
         for record in found["records"]:
@@ -181,7 +184,7 @@ def _row(device: str, record: dict[str, Any]) -> str:
     return (
         f"| {device} | {n:,} | {record['case'].split(', ')[2]} | {gpus} | {record['seconds']['median']:.3f} s "
         f"| {speedup} | {seconds(n, 1) / seconds(n, gpus):.2f} | {record['whole_seconds']:.2f} s "
-        f"| {record['exchange']} |"
+        f"| {record['exchange']}{f'; by {by}' if (by := record.get('coordination')) else ''} |"
     )
 
 

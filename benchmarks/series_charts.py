@@ -1,6 +1,6 @@
-"""Charts of series: what was measured over a size, a line for each way, beside the published points.
+"""Charts of series: measured values over a size, with a line for each method, and published values as points.
 
-Each is a `Chart`; `CHARTS` has them by the name that scripts/bench.py chart takes.
+`CHARTS` has a `Chart` for each name that `scripts/bench.py chart` takes.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from benchmarks.charts import GALLERY, _figure, _read
 from benchmarks.kernels.generations import GENERATIONS
 from benchmarks.suites import distinct, sequences, sssp_table
 
-Point = tuple[float, float, float]  # x, y, and the deviation of y, 0 where none is drawn
+Point = tuple[float, float, float]  # x, y, and the deviation of y; 0 draws no deviation
 Series = dict[str, list[Point]]
 Records = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Chart:
-    """One chart: which records of a suite it draws, on which axes.
+    """One chart of a suite: its records, its title and its axes.
 
     Attributes
     ----------
     suite : str
-        Whose results it is drawn from.
+        The suite whose results are drawn.
     series : callable
-        The lines in the records of one device, by name.
+        Returns the lines of the records of one device, by name.
     published : dict
-        Points that are drawn in black, by name.
+        The published points by name, drawn in black.
     """
 
     suite: str
@@ -45,17 +45,17 @@ class Chart:
     y_log: bool = True
 
     def draw(self, name: str, results: Sequence[Path], out: Path | None = None) -> Path:
-        """The chart as an image, by default docs/gallery/NAME.svg.
+        """Draw the chart to an image, by default docs/gallery/NAME.svg. Returns the path of the image.
 
         Raises
         ------
         ImportError
             Matplotlib is missing; the message says how to install it.
         ValueError
-            A file is not one of results, or none has what is drawn here.
+            A file is not a file of results, or no file has records for this chart.
         """
         figure, axes, settings = _figure()
-        colours: dict[str, str] = {}  # of a way, whatever the device; which has a line and a marker of its own
+        colours: dict[str, str] = {}  # by method, for all devices; a device has its line style and marker
         for result, (line, marker) in zip(results, cycle((("-", "o"), ("--", "s"), ("-.", "^"))), strict=False):
             device, records = _read(result)
             for way, points in self.series(records).items():
@@ -85,10 +85,10 @@ class Chart:
             axes.set_yscale("log")
         axes.grid(which="major", alpha=0.3)
         figure.set_size_inches(9, 4.8)
-        axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))  # beside the lines, not over them
+        axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))  # to the right of the axes, not over the lines
         out = GALLERY / f"{name}.svg" if out is None else out
         out.parent.mkdir(parents=True, exist_ok=True)
-        # No date and no random names, so that the same times give the same file.
+        # Leave out the date and random names, so that the same times give the same file.
         with settings({"svg.hashsalt": "tilepath"}):
             figure.savefig(out, metadata={"Date": None} if out.suffix == ".svg" else None)
         return out
@@ -99,7 +99,7 @@ def _seconds(record: dict[str, Any]) -> float:
 
 
 def _by(records: Iterable[dict[str, Any]], name: str, x: str, scale: float = 1) -> Series:
-    """Median seconds, times `scale`, over a size, by what the record says of `name`."""
+    """Return a line for each value of the key `name` in the records: median seconds times `scale` over the size `x`."""
     series: Series = {}
     for record in records:
         if name in record and x in record.get("sizes", {}):

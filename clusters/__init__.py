@@ -1,4 +1,4 @@
-"""Start a Dask cluster or join a running one. Knows no algorithm: a pipeline is handed the client."""
+"""Start a Dask cluster or join a running one. The client is passed to the pipelines; this package has no algorithm."""
 
 from clusters.batch import join as join
 from clusters.errors import ClusterError as ClusterError

@@ -1,8 +1,8 @@
-"""Join a running cluster, as batch jobs do: scheduler and workers are started by the job's own script.
+"""Join a running cluster, such as the cluster of a batch job, whose script has started the scheduler and the workers.
 
-Such a cluster has the settings of whoever started it. Those that results depend on are checked here, before
-any work: with work stealing, with repeated tasks or with several threads in a worker, tasks that change
-resident state in place would run at the wrong place, twice, or at the same time.
+The script chooses the settings of the cluster. `join` checks, before any work, the settings that results depend on:
+with work stealing, repeated tasks or several threads in a worker, tasks that change resident state in place would run
+on the wrong worker, twice, or at the same time.
 """
 
 from __future__ import annotations
@@ -12,17 +12,22 @@ import math
 import numbers
 import os
 import socket
+import sys
+import threading
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from distributed import Client
 from distributed.comm.addressing import get_address_host_port
 
-from clusters.errors import ClusterError
+from clusters.errors import ClusterError, first_cause
 from clusters.settings import CONFIG_FILE, scheduler_settings
 
+SILENCE_SECONDS = 3.0  # a longer wait is announced on standard error
 _CURE = f"start the scheduler and the workers after `export DASK_CONFIG={CONFIG_FILE}`"
 
 
@@ -34,17 +39,19 @@ def join(
 ) -> Client:
     """Connect to a running cluster and return a client; closing it leaves the cluster running.
 
+    A wait of more than 3 seconds is announced by a line on standard error.
+
     Parameters
     ----------
     scheduler_file : path, optional
-        What ``dask scheduler --scheduler-file`` writes. `join` waits for it: the scheduler may start later.
+        The file that ``dask scheduler --scheduler-file`` writes. `join` waits for it, so the scheduler may start later.
     address : str, optional
-        Address of the scheduler, such as "tcp://10.0.0.1:8786". Exactly one of the two is given.
+        Address of the scheduler, such as "tcp://10.0.0.1:8786". Give either `scheduler_file` or `address`.
     timeout : float
-        Seconds in all for the file, the connection and the workers.
+        Most seconds to wait for the file, the connection and the workers together.
     workers : int, optional
-        The least number of workers that must be there, by default 1. Give the number the job asked for: a
-        pipeline deals its data to the workers it finds when it starts.
+        Number of workers to wait for, by default 1. Give the number that the job asked for: a pipeline distributes its
+        data over the workers that are connected when it starts.
 
     Returns
     -------
@@ -53,31 +60,35 @@ def join(
     Raises
     ------
     ValueError
-        If an argument is not one of its allowed values, or not exactly one of the first two is given.
+        If an argument is not one of its allowed values, or if both or neither of `scheduler_file` and `address` are
+        given.
     ClusterError
-        If the address names an unknown host, if the cluster is not there in time, or if its settings could make results
-        wrong.
+        If the address names an unknown host, if the cluster does not answer in time, or if its settings could make
+        results wrong.
 
     Warns
     -----
     UserWarning
-        If its settings cost time.
+        If settings of the cluster make runs slower.
     """
     if (scheduler_file is None) == (address is None):
-        raise ValueError("give exactly one of scheduler_file= and address=")
+        raise ValueError("give exactly one of scheduler_file (--scheduler-file) and address (--scheduler)")
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
         raise ValueError(f"timeout={timeout!r}: must be a positive number of seconds")
     needed = 1 if workers is None else workers
     if isinstance(needed, bool) or not isinstance(needed, numbers.Integral) or needed < 1:
         raise ValueError(f"workers={workers!r}: must be a whole number of at least 1, or None")
 
-    deadline = time.monotonic() + timeout
+    deadline, limit = time.monotonic() + timeout, f"up to {timeout:g} s"
     if scheduler_file is not None:
-        address = _wait_for_address(Path(scheduler_file), deadline)
+        with _announced(f"Waiting for the scheduler file {scheduler_file}, {limit}"):
+            address = _wait_for_address(Path(scheduler_file), deadline)
     _check_address(address, scheduler_file)
-    client = _connect(address, deadline, from_file=scheduler_file)
+    with _announced(f"Waiting for the scheduler at {address}, {limit}"):
+        client = _connect(address, deadline, timeout, from_file=scheduler_file)
     try:
-        _wait_for_workers(client, int(needed), deadline)
+        with _announced(f"Waiting for workers: {len(client.nthreads())} of {needed} are there, {limit}"):
+            _wait_for_workers(client, int(needed), deadline, timeout)
         _check_settings(scheduler_settings(client))
         _check_threads(client)
     except BaseException:
@@ -86,26 +97,37 @@ def join(
     return client
 
 
+@contextmanager
+def _announced(line: str) -> Iterator[None]:
+    """Print `line` if the block takes longer than `SILENCE_SECONDS`."""
+    timer = threading.Timer(SILENCE_SECONDS, lambda: print(line, file=sys.stderr, flush=True))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def _wait_for_address(path: Path, deadline: float) -> str:
     while True:
         try:
             return json.loads(path.read_text())["address"]
         except FileNotFoundError:
             lack = "it does not exist"
-        except (ValueError, KeyError, TypeError):  # created, and not yet written
+        except (ValueError, KeyError, TypeError):  # created, but not yet written
             lack = "it does not hold the address of a scheduler"
         except OSError as error:
             raise ClusterError(f"scheduler file {path}: {error}") from error
         if time.monotonic() > deadline:
             raise ClusterError(
                 f"scheduler file {path}: {lack}. Start `dask scheduler --scheduler-file {path}` on a file system"
-                " that this machine shares, or give a longer timeout="
+                " that this machine shares, or give a longer timeout (--timeout)"
             )
         time.sleep(0.1)
 
 
 def _check_address(address: Any, from_file: Any) -> None:
-    """Refuse what cannot be the address of a scheduler: waiting would not help."""
+    """Raise an error if `address` cannot be the address of a scheduler, so that `join` does not wait in vain."""
     try:
         host, port = get_address_host_port(address)
         if not (host and 0 < port < 1 << 16):
@@ -121,24 +143,31 @@ def _check_address(address: Any, from_file: Any) -> None:
         raise ClusterError(f"no scheduler answers at {address}: the host {host!r} is not known ({error})") from None
 
 
-def _connect(address: Any, deadline: float, from_file: Any) -> Client:
-    # A client keeps its timeout for every connection it makes later. Only the first may be as short as what is
-    # left of ours, so a client of its own waits for the scheduler.
+def _connect(address: Any, deadline: float, timeout: float, from_file: Any) -> Client:
+    # A client keeps its timeout for all later connections, but only the first connection is bound by our deadline.
+    # So a first client waits for the scheduler and is closed again.
     try:
         Client(address, timeout=_left(deadline), set_as_default=False).close()
     except (OSError, TimeoutError) as error:
+        cause = first_cause(error)
+        refused = f" ({cause.strerror})" if isinstance(cause, OSError) and cause.strerror else ""
         stale = f"; {from_file} may be left over from an earlier job" if from_file is not None else ""
-        raise ClusterError(f"no scheduler answers at {address}: {error}{stale}") from error
+        raise ClusterError(
+            f"no scheduler answers at {address} within {timeout:g} s{refused}{stale}; correct the address, or give a"
+            " longer timeout (--timeout)"
+        ) from error
+    except Exception as error:  # another kind of server has answered
+        raise ClusterError(f"the server at {address} is not a Dask scheduler: {error}") from error
     return Client(address)
 
 
-def _wait_for_workers(client: Client, needed: int, deadline: float) -> None:
+def _wait_for_workers(client: Client, needed: int, deadline: float, timeout: float) -> None:
     try:
         client.wait_for_workers(needed, timeout=_left(deadline))
     except TimeoutError as error:
         raise ClusterError(
-            f"{len(client.nthreads())} of {needed} workers came to {client.scheduler.address} in time; see the"
-            " output of the workers' job steps, or give a longer timeout="
+            f"{len(client.nthreads())} of {needed} workers came to {client.scheduler.address} within {timeout:g} s;"
+            " look at the workers' logs, ask for fewer (--workers), or give a longer timeout (--timeout)"
         ) from error
 
 
@@ -164,8 +193,8 @@ def _check_threads(client: Client) -> None:
     if threads:
         worker, n = next(iter(threads.items()))
         raise ClusterError(
-            f"results could be wrong: {len(threads)} workers have several threads ({worker}: {n}), and tasks change"
-            " state in place; start the workers with `--nthreads 1`"
+            f"results could be wrong: {'1 worker has' if len(threads) == 1 else f'{len(threads)} workers have'} several"
+            f" threads ({worker}: {n}), and tasks change state in place; start the workers with `--nthreads 1`"
         )
 
 

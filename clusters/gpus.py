@@ -1,8 +1,8 @@
-"""Which GPUs a cluster may use, and what is missing for using them.
+"""Find the GPUs that a cluster may use, and the packages that are missing for using them.
 
-The count is asked of the driver's management library (NVML), never of CUDA: a CUDA context in the client's
-process would occupy memory of the first GPU, and dask-cuda warns of it. NVML is called directly, because its
-Python binding comes with dask-cuda, and "GPUs, but no dask-cuda" is a case to report.
+The driver's management library (NVML) counts the GPUs, never CUDA: a CUDA context in the client's process would occupy
+memory of the first GPU, and dask-cuda warns about it. NVML is called directly because its Python binding comes with
+dask-cuda, and "GPUs, but no dask-cuda" is a case to report.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ EXTRA = "pip install 'tilepath[cuda13]' (or tilepath[cuda12], by the driver's CU
 
 
 def visible() -> list[str]:
-    """GPUs that CUDA would show this process, as ``CUDA_VISIBLE_DEVICES`` names them.
+    """Return the GPUs that CUDA would show this process, by their names in ``CUDA_VISIBLE_DEVICES``.
 
-    As in CUDA, an entry that does not name a GPU hides all that follow it. UUIDs of GPUs and of their MIG instances
-    are taken unchanged.
+    As in CUDA, an entry that does not name a GPU hides all entries after it. UUIDs of GPUs and of MIG instances are
+    returned without a check.
     """
     present = _driver_count()
     shown = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -34,7 +34,7 @@ def visible() -> list[str]:
 
 
 def missing() -> str | None:
-    """The first thing missing to run GPU workers, with its cure; None if all is there."""
+    """Return the first driver, GPU or package that GPU workers lack, with the cure; None if they can run."""
     if not visible():
         if _driver_count():
             return (
@@ -49,10 +49,10 @@ def missing() -> str | None:
 
 
 def missing_packages() -> str | None:
-    """The first package missing to run GPU workers, with its cure; None if all are there."""
+    """Return the first package that GPU workers lack, with the cure; None if all packages are installed."""
     try:
         importlib.import_module("dask_cuda")
-    except ImportError as error:  # also: dask-cuda is there, its bindings to CUDA are not
+    except ImportError as error:  # or dask-cuda is installed, but its CUDA bindings are not
         return f"dask_cuda cannot be imported ({error}); {EXTRA}"
     if importlib.util.find_spec("cupy") is None:
         return f"cupy is not installed; {EXTRA}"
@@ -60,7 +60,7 @@ def missing_packages() -> str | None:
 
 
 def missing_for_ucx() -> str | None:
-    """The first package missing for ``protocol="ucx"``, with its cure; None if all are there."""
+    """Return the first package that ``protocol="ucx"`` lacks, with the cure; None if all packages are installed."""
     for package in ("distributed_ucxx", "rmm"):
         if importlib.util.find_spec(package) is None:
             return f"{package} is not installed; pip install 'tilepath[ucx]', or use protocol='tcp'"

@@ -1,11 +1,11 @@
 """Start a Dask cluster on this machine: one worker per GPU, or CPU workers.
 
-Without GPUs one worker lives in this process. It starts in milliseconds and moves nothing between processes,
-and Numba inside it uses every core. Worker processes take most of a second to start; they are for tests that
-kill workers and for machines with several sockets.
+Without GPUs, one worker lives in this process. It starts in milliseconds and copies no data between processes; Numba
+uses every core in it. Worker processes take most of a second to start; they are for tests that kill workers and for
+machines with several sockets.
 
-Every worker has one thread: tasks change state in place, and the parallel work is done by Numba or the GPU.
-GPU workers have the Dask resource ``GPU: 1``, which tells the pipelines what kind of device they run on.
+Every worker has one thread, since tasks change state in place; Numba or the GPU does the parallel work. GPU workers
+have the Dask resource ``GPU: 1``, which tells the pipelines that these workers compute on a GPU.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import numbers
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from types import MethodType
 from typing import Any
 
 from dask.system import CPU_COUNT
 from dask.utils import parse_bytes
-from distributed import Client, LocalCluster, Worker
+from distributed import Client, LocalCluster, Status, Worker
 from distributed.deploy import Cluster
 
 from clusters import gpus
-from clusters.errors import ClusterError
+from clusters.errors import ClusterError, first_cause
 from clusters.main_script import refuse_unguarded
 from clusters.nanny import TidyNanny, start_resource_tracker
 from clusters.settings import in_force
 
 _DEVICES = ("auto", "cpu", "gpu", "cuda")
 _PROTOCOLS = ("tcp", "ucx")
-# Options of Dask's cluster classes that would break the rules above, and what to say instead.
+# Options of Dask's cluster classes that `start` refuses, with the reason or the argument to use instead.
 _OWNED = {
     "n_workers": "use workers=",
     "threads_per_worker": "workers have one thread each, since tasks change state in place",
@@ -43,33 +43,41 @@ _OWNED = {
     "dashboard_address": "use dashboard=",
     "CUDA_VISIBLE_DEVICES": "set the environment variable",
 }
+_AT_ONCE_SECONDS = 5  # time for Dask to close an interrupted cluster, before its processes are killed
 
 
 class ClusterClient(Client):
-    """A client that owns its cluster: closing the client closes the cluster."""
+    """A Dask client that owns its cluster: closing the client closes the cluster too."""
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        with _at_once(self.cluster) if kind is not None and issubclass(kind, KeyboardInterrupt) else nullcontext():
-            super().__exit__(kind, error, trace)
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            # Do not wait for unfinished tasks, and drop Dask's messages about them.
+            with _silence(), suppress(TimeoutError), _closed_or_killed(self.cluster, self):
+                self.cluster.sync(_stop_workers, self.cluster, callback_timeout=_AT_ONCE_SECONDS)
+                self.close(_AT_ONCE_SECONDS)
+        super().__exit__(kind, error, trace)
 
     def close(self, timeout: float = 30) -> None:
-        """Close the client, then its cluster with all worker processes; a second call does nothing.
+        """Close the client, then its cluster with all worker processes; a second call has no effect.
+
+        Ctrl-C during the call kills the worker processes.
 
         Parameters
         ----------
         timeout : float
-            Seconds to wait for either.
+            Most seconds to wait for the client, and again for the cluster.
 
         Raises
         ------
         TimeoutError
-            If workers do not stop in time; they are killed when this process ends.
+            If workers do not stop in time. They are killed.
         """
-        try:
-            super().close(timeout)
-        finally:
-            if self.cluster is not None:
-                self.cluster.close(timeout)
+        with _closed_or_killed(self.cluster, self):
+            try:
+                super().close(timeout)
+            finally:
+                if self.cluster is not None:
+                    self.cluster.close(timeout)
 
 
 def start(
@@ -85,38 +93,38 @@ def start(
 ) -> ClusterClient:
     """Start a cluster on this machine and return its client.
 
-    Use it as ``with start() as client:``, or call ``client.close()``; both end the cluster. A script that
-    may start worker processes calls it under ``if __name__ == "__main__":``.
+    Write ``with start() as client:``, or call ``client.close()``; both end the cluster. A script that may start worker
+    processes must call `start` under ``if __name__ == "__main__":``.
 
     Parameters
     ----------
     device : {"auto", "cpu", "gpu", "cuda"}
-        "auto" uses the GPUs if there are any, with the packages to use them, else the CPU. "cuda" means "gpu".
+        "auto" uses the GPUs if this machine has GPUs and the packages for them, else the CPU. "cuda" means "gpu".
     workers : int, optional
-        CPU: number of workers, by default 1. GPU: number of GPUs to use, by default all visible ones.
+        CPU: number of workers, by default 1. GPU: number of GPUs to use, by default all visible GPUs.
     processes : bool, optional
-        CPU: whether workers are separate processes, each with its share of the cores for Numba (unless
-        ``NUMBA_NUM_THREADS`` is set in the environment), or live in this process (the default). GPU workers
-        are always processes.
+        CPU: True starts workers as separate processes, each with its share of the cores for Numba (unless
+        ``NUMBA_NUM_THREADS`` is set in the environment); by default workers live in this process. GPU workers are
+        always processes.
     protocol : {"tcp", "ucx"}, optional
-        How workers talk to each other, by default "tcp" (within one process: no transport at all). "ucx"
-        uses NVLink and InfiniBand, for GPU workers only, and gives 80% of each GPU to a memory pool, CuPy's
-        arrays included (``rmm_pool_size=`` changes the share).
+        How workers communicate, by default "tcp" (within one process, no transport is needed). "ucx" uses NVLink and
+        InfiniBand. It is for GPU workers only, and gives 80% of each GPU to a memory pool, which CuPy's arrays share
+        (``rmm_pool_size=`` changes the percentage).
     memory_limit : int, float, str or None
-        CPU: bytes, fraction of the machine's memory, text such as "8 GiB", or "auto", for each worker; a
-        worker process close to it is restarted. 0 or None: no limit. Not for GPU workers.
+        CPU: memory of each worker, as bytes, a fraction of the machine's memory, text such as "8 GiB", or "auto"; a
+        worker process close to the limit is restarted. 0 or None: no limit. Not for GPU workers.
     dashboard : bool or str
-        True serves Dask's dashboard at 127.0.0.1:8787, text at the address it names (":0": any port).
-        ``client.dashboard_link`` is its address.
+        True serves Dask's dashboard at 127.0.0.1:8787, a text serves it at the address in the text (":0": any port).
+        ``client.dashboard_link`` is the address.
     timeout : float
-        Seconds within which all workers must be there.
+        Seconds within which all workers must be connected.
     **options
-        Handed to `dask_cuda.LocalCUDACluster` or `distributed.LocalCluster`.
+        Passed to `dask_cuda.LocalCUDACluster` or `distributed.LocalCluster`.
 
     Returns
     -------
     ClusterClient
-        A `distributed.Client` whose workers are all there.
+        A `distributed.Client`; all workers are connected.
 
     Raises
     ------
@@ -215,16 +223,17 @@ def _plan_gpu(
     found = gpus.visible()
     count = len(found) if workers is None else int(workers)
     if count > len(found):
-        raise ValueError(f"workers={workers}: there are {len(found)} GPUs, and each worker needs one")
+        there = "is 1 GPU" if len(found) == 1 else f"are {len(found)} GPUs"
+        raise ValueError(f"workers={workers}: there {there}, and each worker needs one")
     if protocol == "ucx":
         lack = gpus.missing_for_ucx()
         if lack is not None:
             raise ClusterError(f"protocol='ucx': {lack}")
-        # A peer maps another's memory once per buffer, which takes up to a fraction of a second: with a pool
-        # there is one buffer. The asynchronous pool cannot be mapped.
+        # A worker maps the memory of another worker once per buffer, which takes up to a fraction of a second. With a
+        # pool there is a single buffer. RMM's asynchronous pool cannot be mapped.
         options = {"rmm_pool_size": 0.8, "rmm_allocator_external_lib_list": "cupy", **options}
 
-    from dask_cuda import LocalCUDACluster  # brings CUDA's bindings, which only GPU machines have
+    from dask_cuda import LocalCUDACluster  # imports CUDA's bindings, which only GPU machines have
 
     plan = {
         "CUDA_VISIBLE_DEVICES": found[:count],
@@ -232,7 +241,7 @@ def _plan_gpu(
         "threads_per_worker": 1,
         "worker_class": TidyNanny,
         "protocol": protocol or "tcp",
-        # No limits, hence no spilling: workers keep plain dicts.
+        # Without limits there is no spilling, and workers keep their data in plain dicts.
         "memory_limit": 0,
         "device_memory_limit": None,
     }
@@ -262,10 +271,10 @@ def _plan_cpu(
 
 
 def _serve_http(dashboard: bool | str, options: dict[str, Any]) -> None:
-    """Decide on the dashboard; without one the scheduler still answers health checks, on a port of its own.
+    """Set the address of the HTTP server, and whether it serves the dashboard.
 
-    Dask's own way to switch it off, ``dashboard_address=None``, binds port 8787 all the same and warns when a
-    second cluster finds it taken.
+    Without the dashboard, the scheduler still answers health checks, on any free port. ``dashboard_address=None``,
+    Dask's way to switch the dashboard off, would still bind port 8787 and warn if another cluster uses that port.
     """
     if dashboard:
         try:
@@ -283,49 +292,50 @@ def _construct(build: Any, options: dict[str, Any], timeout: float) -> Any:
     began = time.monotonic()
     if options["worker_class"] is TidyNanny:
         start_resource_tracker()
-    cluster = build.__new__(build)  # apart from __init__, so that what fails half-way can be closed
+    cluster = build.__new__(build)  # before __init__, so that a cluster whose __init__ fails can be closed
     try:
         cluster.__init__(**options)
-        # Dask closes the nanny of a worker that has not returned 15 s after it was lost (lost-worker-timeout), which
-        # happens on a busy machine, or when it is lost again. These nannies bring their workers back anyway.
+        # Dask closes the nanny of a worker that is not back 15 s after it was lost (lost-worker-timeout). On a busy
+        # machine, or if the worker is lost again, this takes longer. TidyNanny restarts its worker, so drop that rule.
         cluster._update_worker_status = MethodType(Cluster._update_worker_status, cluster)
         return cluster
     except BaseException as error:
+        if not isinstance(error, Exception):
+            _kill(cluster)
+            raise
         if getattr(cluster, "scheduler", None) is not None:
             with suppress(Exception):
                 cluster.close(timeout=30)
-        # TypeError: an option that Dask does not know.
-        if isinstance(error, TypeError) or not isinstance(error, Exception):
+        if isinstance(error, TypeError):  # an option that Dask does not know
             raise
-        late = f"not all workers came up within {timeout:g} s; a slow machine may need a longer timeout="
-        reason = late if time.monotonic() - began > timeout else str(error).rstrip(".")
+        late = f"not all workers came up within {timeout:g} s; a slow machine may need a longer timeout (--timeout)"
+        reason = late if time.monotonic() - began > timeout else str(first_cause(error)).rstrip(".")
         raise ClusterError(
-            f"the cluster did not start: {reason}. The output of worker processes is on stderr. A script must call"
-            ' start() under `if __name__ == "__main__":`'
+            f"the cluster did not start: {reason}. The output of worker processes is on stderr"
         ) from error
 
 
 def _connect(cluster: Any, count: int, timeout: float) -> ClusterClient:
-    """Return the client once all workers are there: Dask would carry on with fewer, forever."""
+    """Return the client when all workers are connected; Dask itself would go on with fewer workers."""
     client = None
     try:
         client = ClusterClient(cluster)
         client.wait_for_workers(count, timeout)
         return client
     except BaseException as error:
+        if not isinstance(error, Exception):
+            _kill(cluster, client)
+            raise
         with suppress(Exception):
             (cluster if client is None else client).close(timeout=30)
-        if not isinstance(error, Exception):
-            raise
         raise ClusterError(
             f"not all of the {count} workers came up within {timeout:g} s: {error}. See their output on stderr, or"
-            " give a longer timeout="
+            " give a longer timeout (--timeout)"
         ) from error
 
 
-@contextmanager
-def _at_once(cluster: Any) -> Iterator[None]:
-    """Close a cluster within this without waiting for unfinished tasks, and without Dask's messages about them."""
+async def _stop_workers(cluster: Any) -> None:
+    """Stop the workers of `cluster` without waiting for unfinished tasks."""
 
     async def stop(worker: Any) -> None:
         if isinstance(worker, TidyNanny):
@@ -333,14 +343,44 @@ def _at_once(cluster: Any) -> Iterator[None]:
         else:
             await worker.close(timeout=1, executor_wait=False)
 
-    async def stop_all() -> None:
-        await asyncio.gather(*map(stop, list(cluster.workers.values())), return_exceptions=True)
+    await asyncio.gather(*map(stop, list(cluster.workers.values())), return_exceptions=True)
 
+
+@contextmanager
+def _closed_or_killed(cluster: Any, client: Any) -> Iterator[None]:
+    """If the block fails or is interrupted, kill the remaining worker processes."""
+    try:
+        yield
+    except BaseException:
+        if cluster is not None:
+            _kill(cluster, client)
+        raise
+
+
+def _kill(cluster: Any, client: Any = None) -> None:
+    """Kill the worker processes of `cluster`, and mark the cluster and its client as closed.
+
+    Without the mark, Dask would hang. An interrupted `close` leaves the cluster "closing", and every later `close`
+    waits for the first `close` to end; Dask calls `close` again when the client is deleted, and at exit.
+    """
+    cluster.status = Status.closed
+    if client is not None:
+        client.status = "closed"
+    with _silence():
+        for worker in list(getattr(cluster, "_created", ())):
+            if isinstance(worker, TidyNanny):
+                worker.kill_at_once()
+        for owner in (client, cluster):
+            with suppress(AttributeError, TimeoutError):  # not yet constructed; or its loop is busy
+                owner._loop_runner.stop(timeout=1)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Drop Dask's messages about stopped and killed workers while the block runs."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:
-        if cluster.status.name != "closed":
-            cluster.sync(stop_all)
         yield
     finally:
         logging.disable(before)

@@ -1,8 +1,9 @@
-"""Finds out whether the calling script starts worker processes unguarded. Each of them imports the script again.
+"""Detect a script that would start worker processes without ``if __name__ == "__main__":``.
 
-So a script calls `start` under ``if __name__ == "__main__":``, or every worker would start a cluster of its own. That
-is seen here before any process is started: the statement of the main script that is being executed lies in no
-condition. What this does not find is found when a worker process calls `start` while it imports the script.
+Every worker process imports the main script again. An unguarded call of `start` would then start another cluster in
+every worker. Before any process is started, the call counts as unguarded if the running statement of the main script
+is not inside a condition. A call that this test misses is refused later, when a worker process reaches `start` while it
+imports the script.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _CONDITIONS = (ast.If, ast.IfExp, ast.BoolOp, ast.Match, ast.While)
 
 
 def refuse_unguarded(processes: bool) -> None:
-    """Raise ClusterError if worker processes are about to be started unguarded, or are starting at this moment."""
+    """Raise ClusterError if the call to `start` is unguarded, or if this is a worker process importing the script."""
     inside = getattr(multiprocessing.current_process(), "_inheriting", False)
     spawning = dask.config.get("distributed.worker.multiprocessing-method", "spawn") != "fork"
     if inside or (processes and spawning and _unguarded()):
@@ -37,7 +38,7 @@ def _unguarded() -> bool:
     try:
         with open(frame.f_code.co_filename, encoding="utf-8") as file:
             tree = ast.parse(file.read())
-    except (OSError, ValueError, SyntaxError):  # the source of the program is not available
+    except (OSError, ValueError, SyntaxError):  # the source of the main script is not available
         return False
     return not any(
         isinstance(node, _CONDITIONS) and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno)
@@ -46,7 +47,7 @@ def _unguarded() -> bool:
 
 
 def _frame_of_main() -> FrameType | None:
-    """Where the main script is being executed, if it is a file that worker processes import."""
+    """Return the frame of the running main script; None if it is not a file that worker processes import."""
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
     frame: FrameType | None = sys._getframe()

@@ -1,16 +1,18 @@
-"""A nanny that bounds the start of its worker and leaves the environment of its own process as it found it.
+"""A nanny that limits the start time of its worker and restores the environment variables that it sets.
 
-Variables that a worker's libraries read when they are imported must be set before the worker is spawned, and
-Dask's nanny does that in its own process: here, in the process of the client, and for good. Numba looks at
-``NUMBA_NUM_THREADS`` again at every compilation and fails if it changed while its threads run, so starting
+Environment variables that a worker's libraries read at import must be set before the worker is spawned. Dask's nanny
+sets them in the process it runs in, here the client's process, and does not reset them. Numba reads
+``NUMBA_NUM_THREADS`` again at every compilation and fails if the value has changed while its threads run, so starting
 worker processes would break Numba in the client's process.
 
-Ctrl-C goes to every process of a terminal. It is the client's to answer, so it is blocked for worker processes: they
-would die with a traceback each, in the middle of what the client goes on to commit. A process inherits the signals that
-the thread blocks which starts it, and so does that thread: here that of the event loop, in which Python handles none.
+Ctrl-C reaches every process of a terminal. The client handles it, so worker processes block it: else each worker would
+die with a traceback while the client still commits its results. A worker process inherits its blocked signals from the
+thread that starts it. That is the thread of the event loop, where blocking is harmless: Python handles signals in the
+main thread only.
 
-Dask's own bound (``death_timeout``) closes a nanny whose worker is still starting, which waits forever up to
-2026.7.1, the version dask-cuda 26.10 asks for. Killing the process instead is a death like any other.
+Dask's own limit (``death_timeout``) closes a nanny while its worker is still starting. Up to version 2026.7.1, which
+dask-cuda 26.10 requires, that waits forever. This nanny kills the worker process instead, which Dask handles like any
+other death of a worker.
 """
 
 from __future__ import annotations
@@ -20,19 +22,27 @@ import os
 import signal
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from typing import Any
 
-from distributed import Nanny
+from distributed import Nanny, Status
+
+from clusters.errors import ClusterError
+
+STARTS = 3  # attempts to start a worker process that is killed while it starts
 
 
 class TidyNanny(Nanny):
-    """`distributed.Nanny` that kills a worker process which does not come up within `start_timeout` seconds."""
+    """A `distributed.Nanny` that restarts a killed worker process even while the cluster starts.
+
+    A worker process that has not started within `start_timeout` seconds is killed.
+    """
 
     def __init__(self, *args: Any, start_timeout: float, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._start_timeout = start_timeout
+        self._exitcode = 0  # exit code of the last worker process that ended
 
     async def instantiate(self) -> Any:
         if threading.current_thread() is not threading.main_thread():
@@ -40,15 +50,29 @@ class TidyNanny(Nanny):
         watchdog = asyncio.create_task(self._kill_late_worker())
         try:
             with _restored(self.pre_spawn_env):
-                return await super().instantiate()
+                for _ in range(STARTS):
+                    status = await super().instantiate()
+                    # Dask restarts a worker process itself only after its first successful start.
+                    if status in (Status.running, Status.failed) or self.status != Status.init:
+                        return status
+                    if self._exitcode >= 0 or watchdog.done():
+                        raise ClusterError(f"a worker process ended with status {self._exitcode} while it started")
+                raise ClusterError(
+                    f"a worker process was killed by signal {-self._exitcode} while it started, {STARTS} times"
+                )
         finally:
             watchdog.cancel()
 
+    def _on_worker_exit_sync(self, exitcode: int) -> None:
+        self._exitcode = exitcode
+        super()._on_worker_exit_sync(exitcode)
+
     def kill_at_once(self) -> None:
-        """Kill the worker process, for good."""
-        self.close_gracefully("killed")  # so that no other one is started
-        if self.pid:
-            os.kill(self.pid, signal.SIGKILL)
+        """Kill the worker process and do not restart it."""
+        self.close_gracefully("killed")  # prevents a restart
+        with suppress(AttributeError, ValueError, ProcessLookupError):  # the process has ended in the meantime
+            if self.pid:
+                os.kill(self.pid, signal.SIGKILL)
 
     async def _kill_late_worker(self) -> None:
         await asyncio.sleep(self._start_timeout)
@@ -58,18 +82,18 @@ class TidyNanny(Nanny):
 
 
 def start_resource_tracker() -> None:
-    """Start Python's tracker of semaphores, before nannies start their workers.
+    """Start Python's resource tracker, silenced, before nannies start their workers.
 
-    It would report the semaphores of every worker that was killed, although it removes them itself. And it unblocks
-    Ctrl-C in the thread that starts it, which must not be that of a nanny.
+    The tracker would report the semaphores of every killed worker, although it removes them itself. Starting it also
+    unblocks Ctrl-C in the calling thread, so it must not be started in a nanny's thread.
     """
     with _restored(["PYTHONWARNINGS"]):
         os.environ["PYTHONWARNINGS"] = "ignore:resource_tracker"
         resource_tracker.ensure_running()
 
 
-# Nannies of a cluster start their workers at the same time: the first to set a variable saves it, the last of
-# them restores all.
+# The nannies of a cluster start their workers at the same time. The first nanny that sets a variable saves its value;
+# the last nanny restores all variables.
 _lock = threading.Lock()
 _starting = 0
 _saved: dict[str, str | None] = {}

@@ -1,8 +1,8 @@
 """The Dask settings that pipelines rely on: one YAML file, for local clusters and for batch jobs.
 
-Schedulers, nannies and workers read most settings when they are constructed, so `start` puts them in force
-only while it builds a cluster: Dask's configuration is global, and other clusters of the same process must
-not change. Batch jobs name the same file in ``DASK_CONFIG``.
+Dask's configuration is global, and other clusters of the same process must keep their settings. Schedulers, nannies and
+workers read most settings when they are constructed, so `start` puts the file in force only while it constructs a
+cluster. Batch jobs name the same file in ``DASK_CONFIG``.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any
 
 import dask.config
 
-#: The settings as a file, for ``export DASK_CONFIG=...`` in a batch job.
+#: Path of the settings file, for ``export DASK_CONFIG=...`` in a batch job.
 CONFIG_FILE = Path(__file__).with_name("dask.yaml")
 
 
 def in_force(environ: Mapping[str, object]) -> AbstractContextManager[Any]:
-    """Put the settings in force while clusters are constructed.
+    """Return a context manager that puts the settings in force while a cluster is constructed.
 
     Parameters
     ----------
     environ : mapping of str
-        Environment of the worker processes, set before they are spawned: libraries read the number of their
-        threads when they are first imported. A variable that is set in this process takes precedence.
+        Environment variables of the worker processes. They are set before the processes are spawned, since libraries
+        read their number of threads at import. A variable that is set in this process takes precedence.
 
     Returns
     -------
@@ -34,9 +34,9 @@ def in_force(environ: Mapping[str, object]) -> AbstractContextManager[Any]:
 
     Notes
     -----
-    A nanny keeps a reference to the configuration it was made with and hands it to the worker it restarts
-    later. So the whole tree is replaced by a merged copy: setting single keys would change the shared tree,
-    undo that on exit, and the restarted worker would run with different settings.
+    A nanny keeps a reference to the configuration it was constructed with and passes it to a worker that it restarts
+    later. So the whole tree is replaced by a merged copy. Single keys would be set in the shared tree and reset on
+    exit, and the restarted worker would run with different settings.
     """
     (ours,) = dask.config.collect_yaml([str(CONFIG_FILE)])
     spawn = {"nanny": {"pre-spawn-environ": dict(environ)}}
@@ -46,12 +46,12 @@ def in_force(environ: Mapping[str, object]) -> AbstractContextManager[Any]:
 
 
 def scheduler_settings(client: Any) -> dict[str, Any]:
-    """What the scheduler of `client` runs with, by the names of the YAML file.
+    """Return the settings that the scheduler of `client` runs with, by their names in the YAML file.
 
-    Asked of the scheduler itself, since its configuration is that of another process, maybe another machine.
+    The scheduler itself is asked, since it may run in another process or on another machine.
     """
 
-    # Defined here so that it travels by value: the scheduler need not be able to import this package.
+    # Defined here so that it is pickled by value: the scheduler need not be able to import this package.
     def read(dask_scheduler: Any) -> dict[str, Any]:
         return {
             "work-stealing": "stealing" in dask_scheduler.extensions,

@@ -1,9 +1,9 @@
-"""One-device operations on arrays: NumPy in, NumPy out; CuPy in, CuPy out. Nothing here sees Dask or Zarr.
+"""One-device operations on arrays: NumPy in, NumPy out; CuPy in, CuPy out. This package uses neither Dask nor Zarr.
 
-Arrays of other libraries that offer DLPack or ``__cuda_array_interface__``, such as tensors of PyTorch, are taken and
-returned without a copy: `gpuops.arrays.of_any_library` does so for every operation named here.
+Arrays of other libraries that offer DLPack or ``__cuda_array_interface__``, such as tensors of PyTorch, are accepted
+and returned without a copy: `gpuops.arrays.of_any_library` converts the arguments and results of every operation here.
 
-A name is imported when it is first asked for: Numba and the operations nobody calls take most of a second.
+Each name is imported at its first use: importing Numba and all operations takes most of a second.
 """
 
 import sys
@@ -11,6 +11,8 @@ from importlib import import_module
 from inspect import isfunction
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from gpuops.faces import offered_names
 
 if TYPE_CHECKING:
     from gpuops.dijkstra import dijkstra as dijkstra
@@ -43,6 +45,14 @@ if TYPE_CHECKING:
     from gpuops.graphs import reverse as reverse
     from gpuops.graphs import spanning_forest as spanning_forest
     from gpuops.graphs import weak_components as weak_components
+    from gpuops.hierarchy import Hierarchy as Hierarchy
+    from gpuops.hierarchy import HierarchyStructure as HierarchyStructure
+    from gpuops.hierarchy import close_hierarchy as close_hierarchy
+    from gpuops.hierarchy import distance_block as distance_block
+    from gpuops.hierarchy import distance_rows as distance_rows
+    from gpuops.hierarchy import hierarchy_order as hierarchy_order
+    from gpuops.hierarchy import hierarchy_structure as hierarchy_structure
+    from gpuops.hierarchy import one_to_all as one_to_all
     from gpuops.hops import hop_distances as hop_distances
     from gpuops.minplus import minplus_product as minplus_product
     from gpuops.minplus import minplus_update as minplus_update
@@ -75,58 +85,10 @@ if TYPE_CHECKING:
     from gpuops.sssp.graph_layout import SearchGraph as SearchGraph
     from gpuops.sssp.graph_layout import search_graph as search_graph
 
-# The same again for the interpreter (tests/tilepath/test_faces.py compares): what is offered, by module.
-_NAMES = {
-    "gpuops.dijkstra": ["dijkstra", "dijkstra_rows"],
-    "gpuops.distinct": ["Distinct", "compact", "distinct", "exclusive_scan", "inclusive_scan"],
-    "gpuops.errors": ["NegativeCycleError", "NotEulerianError", "VerificationError"],
-    "gpuops.euler": [
-        "CircuitGraph",
-        "EulerCircuit",
-        "LinkForest",
-        "circuit_graph",
-        "cycle_labels",
-        "euler_circuit",
-        "join_circuits",
-        "mates_of",
-        "pair_arcs",
-        "spanning_links",
-        "verify_circuit",
-        "walk_circuits",
-    ],
-    "gpuops.graphs": [
-        "Degrees",
-        "ReverseGraph",
-        "SpanningForest",
-        "degrees",
-        "edge_expansion",
-        "reverse",
-        "spanning_forest",
-        "weak_components",
-    ],
-    "gpuops.hops": ["hop_distances"],
-    "gpuops.minplus": ["minplus_product", "minplus_update"],
-    "gpuops.minplus.floyd_warshall": ["floyd_warshall"],
-    "gpuops.reduction": ["butterfly_reduction"],
-    "gpuops.sequences.look_and_say": ["look_and_say", "look_and_say_lengths"],
-    "gpuops.sequences.permutations": [
-        "next_permutation",
-        "permutation_chunks",
-        "permutation_count",
-        "permutation_rank",
-        "permutations",
-    ],
-    "gpuops.sequences.spectrum": ["cyclic_spectrum", "cyclic_spectrum_counts", "peptide_masses", "spectrum_score"],
-    "gpuops.som": ["best_matching_units", "quantization_error", "topographic_error"],
-    "gpuops.som.grid": ["Grid"],
-    "gpuops.som.update": ["fixed_point", "from_fixed_point", "smooth", "train_online", "unit_sums"],
-    "gpuops.sssp": ["batched_shortest_distances", "improve_distances", "shortest_distances", "shortest_path_tree"],
-    "gpuops.sssp.graph_layout": ["SearchGraph", "search_graph"],
-}
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
-_PARTS = {module.split(".")[1] for module in _NAMES} - _MODULES.keys()
+_MODULES = offered_names(__file__)
+_PARTS = {module.split(".")[1] for module in _MODULES.values()} - _MODULES.keys()
 
-if not TYPE_CHECKING:  # a checker sees the imports above; it could not read this
+if not TYPE_CHECKING:  # type checkers read the imports above; they cannot evaluate this expression
     __all__ = sorted(_MODULES)
 
 
@@ -148,7 +110,7 @@ def __dir__() -> list[str]:
 
 
 class _Face(ModuleType):
-    """Operations hide the folders they are named after: importing one of these leaves the name to the operation."""
+    """Keeps the name of an operation when the subpackage of the same name is imported (`dijkstra`, `distinct`)."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name in _MODULES and isinstance(value, ModuleType)):

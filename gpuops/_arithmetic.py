@@ -1,4 +1,4 @@
-"""Which arithmetic of minplus/arithmetic.cuh a min-plus kernel computes with."""
+"""The arithmetic of minplus/arithmetic.cuh that a min-plus kernel uses."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ class Arithmetic(NamedTuple):
     Attributes
     ----------
     name : str
+        Name of the struct.
     lanes : int
-        Elements of a word.
+        Elements in a word.
     word : dtype
+        The dtype of a word.
     """
 
     name: str
@@ -27,13 +29,13 @@ class Arithmetic(NamedTuple):
 
 
 def notices_nonnegative(dtype: Any) -> bool:
-    """Whether there is another one for values of which none is negative."""
+    """Whether `dtype` has a second arithmetic, for matrices without negative values."""
     return f"Nonnegative{np.dtype(dtype).name.capitalize()}" in ARITHMETIC_NAMES
 
 
 @functools.cache
 def arithmetic_of(dtype: Any, nonnegative: bool) -> Arithmetic:
-    """That for distances of a dtype, and whether none is negative."""
+    """Return the arithmetic for distances of `dtype`; `nonnegative`: no distance is negative."""
     dtype = np.dtype(dtype)
     lanes = 2 if dtype.itemsize == 2 else 1
     prefix = "Nonnegative" if nonnegative and notices_nonnegative(dtype) else ""

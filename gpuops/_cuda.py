@@ -1,11 +1,10 @@
-"""CUDA C++ kernels: from a file to a launch. The only place that compiles.
+"""CUDA C++ kernels, from a file to a launch. Only this module compiles.
 
-A `Program` is declared beside the operation that launches it, and declaring costs nothing: it is compiled at first
-use on a device, and CuPy keeps the binary on disk. `declared` lists the programs, so that tests compile all that
-operations run, without a GPU.
+Each operation declares its `Program` in its own module. A declaration is cheap: a program is compiled at its first use
+on a device, and CuPy keeps the binary on disk. `declared` lists the programs, so that tests can compile all of them
+without a GPU.
 
-Programs are compiled by threads, side by side where several are asked for (`Program.prepare`): the compiler works
-without Python's lock.
+Threads compile several programs in parallel (`prepare`): the compiler releases Python's global interpreter lock.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _declared: list[Program] = []
 
 
 def declared(folder: Path = GPUOPS) -> list[Program]:
-    """The programs of the modules imported so far whose files lie in `folder`; not their variants."""
+    """Return the programs of `folder` that the modules imported so far have declared, without their variants."""
     return [program for program in _declared if program.folder == folder]
 
 
@@ -41,18 +40,18 @@ class Program:
     Attributes
     ----------
     file : str
-        Its path in `folder`.
+        Path of the file in `folder`.
     entries : tuple of str
         The `__global__` functions that may be launched.
     macros : tuple of str
-        As in "NAME=value".
+        Macros in the form "NAME=value".
     threads : int
-        Of a block, also the macro THREADS; 0 where entries differ, and each launch says how many.
+        Threads of a block, also the macro THREADS; 0: entries differ, and every launch passes its number of threads.
     blocks : int
-        That run on a multiprocessor at a time, also the macro BLOCKS; 0 where the file leaves it to the compiler.
+        Blocks that run on a multiprocessor at once, also the macro BLOCKS; 0: the file leaves it to the compiler.
     folder : Path
     listed : bool
-        Is it one of those that `declared` returns?
+        Whether `declared` returns this program.
     """
 
     file: str
@@ -68,7 +67,7 @@ class Program:
             _declared.append(self)
 
     def variant(self, *, threads: int | None = None, **macros: Any) -> Program:
-        """The same file with other numbers of threads or values of macros, for tests; it is not listed."""
+        """Return the same program with another number of threads or other macro values, for tests; not listed."""
         values = dict(macro.split("=") for macro in self.macros)
         if unknown := macros.keys() - values:
             raise KeyError(f"{self.file} is declared without {', '.join(sorted(unknown))}")
@@ -85,13 +84,13 @@ class Program:
         return _inline(self.folder / self.file, set())
 
     def function(self, entry: str) -> Any:
-        """The `__global__` function `entry` on the current device, a `cupy.RawKernel`."""
+        """Return the `__global__` function `entry` on the current device, a `cupy.RawKernel`."""
         import cupy
 
         return _function(self, entry, cupy.cuda.Device().id)
 
     def prepare(self) -> Future[Any]:
-        """Begin to compile for the current device, if nobody has; a launch waits for the end of it."""
+        """Start compiling for the current device, unless that has been started; a launch waits until it is done."""
         import cupy
 
         return _begun(self, cupy.cuda.Device().id)
@@ -104,10 +103,10 @@ class Program:
         *,
         threads: int | tuple[int, ...] | None = None,
     ) -> None:
-        """Launch `entry` on the current device; blocks of `threads`, by default the program's.
+        """Launch `entry` on the current device in blocks of `threads` threads (default: the program's `threads`).
 
-        Arguments are arrays and NumPy scalars in the order of the kernel's parameters; where there are many, a
-        dictionary, whose keys are the names of the parameters in that order.
+        Arguments are arrays and NumPy scalars in the order of the kernel's parameters. For long parameter lists, pass a
+        dictionary in the same order, whose keys are the names of the parameters.
         """
         threads = self.threads if threads is None else threads
         self.function(entry)(_shape(blocks), _shape(threads), _values(arguments))
@@ -115,8 +114,8 @@ class Program:
     def launch_cooperative(self, entry: str, arguments: Arguments, *, most: int | None = None) -> None:
         """Launch `entry`, whose blocks wait for each other, on the whole of the current device, or in `most` blocks.
 
-        All of them have to be there at once: the program's `blocks` on every multiprocessor. A cooperative launch
-        fails where they do not fit, instead of waiting forever.
+        All blocks of the launch have to run at once: the program's `blocks` on every multiprocessor. A cooperative
+        launch whose blocks do not fit on the device fails, instead of waiting forever.
         """
         import cupy
 
@@ -126,16 +125,16 @@ class Program:
 
 @functools.cache
 def multiprocessors(device: int) -> int:
-    """How many there are on the device of that number."""
+    """Return the number of multiprocessors of the GPU with the number `device`."""
     import cupy
 
     return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
 
 
 class Told:
-    """Words in the memory of the host, to which kernels store; they are given `address`.
+    """Words of 8 bytes in pinned host memory, to which a kernel writes; the kernel's argument is `address`.
 
-    To read the words waits for the current stream and needs no copy. This object has to live until then.
+    `read` waits for the current stream and needs no copy from the device. Keep the object alive until then.
     """
 
     def __init__(self, words: int):
@@ -179,7 +178,7 @@ _lock = threading.Lock()
 
 
 def prepare(programs: Iterable[Program]) -> None:
-    """Compile programs for the current device, side by side; raises what the compiler says of the first that fails."""
+    """Compile several programs in parallel for the current device; raise the compiler's error of the first failure."""
     for compiling in [program.prepare() for program in programs]:
         compiling.result()
 
@@ -189,7 +188,7 @@ def _module(program: Program, device: int) -> Any:
         return _begun(program, device).result()
     except Exception:
         with _lock:
-            _modules.pop((program, device), None)  # it may have been the disk
+            _modules.pop((program, device), None)  # the next call tries again: the fault may have been the disk's
         raise
 
 
@@ -210,15 +209,16 @@ def _compile(program: Program, device: int) -> Any:
 
     with cupy.cuda.Device(device):
         module = cupy.RawModule(code=program.source(), options=program.options)
-        module.get_function(program.entries[0])  # CuPy compiles when a function is asked for
+        module.get_function(program.entries[0])  # CuPy compiles only at this call
     return module
 
 
 def _inline(path: Path, seen: set[Path]) -> str:
-    """The text of `path` with its headers in place of their `#include "..."` lines, each once.
+    """Return the text of `path` with each header, once, in place of its `#include "..."` line.
 
-    CuPy looks for a compiled kernel under the text of its source, in which an included file would not show: an
-    edited header would change nothing. `#line` keeps compiler messages at the place where the text was written.
+    CuPy finds a compiled kernel in its cache by the text of the source. If the source only named its headers, CuPy
+    would go on using the old binary after a header was edited. `#line` keeps compiler messages at the file and line
+    where the text was written.
     """
     lines = [f'#line 1 "{path.name}"']
     for number, line in enumerate(path.read_text().splitlines(), start=1):
@@ -229,7 +229,7 @@ def _inline(path: Path, seen: set[Path]) -> str:
                 seen.add(header)
                 lines.append(_inline(header, seen))
             lines.append(f'#line {number + 1} "{path.name}"')
-        elif line != "#pragma once":  # a warning outside of a header
+        elif line != "#pragma once":  # the compiler warns about it outside a header
             lines.append(line)
         else:
             lines.append("")

@@ -1,4 +1,4 @@
-"""How blocks share out min-plus products of small depth (minplus/strip.cuh)."""
+"""How min-plus products of small depth are divided among blocks (minplus/strip.cuh)."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 
 from gpuops._cuda import Program, multiprocessors
 
-WORDS = 4  # of a thread in a row
-_TURNS = 16  # of a block, each for all its rows, where there are enough of them
-_GRID = 2**16 - 1  # blocks that a grid may have downwards
-_WAVES = 4  # of blocks on all multiprocessors, before a block does more than one turn
+WORDS = 4  # words of a row that one thread computes
+_TURNS = 16  # most turns of a block, except where the grid would exceed _GRID; a turn computes Shape.rows rows
+_GRID = 2**16 - 1  # most blocks of a grid in its second dimension
+_WAVES = 4  # a block does a second turn only after all multiprocessors have this many waves of blocks
 
 
 class Shape(NamedTuple):
-    """How a product is shared out.
+    """How a product is divided among blocks and threads.
 
     Attributes
     ----------
     rows : int
-        Of a thread: as many as registers allow, since all of them share what it reads of B.
+        Rows that a thread computes. Registers limit the number; more rows make better use of the words of B it loads.
     threads : int
-        Of a block.
+        Threads of a block.
     blocks : int
-        On a multiprocessor.
+        Blocks that run on a multiprocessor at once.
     """
 
     rows: int
@@ -33,12 +33,12 @@ class Shape(NamedTuple):
     blocks: int
 
     def program(self, file: str, entries: tuple[str, ...], arithmetic: str) -> Program:
-        """The kernels of a file, for this shape."""
+        """Declare the kernels of a file for this shape."""
         macros = (f"ARITHMETIC={arithmetic}", f"ROWS={self.rows}")
         return Program(file, entries, macros, threads=self.threads, blocks=self.blocks)
 
     def grid(self, strips: int, rows: int, device: int) -> tuple[tuple[int, int], np.int32]:
-        """The blocks for so many strips of so many rows, and how many turns each has."""
+        """Return the grid for `strips` strips of `rows` rows each, and the number of turns of a block."""
         turns = math.ceil(rows / self.rows)
         blocks = _WAVES * self.blocks * multiprocessors(device)
         of_block = max(1, min(_TURNS, strips * turns // blocks), math.ceil(turns / _GRID))

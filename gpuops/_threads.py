@@ -1,7 +1,7 @@
-"""Numba kernels on all cores: threads of our own that call compiled functions which let go of the GIL.
+"""Numba kernels on all cores: a thread pool that calls compiled functions which release the GIL.
 
-Numba's `parallel=True` would do the same, but multiplies the time to compile by four, and its "workqueue" threading
-layer, the only one on some platforms, aborts the process when two threads enter at once, as Dask's do.
+Numba's `parallel=True` would do the same, but compiling would take four times as long. Numba's "workqueue" threading
+layer, the only one on some platforms, also aborts the process when two threads enter it at once, as Dask's threads do.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 
 import numba
 
-# A thread that has fewer relaxations to do (about 100 microseconds) takes longer to wake than it helps.
+# Fewest relaxations for which waking another thread saves time, about 100 microseconds of work.
 _SERIAL_RELAXATIONS = 2**22
-_PARTS = 64  # of an array: more than threads, so that none is waited for long
+# Parts of an array: more than there are threads, so that no thread waits long for the last one.
+_PARTS = 64
 
 Result = TypeVar("Result")
 
@@ -26,10 +27,11 @@ Result = TypeVar("Result")
 def for_all(step: Callable[[Any], Any], tasks: Iterable[Any], relaxations: int) -> None:
     """Call `step` with every task, on as many threads as have enough to do, NUMBA_NUM_THREADS at most.
 
-    Within a step there is one thread: what is outermost takes the cores.
+    `relaxations` is the work of all tasks, in relaxations of a dense matrix. A nested call, made by a step that runs on
+    one of several threads, uses one thread only: the outermost call has the cores.
     """
     waiting = list(tasks)
-    remaining = iter(waiting)  # next() on it is atomic, so that each task goes to one thread
+    remaining = iter(waiting)  # next(remaining) is atomic, so that each task goes to one thread
     threads = min(numba.config.NUMBA_NUM_THREADS, len(waiting), relaxations // _SERIAL_RELAXATIONS)
     if threads < 2 or getattr(_here, "busy", False):
         for task in remaining:
@@ -45,14 +47,14 @@ def for_all(step: Callable[[Any], Any], tasks: Iterable[Any], relaxations: int) 
             _here.busy = False
 
     helpers = [_pool().submit(work) for _ in range(threads - 1)]
-    work()  # the caller works too: with a pool busy for someone else it would wait for nothing
+    work()  # the caller works too, so that it never only waits for a pool that is busy with another call
     for helper in helpers:
         if not helper.cancel():
             helper.result()
 
 
 def by_parts(step: Callable[[slice], Result], size: int, relaxations: int) -> list[Result]:
-    """What `step` returns for each of the parts that `size` elements are cut into, in order, on as many threads."""
+    """Cut `size` elements into parts, call `step` with each part by `for_all`, and return its results in order."""
     cuts = [size * i // _PARTS for i in range(_PARTS + 1)]
     parts = [slice(a, b) for a, b in pairwise(cuts) if a < b]
     found: dict[int, Result] = {}
@@ -64,7 +66,7 @@ def by_parts(step: Callable[[slice], Result], size: int, relaxations: int) -> li
     return [found[i] for i in range(len(parts))]
 
 
-_here = threading.local()  # busy: this thread works on a task of several threads
+_here = threading.local()  # busy: this thread works on a call of `for_all` that several threads share
 
 
 @functools.cache
@@ -72,5 +74,5 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS, thread_name_prefix="gpuops")
 
 
-# A forked process has the pool's books but not its threads.
+# A forked process inherits the pool object without its threads.
 os.register_at_fork(after_in_child=_pool.cache_clear)

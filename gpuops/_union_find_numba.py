@@ -1,12 +1,12 @@
 """Disjoint sets on a CPU, for any number of threads at once; device/union_find.cuh is the same for a GPU.
 
-``parents`` is an array of (n,) int32 or int64, to begin with ``arange(n)``: every set is a tree whose members point to
-their parents, and its root, which points to itself, is its least member. So whatever the order of unions and however
-threads race, in the end the root of a set is its least member.
+``parents`` is an array of (n,) int32 or int64, initially ``arange(n)``. Every set is a tree whose members point to
+their parents. The root of a tree points to itself and is its least member. So whatever the order of unions and however
+threads race, in the end the root of a set is the least member of the set.
 
-No step of one thread undoes one of another. Only a compare-and-swap makes a root point elsewhere, to something less,
-and only once; all else that is stored in ``parents[x]`` is an ancestor of x, found earlier. A thread that reads an
-old value reads a nearer ancestor.
+No thread undoes a step of another thread. Only a compare-and-swap makes a root point elsewhere, to a smaller element,
+and only once. Every other value stored in ``parents[x]`` is an ancestor of x that was found earlier. A thread that
+reads an outdated value therefore reads a nearer ancestor of x.
 
 R. J. Anderson, H. Woll, "Wait-free parallel algorithms for the union-find problem", STOC 1991;
 J. Jaiganesh, M. Burtscher, "A high-performance connected components implementation for GPUs", HPDC 2018.
@@ -23,7 +23,7 @@ from numba.extending import intrinsic
 
 @intrinsic
 def _compare_and_swap(typing: Any, parents: Any, x: Any, expected: Any, value: Any) -> Any:
-    """Store `value` in parents[x] if `expected` is there; what was there, all in one step that no thread interrupts."""
+    """Store `value` in parents[x] if it holds `expected`, and return the previous parents[x]; one atomic step."""
     if not (isinstance(parents, types.Array) and isinstance(x, types.Integer)):
         return None
     word = parents.dtype
@@ -44,7 +44,7 @@ def _compare_and_swap(typing: Any, parents: Any, x: Any, expected: Any, value: A
 
 @njit(nogil=True, cache=True)
 def find(parents, x):
-    """The root of the set of x. Halves the path to it: those on it come to point two steps further."""
+    """Return the root of the set of x. Halves the path: elements of the path come to point two steps further."""
     parent = parents[x]
     while parent != x:
         grandparent = parents[parent]
@@ -56,7 +56,7 @@ def find(parents, x):
 
 @njit(nogil=True, cache=True)
 def unite(parents, a, b):
-    """Unite the sets of a and b; whether they were two. Of all calls that race to unite two sets, one returns true."""
+    """Unite the sets of a and b. Returns true if they were two sets; of several racing calls, only one returns true."""
     a, b = find(parents, a), find(parents, b)
     while a != b:
         if a < b:
@@ -70,9 +70,10 @@ def unite(parents, a, b):
 
 @njit(nogil=True, cache=True)
 def flatten(parents, first, last):
-    """Let all of `first` to `last` - 1 point to their roots; ranges may be flattened by threads at once.
+    """Make the elements `first` to `last` - 1 point to their roots, after all unions are done.
 
-    When all unions are done. No thread stores in the range of another, so that none brings an older ancestor back.
+    Threads may flatten different ranges at once: no thread stores in the range of another thread, so no older ancestor
+    comes back.
     """
     for x in range(first, last):
         parent = parents[x]

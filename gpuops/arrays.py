@@ -1,9 +1,10 @@
-"""What the operations ask of their arguments: which library, which dtype, how they lie in memory."""
+"""Checks of the arguments of operations: library, dtype, layout in memory; and arrays of other libraries."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import numpy as np
 
 from gpuops.numbers import check_dtype
 
-_cupy_kinds: dict[type, bool] = {}  # an operation asks a dozen times
+_cupy_kinds: dict[type, bool] = {}  # cached, because an operation calls `is_cupy` a dozen times
 
 
 def is_cupy(array: Any) -> bool:
@@ -24,7 +25,7 @@ def is_cupy(array: Any) -> bool:
 
 
 def library_of(array: Any) -> Any:
-    """The module of `array`: numpy or cupy."""
+    """Return the module that `array` belongs to, numpy or cupy."""
     if not is_cupy(array):
         return np
     import cupy
@@ -33,7 +34,7 @@ def library_of(array: Any) -> Any:
 
 
 def like(array: Any, values: np.ndarray) -> Any:
-    """NumPy `values` as an array of the library, and on the device, of `array`."""
+    """Return NumPy `values` as an array of the library of `array`; a CuPy array is made on the current device."""
     if not is_cupy(array):
         return values
     import cupy
@@ -44,7 +45,7 @@ def like(array: Any, values: np.ndarray) -> Any:
 def check_matrices(*, batches: bool = False, **matrices: Any) -> None:
     """Refuse anything but matrices of one library, one distance dtype and one device; the names are for errors.
 
-    With `batches` they may be batches of matrices, of three dimensions.
+    With `batches`, arrays of three dimensions are allowed too: batches of matrices.
     """
     for name, matrix in matrices.items():
         if not (isinstance(matrix, np.ndarray) or is_cupy(matrix)):
@@ -67,11 +68,11 @@ def check_matrices(*, batches: bool = False, **matrices: Any) -> None:
 
 def has_contiguous_rows(matrix: Any) -> bool:
     """Whether the elements of a row are adjacent in memory. Rows may be any distance apart."""
-    return matrix.shape[-1] <= 1 or matrix.strides[-1] == matrix.itemsize
+    return matrix.size == 0 or matrix.shape[-1] == 1 or matrix.strides[-1] == matrix.itemsize
 
 
 def same_view(x: Any, y: Any) -> bool:
-    """Are x and y, of one shape and dtype, the same elements in the same order?"""
+    """Whether x and y, which have one shape and dtype, are views of the same memory in the same order."""
     return _address(x) == _address(y) and x.strides == y.strides
 
 
@@ -80,7 +81,7 @@ def _address(array: Any) -> int:
 
 
 def check_vectors(arrays: dict[str, Any]) -> None:
-    """Refuse arrays, by name, that are not of one dimension, or not all of NumPy or all of CuPy."""
+    """Refuse arrays that are not one-dimensional, or not of one library (NumPy or CuPy); the keys are for errors."""
     first, *_ = arrays
     for name, array in arrays.items():
         if not (isinstance(array, np.ndarray) or is_cupy(array)):
@@ -92,7 +93,7 @@ def check_vectors(arrays: dict[str, Any]) -> None:
 
 
 def unmasked(values: Any) -> Any:
-    """A masked array with NaN in the place of what is masked; anything else as it is."""
+    """Return a masked array of numbers as floats with NaN for masked elements; return any other array unchanged."""
     if not np.ma.isMaskedArray(values) or values.dtype.kind not in "fiub":
         return values
     floats: Any = values if values.dtype.kind == "f" else values.astype(np.float64)
@@ -101,22 +102,27 @@ def unmasked(values: Any) -> Any:
 
 # --- Arrays of other libraries ----------------------------------------------------------------------------------------
 
-Views = dict[int, tuple[Any, Any]]  # by the identity of a view: the view, and the array that was given
+Views = dict[int, tuple[Any, Any]]  # id(view) -> the view and the array it was made from
 
 _DLPACK_CPU = 1
 _PLAIN = str, int, float, list, range, type(None)
 
 
 def of_any_library(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """`operation`, which then takes arrays of any library, and returns what the first of them is.
+    """Make `operation` accept arrays of any library, and return arrays of the library of its first array argument.
 
-    Arrays that offer DLPack or ``__cuda_array_interface__`` are seen as NumPy's or CuPy's without a copy, so an `out`
-    is filled where it lies. Results go back by DLPack, also those in tuples, in iterators and in the objects of
-    operations; to libraries that take none they go as NumPy's or CuPy's.
+    Arrays that offer DLPack or ``__cuda_array_interface__`` are viewed as NumPy or CuPy arrays without a copy, so an
+    `out` argument is filled in place. Results are converted by DLPack, also results in tuples, in iterators and in the
+    objects of operations. If a library cannot import DLPack, results stay NumPy or CuPy arrays.
+
+    A NumPy array in the byte order of other machines, or with masked elements, raises TypeError: kernels would misread
+    its bytes, or read the masked values.
     """
 
     @functools.wraps(operation)
     def call(*arguments: Any, **options: Any) -> Any:
+        if any(map(_is_misread, arguments)) or any(map(_is_misread, options.values())):
+            _refuse_misread(inspect.signature(operation).bind(*arguments, **options).arguments)
         if not (any(map(_is_foreign, arguments)) or any(map(_is_foreign, options.values()))):
             return operation(*arguments, **options)
         views: Views = {}
@@ -126,12 +132,28 @@ def of_any_library(operation: Callable[..., Any]) -> Callable[..., Any]:
         result = operation(*seen, **named)
         return result if _is_native(first) else _give(result, first, views)
 
-    call.__module__ = "gpuops"  # where pickle finds it
+    call.__module__ = "gpuops"  # pickle looks for the function there
     return call
 
 
 def _is_native(value: Any) -> bool:
     return isinstance(value, np.ndarray) or is_cupy(value)
+
+
+def _is_misread(value: Any) -> bool:
+    if type(value) is np.ndarray:  # the usual case first: this test runs for every argument of every call
+        return not value.dtype.isnative
+    return isinstance(value, np.ndarray) and (not value.dtype.isnative or bool(np.ma.is_masked(value)))
+
+
+def _refuse_misread(arguments: dict[str, Any]) -> None:
+    name, array = next((name, value) for name, value in arguments.items() if _is_misread(value))
+    if array.dtype.isnative:
+        raise TypeError(f"{name} has masked elements; leave them out with {name}.compressed(), or fill them")
+    raise TypeError(
+        f"{name} is {array.dtype}, in the byte order of other machines; "
+        f"convert it with {name}.astype({name}.dtype.newbyteorder('='))"
+    )
 
 
 def _is_foreign(value: Any) -> bool:
@@ -149,7 +171,7 @@ def _holds_foreign(value: Any) -> bool:
 
 
 def _arrays(value: Any) -> Iterator[Any]:
-    """The arrays that a value is or holds, of whatever library."""
+    """Yield the arrays, of any library, that `value` is or holds."""
     if _is_native(value) or hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__"):
         yield value
     else:
@@ -158,7 +180,7 @@ def _arrays(value: Any) -> Iterator[Any]:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """What an object of an operation holds, such as a `SearchGraph`: a dataclass or a named tuple."""
+    """Return the fields of a dataclass or named tuple of an operation, such as a `SearchGraph`; else an empty dict."""
     if hasattr(value, "_asdict"):
         return value._asdict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -166,13 +188,14 @@ def _fields(value: Any) -> dict[str, Any]:
     return {}
 
 
-# Searches remember what they found out about a graph, so that one graph must stay one object.
+# The native version of each dataclass. Searches cache results by graph object, so a graph must keep one native object.
 _natives: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-_are_foreign: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()  # the same of dataclasses
+# Whether a dataclass holds arrays of other libraries.
+_are_foreign: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 
 def _view(value: Any, views: dict[int, Any]) -> Any:
-    """`value` in arrays of NumPy or CuPy."""
+    """Return `value` with its arrays viewed as NumPy or CuPy arrays, and note each view in `views`."""
     if not _is_foreign(value):
         return value
     fields = _fields(value)
@@ -202,14 +225,14 @@ def _cupy_for(value: Any) -> Any:
 
 
 def _replaced(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A dataclass with every field changed; fields that are one array stay one."""
+    """Return a dataclass with every field changed; fields that share an array share the changed one."""
     fields = _fields(value)
     changed = {id(field): change(field) for field in fields.values()}
     return dataclasses.replace(value, **{name: changed[id(field)] for name, field in fields.items()})
 
 
 def _give(value: Any, example: Any, views: dict[int, Any]) -> Any:
-    """`value` in arrays of the library of `example`; arrays that were given are returned as such."""
+    """Return `value` with arrays of the library of `example`; a view in `views` becomes the original array."""
     if id(value) in views:
         return views[id(value)][1]
     if _is_native(value):

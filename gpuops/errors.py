@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 
 
 class NegativeCycleError(ValueError):
-    """A cycle of negative weight: distances along it fall forever, so none is returned.
+    """A cycle has negative weight: distances along it fall forever, so no distances are returned.
 
     Attributes
     ----------
     vertices : tuple of int
-        One such cycle in travel order, the first vertex not repeated; empty where only its existence is
+        One such cycle in travel order, the first vertex not repeated; empty if only its existence is
         known (an operation on a bare matrix).
     weight : float or int or None
-        Total weight of that cycle, None where `vertices` is empty.
+        Total weight of that cycle; None if `vertices` is empty.
     """
 
     def __init__(self, message: str, vertices: Sequence[int] = (), weight: float | None = None):
@@ -27,14 +27,14 @@ class NegativeCycleError(ValueError):
 
 
 class NotEulerianError(ValueError):
-    """There is no Euler circuit, or no Euler path; the message says at which vertices, and what there is instead.
+    """There is no Euler circuit, or no Euler path; the message says at which vertices, and what exists instead.
 
     Attributes
     ----------
     vertices : tuple of int
-        The vertices that the message names, in its order; each stands for a ``{}`` in the text that it is made of.
+        The vertices that the message names, in the order of the message; each replaces one ``{}`` of `text`.
     arcs : tuple of int
-        Two arcs in different components, where one walk was asked for; else empty.
+        Two arcs in different components, if one walk was requested; else empty.
     """
 
     def __init__(self, text: str, vertices: Sequence[int] = (), arcs: Sequence[int] = ()):
@@ -45,7 +45,7 @@ class NotEulerianError(ValueError):
         return self._named(str)
 
     def named(self, name: Callable[[int], str], graph: str) -> NotEulerianError:
-        """The same of the graph called `graph`, whose vertices have names."""
+        """Return this error for the graph called `graph`, with `name(vertex)` for every vertex in the message."""
         text = f"{graph}: {self._named(name)}"
         return NotEulerianError(text.replace("{", "{{").replace("}", "}}"), self.vertices, self.arcs)
 
@@ -54,4 +54,4 @@ class NotEulerianError(ValueError):
 
 
 class VerificationError(ValueError):
-    """A result is not what it claims to be; the message names the place."""
+    """A result is wrong; the message names the vertex, arc or element that proves it."""

@@ -1,11 +1,12 @@
-"""What "unreachable" is in each dtype, inside an operation and outside it.
+"""The value for "unreachable" in each dtype, inside operations and outside them.
 
 Floats use ``+inf`` everywhere. Integers have no infinity, and the dtype's maximum cannot stand for it inside a
-min-plus product, where adding to it would wrap. Inside, unreachable is therefore INF = 2^30 - 1 for int32 and
-2^14 - 1 for int16: INF + INF still fits. INF plus a negative weight is a little less than INF, so every value from
-the limit (INF + 1) / 2 on counts as unreachable, 2^29 and 2^13 (`distance_limit`). That is sound while distances stay
-below it, or with negative weights, where an unreachable entry is INF plus a piece of path on either side of a gap,
-within +-INF / 4. Stores and answers use the dtype's maximum instead, which no reader can mistake for a distance.
+min-plus product, where adding to it would wrap. Inside operations, unreachable is therefore INF = 2^30 - 1 for int32
+and 2^14 - 1 for int16: INF + INF still fits. INF plus a negative weight is a little less than INF, so every value from
+the limit (INF + 1) / 2 on counts as unreachable: 2^29 for int32, 2^13 for int16 (`distance_limit`). With non-negative
+weights this is sound while distances stay below the limit. With negative weights it is sound while distances stay
+within +-INF / 4: an unreachable entry is INF plus the lengths of two pieces of path, one on either side of a gap.
+Stores and answers use the dtype's maximum instead, which no reader can mistake for a distance.
 """
 
 from __future__ import annotations
@@ -33,29 +34,30 @@ def check_dtype(dtype: Any) -> np.dtype:
 
 
 def infinity(dtype: Any) -> Any:
-    """The value that stands for "unreachable" inside operations, a scalar of `dtype`."""
+    """Return the value that stands for "unreachable" inside operations, a scalar of `dtype`."""
     return _INFINITY[check_dtype(dtype)]
 
 
 def outside_infinity(dtype: Any) -> Any:
-    """The value that stands for "unreachable" in stores and answers: +inf, or the dtype's maximum."""
+    """Return the value that stands for "unreachable" in stores and answers: +inf, or the dtype's maximum."""
     dtype = check_dtype(dtype)
     return infinity(dtype) if dtype.kind == "f" else dtype.type(np.iinfo(dtype).max)
 
 
 def distance_limit(dtype: Any) -> float:
-    """Non-negative distances must stay below this: the largest float, or half of the inside infinity, rounded up.
+    """Return the limit that non-negative distances must stay below: the largest float, or (`infinity` + 1) / 2.
 
-    Inside operations, integers from here on stand for "unreachable".
+    Inside operations, integers from this limit on stand for "unreachable".
     """
     dtype = check_dtype(dtype)
     return float(np.finfo(dtype).max) if dtype.kind == "f" else (int(infinity(dtype)) + 1) // 2
 
 
 def to_outside(distances: Any) -> Any:
-    """Replace the inside infinity by the outside one, in place; `distances` is NumPy or CuPy, any shape.
+    """Replace `infinity` by `outside_infinity`, in place; `distances` is a NumPy or CuPy array of any shape.
 
-    Beside them it takes a byte for each distance; to assign by a mask takes four more on a GPU, which scans it.
+    The mask takes one byte for each distance. `copyto` is used because assignment by a mask takes four more bytes for
+    each distance on a GPU, where CuPy scans the mask.
     """
     if distances.dtype.kind != "f":
         unreachable = distances >= distance_limit(distances.dtype)

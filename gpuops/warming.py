@@ -1,4 +1,4 @@
-"""Kernels compiled before they are needed."""
+"""Compile kernels before they are needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpuops._cuda import Program, declared, prepare
 
 
 def all_programs() -> list[Program]:
-    """The GPU programs of all operations; their modules, which else are imported when they are needed, declare them."""
+    """Return the GPU programs of all operations, after importing all modules: each declares its own programs."""
     import gpuops
 
     for module in pkgutil.walk_packages(gpuops.__path__, "gpuops."):
@@ -18,14 +18,14 @@ def all_programs() -> list[Program]:
 
 
 def compile_kernels() -> int:
-    """Compile all GPU programs that operations have, for each kind of GPU there is, side by side on all cores.
+    """Compile the GPU programs of all operations for every kind of GPU on this machine, on all cores at once.
 
-    CuPy keeps them on disk, where later processes find them.
+    CuPy keeps the binaries on disk, where later processes find them.
 
     Returns
     -------
     int
-        How many programs there are.
+        The number of programs.
     """
     import cupy
 

@@ -1,11 +1,13 @@
-"""Distributed algorithms over Zarr: a client and stores in, a store out.
+"""Distributed algorithms on Zarr stores: each takes a Dask client and input stores, and writes an output store.
 
-Everything that users call is imported from here, whatever module it is in, when it is first asked for: Dask and Numba
-take a second, and reading a store needs neither.
+All public functions and classes can be imported from this package. Each is loaded from its module on first access:
+importing Dask and Numba takes a second, and reading a store needs neither.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from gpuops.faces import offered_names
 
 if TYPE_CHECKING:
     from gpuops.certificates import Certificate as Certificate
@@ -79,68 +81,15 @@ if TYPE_CHECKING:
     from pipelines.stores.samples import open_samples as open_samples
     from pipelines.stores.samples import write_samples as write_samples
     from pipelines.stores.schema import StoreError as StoreError
+    from pipelines.stores.vertex_names import positions as positions
     from pipelines.validation.bounds import WeightRangeError as WeightRangeError
     from pipelines.validation.distances import verify_distances as verify_distances
     from pipelines.workers.capacity import DoesNotFitError as DoesNotFitError
     from pipelines.workers.interruption import Interrupted as Interrupted
 
-# The same again for the interpreter (tests/tilepath/test_faces.py compares): what users call, by module.
-_NAMES = {
-    "gpuops.certificates": ["Certificate", "verify_paths"],
-    "gpuops.errors": ["NegativeCycleError", "NotEulerianError", "VerificationError"],
-    "pipelines.answers.derived_graphs": ["write_forest", "write_reverse"],
-    "pipelines.answers.graph_pictures.euler_stages": ["picture_euler_stages", "picture_partitions"],
-    "pipelines.answers.graph_pictures.picture": ["picture_graph", "picture_parts"],
-    "pipelines.answers.exports": ["export_store"],
-    "pipelines.answers.measures": ["Measures", "measures"],
-    "pipelines.answers.pictures": ["picture_distances"],
-    "pipelines.answers.routes": [
-        "NoPathError",
-        "Path",
-        "PathFinder",
-        "paths_of_pairs",
-        "predecessors",
-        "shortest_path",
-    ],
-    "pipelines.answers.structure": ["Structure", "graph_structure"],
-    "pipelines.answers.tree_routes": ["tree_path", "tree_paths_of_pairs"],
-    "pipelines.apsp.solve": ["all_pairs_shortest_paths"],
-    "pipelines.assembly.assemble": ["Assembly", "assemble"],
-    "pipelines.boundary.solve": ["distances_between", "partition_graph"],
-    "pipelines.euler.circuits": ["euler_circuits"],
-    "pipelines.euler.de_bruijn": ["de_bruijn_sequence"],
-    "pipelines.euler.walks": ["write_walks"],
-    "pipelines.formats.arc_sort": ["FormatError"],
-    "pipelines.formats.graphs": ["import_graph"],
-    "pipelines.formats.graphs.adjacency": ["write_adjacency_text"],
-    "pipelines.formats.samples": ["import_samples"],
-    "pipelines.generators": ["generate", "synthetic_graph"],
-    "pipelines.generators.point_clouds": ["PointCloud", "write_cloud"],
-    "pipelines.som.cluster_tables": ["cluster_map", "read_clusters", "write_clusters"],
-    "pipelines.som.mapping_quality": ["mapping_quality"],
-    "pipelines.som.pictures": ["picture_map"],
-    "pipelines.som.place": ["map_samples"],
-    "pipelines.som.predictions": ["Prediction", "predict_labels"],
-    "pipelines.som.tables": ["export_map"],
-    "pipelines.som.train": ["train_som"],
-    "pipelines.sssp.solve": ["single_source_shortest_paths"],
-    "pipelines.stores.boundary": ["Boundary", "open_boundary"],
-    "pipelines.stores.circuits": ["Circuits", "open_circuits"],
-    "pipelines.stores.codebook": ["Codebook", "open_codebook"],
-    "pipelines.stores.distances": ["Distances", "open_distances"],
-    "pipelines.stores.graph": ["Graph", "open_graph", "write_graph"],
-    "pipelines.stores.mapping": ["Mapping", "open_mapping"],
-    "pipelines.stores.paths": ["Paths", "open_paths"],
-    "pipelines.stores.samples": ["Samples", "open_samples", "write_samples"],
-    "pipelines.stores.schema": ["StoreError"],
-    "pipelines.validation.bounds": ["WeightRangeError"],
-    "pipelines.validation.distances": ["verify_distances"],
-    "pipelines.workers.capacity": ["DoesNotFitError"],
-    "pipelines.workers.interruption": ["Interrupted"],
-}
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = offered_names(__file__)
 
-if not TYPE_CHECKING:  # a checker sees the imports above; it could not read this
+if not TYPE_CHECKING:  # type checkers use the imports above and cannot evaluate this line
     __all__ = sorted(_MODULES)
 
 

@@ -1,31 +1,32 @@
 #!/usr/bin/env python3
-"""Benchmarks: warm up, verify, repeat; median with minimum and maximum, one JSON record a case.
+"""Run a benchmark suite: warm up, verify, repeat. Each case is one JSON record with median, minimum and maximum.
 
     scripts/bench.py apsp        products, Floyd-Warshall and the pipeline on this machine's device
     scripts/bench.py boundary    road networks by the boundary method: closures, blocks of distances, all pairs
     scripts/bench.py choice      all pairs of several networks by each method, and by auto
     scripts/bench.py cores       layouts, searches, Floyd-Warshall, imports with 1, 2, 4, ... threads of a CPU
-    scripts/bench.py csgraph     tilepath.csgraph beside SciPy's, in the same run
-    scripts/bench.py scaling     all pairs on one worker and several of one host, and pulls between two
-    scripts/bench.py fw-table    generations of Floyd-Warshall on one GPU, beside the seconds published in 2010
-    scripts/bench.py sssp        shortest paths from single sources, many at once, with negative weights
-    scripts/bench.py sssp-table  sweeps of Bellman-Ford in four variants, as published, beside ours and SciPy
-    scripts/bench.py euler       Euler circuits stage by stage, beside the published times
-    scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each
+    scripts/bench.py csgraph     tilepath.csgraph and SciPy's csgraph, in the same run
+    scripts/bench.py scaling     all pairs on one worker and on several workers of one host; pulls between two workers
+    scripts/bench.py fw-table    generations of Floyd-Warshall on one GPU, with the seconds published in 2010
+    scripts/bench.py sssp        shortest paths from single sources, from many at once, with negative weights
+    scripts/bench.py sssp-table  published sweeps of Bellman-Ford (with atomicMin, not in a race), tilepath, SciPy
+    scripts/bench.py euler       Euler circuits stage by stage, with the published times
+    scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each reduction
     scripts/bench.py graphs      edge expansion, reverse graph, weak components, spanning forest
+    scripts/bench.py hierarchy   road networks by a hierarchy: order, structure, closing, rows and blocks, on a CPU
     scripts/bench.py imports     edge lists, .gr and Matrix Market to stores, on a CPU
-    scripts/bench.py distinct    distinct values, compaction, prefix sums, beside the published times
-    scripts/bench.py sequences   look-and-say, cyclic spectra, permutations, beside the published variants
+    scripts/bench.py distinct    distinct values, compaction, prefix sums, with the published times
+    scripts/bench.py sequences   look-and-say, cyclic spectra, permutations, with the published variants
     scripts/bench.py som         best matching units and epochs of self-organizing maps
-    scripts/bench.py som-training  epochs of the pipeline: one worker and all, resident and streamed
-    scripts/bench.py sources     shortest distances from many sources, on one worker and several of one host
-    scripts/bench.py od-tables   a reduced table of origins and destinations, on one worker and several of one host
-    scripts/bench.py out-of-core Floyd-Warshall with a budget of memory beside a run in memory
-    scripts/bench.py networkx    functions of NetworkX by its own means and by the backend, conversion included
-    scripts/bench.py limits      what this GPU can do at its present clock: relaxations per second, bandwidth
+    scripts/bench.py som-training  epochs of the pipeline: one worker and all workers, resident and streamed
+    scripts/bench.py sources     shortest distances from many sources, on one worker and on several workers of one host
+    scripts/bench.py od-tables   a reduced table of origins and destinations, on one worker and on several of one host
+    scripts/bench.py out-of-core Floyd-Warshall within a memory budget, and in memory
+    scripts/bench.py networkx    functions of NetworkX without and with the backend, conversion included
+    scripts/bench.py limits      limits of this GPU at its present clock: relaxations per second, bandwidth
 
-scripts/bench.py SUITE --help shows the options of a suite. The records go to benchmarks/results/SUITE-DEVICE.json;
-scripts/bench.py chart CHART draws them (scripts/bench.py chart --help lists the charts).
+scripts/bench.py SUITE --help shows the options of a suite. The records are written to
+benchmarks/results/SUITE-DEVICE.json. scripts/bench.py chart CHART draws records (chart --help lists the charts).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from benchmarks.suites import (
     euler,
     fw_table,
     graphs,
+    hierarchy,
     imports,
     limits,
     networkx,
@@ -68,7 +70,7 @@ from benchmarks.suites import (
 CHARTS = charts.CHARTS | series_charts.CHARTS | {"bmu": bmu_chart.draw, "scaling": scaling_table.draw}
 SUITE_OF = (
     {name: name for name in charts.CHARTS} | series_charts.SUITE_OF | {"bmu": "som", "scaling": "scaling"}
-)  # of a chart
+)  # the suite that each chart draws
 
 SUITES = {
     "apsp": apsp,
@@ -86,6 +88,7 @@ SUITES = {
     "sssp-table": sssp_table,
     "reduction": reduction,
     "graphs": graphs,
+    "hierarchy": hierarchy,
     "imports": imports,
     "distinct": distinct,
     "sequences": sequences,
@@ -105,10 +108,10 @@ def main() -> None:
         options.add_argument("--repeats", type=int, default=5)
         options.add_argument("--out", type=Path, help=f"default: benchmarks/results/{name}-DEVICE.json")
         suite.add_arguments(options)
-    chart = parsers.add_parser("chart", description="Draw the results of a suite, beside what was published.")
+    chart = parsers.add_parser("chart", description="Draw the results of a suite and the published results.")
     chart.add_argument("chart", choices=CHARTS, metavar="CHART", help=", ".join(CHARTS))
     chart.add_argument("results", type=Path, nargs="*", help="default: benchmarks/results/SUITE-*.json")
-    chart.add_argument("--out", type=Path, help="the image; default: its place in docs/gallery")
+    chart.add_argument("--out", type=Path, help="the image; default: the chart's image in docs/gallery")
     args = parser.parse_args()
     if args.suite == "chart":
         _draw(args)
@@ -121,7 +124,9 @@ def main() -> None:
     suite, bench = SUITES[args.suite], Bench(args.suite, xp, args.repeats)
     path = bench.keep(args.out, suite.CONVENTION)
     print(f"{bench.device}\n")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # a time limit is an interrupt too
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
+    )  # so that a run ended by a time limit prints where its records are
     try:
         table = suite.run(bench, args)
     finally:
@@ -133,7 +138,9 @@ def main() -> None:
 
 def _draw(args: argparse.Namespace) -> None:
     suite = SUITE_OF[args.chart]
-    longer = tuple(f"{name}-" for name in SUITES if name.startswith(f"{suite}-"))  # sssp-table, beside sssp
+    longer = tuple(
+        f"{name}-" for name in SUITES if name.startswith(f"{suite}-")
+    )  # other suites, such as sssp-table for sssp
     found = sorted((ROOT / "benchmarks" / "results").glob(f"{suite}-*.json"))
     results = args.results or [path for path in found if not path.name.startswith(longer)]
     try:

@@ -1,4 +1,4 @@
-"""What scripts/doors asks of an environment that has tilepath and one library: sys.argv[1], scipy or networkx."""
+"""The checks of scripts/doors in an environment with tilepath and one library, sys.argv[1]: scipy or networkx."""
 
 import importlib.metadata
 import importlib.util
@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-RUNS = 15  # of `import networkx` with tilepath, and as many without
-HEAVY = {"numpy", "numba", "zarr", "dask", "distributed", "scipy", "gpuops"}  # what `import networkx` must not load
+RUNS = 15  # timed runs of `import networkx` with tilepath, and again without
+HEAVY = {"numpy", "numba", "zarr", "dask", "distributed", "scipy", "gpuops"}  # `import networkx` must not load these
 
 
 def main(library: str) -> None:
@@ -30,7 +30,7 @@ def check_csgraph() -> None:
         expected = getattr(theirs, name)(graph)
         np.testing.assert_allclose(getattr(ours, name)(graph), expected, rtol=1e-12)
         np.testing.assert_allclose(getattr(ours, name)(graph, return_predecessors=True)[0], expected, rtol=1e-12)
-    print(f"tilepath.csgraph answers beside SciPy {importlib.metadata.version('scipy')} alone")
+    print(f"tilepath.csgraph agrees with SciPy {importlib.metadata.version('scipy')}, installed without NetworkX")
 
 
 def check_backend() -> None:
@@ -40,7 +40,7 @@ def check_backend() -> None:
     from tilepath.networkx.info import FUNCTIONS
 
     nx.config.warnings_to_ignore.add("cache")
-    graph = nx.path_graph(30)  # of whose paths and results there is one
+    graph = nx.path_graph(30)  # shortest paths are unique, so results must be equal
     directed = nx.DiGraph([(0, 1), (1, 2), (2, 0)])
     nx.set_edge_attributes(directed, -1, "weight")
     arguments = {"source": 0, "target": 29, "sources": {0}}
@@ -56,7 +56,7 @@ def check_backend() -> None:
             ours, theirs = list(ours), list(theirs)
         same = ours == theirs
         assert same if isinstance(same, bool) else same.all(), f"{name}: {ours}, not {theirs}"
-    print(f"{len(names)} functions answer beside NetworkX {importlib.metadata.version('networkx')} alone")
+    print(f"{len(names)} functions agree with NetworkX {importlib.metadata.version('networkx')}, without SciPy")
     print(f"import networkx: {with_us:.3f} s with tilepath, {without:.3f} s without")
     script = "import sys, networkx; print(*{name.partition('.')[0] for name in sys.modules})"
     loaded = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True).stdout
@@ -65,7 +65,7 @@ def check_backend() -> None:
 
 
 def import_seconds() -> tuple[float, float]:
-    """The least time that `import networkx` takes, with the entry points of tilepath and without, by turns."""
+    """Return the least seconds of `import networkx` with the entry points of tilepath and without, run alternately."""
     there = Path(str(importlib.metadata.distribution("tilepath").locate_file(""))) / entry_points()
     away = there.with_suffix(".away")
     script = "from time import perf_counter as now; start = now(); import networkx; print(now() - start)"

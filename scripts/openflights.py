@@ -2,9 +2,9 @@
 
     python scripts/openflights.py airports.dat routes.dat flights.zarr
 
-Vertices are the airports that some route names, labelled by their IATA code (else the ICAO code, else the name), at
-(longitude, latitude). Every pair of airports that a route links is an arc per airline, its weight the great-circle
-distance in kilometres. Tables: https://openflights.org/data.php (ODbL).
+Vertices are the airports of the routes, labelled by IATA code (else by ICAO code, else by name), with the coordinates
+(longitude, latitude). Each row of the routes is an arc, one for each airline that links two airports; its weight is the
+great-circle distance in kilometres. Tables: https://openflights.org/data.php (ODbL).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ ROUTES = "airline airline_id source source_id destination destination_id codesha
 
 
 def great_circle(from_degrees: np.ndarray, to_degrees: np.ndarray) -> np.ndarray:
-    """Kilometres between points given as (longitude, latitude) in degrees, two arrays (m, 2) -> (m)."""
+    """Return the kilometres (m,) between points (m, 2) and points (m, 2), given as (longitude, latitude) in degrees."""
     (lon1, lat1), (lon2, lat2) = np.radians(from_degrees).T, np.radians(to_degrees).T
-    # The haversine form keeps its digits for short distances, where the cosine of the angle is nearly 1.
+    # The haversine form stays accurate for short distances, where the cosine of the angle is nearly 1.
     h = np.sin((lat2 - lat1) / 2) ** 2 + np.cos(lat1) * np.cos(lat2) * np.sin((lon2 - lon1) / 2) ** 2
     return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(h, 1)))
 
@@ -36,14 +36,14 @@ def great_circle(from_degrees: np.ndarray, to_degrees: np.ndarray) -> np.ndarray
 def import_routes(
     airports: str | Path, routes: str | Path, path: str | Path, *, overwrite: bool = False
 ) -> tuple[Graph, int]:
-    """Write the store; returns it and the number of routes skipped because an airport is not known."""
+    """Write the graph store; return the opened graph and the number of routes skipped because an airport is unknown."""
     places = _table(airports, AIRPORTS, {"id": pa.int64(), "latitude": pa.float64(), "longitude": pa.float64()})
     flights = _table(routes, ROUTES, {"source_id": pa.int64(), "destination_id": pa.int64()})
     ids = places["id"].to_numpy()
     order = np.argsort(ids)
 
     def rows(column: str) -> tuple[np.ndarray, np.ndarray]:
-        """The row of each airport named in a column of routes, and whether there is one."""
+        """Return the row of each airport in a column of the routes, and whether the airport is in the table."""
         wanted = flights[column].fill_null(-1).to_numpy()
         found = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
         return found, ids[found] == wanted
@@ -73,7 +73,7 @@ def _table(path: str | Path, names: list[str], types: dict[str, pa.DataType]) ->
         parse_options=pyarrow.csv.ParseOptions(escape_char="\\", double_quote=False),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types={name: types.get(name, pa.string()) for name in names},
-            null_values=["\\N", "N", ""],  # the reader strips the escape character first
+            null_values=["\\N", "N", ""],  # "N": the reader strips the escape character of \N first
             strings_can_be_null=True,
         ),
     )
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("airports", help="airports.dat")
     parser.add_argument("routes", help="routes.dat")
     parser.add_argument("store", help="path of the new graph store")
-    parser.add_argument("--overwrite", action="store_true", help="replace a store that stands there")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing store")
     arguments = parser.parse_args()
     graph, skipped = import_routes(arguments.airports, arguments.routes, arguments.store, overwrite=arguments.overwrite)
     print(f"{graph.path}: {graph.n} airports, {graph.m} routes, the longest {graph.weight_max:.0f} km")

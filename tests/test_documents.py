@@ -1,8 +1,12 @@
-"""The documents name files that exist: whoever moves a module finds out here."""
+"""The documents name files that exist, and their figures of speed are those of benchmarks/results."""
 
+import functools
+import json
 import pkgutil
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +14,10 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md"]
 DOCUMENTS += sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
 FOLDERS = r"(?:tilepath|pipelines|gpuops|clusters|benchmarks|scripts|tests|docs)"
+
+UNITS = {"h": 3600, "s": 1, "ms": 1e-3, "us": 1e-6, "M/s": 1e6, "G/s": 1e9, "T/s": 1e12}
+NUMBER = r"\d[\d,]*(?:\.\d+)?"
+FIGURES = re.compile(rf"((?:{NUMBER} (?:/|-|to|and|;) )*{NUMBER}) (h|s|ms|us|[MGT](?: \w+)?/s)\b")
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -29,3 +37,95 @@ def test_names_in_python_exist(name):
     for dotted in {*found} - {"tilepath.sklearn", "tilepath.sklearn.SelfOrganizingMap"}:  # which need scikit-learn
         if not dotted.startswith("tilepath.sklearn_classifier"):
             pkgutil.resolve_name(dotted)
+
+
+# --- Figures ----------------------------------------------------------------------------------------------------------
+#
+# A figure may link its record: [16.8 s][fw], where [fw] has the file and, as the title, the case. Times and rates in a
+# table are in the records that the text before the table links. A figure is right if it rounds what the record says.
+
+
+def test_linked_figures_are_those_of_their_records():
+    wrong = []
+    for name in DOCUMENTS:
+        for text, file, case in linked_figures(name):
+            (record,) = (record for record in loaded(file)["records"] if record["case"] == case)
+            rate = next(value for key, value in record.items() if key.endswith("_per_second"))
+            for number, unit in figures(text):
+                value = rate if unit.endswith("/s") else record["seconds"]["median"]
+                if not rounds_to(number, unit, value):
+                    wrong.append(f"{name}: {number} {unit} is {value:g} in {file.name}, {case}")
+    assert wrong == []
+
+
+def test_every_speed_in_the_readme_links_its_record():
+    text = re.sub(r"```.*?```|\[[^\]]*\]\[\w+\]", "", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert list(figures(text)) == []
+    assert len(list(linked_figures("README.md"))) > 5
+
+
+@pytest.mark.parametrize("name", [name for name in DOCUMENTS if name.startswith("docs/")])
+def test_figures_in_tables_are_in_the_records_linked_before(name):
+    wrong = []
+    for table, files in tables(name):
+        found = [each for file in files for each in quantities(loaded(file))]
+        for number, unit in figures(table):
+            rate = unit.endswith("/s")
+            if not any(rounds_to(number, unit, value) for is_rate, value in found if is_rate == rate):
+                wrong.append(f"{number} {unit} is not in {[file.name for file in files]}")
+    assert wrong == []
+
+
+def figures(text: str) -> Iterator[tuple[str, str]]:
+    """Number and unit of times and rates; in "1.5 / 1.9 ms" each number has the unit."""
+    for numbers, unit in FIGURES.findall(text):
+        for number in re.findall(NUMBER, numbers):
+            yield number, re.sub(" .*/", "/", unit)
+
+
+def rounds_to(number: str, unit: str, value: float) -> bool:
+    places = len(number.partition(".")[2])
+    return abs(float(number.replace(",", "")) - value / UNITS[unit]) <= 0.5000001 * 10**-places
+
+
+def linked_figures(name: str) -> Iterator[tuple[str, Path, str]]:
+    """Figure, file and case of each link to a record."""
+    text = (ROOT / name).read_text()
+    links = {link: rest for link, *rest in re.findall(r'^\[(\w+)\]: (\S+\.json) "(.+)"$', text, flags=re.MULTILINE)}
+    for figure, link in re.findall(r"\[([^\]]+)\]\[(\w+)\]", text):
+        if link in links:
+            yield figure, (ROOT / name).parent / links[link][0], links[link][1]
+
+
+def tables(name: str) -> Iterator[tuple[str, list[Path]]]:
+    """Tables, and the records that the text since the heading or table before links."""
+    text, files = (ROOT / name).read_text(), []
+    links = dict(re.findall(r"^\[(\w+)\]: (\S+\.json)", text, flags=re.MULTILINE))
+    for block in re.split(r"\n\s*\n", text):
+        if block.startswith(("#", "<!--")):
+            files = []  # a suite fills a table in comments: tests/benchmarks/test_scaling_table.py
+        elif "\n|" in f"\n{block}":
+            yield block, [(ROOT / name).parent / file for file in files]
+            files = []
+        files += re.findall(r"\]\((\S*results/\S+\.json)\)", block)
+        files += [links[link] for link in re.findall(r"\]\[(\w+)\]", block) if link in links]
+
+
+@functools.cache
+def loaded(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text())
+
+
+def quantities(record: Any, milliseconds: bool = False) -> Iterator[tuple[bool, float]]:
+    """Seconds and rates in a record: whether it is a rate, and the number."""
+    if isinstance(record, dict):
+        for key, value in record.items():
+            if key.endswith("_per_second"):
+                yield True, value
+            elif key not in ("sizes", "versions", "min", "max", "repeats", "speedup_over_heap"):
+                yield from quantities(value, "milliseconds" in key + str(record.get("case")))
+    elif isinstance(record, list):
+        for value in record:
+            yield from quantities(value, milliseconds)
+    elif isinstance(record, (int, float)):
+        yield False, record / 1000 if milliseconds else record

@@ -1,39 +1,43 @@
 """Shortest paths and self-organizing maps over Zarr, on a laptop or on many GPUs.
 
-All that `pipelines` offers, and the clusters it runs on, under the name that is installed::
+Import everything from this package: the names of `pipelines`, the clusters to run on, and the scikit-learn estimators::
 
-    from tilepath import all_pairs_shortest_paths, import_graph, start
+    from tilepath import SelfOrganizingMap, all_pairs_shortest_paths, import_graph, start
 
-The outermost layer, and a thin one: the command line (`tilepath.cli`), other libraries' conventions
-(`tilepath.sklearn`), and these names, which are imported when they are first asked for.
+This package is the thin outermost layer. It holds the command line (`tilepath.cli`), the conventions of other libraries
+(`tilepath.sklearn`), and the names above; a name is imported when it is first used. The estimators need
+scikit-learn, so ``from tilepath import *`` leaves them out.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pipelines
+from gpuops.faces import offered_names
 
 if TYPE_CHECKING:
     from clusters import ClusterError as ClusterError
     from clusters import join as join
     from clusters import start as start
     from pipelines import *  # noqa: F403
+    from tilepath.sklearn import SelfOrganizingMap as SelfOrganizingMap
+    from tilepath.sklearn import SelfOrganizingMapClassifier as SelfOrganizingMapClassifier
 
-_OF_CLUSTERS = ("ClusterError", "join", "start")
-_NAMES = sorted([*pipelines.__all__, *_OF_CLUSTERS])
+_MODULES = dict.fromkeys(pipelines.__all__, "pipelines") | offered_names(__file__)
 
-if not TYPE_CHECKING:  # a checker sees the imports above; it could not read this
-    __all__ = _NAMES
+if not TYPE_CHECKING:  # type checkers read the imports above; they cannot evaluate this expression
+    __all__ = sorted(name for name, module in _MODULES.items() if module != "tilepath.sklearn")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OF_CLUSTERS:
-        import clusters
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
+    if name == "__version__":
+        from importlib.metadata import version  # which takes longer to import than all of this
 
-        return getattr(clusters, name)
-    if name in pipelines.__all__:
-        return getattr(pipelines, name)
+        return version("tilepath")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES})
+    return sorted({*globals(), *_MODULES, "__version__"})

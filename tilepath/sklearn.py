@@ -1,20 +1,20 @@
 """A self-organizing map of samples in memory, as an estimator of scikit-learn.
 
-Does what `pipelines.train_som` does with stores and workers, but with an array on one device. The steps are the same
-functions, so the same samples and options yield the same codebook, bit by bit:
+`pipelines.train_som` trains a map with stores and workers; this estimator trains it with an array on one device. Both
+use the same functions for the steps, so the same samples and options yield the same codebook, bit by bit:
 
-1. Extremes and means of the columns; with them the units of the integer sums   `stores.scaling.Moments`, `MapJob`
-2. The codebook to begin with                                                   `pipelines.som.start`
+1. Extremes and means of the columns, for the units of the integer sums         `stores.scaling.Moments`, `MapJob`
+2. The first codebook                                                           `pipelines.som.start`
 3. Epochs: search, sums, smoothing                                              `accumulate`, `learn`
 4. Quantization and topographic error of the last codebook                      `survey`
 
-Scikit-learn is not needed for anything else: ``pip install 'tilepath[sklearn]'``.
+Only the estimators need scikit-learn: ``pip install 'tilepath[sklearn]'``.
 """
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any, NamedTuple
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,81 +40,104 @@ try:
 except ImportError as error:
     raise ImportError("the estimator needs scikit-learn 1.6 or newer: pip install 'tilepath[sklearn]'") from error
 
-# Number of distances that `transform` evaluates at a time: what fits in a processor's cache, or keeps a GPU busy.
+if TYPE_CHECKING:
+    from tilepath.sklearn_classifier import SelfOrganizingMapClassifier as SelfOrganizingMapClassifier
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SelfOrganizingMapClassifier":  # a subclass, whose module imports this one
+        from tilepath.sklearn_classifier import SelfOrganizingMapClassifier
+
+        return SelfOrganizingMapClassifier
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# The types that each parameter accepts, and their names in messages. Functions that use a parameter check its range.
+TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("rows", "columns", "epochs"), ((Integral,), "an integer")),
+    **dict.fromkeys(("sigma_end", "rate", "rate_end"), ((Real,), "a number")),
+    **dict.fromkeys(("sigma", "tolerance"), ((Real, type(None)), "a number, or None")),
+    **dict.fromkeys(("hexagonal", "toroidal", "missing", "online"), ((Integral, np.bool_), "True or False")),
+    **dict.fromkeys(("metric", "kernel", "schedule", "device"), ((str,), "a name")),
+    "random_state": ((Integral, np.random.RandomState, type(None)), "an integer, a RandomState, or None"),
+}
+
+# Distances that `transform` evaluates at a time: a block that fits in a CPU's cache, and one that keeps a GPU busy.
 CPU_BLOCK, GPU_BLOCK = 1 << 16, 1 << 24
 
 
 class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A self-organizing map by batch learning, of samples in memory.
+    """A self-organizing map of samples in memory, trained by batch learning.
 
-    Not a clusterer by scikit-learn's conventions, whose labels are contiguous: some units may have no sample. There is
-    `fit_predict` all the same.
+    The map is not a clusterer by scikit-learn's conventions, which require contiguous labels: a unit may have no
+    sample. It has `fit_predict` nevertheless.
 
     Parameters
     ----------
     rows, columns : int
     hexagonal, toroidal : bool
-        The grid, see `gpuops.som.grid.Grid`; by default rectangular and planar.
+        The grid, by default rectangular and planar; see `gpuops.som.grid.Grid`.
     metric : {"euclidean", "taxicab", "manhattan", "cosine"}
-        The metric for finding best matching units; "manhattan" is another name of "taxicab". Units are means of
-        samples whatever the metric.
+        The metric for finding best matching units; "manhattan" is another name of "taxicab". With any metric, units are
+        means of samples.
     kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
-        The neighbourhood.
+        The neighbourhood function.
     epochs : int
-        The number of epochs over which the reach of the neighbourhood falls.
+        The number of epochs; the radius of the neighbourhood falls from epoch to epoch.
     sigma, sigma_end : float
-        Its reach in the first and in the last epoch, in units of the grid; by default `sigma` is half of the longer
-        side.
+        The radius of the neighbourhood in the first and in the last epoch, in units of the grid; by default `sigma` is
+        half of the longer side.
     schedule : {"linear", "exponential"}
-        How the reach falls from `sigma` to `sigma_end`.
+        How the radius falls from `sigma` to `sigma_end`.
     initial : {"pca", "random"} or (M, d) array
         The initial codebook: the plane of the two principal components, randomly chosen samples, or the given array.
     tolerance : float, optional
-        `fit` lets the map settle: it continues with `sigma_end` until the quantization error falls by less than this
-        fraction of itself in an epoch, for at most as many epochs again.
+        After `epochs`, `fit` continues with `sigma_end` until the quantization error falls by less than this fraction
+        of itself in an epoch, for at most `epochs` more epochs.
     missing : bool
-        Declares that NaN stands for a missing value, which is left out of distances and of means.
+        Take NaN as a missing value, which is left out of distances and of means.
     device : {"auto", "cpu", "gpu"}
         "auto" uses the GPU if there is one and CuPy can use it. The map is the same on any device, bit by bit.
     online : bool
-        `fit` learns from one sample after another, on the CPU, in an order that `random_state` draws; weights cannot
-        be given. `partial_fit` learns in batches all the same.
+        `fit` learns from one sample after another, on the CPU, in a random order (`random_state`); it takes no weights.
+        `partial_fit` learns in batches even then.
     rate, rate_end : float
-        Rate of online learning in its first and in its last step.
+        The learning rate in the first and in the last step of online learning.
     random_state : int, RandomState or None
-        Chooses the samples of `initial="random"`; an int is the `seed` of `train_som`.
+        Chooses the samples of `initial="random"` and the order of online learning; an int is the `seed` of `train_som`.
 
     Attributes
     ----------
-    codebook_ : (M, d) array, in the dtype of the samples it was fitted to
-        The units; unit u stands in row u // columns and column u % columns of the grid.
+    codebook_ : (M, d) array, in the dtype of the training samples
+        The units; unit u is in row u // columns and column u % columns of the grid.
     grid_ : gpuops.som.grid.Grid
     n_iter_ : int
-        Number of epochs done, including those of `partial_fit`.
+        Number of epochs done by `fit` and `partial_fit`.
     quantization_errors_ : list of float
-        The error of every codebook an epoch began with, on the samples of that epoch; after `fit` also that of the
+        The error of the codebook before each epoch, on the samples of that epoch; after `fit`, also the error of the
         last codebook.
     topographic_error_ : float or None
-        Of the last codebook; None for a map of one unit. After `fit` only.
+        The topographic error of the last codebook; None for a map of one unit. After `fit` only.
     labels_ : (N,) int32 array
         The unit of every sample. After `fit` only.
     u_matrix_ : (rows, columns) float64 array
         Mean distance of each unit to its neighbours on the grid.
     hits_ : (rows, columns) int64 array
-        How many samples each unit has. After `fit` only.
+        The number of samples of each unit. After `fit` only.
     n_features_in_ : int
     feature_names_in_ : (d,) array of str
-        Names of the columns, if the samples had any.
+        Names of the columns, if the samples had names.
 
     Notes
     -----
-    Samples are NumPy matrices, or anything NumPy converts. They are converted to the dtype of the map, float32 or
-    float64; any other dtype becomes float64. Results are NumPy arrays on any device. On a GPU the samples have to fit
-    into its memory; `train_som` streams them.
+    Samples are NumPy matrices, or objects that NumPy converts. `fit` keeps float32 and float64 and converts any other
+    dtype to float64; later samples are converted to the dtype of the map. Results are NumPy arrays on any device. On a
+    GPU, the samples have to fit into its memory; `train_som` streams samples.
     """
 
-    piece_bytes = PIECE_BYTES  # of samples that are searched at a time
+    piece_bytes = PIECE_BYTES  # bytes of samples that are searched at a time
     cpu_block, gpu_block = CPU_BLOCK, GPU_BLOCK
+    _types = TYPES
 
     def __init__(
         self,
@@ -158,15 +181,15 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SelfOrganizingMap:
-        """Train a map, from the beginning.
+        """Train a map from the beginning.
 
         Parameters
         ----------
-        X : (N, d) array of finite numbers, or with `missing` NaN and masked values too
-            There may be fewer samples than units.
+        X : (N, d) array
+            Finite numbers; with `missing`, also NaN and masked values. There may be fewer samples than units.
         y : ignored
         sample_weight : (N,) array, optional
-            How much each sample counts, 0 or more.
+            The weight of each sample, 0 or more.
 
         Returns
         -------
@@ -175,7 +198,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Raises
         ------
         ValueError
-            An option conflicts with the samples or with another option; samples or weights cannot be used.
+            An option conflicts with the samples or with another option, or samples or weights are not valid.
         """
         grid, sigmas = self._plan()
         samples = self._to_learn(X, sample_weight, grid, reset=True)
@@ -198,13 +221,13 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SelfOrganizingMap:
-        """One epoch of batch learning, in which the last codebook learns from the given samples alone.
+        """Train the map for one epoch of batch learning, from the given samples alone.
 
-        The neighbourhood reaches as far as the schedule says after `n_iter_` epochs, and from `epochs` of them on as
-        `sigma_end` says: so many calls with the same samples do what `fit` does. The first call makes the first
-        codebook from its samples, which should resemble those to come. `tolerance` is ignored.
+        The radius of the neighbourhood follows the schedule after `n_iter_` epochs, and is `sigma_end` after `epochs`
+        epochs; so `epochs` calls with the same samples do the same as `fit`. The first call makes the first codebook
+        from its samples, which should resemble the samples of later calls. `tolerance` is ignored.
 
-        Parameters and errors are those of `fit`.
+        See `fit` for parameters and errors.
         """
         grid, sigmas = self._plan()
         begun = hasattr(self, "codebook_")
@@ -223,11 +246,11 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Train a map and return the units of its samples, `labels_`."""
+        """Train a map and return the unit of every sample, `labels_`."""
         return self.fit(X, sample_weight=sample_weight).labels_
 
     def predict(self, X: Any) -> np.ndarray:
-        """The best matching unit of every sample, (N,) int32; in case of a tie the lowest."""
+        """Return the best matching unit of every sample, (N,) int32; of equally near units, the lowest."""
         check_is_fitted(self)
         return self._units(X)
 
@@ -242,7 +265,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _online_steps(self, samples: _Samples, sigmas: list[float]) -> OnlineSteps:
         if samples.weights is not None:
-            raise ValueError("online training has no use for weights; leave them out, or train in batches")
+            raise ValueError("online training cannot use weights; leave them out, or train in batches")
         for name in ("rate", "rate_end"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; give a number above 0, up to 1")
@@ -257,7 +280,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return u_matrix(self.codebook_, self.grid_, self._metric()).reshape(self.grid_.rows, self.grid_.columns)
 
     def grid_coordinates(self, X: Any = None) -> np.ndarray:
-        """Row and column on the grid of the unit of every sample, (N, 2) int64; by default of those of `fit`."""
+        """Return the grid row and column of every sample's unit, (N, 2) int64; by default for the samples of `fit`."""
         check_is_fitted(self, "labels_" if X is None else None)
         units = self.labels_ if X is None else self._units(X)
         return np.stack(np.divmod(units.astype(np.int64), self.grid_.columns), axis=1)
@@ -268,8 +291,10 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Parameters
         ----------
         kind : {"umatrix", "hits", "plane"}
-        column : number or name of the one that "plane" shows
-        axes : of matplotlib, where to draw; by default those of a new figure, which pyplot shows
+        column : int or str
+            Number or name of the column that "plane" shows.
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; by default, the axes of a new figure of pyplot.
 
         Returns
         -------
@@ -304,19 +329,19 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return axes
 
     def quality(self, X: Any) -> dict[str, float]:
-        """Measures of how the map shows these samples, by name; see `pipelines.som.quality` for formulas.
+        """Return measures of how well the map shows the samples `X`, by name; `pipelines.som.quality` has the formulas.
 
-        Trustworthiness and preservation of neighbourhoods rank the distances of up to 2,000 samples, evenly spread.
+        Trustworthiness and neighbourhood preservation rank the distances of up to 2,000 evenly spread samples.
         """
         check_is_fitted(self)
         samples = self._take(X, None, self.grid_)
         return map_quality(samples.values, samples.units(self.codebook_), self.codebook_, self.grid_, self._metric())
 
     def transform(self, X: Any) -> np.ndarray:
-        """The distances of every sample to all units, (N, M) in the dtype of the map.
+        """Return the distances of every sample to all units, (N, M) in the dtype of the map.
 
-        Nothing else here makes a matrix of that size. Distances are evaluated as `gpuops.som.metrics` says, in float64
-        and one dimension after the other, so the least of a row is what a search reports.
+        Only this method makes a matrix of this size. Distances are evaluated in float64, one dimension after the other,
+        as `gpuops.som.metrics` defines them, so the least distance in a row is the distance that a search reports.
         """
         check_is_fitted(self)
         samples = self._take(X, None, self.grid_)
@@ -331,7 +356,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return distances
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the quantization error, the mean distance of the samples to their best matching units."""
+        """Return minus the quantization error, the mean distance of samples to their best matching units."""
         check_is_fitted(self)
         samples = self._take(X, sample_weight, self.grid_)
         unit = samples.job.distance_unit(self.codebook_)
@@ -345,14 +370,17 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @property
     def _n_features_out(self) -> int:
-        """How many names `get_feature_names_out` makes."""
+        """The number of names that `get_feature_names_out` makes."""
         return len(self.codebook_)
 
+    def _check_types(self) -> None:
+        for name, (types, words) in self._types.items():
+            if not isinstance(getattr(self, name), types):
+                raise TypeError(f"{name} is {getattr(self, name)!r}; give {words}")
+
     def _plan(self) -> tuple[Grid, list[float]]:
-        """The grid, and the reach of the neighbourhood in every epoch; refuses options that make no sense."""
-        for name in ("rows", "columns", "epochs"):
-            if not isinstance(getattr(self, name), Integral):
-                raise TypeError(f"{name} is {getattr(self, name)!r}; give an integer")
+        """Check the options, and return the grid and the radius of the neighbourhood in every epoch."""
+        self._check_types()
         check_kernel(self.kernel)
         if self.tolerance is not None and not 0 <= self.tolerance < 1:
             raise ValueError(
@@ -364,7 +392,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return grid, sigma_schedule(int(self.epochs), sigma, last, self.schedule, self.tolerance)
 
     def _to_learn(self, X: Any, sample_weight: Any, grid: Grid, reset: bool) -> _Samples:
-        """The same as `_take`, of samples whose sums are not beyond what they can hold."""
+        """Return `_take` of the samples, after checking that the integer sums of the epochs resolve every column."""
         samples = self._take(X, sample_weight, grid, reset)
         values, weights = samples.values, samples.weights
 
@@ -375,21 +403,28 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return samples
 
     def _take(self, X: Any, sample_weight: Any, grid: Grid, reset: bool = False) -> _Samples:
-        """Checked samples and weights on the device; `reset` at the beginning of a map, whose dtype is then theirs."""
+        """Check samples and weights and put them on the device; with `reset`, their dtype becomes the map's."""
         xp = array_library(self.device)
         metric = self._metric()
+        _refuse_dates(X)
         values = validate_data(
             self,
             unmasked(X),
             reset=reset,
             dtype=[np.float64, np.float32] if reset else self.codebook_.dtype,
             order="C",
-            ensure_all_finite="allow-nan" if self.missing else True,
+            ensure_all_finite="allow-nan",
         )
+        if not self.missing and (absent := np.isnan(values)).any():
+            row, column = np.unravel_index(absent.argmax(), absent.shape)
+            name = getattr(self, "feature_names_in_", range(values.shape[1]))[column]
+            raise ValueError(
+                f"X is NaN in row {row} (from 0), column {name!r}; if NaN stands for missing values, pass missing=True"
+            )
         greatest, least = (extreme.reduce(values, axis=0, initial=0) for extreme in (np.fmax, np.fmin))
         largest = tuple(np.maximum(greatest, -least).tolist())
         if max(largest) > LARGEST:
-            raise ValueError(f"X has a value of magnitude {max(largest):.3g}; those of a map go up to {LARGEST:.3g}")
+            raise ValueError(f"X has a value of magnitude {max(largest):.3g}; a map takes values up to {LARGEST:.3g}")
         if self.missing and (empty := np.isnan(values).all(axis=1)).any():
             raise ValueError(f"row {empty.argmax()} of X has no value at all; leave it out")
         weights = None
@@ -408,7 +443,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return _Samples(values, weights, pieces, job, xp)
 
     def _first_codebook(self, samples: _Samples) -> np.ndarray:
-        """The initial codebook (M, d)."""
+        """Return the initial codebook, (M, d)."""
         job, pieces, dtype = samples.job, samples.pieces, samples.values.dtype
         moments = Moments(job.d)
         moments.add(samples.values)
@@ -442,23 +477,31 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return seed
 
 
+def _refuse_dates(X: Any) -> None:
+    """Raise TypeError if a column of `X` holds dates or times, which NumPy would silently convert to numbers."""
+    framed = hasattr(X, "columns") and hasattr(X, "dtypes")
+    for name, dtype in zip(X.columns, X.dtypes, strict=True) if framed else [(0, getattr(X, "dtype", None))]:
+        if getattr(dtype, "kind", "") in ("m", "M"):
+            raise TypeError(f"column {name!r} of X holds dates or times; turn them into numbers, or leave them out")
+
+
 class _Samples(NamedTuple):
     """Samples on a device, and the operations on them."""
 
-    values: np.ndarray  # all of them, on the host
+    values: np.ndarray  # all samples, on the host
     weights: np.ndarray | None
     pieces: list[Piece]
     job: MapJob
     xp: Any
 
     def epoch(self, codebook: np.ndarray, sigma: float) -> tuple[np.ndarray, float]:
-        """The codebook after an epoch, and the quantization error of the one before."""
+        """Return the codebook after an epoch of batch learning, and the quantization error of `codebook`."""
         on_device, unit = self.xp.asarray(codebook), self.job.distance_unit(codebook)
         total = accumulate(self.pieces, on_device, self.job)
         return to_host(learn(total, on_device, self.job, sigma)), total.judged.quantization_error(self.job, unit)
 
     def online(self, codebook: np.ndarray, steps: OnlineSteps, number: int) -> tuple[np.ndarray, float]:
-        """The same of an epoch of online learning."""
+        """Return the codebook after an epoch of online learning, and the quantization error of `codebook`."""
         error = self.survey(codebook).judged.quantization_error(self.job, self.job.distance_unit(codebook))
         order = random_rows(self.job.n, self.job.n, steps.seed + number)
         job = self.job
@@ -471,7 +514,7 @@ class _Samples(NamedTuple):
         return survey(self.pieces, self.xp.asarray(codebook), self.job)
 
     def units(self, codebook: np.ndarray) -> np.ndarray:
-        """Best matching units (N)."""
+        """Return the best matching units of all samples, (N,)."""
         on_device, job = self.xp.asarray(codebook), self.job
         found = (best_matching_units(piece.values, on_device, job.metric, missing=job.missing) for piece in self.pieces)
         return np.concatenate([to_host(units) for units, _ in found])

@@ -1,51 +1,54 @@
-"""A self-organizing map that learns classes: votes of the samples of its units, and a class-driven step."""
+"""A self-organizing map that learns classes: the samples of a unit vote for its class, and LVQ1 may move the units."""
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from pipelines.som.classes import count_votes, voted_classes
-from tilepath.sklearn import SelfOrganizingMap
+from tilepath.sklearn import TYPES, SelfOrganizingMap
 
-# After tilepath.sklearn, which says what to install if there is none.
+# Imported after tilepath.sklearn, whose error tells how to install scikit-learn if it is missing.
 from sklearn.base import ClassifierMixin  # isort: skip
 from sklearn.utils.multiclass import check_classification_targets  # isort: skip
 from sklearn.utils.validation import check_is_fitted, validate_data  # isort: skip
 
 
 class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
-    """A self-organizing map that predicts classes: a sample has the class of most samples of its unit.
+    """A self-organizing map that predicts classes: the class of a sample is the commonest class in its unit.
 
-    Units without samples have the class of the nearest unit that has some. After the map is trained, `lvq_epochs`
-    epochs of LVQ1 [1]_ may move its units: the unit of a sample comes nearer if it has the sample's class, and goes
-    away if not, by a rate that falls to 0. Then units vote again.
+    A unit without samples takes the class of the nearest unit with samples. After the map is trained, `lvq_epochs`
+    epochs of LVQ1 [1]_ may move its units: the unit of a sample moves towards the sample if both have the same class,
+    else away from it, at a rate that falls to 0. The samples then vote again.
 
     Parameters
     ----------
     lvq_epochs : int
-        0 leaves the map as it is.
+        Number of epochs of LVQ1; 0 does not move the units.
     lvq_rate : float
         The rate of the first step, above 0 and below 1.
     rows, columns, ...
-        Those of `SelfOrganizingMap`.
+        As for `SelfOrganizingMap`.
 
     Attributes
     ----------
     classes_ : (L,) array
+        The classes.
     unit_classes_ : (M,) int64 array
         The position in `classes_` of the class of every unit.
     purity_ : (M,) float64 array
-        The share of the samples of a unit that have its class, NaN where there are none.
+        The share of the samples of a unit that have its class; NaN for a unit without samples.
     codebook_, ...
-        Those of `SelfOrganizingMap`.
+        As for `SelfOrganizingMap`.
 
     References
     ----------
     .. [1] T. Kohonen, "Improved versions of learning vector quantization", IJCNN 1990.
     """
+
+    _types = TYPES | {"lvq_epochs": ((Integral,), "an integer"), "lvq_rate": ((Real,), "a number")}
 
     def __init__(
         self,
@@ -76,8 +79,9 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
         super().__init__(**options)
 
     def fit(self, X: Any, y: Any) -> SelfOrganizingMapClassifier:  # type: ignore[override]
-        """Train a map, move its units by the classes y (N), and let them vote. Each sample has one vote."""
-        if not isinstance(self.lvq_epochs, Integral) or self.lvq_epochs < 0 or not 0 < self.lvq_rate < 1:
+        """Train a map, let its samples of the classes y (N) vote, and move the units by LVQ1 if asked for."""
+        self._check_types()
+        if self.lvq_epochs < 0 or not 0 < self.lvq_rate < 1:
             raise ValueError(
                 f"lvq_epochs is {self.lvq_epochs!r} and lvq_rate {self.lvq_rate!r}; give an integer from 0 on, and a "
                 "number between 0 and 1"
@@ -87,7 +91,9 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
                 f"LVQ moves units on Euclidean maps only, not with metric {self.metric!r}; set lvq_epochs=0"
             )
         if self.lvq_epochs and self.missing:
-            raise ValueError("LVQ does not know missing values; set lvq_epochs=0, or leave such samples out")
+            raise ValueError(
+                "LVQ does not support missing values; set lvq_epochs=0, or leave out samples that have any"
+            )
         _, y = validate_data(self, X, y, ensure_all_finite=False, skip_check_array=False, dtype=None)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -109,20 +115,20 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
 
     @property
     def partial_fit(self) -> Any:
-        """There is none: units vote when the map is trained."""
+        """Not available: samples vote only when `fit` has trained the map."""
         raise AttributeError("classes are learnt by fit; for partial_fit use SelfOrganizingMap")
 
     def fit_predict(self, X: Any, y: Any) -> np.ndarray:  # type: ignore[override]
-        """Train a map and return the classes that it predicts for its samples."""
+        """Train a map and return the class that it predicts for every sample."""
         return self.fit(X, y).predict(X)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of every sample's unit, (N)."""
+        """Return the class of every sample's unit, (N,)."""
         check_is_fitted(self)
         return self.classes_[self.unit_classes_[self._units(X)]]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # type: ignore[override]
-        """The share of the samples whose class is predicted."""
+        """Return the share of the samples whose class is predicted correctly."""
         return ClassifierMixin.score(self, X, y, sample_weight)
 
     def _vote(self, units: np.ndarray, codes: np.ndarray) -> None:
@@ -130,7 +136,7 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
         self.purity_, self.unit_classes_ = vote.purity, voted_classes(vote, self.codebook_, self._metric())
 
     def _moved(self, samples: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """The codebook after epochs of LVQ1, one sample after another in an order that `random_state` draws."""
+        """Return the codebook after `lvq_epochs` epochs of LVQ1; `random_state` draws the order of the samples."""
         units, total = self.codebook_.astype(np.float64), int(self.lvq_epochs) * len(samples)
         generator = np.random.default_rng(self._seed())
         orders = (generator.permutation(len(samples)) for _ in range(int(self.lvq_epochs)))

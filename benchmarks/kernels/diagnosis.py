@@ -1,4 +1,4 @@
-"""What a kernel takes of a multiprocessor, as the driver says it: registers, shared memory, blocks, occupancy."""
+"""The resources of a multiprocessor that a kernel uses, from the driver: registers, shared memory, occupancy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpuops._cuda import Program
 
 
 def diagnose(program: Program, entry: str, threads: int) -> dict[str, Any]:
-    """Facts about a kernel that is launched in blocks of `threads`, on the current device."""
+    """Return the resources that a kernel uses on the current device if launched in blocks of `threads`."""
     import cupy
 
     function = program.function(entry)

@@ -1,14 +1,16 @@
 """Bellman-Ford by sweeps over the edges of an undirected graph, in the four variants published for a GTX Titan.
 
-A sweep relaxes both arcs of every edge, and sweeps go on until one changes nothing. The variants are two choices:
+A sweep relaxes both arcs of every edge. Sweeps are repeated until a sweep changes no distance. The variants combine two
+choices:
 
-read-only path   distances are read through a second name, which the kernel says does not change
-segment sort     edges are sorted by the segment of the distances that their ends lie in, then by that of their starts,
-                 so that threads that run together look at few segments, which stay in cache; else by start and end
+read-only path   distances are read through a second pointer, which the kernel declares as read-only
+segment sort     distances are divided into segments, and edges are sorted by the segment of the end, then by the
+                 segment of the start. Threads that run together then access few segments, which stay in the cache.
+                 Without the segment sort, edges are sorted by start, then by end.
 
-Host side of benchmarks/kernels/edge_sweep.cu, which names the article, and for a CPU the same sweeps by one thread of
-it, without a read-only path. The graph is R-MAT as pipelines.generators makes it; on a GPU, benchmarks/kernels/rmat.cu
-makes the same.
+This is the host side of benchmarks/kernels/edge_sweep.cu, which names the article. On a CPU, one thread does the same
+sweeps, without a read-only path. The graph is R-MAT as pipelines.generators makes it; on a GPU,
+benchmarks/kernels/rmat.cu makes the same graph.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ PROGRAMS = {
 }
 
 SEGMENTS = tuple(1 << p for p in range(12, 22))  # distances in a segment
-FEWEST = 4  # segments: with one, the order by segments is the plain one
+FEWEST = 4  # fewest segments worth a sort; with one segment, the order of the edges would not change
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Edges:
 
 
 def rmat_edges(xp: Any, graph: RMat) -> Edges:
-    """R-MAT without loops, of parallel edges the lightest; sorted by start, then by end."""
+    """Make an R-MAT graph without loops, with the lightest of parallel edges; sorted by start, then by end."""
     if xp is np:
         tails, heads, weights = graph.arcs()
         starts, ends = np.minimum(tails, heads).astype(np.int32), np.maximum(tails, heads).astype(np.int32)
@@ -86,7 +88,7 @@ def rmat_edges(xp: Any, graph: RMat) -> Edges:
     order = xp.argsort(weights)
     starts, ends, weights = starts[order], ends[order], weights[order]
     pairs = starts.astype(np.int64) * graph.n + ends
-    order = _stable_order(xp, pairs)  # of parallel edges, the lightest stays first
+    order = _stable_order(xp, pairs)  # stable: the lightest of parallel edges stays first
     pairs = pairs[order]
     first = starts[order] != ends[order]
     first[1:] &= pairs[1:] != pairs[:-1]
@@ -114,7 +116,7 @@ def _stable_order(xp: Any, keys: Any) -> Any:
 
 
 def csr_of(xp: Any, edges: Edges) -> tuple[Any, Any, Any]:
-    """Both arcs of every edge, in compressed sparse rows."""
+    """Return both arcs of every edge, in compressed sparse rows."""
     tails = xp.concatenate((edges.starts, edges.ends))
     order = _stable_order(xp, tails)
     indptr = xp.zeros(edges.n + 1, np.int64)
@@ -125,19 +127,19 @@ def csr_of(xp: Any, edges: Edges) -> tuple[Any, Any, Any]:
 
 
 def segment_lengths(n: int) -> tuple[int, ...]:
-    """The lengths of segments that are worth a try, for n distances: those that give at least FEWEST of them."""
+    """Return the lengths of segments to try for n distances: all that give at least FEWEST segments."""
     return tuple(length for length in SEGMENTS if length * FEWEST <= n) or (max(1, n // FEWEST),)
 
 
 def sorted_by_segments(xp: Any, edges: Edges, segment: int) -> Edges:
-    """`edges` by the segment of the end, then by that of the start."""
+    """Return `edges` sorted by the segment of the end, then by the segment of the start."""
     segments = -(-edges.n // segment)
     key = (edges.ends // segment).astype(np.int64) * segments + edges.starts // segment
     return edges.in_order(_stable_order(xp, key))
 
 
 def shortest_by_sweeps(xp: Any, edges: Edges, source: int, read_only: bool) -> tuple[Any, int]:
-    """The distances (n,) from `source`, and the number of sweeps, the last of which changes nothing."""
+    """Return the distances (n,) from `source`, and the number of sweeps with the last sweep, which finds no change."""
     distances = xp.empty((edges.n,), edges.weights.dtype)
     distances[...] = np.inf
     distances[source] = 0

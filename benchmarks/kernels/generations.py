@@ -1,7 +1,8 @@
-"""Generations of Floyd-Warshall, each closing an (n, n) float32 matrix in place; n is a multiple of 256.
+"""Generations of Floyd-Warshall. Each closes an (n, n) float32 matrix in place; n is a multiple of 256.
 
-Host side of benchmarks/kernels/, and the seconds that B. Lund, J. W. Smith, "A multi-stage CUDA kernel for
-Floyd-Warshall", arXiv:1001.4108, Table 1, give for each: one core of an AMD Phenom 9950, and an NVIDIA Tesla C1060.
+This is the host side of benchmarks/kernels/. The published seconds are from Table 1 of B. Lund, J. W. Smith, "A
+multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, on one core of an AMD Phenom 9950 and an NVIDIA Tesla
+C1060.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ PROGRAMS = {
 
 @dataclass(frozen=True)
 class Paper:
-    """What the paper says of the kernel that does nearly all tasks (a task is a relaxation); None: nothing."""
+    """The paper's figures of the kernel that does nearly all tasks (relaxations). None: not in the paper."""
 
     tasks_per_second: float | None = None
-    bound: float | None = None  # tasks per second, if memory alone were the limit
+    bound: float | None = None  # tasks per second that memory bandwidth allows
     bytes_per_second: float | None = None
     shared_bytes: int | None = None
     blocks: int | None = None  # on a multiprocessor
@@ -45,8 +46,8 @@ class Generation:
     close: Callable[[Any], Any]
     published: dict[int, float]  # seconds by n
     on_gpu: bool = True
-    kernel: tuple[str, int] | None = None  # the one that does nearly all tasks, and the threads of its blocks
-    bytes_per_task: float | None = None  # over the bus: three words in and one out, for each task or once in a tile
+    kernel: tuple[str, int] | None = None  # the kernel that does nearly all tasks, threads of a block
+    bytes_per_task: float | None = None  # memory traffic: reads three words, writes one, for each task or for each tile
     paper: Paper = Paper()
 
 
@@ -85,7 +86,7 @@ def _close_staged_load(w: Any) -> None:
 
 def _close_by_tiles(program: Program, w: Any, threads_for_the_doubly_dependent: int) -> None:
     tiles = len(w) // TILE
-    # Launches are short and many: what is launched is looked up once.
+    # There are many short launches, so the functions are looked up once.
     independent, singly_dependent, doubly_dependent = map(program.function, BLOCKED)
     for pivots in range(tiles):
         arguments = (w, np.int32(len(w)), np.int32(pivots))

@@ -1,7 +1,7 @@
 """Best matching units node by node, as published in 2013: host side of benchmarks/kernels/som_article.cu.
 
-All memory is allocated once. The minima of blocks, one for each sample and block, are reduced once at the end: on the
-host as published, or on the device. The serial loop beside is that of the article, on one core.
+All memory is allocated once. Each block has one minimum for each sample; these minima are reduced once at the end, on
+the host as published, or on the device. `one_by_one` is the serial loop of the article, on one core.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROGRAM = Program("som_article.cu", ("node_by_node", "node_by_node_optimized", "
 class Variant:
     title: str
     entry: str
-    on_device: bool  # is it the device that reduces the minima of blocks?
+    on_device: bool  # whether the device, not the host, reduces the minima of blocks
 
 
 VARIANTS = (
@@ -35,12 +35,12 @@ VARIANTS = (
 
 
 def threads_of(dimensions: int) -> int:
-    """Of a block: the most that are whole units, 252 of 12 dimensions."""
+    """Return the threads of a block: the most that hold whole units, 252 for 12 dimensions."""
     return MOST_THREADS // dimensions * dimensions
 
 
 class Search:
-    """Memory for the units of (n, d) samples on a (m, d) map, both float64, CuPy."""
+    """Memory for a search of the units of (n, d) samples on an (m, d) codebook, both float64, CuPy."""
 
     def __init__(self, xp: Any, samples: Any, codebook: Any):
         n, self.dimensions = samples.shape
@@ -55,7 +55,7 @@ class Search:
         self.units = xp.empty((n,), np.int32)
 
     def run(self, variant: Variant) -> Any:
-        """The units, (n,) int32; NumPy where the host reduces the minima."""
+        """Return the units, (n,) int32; a NumPy array if the host reduces the minima."""
         sizes = np.int32(self.dimensions), np.int32(len(self.map))
         for sample, least, nearest in zip(self.samples, self.least, self.nearest, strict=True):
             arguments = (*sizes, sample, self.map, self.squares, least, nearest)
@@ -81,7 +81,7 @@ def _reduced(least, nearest):
 
 @njit(cache=True)
 def one_by_one(samples, codebook):
-    """The serial loop, on one core: the units, (n,) int32."""
+    """Return the units, (n,) int32, by the serial loop on one core."""
     units = np.empty(len(samples), np.int32)
     for i in range(len(samples)):
         best = np.inf

@@ -7,12 +7,13 @@
 //     cyclic_grid     every sum by itself, in a grid of 16 x 16 blocks: O(n^3) additions
 //     cyclic_streamed the sums of one more element, from those of the launch before
 //
-// There, repeats are marked by 0, which takes away the value 0 itself; here flags are kept apart.
+// There, repeats are marked by 0, which takes away the value 0 itself; here flags are kept apart. The digits of
+// look-and-say are int8 there and int32 here, so say_naive copies four times as many bytes to the host.
 //
 // Launch: a thread for every element in blocks of any size; cyclic_grid: in blocks of two dimensions.
 //
-// fierval, "Walking the Euler Path: GPU for the Road", 2016; "Look and say with CUDA", 2015; "Non-linear thinking with
-// CUDA", 2015.
+// fierval, "Walking the Euler Path: GPU for the Road", 2016; "Look-and-say: [Alea.]CUDA", 6 January 2016; "Non-linear
+// Thinking with CUDA", 8 September 2015.
 
 extern "C" __global__ void mark_heads(const int* sorted, long long n, int* flags) {
     const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;

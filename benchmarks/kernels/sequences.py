@@ -1,7 +1,7 @@
 """Distinct values, look-and-say and cyclic spectra as published: host side of benchmarks/kernels/sequences.cu.
 
-On a CPU the loops of the articles, on one core. On a GPU their kernels; CuPy sorts and scans, in the place of the
-library of the articles.
+On a CPU, the loops of the articles run on one core. On a GPU, the kernels of the articles run; CuPy sorts and scans
+instead of the library of the articles.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BLOCK, GRID_BLOCK = 512, 16
 
 
 def distinct_by_sorting(xp: Any, x: Any) -> Any:
-    """Sort, mark heads, scan, scatter; x (n,) int32, CuPy."""
+    """Return the distinct values of `x`, (n,) int32, CuPy: sort, mark the first of equal values, scan, scatter."""
     ordered, flags = xp.sort(x), xp.empty((len(x),), np.int32)
     _launch("mark_heads", len(x), (ordered, np.int64(len(x)), flags))
     places = xp.cumsum(flags, dtype=np.int32)
@@ -30,7 +30,7 @@ def distinct_by_sorting(xp: Any, x: Any) -> Any:
 
 
 def say_with_host_filter(xp: Any, seed: np.ndarray, steps: int) -> np.ndarray:
-    """Every step on the device, zeros taken out on the host; seed int32."""
+    """Return a term of look-and-say: the device does each step, the host removes the zeros. The seed is int32."""
     term = seed
     for _ in range(steps):
         said = xp.empty((2 * len(term),), np.int32)
@@ -41,7 +41,10 @@ def say_with_host_filter(xp: Any, seed: np.ndarray, steps: int) -> np.ndarray:
 
 
 def say_by_scans(xp: Any, seed: np.ndarray, steps: int, longest: int) -> Any:
-    """Flags, a scan and a scatter in every step; memory for terms up to `longest` allocated once, the length read."""
+    """Return a term of look-and-say by flags, a scan and a scatter in every step.
+
+    Memory for terms up to the length `longest` is allocated once. The host reads the length of every term.
+    """
     term, said, flags = (xp.empty((2 * longest,), np.int32) for _ in range(3))
     term[: len(seed)] = xp.asarray(seed)
     length = len(seed)
@@ -54,7 +57,10 @@ def say_by_scans(xp: Any, seed: np.ndarray, steps: int, longest: int) -> Any:
 
 
 def spectrum_by_grid(xp: Any, masses: Any) -> Any:
-    """Nothing, the sums (n - 1) n by length and beginning, the whole; masses (n,) int32, CuPy. Not sorted."""
+    """Return the cyclic spectrum of `masses`, (n,) int32, CuPy, not sorted.
+
+    It has 0, the (n - 1) n sums by length and beginning, and the sum of all masses.
+    """
     n = len(masses)
     result, sums = _ends(xp, masses)
     blocks = -(-n // GRID_BLOCK)
@@ -63,7 +69,7 @@ def spectrum_by_grid(xp: Any, masses: Any) -> Any:
 
 
 def spectrum_by_stream(xp: Any, masses: Any) -> Any:
-    """As `spectrum_by_grid`, by n - 1 launches."""
+    """Return the same spectrum as `spectrum_by_grid`, by n - 1 launches."""
     n = len(masses)
     result, sums = _ends(xp, masses)
     for length in range(n - 1):
@@ -84,7 +90,7 @@ def _launch(entry: str, size: int, arguments: tuple[Any, ...], threads: int = BL
 
 @njit(cache=True)
 def spectrum_brute(masses):
-    """O(n^3), on one core; not sorted."""
+    """Return the cyclic spectrum in O(n^3) on one core, not sorted."""
     n, result = len(masses), np.empty(len(masses) * (len(masses) - 1) + 2, np.int32)
     result[0], result[-1] = 0, masses.sum()
     for length in range(n - 1):
@@ -98,7 +104,7 @@ def spectrum_brute(masses):
 
 @njit(cache=True)
 def spectrum_memo(masses):
-    """O(n^2), on one core; not sorted."""
+    """Return the cyclic spectrum in O(n^2) on one core, not sorted."""
     n, result = len(masses), np.empty(len(masses) * (len(masses) - 1) + 2, np.int32)
     result[0], result[-1] = 0, masses.sum()
     for length in range(n - 1):
@@ -111,7 +117,7 @@ def spectrum_memo(masses):
 
 @njit(cache=True)
 def say_one_by_one(seed, steps):
-    """The serial loop, on one core; seed uint8."""
+    """Return a term of look-and-say by the serial loop on one core. The seed is uint8."""
     term = seed
     for _ in range(steps):
         said = np.empty(2 * len(term), np.uint8)

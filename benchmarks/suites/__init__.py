@@ -1,1 +1,1 @@
-"""A module for each suite: `add_arguments`, `run` and CONVENTION, what is counted."""
+"""A module for each suite, with `add_arguments`, `run`, and CONVENTION, a text that defines the rates of the suite."""

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
     groups = args.only or ["product", "floyd-warshall", "pipeline"]
-    if "pipeline" in groups:  # first: its memory figure is the growth over an idle process
+    if "pipeline" in groups:  # first, because it measures memory as the growth over an idle process
         bench_pipeline(bench, args.graph)
     if bench.gpu and groups != ["pipeline"]:
         measure_issue_rates(bench)
@@ -53,7 +53,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
 
 
 def bench_product(bench: Bench) -> None:
-    """minplus_update for every dtype and both float32 paths."""
+    """Time minplus_update for every dtype and both float32 paths."""
     xp = bench.xp
     m, p = (16384, 512) if bench.gpu else (2048, 2048)
     for dtype, nonnegative in (
@@ -85,13 +85,13 @@ def bench_product(bench: Bench) -> None:
 
 @numba.njit(nogil=True, cache=True)
 def _relax_in_first_level_cache(c: Any, a: Any, b: Any, times: int) -> None:
-    """The same tile of C again and again: nothing but additions, minima and what feeds them."""
+    """Update the same tile of C again and again: only additions and minima, with operands from the cache."""
     for _ in range(times):
         relax_register_tile(c, a, b, 0, a.shape[0])
 
 
 def bench_limit(bench: Bench) -> None:
-    """What additions and minima alone can do on this CPU, now: a product is to be judged by its share of it."""
+    """Measure the rate of additions and minima alone on this CPU. Products report their share of this limit."""
     threads, times, depth = numba.config.NUMBA_NUM_THREADS, 20_000, 128
     for dtype in ("float32", "float64", "int32", "int16"):
         columns = tile_columns(np.dtype(dtype).itemsize)
@@ -116,7 +116,7 @@ def bench_limit(bench: Bench) -> None:
 
 
 def bench_floyd_warshall(bench: Bench) -> None:
-    """Whole dense matrices on one device: directed, random, every entry finite."""
+    """Time floyd_warshall on dense matrices on one device: directed, random, every entry finite."""
     xp = bench.xp
     sizes = (1024, 2048, 4096, 8192, 16384, 32768) if bench.gpu else (1024, 2048, 4096)
     published = STAGED_LOAD.published
@@ -129,7 +129,7 @@ def bench_floyd_warshall(bench: Bench) -> None:
         def run(matrix: Any = matrix, weights: Any = weights) -> None:
             floyd_warshall(matrix, out=matrix, nonnegative=True)
 
-        # The work does not depend on the data, so the closed matrix is closed again: no copy inside the timing.
+        # The work does not depend on the data. Closing the closed matrix again avoids a copy in the timing.
         bench.time(
             f"floyd_warshall n = {n} {dtype}",
             run,
@@ -143,7 +143,7 @@ def bench_floyd_warshall(bench: Bench) -> None:
 
 
 def bench_pipeline(bench: Bench, files: list[str]) -> None:
-    """Store to store through one worker; SciPy on the same graph beside it where it is small."""
+    """Time the pipeline from store to store on one worker, and SciPy on the same graph if the graph is small."""
     with tempfile.TemporaryDirectory() as folder, start(device="gpu" if bench.gpu else "cpu") as client:
         for graph in _graphs(bench, Path(folder), files):
             name = Path(graph.path).stem
@@ -173,11 +173,12 @@ def bench_pipeline(bench: Bench, files: list[str]) -> None:
 
 
 def arithmetic_seconds(tasks: Sequence[dict[str, Any]]) -> float:
-    """From the start of the first stage on any worker to the end of the last."""
+    """Return the seconds from the start of the first stage on any worker until all devices end the last stage."""
+    names = "dependent-", "publish-", "list of tasks-", "finish-"
     stages = [
         period
         for task in tasks
-        if "pivot" in str(task["key"]) or "relax" in str(task["key"])
+        if any(name in str(task["key"]) for name in names)
         for period in task["startstops"]
         if period["action"] == "compute"
     ]

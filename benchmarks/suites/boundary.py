@@ -1,9 +1,10 @@
-"""The suite `boundary`: road networks by the boundary method, its closures and products, beside SciPy.
+"""The suite `boundary`: road networks by the boundary method, its closures and products, compared with SciPy.
 
-Networks are made by pipelines.generators (`road` with the share of missing streets in the name, `grid`), and Rome. On a
-GPU, tables and distances are resident; laying out arcs on the host is not timed. `store to store` is the call, METIS
-included, with the number of parts given. On a CPU, tables are those of that store, if it is made. What takes longer
-than `--limit` is stopped, and recorded as that; the million vertices of road-1000-0.95 need some GB of memory.
+The networks are Rome and networks made by pipelines.generators (`road`, with the share of missing streets in the name,
+and `grid`). On a GPU, tables and distances are resident; laying out arcs on the host is not timed. `store to store`
+times the whole call, METIS included, with the number of parts given. On a CPU, the following cases use the tables of
+this store, unless it is left out. A case that takes longer than `--limit` is stopped, and recorded as stopped. The
+million vertices of road-1000-0.95 need some GB of memory.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ from pipelines.stores.boundary import Boundary, Cut, open_boundary
 
 CONVENTION = "wall seconds, device synchronized; distances per second where a block of distances is made"
 OD = 10_000
-CHECKED = 3  # rows of a case, by SciPy's dijkstra
-NETWORKS = {  # the number of parts that METIS makes
+CHECKED = 3  # rows of each case that are compared with SciPy's dijkstra
+NETWORKS = {  # graph, number of parts that METIS makes
     "road-340-0.95": (Road(340, missing=0.95, seed=1), 128),
     "road-340-0.7": (Road(340, missing=0.7, seed=1), 128),
     "road-1000-0.95": (Road(1000, missing=0.95, seed=1), 1024),
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--only", choices=GROUPS, action="append", help="default: all, on a CPU without the large ones")
     parser.add_argument("--limit", type=float, default=1800, help="seconds that one case may take")
-    parser.add_argument("--no-store", action="store_true", help="leave out what is timed from store to store")
+    parser.add_argument("--no-store", action="store_true", help="leave out the cases from store to store")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
@@ -86,7 +87,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
 
 
 def bench_batches(bench: Bench) -> None:
-    """Many closures in one call, and some large ones."""
+    """Time calls that close many small matrices, or a few large matrices."""
     xp = bench.xp
     for count, n in ((10_000, 64), (256, 450), (128, 900)) if bench.gpu else ((1_000, 64), (16, 450)):
         rng = np.random.default_rng(n)
@@ -104,7 +105,7 @@ def bench_batches(bench: Bench) -> None:
 
 
 def bench_products(bench: Bench) -> None:
-    """A product of small depth does little more than write C."""
+    """Time products of small depth, which do little more than write C, and compare with a copy and a fill."""
     xp = bench.xp
     m, n = 4096, 114_688
     c = xp.empty((m, n), xp.float32)
@@ -135,7 +136,7 @@ def bench_products(bench: Bench) -> None:
 
 
 class Case:
-    """A graph and a cut of it, by METIS unless one is given."""
+    """A graph with a cut into parts, which METIS makes unless it is given."""
 
     def __init__(self, bench: Bench, name: str, graph: Graph, parts: int, cut: Cut | None = None):
         self.bench, self.name, self.graph, self.parts = bench, name, graph, parts
@@ -151,24 +152,27 @@ class Case:
 
     @property
     def relaxations(self) -> float:
-        """Of all closures."""
+        """Relaxations of all closures."""
         return float((self.cut.sizes.astype(float) ** 3).sum() + float(self.cut.boundary_sizes.sum()) ** 3)
 
     @cached_property
     def tables(self) -> ClosedParts:
-        """On the bench's device."""
+        """The tables, on the device of the bench."""
         if self.bench.gpu:
             return self.close()
         return self._closed_on_cpu() if self.store is None else self.store.tables()
 
     def check_tables(self) -> None:
-        """Make the tables, and compare some rows."""
+        """Make the tables, and compare some rows of distances with SciPy."""
         sources = _some(self.graph.n)
         self.verified = self.check(boundary_distances(self.tables, sources, np.arange(self.graph.n)), sources)
 
     @cached_property
     def _before(self) -> tuple[Any, Any, Any]:
-        """On the device: lengths within parts, between boundary vertices, and what is beyond the boundaries."""
+        """On the device: lengths within parts, lengths between boundary vertices, and a mask of the padding.
+
+        The mask has a row for each part, True beyond the number of its boundary vertices.
+        """
         xp, sizes = self.bench.xp, self.cut.boundary_sizes
         lengths = PartBatches(self.arcs, xp).lengths(0, self.cut.parts)
         none = (np.empty((0, 0), "float32") for _ in sizes)
@@ -176,7 +180,7 @@ class Case:
         return lengths, between, xp.asarray(np.arange(max(1, sizes.max())) >= sizes[:, None])
 
     def close(self) -> ClosedParts:
-        """All tables, on the device."""
+        """Close all tables on the device."""
         xp, sizes = self.bench.xp, self.cut.boundary_sizes
         lengths, between, beyond = self._before
         b = beyond.shape[1]
@@ -217,7 +221,7 @@ class Case:
         return csr_array(entries, shape=(self.graph.n, self.graph.n))
 
     def check(self, rows: Any, sources: np.ndarray) -> str:
-        """Some rows to all vertices against SciPy; floats are summed in another order."""
+        """Compare some rows of distances with SciPy's. The tolerance allows sums of floats in another order."""
         from scipy.sparse.csgraph import dijkstra
 
         found = rows if isinstance(rows, np.ndarray) else rows.get()
@@ -226,13 +230,13 @@ class Case:
 
 
 def time_amount(bench: Bench, name: str, run: Any, amount: float, unit: str, **facts: Any) -> None:
-    """Time `run`, already verified, as `amount` units a second."""
+    """Time `run`, which is verified already, and record its rate: `amount` of `unit` per second."""
     seconds = [bench.seconds(run) for _ in range(bench.repeats)]
     bench.record(name, seconds, rate_of=(amount / float(np.median(seconds)), unit), **facts)
 
 
 def bench_store(bench: Bench, case: Case, folder: Path, limit: float) -> None:
-    """The call, METIS included. The first run is timed like the others: large ones run once."""
+    """Time the whole call, METIS included. The first run is timed too, because large networks run only once."""
     name, seconds = f"{case.name}: store to store, {case.parts} parts", []
     with start(device="gpu" if bench.gpu else "cpu") as client, bench.within(limit, name):
 
@@ -250,7 +254,7 @@ def bench_store(bench: Bench, case: Case, folder: Path, limit: float) -> None:
 
 
 def bench_network(bench: Bench, case: Case, limit: float) -> None:
-    """Closures, blocks and all distances of a network; tables resident."""
+    """Time the closures, blocks and all distances of a network, with resident tables."""
     xp, n = bench.xp, case.graph.n
     rng = np.random.default_rng(0)
     tables = case.tables
@@ -260,7 +264,7 @@ def bench_network(bench: Bench, case: Case, limit: float) -> None:
         with bench.within(limit, name):
             time_amount(bench, name, case.close, case.relaxations, "relaxations", **facts)
     everything = np.arange(n)
-    for name, blocks in (  # other vertices each time
+    for name, blocks in (  # each run takes other vertices
         (f"OD {OD:,} x {OD:,}", rng.integers(0, n, (bench.repeats + 1, 2, OD))),
         ("a row", [(source, everything) for source in rng.integers(0, n, (bench.repeats + 1, 1))]),
     ):
@@ -310,7 +314,7 @@ def _scipy_rate(bench: Bench, case: Case, rows: int) -> None:
 
 
 def bench_all_pairs(bench: Bench, case: Case) -> None:
-    """All distances of a small network in memory, tables included, beside SciPy."""
+    """Time all distances of a small network in memory, tables included, and SciPy on the same network."""
     from scipy.sparse.csgraph import dijkstra
 
     n = case.graph.n
@@ -330,7 +334,7 @@ def bench_all_pairs(bench: Bench, case: Case) -> None:
 
 
 def bench_grid(bench: Bench, graph: Graph, parts: int) -> None:
-    """All pairs of a grid, cut into equal squares or by METIS, closures included."""
+    """Time all pairs of a grid that is cut into equal squares or by METIS, closures included."""
     side = round(graph.n**0.5)
     cuts = {f"{k} x {k} squares": squares(side, k) for k in (6, 7, 8, 9)} | {f"METIS, {parts} parts": None}
     out = bench.xp.empty((graph.n, graph.n), np.float32)
@@ -349,7 +353,7 @@ def bench_grid(bench: Bench, graph: Graph, parts: int) -> None:
 
 
 def squares(side: int, k: int) -> Cut:
-    """A grid of side x side vertices in k x k parts: no partitioner is needed."""
+    """Cut a grid of side x side vertices into k x k parts, without a partitioner."""
     stripe = np.arange(side) * k // side
     part = (stripe[:, None] * k + stripe).astype(np.int32)
     boundary = np.zeros(part.shape, bool)
@@ -361,7 +365,7 @@ def squares(side: int, k: int) -> Cut:
 
 
 def bench_tables(bench: Bench, case: Case, folder: Path, limit: float) -> None:
-    """Tables from origins to destinations, written from the store."""
+    """Time writing tables from origins to destinations, from the store."""
     rng = np.random.default_rng(3)
     chosen = rng.integers(0, case.graph.n, (2, OD))
     origins, destinations = (Points(pa.array(map(str, v.tolist()), pa.string()), v, None, {}) for v in chosen)

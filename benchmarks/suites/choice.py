@@ -1,8 +1,9 @@
-"""The suite `choice`: all pairs by each method and by `auto`, which should take little longer than the best of them.
+"""The suite `choice`: all pairs by each method and by `auto`, which should take little longer than the best method.
 
-Networks are made by pipelines.generators (`road` with the share of missing streets in the name), Rome, and any files
-given, such as Chicago's. Every run is the call from store to store by a cluster that is started before; the best of
-`--repeats` counts. A method that takes `PATIENCE` times as long as the best before it is stopped, with the cluster.
+The networks are Rome, networks made by pipelines.generators (`road`, with the share of missing streets in the name),
+and any files given, such as Chicago's. Every run is a call from store to store on a cluster that is running already;
+the shortest of `--repeats` runs counts. A method that takes `PATIENCE` times as long as the best earlier method is
+stopped, together with the cluster.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers
 
 CONVENTION = "wall seconds from store to store, the best of the repeats; ratio: auto beside the best method"
-PATIENCE, LEAST = 4.0, 5.0  # times the best before, and seconds, until a method is stopped
-ROWS = 4  # certified of each result
+# A method is stopped after PATIENCE times the seconds of the best earlier method, but not before LEAST seconds.
+PATIENCE, LEAST = 4.0, 5.0
+ROWS = 4  # rows of each result that are certified
 NAMED = ("floyd-warshall", "batched", "boundary")
 NETWORKS: dict[str, Any] = {
     "rmat-12": RMat(12, seed=1),
@@ -52,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:
-    logging.getLogger("distributed").setLevel(logging.ERROR)  # of runs that are stopped
+    logging.getLogger("distributed").setLevel(logging.ERROR)  # stopped runs would log warnings
     names = args.only or ([] if args.file else ["rome", *NETWORKS])
     workers = Workers("gpu" if bench.gpu else "cpu")
     lines = [f"{'network':24} {'auto':15} {'auto s':>8} {'best s':>8} {'ratio':>6}   each method: seconds (estimated)"]
@@ -71,7 +73,7 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
 
 
 class Workers:
-    """A cluster, which is started when it is asked for."""
+    """A cluster that is started when its client is first used."""
 
     def __init__(self, device: str):
         self.device = device
@@ -90,7 +92,7 @@ class Workers:
 
 
 def bench_network(bench: Bench, workers: Workers, name: str, graph: Graph, folder: Path) -> str:
-    """A record of each method and of `auto`; returns a line on all of them."""
+    """Record each method and `auto` on a network. Returns a line that compares them."""
     estimates, chosen = weigh(workers, graph)
     facts = {"sizes": {"n": graph.n, "m": graph.m}}
     seconds: dict[str, float] = {}
@@ -125,7 +127,7 @@ def bench_network(bench: Bench, workers: Workers, name: str, graph: Graph, folde
 
 
 def once(workers: Workers, graph: Graph, out: Path, method: Any, limit: float) -> float:
-    """Seconds of one run."""
+    """Return the seconds of one run."""
     client = workers.client
     try:
         with time_limit(limit):
@@ -133,12 +135,12 @@ def once(workers: Workers, graph: Graph, out: Path, method: Any, limit: float) -
             all_pairs_shortest_paths(client, graph, out, method=method, overwrite=True, progress=False)
             return time.perf_counter() - began
     except OverTime:
-        workers.close()  # with what they still do
+        workers.close()  # also ends the tasks that are still running
         raise
 
 
 def weigh(workers: Workers, graph: Graph) -> tuple[dict[str, float], str]:
-    """What each method would take by its own estimate, and which one `auto` chooses."""
+    """Return the estimated seconds of each method, and the name of the method that `auto` chooses."""
     dtype = distance_dtype(graph, None)
     job = Job(graph, dtype, graph.through(), potentials_of(graph), distances_fit(graph, dtype))
     request = Request(job, None, None, 60.0, measure_workers(workers.client, str(dtype)), None)

@@ -1,8 +1,8 @@
-"""The suite `cores`: what more cores do for single operations on a CPU.
+"""The suite `cores`: speed-ups of single operations on a CPU with more cores.
 
-Every number of threads has a process of its own, with NUMBA_NUM_THREADS set, that makes the same inputs, warms up,
-verifies and repeats. Results must have the same bits with every number of threads. Speed-ups are those over one thread
-of the same run, and SciPy's `dijkstra`, which has one thread, is timed beside.
+Each number of threads is measured in a separate process, with NUMBA_NUM_THREADS set. All processes make the same
+inputs, warm up, verify and repeat. Results must have the same bits with every number of threads. Speed-ups compare with
+one thread in the same run. SciPy's `dijkstra`, which has one thread, is timed too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CONVENTION = (
 )
 SEED = 1
 LANES = 32
-LINES = 2_000_000  # of the edge list, some 35 MB
+LINES = 2_000_000  # lines of the edge list, about 35 MB
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
 
 
 def table(taken: dict[str, dict[int, list[float]]], counts: list[int]) -> str:
-    """Medians in milliseconds, by case and number of threads, and the gain of the last number over the first."""
+    """Return a table of medians in milliseconds, by case and number of threads, with the gain of last over first."""
     lines = [f"{'milliseconds':44}" + "".join(f"{count:>9}" for count in counts) + "     gain"]
     for case, found in taken.items():
         medians = [statistics.median(found[count]) * 1e3 for count in counts]
@@ -79,7 +79,7 @@ def table(taken: dict[str, dict[int, list[float]]], counts: list[int]) -> str:
 
 
 def measured(threads: int, scale: int, side: int, n: int, repeats: int) -> Iterator[dict[str, Any]]:
-    """The cases of a process with so many threads, as they are done."""
+    """Run the cases in a process with `threads` threads, and yield each case when it is done."""
     numbers = map(str, (scale, side, n, repeats))
     path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
@@ -96,11 +96,11 @@ def measured(threads: int, scale: int, side: int, n: int, repeats: int) -> Itera
         raise RuntimeError(f"the process with {threads} threads ended with code {process.returncode}; see above")
 
 
-# --- In a process of its own ------------------------------------------------------------------------------------------
+# --- In the measuring process -----------------------------------------------------------------------------------------
 
 
 def cases(scale: int, side: int, n: int) -> Iterator[tuple[str, float, str, Callable[[], Any]]]:
-    """Name, work, its unit, and what is timed."""
+    """Yield each case: its name, the amount and the unit of its work, and the function that is timed."""
     name, host = f"R-MAT {scale}", csr(RMat(scale, seed=SEED))
     yield f"layout, {name}", len(host[1]), "arcs", lambda: search_graph(*host, symmetric=True)
     yield f"layout, transpose too, {name}", len(host[1]), "arcs", lambda: search_graph(*host)

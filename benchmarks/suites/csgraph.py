@@ -1,8 +1,8 @@
-"""tilepath.csgraph beside scipy.sparse.csgraph, in one run: all sources by each method, and one source.
+"""The suite `csgraph`: tilepath.csgraph compared with scipy.sparse.csgraph, for all sources by each method and for one.
 
-Random graphs of n vertices with real or signed weights. Both are asked the same, and their answers compared, before
-either is timed. The two take turns, so that a busy machine slows both. A case is repeated as long as there is time for
-it, and left out where SciPy would take many seconds for one call.
+The graphs are random graphs of n vertices with real or signed weights. Both libraries get the same calls, and their
+results are compared before any call is timed. Their timed calls alternate, so that a busy machine slows both. A case is
+repeated until its time is up, and left out if SciPy would take many seconds for one call.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ONE = {
     "one source, Johnson, signed": ("johnson", True, {"indices": 0}),
     "one source, Bellman-Ford, signed": ("bellman_ford", True, {"indices": 0}),
 }
-_SLOW = 2e9  # steps of SciPy, about a second for each 10^9, beyond which a case is left out
+_SLOW = 2e9  # cases where SciPy takes more steps are left out; 10^9 steps take about a second
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +67,10 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
 
 
 def random_graph(n: int, degree: int, signed: bool) -> sp.csr_array:
-    """Weights of 10 bits, so that sums are exact. Signed ones are shifted by potentials: no cycle is negative."""
+    """Return a random graph. Weights have 10 bits, so that sums are exact.
+
+    Signed weights are non-negative weights shifted by potentials, so that no cycle is negative.
+    """
     rng = np.random.default_rng(n + degree)
     graph = sp.random_array((n, n), density=degree / n, rng=rng, format="csr")
     graph.data = np.ceil(graph.data * 1024) / 1024
@@ -78,7 +81,7 @@ def random_graph(n: int, degree: int, signed: bool) -> sp.csr_array:
 
 
 def _steps(name: str, n: int, m: int) -> float:
-    """What SciPy does for all sources; a visit to a heap counts as ten."""
+    """Return the estimated steps of SciPy for all sources. An operation on a heap counts as ten steps."""
     return {"bellman_ford": n * n * m, "floyd_warshall": n**3}.get(name, 10 * n * (m + n * math.log2(n)))
 
 
@@ -94,7 +97,7 @@ def _compare(
         found = {who: distances for who, (distances, _) in found.items()}
     np.testing.assert_allclose(found["tilepath"], found["SciPy"], rtol=1e-12)
     rows = found["SciPy"].size // graph.shape[0]
-    repeats = 20 * bench.repeats  # one source, and small graphs
+    repeats = 20 * bench.repeats  # at most; cases with one source or a small graph reach them
     seconds: dict[str, list[float]] = {who: [] for who in calls}
     end = time.perf_counter() + args.seconds
     while not seconds["SciPy"] or (len(seconds["SciPy"]) < repeats and time.perf_counter() < end):

@@ -1,8 +1,8 @@
-"""The suite `distinct`: distinct values, compaction and prefix sums, beside NumPy, CuPy and the published run.
+"""The suite `distinct`: distinct values, compaction and prefix sums, compared with NumPy, CuPy and a published run.
 
-The published array has numbers from 0 to 999. Others have no such range: random 32-bit and 64-bit integers, floats. On
-a GPU stands beside: CuPy's unique and sort, and the published way (sort, mark, scan, scatter). Every result is compared
-before anything is timed.
+The published array has numbers from 0 to 999. Further arrays have no such range: random 32-bit and 64-bit integers, and
+floats. On a GPU, CuPy's unique and sort, and the published method (sort, mark, scan, scatter), are timed too. Every
+result is compared before its case is timed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _any_values(bench: Bench, n: int, dtype: str) -> None:
         limits = np.iinfo(dtype)
         host = rng.integers(limits.min, limits.max, n, dtype=np.dtype(dtype).type, endpoint=True)
     x, title = xp.asarray(host), f"of any value, {n:,} {dtype}"
-    # NumPy's unique without counts goes by a hash table, which is slower here than to sort.
+    # NumPy's unique without counts uses a hash table, which is slower here than sorting.
     expected = np.unique(host, return_counts=True)[0]
     _time(bench, n, f"distinct {title}", lambda: distinct(x).values, expected, x.nbytes)
     for options in {"return_counts": True}, {"return_inverse": True}, {"order": "first"}:

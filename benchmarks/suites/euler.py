@@ -1,9 +1,10 @@
-"""The suite `euler`: Euler circuits stage by stage and in all, beside the published times.
+"""The suite `euler`: Euler circuits, stage by stage and in all, compared with the published times.
 
-Deep graphs (few circuits before they are joined) and shallow ones (very many) are those of the article (2016), by
-`pipelines.generators`; bidirected graphs, where every arc has one back, fall into circuits of all lengths. Published
-times are those of the article's stages, on a GPU but for the partition. Its circuit graph includes the spanning tree;
-it ends with the swaps, before the walk is put in order. The time it takes to make a graph is recorded beside.
+Deep graphs have few circuits before they are joined, shallow graphs have very many. Both kinds are from the article
+(2016) and made by `pipelines.generators`. In bidirected graphs, each arc has an arc back; they split into circuits of
+all lengths. The published times are times of the article's stages, all on a GPU except the partition. The article's
+circuit graph includes the spanning tree, and its last stage is the swaps: it does not put the walk in order. The time
+to make a graph is recorded too.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ SERIES_K = 5
 
 @dataclass(frozen=True)
 class Published:
-    """Seconds: pairs, partition, circuit graph and spanning tree, swaps, these in all; making the graph; on the CPU."""
+    """Published seconds: pairs, partition, circuit graph with spanning tree, swaps; their total; generator; CPU."""
 
     pair: float
     label: float
@@ -101,7 +102,7 @@ def deep(bench: Bench, n: int, k: int, published: Published | None = None) -> Ca
 
 @dataclass
 class Case:
-    """A graph in host memory; it goes to the device when it is walked."""
+    """A graph in host memory, which is copied to the device when its circuits are computed."""
 
     bench: Bench
     name: str
@@ -120,7 +121,7 @@ class Case:
             self.facts["published_generate_seconds"] = self.published.generate
 
     def all(self) -> None:
-        """The circuits by all stages, and, without a GPU or beside a published time, by Hierholzer's algorithm."""
+        """Time all stages together, and Hierholzer's algorithm if there is no GPU or there are published times."""
         graph = self._on_device()
         found = euler_circuit(*graph, directed=self.directed)
         verify_circuit(*graph, *found, directed=self.directed)
@@ -176,7 +177,7 @@ class Case:
 
 
 def _without_odd_degrees(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An undirected graph with further edges that pair its vertices of odd degree."""
+    """Return an undirected graph with additional edges between pairs of its vertices of odd degree."""
     n = len(indptr) - 1
     odd = np.flatnonzero(np.diff(indptr) % 2)
     tails = np.concatenate([np.repeat(np.arange(n), np.diff(indptr)), odd])
@@ -185,13 +186,13 @@ def _without_odd_degrees(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.nd
 
 
 def _star(leaves: int) -> tuple[np.ndarray, np.ndarray]:
-    """Arcs from a hub to leaves and back: as many circuits as leaves."""
+    """Return arcs from a hub to each leaf and back, which form one circuit for each leaf."""
     hub, others = np.zeros(leaves, np.int64), np.arange(1, leaves + 1)
     return _csr(leaves + 1, np.concatenate([hub, others]), np.concatenate([others, hub]))
 
 
 def _ring(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Arcs to both neighbours, by a random numbering: two circuits or few."""
+    """Return arcs to both neighbours on a ring of randomly numbered vertices, which form two or a few circuits."""
     vertices = np.random.default_rng(SEED).permutation(n)
     return _csr(n, np.concatenate([vertices, np.roll(vertices, -1)]), np.concatenate([np.roll(vertices, -1), vertices]))
 

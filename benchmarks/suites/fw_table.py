@@ -1,8 +1,8 @@
-"""The suite `fw-table`: generations of Floyd-Warshall on one GPU, beside the seconds published for them in 2010.
+"""The suite `fw-table`: generations of Floyd-Warshall on one GPU, compared with seconds published in 2010.
 
-Each generation runs at powers of two, and at the sizes that the paper has for it, while it takes less than 30 s, and
-must equal ours at every size. Before that a probe measures the limit: what this GPU does with registers alone.
-generations.py names the paper.
+Each generation runs at powers of two and at the paper's sizes, while a run takes less than 30 s. Its result must equal
+ours at every size. Before the runs, a probe measures the limit: the rate of this GPU on registers alone. generations.py
+names the paper.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ CONVENTION = "n^3 relaxations, nothing skipped; wall seconds with all launches a
 PUBLISHED_SIZES = tuple(STAGED_LOAD.published)
 SIZES = (*PUBLISHED_SIZES, 32768, 65536)
 QUICK_SIZES = (1024, 4096, 16384, 32768)
-LONGEST = 30.0  # seconds; a generation stops before the size at which it would take longer
-ONCE = 2.0  # seconds; what takes longer is timed once
-SLAB = 1024  # rows that are made, or compared, at a time
+LONGEST = 30.0  # seconds; a generation is not run at sizes where it would take longer
+ONCE = 2.0  # seconds; a longer run is not repeated
+SLAB = 1024  # rows that are made or compared at a time
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,17 +56,17 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
 
 
 def _traffic(generation: Generation, n: int, seconds: list[float]) -> dict[str, Any]:
-    """Bytes over the bus, by the paper's count."""
+    """Return the bytes over the memory bus, counted as in the paper."""
     each = generation.bytes_per_task
     return {} if each is None else {"bytes_per_task": each, "bytes_per_second": each * n**3 / float(np.median(seconds))}
 
 
 def _kernels(seconds: dict[str, dict[int, float]], facts: dict[str, dict[str, Any]]) -> str:
-    """What the kernel that does nearly all tasks takes, at the largest size it was timed at."""
+    """Return a table of the main kernel of each generation: its rates and resources at its largest timed size."""
     rows = [
-        "The kernel of each generation that does nearly all tasks; in brackets what the paper says of it on a Tesla\n"
-        "C1060, and its bound of tasks per second if memory alone were the limit. Bytes over the bus by the paper's\n"
-        "count, whatever a cache saves.\n",
+        "The kernel of each generation that does nearly all tasks. In brackets: the paper's figures on a Tesla C1060,\n"
+        "with its bound of tasks per second by memory bandwidth. Bytes over the bus are counted as in the paper,\n"
+        "without caches.\n",
         "| generation | n | G tasks/s | bytes a task | GB/s | registers | shared bytes | blocks an SM | bound, paper |",
         "|---|" + "---:|" * 8,
     ]
@@ -95,13 +95,13 @@ def _beside(here: float, paper: float | None) -> str:
 
 
 def _predicted(seconds: dict[int, float], n: int) -> float:
-    """From the largest size so far: launches, which do not grow by n^3, count for little there."""
+    """Predict the seconds from the largest size so far, where launches, which do not grow by n^3, matter least."""
     size = max(seconds, default=n)
     return seconds.get(size, 0.0) * (n / size) ** 3
 
 
 def _warm_up(bench: Bench) -> None:
-    """Compiles everything, and compares with the plainest of all: three loops on the CPU."""
+    """Compile everything, and compare with the simplest method: three loops on the CPU."""
     weights = ring_of_vertices(np, 512)
     expected = weights.copy()
     GENERATIONS[0].close(expected)
@@ -112,7 +112,10 @@ def _warm_up(bench: Bench) -> None:
 
 
 def _fits(bench: Bench, n: int, due: list[Generation]) -> bool:
-    """Weights and a working matrix; for a comparison also our result, and the tiled copy of the staged load."""
+    """Return whether all matrices fit in device memory.
+
+    They are the weights and a working matrix; for a comparison also our result, and the tiled copy of the staged load.
+    """
     needed = n * n * 4 * (2 if due == [TILEPATH] else 4) + (2 << 30)
     free = bench.xp.cuda.runtime.memGetInfo()[0]
     if needed > free:
@@ -170,10 +173,10 @@ def _check_equal(xp: Any, generation: Generation, matrix: Any, ours: Any) -> Non
 
 
 def ring_of_vertices(xp: Any, n: int) -> Any:
-    """Weights whose shortest paths have many arcs, so that every step of Floyd-Warshall shows in the result.
+    """Return weights whose shortest paths have many arcs, so that the result depends on every step of Floyd-Warshall.
 
-    The vertices lie on a ring, in random order. An arc weighs as many steps as it is long, times 1 to 500: less than
-    2^24, and so are all shortest distances. Float32 holds such integers exactly, in whatever order they were added.
+    The vertices lie on a ring, in random order. The weight of an arc is its number of steps on the ring, times 1 to
+    500. All weights and shortest distances are integers below 2^24, which float32 adds exactly in any order.
     """
     places = xp.asarray(np.random.default_rng(n).permutation(n).astype("float32"))
     rng = xp.random.default_rng(n)
@@ -205,5 +208,5 @@ def _table(bench: Bench, seconds: dict[str, dict[int, float]]) -> str:
 
 
 def _digits(seconds: float) -> str:
-    """Three significant digits."""
+    """Return the seconds with three significant digits."""
     return f"{seconds:.{max(0, 2 - math.floor(math.log10(seconds)))}f}"

@@ -1,8 +1,9 @@
 """The suite `graphs`: edge expansion, degrees, the reverse graph, weak components and the spanning forest.
 
-Two graphs of one size: in `near`, arcs lead to one of the next 8 vertices, as in the graphs of the published run; in
-`random`, they lead anywhere, which is the worst case for caches. Peers run in the same process: SciPy on the CPU, and
-on a GPU what CuPy and cupyx.scipy offer. Every result is compared with theirs, bit for bit, before anything is timed.
+There are two graphs of one size: in `near`, each arc leads to one of the next 8 vertices, as in the graphs of the
+published run; in `random`, arcs lead anywhere, which is the worst case for caches. The peers run in the same process:
+SciPy on the CPU, and the functions of CuPy and cupyx.scipy on a GPU. Every result is compared with a peer's, bit for
+bit, before it is timed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ CONVENTION = (
 PUBLISHED = 10_485_760, 31_458_372  # vertices, arcs
 PUBLISHED_EXPANSION = {True: 1.523, False: 16.516}  # seconds, on a GPU and on a CPU
 SMALL = 1_048_576, 3_145_728
-CALLS = 20  # of what takes less than a launch
+CALLS = 20  # calls in one timing, of operations that take less time than a launch
 SEED = 1
 
 
@@ -53,13 +54,13 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
 
 
 class Case:
-    """One graph, in host memory and on the device."""
+    """A graph, in host memory and on the device."""
 
     def __init__(self, bench: Bench, kind: str, n: int, m: int, peers: bool):
         self.bench, self.kind, self.n, self.m, self.peers = bench, kind, n, m, peers
         self.host = _graph(kind, n, m)
         self.graph = tuple(bench.xp.asarray(x) for x in self.host)
-        numbers = np.arange(1, m + 1, dtype=np.int32)  # not 0, which SciPy takes for no arc
+        numbers = np.arange(1, m + 1, dtype=np.int32)  # not 0: SciPy takes 0 for no arc
         self.matrix = sp.csr_array((numbers, self.host[1], self.host[0].astype(np.int32)), shape=(n, n))
 
     def run(self) -> None:
@@ -134,7 +135,7 @@ class Case:
             matrix = cusp.csr_matrix(arrays, shape=(self.n, self.n))
             find = lambda: on_device(matrix, directed=True, connection="weak")  # noqa: E731
             found = find()[0]
-        except (ImportError, RuntimeError) as error:  # it stands on pylibcugraph
+        except (ImportError, RuntimeError) as error:  # cupyx needs pylibcugraph
             print(f"no components by cupyx: {error}", flush=True)
             return
         assert found == count, "cupyx finds another number of components"
@@ -188,7 +189,7 @@ class Case:
         )
 
     def _timed(self, run: Callable[[], Any]) -> tuple[Any, list[float]]:
-        """The result of a peer on the CPU, and the seconds of as many runs as there are repeats, three at most."""
+        """Return the result of a peer on the CPU, and the seconds of its runs: `repeats` runs, three at most."""
         found = run()
         return found, [self.bench.seconds(run) for _ in range(min(self.bench.repeats, 3) if self.peers else 0)]
 

@@ -1,7 +1,7 @@
-"""The suite `imports`: graphs from files of text to stores.
+"""The suite `imports`: graphs from text files to stores.
 
-Each graph has some `--arcs` arcs; symmetric files hold half as many lines. The last store made of a file must hold the
-rows that NumPy sorts, and the names of the vertices where the format has any.
+Each graph has about `--arcs` arcs; a symmetric file has half that number of lines. The last store made from a file must
+have the rows that NumPy sorts, and the names of the vertices if the format has names.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONVENTION = (
     "flushed; warm; sorted in up to 1 GiB. Rates count the bytes of the file. Processor seconds are those of all "
     "threads; peak memory is that of a process of its own, Python and libraries included"
 )
-MEMORY = 1 << 30  # to sort in
+MEMORY = 1 << 30  # bytes to sort in
 ALONE = f"""
 import sys
 from pipelines.formats.graphs import import_graph
@@ -38,24 +38,24 @@ import_graph(*sys.argv[1:], memory={MEMORY})
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 SEED = 1
-DEGREE = 15  # of the random graphs
-ROAD_DEGREE = 2.6  # of pipelines.generators.Road
-METRES = 1000  # in the length of a street of 1
-LINES = 1 << 20  # written at a time
+DEGREE = 15  # mean degree of the random graphs
+ROAD_DEGREE = 2.6  # mean degree of pipelines.generators.Road
+METRES = 1000  # length of a street of the generator's length 1
+LINES = 1 << 20  # lines that are written at a time
 
 Arcs = tuple[np.ndarray, np.ndarray, np.ndarray]  # tails, heads, weights
 
 
 class Source(NamedTuple):
-    """A file to be written, and what it says."""
+    """A file to write: its format and its contents."""
 
     title: str
     suffix: str
     header: str
-    line: str  # of an arc: tail, head and weight
+    line: str  # format of the line of an arc: tail, head and weight
     arcs: Arcs
     n: int
-    base: int = 1  # the first vertex; it stands for all of their names
+    base: int = 1  # name of the first vertex, names are successive numbers; 0: the store has no names
     symmetric: bool = False
 
 
@@ -96,7 +96,7 @@ def measure(bench: Bench, source: Source, folder: Path) -> None:
 
 def check(source: Source, graph: Graph) -> None:
     tails, heads, weights = source.arcs
-    if source.symmetric:  # each line is two arcs, one after the other
+    if source.symmetric:  # each line is two arcs, which follow each other
         tails, heads = (np.stack(ends, 1).ravel() for ends in ((tails, heads), (heads, tails)))
         weights = np.repeat(weights, 2)
     order = np.lexsort((heads, tails))
@@ -111,7 +111,7 @@ def check(source: Source, graph: Graph) -> None:
 
 
 def peak_memory(file: Path, store: Path) -> int:
-    """Bytes that a process needs at most which imports the file."""
+    """Return the peak memory, in bytes, of a process that imports the file."""
     command = [sys.executable, "-c", ALONE, str(file), str(store)]
     return int(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout) * 1024
 
@@ -170,11 +170,11 @@ SOURCES: dict[str, Callable[[int], Source]] = {
 
 
 def random_arcs(arcs: int) -> tuple[Arcs, int]:
-    """Arcs without loops, of which a symmetric file would make one arc in place of two; the number of vertices."""
+    """Return random arcs and the number of vertices. Loops are left out: in a symmetric file, a loop is one arc."""
     rng, n = np.random.default_rng(SEED), max(2, arcs // DEGREE)
     tails = rng.integers(0, n, arcs)
     heads = (tails + rng.integers(1, n, arcs)) % n
-    tails[0], heads[0] = 0, n - 1  # what an edge list takes for the last vertex
+    tails[0], heads[0] = 0, n - 1  # an edge list has to name its last vertex
     return (tails, heads, rng.integers(1, 10_000, arcs, dtype=np.int32)), n
 
 

@@ -1,7 +1,7 @@
-"""The suite `limits`: what this GPU can do at its present clock, as a measure for all other results.
+"""The suite `limits`: the highest rates of this GPU at its present clock, to compare all other results with.
 
-Relaxations per second of instructions that work on registers alone, and the bandwidth of shared and of device memory.
-benchmarks/kernels/limits.cu explains the instructions.
+It measures relaxations per second of instructions that use registers alone, and the bandwidth of shared memory and of
+device memory. benchmarks/kernels/limits.cu explains the instructions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gpuops._cuda import Program, multiprocessors
 CONVENTION = "every relaxation counted; bytes read and bytes written both count; wall seconds, device synchronized"
 
 THREADS, BLOCKS_PER_SM = 1024, 2
-STEPS = 512 * 2000  # a launch takes some 20 to 50 ms
+STEPS = 512 * 2000  # steps of a launch, which takes about 20 to 50 ms
 WARM_UP = 0.3  # seconds, until clocks have settled
 
 
@@ -79,7 +79,7 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
 
 
 def measure_issue_rates(bench: Bench, dtypes: tuple[str, ...] | None = None) -> None:
-    """Relaxations per second of the mixes for `dtypes` (of all by default); the fastest of each dtype is its limit."""
+    """Time the mixes for `dtypes`, by default all. The fastest mix for a dtype sets its limit."""
     rng = np.random.default_rng(0)
     for mix in MIXES:
         if dtypes is not None and not set(mix.limits) & set(dtypes):
@@ -124,7 +124,7 @@ def measure_copy(bench: Bench) -> None:
 
 
 def _measure(bench: Bench, case: str, program: Program, entry: str, arguments: tuple[Any, ...], **amount: int) -> float:
-    """Launch on every multiprocessor until the clock has settled, then time; the clock as the kernel saw it."""
+    """Launch on all multiprocessors until the clock has settled, then time and record the clock that the kernel saw."""
     clocks = bench.xp.zeros((_blocks(bench), 2), "int64")
 
     def launch() -> None:

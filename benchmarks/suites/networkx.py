@@ -1,8 +1,8 @@
-"""The suite `networkx`: functions of NetworkX answered by NetworkX and by the backend, conversion included.
+"""The suite `networkx`: functions of NetworkX, computed by NetworkX and by the backend, conversion included.
 
-Undirected random graphs of average degree 8 with lengths from (0, 1]; every answer is compared with NetworkX's own,
-from the same run. The graph is converted anew each time. "Once" is NetworkX, once a function: it takes minutes.
-Floyd-Warshall is compared at 200 nodes: NetworkX takes n^3 steps of Python.
+The graphs are undirected random graphs of average degree 8 with lengths from (0, 1]. Every result is compared with the
+result of NetworkX in the same run. Each call converts the graph again. NetworkX runs once for each function, because it
+takes minutes. Floyd-Warshall is compared at 200 nodes, because NetworkX takes n^3 steps of Python.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SEED = 1
 WEIGHT = {"weight": "weight"}
 DISTANCE = {"distance": "weight"}
 
-# Function, keywords, and the number of nodes if it is not that of the option.
+# Function, keywords, and number of nodes; None: the number that the option gives.
 CASES: list[tuple[str, dict[str, str], int | None]] = [
     ("all_pairs_dijkstra_path_length", WEIGHT, None),
     ("all_pairs_shortest_path_length", {}, None),
@@ -80,7 +80,7 @@ def _compared(bench: Bench, name: str, options: dict[str, str], graph: Any) -> s
 
 
 def _speedups_by_size(bench: Bench, name: str, options: dict[str, str]) -> str:
-    """How much faster the backend is on small graphs, by the least of five times: what `should_run` goes by."""
+    """Return how much faster the backend is on small graphs, by the least of five times, as `should_run` needs it."""
     found = []
     for n in (5, 10, 20, 30, 50, 70, 100, 150, 200, 300):
         ask_networkx, ask_backend = _questions(name, options, random_graph(n))
@@ -93,7 +93,7 @@ def _speedups_by_size(bench: Bench, name: str, options: dict[str, str]) -> str:
 
 
 def _questions(name: str, options: dict[str, str], graph: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """Calls of NetworkX, and of the backend as NetworkX calls it."""
+    """Return a call of NetworkX, and a call of the backend as NetworkX makes it."""
 
     def ask_backend() -> Any:
         converted = backend.convert_from_nx(graph, {"weight": 1} if options else None)
@@ -113,7 +113,7 @@ def _taken(bench: Bench, ask: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def random_graph(n: int) -> Any:
-    """A random graph whose components are joined by an edge each, so that it is connected."""
+    """Return a connected random graph. Its components are joined by one edge each."""
     graph = nx.gnm_random_graph(n, 4 * n, seed=SEED)
     parts = [next(iter(part)) for part in nx.connected_components(graph)]
     graph.add_edges_from((parts[0], other) for other in parts[1:])
@@ -123,13 +123,13 @@ def random_graph(n: int) -> Any:
 
 
 def _check(name: str, graph: Any, ours: Any, theirs: Any) -> None:
-    if name == "johnson":  # of paths of equal length either may be returned
+    if name == "johnson":  # may return either of two paths of equal length
         lengths = dict(nx.all_pairs_dijkstra_path_length(graph))
         for source, paths in ours.items():
             for target, path in paths.items():
                 length = math.fsum(graph[u][v]["weight"] for u, v in pairwise(path))
                 assert math.isclose(length, lengths[source][target], rel_tol=1e-12, abs_tol=1e-12), "a path is longer"
-    elif name == "floyd_warshall":  # whose sums are rounded in another order
+    elif name == "floyd_warshall":  # rounds sums in another order
         for source, row in theirs.items():
             assert all(math.isclose(ours[source][v], d, rel_tol=1e-12) for v, d in row.items()), "a distance differs"
     else:

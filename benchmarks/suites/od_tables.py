@@ -1,8 +1,8 @@
 """The suite `od-tables`: a reduced table of origins and destinations on a road network, on several workers of one host.
 
-Each origin gets the sum of a column of the destinations within a distance, from the store of the boundary method. The
-blocks are timed by Dask's record of the tasks, from the first to the last. Some origins are compared with SciPy's
-Dijkstra, and the tables of all numbers of workers with each other, bit by bit.
+Each origin gets the sum of a column over the destinations within a distance, from the store of the boundary method. The
+blocks are timed by Dask's record of the tasks, from the first block to the last. Some origins are compared with SciPy's
+Dijkstra. The tables must have the same bits for all numbers of workers.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ CONVENTION = (
 )
 SEED = 1
 WITHIN = 400.0
-COMPARED = 3  # origins
-ROUNDING = 1e-4  # relative: destinations so near the limit may be in or out
+COMPARED = 3  # origins that are compared with SciPy
+ROUNDING = 1e-4  # relative; a destination this near the limit may be counted or not
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--side", type=int, help="of the road network; default 1,000, on a CPU 100")
-    parser.add_argument("--parts", type=int, help="of it; default 1,024, on a CPU 16")
+    parser.add_argument("--parts", type=int, help="parts of the network; default 1,024, on a CPU 16")
     parser.add_argument("--points", type=int, help="origins, and destinations; default 100,000, on a CPU 1,000")
-    parser.add_argument("--everyone", action="store_true", help="then again with all vertices as origins")
+    parser.add_argument("--everyone", action="store_true", help="also make a table with all vertices as origins")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers; default 1 2")
 
 
@@ -79,7 +79,7 @@ def points(vertices: np.ndarray) -> Points:
 
 @dataclass
 class Tables:
-    """The tables of one network, with the first that was found of each name."""
+    """The tables of one network. `found` keeps the first table of each name, to compare later tables."""
 
     bench: Bench
     store: Boundary
@@ -89,7 +89,7 @@ class Tables:
     found: dict[str, np.ndarray] = field(default_factory=dict)
 
     def measure(self, client: Client, name: str, origins: Points) -> None:
-        """Time a table on the workers of `client`, after one that is not timed."""
+        """Time a table on the workers of `client`, after one run to warm up."""
         bench, blocks, whole = self.bench, [], []
         options: Any = {"reduce": "sum:jobs", "within": WITHIN, "client": client, "overwrite": True, "progress": False}
         for _ in range(1 + bench.repeats):
@@ -116,7 +116,7 @@ class Tables:
 
 
 def span(tasks: Any) -> float:
-    """Seconds from the begin of the first block to the end of the last."""
+    """Return the seconds from the start of the first block to the end of the last block."""
     times = [
         part
         for task in tasks
@@ -128,7 +128,7 @@ def span(tasks: Any) -> float:
 
 
 def compare(graph: Graph, origins: Points, destinations: Points, sums: np.ndarray) -> None:
-    """Some sums beside those of distances that SciPy finds."""
+    """Compare some sums with the sums over distances that SciPy finds."""
     some = np.linspace(0, len(origins.vertices) - 1, COMPARED, dtype=int)
     indptr, indices, weights = graph.rows()
     lengths = csr_array((weights.astype(float), indices, indptr), shape=(graph.n, graph.n))

@@ -1,7 +1,8 @@
-"""The suite `out-of-core`: Floyd-Warshall with a budget of memory beside a run in memory, in the same call.
+"""The suite `out-of-core`: Floyd-Warshall with a budget of memory, compared with a run in memory in the same call.
 
-A run is timed from one super-stage (in memory: from one stage) to the next, after some have warmed up, and is stopped
-when there are enough; the load and the result are apart. Bits are compared on a smaller matrix that is solved whole.
+A run is timed from one super-stage (in memory: from one stage) to the next, after some super-stages to warm up. It is
+stopped when enough super-stages are timed; loading and writing the result are not included. A smaller matrix is solved
+to the end, with and without a budget, to compare the bits.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from pipelines.workers.progress import Progress
 from tilepath.cli.quantities import BYTES
 
 CONVENTION = "n^2 relaxations a pivot, nothing skipped; wall seconds between commits or stages of a run that goes on"
-ARCS = 16  # of each vertex
+ARCS = 16  # arcs out of each vertex
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,24 +41,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n", type=int, help="vertices; default 98,304 on a GPU, 12,288 on a CPU")
     parser.add_argument("--budget", type=BYTES, help="of the GPU, or of a CPU's host; default: a quarter of the matrix")
     parser.add_argument("--host-memory", type=BYTES, help="of the host of a GPU: less than the matrix, for the store")
-    parser.add_argument("--bands", type=int, default=16, help="of the store that the disk is measured by (default 16)")
+    parser.add_argument("--bands", type=int, default=16, help="bands to measure the disk with (default 16)")
     parser.add_argument("--shares", type=int, nargs="+", default=[2, 4, 8, 16], help="of it that a GPU may take")
     parser.add_argument("--workers", type=int, nargs="*", default=[None], help="one run of the suite for each count")
     parser.add_argument("--turns", type=int, default=1, help="how often to go through the rows (default 1)")
     parser.add_argument("--super-stages", type=int, default=2, help="timed, after one that is not (default 2)")
     parser.add_argument("--stages", type=int, default=4, help="timed in memory, after three that are not (default 4)")
     parser.add_argument("--huge", type=int, default=0, help="vertices of a matrix larger than the GPU; none by default")
-    parser.add_argument("--huge-budget", type=BYTES, default=16 << 30, help="of the GPU for that (default 16GiB)")
+    parser.add_argument("--huge-budget", type=BYTES, default=16 << 30, help="of the GPU, for --huge (default 16GiB)")
     parser.add_argument("--copied", action="store_true", help="also time memory that threads copy, not the GPU")
     parser.add_argument("--bits", type=int, default=3000, help="vertices of the matrix that is solved whole")
 
 
 class Enough(Exception):
-    """The run was timed."""
+    """Enough advances of the run have been timed."""
 
 
 class Timed(Progress):
-    """Notes the time of every advance, and ends the run after so many."""
+    """Records the time of every advance, and ends the run after `enough` advances."""
 
     enough = 0  # 0: the run goes to its end
     runs: list[Timed]
@@ -85,7 +86,11 @@ class Timed(Progress):
 
 
 def timed(call: Callable[[], Any], enough: int, skip: int) -> tuple[list[float], int, float, float]:
-    """Seconds and relaxations of each advance but the first `skip`, the seconds of those, and the seconds before."""
+    """Time a call of the pipeline until it has advanced `enough` times.
+
+    Returns the seconds of each advance after the first `skip`, the relaxations of one advance, the seconds of the first
+    `skip` advances together, and the seconds before the first advance.
+    """
     Timed.enough, Timed.runs, Timed.began = enough, [], time.perf_counter()
     with patch("pipelines.apsp.solve.Progress", Timed):
         try:
@@ -114,16 +119,16 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
 
 
 class Rows:
-    """The rows of one cluster."""
+    """The cases of the suite on one cluster."""
 
     def __init__(self, bench: Bench, args: argparse.Namespace, client: Client, folder: Path):
         self.bench, self.args, self.client, self.folder, self.out = bench, args, client, folder, folder / "out"
         self.workers = len(client.nthreads())
         self.facts: dict[str, Any] = {"verified": f"equal bits at n = {args.bits}", "workers": self.workers}
-        self.rate = 0.0  # in memory
+        self.rate = 0.0  # relaxations per second in memory
 
     def measure(self, graph: Graph) -> None:
-        """In memory, then out of core by each of the ways asked for."""
+        """Time a run in memory, then runs out of core by each requested method."""
         args, n = self.args, graph.n
         budget = args.budget or n * n
         seconds, work, *_ = self.solve(graph, 3, args.stages, method="floyd-warshall")
@@ -161,7 +166,7 @@ class Rows:
         print(f"  {said}; {before:.1f} s before, the first took {first:.1f} s{self._pool()}", flush=True)
 
     def solve(self, graph: Graph, skip: int, count: int, **options: Any) -> Any:
-        """Time `count` super-stages or stages after `skip` others, as `timed`."""
+        """Time `count` super-stages or stages after the first `skip`. Returns the result of `timed`."""
         shutil.rmtree(self.out, ignore_errors=True)
         options = {"commit_seconds": None, "sources": range(1024), "workers": self.workers, **options}
         call = partial(all_pairs_shortest_paths, self.client, graph, self.out, **options)
@@ -182,14 +187,14 @@ class Rows:
         return f"{self.workers} workers, " if self.workers > 1 else ""
 
     def _pool(self) -> str:
-        """What the GPU's memory pool took, for comparison with what the plan stated."""
+        """Return a text with the size of the GPU's memory pool, to compare with the memory that the plan states."""
         if not self.bench.gpu:
             return ""
         return f"; the GPU's pool took {max(self.client.run(_pool_bytes).values()) / 2**30:.2f} GiB"
 
 
 def _disk_rates(out: Path, bands: int) -> dict[str, float]:
-    """Bytes per second that bands of the run's own files are read and written at, and both at a time as in the run."""
+    """Return bytes per second of reading bands of the run's files, of writing them, and of both at a time."""
     writer = begun_distances(out)
     source, sink = writer.row_files(writer.slot), writer.row_files(writer.other_slot)
     buffers = [page_aligned((writer.chunk, writer.n), writer.dtype) for _ in range(Windows.BANDS)]
@@ -212,7 +217,7 @@ def _disk_rates(out: Path, bands: int) -> dict[str, float]:
 
 
 def random_graph(path: Path, n: int) -> Graph:
-    """Arcs from everywhere to anywhere, float32."""
+    """Return a graph with random arcs out of every vertex, float32."""
     rng = np.random.default_rng(n)
     indptr = np.arange(n + 1) * ARCS
     weights = rng.random(ARCS * n, dtype="float32") + np.float32(0.01)

@@ -1,9 +1,9 @@
-"""The suite `reduction`: minima and sums found one by one and by butterfly, and Dijkstra's algorithm with each.
+"""The suite `reduction`: minima and sums found one by one and by butterfly, and Dijkstra's algorithm with each method.
 
-"One by one" is a loop over the elements, on one core and on a GPU also by one of its threads. The textbook's Dijkstra
-looks through all n vertices for the nearest one before it settles it, n times; with the minimum found one by one, or by
-butterfly. gpuops.dijkstra settles all that is final at once. Graphs are R-MAT, undirected, of average degree 32, with
-weights from (0, 1].
+"One by one" is a loop over the elements, on one core, and on a GPU also by one of its threads. The textbook's Dijkstra
+settles one vertex at a time, n times: it searches all n vertices for the nearest vertex, one by one or by butterfly.
+gpuops.dijkstra settles all vertices with final distances at once. Graphs are R-MAT, undirected, with 16 edges drawn for
+each vertex and weights from (0, 1].
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PROGRAM = Program(
 )
 SEED = 1
 
-BY_ONE_THREAD = 20  # largest scale for a single thread of a GPU
+BY_ONE_THREAD = 20  # one thread of a GPU reduces arrays of at most 2^20 numbers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -122,7 +122,7 @@ def _time_dijkstra(bench: Bench, scale: int, textbook: bool) -> None:
 
 
 def textbook_on_gpu(xp: Any, graph: Any, source: int, entry: str) -> Any:
-    """Distances by one block of a GPU; `graph` in float32."""
+    """Return distances computed by one block of a GPU; `graph` is in float32."""
     n = len(graph[0]) - 1
     distances, settled = xp.empty((n,), np.float32), xp.empty((n,), np.int32)
     distances[...], settled[...] = np.inf, 0
@@ -132,7 +132,7 @@ def textbook_on_gpu(xp: Any, graph: Any, source: int, entry: str) -> Any:
 
 
 def textbook_on_cpu(graph: Any, source: int, by_butterfly: bool) -> np.ndarray:
-    """Distances by one core, but for the minimum."""
+    """Return distances computed on one core, except for the minimum by butterfly."""
     indptr, indices, weights = graph
     distances = np.full(len(indptr) - 1, np.inf, weights.dtype)
     distances[source] = 0

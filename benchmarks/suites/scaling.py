@@ -1,12 +1,13 @@
-"""The suite `scaling`: all pairs on one worker and on several of one host, and what the model of it takes as given.
+"""The suite `scaling`: all pairs on one worker and on several workers of one host, and the constants of the model.
 
-Every size is timed with 1,024 rows kept (--kept), after a run of at most 16,384 vertices to warm up: the arithmetic
-phase is from the start of the first stage on any worker to the end of the last. Up to --whole the matrix is then solved
-and written whole, once: store to store is that call, and beyond --whole the one with rows. The bits are the same for
-any number of workers (SHA-256 of the rows that the last call kept), and so are those of undirected graphs, where one
-worker does half of the work by symmetry and several do all of it.
+Every size is timed with 1,024 rows kept (--kept), after a run of at most 16,384 vertices to warm up. The arithmetic
+phase lasts from the start of the first stage on any worker to the end of the last stage. Up to --whole, the matrix is
+then solved again and written whole, once, and store to store is the time of this call. Beyond --whole, store to store
+is the time of the call that keeps rows. The bits must be the same for any number of workers (SHA-256 of the rows that
+the last call kept). This holds for undirected graphs too, where one worker does half of the work by symmetry and
+several workers do all of it.
 
-With two workers or more the constants of `pipelines.apsp.scaling` are measured too, by tasks that do nothing else.
+With two workers or more, separate tasks measure the constants of `pipelines.apsp.scaling`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import contextlib
 import hashlib
 import io
+import itertools
 import re
 import statistics
 import tempfile
@@ -28,7 +30,7 @@ from benchmarks.harness import Bench
 from benchmarks.scaling_constants import time_constants
 from benchmarks.suites.apsp import arithmetic_seconds
 from clusters import start
-from pipelines import all_pairs_shortest_paths
+from pipelines import all_pairs_shortest_paths, positions
 from pipelines.stores import Distances, Graph, write_graph
 from pipelines.validation.distances import verify_distances
 
@@ -37,8 +39,8 @@ CONVENTION = (
     "of the last; `whole_seconds` from store to store, `rows_written` in all; of a pull: until the panel is in the "
     "memory of the other worker; of a hop or a gap: from the end of a task to the start of the next"
 )
-WARM = 16_384  # vertices at most of the run that warms up
-ENOUGH = 10.0  # seconds of runs, after which none is repeated
+WARM = 16_384  # most vertices of the run that warms up
+ENOUGH = 10.0  # seconds of runs after which runs are not repeated
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--whole", type=int, default=32768, help="the largest n that is also written whole")
     parser.add_argument("--dtype", choices=["float32", "int32"], default="float32")
     parser.add_argument("--undirected", action="store_true", help="also undirected graphs; with --dtype int32")
+    parser.add_argument(
+        "--coordination",
+        choices=["scheduler", "signals"],
+        nargs="+",
+        default=[None],
+        help="who coordinates several workers; by default as a run chooses",
+    )
     parser.add_argument("--no-constants", action="store_true", help="leave the pulls and the other constants out")
 
 
@@ -61,7 +70,7 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
         f"{'n':>8}  {'graph':10} {'workers':>7} {'arithmetic':>11} {'speed-up':>8} {'store to store':>14}  exchange"
     ]
     digests: dict[tuple[int, str], str] = {}
-    alone: dict[tuple[int, str], float] = {}  # seconds of one worker
+    alone: dict[tuple[int, str], float] = {}  # seconds on one worker
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.zarr"
         graphs = {
@@ -74,20 +83,23 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
                 if workers > 1 and not args.no_constants:
                     args.no_constants = True
                     lines.insert(0, time_constants(bench, client))
-                for case in [(n, kind) for n in sizes for kind in kinds]:
-                    n, kind = case
-                    warm = graphs[min(n, WARM), kind]
-                    digest, arithmetic, whole, way = time_size(bench, client, graphs[case], warm, args, out)
+                ways = args.coordination if workers > 1 else [None]
+                for n, kind, coordination in itertools.product(sizes, kinds, ways):
+                    case, warm = (n, kind), graphs[min(n, WARM), kind]
+                    timed = time_size(bench, client, graphs[case], warm, args, out, coordination)
+                    digest, arithmetic, whole, way, longest = timed
                     assert digest == digests.setdefault(case, digest), f"{case}: {workers} workers give other bits"
                     median = statistics.median(arithmetic)
                     if workers == 1:
                         alone[case] = median
                     facts = {"speedup": alone[case] / median if case in alone else None, "exchange": way}
+                    facts |= {"coordination": coordination, "longest_stage_seconds": longest}
                     if kind == "undirected":
                         full = alone.get((n, "directed"))
                         facts = {"share_of_directed": median / full if full and workers == 1 else None}
                     bench.record(
-                        f"all pairs, n = {n}, {args.dtype}, {'undirected, ' * (len(facts) == 1)}workers {workers}",
+                        f"all pairs, n = {n}, {args.dtype}, {'undirected, ' * (kind == 'undirected')}workers {workers}"
+                        + (f", by {coordination}" if coordination else ""),
                         arithmetic,
                         relaxations=n**3,
                         verified="certificates of 8 rows; equal bits for all numbers of workers here",
@@ -108,7 +120,7 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
 
 
 def random_graph(path: Path, n: int, dtype: str, undirected: bool = False) -> Graph:
-    """16 arcs from every vertex, as many on average where each edge is two arcs."""
+    """Return a random graph with 16 arcs out of every vertex; on average, if each edge is two arcs."""
     if undirected:
         rng = np.random.default_rng(n)
         ends, weights = rng.integers(0, n, (2, 8 * n)), rng.integers(100, 10_000, 8 * n, dtype="int32")
@@ -124,13 +136,23 @@ def random_graph(path: Path, n: int, dtype: str, undirected: bool = False) -> Gr
 
 
 def time_size(
-    bench: Bench, client: Client, graph: Graph, warm: Graph, args: argparse.Namespace, out: Path
-) -> tuple[str, list[float], float, str]:
-    """Digest, seconds of the arithmetic phases and, in the median, from store to store, and the way of the panels."""
+    bench: Bench,
+    client: Client,
+    graph: Graph,
+    warm: Graph,
+    args: argparse.Namespace,
+    out: Path,
+    coordination: str | None = None,
+) -> tuple[str, list[float], float, str, float | None]:
+    """Time one size on the workers of `client`.
+
+    Returns the digest, the seconds of the arithmetic phases, the median seconds from store to store, how panels are
+    exchanged, and, if Dask's scheduler coordinates, the longest time from one independent block to the next.
+    """
     workers = len(client.nthreads())
 
     def solve(graph: Graph, kept: int) -> tuple[Distances, float]:
-        some = np.arange(0, graph.n, max(1, graph.n // kept))[:kept].tolist()
+        some = np.arange(0, graph.n, max(1, graph.n // kept))[:kept]
         begin = time.perf_counter()
         result = all_pairs_shortest_paths(
             client,
@@ -138,33 +160,40 @@ def time_size(
             out,
             method="floyd-warshall",
             workers=workers,
-            sources=some if kept < graph.n else None,
+            sources=positions(some) if kept < graph.n else None,
             overwrite=True,
             progress=True,
             dtype=args.dtype,
-            commit_seconds=None,  # the arithmetic is timed; and checkpoints of large matrices need large disks
+            coordination=coordination,
+            commit_seconds=None,  # commits would disturb the timing, and need large disks for large matrices
         )
         return result, time.perf_counter() - begin
 
     arithmetic: list[float] = []
     whole: list[float] = []
+    stages: list[float] = []
     with contextlib.redirect_stderr(io.StringIO()) as said:
         solve(warm, args.kept)
         while len(whole) < bench.repeats and sum(whole) < ENOUGH:
             with get_task_stream(client, plot=False) as tasks:
                 result, seconds = solve(graph, args.kept)
             arithmetic.append(arithmetic_seconds(tasks.data))
+            begun = sorted(
+                task["startstops"][0]["start"] for task in tasks.data if str(task["key"][0]).startswith("independent-")
+            )
+            stages += [after - before for before, after in itertools.pairwise(begun)]
             whole.append(seconds)
         if graph.n <= args.whole:
             result, seconds = solve(graph, graph.n)
             whole = [seconds]
     way = re.search(r"pivot rows (.*)", said.getvalue())
     verify_distances(result, graph, rows=8)
-    return digest_of(result), arithmetic, statistics.median(whole), way[1] if way else "none"
+    longest = max(stages, default=None)
+    return digest_of(result), arithmetic, statistics.median(whole), way[1] if way else "none", longest
 
 
 def digest_of(result: Distances) -> str:
-    """SHA-256 of all rows."""
+    """Return the SHA-256 of all rows."""
     digest = hashlib.sha256()
     for first in range(0, result.shape[0], 1024):
         digest.update(np.ascontiguousarray(result[first : first + 1024]))

@@ -1,8 +1,8 @@
-"""The suite `sequences`: look-and-say, cyclic spectra and permutations, beside the published variants and itertools.
+"""The suite `sequences`: look-and-say, cyclic spectra and permutations, compared with published variants and itertools.
 
-Look-and-say begins with 1113122113 and is timed for the published steps, 40 to 52. Cyclic spectra are of random amino
-acids; the published variants do not sort on the device, so that ours is timed with and without. Every result is
-compared before it is timed.
+Look-and-say begins with 1113122113 and is timed for the published steps, 40 to 52. Cyclic spectra are computed for
+random amino acids. The published variants do not sort on the device, so our variant is timed with and without sorting.
+Every result is compared before its case is timed.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ CONVENTION = (
 SEED_DIGITS = "1113122113"
 STEPS = (40, 42, 44, 46, 48, 50, 52)
 MASSES = (100, 200, 500, 1000, 2000, 5000, 10_000)
-BRUTE = 2000  # masses, at most, for O(n^3) on one core
-GRID = 5000  # and on a GPU
+BRUTE = 2000  # most masses for the O(n^3) method on one core
+GRID = 5000  # most masses for the O(n^3) method on a GPU
 AMINO_ACIDS = "GASPVTCILNDKQEMHFRYW"
 SEED = 1
 

@@ -1,9 +1,9 @@
-"""The suite `som`: best matching units and whole epochs of a self-organizing map, beside how they were first found.
+"""The suite `som`: best matching units and whole epochs of a self-organizing map, compared with published methods.
 
-The workload of the article is 10,000 samples of 12 dimensions against 200 x 200 units. Its two kernels search for all
-of them, beside the serial loop on one core (node_by_node.py). Two more that take one sample at a time, a thread for
-each unit, are timed on some samples. The peer is a matrix product and an argmin, which holds all scores and does not
-promise the right unit.
+The workload of the article is 10,000 samples of 12 dimensions and 200 x 200 units. The article's two kernels, and its
+serial loop on one core, search the units of all samples (node_by_node.py). Two further kernels take one sample at a
+time, with a thread for each unit, and are timed on some samples. The peer is a matrix product and an argmin, which
+holds all scores and does not guarantee the right unit.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ CONVENTION = (
 )
 ARTICLE = (10_000, 40_000, 12)
 THREADS = 256
-ONE_BY_ONE = 100  # samples for the searches one by one
-CHECKED = 100  # samples whose units are found again in float64
+ONE_BY_ONE = 100  # samples for the kernels that take one sample at a time
+CHECKED = 100  # samples whose units are checked in float64
 SEED = 1
 
 THREAD_PER_UNIT = Program("som_thread_per_unit.cu", ("node_distances", "least_distance"), folder=KERNELS)
@@ -75,7 +75,7 @@ def time_product(bench: Bench, n: int, m: int, d: int) -> None:
 
 
 def time_article(bench: Bench, n: int, m: int, d: int) -> None:
-    """The article's kernels and its serial loop, in float64, all samples; `published` is what it says of them."""
+    """Time the article's kernels and serial loop on all samples, in float64. `published` quotes the article."""
     samples, codebook = (_random(bench, *shape, seed).astype("float64") for shape, seed in (((n, d), 0), ((m, d), 1)))
     expected = best_matching_units(samples, codebook)[0]
     verified = f"{n} units equal best_matching_units"
@@ -106,7 +106,7 @@ def time_article(bench: Bench, n: int, m: int, d: int) -> None:
 
 
 def time_one_by_one(bench: Bench, m: int, d: int) -> None:
-    """Two searches of one sample at a time in float64, a thread for each unit: not the article's."""
+    """Time two kernels that are not the article's: one sample at a time, a thread for each unit, in float64."""
     xp, blocks = bench.xp, -(-ARTICLE[1] // THREADS)
     samples, codebook = (
         _random(bench, *shape, seed).astype("float64") for shape, seed in (((ONE_BY_ONE, d), 0), ((m, d), 1))
@@ -135,9 +135,9 @@ def time_one_by_one(bench: Bench, m: int, d: int) -> None:
 
 
 def time_training(bench: Bench, n: int, d: int, side: int, epochs: int = 10) -> None:
-    """Batch training on one device, from the first samples as the codebook; then the units of all samples.
+    """Time batch training on one device, with the first samples as the codebook, then the units of all samples.
 
-    Values are looked at in the last search, as the pipeline does when it stores them.
+    The last search checks the values, as the pipeline does when it stores units.
     """
     samples, grid, scale = _random(bench, n, d, 0), Grid(side, side), fixed_point(n, 1.0)
     codebook = samples[: side * side].copy()
@@ -165,7 +165,7 @@ def _random(bench: Bench, n: int, d: int, seed: int) -> Any:
 
 
 def _check(bench: Bench, samples: Any, codebook: Any, units: Any, metric: str) -> None:
-    """The units are those of the least distances in float64, added up in the order of the dimensions."""
+    """Assert that the units have the least distances in float64, with sums in the order of the dimensions."""
     xp = bench.xp
     x, w = samples.astype("float64"), codebook.astype("float64")
     totals = [xp.zeros((len(x), len(w))) for _ in range(3)]

@@ -1,6 +1,7 @@
-"""The suite `som-training`: self-organizing maps from store to store, by one worker and more, resident and streamed.
+"""The suite `som-training`: self-organizing maps from store to store, on one worker or more, resident and streamed.
 
-An epoch is timed as the difference between a long run and a short one, which leaves out start, reading and the end.
+The time of an epoch is computed from the difference between a long run and a short run, which excludes the start,
+reading and the end.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ CONVENTION = (
     "samples x units x dimensions per second of one epoch: best matching units, sums, smoothing and the commit; wall "
     "seconds; samples in a Zarr store in the page cache"
 )
-SHORT, LONG = 1, 6  # epochs
-DRAWN = 500_000  # samples at a time
+SHORT, LONG = 1, 6  # epochs of the short run and of the long run
+DRAWN = 500_000  # samples that are drawn at a time
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, nargs="+", help="numbers of workers; default 1 and all GPUs")
     parser.add_argument("--resident", action="store_true", help="only with the samples in the memory of the workers")
     parser.add_argument("--store", type=Path, help="a samples store to use, which is made if it is not there")
-    parser.add_argument("--only-store", action="store_true", help="make that store, and end")
+    parser.add_argument("--only-store", action="store_true", help="make the store of --store, and end")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
@@ -86,7 +87,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
 
 
 def write(path: Path, n: int, d: int) -> Samples:
-    """Samples from 0 to 1; threads draw some while others are written."""
+    """Write random samples from 0 to 1. Threads draw the next samples while a block of samples is written."""
 
     def drawn(first: int) -> np.ndarray:
         return np.random.default_rng([1, first]).random((min(DRAWN, n - first), d), dtype="float32")
@@ -107,7 +108,7 @@ def time_reading(samples: Samples) -> float:
 def time_epochs(
     client: Any, samples: Samples, folder: Path, side: int, resident: bool, repeats: int
 ) -> tuple[list[float], list[float], np.ndarray]:
-    """Seconds of an epoch and of the long run, and its codebook."""
+    """Return the seconds of an epoch, the seconds of the long run, and the codebook of the long run."""
 
     def train(epochs: int) -> float:
         begin = time.perf_counter()

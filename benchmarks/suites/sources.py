@@ -1,8 +1,8 @@
 """The suite `sources`: shortest distances from many sources by the pipeline, on one worker and on several of one host.
 
-The graph is an undirected R-MAT graph with 16 edges a vertex. Every worker holds all of it and takes some sources at a
-time, so that nothing is exchanged. Searches are timed on the workers; the time of a run is that of its longest worker.
-The rows of all numbers of workers are compared, some of them.
+The graph is an undirected R-MAT graph with 16 edges for each vertex. Every worker holds the whole graph and takes some
+sources at a time, so that workers exchange no data. Searches are timed on the workers; the time of a run is the time of
+the worker that searches longest. Some rows are compared between all numbers of workers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from distributed import Client
 
 from benchmarks.harness import Bench, speedups
 from clusters import start
-from pipelines import generate, single_source_shortest_paths
+from pipelines import generate, positions, single_source_shortest_paths
 from pipelines.generators import RMat
 from pipelines.stores import Graph, open_graph
 
@@ -29,7 +29,7 @@ CONVENTION = (
     "laying out the graph, searching, and beside the searches compressing and writing rows"
 )
 SEED = 1
-COMPARED = 5  # rows, of which one is the last
+COMPARED = 5  # rows that are compared, with the last row
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sources", type=int, nargs="+", default=[1024], help="how many; default 1,024")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers; default 1 2")
     parser.add_argument("--store", type=Path, help="a graph store to use, which is made if it is not there")
-    parser.add_argument("--only-store", action="store_true", help="make that store, and end")
+    parser.add_argument("--only-store", action="store_true", help="make the store of --store, and end")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:
@@ -82,10 +82,10 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
 
 
 def search(client: Client, graph: Graph, sources: np.ndarray, out: Path) -> tuple[float, str]:
-    """Seconds from store to store, and a digest of some rows."""
+    """Return the seconds from store to store, and a digest of some rows."""
     begin = time.perf_counter()
     paths = single_source_shortest_paths(
-        client, graph, out, sources.tolist(), predecessors=False, spread="sources", overwrite=True, progress=False
+        client, graph, out, positions(sources), predecessors=False, spread="sources", overwrite=True, progress=False
     )
     seconds = time.perf_counter() - begin
     digest = hashlib.sha256()
@@ -94,7 +94,7 @@ def search(client: Client, graph: Graph, sources: np.ndarray, out: Path) -> tupl
     return seconds, digest.hexdigest()
 
 
-# On the workers.
+# Functions that run on the workers.
 
 _seconds: list[float] = []
 
@@ -116,7 +116,7 @@ def _time_searches() -> None:
 
 
 def _searched() -> float:
-    """Seconds since the last call."""
+    """Return the seconds of all searches since the last call of this function."""
     total = sum(_seconds)
     _seconds.clear()
     return total

@@ -1,8 +1,8 @@
 """The suite `sssp`: shortest paths from single sources, from many at once, and with negative weights.
 
-The graphs are made by pipelines.generators and laid out once, which is not timed. A case is a graph and its roots,
-drawn from what the vertex with most arcs reaches; each is searched, distances and then predecessors, and timed on its
-own. R-MAT graphs are undirected with 16 edges a vertex and weights from (0, 1].
+The graphs are made by pipelines.generators and laid out once, which is not timed. A case is a graph and its roots.
+Roots are drawn among the vertices that the vertex with the most arcs reaches. Each root is searched and timed alone:
+first distances, then predecessors. R-MAT graphs are undirected, with 16 edges for each vertex and weights from (0, 1].
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CONVENTION = (
     "synchronized, graph resident"
 )
 LANES = 32
-CERTIFIED = 2  # roots of a case, in full, on the host
+CERTIFIED = 2  # roots of a case whose whole rows are certified on the host
 SEED = 1
 
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scales", type=int, nargs="+", help="of R-MAT; default 20 22 24, without a GPU 16 20")
     parser.add_argument("--sides", type=int, nargs="+", help="of grids; default 2048 4096, without a GPU 600")
     parser.add_argument("--roots", type=int, help="searches a case; default 64, without a GPU 8")
-    parser.add_argument("--slow-peers", action="store_true", help="also what takes minutes: SciPy's bellman_ford")
+    parser.add_argument("--slow-peers", action="store_true", help="also time SciPy's bellman_ford, which takes minutes")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
@@ -65,7 +65,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
 
 
 class Case:
-    """A graph on the device and in host memory, and vertices to begin at."""
+    """A graph on the device and in host memory, and roots to search from."""
 
     def __init__(self, bench: Bench, made: SyntheticGraph):
         self.bench, self.made = bench, made
@@ -76,7 +76,7 @@ class Case:
         bench.wait()
         self.layout_seconds = time.perf_counter() - begin
         degrees = np.diff(self.host[0])
-        # Each edge stands in two rows, a loop twice in one: the sum over what is reached counts all of them twice.
+        # An edge is in two rows, a loop twice in one row: the sum of degrees over reached vertices counts both twice.
         self.degrees = bench.xp.asarray(degrees)
         self.arcs_per_edge = 1 if made.directed else 2
         self.starts = draw_roots(self.graph, 64, SEED)
@@ -106,7 +106,7 @@ class Case:
         )
 
     def together(self) -> None:
-        """32 sources in one call beside one at a time, distances only."""
+        """Time 32 sources in one call and one at a time, distances only."""
         sources = self.starts[:LANES]
         rows = batched_shortest_distances(self.graph, sources)
         alone = []
@@ -130,7 +130,7 @@ class Case:
         self.bench.record(f"{LANES} sources together, {self.made}", seconds, rate_of=rate, **facts)
 
     def scipy(self, name: str, roots: int) -> None:
-        """The peer on one core, on the arcs that are left when loops and parallel arcs are gone."""
+        """Time a function of SciPy on one core, on the graph without loops and parallel arcs."""
         import scipy.sparse.csgraph
         from scipy.sparse import csr_array
 

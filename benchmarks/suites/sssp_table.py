@@ -1,10 +1,17 @@
-"""The suite `sssp-table`: Bellman-Ford by sweeps in four variants, as published for a GTX Titan.
+"""The suite `sssp-table`: Bellman-Ford by sweeps in the four variants published for a GTX Titan.
 
-Undirected R-MAT of average degree 32, weights from (0, 1], 2^14 to 2^24 vertices, in float32 and float64; 32 sources,
-the same for every column. Beside the sweeps stand gpuops' shortest_distances on the same graph, gpuops.dijkstra by
-heap on one core of the host, and SciPy's Dijkstra there where that is feasible. Distances of each search are compared
-with shortest_distances, bit for bit; SciPy's within rounding. edge_sweeps.py explains the variants. The length of
-segments is the best of those that give four segments at least, found with a few sources; --segment names one.
+One thing differs from the article: a thread lowers a distance with atomicMin; the article's threads store in a race.
+
+The graphs are undirected R-MAT graphs of 2^14 to 2^24 vertices, with 16 edges drawn for each vertex and weights from
+(0, 1], in float32 and float64. Loops and parallel edges are dropped, which leaves an average degree of 26 to 31. Every
+column has the same 32 sources, but on graphs of 2^21 vertices and more the heap searches from 4 sources only.
+
+The sweeps are compared with gpuops.shortest_distances on the same graph, with gpuops.dijkstra by heap on one core of
+the host, and with SciPy's Dijkstra on one core for graphs up to --scipy-up-to. The distances of each search must equal
+shortest_distances bit for bit; SciPy's may differ by rounding.
+
+edge_sweeps.py explains the variants. The length of segments is the fastest length with at least four segments, found
+with a few sources, unless --segment gives a length.
 """
 
 from __future__ import annotations
@@ -49,10 +56,10 @@ CPU_SCALES = range(14, 19)
 PUBLISHED = {21: 1.1e9}  # arcs per second, the best the article's text names, on a GTX Titan with both optimizations
 PUBLISHED_SPEEDUP = 40  # over Dijkstra on a CPU, about, at 1 to 4 million vertices
 SCIPY_SOURCES = 3
-TRIED = 4  # sources with which the length of segments is chosen
+TRIED = 4  # sources for choosing the length of segments
 HEAP_SOURCES, HEAP_SOURCES_ABOVE, LARGE = 32, 4, 20
-HEAP_AT_ONCE = max(1, min(4, (os.cpu_count() or 1) // 4))  # sources side by side, each on a core of its own
-LONG = 0.5  # seconds; a search that takes longer is not repeated
+HEAP_AT_ONCE = max(1, min(4, (os.cpu_count() or 1) // 4))  # sources that are searched at a time, one on each core
+LONG = 0.5  # seconds; longer searches are not repeated
 SEED = 1
 
 OURS, HEAP, SCIPY = "shortest_distances", "dijkstra by heap, one core", "SciPy, one core"
@@ -81,7 +88,7 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
 
 
 class Row:
-    """One graph in one dtype: seconds by way and source, sizes, and the length of segments."""
+    """The results of one graph in one dtype: seconds by method and source, sizes, and the length of segments."""
 
     def __init__(self, bench: Bench, made: RMat, dtype: str, variants: tuple[Variant, ...], args: argparse.Namespace):
         self.bench, self.made, self.dtype, self.variants, self.args = bench, made, dtype, variants, args
@@ -107,11 +114,11 @@ class Row:
             self.seconds[SCIPY] = _scipy(self.graph, self.sources[:SCIPY_SOURCES])
         for title in self.seconds:
             self._record(title)
-        del self.edges, self.csr, self.graph  # the next row needs the room
+        del self.edges, self.csr, self.graph  # frees memory for the next row
         return self
 
     def _choose_segment(self) -> None:
-        """The length of segments with the least seconds for the last variant, which is sorted."""
+        """Choose the length of segments that is fastest for the last variant, which sorts by segments."""
         lengths = (self.args.segment,) if self.args.segment else segment_lengths(self.made.n)
         self.tried: dict[int, float] = {}
         for length in lengths if len(lengths) > 1 else ():
@@ -133,7 +140,7 @@ class Row:
         self.sweeps[variant.name] = counts
 
     def _time_heap(self) -> None:
-        """Each source once, on one core, some side by side; every result is compared with ours."""
+        """Time each source once, on one core, some sources at a time. Every result is compared with ours."""
         on_host = [_on_host(x) for x in self.csr]
         sources = self.sources[: HEAP_SOURCES if self.made.scale <= LARGE else HEAP_SOURCES_ABOVE]
 
@@ -154,7 +161,7 @@ class Row:
                     self.seconds[HEAP].append(seconds)
 
     def _time(self, title: str, sources: np.ndarray, search: Callable[[int], Any]) -> None:
-        """The median seconds of each source; its first result is compared with ours."""
+        """Record the median seconds of each source. Its first result is compared with ours."""
         search(sources[0])  # warms up
         medians, self.spread[title] = [], 0.0
         for source in sources:
@@ -172,7 +179,7 @@ class Row:
         return [self.arcs / value for value in self.seconds.get(title, ())]
 
     def speedups(self, title: str) -> list[float]:
-        """Of each source, over the heap."""
+        """Return the speed-up of each source over the heap."""
         return [heap / value for heap, value in zip(self.seconds[HEAP], self.seconds[title], strict=False)]
 
     def _record(self, title: str) -> None:
@@ -228,7 +235,7 @@ def _scipy(graph: Any, sources: np.ndarray) -> list[float]:
         begin = time.perf_counter()
         theirs = dijkstra(matrix, indices=rank[source])
         seconds.append(time.perf_counter() - begin)
-        # SciPy adds up in float64; a sum of float32 rounds by 2^-24 an arc, and paths have some dozens of arcs.
+        # SciPy adds in float64. A sum in float32 is rounded by 2^-24 at each arc, and paths have some dozens of arcs.
         ours = _on_host(_ours(graph, source))[_on_host(graph.order)]
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, err_msg="SciPy differs")
     return seconds

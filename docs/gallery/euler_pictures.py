@@ -15,17 +15,17 @@ def main(folder: Path) -> None:
         demo = tilepath.generate(
             tilepath.synthetic_graph("euler", n=15, k=5, seed=15009), f"{work}/demo.zarr", sorted_rows=False
         )
-        tilepath.picture_euler_stages(demo, folder)
-        tilepath.picture_graph(demo, folder / "circuit.svg", circuit=True)
-        tilepath.picture_graph(demo, folder / "spanning-tree.svg", spanning_tree=True, wash=True)
-        tilepath.picture_graph(demo, folder / "degrees.svg", in_degree=3, out_degree=4)
+        tilepath.picture_euler_stages(demo, folder, overwrite=True)
+        tilepath.picture_graph(demo, folder / "circuit.svg", circuit=True, overwrite=True)
+        tilepath.picture_graph(demo, folder / "spanning-tree.svg", spanning_tree=True, wash=True, overwrite=True)
+        tilepath.picture_graph(demo, folder / "degrees.svg", in_degree=3, out_degree=4, overwrite=True)
 
         roads = tilepath.generate(
             tilepath.synthetic_graph("road", rows=14, columns=24, missing=0.8, seed=2), f"{work}/roads.zarr"
         )
         with tilepath.start(device="cpu") as client:
             paths = tilepath.single_source_shortest_paths(client, roads, f"{work}/paths.zarr", sources=[0])
-        tilepath.picture_graph(roads, folder / "route.png", distances=paths, route=(0, roads.n - 1))
+        tilepath.picture_graph(roads, folder / "route.png", distances=paths, route=(0, roads.n - 1), overwrite=True)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ def main(folder: Path) -> None:
         mapping = map_samples(client, codebook, samples, f"{place}/units.zarr")
         clusters = cluster_map(codebook, "agglomerative", 3, adjacent=True)
         for kind in ("umatrix", "pies", "tree"):
-            picture_map(codebook, folder / f"{kind}.png", kind, mapping=mapping, samples=samples, clusters=clusters)
+            shown = {"mapping": mapping, "samples": samples, "clusters": clusters}
+            picture_map(codebook, folder / f"{kind}.png", kind, **shown, overwrite=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@
 // to threads, and a window is stored row by row. `depart` computes onward transposed, sources being its columns, and
 // writes the panels that `arrive` reads. No result exceeds infinity.
 //
-// A slot is a place for a column; the COLUMNS slots of a thread are neighbours. What is not there is -1.
+// A slot is a place for a column; the COLUMNS slots of a thread are neighbours. What is not there is -1; but in `arrive`
+// the slots of a window without a column have numbers after those of its columns, each its own: no two threads store to
+// the same place.
 //
 //     among  [S / ROWS rounded up][depth][ROWS]          depth: more than S, since an odd boundary is rounded up
 //     onward [sources / ROWS rounded up][depth][ROWS]
@@ -100,10 +102,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     const int first_column = blockIdx.x * window, width = min(window, targets - first_column);
     int to[COLUMNS];
 #pragma unroll
-    for (int c = 0; c < COLUMNS; ++c) {
-        const int column = columns[thread * COLUMNS + c];
-        to[c] = column < 0 ? STRIP * LANES : column;
-    }
+    for (int c = 0; c < COLUMNS; ++c) to[c] = columns[thread * COLUMNS + c];
     out += first_column;
     for (int turn = 0; turn < turns; ++turn) {
         const int group = blockIdx.y * turns + turn, first = group * ROWS;

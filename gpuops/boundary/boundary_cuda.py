@@ -15,7 +15,7 @@ from gpuops._arithmetic import arithmetic_of
 from gpuops._strips import SHAPES, WORDS
 from gpuops.boundary import tables_cuda
 from gpuops.boundary.slots import ByPart, Slots, by_part, share_out, threads_of, window_of
-from gpuops.boundary.slots_numba import look_up
+from gpuops.boundary.slots_numba import look_up, number_absent
 from gpuops.boundary.tables_cuda import INDEX_BYTES, PACK_DEPTH, PACK_WORDS, DeviceTables, on_device
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class _Targets(NamedTuple):
     window : int
         Columns of each.
     slots : Slots
+        A slot without a column has a number after those of its window, and no other slot of the window has it.
     by_part : ByPart
     arrival : array
         Panels: how they are reached from the boundary of their part.
@@ -190,6 +191,7 @@ class StripTables(DeviceTables):
         (part, place), parts = look_up(targets, tables.part, tables.place), len(tables.boundary_sizes)
         window = window_of(part, parts, self.of_thread, threads)
         slots = share_out(part, place, parts, window, self.of_thread, threads)
+        number_absent(slots.columns, threads * self.of_thread, window, len(part))  # for `arrive`
         arrays = on_device(*slots, *by_part(part, place, parts))
         slots, sorted_ = Slots(*arrays[:3]), ByPart(*arrays[3:])
         return _Targets(window, slots, sorted_, self._panels(tables.from_boundary, (2, 1), slots))

@@ -63,6 +63,17 @@ def share_out(part, place, parts, window, of_thread, threads, thread_part, colum
 
 
 @njit(nogil=True, cache=True)
+def number_absent(columns, of_window, window, count):
+    """Number the slots of each window that have no column, -1, on from its last column."""
+    for w in range(columns.size // of_window):
+        number = min(window, count - w * window)
+        for slot in range(w * of_window, (w + 1) * of_window):
+            absent = columns[slot] < 0
+            columns[slot] = number if absent else columns[slot]
+            number += absent
+
+
+@njit(nogil=True, cache=True)
 def sort_by_part(part, place, starts, columns, places):
     """A stable sort; `starts` is 0 before."""
     for column in range(part.size):

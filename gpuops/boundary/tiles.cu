@@ -94,12 +94,12 @@ __device__ inline void store_tile(Word (&tile)[THREAD_TILE][THREAD_TILE], Slabs&
     }
 }
 
-// The tile of a product whose depth is the boundary of a part. What is still read of the slabs when some thread has
-// returned is not used: their memory is free.
+// The tile of a product whose depth is the boundary of a part. When it returns, the memory of the slabs is free.
 __device__ inline void part_product(Word (&tile)[THREAD_TILE][THREAD_TILE], const Word* a, const Word* b,
                                     const int* starts, int part, Slabs& slabs, Place own) {
     const int first = starts[part], count = (starts[part + 1] - first + SLAB - 1) / SLAB;
     product_tile(tile, a + (long long)first * TILE_ROWS, b, count, slabs, own);
+    __syncthreads();  // product_tile reads beyond the last slab, though it uses nothing of that
 }
 
 // Launch: grid (tiles of columns, depth / TILE_ROWS rounded up), THREADS threads. `columns` says which source each is.

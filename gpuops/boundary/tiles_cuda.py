@@ -101,6 +101,7 @@ class TileTables(DeviceTables):
             departure = self._packed("pack_b", parts.to_boundary, (p * b, b, 1), leaving, b, self.part_depth)
             down = math.ceil(len(chosen) / self.tile)
             onward = cupy.empty((down, self.depth, self.tile), self.word)
+            onward[len(chosen) // self.tile :].fill(0)  # `depart` leaves out the rows after the last source
             depth, part_depth = np.int32(self.depth), np.int32(self.part_depth)
             self.program.launch(
                 "depart",

@@ -1,16 +1,16 @@
-"""Proofs that shortest distances and paths are right, without a second solver; and what forbids them: a negative cycle.
+"""Proofs, without a second solver, that shortest distances and paths are right; and the search for negative cycles.
 
 A graph is in compressed sparse rows: `indptr` (n + 1), `indices` (m) and `weights` (m), NumPy arrays, heads in any
 order within a row, loops and parallel arcs welcome. `through`, bool (n) or None for all true, says which vertices may
-lie inside a path; closed ones may still begin and end it. There is no CUDA half: a certificate is O(m) on a CPU. But
-`arc_batches`, for graphs that no device holds, takes arcs as they come, and on a GPU too.
+lie inside a path; closed vertices may still begin and end it. There is no CUDA half: a certificate is O(m) on a CPU.
+Only `arc_batches`, for graphs that no single device can hold, takes arcs in batches, and also runs on a GPU.
 
 =================== ==================================================================================================
 `negative_cycle`    a cycle of negative weight, or potentials that make all weights non-negative
 `tight_arcs`        which arcs lie on shortest paths, given the distances alone; how much floats may be off
 `distances`         one row of distances is right
 `paths`             one row of distances and predecessors is right
-`arc_batches`       the same of either, by batches of arcs
+`arc_batches`       one row of distances, with or without predecessors, is right: by batches of arcs
 =================== ==================================================================================================
 """
 

@@ -1,20 +1,20 @@
-"""Certificate of shortest distances by batches of arcs, in any order, on any number of devices: no graph is held.
+"""Certificate of shortest distances by batches of arcs, in any order, on any number of devices, without a whole graph.
 
-d are the distances from the sources, at which paths begin with 0; weights are not negative. They are right if and only
-if
+d(v) is the distance of v from the nearest source, where paths begin at distance 0. Weights are not negative. The
+distances are right if and only if
 
 1. d(s) = 0 for every source s;
 2. d(v) <= d(u) + w for every arc (u, v) of weight w whose tail is reached; in particular v is then reached;
-3. every vertex that is reached is a source, or is *proven*: an arc (u, v) is tight, d(u) + w = d(v), and its tail is
-   nearer, or as near and proven before.
+3. every reached vertex v is a source, or is *proven*: an arc (u, v) is tight, d(u) + w = d(v), and u is nearer than v,
+   or as near as v and proven before it.
 
-By (2), summed along any path, d(v) is at most its length. By (3), with induction on the distance and then on the order
-of proofs, some path is exactly that long. Weights that are too small to show in a sum are what ties come from; where
-there are none, one pass over all arcs proves every vertex. With predecessors p, only the arc (p(v), v) proves v: then
-they are a forest of shortest paths.
+By (2), summed along any path to v, d(v) is at most the length of the path. By (3), with induction on the distance and
+then on the order of proofs, some path to v has exactly the length d(v). A tail is as near as its head only if the
+weight is too small to change the sum; without such arcs, one pass over all arcs proves every vertex. With predecessors
+p, only the arc (p(v), v) proves v; the predecessors are then a forest of shortest paths.
 
-Sums are rounded to the dtype of the distances, as searches round them, so nothing needs a tolerance. The arrays may be
-NumPy's or CuPy's: there is one body for both.
+Sums are rounded to the dtype of the distances, as searches round them, so the comparisons need no tolerance. The arrays
+may be NumPy or CuPy arrays; the code is the same for both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gpuops.numbers import outside_infinity
 
 
 class RowProof:
-    """One row of distances, and of predecessors if there are any, being proven.
+    """The proof of one row of distances, with or without predecessors.
 
     Parameters
     ----------
@@ -38,20 +38,21 @@ class RowProof:
         float32, float64 or int32; unreachable is +inf, or the dtype's maximum.
     sources : sequence of int
     predecessors : (n,) array of int32, optional
-        -1 at the sources and where nothing leads.
+        -1 at the sources and at unreachable vertices.
     limit : number, optional
-        Farther vertices count as unreachable.
+        Vertices farther than this count as unreachable.
     label : names a vertex in messages
 
     Attributes
     ----------
     proven : (n,) array of bool
-        To be joined by "or" with those of other devices after a pass over all arcs.
+        True for vertices that are proven. After a pass over all arcs, combine it by "or" with the arrays of the other
+        devices.
 
     Raises
     ------
     VerificationError
-        Rule 1 is broken, or an entry cannot be; the message names the vertex.
+        Rule 1 is broken, or an entry is impossible; the message names the vertex.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class RowProof:
             self._refuse((self.proven | (distances == self.unreachable)) & (predecessors != -1), "a predecessor")
 
     def test(self, tails: Any, heads: Any, weights: Any) -> None:
-        """Test rule 2 for some arcs, and prove what they prove: three arrays of one length.
+        """Test rule 2 for a batch of arcs, three arrays of one length, and mark the heads that they prove (rule 3).
 
         Raises
         ------
@@ -106,7 +107,7 @@ class RowProof:
         self.proven[heads[proves]] = True
 
     def lacking(self) -> Any:
-        """The vertices that are reached and not proven."""
+        """Return the vertices that are reached and not proven."""
         return library_of(self.distances).flatnonzero((self.distances != self.unreachable) & ~self.proven)
 
     def refuse_lacking(self) -> None:

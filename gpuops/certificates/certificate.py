@@ -1,4 +1,4 @@
-"""What a proof of shortest distances says of them."""
+"""The result of a proof of shortest distances."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was checked, and within what tolerance."""
+    """How much was checked, and within which tolerance."""
 
     rows: int
     arcs: int  # tests of the triangle inequality
-    hops: int | None  # the most arcs on a shortest path found; None: not looked for
-    relative: float  # the largest tolerance granted: relative * |D[v]| + absolute; both 0 for integers
+    hops: int | None  # the most arcs on a shortest path; None: not counted
+    relative: float  # the largest tolerance granted is relative * |D[v]| + absolute; both are 0 for integers
     absolute: float
-    slack: float  # the most by which rounding broke the triangle inequality, 0 for integers
+    slack: float  # the largest violation of the triangle inequality by rounding, 0 for integers
 
 
 def join_certificates(certificates: list[Certificate]) -> Certificate:
-    """One certificate for all rows checked."""
+    """Return one certificate for all rows checked."""
     return Certificate(
         rows=sum(c.rows for c in certificates),
         arcs=sum(c.arcs for c in certificates),

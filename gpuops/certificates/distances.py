@@ -7,9 +7,9 @@ The row D of distances from s is correct if and only if
    is reachable; in particular v is then reachable too;
 3. every finite D[v] is attained: a path of tight arcs (D[u] + w = D[v]) leads from s to v.
 
-Summed along any path from s, (1) and (2) say that D[v] is at most its length; by (3) some path is exactly that long. By
-(2) every reachable vertex has a finite distance, by (3) every finite distance is reached. Nothing here requires
-non-negative weights: summed around a cycle, (2) says that it is not negative.
+Summed along any path from s to v, (1) and (2) say that D[v] is at most the length of the path; by (3) some path has
+exactly the length D[v]. By (2) every reachable vertex has a finite distance, by (3) every vertex at a finite distance
+is reachable. Weights may be negative: summed around a cycle, (2) says that the cycle is not negative.
 
 Integers are tested exactly. Floats are tested within the rounding of path sums (`gpuops.certificates.tight_arcs`), and
 the tolerance that was granted is part of the certificate.
@@ -32,7 +32,7 @@ def verify_row(arcs: Arcs, row: np.ndarray, source: int) -> Certificate:
 
     Parameters
     ----------
-    arcs : the graph, as `arcs_for` makes it for the dtype of the distances
+    arcs : the graph, as `arcs_for` returns it for the dtype of the distances
     row : (n) distances from `source`, unreachable marked as in stores
 
     Raises

@@ -7,7 +7,7 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def triangles(arcs, row, unreachable, source, relative, absolute):
-    """Tail and arc that break condition 2, or -1 and -1; the arcs checked; the largest excess within tolerance."""
+    """Return the tail and the arc that break condition 2 (or -1, -1), the arcs tested and the largest excess."""
     indptr, indices, weights, through = arcs
     checked, slack = 0, 0.0
     for u in range(row.size):

@@ -8,7 +8,7 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def relax(indptr, indices, weights, through, threshold, start, potentials, parents, tail_of):
-    """Relax arcs among open vertices, those that leave `start` first; returns a vertex on a parent cycle, or -1."""
+    """Relax arcs among open vertices, beginning with arcs out of `start`; return a vertex on a parent cycle, or -1."""
     n = potentials.size
     queue, queued = np.empty(n, np.int64), np.zeros(n, np.bool_)
     queue[: start.size] = start
@@ -40,7 +40,7 @@ def relax(indptr, indices, weights, through, threshold, start, potentials, paren
 
 @njit(nogil=True, cache=True)
 def _on_cycle(tail_of):
-    """A vertex on a cycle of the graph v -> tail_of[v], or -1."""
+    """Return a vertex on a cycle of the graph v -> tail_of[v], or -1."""
     seen_from = np.full(tail_of.size, -1, np.int64)
     for start in range(tail_of.size):
         v = start
@@ -54,7 +54,7 @@ def _on_cycle(tail_of):
 
 @njit(nogil=True, cache=True)
 def cheapest_turns(indptr, indices, weights, through, potentials, far):
-    """For closed z: the least w(z, a) - p[a] over arcs to open a, and the least p[b] + w(b, z) from open b."""
+    """Return for each closed z the least w(z, a) - p[a] over arcs to open a, and the least p[b] + w(b, z), b open."""
     out, back = np.full(through.size, far, weights.dtype), np.full(through.size, far, weights.dtype)
     for u in range(through.size):
         for arc in range(indptr[u], indptr[u + 1]):
@@ -68,9 +68,9 @@ def cheapest_turns(indptr, indices, weights, through, potentials, far):
 
 @njit(nogil=True, cache=True)
 def return_to(z, indptr, indices, weights, through, potentials, back, labels, far, parents, tail_of):
-    """Whether a walk from z over open vertices back to z has negative weight; `parents` then hold it.
+    """Whether a walk from z over open vertices back to z has negative weight; `parents` then describe the walk.
 
-    The label of v is the least length of a walk from z to v, less p[v]. `labels` come and go filled with `far`.
+    The label of v is the least length of a walk from z to v, less p[v]. `labels` are all `far` before and after a call.
     """
     n = labels.size
     queue, queued = np.empty(n, np.int64), np.zeros(n, np.bool_)
@@ -88,7 +88,7 @@ def return_to(z, indptr, indices, weights, through, potentials, back, labels, fa
                 continue
             if u == z:
                 label = weights[arc] - potentials[v]
-            else:  # not negative but for rounding; a label that cannot fall around a cycle makes the search end
+            else:  # below 0 by rounding only; clipped, so that no label falls around a cycle and the search ends
                 label = labels[u] + max(weights[arc] + potentials[u] - potentials[v], 0)
             if label >= labels[v] or label + back >= 0:
                 continue

@@ -1,30 +1,31 @@
 """Certificate of shortest paths from given sources: proof in O(m), without a second solver.
 
-d are the distances, p the predecessors, c(s) the distance at which paths begin at a source s (0 by default). A vertex
-*pushes* d(u) if it may lie inside a path. A closed source pushes c(s), since paths begin there, and any other closed
-vertex nothing. The result is correct if and only if
+d are the distances, p the predecessors, c(s) the distance at which paths begin at a source s (0 by default). A vertex u
+*pushes* d(u) if it may lie inside a path. A closed source s pushes c(s), because paths begin there. Other closed
+vertices push no distance. The result is correct if and only if
 
 1. d(s) <= c(s) for every source s;
 2. d(v) <= push(u) + w for every arc (u, v) of weight w whose tail pushes and is reached: *feasible*. In particular v is
    then reached, so no arc leads out of the reached set: *closed*;
 3. a reached vertex either has p(v) = -1, is a source and has d(v) = c(v), or an arc (p(v), v) exists and is *tight*,
    push(p(v)) + w = d(v). A vertex that is not reached has p(v) = -1;
-4. following p ends: the predecessors are a *forest*. Rule 3 does not imply it: around a cycle of weight zero, every arc
-   may be tight.
+4. following p from any vertex ends: the predecessors are a *forest*. Rule 3 does not imply this, because around a cycle
+   of weight zero every arc may be tight.
 
-By (1) and (2), summed along any path, d(v) is at most its length; by (3) and (4) some path is exactly that long.
-Nothing here requires non-negative weights: summed around a cycle of reached vertices, (2) says that it is not negative.
+By (1) and (2), summed along any path to v, d(v) is at most the length of the path; by (3) and (4) some path has exactly
+the length d(v). Weights may be negative: summed around a cycle of reached vertices, (2) says that the cycle is not
+negative.
 
-With a cutoff, an arc that leads beyond it need not reach its head, and no distance may exceed it. With negative weights
-a path may leave the cutoff and come back, so the two do not go together.
+With a cutoff, an arc that leads beyond the cutoff need not reach its head, and no distance may exceed the cutoff. With
+negative weights a path may leave the cutoff and come back, so a cutoff and negative weights cannot be combined.
 
 Integers are exact, in int64. Floats are exact too if the solver takes minima of sums push(u) + w, each rounded to the
-dtype of the distances, and stops when no arc improves anything, as every label-correcting search does, and Dijkstra's:
-what is tested is then the very comparison that the solver ended with. Results that were summed in another order or
-precision (Floyd-Warshall, potentials) need `exact=False`, which grants the rounding of path sums as derived in
-`gpuops.certificates.tight_arcs`, for as many arcs as the longest path in the forest has.
+dtype of the distances, and stops when no arc improves a distance. Dijkstra's algorithm and every label-correcting
+search do so: the test then repeats the last comparisons of the solver. Results that were summed in another
+order or precision (Floyd-Warshall, potentials) need `exact=False`. It grants the rounding of path sums, as derived in
+`gpuops.certificates.tight_arcs`, for the number of arcs of the longest path in the forest.
 
-The rules are those of the Graph500 specification (validation of the single-source shortest path kernel), which covers
+The rules come from the Graph500 specification (validation of the single-source shortest path kernel), which covers
 undirected graphs and non-negative weights.
 """
 
@@ -45,12 +46,12 @@ from gpuops.certificates.tight_arcs import Arcs, tolerances
 from gpuops.errors import VerificationError
 from gpuops.numbers import check_dtype, outside_infinity
 
-_TASKS = 64  # ranges of vertices with about as many arcs each, for the threads
+_TASKS = 64  # ranges of vertices with about equal numbers of arcs, for the threads
 
 
 @dataclass(frozen=True, eq=False)
 class _Claim:
-    """What is to be proven, in the arithmetic of the proof."""
+    """The arrays to be proven right, in the arithmetic of the proof."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -58,11 +59,11 @@ class _Claim:
     distances: np.ndarray
     predecessors: np.ndarray
     roots: np.ndarray  # the sources, each once
-    begins: np.ndarray  # (n) c above, `unreachable` but for sources
-    pushes: np.ndarray  # (n) push above, `unreachable` where there is none
+    begins: np.ndarray  # (n) c(v) of the module's docstring; `unreachable` except at sources
+    pushes: np.ndarray  # (n) push(v) of the module's docstring; `unreachable` where a vertex pushes no distance
     unreachable: Any
     limit: Any  # the cutoff, or None
-    label: Callable[[int], str]  # what a vertex is called in messages
+    label: Callable[[int], str]  # names a vertex in messages
     relative: float = 0.0
     absolute: float = 0.0
 
@@ -92,19 +93,20 @@ def verify_paths(
     indptr, indices, weights : the graph in CSR, n + 1, m and m entries; loops and parallel arcs welcome. Weights are
         rounded to the dtype of the distances, as a computation in that dtype sees them.
     distances : (n) float32, float64, int32 or int16; unreachable is +inf, or the dtype's maximum
-    predecessors : (n) integers, -1 at roots and where unreachable. A closed source may itself have one; the paths of
-        the vertices it precedes begin at it all the same.
-    sources : one vertex, or several that count as one: every distance is that from the nearest
+    predecessors : (n) integers, -1 at roots and at unreachable vertices. A closed source may itself have a predecessor;
+        the paths of the vertices that it precedes still begin at the source.
+    sources : one vertex, or several: every distance is then the distance from the nearest source
     starts : distance at which paths begin, one number or one for each source; default 0
     through : bool (n), whether the vertex may lie inside a path; None: every vertex may
     cutoff : largest distance searched for, rounded to the dtype of the distances; farther vertices are unreachable
-    exact : False: grant the rounding of path sums, for results in other arithmetic than rounded sums arc by arc
-    label : names a vertex in messages, such as `Graph.label`; default: its number
+    exact : False: grant the rounding of path sums, for results that were not summed and rounded arc by arc
+    label : names a vertex in messages, such as `Graph.label`; default: the number of the vertex
 
     Returns
     -------
     Certificate
-        `arcs` were tested; the longest path found has `hops` arcs; the tolerance is 0 unless requested.
+        `arcs` is the number of arcs tested, `hops` the number of arcs on the longest path of the forest. The tolerance
+        is 0 unless ``exact=False``.
 
     Raises
     ------
@@ -129,7 +131,7 @@ def _claim(
     indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, distances: np.ndarray, predecessors: np.ndarray,
     sources: Any, starts: Any, through: np.ndarray | None, cutoff: float | None, label: Callable[[int], str],
 ) -> _Claim:  # fmt: skip
-    """The arguments, checked and in one arithmetic."""
+    """Check the arguments and convert them to one arithmetic."""
     n, dtype = len(indptr) - 1, check_dtype(distances.dtype)
     for name, values in (("distances", distances), ("predecessors", predecessors), ("through", through)):
         if values is not None and values.shape != (n,):
@@ -159,7 +161,7 @@ def _claim(
 
 
 def _seen(weights: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The weights as a computation of such distances sees them; integers keep their dtype, sums are int64."""
+    """Return the weights as a computation of `dtype` distances sees them; integers keep their dtype, sums are int64."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):  # an arc too heavy for the dtype is never tight
             return weights.astype(dtype, copy=False)
@@ -172,7 +174,7 @@ def _seen(weights: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _begins(n: int, dtype: np.dtype, sources: Any, starts: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The sources, each once, and (n) the distance at which paths begin: unreachable but for sources."""
+    """Return the sources, each once, and (n) the distance at which paths begin, unreachable except at sources."""
     given = np.atleast_1d(np.asarray(sources))
     if given.size == 0 or given.dtype.kind not in "iu" or given.ndim != 1:
         raise ValueError("name at least one source, by vertex number")
@@ -187,7 +189,7 @@ def _begins(n: int, dtype: np.dtype, sources: Any, starts: Any) -> tuple[np.ndar
 
 
 def _check_entries(claim: _Claim) -> None:
-    """Check each vertex by itself."""
+    """Check the distance and the predecessor of each vertex, without the arcs."""
     distances, predecessors, reached = claim.distances, claim.predecessors, claim.reached
     n, label = len(distances), claim.label
     if distances.dtype.kind == "f":
@@ -212,7 +214,7 @@ def _check_entries(claim: _Claim) -> None:
 
 
 def _forest(claim: _Claim) -> int:
-    """Rule 4: the most arcs on a way back along the predecessors."""
+    """Check rule 4, and return the most arcs on a path of the forest."""
     predecessors = claim.predecessors
     hops, v = longest_way(predecessors)
     if v < 0:
@@ -229,13 +231,13 @@ def _forest(claim: _Claim) -> int:
 
 
 def _grant(claim: _Claim, through: np.ndarray | None, hops: int) -> _Claim:
-    """The claim in float64, with the tolerance for paths one arc longer than the longest, and a start to add."""
+    """Return the claim in float64, with the tolerance for paths one arc longer than the longest, plus a start."""
     graph = claim.indptr, claim.indices, claim.weights
     shift, starts = 0.0, claim.begins[claim.roots]
     if claim.weights.size and claim.weights.min() < 0:
         out, into = find_potentials(*graph, through)
         shift = float(max(out.max(), into.max()) - min(out.min(), into.min()))
-    if starts.min() < 0:  # partial sums are then bounded by a spread, not by the distance they end in
+    if starts.min() < 0:  # partial sums may then exceed the distance at the end of the path; a spread bounds them
         shift += float(np.abs(starts).max())
     mask = np.ones(len(claim.distances), dtype=bool) if through is None else through
     arcs = Arcs(*graph, mask, claim.distances.dtype, shift)
@@ -245,7 +247,7 @@ def _grant(claim: _Claim, through: np.ndarray | None, hops: int) -> _Claim:
 
 
 def _check_roots(claim: _Claim) -> None:
-    """Rule 1, and rule 3 for roots."""
+    """Check rule 1, and rule 3 for roots."""
     roots, reached = claim.roots, claim.reached[claim.roots]
     lost = roots[~reached]
     if claim.limit is not None:
@@ -267,7 +269,7 @@ def _check_roots(claim: _Claim) -> None:
 
 
 def _check_arcs(claim: _Claim) -> tuple[int, float]:
-    """Rule 2, and rule 3 for all but roots, in one pass over the arcs: how many were tested, the largest excess."""
+    """Check rule 2, and rule 3 except for roots, in one pass; return the number of arcs tested, the largest excess."""
     n, m = len(claim.distances), len(claim.indices)
     within = claim.distances.dtype.type(0 if claim.limit is None else claim.limit)
     ranges = csr.equal_ranges(claim.indptr, _TASKS)

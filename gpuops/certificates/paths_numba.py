@@ -11,8 +11,9 @@ def check_arcs(
     indptr, indices, weights, distances, predecessors, pushes, unreachable, has_limit, within, relative, absolute,
     first, last, tight,
 ):  # fmt: skip
-    """Tail and arc that break rule 2, or -1 and -1; the arcs tested; the largest excess within tolerance. Marks the
-    heads of tight arcs from their predecessors. Numba adds int16 and int32 in int64, float32 in float32."""
+    """Check rule 2 for the arcs out of the vertices `first` to `last` - 1, and mark in `tight` the vertices whose arc
+    from the predecessor is tight. Returns the tail and the arc that break rule 2 (or -1, -1), the number of arcs tested
+    and the largest excess within tolerance. Numba adds int16 and int32 in int64, float32 in float32."""
     checked, slack = 0, 0.0
     for u in range(first, last):
         push = pushes[u]
@@ -38,8 +39,8 @@ def check_arcs(
 
 @njit(nogil=True, cache=True)
 def longest_way(predecessors):
-    """The most arcs on a way back, and -1; or 0 and a vertex on a cycle."""
-    depths = np.full(predecessors.size, -1, np.int64)  # -2 while the way passes through the vertex
+    """Return the most arcs on a path along the predecessors, and -1; or 0 and a vertex on a cycle of predecessors."""
+    depths = np.full(predecessors.size, -1, np.int64)  # -1: not visited; -2: on the path that is being followed
     way = np.empty(predecessors.size, predecessors.dtype)
     longest = 0
     for v in range(predecessors.size):

@@ -2,24 +2,25 @@
 
 D is the row of distances from the source s. An arc (u, v) of weight w whose tail may be left (u = s, or u may lie
 inside a path) is *tight* if D[u] + w = D[v]. Shortest paths are made of tight arcs, and every path of tight arcs from s
-is a shortest one. So predecessors need no matrix filled during the computation:
+is a shortest path. So predecessors can be found afterwards, without a matrix filled during the computation:
 
 1. search breadth-first from s over the tight arcs: the tree is acyclic even where cycles of weight zero are tight;
 2. every vertex at a finite distance must be reached, or the distances do not belong to the graph.
 
-How tight is tight? Integers: exactly. Floats, with u the unit roundoff of the distances: D[v] is a sum of the weights
-of h arcs, in some order of its h - 1 additions, each of which rounds by at most u times a partial sum. With
-non-negative weights the partial sums are at most D[v], so D[v] is off by at most (h - 1) u D[v] to first order, D[u]
-by (h - 2) u D[v], and testing it in float64 rounds twice more: |D[u] + w - D[v]| <= x D[v] with x = 2 h u, and
-x / (1 - x) D[v] to all orders. With negative weights the computation adds weights made non-negative by potentials p
-(`gpuops.certificates.negative_cycle`), so partial sums are at most D[v] + p[s] - p[v], and
-max D - min D + max p - min p takes the place of D[v]. Numbers below the smallest normal
-one (flushed to zero on GPUs) add that much per addition. Weights are first rounded to the dtype of the distances, as
-the computation did.
+The test is exact for integers. For floats it has a tolerance, with u the unit roundoff of the distances: D[v] is a sum
+of the weights of h arcs, in some order of its h - 1 additions; an addition rounds by at most u times a partial sum.
+With non-negative weights the partial sums are at most D[v], so to first order the error of D[v] is at most
+(h - 1) u D[v] and the error of D[u] at most (h - 2) u D[v]. Testing in float64 rounds twice more:
+|D[u] + w - D[v]| <= x D[v] with x = 2 h u, and x / (1 - x) D[v] to all orders. With negative weights the computation
+adds weights made non-negative by potentials p (`gpuops.certificates.negative_cycle`), so partial sums are at most
+D[v] + p[s] - p[v], and max D - min D + max p - min p takes the place of D[v]. GPUs flush numbers below the smallest
+normal number to zero, which adds an error of up to that number per addition. Weights are first rounded to the dtype of
+the distances, as the computation did.
 
-h is not known beforehand. A first tree, under the tolerance of h = n - 1 that suffices for any path, has some depth,
-and the tolerance of that depth is the one asked for. A loose tolerance opens short cuts, so the depth may have come
-out too small: then h doubles, but not beyond four times the depth, as a wrong entry would ask for no less.
+h is not known beforehand. The first tree is searched with the tolerance for h = n - 1, which suffices for any path. Its
+depth gives a smaller h, and the search is repeated with the tolerance for that h. A loose tolerance opens short cuts,
+so the first depth may have been too small and a vertex may not be reached any more: then h doubles, up to four times
+the depth. If that does not suffice, the distance is wrong.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ from gpuops.numbers import check_dtype, outside_infinity
 
 @dataclass(frozen=True, eq=False)
 class Arcs:
-    """A graph in CSR with the weights a computation in `dtype` saw, made by `arcs_for`."""
+    """A graph in CSR, with weights as a computation of distances in `dtype` sees them; made by `arcs_for`."""
 
     indptr: np.ndarray  # int64 (n + 1)
     indices: np.ndarray  # int32 or int64 (m)
     weights: np.ndarray  # (m), int64 for integer distances, float64 for floats
     through: np.ndarray  # bool (n)
-    dtype: np.dtype  # of the distances
-    shift: float  # range of the potentials that make the weights non-negative; 0 if they are, or exact
+    dtype: np.dtype  # dtype of the distances
+    shift: float  # range of the potentials that make the weights non-negative; 0 for integers and where not needed
     label: Callable[[int], str] = str  # names a vertex in messages
 
     @property
@@ -63,15 +64,15 @@ class Arcs:
 
     @property
     def unreachable(self) -> Any:
-        """The mark of unreachable vertices, as it appears in a row that was `lift`ed."""
+        """The value for unreachable vertices in a row returned by `lift`."""
         return self.weights.dtype.type(outside_infinity(self.dtype))
 
     def lift(self, row: np.ndarray) -> np.ndarray:
-        """A row of distances in the arithmetic of the tests, int64 or float64."""
+        """Return a row of distances in the arithmetic of the tests, int64 or float64."""
         return np.ascontiguousarray(row, dtype=self.weights.dtype)
 
     def reversed(self) -> Arcs:
-        """The transpose: the arcs by their heads, `indices` naming the tails."""
+        """Return the transpose: arcs are ordered by head, and `indices` names the tails."""
         indptr, tails, arcs = csr.transpose(self.indptr, self.indices)
         return replace(self, indptr=indptr, indices=tails, weights=self.weights[arcs])
 
@@ -80,10 +81,10 @@ class Arcs:
 class TightTree:
     """Shortest paths from one source, made by `tight_tree`."""
 
-    predecessors: np.ndarray  # int32 or int64 (n), -1 at the source and where unreachable
-    levels: np.ndarray  # like `predecessors`: arcs from the source, -1 where unreachable
+    predecessors: np.ndarray  # int32 or int64 (n), -1 at the source and at unreachable vertices
+    levels: np.ndarray  # like `predecessors`: number of arcs from the source, -1 at unreachable vertices
     depth: int  # the largest level
-    relative: float  # an arc into v was taken as tight within relative * |D[v]| + absolute
+    relative: float  # an arc into v counted as tight within relative * |D[v]| + absolute
     absolute: float
 
 
@@ -95,14 +96,14 @@ def arcs_for(
     dtype: Any,
     label: Callable[[int], str] = str,
 ) -> Arcs:
-    """A graph in CSR as a computation of distances in `dtype` saw it; `through` None: every vertex is open.
+    """Return a graph in CSR as a computation of distances in `dtype` sees it; `through` None: every vertex is open.
 
     `label` names a vertex in messages.
 
     Raises
     ------
     ValueError
-        The distances are integers and a weight is not.
+        The distances are integers and a weight is fractional.
     NegativeCycleError
         The graph has no shortest distances. (Checked only where weights are negative and distances are floats.)
     """
@@ -123,7 +124,7 @@ def arcs_for(
 
 
 def tight_tree(arcs: Arcs, row: np.ndarray, source: int) -> TightTree:
-    """Predecessors and levels on shortest paths from `source`, by breadth-first search over tight arcs.
+    """Find predecessors and levels on shortest paths from `source`, by breadth-first search over tight arcs.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ def tight_tree(arcs: Arcs, row: np.ndarray, source: int) -> TightTree:
     Raises
     ------
     VerificationError
-        The diagonal is not zero, or a finite distance is attained by no path.
+        The distance from the source to itself is not zero, or no path has the length of a finite distance.
     """
     row = arcs.lift(row)
     if row[source] != 0:
@@ -162,12 +163,12 @@ def tight_tree(arcs: Arcs, row: np.ndarray, source: int) -> TightTree:
 
 
 def tolerances(arcs: Arcs, row: np.ndarray, hops: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Relative and absolute tolerance for paths of `hops` arcs (any shape) in a lifted row; zero for integers."""
+    """Return the relative and absolute tolerance for paths of `hops` arcs (any shape) in a lifted row; integers: 0."""
     hops = np.asarray(hops, dtype=np.float64)
     if arcs.exact:
         return np.zeros_like(hops), np.zeros_like(hops)
     facts = np.finfo(arcs.dtype)
-    x = np.minimum(2 * hops * (float(facts.eps) / 2), 0.5)  # beyond that no digit is left
+    x = np.minimum(2 * hops * (float(facts.eps) / 2), 0.5)  # beyond 0.5 no digit is significant
     relative, absolute = x / (1 - x), 2 * hops * float(facts.tiny)
     if not arcs.shift:
         return relative, absolute
@@ -176,7 +177,7 @@ def tolerances(arcs: Arcs, row: np.ndarray, hops: Any) -> tuple[np.ndarray, np.n
 
 
 def _unattained(arcs: Arcs, row: np.ndarray, source: int, levels: np.ndarray) -> str:
-    """Name a vertex that no path of tight arcs leads to: the nearest one, as it may be the cause of all others."""
+    """Name the nearest vertex that no path of tight arcs reaches: farther vertices may be missing because of it."""
     missing = np.flatnonzero((row != arcs.unreachable) & (levels < 0))
     v = missing[np.argmin(row[missing])]
     into = np.flatnonzero(arcs.indices == v)

@@ -1,10 +1,10 @@
-"""Graphs in compressed sparse rows: what operations on them begin with.
+"""Graphs in compressed sparse rows: checks and basic operations.
 
-The arcs out of vertex v are numbers ``indptr[v]`` to ``indptr[v + 1] - 1``; arc i leads to ``indices[i]``. So arrays of
-vertices have the dtype of `indices`, and arrays of arc numbers that of `indptr`: int32 or int64, each by itself.
-Parallel arcs and loops are arcs like all others.
+The arcs out of vertex v have the numbers ``indptr[v]`` to ``indptr[v + 1] - 1``; arc i leads to ``indices[i]``. Arrays
+of vertices have the dtype of `indices`, arrays of arc numbers the dtype of `indptr`; each is int32 or int64. Parallel
+arcs and loops are treated like any other arc.
 
-Here nothing is checked but in `check_csr` and `check_vertices`: the public operations call them and then trust.
+The public operations call `check_csr` and `check_vertices` first. The functions of this module do not check again.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from gpuops.csr import csr_cuda, csr_numba
 
 
 def check_csr(indptr: Any, indices: Any, **of_arcs: Any) -> None:
-    """Refuse arrays that do not make up a graph.
+    """Refuse arrays that do not form a graph.
 
     Parameters
     ----------
     indptr, indices : (n + 1,), (m,) arrays
-        Of integers, NumPy or CuPy.
+        Integers, NumPy or CuPy.
     **of_arcs : (m,) arrays
-        What each arc has, such as its weight; the names are for errors.
+        Attributes of the arcs, such as weights; the names are for errors.
 
     Raises
     ------
     TypeError
-        Not arrays of one library, or not of integers.
+        The arrays are not of one library, or `indptr` or `indices` are not integers.
     ValueError
-        The wrong number of dimensions or elements, rows that do not rise from 0 to m, or heads that are not vertices.
+        The wrong number of dimensions or elements, an `indptr` that does not rise from 0 to m, or heads that are not
+        vertices.
     """
     check_vectors({"indptr": indptr, "indices": indices, **of_arcs})
     for name, array in (("indptr", indptr), ("indices", indices)):
@@ -54,17 +55,17 @@ def check_csr(indptr: Any, indices: Any, **of_arcs: Any) -> None:
                 f"there are {m} indices and {len(array)} {name}; give one {name.removesuffix('s')} for each"
             )
     if least < 0 or largest >= n:
-        least, largest = int(indices.min()), int(indices.max())  # a GPU has looked for those out of range only
+        least, largest = int(indices.min()), int(indices.max())  # the GPU kernel finds `least` only below 0
         raise ValueError(f"indices run from {least} to {largest}; they must be vertices, 0 to {n - 1}")
 
 
 def check_vertices(vertices: Any, n: int, name: str = "source") -> np.ndarray:
-    """The vertices of a graph of n that an argument names, (k,) int64 in NumPy; `name` is for errors.
+    """Return an argument that names vertices of a graph of n vertices, as (k,) int64 in NumPy; `name` is for errors.
 
     Raises
     ------
     ValueError
-        They are not a sequence of vertices.
+        The argument is not a sequence of vertices.
     """
     found = np.asarray(vertices.get() if is_cupy(vertices) else vertices)
     if found.size == 0:
@@ -79,14 +80,14 @@ def check_vertices(vertices: Any, n: int, name: str = "source") -> np.ndarray:
 
 
 def tails(indptr: Any, arcs: int, dtype: Any) -> Any:
-    """The tail of every arc.
+    """Return the tail of every arc.
 
     Parameters
     ----------
     indptr : (n + 1,) array
         NumPy or CuPy, int32 or int64.
     arcs : int
-        Their number, ``indptr[n]``, which is not read: on a GPU that would be a wait.
+        The number of arcs, ``indptr[n]``. It is an argument because reading it from a GPU would have to wait.
     dtype : {int32, int64}
 
     Returns
@@ -98,7 +99,7 @@ def tails(indptr: Any, arcs: int, dtype: Any) -> Any:
 
 
 def transpose(indptr: Any, indices: Any) -> tuple[Any, Any, Any]:
-    """The same arcs by their heads: compressed sparse rows of the reverse graph.
+    """Return the compressed sparse rows of the reverse graph: the same arcs, ordered by their heads.
 
     Parameters
     ----------
@@ -108,16 +109,16 @@ def transpose(indptr: Any, indices: Any) -> tuple[Any, Any, Any]:
     Returns
     -------
     indptr, indices : (n + 1,), (m,) arrays
-        The reverse graph; its indices are the tails. Arcs in a row are in the order of their numbers.
+        The reverse graph; its indices are the tails. Arcs of a row keep the order they have in the given graph.
     arcs : (m,) array
-        The number of each in the graph given: ``indices[arcs]`` rises.
+        The number of each arc in the given graph: ``indices[arcs]`` rises.
     """
     half: Any = csr_cuda if is_cupy(indptr) else csr_numba
     return half.transpose(contiguous(indptr), contiguous(indices))
 
 
 def both_directions(indptr: Any, indices: Any, weights: Any) -> tuple[Any, Any, Any]:
-    """The same arcs and all of them turned around, in compressed sparse rows.
+    """Return a graph with every arc in both directions, in compressed sparse rows.
 
     Parameters
     ----------
@@ -127,19 +128,19 @@ def both_directions(indptr: Any, indices: Any, weights: Any) -> tuple[Any, Any, 
     Returns
     -------
     indptr, indices, weights : (n + 1,), (2 m,), (2 m,) arrays
-        Of the same dtypes. The arcs of a row are in the order of their numbers.
+        With the dtypes of the arguments. Arcs of a row are in the order of their numbers in the given graph.
     """
     return csr_numba.both_directions(contiguous(indptr), contiguous(indices), contiguous(weights))
 
 
 def occurrences(vertices: Any, n: int) -> Any:
-    """How often each of n vertices occurs in an array of any length: (n,) int64."""
+    """Count how often each of n vertices occurs in an array of any length: (n,) int64."""
     xp = library_of(vertices)
     return xp.bincount(vertices, minlength=n) if len(vertices) else xp.zeros(n, np.int64)
 
 
 def row_starts(vertices: Any, n: int, dtype: Any = np.int64) -> Any:
-    """`indptr` of `dtype` for arcs that are sorted by vertex, given the vertex of each in any order."""
+    """Return the `indptr` (n + 1,) of arcs sorted by vertex, given the vertex of each arc in any order."""
     xp = library_of(vertices)
     indptr = xp.zeros(n + 1, dtype)
     xp.cumsum(occurrences(vertices, n), out=indptr[1:])
@@ -147,7 +148,7 @@ def row_starts(vertices: Any, n: int, dtype: Any = np.int64) -> Any:
 
 
 def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
-    """Cut the rows into `count` ranges of about as many arcs, or fewer; pairs of the first row and the one behind."""
+    """Cut the rows into at most `count` ranges of about equally many arcs: pairs (first row, last row + 1)."""
     n, m = len(indptr) - 1, int(indptr[-1])
     cuts = np.searchsorted(indptr, np.arange(1, count) * m // count).clip(0, n)
     edges = [0, *cuts.tolist(), n]
@@ -155,5 +156,5 @@ def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
 
 
 def contiguous(array: Any) -> Any:
-    """`array`, or a copy of it whose elements are neighbours in memory."""
+    """Return `array` if it is C-contiguous, else a contiguous copy."""
     return array if array.flags.c_contiguous else array.copy()

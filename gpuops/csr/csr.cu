@@ -1,23 +1,25 @@
 // The tail of every arc of compressed sparse rows, in time that does not depend on how arcs are spread over rows.
 //
-// The ends of rows and the arcs, merged by number, are n + m items: a row ends before arc indptr[row + 1]. They are cut
-// into tiles of as many items, so that a tile has neither many arcs nor many rows, empty ones included.
+// The n row ends and the m arcs are merged into a list of n + m items: the end of a row stands before the arc
+// indptr[row + 1]. The list is cut into tiles of TILE items: no tile has many arcs or many rows, empty rows included.
 //
-//   cut      a thread a tile: the row in which it begins, by binary search; `rows` has a last one, behind all tiles
-//   expand   a block a tile: rows leave their numbers where they begin, and a running maximum fills what is between
+//   cut      one thread for each tile finds the row where the tile begins, by binary search; the last entry of
+//            `rows` is the row where the last tile ends
+//   expand   one block for each tile: every row stores its number at its first arc, and a running maximum fills the
+//            arcs between
 //
-// And what arrays have to be to make up a graph:
+// A third kernel checks whether arrays form a graph:
 //
-//   look_over   by grid strides: does indptr rise, from what to what, and between which numbers are the heads
+//   look_over   by grid-stride loops: whether indptr falls, its first and last entry, and the range of the heads
 //
-// Macros: OFFSET of indptr, VERTEX of the tails, int or long long each.
+// Macros: OFFSET, the type of indptr; VERTEX, the type of the tails; each is int or long long.
 //
 // D. Merrill, M. Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016.
 
 using Offset = OFFSET;
 using Vertex = VERTEX;
 
-// An odd number of items a thread: 32 threads that read `items` apart read from 32 banks.
+// The number of items of a thread is odd, so that 32 threads reading ITEMS words apart read from 32 banks.
 constexpr int THREADS = 256, ITEMS = 11, TILE = THREADS * ITEMS, WARPS = THREADS / 32;
 constexpr unsigned WHOLE_WARP = 0xffffffffu;
 
@@ -54,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 8)
     __syncthreads();
     for (int i = 1 + threadIdx.x; i <= ends; i += THREADS) {
         const int start = (int)(indptr[row + i] - arc);
-        if (start < arcs) atomicMax(row_of + start, i);  // of empty rows and the one behind them, that one
+        if (start < arcs) atomicMax(row_of + start, i);  // an empty row starts where the next row does, which wins
     }
     __syncthreads();
 
@@ -63,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 8)
     latest[0] = mine[0];
 #pragma unroll
     for (int j = 1; j < ITEMS; ++j) latest[j] = max(latest[j - 1], mine[j]);
-    int before = latest[ITEMS - 1];  // the maximum of this thread and those before it in its warp
+    int before = latest[ITEMS - 1];  // becomes the maximum over this thread and the threads before it in its warp
 #pragma unroll
     for (int b = 1; b < 32; b *= 2) before = max(before, __shfl_up_sync(WHOLE_WARP, before, b));
     const int up_to_here = before;
@@ -78,9 +80,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 8)
     for (int i = threadIdx.x; i < arcs; i += THREADS) tails[arc + i] = (Vertex)(row + row_of[i]);
 }
 
-struct Bounds {  // all 0 at first
+struct Bounds {  // all 0 before the launch
     long long falls, first, last;
-    long long below, most;  // how far heads are below 0, and one more than the largest
+    long long below, most;  // how far the least head is below 0, and the largest head plus 1
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -1,6 +1,6 @@
 """Compressed sparse rows on a GPU: the CUDA half of `gpuops.csr`, kernels in csr.cu.
 
-Nothing here waits for the device but `bounds`.
+Only `bounds` waits for the device.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ _THREADS, _ITEMS = 256, 11  # as in csr.cu
 _TYPES = {"int32": "int", "int64": "long long"}
 _ENTRIES = ("cut", "expand", "look_over")
 _PROGRAMS = {
-    (offset, vertex): Program(
-        "csr/csr.cu", ("cut", "expand", "look_over"), (f"OFFSET={_TYPES[offset]}", f"VERTEX={_TYPES[vertex]}")
-    )
+    (offset, vertex): Program("csr/csr.cu", _ENTRIES, (f"OFFSET={_TYPES[offset]}", f"VERTEX={_TYPES[vertex]}"))
     for offset, vertex in product(_TYPES, repeat=2)
 }
 
@@ -30,9 +28,14 @@ _BOUNDS = np.dtype([(name, np.int64) for name in ("falls", "first", "last", "bel
 
 
 def bounds(indptr: Any, indices: Any) -> tuple[bool, int, int]:
-    """Do rows rise from 0 to the number of arcs; the least of the heads and the largest, 0 and -1 where there are none.
+    """Check the rows and bound the heads, in one kernel: CuPy takes seconds to compile its first reduction.
 
-    A kernel of our own: the first reduction of CuPy's takes seconds to be compiled.
+    Returns
+    -------
+    rises : bool
+        Whether `indptr` rises from 0 to the number of arcs.
+    least, largest : int
+        The least head, but at most 0, and the largest head, but at least -1.
     """
     import cupy
 
@@ -51,7 +54,7 @@ def bounds(indptr: Any, indices: Any) -> tuple[bool, int, int]:
 
 
 def tails(indptr: Any, arcs: int, dtype: np.dtype) -> Any:
-    """The tail of every arc, (arcs,) of `dtype`."""
+    """Return the tail of every arc, (arcs,) of `dtype`."""
     import cupy
 
     n = len(indptr) - 1
@@ -69,7 +72,7 @@ def tails(indptr: Any, arcs: int, dtype: np.dtype) -> Any:
 
 
 def transpose(indptr: Any, indices: Any) -> tuple[Any, Any, Any]:
-    """`gpuops.csr.transpose`: a stable radix sort of the heads."""
+    """Return `gpuops.csr.transpose` of a graph, by a stable radix sort of the heads."""
     import cupy
 
     n, m = len(indptr) - 1, len(indices)
@@ -83,5 +86,5 @@ def transpose(indptr: Any, indices: Any) -> tuple[Any, Any, Any]:
 
 
 def gather(values: Any, places: Any) -> Any:
-    """``values[places]``."""
+    """Return ``values[places]``."""
     return values[places]

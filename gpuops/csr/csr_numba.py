@@ -11,40 +11,40 @@ from numba import njit
 from gpuops._threads import by_parts, for_all
 
 _TASKS = 64
-_SHORT = 8  # arcs that most rows have no more of
+_SHORT = 8  # most rows have at most this many arcs
 _BLOCK = 4096  # arcs whose tails stay in the first-level cache
-_STREAM, _GATHER = 4, 64  # what an access costs, in relaxations of a dense matrix
-_BUCKETS = 10  # bits of a head that arcs are dealt by first: to so many lists they can be appended side by side
-_NEAR = 2**14  # vertices whose lists a cache holds
+_STREAM, _GATHER = 4, 64  # cost of a sequential and of a random access, in relaxations of a dense matrix
+_BUCKETS = 10  # leading bits of a head that choose its list in the first deal; 2^10 lists can be appended to at once
+_NEAR = 2**14  # vertices whose lists stay in a cache
 
 
 def bounds(indices: np.ndarray) -> tuple[int, int]:
-    """The least and the largest."""
+    """Return the least and the largest of `indices`, which has at least one element."""
     found = by_parts(lambda part: (indices[part].min(), indices[part].max()), len(indices), _STREAM * len(indices))
     least, largest = zip(*found, strict=True)
     return int(min(least)), int(max(largest))
 
 
 def tails(indptr: np.ndarray, arcs: int, dtype: np.dtype) -> np.ndarray:
-    """The tail of every arc, (arcs,) of `dtype`."""
+    """Return the tail of every arc, (arcs,) of `dtype`."""
     result = np.empty(arcs, dtype)
     for_all(lambda part: _tails(indptr, *part, result), parts(indptr, arcs, _TASKS), _STREAM * arcs)
     return result
 
 
 def transpose(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`gpuops.csr.transpose`: count the arcs into each vertex, then deal them out.
+    """Return `gpuops.csr.transpose` of a graph: count the arcs into each vertex, then deal the arcs out.
 
-    Heads at random would miss every cache, so these are dealt twice: by ranges of heads, few enough to be appended to
-    side by side, then in each range by heads. Threads deal parts of the arcs, of which each has places of its own in
-    every list: behind those of the part before, so that arcs stay in order.
+    With scattered heads, every store would miss the caches. Such arcs are dealt twice: first to ranges of heads, few
+    enough that the ends of all lists stay in a cache, then within each range by head. Threads deal parts of the arcs.
+    Every part has its own places in each list, behind the places of the part before it, so arcs stay in order.
     """
     n, m = len(indptr) - 1, len(indices)
     starts, sources = np.empty(n + 1, indptr.dtype), np.empty(m, indices.dtype)
     arcs = np.empty(m, indptr.dtype)
     shift = max((n - 1).bit_length() - _BUCKETS, 0) if _scattered(indices) else 0
     lists = n if shift == 0 else 1 + (n - 1 >> shift)
-    # Unsigned, so that compiled code does not ask whether a place counts from the end.
+    # Unsigned, so that compiled code does not test for negative indices.
     number = np.dtype(np.uint32 if m < 2**32 else np.uint64)
     threads = min(numba.config.NUMBA_NUM_THREADS, 8 if shift == 0 else 64)
     tasks = list(enumerate(parts(indptr, m, threads)))
@@ -66,7 +66,7 @@ def transpose(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.n
 
 @njit(nogil=True, cache=True)
 def both_directions(indptr, indices, weights):
-    """`gpuops.csr.both_directions`."""
+    """Return `gpuops.csr.both_directions` of a graph."""
     n, m = len(indptr) - 1, len(indices)
     starts = np.zeros(n + 1, indptr.dtype)
     for arc in range(m):
@@ -86,13 +86,13 @@ def both_directions(indptr, indices, weights):
 
 
 def _scattered(indices: np.ndarray) -> bool:
-    """Do arcs that follow each other mostly lead far apart?"""
+    """Whether, in a sample, more than a tenth of consecutive arcs lead to vertices at least _NEAR apart."""
     sample = np.linspace(0, len(indices) - 2, 1024).astype(np.int64) if len(indices) > 1 else np.empty(0, np.int64)
     return bool((np.abs(indices[sample + 1] - indices[sample]) >= _NEAR).mean() > 0.1) if len(sample) else False
 
 
 def gather(values: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """``values[places]``, by threads."""
+    """Return ``values[places]``, by threads."""
     result = np.empty(len(places), values.dtype)
     size = -(-len(places) // _TASKS)
     for_all(
@@ -104,7 +104,7 @@ def gather(values: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def parts(indptr: np.ndarray, arcs: int, count: int) -> list[tuple[int, int, int]]:
-    """Cut the arcs into parts, whatever their rows: the row of the first, its number, and that of the one behind."""
+    """Cut the arcs into at most `count` equal parts, across rows: (row of the first arc, first arc, last arc + 1)."""
     cuts = np.arange(count + 1) * arcs // count
     rows = np.searchsorted(indptr, cuts[:-1], side="right") - 1
     return [(r, a, b) for r, a, b in zip(rows.tolist(), cuts[:-1].tolist(), cuts[1:].tolist(), strict=True) if a < b]
@@ -112,10 +112,10 @@ def parts(indptr: np.ndarray, arcs: int, count: int) -> list[tuple[int, int, int
 
 @njit(nogil=True, cache=True)
 def _expand(indptr, row, first, last, block):
-    """The tails of arcs `first` to `last` - 1, of which the first is in no row before `row`; returns that of the last.
+    """Store the tails of arcs `first` to `last` - 1 in `block`, and return the last one; `first` is in `row` or later.
 
-    A row stores its number at least _SHORT times, of which the next row overwrites what is too much: few branches
-    depend on the lengths of rows, which no processor predicts. So `block` is longer by _SHORT.
+    Each row stores its number at least _SHORT times, and the next row overwrites the surplus: a processor cannot
+    predict the lengths of rows, and this way few branches depend on them. `block` has _SHORT more elements than arcs.
     """
     while indptr[row + 1] <= first:
         row += 1
@@ -148,7 +148,7 @@ def _count(indices, shift, _row, first, last, counts):
 
 @njit(nogil=True, cache=True)
 def _place(counts, starts):
-    """In place: where the arcs of each part begin in each list. `starts` are those of the lists."""
+    """Replace `counts` (parts, lists) by the places where the parts begin in the lists; fill the lists' `starts`."""
     place = 0
     for i in range(counts.shape[1]):
         starts[i] = place
@@ -190,7 +190,7 @@ def _deal_by_ranges(indptr, indices, shift, row, first, last, places, heads, tai
 
 @njit(nogil=True, cache=True)
 def _sort(first_head, last_head, first, last, heads, tails, numbers, starts, sources, arcs):
-    """Count, then place the arcs `first` to `last` - 1, which lead to `first_head` to `last_head` - 1."""
+    """Sort the arcs `first` to `last` - 1, which lead to `first_head` to `last_head` - 1, by counting their heads."""
     places = np.zeros(last_head - first_head, np.int64)
     for i in range(first, last):
         places[heads[i] - first_head] += 1

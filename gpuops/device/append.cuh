@@ -1,9 +1,10 @@
-// Lists that all blocks append to: a place for each thread that has something to append, one atomic a block.
+// Lists that all blocks append to: every thread with an element to append gets a place, by one atomic for each block.
 //
-// Threads of a block keep their order; blocks come as they come.
+// The threads of a block keep their order; the order of blocks changes from run to run.
 #pragma once
 
-// Called once by all threads of a block of `THREADS`, a multiple of 32. `count` is the number of places taken so far.
+// Called once by all threads of a block of THREADS threads, a multiple of 32. Returns this thread's place, which is
+// valid if `mine` is true. `count` is the number of places taken so far.
 template <int THREADS>
 __device__ inline unsigned long long append(bool mine, unsigned long long* count) {
     __shared__ unsigned long long first;

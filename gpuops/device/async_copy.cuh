@@ -1,7 +1,7 @@
-// Copies from global to shared memory that go on while the thread does (cp.async).
+// Asynchronous copies from global to shared memory (cp.async): the thread goes on while they run.
 //
-// A thread issues copies, commits those since its last commit as a group, and later waits until no more than PENDING
-// of its groups are on their way. A barrier then makes what has arrived visible to the others.
+// A thread issues copies, commits the copies since its last commit as a group, and later waits until at most PENDING of
+// its groups are unfinished. A barrier then makes the copied bytes visible to the other threads.
 #pragma once
 
 // Both addresses are multiples of 16.

@@ -1,9 +1,10 @@
-// The butterfly: every thread of a block gets the combination of what all threads have.
+// The butterfly: every thread of a block gets the combination of the values of all threads.
 //
-// Step b, for b = threads / 2, ..., 2, 1: thread i combines what it has with what thread i xor b has. Both do so, and
-// as the operation is commutative they get the same: after the last step all threads have one result, combined in one
-// fixed tree. Partners in other warps leave their values in shared memory, where each warp takes those steps for the
-// whole block, with a single barrier for all of them; partners in the same warp exchange values by shuffles.
+// Step b, for b = threads / 2, ..., 2, 1: thread i combines its value with the value of thread i xor b. Thread i xor b
+// does the same, and because the operation is commutative both get the same value. After the last step all threads have
+// one result, combined in one fixed tree. Steps between warps go through shared memory: every thread stores its value
+// there, and after a single barrier each warp computes these steps for the whole block. Steps within a warp exchange
+// values by shuffles.
 //
 // An Operation has a type State and a commutative combine(State, State) -> State. The number of threads is a power of
 // two.
@@ -11,13 +12,13 @@
 
 constexpr unsigned WHOLE_WARP = 0xffffffffu;
 
-// What lane i xor b has; for a State of several words, its file overloads this.
+// Returns the value of lane i xor b. A file whose State has several words overloads this function.
 template <class State>
 __device__ inline State of_partner(State mine, int b) {
     return __shfl_xor_sync(WHOLE_WARP, mine, b);
 }
 
-// values[j]: what thread 32 j + lane has.
+// values[j] is the value of thread 32 j + lane.
 template <class Operation, int COUNT>
 __device__ inline typename Operation::State butterfly(typename Operation::State (&values)[COUNT]) {
     static_assert(COUNT > 0 && (COUNT & (COUNT - 1)) == 0, "partners are i and i xor b");
@@ -32,8 +33,8 @@ __device__ inline typename Operation::State butterfly(typename Operation::State 
     return mine;
 }
 
-// Called by all 32 COUNT threads of a block; `shared` has a place for each. Others may still read there when a thread
-// returns: until there was another barrier, the next call takes other places.
+// Called by all 32 * COUNT threads of a block; `shared` has one State for each thread. When a thread returns, other
+// threads may still read `shared`: a second call needs other shared memory, or a barrier before it.
 template <class Operation, int COUNT>
 __device__ inline typename Operation::State in_every_thread(typename Operation::State mine,
                                                             typename Operation::State* shared) {

@@ -1,10 +1,10 @@
 // Distances as integers in the same order, so that an integer minimum is the minimum of the distances.
 //
-//     Value   what weights and sums are: float, double or int
-//     Word    what is in memory: an integer of the same size
+//     Value   the type of weights and sums: float, double or int
+//     Word    the type in memory: an integer of the same size
 //
-// The bits of a float are in order where its sign is positive. Where it may be negative (NEGATIVE), those of negative
-// numbers are flipped. Nothing reaches UNREACHABLE, and what is as far as that is not stored.
+// Read as integers, the bits of non-negative floats are in the order of the numbers. If distances may be negative
+// (NEGATIVE), the bits of negative numbers are flipped. Distances are below UNREACHABLE; larger sums are not stored.
 #pragma once
 
 template <bool NEGATIVE>
@@ -16,7 +16,7 @@ struct Float32 {
     __device__ static Word ordered(Word bits) { return NEGATIVE ? bits ^ (bits >> 31 & 0x7fffffff) : bits; }
     __device__ static Word word(Value x) { return ordered(__float_as_int(x)); }
     __device__ static Value value(Word x) { return __int_as_float(ordered(x)); }
-    // A sum below 0 that is flushed to zero is -0.0, which would not be the same word as +0.0.
+    // Adding 0 turns -0.0 into +0.0, which is another word. A negative sum that is flushed to zero is -0.0.
     __device__ static Value sum(Value a, Value b) { return NEGATIVE ? a + b + 0.0f : a + b; }
     __device__ static bool fits(Value, Value) { return true; }
     __device__ static Word at(double x) { return word((Value)x); }
@@ -45,7 +45,7 @@ struct Int32 {
     __device__ static Word ordered(Word x) { return x; }
     __device__ static Word word(Value x) { return x; }
     __device__ static Value value(Word x) { return x; }
-    // Saturated, on both sides where sums may be negative; `fits` tells.
+    // The sum saturates at UNREACHABLE, and at LOWEST if NEGATIVE; `fits` says whether the exact sum is a distance.
     __device__ static Value sum(Value a, Value b) {
         const long long least = min((long long)a + b, (long long)UNREACHABLE);
         return (Value)(NEGATIVE ? max((long long)LOWEST, least) : least);

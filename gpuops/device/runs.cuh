@@ -1,14 +1,14 @@
-// A tile of an array in the registers of a block: each warp has a stretch of it, of LINES lines, in which each lane has
-// RUN neighbours side by side, to be loaded and stored at once.
+// A tile of an array in the registers of a block. Each warp has a contiguous piece of LINES lines. In every line each
+// lane has a run of RUN adjacent elements, which are loaded and stored together.
 #pragma once
 
-// RUN elements, in vectors of up to 16 bytes.
+// RUN elements, accessed in vectors of up to 16 bytes.
 template <class T, int RUN>
 struct alignas(RUN * sizeof(T) < 16 ? RUN * sizeof(T) : 16) Run {
     T values[RUN];
 };
 
-// This lane's first element in the first line of its warp.
+// Returns the index of this lane's first element in the first line of its warp.
 template <int RUN, int LINES>
 __device__ inline long long first_of_lane(long long first_of_tile) {
     return first_of_tile + threadIdx.x / 32 * (LINES * RUN * 32) + threadIdx.x % 32 * RUN;

@@ -1,18 +1,23 @@
-// What the tiles before a tile have together, in the launch that counts them: decoupled look-back.
+// The sum of the numbers of all tiles before a tile, computed in the launch that computes the numbers: decoupled
+// look-back.
 //
-// Every tile leaves its own number in memory, and adds up those before it until it comes to one that knows all before
-// itself. Blocks take tiles in the order in which they start, so that a tile never waits for one that has no block yet.
+// Every tile stores its own number in memory. Then it goes back over the tiles before it and adds up their numbers,
+// until it meets a tile that has stored the sum up to itself. The first block to start takes the first tile, and so on:
+// a tile never waits for a tile without a block.
 //
-// Numbers are left by an exchange: a store comes too late, and compaction then takes 1.4 times as long (H100).
+// Numbers are stored by atomicExch. With plain stores, which become visible later, compaction takes 1.4 times as long
+// (H100).
 //
-// `states` has one word in front, which deals out the tiles, and those of each tile; all are zero before the launch.
+// `states` has one word for each tile with Count, two with Halves, and one or two more in front: its first word is the
+// number of tiles that blocks have taken. All words are zero before the launch.
 //
 // D. Merrill, M. Garland, "Single-pass parallel prefix scan with decoupled look-back", NVIDIA 2016.
 #pragma once
 
-constexpr unsigned OWN = 1, ALL = 2;  // whose number a tile left: its own, that of all up to it; 0: none yet
+// The mark of a stored number: OWN, the tile's number; ALL, the sum up to and including the tile. 0: not stored yet.
+constexpr unsigned OWN = 1, ALL = 2;
 
-// Called once by all threads of a block: the tile that it has.
+// Called once by all threads of a block. Returns the tile that the block takes.
 __device__ inline long long next_tile(unsigned long long* states) {
     __shared__ unsigned long long tile;
     if (threadIdx.x == 0) tile = atomicAdd(states, 1ull);
@@ -20,14 +25,14 @@ __device__ inline long long next_tile(unsigned long long* states) {
     return (long long)tile;
 }
 
-// A number below 2^62 and whose it is, in one word.
+// A number below 2^62 and its mark, in one word.
 struct Count {
     using Number = unsigned long long;
     unsigned long long word;
 
     __device__ unsigned whose() const { return (unsigned)(word >> 62); }
     __device__ Number number() const { return word & ~(3ull << 62); }
-    // The load is volatile: with __ldcg, ptxas removes the loop that waits (CUDA 13).
+    // The load is volatile because ptxas removes the waiting loop if it uses __ldcg (CUDA 13).
     __device__ void load(const unsigned long long* states, long long tile) {
         asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(states + 1 + tile) : "memory");
     }
@@ -36,7 +41,8 @@ struct Count {
     }
 };
 
-// A sum of 4 or 8 bytes. Each of two words has half of it and says whose it is: two loads need not be of one moment.
+// A sum of 4 or 8 bytes in two words. Each word has half of the bits and the mark, because another tile may load the
+// two words before and after they change.
 template <class Sum>
 struct Halves {
     using Number = Sum;
@@ -70,7 +76,8 @@ __device__ inline T sum_of_lanes(T value) {
     return value;
 }
 
-// Called by the first warp of a block, whose lanes give the same `mine`: the sum of the tiles before.
+// Called by the first warp of a block, all lanes with the same `mine`, the number of the tile. Returns the sum of the
+// numbers of the tiles before it.
 template <class State>
 __device__ inline typename State::Number before_tile(unsigned long long* states, long long tile,
                                                      typename State::Number mine) {
@@ -78,7 +85,7 @@ __device__ inline typename State::Number before_tile(unsigned long long* states,
     if (lane == 0 && tile > 0) State::store(states, tile, OWN, mine);
     typename State::Number before = 0;
     for (long long nearest = tile - 1; nearest >= 0; nearest -= 32) {
-        const long long other = nearest - lane;  // in front of all tiles there is known to be nothing
+        const long long other = nearest - lane;  // below 0: the sum up to there is known, 0
         State state;
         unsigned whose = ALL;
         if (other >= 0) {
@@ -96,8 +103,8 @@ __device__ inline typename State::Number before_tile(unsigned long long* states,
     return before;
 }
 
-// Called by all threads of a block of SIZE, at most 1,024 and a multiple of 32: the sum of `mine` of the warps before
-// this one, and in `all` that of the block. The lanes of a warp give the same.
+// Called by all threads of a block of SIZE threads, at most 1,024 and a multiple of 32; the lanes of a warp pass the
+// same `mine`. Returns the sum of `mine` over the warps before this one, and stores the sum over all warps in `all`.
 template <int SIZE, class T>
 __device__ inline T before_warp(T mine, T* all) {
     __shared__ T of_warps[SIZE / 32];
@@ -112,7 +119,7 @@ __device__ inline T before_warp(T mine, T* all) {
     return before;
 }
 
-// The sum of `value` of the lanes up to this one.
+// Returns the sum of `value` over the lanes up to and including this one.
 template <class T>
 __device__ inline T up_to_lane(T value) {
     for (int b = 1; b < 32; b *= 2) {
@@ -122,7 +129,8 @@ __device__ inline T up_to_lane(T value) {
     return value;
 }
 
-// The same for threads, of which each gives its own: the sum of `mine` of the threads before this one.
+// Called by all threads of a block of SIZE threads. Returns the sum of `mine` over the threads before this one, and
+// stores the sum over all threads in `all`.
 template <int SIZE>
 __device__ inline unsigned before_thread(unsigned mine, unsigned* all) {
     const unsigned up_to_here = up_to_lane(mine);

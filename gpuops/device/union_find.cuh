@@ -1,12 +1,12 @@
 // Disjoint sets, for any number of threads at once; _union_find_numba.py is the same for a CPU.
 //
-// parents[x] is x at first: every set is a tree whose members point to their parents, and its root, which points to
-// itself, is its least member. So whatever the order of unions and however threads race, in the end the root of a set
-// is its least member.
+// Initially parents[x] is x. Every set is a tree whose members point to their parents. The root of a tree points to
+// itself and is its least member. So whatever the order of unions and however threads race, in the end the root of a
+// set is the least member of the set.
 //
-// No step of one thread undoes one of another. Only a compare-and-swap makes a root point elsewhere, to something less,
-// and only once; all else that is stored in parents[x] is an ancestor of x, found earlier. A thread that reads an old
-// value, from a cache too, reads a nearer ancestor.
+// No thread undoes a step of another thread. Only a compare-and-swap makes a root point elsewhere, to a smaller
+// element, and only once. Every other value stored in parents[x] is an ancestor of x that was found earlier. A thread
+// that reads an outdated value, perhaps from a cache, therefore reads a nearer ancestor of x.
 //
 // J. Jaiganesh, M. Burtscher, "A high-performance connected components implementation for GPUs", HPDC 2018.
 #pragma once
@@ -19,7 +19,7 @@ __device__ inline long long compare_and_swap(long long* address, long long expec
     return (long long)atomicCAS((Word*)address, (Word)expected, (Word)value);
 }
 
-// The root of the set of x. Halves the path to it: those on it come to point two steps further.
+// Returns the root of the set of x. Halves the path: elements of the path come to point two steps further.
 template <class Index>
 __device__ inline Index find(Index* parents, Index x) {
     Index parent = parents[x];
@@ -32,7 +32,7 @@ __device__ inline Index find(Index* parents, Index x) {
     return x;
 }
 
-// Make one set of those of a and b; were they two? Of all calls that race to unite two sets one is told so.
+// Unites the sets of a and b. Returns true if they were two sets; of several racing calls, only one returns true.
 template <class Index>
 __device__ inline bool unite(Index* parents, Index a, Index b) {
     a = find(parents, a);
@@ -47,9 +47,9 @@ __device__ inline bool unite(Index* parents, Index a, Index b) {
     return false;
 }
 
-// Bring x nearer to its root, when all unions are done; does it point to it now? Called for all x, again until all do,
-// it shortens every path to a ninth or better: so often that 9 to that power exceeds the longest. A thread shortens its
-// own path alone, so that none brings an older ancestor back.
+// Moves parents[x] up to eight steps nearer to the root, after all unions are done. Returns whether x now points to its
+// root. A pass over all x makes every path at least nine times shorter, so k passes suffice for paths of up to 9^k
+// steps. Each thread stores only in the parents[x] of its x, so that no older ancestor comes back.
 template <class Index>
 __device__ inline bool shorten(Index* parents, Index x) {
     Index parent = parents[x];
@@ -62,7 +62,7 @@ __device__ inline bool shorten(Index* parents, Index x) {
     return __ldcg(parents + parent) == parent;
 }
 
-// The same to the end, for paths known to be short.
+// Makes x point to its root, after all unions are done; for paths that are known to be short.
 template <class Index>
 __device__ inline void flatten(Index* parents, Index x) {
     while (!shorten(parents, x)) {

@@ -1,18 +1,18 @@
 """Dijkstra's algorithm for graphs of moderate size, with a minimum that is found in parallel.
 
-Of the vertices that are reached and not settled, the *open* ones, Dijkstra settles the nearest. Finding it is the step
-that takes long, and a minimum by butterfly (`gpuops.reduction`) is what parallelizes it. More than the nearest may be
-settled at once: whatever path is still to come leaves an open vertex. In a round
+A vertex is *open* if it is reached and not settled. Dijkstra's algorithm settles the nearest open vertex. Finding this
+vertex takes most of the time, and a minimum by butterfly (`gpuops.reduction`) parallelizes it. Further open vertices
+can be settled in the same round, because any path found later leaves an open vertex. A round has three steps:
 
-1. find the least distance M of an open vertex, and the least length L of an open vertex's distance and its lightest
-   arc out, both by butterfly;
-2. settle every open vertex v with d(v) <= L (OUT), or with d(v) <= M plus the lightest arc into v (IN): every path
-   that is still to come is as long;
-3. relax the arcs of what has been settled.
+1. find the least distance M of an open vertex, and the least sum L of an open vertex's distance and its lightest arc
+   out, both by butterfly;
+2. settle every open vertex v with d(v) <= L (OUT), or with d(v) <= M plus the lightest arc into v (IN): any path to v
+   found later is at least as long;
+3. relax the arcs out of the vertices that were settled.
 
-Sums are rounded, which is monotone, and weights are not negative: so the criteria hold for the rounded lengths too,
-distances have the bits of `shortest_distances`, and every arc is relaxed once. A random graph of n vertices with
-uniform weights takes some n^(1/3) rounds, a road network many more.
+Rounding of sums is monotone and weights are not negative. So the criteria hold for the rounded lengths too, distances
+have the bits of `shortest_distances`, and every arc is relaxed once. A random graph of n vertices with uniform weights
+takes about n^(1/3) rounds, a road network many more.
 
 A. Crauser, K. Mehlhorn, U. Meyer, P. Sanders, "A parallelization of Dijkstra's shortest path algorithm", MFCS 1998.
 """
@@ -34,33 +34,33 @@ DIJKSTRA_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
 
 def dijkstra(indptr: Any, indices: Any, weights: Any, source: int, *, method: str | None = None) -> tuple[Any, Any]:
-    """Shortest paths from one vertex.
+    """Find shortest paths from one vertex to all vertices.
 
     Parameters
     ----------
     indptr, indices, weights : (n + 1,), (m,), (m,) arrays
-        The graph in compressed sparse rows, NumPy or CuPy. Heads may stand in any order; loops and parallel arcs may be
-        among them. Weights are float32, float64 or int32, the dtype of the distances, and not negative. An arc of
-        weight +inf is none.
+        The graph in compressed sparse rows, NumPy or CuPy. Heads may stand in any order; loops and parallel arcs are
+        allowed. Weights are float32, float64 or int32, the dtype of the distances, and not negative. An arc of weight
+        +inf is ignored.
     source : int
     method : {"heap", "rounds"}, optional
-        "heap" settles one vertex at a time, the nearest, which a heap gives; only on NumPy, and the default there.
-        "rounds" settles all vertices that are provably final at once; the default on CuPy.
+        "heap" settles one vertex at a time, the nearest, found by a heap; for NumPy arrays only, and their default.
+        "rounds" settles at once all vertices that are provably final; the default for CuPy arrays.
 
     Returns
     -------
     distances : (n,) array
         Of the library and dtype of `weights`; unreachable is +inf, or 2^31 - 1 for int32.
     predecessors : (n,) array of int32
-        -1 at the source and where unreachable; a tree also where weights are zero. By rounds it is the vertex of the
-        lowest number from which a shortest path arrives, of those that were settled in an earlier round.
+        -1 at the source and at unreachable vertices. The predecessors form a tree, also with weights of zero. With
+        "rounds", the predecessor is the lowest-numbered tail of a tight arc that was settled in an earlier round.
 
     Raises
     ------
     OverflowError
         An int32 distance would reach 2^31 - 1.
     TypeError, ValueError
-        The arrays do not make up a graph, a weight is negative or NaN, the source is not a vertex, or CuPy with "heap".
+        The arrays do not form a graph, a weight is negative or NaN, the source is not a vertex, or CuPy with "heap".
     """
     _check_graph(indptr, indices, weights)
     n = len(indptr) - 1
@@ -90,9 +90,9 @@ def dijkstra_rows(
     predecessors: bool = False,
     check: bool = True,
 ) -> tuple[Any, Any]:
-    """Shortest paths from many vertices, one heap a row, on the graph as it is given: nothing is laid out.
+    """Find shortest paths from many vertices, one heap for each row, on the graph in its given layout.
 
-    For a graph that is searched once, or is small. `batched_shortest_distances` is faster on large ones.
+    Use it for a graph that is searched once, or is small. `batched_shortest_distances` is faster on large graphs.
 
     Parameters
     ----------
@@ -100,27 +100,28 @@ def dijkstra_rows(
         As for `dijkstra`.
     sources : (k,) sequence of int
     together : bool
-        All sources count as one, and there is one row: distances from the nearest.
+        True: return one row, the distances from the nearest source.
     limit : float
-        Vertices farther than this are unreachable; with NaN, all but the sources are.
+        Vertices farther than this are unreachable; with NaN, all vertices except the sources.
     predecessors : bool
-        Whether they are wanted.
+        Whether to return predecessors.
     check : bool
-        False: the caller's word that the arrays make up a graph and no weight is negative or NaN.
+        Check that the arrays form a graph and that no weight is negative or NaN. Pass False to skip the check if you
+        know it.
 
     Returns
     -------
     distances : (k, n) array, or (1, n) if `together`
         Of the dtype of `weights`; unreachable is +inf, or 2^31 - 1 for int32.
     predecessors : array of int32 of the same shape, or None
-        -1 at sources and where unreachable; a forest also where weights are zero.
+        -1 at sources and at unreachable vertices. The predecessors form a forest, also with weights of zero.
 
     Raises
     ------
     OverflowError
         An int32 distance would reach 2^31 - 1, and there is no `limit`.
     TypeError, ValueError
-        As for `dijkstra`; CuPy arrays among them.
+        As for `dijkstra`. CuPy arrays raise TypeError.
     """
     if check:
         _check_graph(indptr, indices, weights)
@@ -139,9 +140,9 @@ def dijkstra_rows(
 
 
 def solve(indptr: Any, indices: Any, weights: Any, source: int, method: str) -> tuple[Any, Any, int]:
-    """`dijkstra` for arguments already checked, of int64, int32 and a distance dtype.
+    """Run `dijkstra` on arguments that are already checked, of int64, int32 and a distance dtype.
 
-    Returns the distances, the predecessors, and how many vertices the heap settled or how many rounds there were.
+    Returns the distances, the predecessors, and the number of vertices settled ("heap") or of rounds ("rounds").
     """
     half: Any = dijkstra_cuda if is_cupy(weights) else dijkstra_numba
     return getattr(half, method)(indptr, indices, weights, source)

@@ -1,15 +1,17 @@
 // Dijkstra's algorithm from one source, settling in each round all vertices that are provably final.
 //
-// The fringe is what is reached and not settled. A round is three steps, with a barrier of the whole grid after each:
+// The fringe is the set of vertices that are reached and not settled. A round is three steps, with a barrier of the
+// whole grid after each:
 //
-//     minimum   over the fringe: the least distance, and the least distance plus lightest arc out. A block finds its
-//               own by butterfly, atomics combine those of the blocks.
-//     settle    what is no farther than the second, or than the first plus its own lightest arc in; the rest stays.
-//     relax     the arcs of what was settled. What they reach for the first time joins the fringe.
+//     minimum   Over the fringe, find the least distance, and the least sum of a distance and the lightest arc out. A
+//               block finds its two minima by butterfly; atomics combine the minima of the blocks.
+//     settle    Settle each vertex whose distance is at most the second minimum, or at most the first minimum plus the
+//               vertex's lightest arc in. Other vertices stay in the fringe.
+//     relax     Relax the arcs out of the settled vertices. Vertices reached for the first time join the fringe.
 //
-// Before the first round the lightest arcs are looked for. After the last one each vertex gets a predecessor: of the
-// tails that its distance comes from and that were settled in earlier rounds, the one of lowest number. Rows of up to
-// LONG arcs are read by GROUP lanes, longer ones by a block. gpuops/dijkstra/__init__.py says why this is right.
+// The lightest arcs are found before the first round. After the last round each vertex gets a predecessor: the
+// lowest-numbered tail of a tight arc into it that was settled in an earlier round. A row of up to LONG arcs is read by
+// GROUP lanes, a longer row by a block. gpuops/dijkstra/__init__.py explains why this is right.
 //
 // Launch: cooperative, BLOCKS blocks of THREADS threads, a power of two, on every multiprocessor.
 // Macros: DISTANCE, Float32, Float64 or Int32; THREADS; BLOCKS; LONG.
@@ -42,15 +44,15 @@ struct Least {
 
 struct Round {
     long long nearest;          // the least distance in the fringe
-    long long soonest;          // the least distance plus lightest arc out
-    int fringe;                 // number of vertices
-    int short_rows, long_rows;  // of the vertices settled in it
+    long long soonest;          // the least sum of a distance and the lightest arc out
+    int fringe;                 // vertices in the fringe
+    int short_rows, long_rows;  // vertices settled in this round, by the length of their rows
 };
 
 struct Progress {
-    Round rounds[2];  // by turns: one goes on, the other is filled
+    Round rounds[2];  // the current round and the next one, alternating
     long long count, unfit;
-    int long_rows;  // of the graph
+    int long_rows;  // long rows of the graph
     unsigned arrived;
 };
 static_assert(sizeof(Round) == 32 && sizeof(Progress) == 88, "dijkstra_cuda.py has the same fields");
@@ -63,7 +65,7 @@ __device__ inline void clear(Round& round) {
     __stcg(&round.long_rows, 0);
 }
 
-// All threads of the grid call.
+// Called by all threads of the grid.
 __device__ inline void wait_for_all(unsigned* arrived, unsigned& expected) {
     __syncthreads();
     expected += gridDim.x;
@@ -71,7 +73,8 @@ __device__ inline void wait_for_all(unsigned* arrived, unsigned& expected) {
     __syncthreads();
 }
 
-// Calls step(i, i < size) with every i below `size`, each in one thread of the grid; whole warps call.
+// Calls step(i, i < size) for every i below `size`, each in one thread of the grid. All lanes of a warp call `step`
+// together, some of them with i >= size.
 template <class Step>
 __device__ inline void for_each(int size, Step step) {
     const long long threads = (long long)gridDim.x * THREADS, lane = threadIdx.x % 32;
@@ -80,7 +83,7 @@ __device__ inline void for_each(int size, Step step) {
     }
 }
 
-// All lanes of a warp call. `down`: the list grows downwards.
+// Called by all lanes of a warp. `down`: the list grows downwards from `list`.
 __device__ inline void append(int* list, int* size, bool wanted, int vertex, bool down = false) {
     const unsigned votes = __ballot_sync(WHOLE_WARP, wanted);
     if (!votes) return;
@@ -91,13 +94,13 @@ __device__ inline void append(int* list, int* size, bool wanted, int vertex, boo
     if (wanted) __stcg(down ? list - place : list + place, vertex);
 }
 
-// Calls visit(tail, arc, live) with the arcs of rows of up to LONG of them, row_of(0), ..., row_of(count - 1); all
-// lanes of a warp call.
+// Calls visit(tail, arc, live) for the arcs of the rows row_of(0), ..., row_of(count - 1), except rows of more than
+// LONG arcs. All lanes of a warp call `visit` together; `live` is false for a lane without an arc.
 template <class RowOf, class Visit>
 __device__ inline void for_short_rows(const long long* indptr, int count, RowOf row_of, Visit visit) {
     const int lane = threadIdx.x % 32, rows = 32 / GROUP;
     const long long step = (long long)gridDim.x * WARPS * rows;
-    // Neighbours are in different blocks, so that few rows are spread over all multiprocessors.
+    // Consecutive rows go to different blocks, so that even few rows are spread over all multiprocessors.
     for (long long first = ((long long)(threadIdx.x / 32) * gridDim.x + blockIdx.x) * rows; first < count;
          first += step) {
         const long long i = first + lane / GROUP;
@@ -113,7 +116,7 @@ __device__ inline void for_short_rows(const long long* indptr, int count, RowOf 
     }
 }
 
-// The same for longer rows.
+// Calls visit(tail, arc, live) for the arcs of the given rows, each read by a block; for rows of more than LONG arcs.
 template <class RowOf, class Visit>
 __device__ inline void for_long_rows(const long long* indptr, int count, RowOf row_of, Visit visit) {
     for (int i = blockIdx.x; i < count; i += gridDim.x) {
@@ -125,8 +128,9 @@ __device__ inline void for_long_rows(const long long* indptr, int count, RowOf r
     }
 }
 
-// fringes: twice n; settled: in which round; due: what was settled, short rows from the front, long ones from the back;
-// long_rows: all vertices that have one.
+// fringes (2, n): the fringe of this round and of the next. settled (n): the round in which a vertex was settled. due
+// (n): the vertices settled in this round, short rows from the front, long rows from the back. long_rows (n): all
+// vertices with long rows.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     dijkstra(const long long* __restrict__ indptr, const int* __restrict__ indices, const Value* __restrict__ weights,
              int n, int source, Word* distances, int* predecessors, Word* leaving, Word* entering, int* settled,
@@ -164,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     };
     for_short_rows(indptr, n, any, lightest);
     for_long_rows(indptr, long_count, long_row, lightest);
-    // The fringe of the first round is the source, which is settled whatever these are: no barrier yet.
+    // No barrier yet: the fringe of the first round is the source, which is settled whatever the lightest arcs are.
 
     int count = 0;
     for (;; ++count) {

@@ -10,8 +10,8 @@ from gpuops._cuda import Program
 
 _DTYPES = ("float32", "float64", "int32")
 _THREADS = 512  # a power of two, for the butterfly
-_BLOCKS = 2  # for every multiprocessor
-_LONG = 512  # arcs; longer rows are read by a whole block
+_BLOCKS = 2  # blocks on every multiprocessor
+_LONG = 512  # arcs; rows with more arcs are read by a whole block
 
 _PROGRAMS = {
     name: Program(
@@ -44,7 +44,7 @@ _PROGRESS = np.dtype(
 
 
 def rounds(indptr: Any, indices: Any, weights: Any, source: int) -> tuple[Any, Any, int]:
-    """Distances and predecessors from `source`, and the number of rounds."""
+    """Return distances and predecessors from `source`, and the number of rounds."""
     import cupy
 
     n = len(indptr) - 1

@@ -1,7 +1,7 @@
 """Dijkstra's algorithm on a CPU: the Numba half of `gpuops.dijkstra`.
 
-One thread, either way: a heap with four children to a node, in which a vertex that comes nearer rises, or the rounds of
-the CUDA half, whose results they have bit for bit.
+Each method uses one thread for a source. "heap" has four children to a node and moves a vertex up when its distance
+falls. "rounds" does the rounds of the CUDA half, with the same results bit for bit.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gpuops.numbers import outside_infinity
 
 Found = tuple[np.ndarray, np.ndarray, int]
 
-_VISIT, _ARC = 128, 16  # what settling a vertex and relaxing an arc take, in relaxations of a dense matrix
-_TASKS_A_THREAD = 16  # so that threads end at about the same time
+_VISIT, _ARC = 128, 16  # cost of settling a vertex and of relaxing an arc, in relaxations of a dense matrix
+_TASKS_A_THREAD = 16  # tasks for each thread: enough that all threads end at about the same time
 
 
 def heap(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, source: int) -> Found:
-    """Distances and predecessors from `source`, and how many vertices were settled."""
+    """Return distances and predecessors from `source`, and the number of vertices settled."""
     return _finish(weights, _by_heap(indptr, indices, weights, source, outside_infinity(weights.dtype)))
 
 
@@ -33,7 +33,7 @@ def heap_rows(
     limit: float,
     predecessors: bool,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """`gpuops.dijkstra_rows`, rows by threads."""
+    """Return `gpuops.dijkstra_rows` of checked arguments; threads share the rows."""
     n, infinity = len(indptr) - 1, outside_infinity(weights.dtype)
     ends = np.array([len(sources)]) if together else np.arange(1, len(sources) + 1)
     distances = np.empty((len(ends), n), weights.dtype)
@@ -54,7 +54,7 @@ def heap_rows(
 
 
 def rounds(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, source: int) -> Found:
-    """Distances and predecessors from `source`, and the number of rounds."""
+    """Return distances and predecessors from `source`, and the number of rounds."""
     return _finish(weights, _by_rounds(indptr, indices, weights, source, outside_infinity(weights.dtype)))
 
 
@@ -80,9 +80,9 @@ def _by_heap(indptr, indices, weights, source, infinity):
 
 @njit(nogil=True, cache=True)
 def _settle(indptr, indices, weights, sources, limit, infinity, distances, predecessors, queue, place):
-    """Fill a row of distances and of predecessors, from the nearest of `sources`; queue[place[v]] == v while v waits.
+    """Fill a row of distances from the nearest of `sources`, and of predecessors; queue[place[v]] == v while v waits.
 
-    Returns how many vertices were settled, and whether an arc may have been lost for want of range.
+    Returns the number of vertices settled, and whether a distance may have exceeded the range of its dtype.
     """
     kind = weights.dtype.type
     distances[:], predecessors[:] = infinity, -1
@@ -97,7 +97,7 @@ def _settle(indptr, indices, weights, sources, limit, infinity, distances, prede
         size -= 1
         vertex, hole = queue[size], 0
         distance = distances[vertex]
-        while True:  # the last one sinks from the top
+        while True:  # the last vertex of the heap sinks from the top
             child = 4 * hole + 1
             if child >= size:
                 break
@@ -126,7 +126,7 @@ def _settle(indptr, indices, weights, sources, limit, infinity, distances, prede
                 size += 1
             distances[head], predecessors[head] = kind(length), tail
             hole = place[head]
-            while hole > 0 and distances[queue[(hole - 1) // 4]] > length:  # the nearer one rises
+            while hole > 0 and distances[queue[(hole - 1) // 4]] > length:  # the head rises
                 queue[hole] = queue[(hole - 1) // 4]
                 place[queue[hole]] = hole
                 hole = (hole - 1) // 4
@@ -137,7 +137,10 @@ def _settle(indptr, indices, weights, sources, limit, infinity, distances, prede
 
 @njit(nogil=True, cache=True)
 def _settle_rows(indptr, indices, weights, sources, ends, limit, infinity, distances, predecessors, first, last):
-    """Rows `first` to `last` - 1, each from the sources up to its end; was anything lost for want of range?"""
+    """Fill the rows `first` to `last` - 1; row i has the sources ends[i - 1] to ends[i] - 1.
+
+    Returns whether a distance exceeded the range of its dtype.
+    """
     n = len(indptr) - 1
     queue, place, unwanted = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     lost = False
@@ -157,7 +160,7 @@ def _by_rounds(indptr, indices, weights, source, infinity):
     n, kind = len(indptr) - 1, weights.dtype.type
     distances, predecessors = np.full(n, infinity, weights.dtype), np.full(n, -1, np.int32)
     leaving, entering = _lightest_arcs(indptr, indices, weights, infinity)
-    settled = np.full(n, n, np.int32)  # in which round
+    settled = np.full(n, n, np.int32)  # the round in which a vertex is settled
     fringe, queue, size, rounds = np.empty(n, np.int32), np.empty(n, np.int32), 1, 0
     distances[source], fringe[0] = 0, source
     while size > 0:
@@ -192,14 +195,14 @@ def _by_rounds(indptr, indices, weights, source, infinity):
             for arc in range(indptr[tail], indptr[tail + 1]):
                 head = indices[arc]
                 if settled[tail] < settled[head] < n and distances[tail] + weights[arc] == distances[head]:
-                    if predecessors[head] < 0:  # tails rise
+                    if predecessors[head] < 0:  # tails rise, so the first one is the lowest
                         predecessors[head] = tail
     return distances, predecessors, rounds, _leads_nowhere(indptr, indices, distances, infinity)
 
 
 @njit(nogil=True, cache=True)
 def _lightest_arcs(indptr, indices, weights, infinity):
-    """The weight of the lightest arc out of each vertex, and of the lightest arc into it."""
+    """Return the weight of the lightest arc out of each vertex, and of the lightest arc into it."""
     n = len(indptr) - 1
     leaving, entering = np.full(n, infinity, weights.dtype), np.full(n, infinity, weights.dtype)
     for tail in range(n):
@@ -211,7 +214,7 @@ def _lightest_arcs(indptr, indices, weights, infinity):
 
 @njit(nogil=True, cache=True)
 def _leads_nowhere(indptr, indices, distances, infinity):
-    """Whether an arc leads from a vertex that is reached to one that is not."""
+    """Whether an arc leads from a reached vertex to a vertex that is not reached."""
     for tail in range(len(indptr) - 1):
         if distances[tail] < infinity:
             for arc in range(indptr[tail], indptr[tail + 1]):

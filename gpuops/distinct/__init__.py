@@ -1,12 +1,12 @@
 """Distinct values of an array, compaction, and prefix sums.
 
-Values are compared by their bits, so that floats follow the rules of a set: NaN is one value, whatever its payload, and
--0.0 is +0.0. These two stand for the others in the result.
+Values are compared by their bits, after two changes that make floats follow the rules of a set: every NaN becomes one
+quiet NaN, and -0.0 becomes +0.0. The result has this NaN and +0.0.
 
-Integers from a small range are found in one pass over a table with a place for each value. The caller need not know
-the range. A sample guesses it, and the pass that marks the values also finds the least and the largest: if one lies
-outside the table, the next pass has the exact range, or there is none and the values are sorted. All other values are
-sorted; the first of each run of equal ones stays.
+Integers from a small range are found in one pass with a table that has a place for each value of the range. The caller
+need not know the range: a sample guesses it, and the pass that marks the values also finds the least and the largest
+value. If the table lacks one of the two, a second pass uses a range with both, or the values are sorted if that range
+is too large. All other values are sorted; the first of each run of equal values stays.
 
 G. E. Blelloch, "Prefix sums and their applications", 1990; D. Merrill, M. Garland, "Single-pass parallel prefix scan
 with decoupled look-back", NVIDIA 2016.
@@ -32,9 +32,10 @@ class Distinct(NamedTuple):
     values : (k,) array
         Of the dtype of x.
     counts : (k,) int64 array or None
-        How often each occurs.
+        How often each value occurs.
     inverse : (n,) int64 array or None
-        Where each element of x is found: ``values[inverse]`` is x, but for the sign of zeros and the bits of NaN.
+        The index in `values` of each element of x: ``values[inverse]`` is x, except for the sign of zeros and the bits
+        of NaN.
     """
 
     values: Any
@@ -43,15 +44,16 @@ class Distinct(NamedTuple):
 
 
 def distinct(x: Any, *, return_counts: bool = False, return_inverse: bool = False, order: str = "value") -> Distinct:
-    """The distinct values of an array.
+    """Find the distinct values of an array.
 
     Parameters
     ----------
     x : (n,) array
         NumPy or CuPy; bool, integers of any size, float16, float32 or float64.
     return_counts, return_inverse : bool
+        Whether to return `counts` and `inverse`.
     order : {"value", "first"}
-        Ascending, NaN last; or by first appearance in `x`.
+        Order of the values: ascending with NaN last, or by first appearance in `x`.
 
     Returns
     -------
@@ -60,9 +62,9 @@ def distinct(x: Any, *, return_counts: bool = False, return_inverse: bool = Fals
     Raises
     ------
     TypeError
-        Not an array, or another dtype.
+        `x` is not an array, or has another dtype.
     ValueError
-        Not one dimension, or no such order.
+        `x` is not one-dimensional, or there is no such order.
 
     Examples
     --------
@@ -86,13 +88,14 @@ def distinct(x: Any, *, return_counts: bool = False, return_inverse: bool = Fals
 
 
 def compact(x: Any, keep: Any) -> Any:
-    """The elements of an array that are to be kept, in order.
+    """Return the elements of an array that a mask keeps, in order.
 
     Parameters
     ----------
     x : (n,) array
         NumPy or CuPy, of 1, 2, 4 or 8 bytes an element.
     keep : (n,) array of bool
+        True for elements to keep.
 
     Returns
     -------
@@ -101,9 +104,9 @@ def compact(x: Any, keep: Any) -> Any:
     Raises
     ------
     TypeError
-        Not arrays of one library, `keep` is not bool, or elements of another size.
+        The arrays are not of one library, `keep` is not bool, or elements have another size.
     ValueError
-        Not one dimension, or another length.
+        An array is not one-dimensional, or the lengths differ.
 
     Examples
     --------
@@ -123,7 +126,7 @@ def compact(x: Any, keep: Any) -> Any:
 
 
 def inclusive_scan(x: Any) -> Any:
-    """Prefix sums, each with its own element: ``result[i] = x[0] + ... + x[i]``.
+    """Return prefix sums that include the element itself: ``result[i] = x[0] + ... + x[i]``.
 
     Parameters
     ----------
@@ -133,15 +136,16 @@ def inclusive_scan(x: Any) -> Any:
     Returns
     -------
     (n,) array
-        Of int64 for bool and signed integers, uint64 for unsigned ones, which wrap around; floats keep their dtype. On
-        a CPU a sum of floats depends on the length alone; on a GPU its last bits may change from run to run.
+        int64 for bool and signed integers, uint64 for unsigned integers; sums of integers wrap around. Floats keep
+        their dtype. On a CPU the order of additions depends only on the length; on a GPU the last bits of a sum of
+        floats may change from run to run.
 
     Raises
     ------
     TypeError
-        Not an array, or another dtype.
+        `x` is not an array, or has another dtype.
     ValueError
-        Not one dimension.
+        `x` is not one-dimensional.
 
     Examples
     --------
@@ -152,15 +156,17 @@ def inclusive_scan(x: Any) -> Any:
 
 
 def exclusive_scan(x: Any) -> Any:
-    """Prefix sums without the own element: ``result[i] = x[0] + ... + x[i - 1]``; all else as in `inclusive_scan`.
+    """Return prefix sums without the element itself: ``result[i] = x[0] + ... + x[i - 1]``; see `inclusive_scan`.
 
     Parameters
     ----------
     x : (n,) array
+        As for `inclusive_scan`.
 
     Returns
     -------
     (n,) array
+        As for `inclusive_scan`.
 
     Examples
     --------
@@ -174,7 +180,7 @@ def _scan(x: Any, shift: int) -> Any:
     check_vectors({"x": x})
     _check_dtype(x.dtype)
     if x.dtype == np.float16:
-        raise TypeError("x is float16, whose sums are soon without digits; convert it to float32")
+        raise TypeError("x is float16, which has too few digits for sums; convert it to float32")
     wide = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(x.dtype.kind, x.dtype)
     half: Any = compaction_cuda if is_cupy(x) else compaction_numba
     return half.scan(x if x.flags.c_contiguous else x.copy(), shift, np.dtype(wide))
@@ -183,5 +189,3 @@ def _scan(x: Any, shift: int) -> Any:
 def _check_dtype(dtype: np.dtype) -> None:
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise TypeError(f"x is {dtype}; pass bool, integers, float16, float32 or float64")
-    if not dtype.isnative:
-        raise TypeError(f"x is {dtype}, in the byte order of other machines; convert it with astype")

@@ -1,15 +1,16 @@
-// The elements of an array that are kept, in order, and the first of each run of equal ones: one pass over the array.
+// Compaction in one pass over an array: the elements that a mask keeps, or the first of each run of equal elements.
 //
-//     compact   x (n) where keep (n) is not 0
-//     heads     x (n) where it differs from the element before, and the places of those
+//     compact   elements of x (n) where keep (n) is not 0
+//     heads     elements of x (n) that differ from the element before, and their places in x
 //
-// A block has a tile, of which each lane has LINES runs of RUN neighbours (device/runs.cuh). What is kept of a line are
-// at most 128 elements, so that one sum over the lanes of a warp, with 8 bits for each line, counts four lines at once.
-// Kept elements gather in shared memory, while look-back says how many are in the tiles before (device/tile_prefix.cuh).
+// A block has a tile, each lane LINES runs of RUN adjacent elements (device/runs.cuh). A line has 128 elements, so one
+// sum over the lanes of a warp, with 8 bits for each line, counts the kept elements of four lines at once. Kept
+// elements are gathered in shared memory, while look-back counts the kept elements of the tiles before
+// (device/tile_prefix.cuh).
 //
-// `count` is told how many are kept.
+// The number of kept elements is stored in `count`.
 //
-// Launch: a block of THREADS for every tile.
+// Launch: a block of THREADS threads for every tile.
 // Macros: WORD, an unsigned integer of the size of an element; THREADS.
 
 #include "../device/runs.cuh"
@@ -19,8 +20,9 @@ using Word = WORD;
 
 constexpr int RUN = 4, LINES = sizeof(Word) == 8 ? 2 : 4, TILE = THREADS * LINES * RUN;
 
-// `kept` has a bit for each of this lane's elements, RUN for a line. gather(l, j, place): that element is kept, at that
-// place among those of the tile. spread(place, to): it goes there in the result.
+// `kept` has a bit for each of this lane's elements, RUN bits for each line. gather(l, j, place) is called for every
+// kept element, number j of this lane's run in line l, with its place among the kept elements of the tile.
+// spread(place, to) is called to store the kept element `place` of the tile at `to` in the result.
 template <class Gather, class Spread>
 __device__ inline void keep_in_order(unsigned kept, unsigned long long* states, long long tile,
                                      unsigned long long* count, Gather gather, Spread spread) {
@@ -82,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     Run<Word, RUN> mine[LINES];
     const bool whole = (tile + 1) * TILE <= n;
     load_runs(mine, x, first, n, whole);
-    Word left = lane == 0 && first > 0 && first < n ? x[first - 1] : 0;  // of the first lane: the one before its line
+    Word left = lane == 0 && first > 0 && first < n ? x[first - 1] : 0;  // in lane 0, the element before its line
     unsigned kept = 0;
 #pragma unroll
     for (int l = 0; l < LINES; ++l) {

@@ -10,9 +10,9 @@ import numpy as np
 from gpuops._cuda import Program, Told
 
 _THREADS = 256
-# Smaller tiles are done sooner, but there are more of them to look back over.
+# Threads of a block by the bytes of an element. Smaller tiles are done sooner, but look-back passes more tiles.
 _THREADS_OF_COMPACTION = {1: 256, 2: 256, 4: 128, 8: 256}
-_ITEMS, _ITEMS_OF_8_BYTES = 16, 8  # of a thread, as in compaction.cu; 16 in scan.cu
+_ITEMS, _ITEMS_OF_8_BYTES = 16, 8  # elements of a thread, as in compaction.cu; always 16 in scan.cu
 
 _WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
 _COMPACTIONS = {
@@ -40,7 +40,7 @@ _SCANS = {
 
 
 def compact(x: Any, keep: Any) -> Any:
-    """The words of `x` that `keep` has; both (n,) and contiguous."""
+    """Return the words of `x` where `keep` is true; both are (n,) and contiguous."""
     import cupy
 
     with x.device:
@@ -50,7 +50,7 @@ def compact(x: Any, keep: Any) -> Any:
 
 
 def heads(x: Any, placed: bool) -> tuple[Any, Any]:
-    """The first of each run of equal words, and where these are, or None."""
+    """Return the first word of each run of equal words, and the places of the returned words if `placed`, else None."""
     import cupy
 
     with x.device:
@@ -61,7 +61,7 @@ def heads(x: Any, placed: bool) -> tuple[Any, Any]:
 
 
 def _launch(programs: dict[int, Program], x: Any, arguments: tuple[Any, ...]) -> int:
-    """Returns how many elements are kept."""
+    """Launch a compaction and return the number of elements kept."""
     program = programs[x.dtype.itemsize]
     tiles, states = _tiles(program, len(x), _ITEMS_OF_8_BYTES if x.itemsize == 8 else _ITEMS)
     if tiles == 0:
@@ -72,12 +72,12 @@ def _launch(programs: dict[int, Program], x: Any, arguments: tuple[Any, ...]) ->
 
 
 def _first(array: Any, count: int) -> Any:
-    """The first elements; where they are few, the room of the others is free again."""
+    """Return the first `count` elements; as a copy if they are less than half, which frees the rest of the memory."""
     return array[:count] if 2 * count >= len(array) else array[:count].copy()
 
 
 def scan(x: Any, shift: int, dtype: np.dtype) -> Any:
-    """Prefix sums of x (n,), contiguous; with `shift` 1 without the own element."""
+    """Return prefix sums in `dtype` of x (n,), contiguous; inclusive with `shift` 0, exclusive with `shift` 1."""
     import cupy
 
     with x.device:
@@ -90,7 +90,7 @@ def scan(x: Any, shift: int, dtype: np.dtype) -> Any:
 
 
 def _tiles(program: Program, n: int, items: int, words: int = 1) -> tuple[int, Any]:
-    """How many tiles n elements have, and their states, of so many words each."""
+    """Return the number of tiles of n elements, and the zeroed states of the look-back with `words` words a tile."""
     import cupy
 
     tiles = math.ceil(n / (program.threads * items))

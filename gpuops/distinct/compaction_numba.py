@@ -1,6 +1,7 @@
 """Compaction and prefix sums on a CPU: the Numba half of `gpuops.distinct`.
 
-Both go twice over blocks of a fixed size: what a block keeps, or adds up to, then where it goes, or what is before it.
+Both pass twice over blocks of a fixed size. The first pass counts the kept elements of each block, or adds up each
+block. The second pass, which then knows the total of the blocks before, stores the kept elements or the prefix sums.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from numba import njit
 from gpuops._threads import for_all
 
 _BLOCK = 2**16  # elements, which stay in the second-level cache
-_FEW = 2  # threads that cannot make up for reading words twice, which one alone adds up as fast as memory gives them
-_STREAM = 4  # what an element costs, in relaxations of a dense matrix
+# With this many threads or fewer, two passes over words take longer than one pass on one thread at the speed of memory.
+_FEW = 2
+_STREAM = 4  # cost of an element, in relaxations of a dense matrix
 
 
 def compact(x: np.ndarray, keep: np.ndarray) -> np.ndarray:
-    """The words of `x` that `keep` has; both (n,) and contiguous."""
+    """Return the words of `x` where `keep` is true; both are (n,) and contiguous."""
     flags = keep.view(np.uint8)
     blocks = range(0, len(x), _BLOCK)
     places = np.zeros(len(blocks) + 1, np.int64)
@@ -42,7 +44,7 @@ def compact(x: np.ndarray, keep: np.ndarray) -> np.ndarray:
 
 @njit(nogil=True, cache=True)
 def _move(x, keep, result):
-    """Stores whether an element is kept or not, and goes on where it is: no branch for a processor to predict."""
+    """Store every element, and advance the place only if it is kept: no branch for a processor to predict."""
     i = place = np.uint64(0)
     size = np.uint64(result.size)
     while place < size:
@@ -52,7 +54,7 @@ def _move(x, keep, result):
 
 
 def scan(x: np.ndarray, shift: int, dtype: np.dtype) -> np.ndarray:
-    """Prefix sums of x (n,), contiguous; with `shift` 1 without the own element."""
+    """Return prefix sums in `dtype` of x (n,), contiguous; inclusive with `shift` 0, exclusive with `shift` 1."""
     result = np.empty(len(x), dtype)
     if x.dtype == dtype and dtype.kind in "iu" and numba.config.NUMBA_NUM_THREADS <= _FEW:
         result[:shift] = 0
@@ -80,7 +82,7 @@ def scan(x: np.ndarray, shift: int, dtype: np.dtype) -> np.ndarray:
 
 @njit(nogil=True, cache=True)
 def _total(x, zero):
-    """In 8 sums, which a processor adds to side by side; floats may not change their order otherwise."""
+    """Return the sum of x, from 8 partial sums that a processor adds at once; a compiler may not reorder floats."""
     sums = np.full(8, zero)
     whole = x.size // 8 * 8
     for i in range(0, whole, 8):

@@ -1,18 +1,20 @@
 // Distinct values of an array: keys of floats, tables with a place for every value, and ranks read from tables.
 //
-//     order_floats   keys of bits: unsigned integers in the order of the numbers, one for all NaN, one for both zeros
-//     restore_floats the bits again, in place
+//     order_floats   from bits of floats to keys: unsigned integers in the order of the numbers, one for all NaN, one
+//                    for both zeros
+//     restore_floats from keys to bits of floats, in place
 //     guess          the range of a table, from a sample of the elements
-//     flag           which values there are
+//     flag           a flag for each value that occurs
 //     count          how often each value occurs
 //     place_first    where each value occurs first
-//     list           the values that a table of at most SHARED_FLAGS places has, and how often they occur
-//     look_up        a number for every element, from a list
+//     list           the values in a table of at most SHARED_FLAGS places, and how often they occur
+//     look_up        a number for every element, from a table
 //
-// A table has a place for each of `size` values from `least` on. What lies outside only moves `lowest` and `highest` of
-// its description, as numbers in unsigned order (`rank`). Tables of at most SHARED_FLAGS or SHARED_COUNTS places are
-// made in shared memory by every block and added up; larger ones in global memory, where a place is read before it is
-// stored to, so that values that were seen cost a load from a cache. If there is no room for all places, none is filled.
+// A table has a place for each of the `size` values from `least` on. A value outside the table only changes `lowest` or
+// `highest` in the description of the table, as a number in unsigned order (`rank`). For a table of at most
+// SHARED_FLAGS or SHARED_COUNTS places, every block fills a table in shared memory, and the tables are then combined. A
+// larger table is filled in global memory; `flag` and `place_first` read a place before they store to it, so that a
+// value seen before costs only a load from a cache. If there is no room for all places, the table stays empty.
 //
 // Launch: any number of blocks of THREADS threads; guess and list: one block.
 // Macros: KEY, an integer type of 1 to 8 bytes; THREADS.
@@ -26,7 +28,7 @@ constexpr int ITEMS = 8;  // elements that a thread loads at a time
 constexpr int SHARED_FLAGS = 32768, SHARED_COUNTS = 8192;
 constexpr bool SIGNED = (Key)-1 < (Key)1;
 
-// Unsigned integers in the order of the keys, whose differences are theirs; and back.
+// The rank of a key is an unsigned integer. Ranks are in the order of the keys, with the same differences.
 constexpr Wide SHIFT = SIGNED ? 1ull << 63 : 0;
 
 __device__ inline Wide rank(Key key) {
@@ -36,12 +38,13 @@ __device__ inline Key key_of(Wide rank) {
     return (Key)(rank ^ SHIFT);
 }
 
-// A table: from where, how many places, what was seen outside (lowest > highest: nothing), how many values it has.
+// A table: its least value, its number of places, the least and the largest value seen outside (lowest > highest if all
+// values were inside), and the number of distinct values in it. Values are ranks.
 struct Table {
     Wide least, size, lowest, highest, values;
 };
 
-// The least and the largest of some ranks.
+// The least and the largest of the ranks added so far.
 struct Extent {
     Wide least = ~0ull, largest = 0;
 
@@ -49,7 +52,7 @@ struct Extent {
         least = min(least, value);
         largest = max(largest, value);
     }
-    // Called by all lanes of a warp, which then have the same.
+    // Called by all lanes of a warp: combines their extents, so that every lane has the result.
     __device__ void add_lanes() {
         for (int lanes = 16; lanes; lanes /= 2) {
             least = min(least, __shfl_xor_sync(0xffffffffu, least, lanes));
@@ -63,7 +66,7 @@ struct Extent {
     }
 };
 
-// mark(place, i): the element i has that place in the table.
+// Calls mark(place, i) for every element i whose value has a place in the table.
 template <class Mark>
 __device__ inline void for_all_places(const Key* __restrict__ keys, long long n, Table* table, Mark mark) {
     Extent outside;
@@ -118,7 +121,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) restore_floats(Key* __rest
     }
 }
 
-// The range of every `step`-th element, wider by an eighth on each side, within `limits`; `words` of an empty table.
+// Stores in `table` and `told` the range of every `step`-th element, widened on each side by an eighth of itself plus
+// 64 but within the limits; sets the `words` words of `places` to 0.
 extern "C" __global__ void __launch_bounds__(THREADS)
     guess(const Key* __restrict__ keys, long long n, long long step, Wide lower_limit, Wide upper_limit, Table* table,
           Wide* __restrict__ places, long long words, Table* told) {
@@ -188,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     });
 }
 
-// `counted`: the places are numbers, which go to `counts`, and not flags.
+// `counted`: the places of the table are counts, which are stored in `counts`; otherwise they are flags.
 extern "C" __global__ void __launch_bounds__(THREADS)
     list(const Table* __restrict__ table, const void* __restrict__ places, Wide room, Key* __restrict__ values,
          long long* __restrict__ counts, int counted, Table* told) {

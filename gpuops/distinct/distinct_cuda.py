@@ -1,6 +1,6 @@
 """Distinct values on a GPU: the CUDA half of `gpuops.distinct`, kernels in distinct.cu and compaction.cu.
 
-What needs to be sorted is sorted by CuPy, that is by CCCL's radix sort.
+Keys are sorted by CuPy, which uses CCCL's radix sort.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from gpuops._cuda import Program, Told, multiprocessors
 from gpuops.distinct.compaction_cuda import heads
 
 _THREADS = 512
-_BLOCKS = 4  # on a multiprocessor
-_SAMPLE = 4096
-_SPARE = 2**16  # bytes that a table may have besides four for every value
-# Bytes that a table may have for every byte of a key: a key is sorted sooner than marked in a table beyond the cache.
+_BLOCKS = 4  # blocks for each multiprocessor
+_SAMPLE = 4096  # elements of the sample
+_SPARE = 2**16  # a table may have four bytes for every element, plus this many bytes
+# Most bytes of a table for each byte of a key. A larger table exceeds the cache, and sorting is faster than marking.
 _CACHED = 2**23
 
 _SHARED_FLAGS, _SHARED_COUNTS = 32768, 8192  # as in distinct.cu
@@ -41,7 +41,7 @@ _PROGRAMS = {
 
 
 def keys(x: Any) -> Any:
-    """Integers in the order of the numbers, equal where they are equal."""
+    """Return an integer for each number: integers are equal or ordered as the numbers are."""
     import cupy
 
     if x.dtype.kind != "f":
@@ -54,7 +54,7 @@ def keys(x: Any) -> Any:
 
 
 def numbers(keys: Any, dtype: np.dtype) -> Any:
-    """What has these keys, which are no longer keys then."""
+    """Return the numbers that have these keys, in the memory of `keys`."""
     if dtype.kind == "f" and len(keys):
         with keys.device:
             _launch("restore_floats", keys)
@@ -62,7 +62,7 @@ def numbers(keys: Any, dtype: np.dtype) -> Any:
 
 
 def distinct(keys: Any, counted: bool, inverse: bool, first: bool) -> tuple[Any, Any, Any]:
-    """Values, counts and inverse, the last two where they are wanted; at least one key, contiguous."""
+    """Return values, counts (if `counted`) and inverse (if `inverse`), for at least one key, contiguous."""
     import cupy
 
     with keys.device:
@@ -71,7 +71,7 @@ def distinct(keys: Any, counted: bool, inverse: bool, first: bool) -> tuple[Any,
             return *listed, None
         place = 8 if counted or first else 1  # bytes
         most = 4 * len(keys) + _SPARE
-        if not (inverse or first):  # with these, places are sorted beside the keys, which takes far longer
+        if not (inverse or first):  # if so, sorting has to sort places with the keys, which takes far longer
             most = min(most, _CACHED * keys.itemsize)
         while True:
             if (largest - least) * place >= most:
@@ -95,10 +95,11 @@ def distinct(keys: Any, counted: bool, inverse: bool, first: bool) -> tuple[Any,
 
 
 def _in_shared_memory(keys: Any, counted: bool, listed: bool) -> tuple[tuple[int, int], tuple[Any, Any] | None]:
-    """The range in which a sample leads to expect the keys, as numbers in unsigned order, or what is known by then.
+    """Guess the range of the keys from a sample, and list their values if a table of that range is small.
 
-    If a table of that range fits in shared memory, it is filled and `listed` in the same breath, without a look at the
-    range; values and counts are returned if no key lies outside.
+    The host does not wait for the range: the next launches fill a table that fits in shared memory, and list its values
+    if `listed`. Returns the range as numbers in unsigned order, widened if keys were found outside; and the values and
+    counts, or None if not `listed`, if the table was too large, or if a key lay outside.
     """
     import cupy
 
@@ -127,18 +128,18 @@ def _limits(dtype: np.dtype) -> tuple[int, int]:
 
 
 def _shift(dtype: np.dtype) -> int:
-    """From a key to its number in unsigned order."""
+    """Return the difference between a key's number in unsigned order and the key."""
     return 1 << 63 if dtype.kind == "i" else 0
 
 
 class _Table:
-    """A place for every value from the one with the number `least` in unsigned order."""
+    """A table with a place for each of `size` values, from the value with the number `least` in unsigned order on."""
 
     def __init__(self, keys: Any, least: int, size: int):
         self.keys, self.least, self.size = keys, least, size
 
     def filled(self, entry: str) -> tuple[Any, int, int]:
-        """The places that `entry` fills, the least and the largest number outside; least > largest: there is none."""
+        """Return the places filled by `entry`, and the least and the largest number outside (least > largest: none)."""
         import cupy
 
         table = cupy.asarray(np.array([self.least, self.size, *_NOTHING_OUTSIDE, 0], np.uint64))
@@ -150,7 +151,7 @@ class _Table:
         return places, low, high
 
     def read(self, entry: str, table: Any, counted: bool, inverse: bool) -> tuple[Any, Any, Any, Any]:
-        """Values ascending; counts, first places and ranks where they are wanted."""
+        """Return ascending values, and counts, first places and ranks if wanted."""
         import cupy
 
         there = table < len(self.keys) if entry == "place_first" else table != 0
@@ -170,7 +171,7 @@ class _Table:
 
 
 def _by_sorting(keys: Any, counted: bool, inverse: bool, first: bool) -> tuple[Any, Any, Any, Any]:
-    """Values ascending; counts, first places and ranks where they are wanted."""
+    """Return ascending values, and counts, first places and ranks if wanted."""
     import cupy
 
     n = len(keys)
@@ -190,11 +191,11 @@ def _by_sorting(keys: Any, counted: bool, inverse: bool, first: bool) -> tuple[A
 
 
 def _sorted(keys: Any) -> Any:
-    """A sorted copy."""
+    """Return a sorted copy."""
     import cupy
 
     result = cupy.empty((len(keys),), keys.dtype)
-    result.data.copy_from_device_async(keys.data, keys.nbytes)  # in half the time of ndarray.copy, and of cupy.sort
+    result.data.copy_from_device_async(keys.data, keys.nbytes)  # takes half the time of ndarray.copy or of cupy.sort's
     result.sort()
     return result
 

@@ -1,7 +1,7 @@
 """Distinct values on a CPU: the Numba half of `gpuops.distinct`.
 
-Values that need to be sorted are dealt to buckets by their range first. A bucket stays in a cache while NumPy sorts it,
-and threads sort different ones. A bucket with most of the values is dealt again, by its own range.
+Before values are sorted, they are dealt to buckets by value. A bucket stays in a cache while NumPy sorts it, and
+threads sort different buckets. A bucket with more than a quarter of the values is dealt again, over its own range.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from numba import njit
 
 from gpuops._threads import for_all
 
-_BLOCK = 4096  # values whose range is looked at before they are marked, in the first-level cache
+_BLOCK = 4096  # values whose range is found before they are marked; they stay in the first-level cache
 _TASKS = 64
-_SAMPLE = 1024
-_SPARE = 2**16  # places that a table may have besides four for every value
-_BUCKET = 2**14  # values that a bucket has, about
-_BUCKETS = 11  # bits: to so many lists they can be appended side by side
-_STREAM, _SORT = 4, 100  # what a value costs, in relaxations of a dense matrix
+_SAMPLE = 1024  # values of the sample
+_SPARE = 2**16  # a table may have four places for every element, plus this many places
+_BUCKET = 2**14  # values of a bucket, about
+_BUCKETS = 11  # bits of the number of a bucket; 2^11 buckets can be appended to at once
+_STREAM, _SORT = 4, 100  # cost of passing over a value and of sorting it, in relaxations of a dense matrix
 
-_FLAG, _COUNT, _PLACE = range(3)  # what a table has for each value
+_FLAG, _COUNT, _PLACE = range(3)  # content of a table: whether, how often, or where first each value occurs
 _TABLES = {_FLAG: np.uint8, _COUNT: np.int64, _PLACE: np.int64}
 
-# Of the bits of a float: the sign, infinity, and the NaN that stands for all.
+# Bits of floats, by their size in bytes: the sign, infinity, and the NaN that stands for every NaN.
 _FLOATS = {2: (0x8000, 0x7C00, 0x7E00), 4: (0x80000000, 0x7F800000, 0x7FC00000), 8: (1 << 63, 0x7FF << 52, 0xFFF << 51)}
 
 
 def keys(x: np.ndarray) -> np.ndarray:
-    """Integers in the order of the numbers, equal where they are equal."""
+    """Return an integer for each number: integers are equal or ordered as the numbers are."""
     if x.dtype.kind != "f":
         return x.view(np.uint8) if x.dtype == np.bool_ else x
     unsigned = np.dtype(f"u{x.itemsize}")
@@ -44,7 +44,7 @@ def keys(x: np.ndarray) -> np.ndarray:
 
 
 def numbers(keys: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """What has these keys."""
+    """Return the numbers that have these keys."""
     if dtype.kind != "f":
         return keys.view(dtype)
     sign = keys.dtype.type(_FLOATS[dtype.itemsize][0])
@@ -66,7 +66,7 @@ def _ordered(bits, sign, infinity, nan, keys):
 def distinct(
     keys: np.ndarray, counted: bool, inverse: bool, first: bool
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Values, counts and inverse, the last two where they are wanted; at least one key, contiguous."""
+    """Return values, counts (if `counted`) and inverse (if `inverse`), for at least one key, contiguous."""
     least, largest = _guess(keys)
     while True:
         if int(largest) - int(least) >= 4 * len(keys) + _SPARE:
@@ -91,7 +91,7 @@ def distinct(
 
 
 def _positions(places: np.ndarray, n: int) -> np.ndarray:
-    """How many of these distinct places, below n, are before each."""
+    """Return for each of some distinct places, all below n, how many of the places are smaller."""
     if len(places) < n // 16:
         position = np.empty_like(places)
         position[np.argsort(places)] = np.arange(len(places))
@@ -102,7 +102,7 @@ def _positions(places: np.ndarray, n: int) -> np.ndarray:
 
 
 def _guess(keys: np.ndarray) -> tuple[Any, Any]:
-    """A range that is wider than that of a sample by an eighth on each side: of uniform values, it has all."""
+    """Return the range of a sample, widened on each side by an eighth of itself plus 64: enough for uniform values."""
     sample = keys[:: max(len(keys) // _SAMPLE, 1)]
     least, largest = int(sample.min()), int(sample.max())
     more, limits = (largest - least) // 8 + 64, np.iinfo(keys.dtype)
@@ -124,19 +124,19 @@ def _extent(keys: np.ndarray) -> tuple[Any, Any]:
 
 
 class _Table:
-    """A place for every value from `least` to `largest`: whether it occurs, or where it does so first."""
+    """A table with a place for every value from `least` to `largest`: whether it occurs, or where it occurs first."""
 
     def __init__(self, keys: np.ndarray, least: Any, largest: Any, kind: int):
         self.keys, self.least, self.kind = keys, least, kind
         self.size = int(largest) - int(least) + 1
 
     def fill(self) -> tuple[Any, Any]:
-        """The least and the largest value there are; if the table has both, it is filled."""
+        """Fill the table, and return the least and the largest value; it is complete if it has places for both."""
         self.table, ends = self._filled(self.kind)
         return min(low for low, _ in ends), max(high for _, high in ends)
 
     def _filled(self, kind: int) -> tuple[np.ndarray, list[tuple[Any, Any]]]:
-        """Threads fill tables of their own, as many as do not take more room than the values."""
+        """Fill one table for each thread and combine the tables; their number is limited by the number of keys."""
         n = len(self.keys)
         count = max(1, min(numba.config.NUMBA_NUM_THREADS, 8 * n // self.size))
         cuts = [n * i // count for i in range(count + 1)]
@@ -151,7 +151,7 @@ class _Table:
         return tables[0] if count == 1 else combine.reduce(tables, axis=0), ends
 
     def read(self, counted: bool, inverse: bool) -> tuple[Any, Any, Any, Any]:
-        """Values ascending; counts, first places and ranks where they are wanted."""
+        """Return ascending values, and counts, first places and ranks if wanted."""
         there = self.table < len(self.keys) if self.kind == _PLACE else self.table.view(np.bool_)
         offsets = np.flatnonzero(there)
         unsigned = np.dtype(f"u{self.keys.itemsize}")
@@ -168,7 +168,7 @@ class _Table:
 def _mark(keys, first, last, least, size, kind, table):
     low, high = keys[first], keys[first]
     for start in range(first, last, _BLOCK):
-        block = keys[start : min(start + _BLOCK, last)]  # a view of its own, so that the loops become vector code
+        block = keys[start : min(start + _BLOCK, last)]  # a separate view, so that the loops are vectorized
         block_low, block_high = block[0], block[0]
         for i in range(block.size):
             block_low = min(block_low, block[i])
@@ -209,7 +209,7 @@ def _look_up(table, keys, least, result):
 def _by_sorting(
     keys: np.ndarray, low: Any, high: Any, counted: bool, inverse: bool, first: bool
 ) -> tuple[Any, Any, Any, Any]:
-    """Values ascending; counts, first places and ranks where they are wanted."""
+    """Return ascending values, and counts, first places and ranks if wanted."""
     n, tracked = len(keys), inverse or first
     buckets = _dealt_until_even(keys, np.arange(n) if tracked else None, low, high)
     values: list[Any] = [None] * len(buckets)
@@ -244,7 +244,7 @@ def _by_sorting(
 
 
 def _dealt_until_even(keys: np.ndarray, owners: np.ndarray | None, low: Any, high: Any) -> list[tuple[Any, Any]]:
-    """Keys, and what belongs to each, in buckets that follow each other; none is empty."""
+    """Deal keys, with their owners (if given), to buckets in ascending order, none empty; repeat for large buckets."""
     result = []
     for bucket in _deal(keys, owners, low, high):
         part = bucket[0]
@@ -309,11 +309,11 @@ def _move_with_owners(keys, owners, low, shift, places, dealt, dealt_owners):
 
 @njit(nogil=True, cache=True)
 def _heads(keys):
-    """Where a value begins; sorted, at least one."""
+    """Return the places where a new value begins in sorted keys, at least one."""
     count = 1
     for i in range(1, keys.size):
         count += keys[i] != keys[i - 1]
-    heads = np.empty(count + 1, np.int64)  # one is stored too many
+    heads = np.empty(count + 1, np.int64)  # one more element, because the loop may store a place behind the last head
     heads[0] = 0
     place = 1
     for i in range(1, keys.size):

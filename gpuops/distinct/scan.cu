@@ -1,10 +1,11 @@
 // Prefix sums in one pass: result[i] = x[0] + ... + x[i - shift], shift being 0 or 1.
 //
-// A block has a tile, of which each lane has LINES runs of RUN neighbours (device/runs.cuh). Runs are added up by
-// shuffles, lines of a warp and warps of a block one after the other, and tiles by look-back (device/tile_prefix.cuh).
+// A block has a tile, each lane LINES runs of RUN adjacent elements (device/runs.cuh). The runs of a line are added up
+// by shuffles, the lines of a warp and the warps of a block one after the other, the tiles by look-back
+// (device/tile_prefix.cuh).
 //
-// Launch: a block of THREADS for every tile.
-// Macros: ELEMENT, of x; SUM, of the result; THREADS.
+// Launch: a block of THREADS threads for every tile.
+// Macros: ELEMENT, the type of x; SUM, the type of the result; THREADS.
 
 #include "../device/runs.cuh"
 #include "../device/tile_prefix.cuh"

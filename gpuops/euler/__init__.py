@@ -1,20 +1,20 @@
 """Euler circuits: every arc of a graph once, in one closed walk for each component.
 
-Arcs go by their places in CSR, 0 to m - 1. The stages are those of Awerbuch, Israeli and Shiloach [1]_:
+Arcs are numbered by their places in CSR, 0 to m - 1. The stages follow Awerbuch, Israeli and Shiloach [1]_:
 
-1. pair     every arc with one that enters where it leaves; the cycles of that permutation are circuits   `pair_arcs`
-2. label    the circuits, each by its least arc                                                        `cycle_labels`
+1. pair     each arc with an arc that enters the vertex it leaves: a permutation whose cycles are circuits `pair_arcs`
+2. label    each circuit by its least arc                                                              `cycle_labels`
 3. link     circuits that meet at a vertex: the edges of the circuit graph                            `circuit_graph`
 4. span     the circuit graph by its minimum spanning forest                                         `spanning_links`
-5. join     what the forest links, by swapping the predecessors of two arcs                           `join_circuits`
-6. walk     what are circuits of whole components now                                                 `walk_circuits`
+5. join     linked circuits, by swapping the predecessors of two arcs                                 `join_circuits`
+6. walk     along the circuits, one for each component now                                            `walk_circuits`
 
-`euler_circuit` runs them, and adds a start, paths (by an arc from the end to the start, where the circuit is cut) and
-undirected graphs (by orienting them first). It passes stage 3 over: stage 4 finds the same links among all slots.
+`euler_circuit` runs the stages, and adds a start, paths (by an arc from the end to the start, where the circuit is cut)
+and undirected graphs (by orienting them first). It skips stage 3: stage 4 finds the same links among all slots.
 
-Everything is decided by numbers of arcs: stage 1 is the stable argsort of the heads, the forest is the minimum one by
-the numbers of links. So the circuit is a function of the graph as it is stored, the same on a CPU and on a GPU.
-Hierholzer's algorithm [2]_, one arc after the other, has another order of its own; on one core it is the faster way.
+The numbers of arcs decide everything: stage 1 is the stable argsort of the heads, and the forest is minimal by the
+numbers of links. So the circuit depends only on the graph as it is stored, and is the same on a CPU and on a GPU.
+Hierholzer's algorithm [2]_ walks one arc after the other and finds other circuits; on one core it is faster.
 
 .. [1] B. Awerbuch, A. Israeli, Y. Shiloach, "Finding Euler circuits in logarithmic parallel time", STOC 1984.
 .. [2] C. Hierholzer, "Ueber die Moeglichkeit, einen Linienzug ohne Wiederholung und ohne Unterbrechung zu umfahren",
@@ -52,7 +52,7 @@ class EulerCircuit(NamedTuple):
     Attributes
     ----------
     arcs : (m,) int32, or int64 from 2^31 arcs on
-        Of an undirected graph (m / 2,): each edge by the one of its two arcs that is walked along.
+        For an undirected graph (m / 2,): of the two arcs of each edge, the arc that is walked along.
     offsets : (c + 1,) NumPy array of int64
     """
 
@@ -76,24 +76,24 @@ def euler_circuit(
     Parameters
     ----------
     indptr, indices : (n + 1,) and (m,) integers, both NumPy or both CuPy arrays
-        A graph in CSR. Loops and parallel arcs are walked along like any other; rows need not be sorted.
+        A graph in CSR. Loops and parallel arcs are walked along like any other arc; rows need not be sorted.
     start : int, optional
-        The vertex where the circuit of its component begins, or the path. By default a circuit begins with the least
-        of its arcs, and a path of an undirected graph at the lesser of its ends.
+        The vertex where the path begins, or where the circuit of its component begins. By default a circuit begins with
+        the least of its arcs, and a path of an undirected graph at the lesser of its two ends.
     path : bool
-        One vertex may have an arc more out than in, and another one more in than out (undirected: two vertices may
-        have odd degrees): the walk of their component then leads from the one to the other.
+        Allow one vertex with one arc more out than in, and one vertex with one arc more in than out (undirected: two
+        vertices of odd degree). The walk of their component then leads from the first vertex to the second.
     directed : bool
-        False: every edge stands twice, as the arcs (u, v) and (v, u), a loop as two arcs; the k-th arc from u to v and
-        the k-th from v to u are one edge. Each edge is walked along once, in either direction.
+        False: every edge is stored twice, as the arcs (u, v) and (v, u), a loop as two arcs; the k-th arc from u to v
+        and the k-th arc from v to u are one edge. Each edge is walked along once, in either direction.
     connected : bool
         Refuse a graph whose arcs lie in several components.
     method : {"stages", "hierholzer"}
-        "hierholzer" takes NumPy arrays, and gives other circuits.
+        "hierholzer" takes NumPy arrays only, and finds other circuits.
     watch : callable, optional
-        Called after each stage with its name and a number: "orient" (of an undirected graph) and "pair" with the arcs,
-        "label" with the circuits there are, "span" with the links of the forest, "join" and "walk" with the circuits of
-        the result; or "hierholzer" with these.
+        Called after each stage with the name of the stage and a number: "orient" (of an undirected graph) and "pair"
+        with the number of arcs, "label" with the number of circuits so far, "span" with the number of links in the
+        forest, "join", "walk" and "hierholzer" with the number of circuits of the result.
 
     Returns
     -------
@@ -102,8 +102,8 @@ def euler_circuit(
     Raises
     ------
     NotEulerianError
-        Degrees are not balanced, an edge stands once only, arcs are not connected though they ought to be, or there is
-        a path but none from `start`. It is a ValueError.
+        Degrees are not balanced, an edge is stored only once, `connected` is true and the arcs are not connected, or
+        the path does not begin at `start`. It is a ValueError.
     ValueError
         The arrays are not a CSR, or an argument is out of range.
     """
@@ -132,7 +132,7 @@ def _walk_directed(indptr: Any, indices: Any, start: int | None, path: bool, cir
 
 
 def _walk_undirected(indptr: Any, indices: Any, start: int | None, path: bool, circuits: _Circuits) -> EulerCircuit:
-    """An orientation of the graph, walked along as a directed graph."""
+    """Orient the edges, and walk along the graph as a directed one."""
     virtual = odd_edge(indptr, indices, start) if path else None
     if virtual is not None:
         indptr, indices = virtual.indptr, virtual.indices
@@ -145,7 +145,7 @@ def _walk_undirected(indptr: Any, indices: Any, start: int | None, path: bool, c
 
 
 class _Circuits:
-    """Finds the circuits of directed graphs; the one with the arc `first`, or from the vertex `start`, begins there."""
+    """Finds the circuits of directed graphs; if given, the arc `first` or the vertex `start` begins its circuit."""
 
     def __init__(self, method: str, watch: Callable[[str, int], Any] | None):
         self.method, self._watch = method, watch

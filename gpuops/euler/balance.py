@@ -1,4 +1,4 @@
-"""Degrees: why there is no Euler circuit, where a path begins and ends, and the arc that makes a circuit of it."""
+"""Degrees: why a graph has no Euler circuit, where an Euler path begins and ends, and the arc that closes the path."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SHOWN = 3  # vertices named in a message
 
 
 def degrees(indptr: Any, indices: Any) -> tuple[Any, Any]:
-    """Arcs into and out of every vertex, (n) each."""
+    """Return the numbers of arcs into and out of every vertex, (n) each."""
     return csr.occurrences(indices, len(indptr) - 1), library_of(indices).diff(indptr)
 
 
 def refuse_unbalanced(indptr: Any, indices: Any) -> NoReturn:
-    """Raise NotEulerianError for a directed graph that has no Euler circuit, naming vertices and what would do."""
+    """Raise NotEulerianError for a directed graph that has no Euler circuit, naming vertices and a remedy."""
     entering, leaving = degrees(indptr, indices)
     vertices, surplus = _nonzero(leaving - entering)
     if _ends_of(vertices, surplus):
@@ -34,14 +34,14 @@ def refuse_unbalanced(indptr: Any, indices: Any) -> NoReturn:
 
 
 class VirtualArc(NamedTuple):
-    """A graph with an arc from the end of its Euler path to the start, which makes a circuit of it."""
+    """A graph with an additional arc from the end of its Euler path to the start, which makes the path a circuit."""
 
     indptr: Any
     indices: Any
     arc: int
 
     def cut(self, found: Any) -> Any:
-        """The circuits, with the virtual arc taken out of the one that begins with it."""
+        """Return the circuits without the virtual arc; the circuit that began with it becomes a path."""
         xp = library_of(found.arcs)
         place = _begin_of(found, self.arc)
         arcs = xp.concatenate([found.arcs[:place], found.arcs[place + 1 :]])
@@ -50,12 +50,12 @@ class VirtualArc(NamedTuple):
 
 
 def closing_arc(indptr: Any, indices: Any, start: int | None) -> VirtualArc | None:
-    """Close the Euler path of a directed graph; None if it has circuits.
+    """Close the Euler path of a directed graph by an arc; None if all vertices are balanced.
 
     Raises
     ------
     NotEulerianError
-        There is no Euler path, or it does not begin at `start`.
+        The graph has no Euler path, or the path does not begin at `start`.
     """
     entering, leaving = degrees(indptr, indices)
     vertices, surplus = _nonzero(leaving - entering)
@@ -76,9 +76,9 @@ def closing_arc(indptr: Any, indices: Any, start: int | None) -> VirtualArc | No
 
 
 class VirtualEdge(NamedTuple):
-    """An undirected graph with an edge between the two vertices of odd degree; `arcs` are the edge's two arcs.
+    """An undirected graph with an additional edge between the two vertices of odd degree.
 
-    The first leads from the start of the path, the other one to it.
+    `arcs` are the two arcs of the edge: the first leads from the start of the path to its end, the second back.
     """
 
     indptr: Any
@@ -86,13 +86,13 @@ class VirtualEdge(NamedTuple):
     arcs: tuple[int, int]
 
     def cut(self, found: Any, mates: Any) -> Any:
-        """The circuits, with the virtual edge taken out of the one that begins with it: a path from the start."""
+        """Return the circuits without the virtual edge; the circuit that began with it becomes the path."""
         xp = library_of(found.arcs)
         outward = int(found.arcs[_begin_of(found, self.arcs)]) == self.arcs[0]
         place = _begin_of(found, self.arcs)
         stop = int(found.offsets[int(np.searchsorted(found.offsets, place, side="right"))])
         path = found.arcs[place + 1 : stop]
-        if outward:  # from the start along the virtual edge: the path comes back to the start
+        if outward:  # the virtual edge leads away from the start, so the rest leads back to it: reverse the rest
             path = mates[path[::-1]].astype(path.dtype)
         arcs = xp.concatenate([found.arcs[:place], path, found.arcs[stop:]])
         shift = (arcs > self.arcs[0]).astype(arcs.dtype) + (arcs > self.arcs[1]).astype(arcs.dtype)
@@ -102,12 +102,12 @@ class VirtualEdge(NamedTuple):
 
 
 def odd_edge(indptr: Any, indices: Any, start: int | None) -> VirtualEdge | None:
-    """Join the two vertices of odd degree of an undirected graph by an edge; None if there are none.
+    """Join the two vertices of odd degree of an undirected graph by an edge; None if all degrees are even.
 
     Raises
     ------
     NotEulerianError
-        There are more, or neither is `start`.
+        More than two vertices have odd degrees, or the degree of `start` is even.
     """
     odd = _on_host(library_of(indptr).flatnonzero(library_of(indptr).diff(indptr) % 2))
     if not len(odd):
@@ -127,11 +127,11 @@ def odd_edge(indptr: Any, indices: Any, start: int | None) -> VirtualEdge | None
 
 
 def refuse_odd(indptr: Any, odd: np.ndarray, rule: str, path: bool) -> NoReturn:
-    """Raise NotEulerianError naming vertices of odd degree, and what there is instead (`path`: that was asked for)."""
+    """Raise NotEulerianError naming vertices of odd degree and a remedy; `path`: the caller requested a path."""
     if len(odd) == 2 and not path:
         cure = "it has an Euler path: pass path (--path)"
     else:
-        cure = "there is a circuit along every edge both ways: pass directed=True (no --undirected)"
+        cure = "there is a circuit along every edge both ways: pass directed=True (leave out --undirected)"
     named = ", ".join(f"{{}} (degree {int(indptr[v + 1] - indptr[v])})" for v in odd[:SHOWN].tolist())
     raise NotEulerianError(
         f"{rule}; here {_count(odd, 'vertex has', 'vertices have')} an odd one: {named}{_more(odd)}; {cure}",
@@ -140,7 +140,7 @@ def refuse_odd(indptr: Any, odd: np.ndarray, rule: str, path: bool) -> NoReturn:
 
 
 def _insert(indptr: Any, indices: Any, arcs: list[tuple[int, int]]) -> tuple[Any, Any]:
-    """Add arcs, their tails rising, each at the end of its row."""
+    """Add arcs in the order of their tails, each at the end of its row."""
     xp = library_of(indices)
     places = [0, *(int(indptr[tail + 1]) for tail, _ in arcs), len(indices)]
     parts = []
@@ -153,19 +153,19 @@ def _insert(indptr: Any, indices: Any, arcs: list[tuple[int, int]]) -> tuple[Any
 
 
 def _begin_of(found: Any, arcs: int | tuple[int, int]) -> int:
-    """Where the circuit begins whose first arc is, or is one of, `arcs`."""
+    """Return the offset of the circuit whose first arc is `arcs`, or one of `arcs`."""
     firsts = _on_host(found.arcs[library_of(found.arcs).asarray(found.offsets[:-1])])
     return int(found.offsets[int(np.flatnonzero(np.isin(firsts, arcs))[0])])
 
 
 def _nonzero(surplus: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The vertices with a surplus, and how much, on the host."""
+    """Return the vertices with a surplus other than 0, and their surpluses, on the host."""
     vertices = library_of(surplus).flatnonzero(surplus)
     return _on_host(vertices), _on_host(surplus[vertices])
 
 
 def _ends_of(vertices: np.ndarray, surplus: np.ndarray) -> tuple[int, int] | None:
-    """Start and end of an Euler path, if degrees allow for one."""
+    """Return the start and the end of an Euler path, or None if the degrees allow no path."""
     if len(vertices) != 2 or sorted(surplus.tolist()) != [-1, 1]:
         return None
     first, last = vertices[np.argsort(-surplus)].tolist()
@@ -190,10 +190,10 @@ def _balances(vertices: np.ndarray, entering: Any, leaving: Any) -> str:
 
 
 def _either_way(degrees: Any, most: int) -> str:
-    """The offer to walk along edges either way, if no more than `most` vertices have odd degrees."""
+    """Return the remedy of an undirected graph for a message, if at most `most` vertices have odd degrees; else ""."""
     if int((degrees % 2).sum()) > most:
         return ""
     return (
-        "; if edges may be walked along either way, store each as an arc there and one back and pass directed=False "
-        "(--undirected)"
+        "; if edges may be walked along in either direction, store each edge as two arcs, one in each direction, and "
+        "pass directed=False (--undirected)"
     )

@@ -1,4 +1,4 @@
-"""Is a walk an Euler circuit? Proven in O(m), by looking at it: no second solver."""
+"""Proof in O(m), without a second solver, that walks are Euler circuits."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from gpuops.euler.orientation import mates_of
 def verify_circuit(
     indptr: Any, indices: Any, arcs: Any, offsets: Any, *, path: bool = False, directed: bool = True
 ) -> None:
-    """Make sure that every arc is walked along once, from where the one before ends, in a closed walk a component.
+    """Verify that walks take every arc once, without gaps, in one closed walk for each component.
 
-    Walks that meet at a vertex could be joined, so no two may.
+    Two walks that meet at a vertex could be joined, so walks must not meet.
 
     Parameters
     ----------
     indptr, indices : (n + 1,) and (m,) integers
+        The graph in CSR.
     arcs : (m,) integers, or (m / 2,) of an undirected graph
+        As `euler_circuit` returns them.
     offsets : (c + 1,) integers
-        Circuit k is ``arcs[offsets[k] : offsets[k + 1]]``. All as `euler_circuit` returns them.
+        As `euler_circuit` returns them: circuit k is ``arcs[offsets[k] : offsets[k + 1]]``.
     path : bool
-        One of the walks may end elsewhere than it begins.
+        Allow one walk to begin and end at different vertices.
     directed : bool
-        False: each edge, of two arcs, once.
+        False: each edge is stored as two arcs, and is walked along once.
 
     Raises
     ------
     VerificationError
-        Naming the first place at fault.
+        The walks are wrong; the message names the first place at fault.
     """
     xp = library_of(indices)
     m = len(indices)
@@ -46,7 +48,7 @@ def verify_circuit(
         return
     if int(arcs.min()) < 0 or int(arcs.max()) >= m:
         raise VerificationError(f"a walk has an arc that is not one of 0 to {m - 1}")
-    # As many arcs as there are, so if none is left out, none is there twice.
+    # The walks have as many arcs as the graph, so if they leave out no arc, they repeat no arc.
     taken = xp.zeros(m, bool)
     taken[arcs] = True
     if not directed:
@@ -73,7 +75,7 @@ def verify_circuit(
     walk_of[ends[1:-1]] = 1
     walk_of = xp.cumsum(walk_of, dtype=arcs.dtype)
     starts = xp.searchsorted(indptr, arcs[ends[:-1]], side="right") - 1
-    passed = xp.zeros(len(indptr) - 1, arcs.dtype)  # vertices by one of the walks that pass them
+    passed = xp.zeros(len(indptr) - 1, arcs.dtype)  # for each vertex, one of the walks that pass it
     passed[starts] = walk_of[ends[:-1]]
     passed[heads] = walk_of
     met = xp.concatenate([heads[passed[heads] != walk_of], starts[passed[starts] != walk_of[ends[:-1]]]])

@@ -1,22 +1,24 @@
 // Euler circuits: circuits of a pairing, the links that join them, and the walk in order.
 //
-// Arcs have the numbers 0..m-1 of their places in CSR. predecessors (m) is a permutation of them; its cycles are
-// circuits. A label is the least arc of a circuit. A link is a slot s, an arc that is not the first of its row: it
-// links the circuits of s - 1 and s.
+// Arcs have the numbers 0..m-1 of their places in CSR. predecessors (m) is a permutation of the arcs; its cycles are
+// circuits. A label is the least arc of a circuit. A slot s is an arc that is not the first of its row; as a link it
+// joins the circuits of s - 1 and s. Splitters are some of the arcs. A way is a splitter together with the arcs before
+// it on its circuit, going back up to the next splitter, which is excluded.
 //
-//   choose_splitters, number_splitters     some arcs by a hash, and starts; their numbers in arc order
-//   survey, leap_around, label_ways        least arcs of circuits: ways between splitters, pointer doubling over them
-//   list_unlabelled, label_unite, label_flatten    least arcs of circuits without splitters: union-find
-//   mark_rows                              first slots of the rows
-//   propose_links, accept_links            a round of Boruvka: the least link of every tree of circuits is in the forest
-//   components                             least arcs of what is joined: of every label, and listed
-//   measure                                ways between splitters again: which is next, and how far
-//   leap                                   pointer doubling over them: how far to the end of the circuit
-//   measure_circuits, write_order          the same ways again, each arc to its place
+//   set_starts, choose_splitters           the splitters: the starts of circuits, and arcs chosen by a hash
+//   number_splitters                       the numbers of the splitters, in the order of arcs
+//   survey, leap_around, label_ways        labels of circuits with splitters, by pointer doubling over ways
+//   list_unlabelled, label_unite, label_flatten    labels of circuits without splitters, by union-find
+//   mark_rows                              the first arc of every row
+//   propose_links, accept_links            a round of Boruvka: every tree of circuits adds its least link to the forest
+//   components                             the least arc of every component: for every label, and listed
+//   measure                                the length of every way, and the way before it
+//   leap                                   the distance from every splitter back to a start, by pointer doubling
+//   measure_circuits, write_order          the lengths of circuits, and every arc at its place
 //
-// The roots of union-find trees are their least members, so what comes out does not depend on the order of threads.
-// Macro ARC: int or long long, the type of arc numbers. Launch: blocks of any size; the splitters take a thread for
-// each word of 32 arcs, the others any number of threads.
+// The roots of union-find trees are their least members, so the results do not depend on the order of threads.
+// Macro ARC: int or long long, the type of arc numbers. Launch: blocks of any size; choose_splitters and
+// number_splitters need a thread for each word of 32 arcs, other kernels any number of threads.
 //
 // B. Awerbuch, A. Israeli, Y. Shiloach, "Finding Euler circuits in logarithmic parallel time", STOC 1984. D. R. Helman,
 // J. JaJa, "Designing practical efficient algorithms for symmetric multiprocessors", 1999 (splitters). J. Jaiganesh,
@@ -47,7 +49,7 @@ __device__ inline int splitter_number(const Word* splitters, const int* before, 
     return before[a >> 5] + __popc(word & ((1u << (a & 31)) - 1));
 }
 
-// splitters: a bit for every arc; those of starts are set already, and one arc in 2^rarity joins them.
+// splitters: a bit for every arc. The bits of starts are already set; the kernel sets the bits of one arc in 2^rarity.
 extern "C" __global__ void choose_splitters(Word* splitters, int* counts, int rarity, long long m) {
     const long long w = thread_number();
     if (w * 32 >= m) return;
@@ -66,7 +68,7 @@ extern "C" __global__ void set_starts(Word* splitters, const ARC* starts, long l
     }
 }
 
-// arcs: of the splitters, in order.
+// Stores the arc numbers of the splitters in `arcs`, rising.
 extern "C" __global__ void number_splitters(ARC* arcs, const Word* splitters, const int* before, long long m) {
     const long long w = thread_number();
     if (w * 32 >= m) return;
@@ -76,7 +78,7 @@ extern "C" __global__ void number_splitters(ARC* arcs, const Word* splitters, co
 
 // --- Labels -------------------------------------------------------------------------------------------------------
 
-// From each splitter back to the next one: which, and the least arc on the way.
+// For each way: the least arc on it, and the splitter before it.
 extern "C" __global__ void survey(int* next, ARC* least, const ARC* arcs, const ARC* predecessors,
                                   const Word* splitters, const int* before, long long count) {
     for (long long i = thread_number(); i < count; i += all_threads()) {
@@ -87,7 +89,7 @@ extern "C" __global__ void survey(int* next, ARC* least, const ARC* arcs, const 
     }
 }
 
-// Once ways are as long as circuits, the least arcs are those of circuits.
+// Doubles the number of ways that `least` covers. Once it covers whole circuits, `least` has their labels.
 extern "C" __global__ void leap_around(int* next_after, ARC* least_after, const int* next, const ARC* least,
                                        long long count) {
     for (long long i = thread_number(); i < count; i += all_threads()) {
@@ -109,8 +111,8 @@ extern "C" __global__ void label_ways(ARC* labels, const ARC* least, const ARC* 
     }
 }
 
-// What has no label yet lies on circuits without splitters, short ones. They are left to union-find: its long trees
-// are what the splitters are for.
+// Arcs without a label lie on circuits without splitters, which are short. Union-find labels them; on long circuits its
+// trees would be long, which the splitters avoid.
 extern "C" __global__ void list_unlabelled(ARC* rest, Word* count, ARC* labels, const ARC* predecessors, long long m) {
     for (long long a = thread_number(); a < m; a += all_threads()) {
         if (labels[a] >= 0) continue;
@@ -142,7 +144,7 @@ __device__ inline void lower(ARC* address, ARC value) {
     if (value < __ldcg(address)) atomicMin(address, value);
 }
 
-// `slots` (count) are the links to choose from; where there are none, all slots that are not the first of a row.
+// If `listed`, `slots` (count) are the links to choose from; otherwise every arc that is not the first of its row is.
 extern "C" __global__ void propose_links(int* found, ARC* best, ARC* trees, const ARC* labels,
                                          const unsigned char* first, const ARC* slots, long long count, int listed) {
     for (long long i = thread_number(); i < count; i += all_threads()) {
@@ -158,7 +160,7 @@ extern "C" __global__ void propose_links(int* found, ARC* best, ARC* trees, cons
     }
 }
 
-// Both trees of a link may have chosen it: it is listed once.
+// Both trees of a link may have chosen it; the link is listed once.
 extern "C" __global__ void accept_links(ARC* best, ARC* trees, Word* accepted, ARC* links, Word* count,
                                         const ARC* labels, long long m) {
     for (long long c = thread_number(); c < m; c += all_threads()) {
@@ -181,7 +183,7 @@ extern "C" __global__ void components(ARC* starts, Word* count, ARC* trees, cons
 
 // --- The walk -----------------------------------------------------------------------------------------------------
 
-// Circuits end before their starts: `next` is then -1.
+// Going back along a circuit ends at its start: if the splitter before a way is a start, `next` is -1.
 extern "C" __global__ void measure(int* next, ARC* lengths, const ARC* arcs, const ARC* predecessors,
                                    const Word* splitters, const Word* ends, const int* before, long long count) {
     for (long long i = thread_number(); i < count; i += all_threads()) {
@@ -204,7 +206,7 @@ extern "C" __global__ void leap(int* next_after, ARC* lengths_after, const int* 
     }
 }
 
-// circuits[label] = k for the label of circuit k; lengths of the circuits.
+// Stores circuits[label] = k for the label of circuit k, and the lengths of the circuits.
 extern "C" __global__ void measure_circuits(long long* circuit_lengths, ARC* circuits, const ARC* starts,
                                             const ARC* labels, const ARC* lengths, const Word* splitters,
                                             const int* before, long long count) {
@@ -214,8 +216,8 @@ extern "C" __global__ void measure_circuits(long long* circuit_lengths, ARC* cir
     }
 }
 
-// order (m): circuit k from offsets[k] on. An arc that is r arcs before the end of its circuit, going back, stands at
-// r; the start, which is as far as the circuit is long, at 0.
+// Stores circuit k in order (m), from offsets[k] on. lengths[i] is the number of steps from splitter i back to the
+// start of its circuit, and so the splitter's place. Only for the start it is the length of the circuit, not place 0.
 extern "C" __global__ void write_order(ARC* order, const long long* offsets, const ARC* circuits, const ARC* labels,
                                        const ARC* arcs, const ARC* lengths, const ARC* predecessors,
                                        const Word* splitters, const Word* ends, long long count) {

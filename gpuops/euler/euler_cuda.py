@@ -1,7 +1,7 @@
 """Euler circuits on a GPU: the stages of `gpuops.euler.stages`, kernels in euler.cu.
 
-A stage reads and writes each arc a few times in order, and follows one or two random references for each: what takes
-time are those, 32 bytes of memory for 4 that are wanted. docs/euler.md counts them.
+A stage reads and writes each arc a few times in order, and follows one or two random references for each arc. The
+random references take the time: each reads 32 bytes of memory for the 4 bytes it needs. docs/euler.md counts them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 from gpuops._cuda import Program
 
 _THREADS = 256
-_MOST_BLOCKS = 1 << 20  # the kernels stride
-_WAYS = 1 << 18  # between splitters, walked along at once: as many as a GPU has threads
-_RAREST = 6  # one arc in 2^6 is a splitter, at least: the longest way is some 15 times as long
+_MOST_BLOCKS = 1 << 20  # the kernels use grid-stride loops
+_WAYS = 1 << 18  # ways (from splitter to splitter) walked along at once: about one for each thread of a GPU
+_RAREST = 6  # at least one arc in 2^6 is a splitter; the longest way is then about 15 times as long as the average
 
 _TYPES = {"int32": "int", "int64": "long long"}
 _ENTRIES = (
@@ -46,7 +46,7 @@ _PAIRING = {
 
 
 def pair(indptr: Any, indices: Any) -> Any:
-    """Predecessors of the arcs, or None if the graph is not balanced."""
+    """Return the predecessors of the arcs, or None if the graph is not balanced."""
     import cupy
 
     m = len(indices)
@@ -93,7 +93,7 @@ def span(indptr: Any, labels: Any, slots: Any) -> tuple[Any, Any, Any]:
         best[...] = np.iinfo(arc).max
         first = cupy.zeros((m,), np.uint8)
         _launch("mark_rows", len(indptr) - 1, (first, indptr), arc)
-        # As many links as circuits at most, which are no more than arcs.
+        # There are at most as many links as circuits, and at most as many circuits as arcs.
         links, starts = cupy.empty((m,), arc), cupy.empty((m,), arc)
         accepted, counts = cupy.zeros((-(-m // 32),), np.uint32), cupy.zeros((2,), np.uint32)
         listed = slots is not None
@@ -145,13 +145,13 @@ def walk(predecessors: Any, labels: Any, starts: Any) -> tuple[Any, np.ndarray]:
 
 
 class _Splitters:
-    """Some arcs of every circuit that is not short: by a hash of their numbers, so many that all threads have a way.
+    """Some arcs, chosen by a hash of their numbers: enough that all threads have a way. Short circuits may have none.
 
     Attributes
     ----------
-    arcs : (count,) their numbers, rising
-    bits, ends : a bit for each arc: is it a splitter, is it a start? All starts are splitters.
-    before : splitters in the words before each word of bits
+    arcs : (count,) arc numbers of the splitters, rising
+    bits, ends : a bit for each arc: whether it is a splitter, whether it is a start. All starts are splitters.
+    before : for each word of `bits`, the number of splitters in the words before it
     """
 
     def __init__(self, m: int, arc: np.dtype, starts: Any = None):
@@ -171,7 +171,7 @@ class _Splitters:
 
 
 def _launch(entry: str, count: int, arguments: tuple[Any, ...], arc: np.dtype) -> None:
-    """Launch a kernel whose last parameter is `count`, with a thread for each of them if there are not too many."""
+    """Launch a kernel whose last parameter is `count`, with at least `count` threads if _MOST_BLOCKS allows."""
     _launch_sized(entry, count, (*arguments, np.int64(count)), arc)
 
 

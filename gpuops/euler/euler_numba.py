@@ -49,7 +49,7 @@ def span(indptr: np.ndarray, labels: np.ndarray, slots: np.ndarray | None) -> tu
 
 @njit(nogil=True, cache=True)
 def _span_rows(indptr, labels, trees):
-    found, count = np.empty_like(labels), 0  # memory that is not written to is not taken
+    found, count = np.empty_like(labels), 0  # the system allocates only the pages that are written
     for v in range(indptr.size - 1):
         for slot in range(indptr[v] + 1, indptr[v + 1]):
             a, b = labels[slot - 1], labels[slot]
@@ -71,7 +71,7 @@ def _span_links(labels, slots, trees):
 
 @njit(nogil=True, cache=True)
 def _least_arcs(labels, trees):
-    """Let every label point to the root of its tree; the roots."""
+    """Make every label point to the root of its tree, and return the roots."""
     starts, count = np.empty_like(labels), 0
     for arc in range(labels.size):
         if labels[arc] != arc:
@@ -107,10 +107,10 @@ def _walk(predecessors, starts, arcs, offsets):
 
 
 def hierholzer(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Circuits by Hierholzer's algorithm, in the order of their least vertices; None if the graph is not balanced.
+    """Return circuits by Hierholzer's algorithm, in the order of their least vertices; None if not balanced.
 
-    What takes time is memory at random places. So a vertex has one number, of its next arc or -1, the last head of a
-    row is stored as its complement, and the way back needs no more of a vertex than a byte: are there arcs left?
+    Random memory accesses take the time. So each vertex has a single number, its next arc or -1; the last head of a row
+    is stored as its complement; and going back reads only one byte of each vertex: whether arcs are left.
     """
     n, m = len(indptr) - 1, len(indices)
     arcs = np.empty(m, np.int32 if m < 2**31 else np.int64)
@@ -121,9 +121,10 @@ def hierholzer(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.
 
 @njit(nogil=True, cache=True)
 def _hierholzer(indptr, heads, following, left, tails, arcs):
-    """Go on along unused arcs until there is none, then back: an arc passed going back is the next from the end.
+    """Go along unused arcs until a vertex has none left, then back to a vertex that has one, until all arcs are used.
 
-    Arcs gone along lie from `begin` on, with their `tails`; those passed going back before the end of `arcs`.
+    The arcs gone along are stored from `begin` on, with their `tails`. An arc passed going back has its final place: it
+    is stored before the arcs passed earlier, from the end of `arcs` downwards.
     """
     for vertex in range(following.size):
         following[vertex] = -1

@@ -1,8 +1,9 @@
-"""Undirected graphs: which two arcs are one edge, and a direction for every edge that leaves all vertices balanced.
+"""Undirected graphs: which two arcs are one edge, and directions for all edges that balance every vertex.
 
-At each vertex the first arc of the row is paired with the second, the third with the fourth, and so on: who enters by
-one of a pair leaves by the other. That makes cycles of arcs, and beside each the cycle of the same edges the other way
-round; no cycle is its own mirror image. Of the two the one with the least arc is kept.
+At each vertex the first arc of the row is paired with the second, the third with the fourth, and so on: a walk that
+enters by one edge of a pair leaves by the other. This makes cycles of arcs. For each cycle there is a mirror image, the
+same edges in the opposite direction, and no cycle is its own mirror image. Of a cycle and its mirror image, the
+orientation keeps the one with the least arc.
 
 M. Atallah, U. Vishkin, "Finding Euler tours in parallel", Journal of Computer and System Sciences 29 (1984).
 """
@@ -26,7 +27,7 @@ class Orientation(NamedTuple):
     Attributes
     ----------
     indptr, indices : the graph in CSR
-    arcs : (m / 2,) arc numbers of the undirected graph
+    arcs : (m / 2,) for each arc, its number in the undirected graph
     mates : (m,) arc numbers, as `mates_of` returns them
     """
 
@@ -36,7 +37,7 @@ class Orientation(NamedTuple):
     mates: Any
 
     def arc_of(self, arcs: tuple[int, int]) -> int:
-        """The place here of whichever of two arcs of the undirected graph is an arc here."""
+        """Return the number, in this graph, of whichever of an edge's two arcs this graph contains."""
         xp = library_of(self.arcs)
         places = xp.searchsorted(self.arcs, xp.asarray(arcs, dtype=self.arcs.dtype))
         for arc, place in zip(arcs, places.tolist(), strict=True):
@@ -51,9 +52,9 @@ def orient(indptr: Any, indices: Any, path: bool = False) -> Orientation:
     Parameters
     ----------
     indptr, indices : (n + 1,) and (m,) integers
-        Every edge as two arcs.
+        An undirected graph in CSR, every edge as two arcs.
     path : bool
-        For messages: was a path asked for?
+        Whether the caller requested a path, for messages.
 
     Raises
     ------
@@ -78,7 +79,7 @@ def orient(indptr: Any, indices: Any, path: bool = False) -> Orientation:
 
 
 def mates_of(indptr: Any, indices: Any) -> Any:
-    """The other arc of each edge: the k-th arc from u to v and the k-th from v to u; loops go by twos.
+    """Find the other arc of each edge: the k-th arc from u to v and the k-th from v to u; loops in pairs.
 
     Parameters
     ----------
@@ -101,9 +102,9 @@ def mates_of(indptr: Any, indices: Any) -> Any:
     m = len(indices)
     arc = arc_dtype(m)
     tails = csr.tails(indptr, m, indices.dtype)
-    sort = half_of(indices).pair  # the stable argsort by heads, where as many arcs enter every vertex as leave it
+    sort = half_of(indices).pair  # the stable argsort by heads, or None if a vertex is not balanced
     by_head = sort(indptr, indices)
-    if by_head is None:  # some arc is lonely
+    if by_head is None:  # some arc has no mate
         by_head = xp.argsort(indices, kind="stable").astype(arc)
     by_tail = by_head[sort(indptr, tails[by_head])]
     # The i-th arc by tail and head, and the i-th by head and tail.
@@ -112,7 +113,7 @@ def mates_of(indptr: Any, indices: Any) -> Any:
         out, back = int(by_tail[place]), int(by_head[place])
         one = int(tails[out]), int(indices[out])
         other = int(indices[back]), int(tails[back])
-        _refuse_lonely(*(one if one < other else other[::-1]))  # what is less has nothing to stand beside it
+        _refuse_lonely(*(one if one < other else other[::-1]))  # the lesser of the two has no mate
     mates = xp.empty(m, arc)
     mates[by_tail] = by_head
     loops = by_head[tails[by_head] == indices[by_head]]
@@ -128,7 +129,7 @@ def mates_of(indptr: Any, indices: Any) -> Any:
 
 def _refuse_lonely(tail: int, head: int) -> NoReturn:
     raise NotEulerianError(
-        "an arc from {} to {} has no arc back; in an undirected graph every edge stands twice, a loop too: is this one "
-        "directed?",
+        "an arc from {} to {} has no arc back; in an undirected graph every edge is stored as two arcs, a loop too: is "
+        "this graph directed?",
         (tail, head),
     )

@@ -1,9 +1,10 @@
-// Is every arc paired with one that enters where it leaves?
+// Tests whether every arc is paired with an arc that enters the vertex it leaves.
 //
 // predecessors (m) is the stable argsort of heads (m), so heads are sorted in its order, and a row indptr[v] to
-// indptr[v + 1] is right if its first and last arc are. wrong is set to 1 if one is not. Launch: any number of threads.
+// indptr[v + 1] is right if its first and its last arc are. If a row is wrong, `wrong` is set to 1. Launch: any number
+// of threads.
 //
-// Macros: ARC, the type of arc numbers, and HEAD, that of heads: int or long long.
+// Macros: ARC, the type of arc numbers, and HEAD, the type of heads: int or long long.
 
 extern "C" __global__ void check_pairing(int* wrong, const long long* indptr, const HEAD* heads,
                                          const ARC* predecessors, long long n) {

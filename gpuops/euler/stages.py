@@ -1,7 +1,8 @@
-"""The stages of Awerbuch, Israeli and Shiloach, each an operation of its own (see `gpuops.euler`).
+"""The stages of Awerbuch, Israeli and Shiloach, each a separate operation (see `gpuops.euler`).
 
-All of them take and return arrays of arc numbers, int32 or, from 2^31 arcs on, int64, in NumPy or CuPy. What one takes
-from another is not checked again: predecessors must be a permutation of 0 to m - 1, labels and slots as returned.
+All stages take and return NumPy or CuPy arrays of arc numbers, int32 or, from 2^31 arcs on, int64. The values of an
+array that another stage returned are not checked: predecessors must be a permutation of 0 to m - 1, labels and slots as
+the stages return them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gpuops.euler.balance import refuse_unbalanced
 
 
 class CircuitGraph(NamedTuple):
-    """Circuits that meet: link i joins the circuits of the slots ``slots[i] - 1`` and ``slots[i]``, at their vertex.
+    """Circuits that meet: link i joins the circuits of the arcs ``slots[i] - 1`` and ``slots[i]``, which have one tail.
 
     Attributes
     ----------
@@ -31,13 +32,13 @@ class CircuitGraph(NamedTuple):
 
 
 class LinkForest(NamedTuple):
-    """What joins the circuits of each component.
+    """A forest of links that joins the circuits of each component.
 
     Attributes
     ----------
     slots : (L,) arc numbers, rising: the links of the forest
     starts : (c,) arc numbers, rising: the least arc of each component
-    components : (m,) arc numbers: at every label, the least arc of its component; elsewhere of no meaning
+    components : (m,) arc numbers: at every label, the least arc of its component; undefined elsewhere
     """
 
     slots: Any
@@ -56,7 +57,7 @@ def pair_arcs(indptr: Any, indices: Any) -> Any:
     Returns
     -------
     (m,) arc numbers
-        The predecessor of each arc, which is the stable argsort of `indices`.
+        The predecessor of each arc: the stable argsort of `indices`.
 
     Raises
     ------
@@ -86,11 +87,11 @@ def cycle_labels(predecessors: Any) -> Any:
 
 
 def circuit_graph(indptr: Any, labels: Any) -> CircuitGraph:
-    """Link the circuits that meet at a vertex, one link for each circuit but the first that leaves it.
+    """Link the circuits that meet at a vertex, one link for each circuit except the first in the row of the vertex.
 
-    Of the arcs that leave a vertex, those count that are the first there of their circuit. Each of them but the first
-    of the row is linked to the arc before it. The article links it to the last arc before it that counts: the links
-    join the same circuits, and the forest has the same slots.
+    An arc out of a vertex counts if no arc before it in the row is on the same circuit. Every counted arc except the
+    first of the row is linked to the arc before it. The article links it to the last counted arc before it. Both kinds
+    of links join the same circuits, and the forest has the same slots.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ def circuit_graph(indptr: Any, labels: Any) -> CircuitGraph:
 
 
 def spanning_links(indptr: Any, labels: Any, slots: Any = None) -> LinkForest:
-    """The minimum spanning forest of the circuit graph, by the numbers of links.
+    """Find the minimum spanning forest of the circuit graph, by the numbers of links.
 
     Parameters
     ----------
@@ -125,8 +126,9 @@ def spanning_links(indptr: Any, labels: Any, slots: Any = None) -> LinkForest:
     labels : (m,) arc numbers
         As `cycle_labels` returns them.
     slots : (L,) arc numbers, optional
-        The links to choose from, as `circuit_graph` finds them. By default every slot but the first of a row is one:
-        the forest is the same, since a slot whose circuit left its vertex before closes a cycle with lesser links.
+        The links to choose from, as `circuit_graph` finds them. By default every arc except the first of a row is a
+        link: the forest is the same, because an arc whose circuit has an earlier arc in the row closes a cycle with
+        lesser links.
 
     Returns
     -------
@@ -142,8 +144,8 @@ def spanning_links(indptr: Any, labels: Any, slots: Any = None) -> LinkForest:
 def join_circuits(predecessors: Any, slots: Any) -> Any:
     """Join circuits: swap the predecessors of ``s - 1`` and ``s`` for each link s, at each vertex in rising order.
 
-    Links that follow each other, s, s + 1, ..., are swapped one after the other, which moves the predecessor of
-    ``s - 1`` behind them all. So all vertices can be done at once.
+    Swapping consecutive links s, s + 1, ..., t in this order moves the predecessor of ``s - 1`` to t, and every other
+    predecessor one place down. So all vertices can be done at once.
 
     Parameters
     ----------
@@ -168,7 +170,7 @@ def join_circuits(predecessors: Any, slots: Any) -> Any:
 
 
 def walk_circuits(predecessors: Any, labels: Any = None, starts: Any = None) -> tuple[Any, np.ndarray]:
-    """The arcs of every circuit in walking order.
+    """Return the arcs of every circuit in walking order.
 
     Parameters
     ----------
@@ -177,8 +179,8 @@ def walk_circuits(predecessors: Any, labels: Any = None, starts: Any = None) -> 
     labels : (m,) arc numbers, optional
         One number for each circuit, between 0 and m - 1; by default the least of its arcs.
     starts : (c,) arc numbers, optional
-        Where each circuit begins, all of them, in the order in which they are to follow; by default with its least
-        arc, and these rising.
+        The first arc of every circuit, in the order wanted for the circuits. By default each circuit begins with its
+        least arc, and these arcs rise.
 
     Returns
     -------
@@ -195,7 +197,7 @@ def walk_circuits(predecessors: Any, labels: Any = None, starts: Any = None) -> 
 
 
 def check_arcs(indptr: Any, indices: Any) -> tuple[Any, Any]:
-    """The arrays of a CSR, refused if they are not one: `indptr` as int64, `indices` as int32 or int64, contiguous."""
+    """Check the arrays of a CSR; return `indptr` as int64 and `indices` as int32 or int64, contiguous."""
     csr.check_csr(indptr, indices)
     xp = library_of(indices)
     small = indices.dtype.itemsize < 4 or indices.dtype == np.int32
@@ -204,12 +206,12 @@ def check_arcs(indptr: Any, indices: Any) -> tuple[Any, Any]:
 
 
 def arc_dtype(m: int) -> np.dtype:
-    """The type of arc numbers of a graph with m arcs."""
+    """Return the dtype of arc numbers of a graph with m arcs."""
     return np.dtype(np.int32 if m < 2**31 else np.int64)
 
 
 def _arc_numbers(name: str, array: Any, dtype: np.dtype | None = None) -> Any:
-    """The array, contiguous and in `dtype`; refused if it does not hold arc numbers."""
+    """Return the array, contiguous and in `dtype`; refuse any dtype but int32 and int64."""
     check_vectors({name: array})
     if array.dtype not in (np.int32, np.int64):
         raise TypeError(f"{name} is {array.dtype}; pass arc numbers, int32 or int64")
@@ -217,5 +219,5 @@ def _arc_numbers(name: str, array: Any, dtype: np.dtype | None = None) -> Any:
 
 
 def half_of(array: Any) -> Any:
-    """The module whose kernels are for the array's library."""
+    """Return the module with the kernels for the library of `array`."""
     return euler_cuda if is_cupy(array) else euler_numba

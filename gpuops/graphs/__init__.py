@@ -1,13 +1,14 @@
 """Operations on graphs as a whole: degrees, tails of arcs, the reverse graph, weak components, a spanning forest.
 
-A graph is in compressed sparse rows: the arcs out of vertex v are numbers ``indptr[v]`` to ``indptr[v + 1] - 1``, and
-arc i leads to ``indices[i]``. Heads may stand in any order in a row. Parallel arcs and loops are arcs like all others:
-nothing here drops or joins any. Every result is a function of the stored graph alone, and the same on NumPy and CuPy.
+A graph is in compressed sparse rows: the arcs out of vertex v have the numbers ``indptr[v]`` to ``indptr[v + 1] - 1``,
+and arc i leads to ``indices[i]``. Heads may stand in any order in a row. Parallel arcs and loops are kept, and treated
+like any other arc. Every result depends only on the stored graph, and is the same with NumPy and CuPy.
 
-`indptr` and `indices` are int32 or int64, each by itself: what holds vertices has the dtype of `indices`, what counts
-or numbers arcs that of `indptr`, which must be int64 from 2^31 arcs on. Errors are the same everywhere: TypeError for
-another dtype, or arrays not all of one library; ValueError for arrays that do not make up a graph. Looking for the
-latter takes a pass over the arrays, and on a GPU a wait; ``check=False`` does without, at the caller's word.
+`indptr` and `indices` are independently int32 or int64. Arrays of vertices have the dtype of `indices`. Arrays that
+count or number arcs have the dtype of `indptr`, which must be int64 from 2^31 arcs on. All operations raise the same
+errors: TypeError for another dtype, or for arrays of different libraries; ValueError for arrays that do not form a
+graph. This last check takes a pass over the arrays, and on a GPU a wait. Pass ``check=False`` to skip it if you know
+that the arrays form a graph.
 
 * Edge expansion: D. Merrill, M. Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016.
 * Components: J. Jaiganesh, M. Burtscher, "A high-performance connected components implementation for GPUs", HPDC 2018.
@@ -33,7 +34,7 @@ GRAPH_DTYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
 @dataclass(frozen=True, eq=False)
 class Degrees:
-    """How many arcs begin and end at each vertex; a loop does both.
+    """The numbers of arcs that begin and end at each vertex; a loop counts in both.
 
     Attributes
     ----------
@@ -46,36 +47,36 @@ class Degrees:
 
     @property
     def sources(self) -> Any:
-        """Vertices with arcs out of them and none into them: an array, rising."""
+        """Vertices with outgoing and without incoming arcs: a rising array."""
         return library_of(self.outgoing).flatnonzero((self.incoming == 0) & (self.outgoing > 0))
 
     @property
     def sinks(self) -> Any:
-        """Vertices with arcs into them and none out of them: an array, rising."""
+        """Vertices with incoming and without outgoing arcs: a rising array."""
         return library_of(self.outgoing).flatnonzero((self.outgoing == 0) & (self.incoming > 0))
 
     @property
     def isolated(self) -> Any:
-        """Vertices without arcs: an array, rising."""
+        """Vertices without arcs: a rising array."""
         return library_of(self.outgoing).flatnonzero((self.outgoing == 0) & (self.incoming == 0))
 
     @property
     def balanced(self) -> bool:
-        """Do as many arcs end at every vertex as begin there?"""
+        """Whether every vertex has equal numbers of arcs in and out."""
         return bool((self.outgoing == self.incoming).all())
 
 
 class ReverseGraph(NamedTuple):
-    """A graph with all arcs turned around, in compressed sparse rows.
+    """A graph with all arcs reversed, in compressed sparse rows.
 
     Attributes
     ----------
     indptr : (n + 1,) array
     indices : (m,) array
-        The tails of the arcs in the graph given.
+        The tails of the arcs in the given graph.
     weights : (m,) array or None
     arcs : (m,) array
-        The number of each arc in the graph given: ``x[arcs]`` brings what belongs to arcs into the order here.
+        The number of each arc in the given graph: ``x[arcs]`` has an attribute x of the arcs in the new order.
     """
 
     indptr: Any
@@ -85,16 +86,16 @@ class ReverseGraph(NamedTuple):
 
 
 class SpanningForest(NamedTuple):
-    """Trees that join all that arcs join, whatever their directions.
+    """A tree for each weak component: arcs, of any direction, that join all vertices of the component.
 
     Attributes
     ----------
     arcs : (m,) array of bool
-        Is the arc in the forest? n less the number of components are.
+        Whether the arc is in the forest. The forest has n minus the number of components arcs.
     components : (n,) array
-        The least vertex of the component of each.
+        The least vertex of each vertex's component, the root of the tree.
     parents : (n,) array
-        The other end of the first forest arc on the way to that vertex, which is the root and has -1.
+        The next vertex on the tree's path from each vertex to the root; -1 for roots.
     """
 
     arcs: Any
@@ -110,7 +111,7 @@ def degrees(indptr: Any, indices: Any, *, check: bool = True) -> Degrees:
     indptr, indices : (n + 1,), (m,) arrays
         NumPy or CuPy, int32 or int64.
     check : bool
-        Look whether they make up a graph.
+        Check that the arrays form a graph.
 
     Returns
     -------
@@ -127,16 +128,16 @@ def degrees(indptr: Any, indices: Any, *, check: bool = True) -> Degrees:
 
 
 def edge_expansion(indptr: Any, indices: Any, *, check: bool = True) -> Any:
-    """The tail of every arc: with `indices`, the graph as a list of pairs.
+    """Return the tail of every arc: with `indices`, the graph as a list of pairs.
 
     On a GPU the work of a thread does not depend on how arcs are spread over vertices.
 
     Parameters
     ----------
     indptr, indices : (n + 1,), (m,) arrays
-        NumPy or CuPy, int32 or int64. Without `check` the heads are not looked at.
+        NumPy or CuPy, int32 or int64. Without `check` the heads are not read.
     check : bool
-        Look whether they make up a graph.
+        Check that the arrays form a graph.
 
     Returns
     -------
@@ -153,22 +154,22 @@ def edge_expansion(indptr: Any, indices: Any, *, check: bool = True) -> Any:
 
 
 def reverse(indptr: Any, indices: Any, weights: Any = None, *, check: bool = True) -> ReverseGraph:
-    """Turn all arcs around.
+    """Return the graph with all arcs reversed.
 
     Parameters
     ----------
     indptr, indices : (n + 1,), (m,) arrays
         NumPy or CuPy, int32 or int64.
     weights : (m,) array, optional
-        Of any dtype.
+        Any dtype.
     check : bool
-        Look whether they make up a graph.
+        Check that the arrays form a graph.
 
     Returns
     -------
     ReverseGraph
-        Rows have their arcs in the order of their numbers in the graph given; a vertex that no arc leads to has an
-        empty one.
+        The arcs of a row are in the order of their numbers in the given graph; a vertex without arcs into it has an
+        empty row.
 
     Raises
     ------
@@ -184,7 +185,7 @@ def reverse(indptr: Any, indices: Any, weights: Any = None, *, check: bool = Tru
 
 
 def weak_components(indptr: Any, indices: Any, *, compact: bool = False, check: bool = True) -> Any:
-    """Label vertices so that two have the same label if arcs join them, whatever their directions.
+    """Label the weak components: two vertices have the same label if arcs of any directions join them.
 
     Parameters
     ----------
@@ -193,12 +194,12 @@ def weak_components(indptr: Any, indices: Any, *, compact: bool = False, check: 
     compact : bool
         Number the components 0, 1, ... in the order of their least vertices.
     check : bool
-        Look whether they make up a graph.
+        Check that the arrays form a graph.
 
     Returns
     -------
     (n,) array
-        The least vertex of the component of each, or the number of it; of the dtype of `indices`.
+        The least vertex of each vertex's component, or the component's number if `compact`; the dtype of `indices`.
 
     Raises
     ------
@@ -216,22 +217,22 @@ def weak_components(indptr: Any, indices: Any, *, compact: bool = False, check: 
 
 
 def spanning_forest(indptr: Any, indices: Any, *, check: bool = True) -> SpanningForest:
-    """The spanning forest whose arcs have the least numbers: the minimum one if an arc weighs its number.
+    """Find the spanning forest whose arcs have the least numbers: the minimum forest if an arc weighs its number.
 
-    So an arc is in it unless arcs of lesser numbers already join its ends. No two forests are equally good, and the
-    result is a function of the graph alone.
+    An arc is in the forest unless arcs of lesser numbers already join its ends. Numbers differ, so the minimum is
+    unique and the result depends only on the graph.
 
     Parameters
     ----------
     indptr, indices : (n + 1,), (m,) arrays
         NumPy or CuPy, int32 or int64.
     check : bool
-        Look whether they make up a graph.
+        Check that the arrays form a graph.
 
     Returns
     -------
     SpanningForest
-        On a GPU in O(log n) rounds, for the parents too, however long the paths are.
+        A GPU takes O(log n) rounds for the forest and for the parents, however long the paths are.
 
     Raises
     ------

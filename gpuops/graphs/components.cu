@@ -1,7 +1,7 @@
-// Weak components by union-find: unite the two ends of every arc, then let every vertex point to its root.
+// Weak components by union-find: unite the two ends of every arc, then make every vertex point to its root.
 //
-//   unite_ends   a thread an arc
-//   shorten_all  a thread a vertex; launched again until it leaves `unfinished` 0 (union_find.cuh)
+//   unite_ends   one thread for each arc
+//   shorten_all  one thread for each vertex; launched again until it leaves `unfinished` at 0 (union_find.cuh)
 //
 // Macro VERTEX: int or long long.
 

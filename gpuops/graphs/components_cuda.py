@@ -20,7 +20,7 @@ _PROGRAMS = {
 
 
 def labels(indptr: Any, indices: Any) -> Any:
-    """The least vertex of the component of each, (n,) of the dtype of `indices`."""
+    """Return the least vertex of each vertex's component, (n,) of the dtype of `indices`."""
     import cupy
 
     n, m = len(indptr) - 1, len(indices)
@@ -35,12 +35,12 @@ def labels(indptr: Any, indices: Any) -> Any:
 
 
 def launch(program: Program, entry: str, size: int, arguments: tuple[Any, ...]) -> None:
-    """Launch `entry` with a thread for each of `size`, at least 1."""
+    """Launch `entry` with `size` threads or a few more; `size` is at least 1."""
     program.function(entry)((math.ceil(size / _THREADS),), (_THREADS,), arguments)
 
 
 def until_short(shorten: Callable[[Any], None]) -> None:
-    """Call `shorten` with a flag, of (1,), until it is not raised: paths of n steps take log n / log 9 calls."""
+    """Call `shorten` with a flag, an array (1,), until the flag stays 0: paths of n steps take log n / log 9 calls."""
     import cupy
 
     while True:

@@ -10,11 +10,11 @@ from gpuops._union_find_numba import find, flatten, unite
 from gpuops.csr.csr_numba import parts
 
 _TASKS = 64
-_GATHER = 64  # what a random access costs, in relaxations of a dense matrix
+_GATHER = 64  # cost of a random access, in relaxations of a dense matrix
 
 
 def labels(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """The least vertex of the component of each, (n,) of the dtype of `indices`."""
+    """Return the least vertex of each vertex's component, (n,) of the dtype of `indices`."""
     n, m = len(indptr) - 1, len(indices)
     parents = np.arange(n, dtype=indices.dtype)
     for_all(lambda part: _unite_ends(indptr, indices, *part, parents), parts(indptr, m, _TASKS), _GATHER * m)
@@ -23,7 +23,7 @@ def labels(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 
 def flatten_all(parents: np.ndarray) -> None:
-    """Let all of (n,) point to their roots."""
+    """Make all elements of `parents` (n,) point to their roots."""
     n = len(parents)
     size = -(-n // _TASKS)
     for_all(lambda first: flatten(parents, first, min(first + size, n)), range(0, n, max(size, 1)), _GATHER * n)
@@ -37,7 +37,7 @@ def _unite_ends(indptr, indices, row, first, last, parents):
         root = find(parents, row)
         while arc < end:
             head = indices[arc]
-            if parents[head] != root:  # most often they are one set already
+            if parents[head] != root:  # skips `unite` if the head is known to be in the set, as it mostly is
                 unite(parents, root, head)
             arc += 1
         row += 1

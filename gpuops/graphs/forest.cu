@@ -1,17 +1,17 @@
-// The minimum spanning forest by arc number, by Boruvka: every tree chooses the least arc that leaves it, all of them
-// at once. Numbers differ, so that choices never close a cycle, but two trees may choose the same arc. Trees at least
-// halve in number in every round.
+// The minimum spanning forest by arc number, by Boruvka's algorithm: in a round, all trees at once choose the least arc
+// that leaves them. Numbers differ, so choices never close a cycle, but two trees may choose the same arc. Every round
+// at least halves the number of trees that arcs still leave.
 //
-//   offer_all    a thread an arc: offers it to both of its ends, each a tree of its own at first
-//   choose       a thread a vertex: a root takes the least arc it was offered, which is marked, and points to the root
-//                at its other end. Of two that choose the same arc the lesser stays a root.
-//   shorten_all  a thread a vertex: all point to roots again; launched again until it leaves `unfinished` 0
-//   keep         a thread an arc: those between two trees go to the next list, and are offered to both roots
-//   lower        a thread a vertex: the least vertex of every tree
+//   offer_all    one thread for each arc offers the arc to both of its ends, which are single-vertex trees at first
+//   choose       one thread for each vertex: a root marks the least arc that it was offered as chosen, and points to
+//                the root at the other end. If two roots choose the same arc, the lesser stays a root.
+//   shorten_all  one thread for each vertex makes it point to its root again; launched until `unfinished` stays 0
+//   keep         one thread for each arc: an arc between two trees goes to the next list and is offered to both roots
+//   lower        one thread for each vertex finds the least vertex of every tree
 //
-// What is offered when, and the order in lists, changes from run to run; the least arc does not.
+// The order of offers and of the lists changes from run to run; the least arc of a tree does not.
 //
-// Macros: VERTEX, and ARC of arc numbers, int or long long each.
+// Macros: VERTEX, the type of vertices, and ARC, the type of arc numbers: int or long long.
 //
 // O. Boruvka, "O jistem problemu minimalnim", 1926; M. Burtscher et al., "A high-performance
 // MST implementation for GPUs", SC 2023.
@@ -29,7 +29,7 @@ __device__ inline long long own_number() {
     return (long long)blockIdx.x * THREADS + threadIdx.x;
 }
 
-// Minima only fall: an old one, read from a cache, is not less, and few have to be lowered.
+// Minima only fall, so an outdated minimum, read from a cache, is never too small. Few threads need the atomic.
 template <class Value>
 __device__ inline void offer(Value* least, Value value) {
     if (value < *least) atomicMin(least, value);
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (!shorten(parents, (Vertex)v)) *unfinished = 1;
 }
 
-// `numbers` is null where the list is that of all arcs.
+// `all`: the list has all arcs in order, and `numbers` is not read.
 extern "C" __global__ void __launch_bounds__(THREADS)
     keep(const Vertex* __restrict__ tails, const Vertex* __restrict__ heads, const Arc* __restrict__ numbers, int all,
          long long size, const Vertex* __restrict__ parents, Arc* best, Vertex* __restrict__ kept_tails,

@@ -1,7 +1,7 @@
 """The spanning forest on a GPU: the CUDA half of `gpuops.graphs.spanning_forest`, kernels in forest.cu and rooting.cu.
 
-Memory beside the result: 28 bytes an arc and 32 a vertex where all is int32 (`indptr` may be int64), twice that where
-all is int64.
+Additional memory: 28 bytes for each arc and 32 bytes for each vertex if all arrays are int32 (`indptr` may be int64),
+twice as much if all arrays are int64.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gpuops._cuda import Program
 from gpuops.csr.csr_cuda import tails
 from gpuops.graphs.components_cuda import launch, until_short
 
-_MOST_ARCS = 2**31 - 1  # whose numbers are kept in 32 bits, of which the largest is that of none
+_MOST_ARCS = 2**31 - 1  # most arcs whose numbers are int32; the largest int32 number stands for "no arc"
 
 _TYPES = {"int32": "int", "int64": "long long"}
 _FOREST = {
@@ -33,7 +33,7 @@ _ROOTING = {
 
 
 def forest(indptr: Any, indices: Any) -> tuple[Any, Any, Any]:
-    """The arcs in the forest, the least vertex of every component, and parents on the way to it."""
+    """Return a mask of the forest's arcs (m,), and for each vertex the least vertex of its component and its parent."""
     import cupy
 
     n, m = len(indptr) - 1, len(indices)
@@ -79,7 +79,7 @@ def _boruvka(n: int, sources: Any, heads: Any) -> tuple[Any, Any]:
 
 
 def _parents(components: Any, left: Any, right: Any) -> Any:
-    """Parents in the forest of edges between `left` and `right`, (edges,) each."""
+    """Return the parents in the forest whose edges join `left` and `right`, (edges,) each."""
     import cupy
 
     n, edges, dtype = len(components), len(left), components.dtype
@@ -90,10 +90,10 @@ def _parents(components: Any, left: Any, right: Any) -> Any:
         return parents
     joined, tops = cupy.arange(n, dtype=dtype), components.copy()
     picks, inside, outside = (cupy.empty((n,), dtype) for _ in range(3))
-    order = cupy.empty((edges,), dtype)  # parts as they join
+    order = cupy.empty((edges,), dtype)  # the parts that joined, round by round
     spare = tuple(cupy.empty((edges,), dtype) for _ in range(8))
     lists, free = (left, right, left, right), (spare[:4], spare[4:])
-    counts = cupy.zeros((2,), np.uint64)  # of parts that joined, of edges that are left
+    counts = cupy.zeros((2,), np.uint64)  # number of parts that joined, number of edges left
     bounds = [0]
     while bounds[-1] < edges:
         size = edges - bounds[-1]

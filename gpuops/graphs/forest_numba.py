@@ -1,4 +1,4 @@
-"""The spanning forest on a CPU: the Numba half of `gpuops.graphs.spanning_forest`, Kruskal by arc number."""
+"""The spanning forest on a CPU: the Numba half of `gpuops.graphs.spanning_forest`, by Kruskal's algorithm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpuops.graphs.components_numba import flatten_all
 
 
 def forest(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The arcs in the forest, the least vertex of every component, and parents on the way to it."""
+    """Return a mask of the forest's arcs (m,), and for each vertex the least vertex of its component and its parent."""
     n = len(indptr) - 1
     chosen, components = np.zeros(len(indices), bool), np.arange(n, dtype=indices.dtype)
     degrees, neighbours = np.zeros(n, indices.dtype), np.zeros(n, indices.dtype)
@@ -23,7 +23,7 @@ def forest(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 @njit(nogil=True, cache=True)
 def _choose(indptr, indices, sets, chosen, degrees, neighbours):
-    """Arcs in the order of their numbers, each unless its ends are joined. `neighbours` are all those, by xor."""
+    """Choose arcs by rising number unless their ends are joined. `neighbours` gets the xor of a vertex's neighbours."""
     for tail in range(indptr.size - 1):
         for arc in range(indptr[tail], indptr[tail + 1]):
             head = indices[arc]
@@ -37,7 +37,7 @@ def _choose(indptr, indices, sets, chosen, degrees, neighbours):
 
 @njit(nogil=True, cache=True)
 def _root(components, degrees, neighbours, parents):
-    """Take leaf after leaf off the trees, never a root: its one neighbour is its parent, and may be a leaf next."""
+    """Remove leaf after leaf, never a root: the one neighbour of a leaf is its parent, and may become a leaf next."""
     for v in range(components.size):
         leaf = v
         while degrees[leaf] == 1 and components[leaf] != leaf:

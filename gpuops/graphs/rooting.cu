@@ -1,21 +1,23 @@
-// Parents in a forest that is given by its edges, by contraction to stars and back: no walk along a path, however long.
+// Parents in a forest that is given by its edges, by contraction to stars and back, without walking along paths.
 //
-// A part is a connected piece of a tree, named by one of its vertices; at first every vertex is one. In a round every
-// part picks one of its edges. A part joins the part at the other end of its edge if that one comes before it, and
-// before the part that it itself picked, in an order drawn anew in every round: so who is joined joins nobody, and
-// parts contract to stars. In a chain of picks that is every third; so rounds are O(log n) and work is O(n), in the
-// mean over such orders, whatever the forest. Back in the opposite order, the vertex at which a part is entered,
-// `tops`, is known for the star as a whole. It lies in one of its parts; each other one, or the centre, is entered
-// along the edge between them.
+// A part is a connected piece of a tree, named by one of its vertices; at first every vertex is a part. In a round
+// every part picks one of its edges. Part A joins part B at the other end of A's edge if B comes before A, and before
+// the part at the other end of B's edge, in an order drawn anew for every round. So a part that is joined does not
+// itself join, and parts contract to stars. In a chain of picks, one part in three joins on average; so for any forest
+// the expected number of rounds is O(log n) and the expected work O(n).
 //
-//   pick      a thread an edge: some edge of every part
-//   join      a thread an edge: parts join others
-//   relabel   a thread an edge: those still between two parts go to the next list
-//   separate  a thread a part, which joined in that round: how it is entered, so the parent of one vertex
+// Then the rounds are undone in reverse order. The top of a part, `tops`, is its vertex nearest to the root. The top of
+// a star is known, and lies in one of the parts of the star. If a joined part contains it, the centre is entered along
+// the edge between the two; otherwise the joined part is entered along the edge from the centre.
 //
-// Which edge is picked changes from run to run; parents depend on edges and roots alone.
+//   pick      one thread for each edge: picks an edge for every part
+//   join      one thread for each edge: joins parts
+//   relabel   one thread for each edge: an edge that is still between two parts goes to the next list
+//   separate  one thread for each part that joined in the round: finds its top, and the parent of one vertex
 //
-// Macro VERTEX: int or long long, of edge numbers too.
+// The picked edges change from run to run; parents depend only on the edges and the roots.
+//
+// Macro VERTEX: int or long long, the type of vertices and edge numbers.
 //
 // G. L. Miller, J. H. Reif, "Parallel tree contraction and its application", FOCS 1985.
 
@@ -29,7 +31,7 @@ __device__ inline long long own_number() {
     return (long long)blockIdx.x * THREADS + threadIdx.x;
 }
 
-// Different for different parts: every step can be undone.
+// A pseudo-random number, different for different parts, because every step is invertible.
 __device__ inline unsigned long long turn(Vertex part, int round) {
     unsigned long long x = (unsigned long long)part + 0x9e3779b97f4a7c15ull * (round + 1);
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -55,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     bool joins = false;
     if (i < size) {
         const Vertex a = left[i], b = right[i];
-        const bool swapped = turn(a, round) < turn(b, round);  // the other way around: right joins left
+        const bool swapped = turn(a, round) < turn(b, round);  // the right part may join the left part
         part = swapped ? b : a;
         const Vertex centre = swapped ? a : b;
         if (picks[part] == (Vertex)i) {
@@ -92,8 +94,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     new_right_end[place] = right_end[i];
 }
 
-// The parts of a star may do this at once. Only the one that has the top moves it, into the centre itself: so each of
-// the others finds that it does not have it, before and after.
+// All parts of a star may be separated at once. Only the part that contains the star's top changes tops[centre], to a
+// vertex of the centre. So each other part finds that it does not contain the top, before and after the change.
 extern "C" __global__ void __launch_bounds__(THREADS)
     separate(const Vertex* __restrict__ order, long long size, const Vertex* __restrict__ joined,
              const Vertex* __restrict__ inside, const Vertex* __restrict__ outside, Vertex* tops,
@@ -102,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const Vertex part = order[own_number()], centre = joined[part], top = tops[centre];
     const Vertex own_end = inside[part], other_end = outside[part];
     Vertex at = top;
-    while (at != part && at != centre) at = joined[at];  // no more steps than rounds so far
+    while (at != part && at != centre) at = joined[at];  // at most as many steps as rounds
     if (at == part) {
         tops[part] = top;
         tops[centre] = other_end;

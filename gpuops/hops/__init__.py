@@ -1,8 +1,9 @@
-"""Breadth-first searches from many vertices at once: distances in arcs, whatever the arcs weigh.
+"""Breadth-first searches from many vertices at once: distances as numbers of arcs, without weights.
 
-64 searches share a machine word: bit i of a vertex's word says whether search i has arrived there. An arc is read once
-in a level for all searches that come along it, and they pass by one "or". On graphs where all vertices are a few arcs
-apart most searches travel together, so 64 of them take about as long as a few.
+64 searches share a machine word: bit i of a vertex's word says whether search i has reached the vertex. In each level,
+an arc is read once for all searches that pass along it, and one "or" moves all of them. On graphs where all vertices
+are a few arcs apart, most searches pass along the same arcs in the same level, so 64 searches take about as long as a
+few.
 
 M. Then, M. Kaufmann, F. Chirigati, T.-A. Hoang-Vu, K. Pham, A. Kemper, T. Neumann, H. T. Vo, "The more the merrier:
 efficient multi-source graph traversal", PVLDB 8, 2014.
@@ -22,18 +23,18 @@ HOP_DTYPES = tuple(map(np.dtype, ("int32", "float64")))
 
 
 def hop_distances(indptr: Any, indices: Any, sources: Any, *, dtype: Any = "int32", check: bool = True) -> Any:
-    """The least number of arcs on the way from each of some vertices to all.
+    """Return the least number of arcs on a path from each source to each vertex.
 
     Parameters
     ----------
     indptr, indices : (n + 1,), (m,) NumPy arrays
-        The graph in compressed sparse rows, int32 or int64. Heads may stand in any order, loops and parallel arcs among
-        them.
+        The graph in compressed sparse rows, int32 or int64. Heads may stand in any order; loops and parallel arcs are
+        allowed.
     sources : (k,) sequence of int
     dtype : {"int32", "float64"}
-        Of the distances.
+        Dtype of the distances.
     check : bool
-        False: the caller's word that the arrays make up a graph.
+        Check that the arrays form a graph. Pass False to skip the check if you know it.
 
     Returns
     -------
@@ -43,7 +44,7 @@ def hop_distances(indptr: Any, indices: Any, sources: Any, *, dtype: Any = "int3
     Raises
     ------
     TypeError, ValueError
-        Another dtype, CuPy arrays, arrays that do not make up a graph, or a source that is not a vertex.
+        Another dtype, CuPy arrays, arrays that do not form a graph, or a source that is not a vertex.
     """
     dtype = np.dtype(dtype)
     if dtype not in HOP_DTYPES:

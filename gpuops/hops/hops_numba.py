@@ -1,4 +1,4 @@
-"""Breadth-first searches from many vertices on a CPU: the Numba half of `gpuops.hops`, 64 searches to a task."""
+"""Breadth-first searches from many vertices on a CPU: the Numba half of `gpuops.hops`, 64 searches in each task."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
 
 _WORD = 64
-# The number of a lone bit: a multiplication moves another six bits to the top for each (de Bruijn's sequence).
+# _BIT[bit * _DE_BRUIJN >> 58] is the number of a single set bit: for each bit, the multiplication moves six other bits
+# of de Bruijn's sequence to the top.
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _BIT = np.empty(_WORD, np.uint8)
 _BIT[[(int(_DE_BRUIJN) << i) % 2**64 >> 58 for i in range(_WORD)]] = range(_WORD)
-_VISIT, _ARC = 128, 8  # what a vertex and an arc take in a word of searches, in relaxations of a dense matrix
+_VISIT, _ARC = 128, 8  # cost of a vertex and of an arc for a word of searches, in relaxations of a dense matrix
 
 
 def distances(indptr: np.ndarray, indices: np.ndarray, sources: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """`gpuops.hop_distances` for int64 `indptr`, int32 `indices` and int64 `sources`."""
+    """Return `gpuops.hop_distances` for int64 `indptr`, int32 `indices` and int64 `sources`."""
     n, k = len(indptr) - 1, len(sources)
     rows = np.empty((k, n), dtype)
     words = range(0, k, _WORD)
@@ -35,7 +36,7 @@ def _search(indptr, indices, sources, infinity, distances):
     """Fill a row for each of up to 64 sources, level by level."""
     n = len(indptr) - 1
     distances[:] = infinity
-    # Bit i of a word belongs to source i: where it has been, is, and will be in the next level.
+    # Bit i of a vertex's word says whether the search of source i has been here, is here, or arrives in the next level.
     seen, here, coming = np.zeros(n, np.uint64), np.empty(n, np.uint64), np.zeros(n, np.uint64)
     queue, following = np.empty(n, np.int32), np.empty(n, np.int32)
     size = 0

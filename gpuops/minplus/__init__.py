@@ -2,15 +2,15 @@
 
     (A (x) B)[i, j] = min over p of  A[i, p] + B[p, j]        C := min(C, A (x) B)
 
-Both halves go the same way:
+The CPU and the GPU take the same two steps:
 
-1. Copy A, transposed, and B into panels as wide as a tile of C, the last one filled up. From here on nothing
-   overlaps C, loads are contiguous and no index is tested.
-2. For every tile of C: hold it in registers, let p run, one addition and one minimum per relaxation.
+1. Copy A, transposed, and B into panels as wide as a tile of C; the last panel is padded. The panels never overlap C,
+   their elements are contiguous, and the loop over p needs no bounds checks.
+2. For every tile of C: keep the tile in registers while p runs, with one addition and one minimum per relaxation.
 
-A candidate is a single addition and min is exact, so the order of relaxations does not show, and the NumPy and the
-CUDA half agree bit for bit. One exception: CuPy compiles with -ftz=true, so subnormal numbers are zero on a GPU.
--0.0 counts as +0.0, in operands and in results. NaN is not looked for, and its results are undefined.
+A candidate is a single addition and a minimum is exact, so the result does not depend on the order of relaxations, and
+a CPU and a GPU agree bit for bit. One exception: CuPy compiles with -ftz=true, so a GPU treats subnormal numbers as
+zero. -0.0 counts as +0.0, in operands and in results. NaN is not checked for; results computed from NaN are undefined.
 
 B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
 """
@@ -31,7 +31,7 @@ from gpuops._threads import for_all
 from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, library_of, same_view
 from gpuops.minplus import shallow
 from gpuops.minplus.product_numba import ROWS, TASK_A_PANELS, TASK_B_PANELS, compile_for, tile_columns
-from gpuops.minplus.product_numba import relax_register_tile as relax_register_tile  # the limit of a CPU, to benchmarks
+from gpuops.minplus.product_numba import relax_register_tile as relax_register_tile  # for benchmarks
 from gpuops.numbers import infinity
 
 
@@ -44,19 +44,20 @@ def minplus_update(c: Any, a: Any, b: Any, *, out: Any = None, nonnegative: bool
     a : (m, p) array
     b : (p, n) array
         All NumPy or all CuPy, all float32, float64, int32 or int16. Unreachable is +inf, or for integers the
-        inside infinity of `gpuops.numbers`, whose bound on distances applies: then no sum overflows, and no
-        result exceeds infinity where `c` does not.
+        inside infinity of `gpuops.numbers`. The bound that `gpuops.numbers` sets on distances applies: within it
+        no sum overflows, and no result exceeds infinity where `c` does not.
     out : (m, n) array, optional
         Receives the result. It may be `c`, and it may overlap any argument.
     nonnegative : bool, optional
-        Only float32 and int16 on a GPU take notice: where no value is negative, other instructions do more
-        relaxations per second. None looks, which costs a pass over the arguments and a wait for the device;
-        True is the caller's word for it; False takes the general path.
+        Whether no value is negative. Only float32 and int16 on a GPU make use of it: faster instructions exist for
+        values that are not negative. None checks the arguments, which costs a pass over them and a wait for the
+        device. Pass True if you know that no value is negative; it is not checked. False uses the general
+        instructions.
 
     Raises
     ------
     TypeError
-        Arrays of different libraries or dtypes, or of another dtype.
+        Arrays of different libraries or dtypes, or of an unsupported dtype.
     ValueError
         Shapes that do not fit, or arrays on different devices.
     """
@@ -80,7 +81,7 @@ def minplus_update(c: Any, a: Any, b: Any, *, out: Any = None, nonnegative: bool
 
 
 def minplus_product(a: Any, b: Any, *, out: Any = None, nonnegative: bool | None = None) -> Any:
-    """Return ``a (x) b``, at most infinity: integers that stand for "unreachable" do not add up to more.
+    """Return ``min(infinity, a (x) b)``: two integers that stand for "unreachable" add up to "unreachable".
 
     Parameters
     ----------
@@ -88,9 +89,10 @@ def minplus_product(a: Any, b: Any, *, out: Any = None, nonnegative: bool | None
     b : (p, n) array
         As for `minplus_update`.
     out : (m, n) array, optional
-        Receives the result; it may overlap `a` and `b`. Without p, infinity.
+        Receives the result; it may overlap `a` and `b`. The result is infinity everywhere if p is 0.
     nonnegative : bool, optional
-        As for `minplus_update`; but products of small depth, up to 64 on a GPU, do not look: None is False there.
+        As for `minplus_update`, but on a GPU products of small depth p do not check: there None means False. Small is
+        up to 32, for large results up to 64.
 
     Raises
     ------
@@ -114,16 +116,16 @@ def minplus_product(a: Any, b: Any, *, out: Any = None, nonnegative: bool | None
 
 
 class Packed(NamedTuple):
-    """Rows B as products ``min(c, a (x) B)`` read them, packed once for many of them by `pack`."""
+    """Rows B in the layout that products ``min(c, a (x) B)`` read; `pack` makes it once for many products."""
 
     panels: Any  # (panels, depth, width)
     rows: int
     columns: int
-    program: Any  # of a GPU, else None
+    program: Any  # the kernels on a GPU, None on a CPU
 
 
 def relax(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
-    """c = min(c, a (x) b) in place, for arguments already checked; c has contiguous rows and may overlap a and b."""
+    """Compute c = min(c, a (x) b) in place for checked arguments; c has contiguous rows and may overlap a and b."""
     if 0 in c.shape:
         return
     if is_cupy(c):
@@ -134,7 +136,7 @@ def relax(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
 
 
 def relax_and_pack(rows: Any, a: Any, nonnegative: bool) -> Packed:
-    """rows = min(rows, a (x) rows) in place, and packed; a may overlap rows."""
+    """Compute rows = min(rows, a (x) rows) in place and return them packed; a may overlap rows."""
     if is_cupy(rows):
         return _relax_and_pack_cuda(rows, a, nonnegative)
     relax(rows, a, rows, nonnegative)
@@ -142,14 +144,15 @@ def relax_and_pack(rows: Any, a: Any, nonnegative: bool) -> Packed:
 
 
 def relax_packed(c: Any, a: Any, b: Packed) -> None:
-    """As `relax`, for rows that are packed; c may overlap a."""
+    """Compute c = min(c, a (x) b) in place like `relax`, for packed rows b; c may overlap a."""
     relax_each([(c, a)], b)
 
 
 def relax_each(pairs: Sequence[tuple[Any, Any]], b: Packed, beside: Callable[[], None] | None = None) -> None:
-    """As `relax_packed` for several pairs of c and a.
+    """Compute c = min(c, a (x) b) in place for every pair (c, a), like `relax_packed`.
 
-    On a CPU one thread calls `beside`, which touches none of them, while the others work.
+    `beside` is called as well; it must not touch these arrays. On a CPU one thread calls it while the other threads
+    compute products; on a GPU it is called after the launches.
     """
     pairs = [(c, a) for c, a in pairs if 0 not in c.shape]
     for c, a in pairs:
@@ -168,16 +171,18 @@ def pack(b: Any, nonnegative: bool, *, met_by: int | None = None, memory: Any = 
     Parameters
     ----------
     b : (p, n) array
-    nonnegative : as for `minplus_update`; None is not among its values here
-    met_by : rows of the `c` it will meet, None if they are many
+    nonnegative : bool
+        As for `minplus_update`, but not None.
+    met_by : int, optional
+        Number of rows of `c`; None if there are many.
     memory : uint8 (`packed_bytes`) array of the same library, optional
-        Where to put them.
+        Where to put the packed rows.
     """
     return (_pack_cuda if is_cupy(b) else _pack_numpy)(b, nonnegative, met_by, memory)
 
 
 def packed_rows(memory: Any, p: int, n: int, dtype: Any, nonnegative: bool) -> Packed:
-    """Rows (p, n) in memory where `pack` has put them or will, as a whole or by parts."""
+    """Return the packed rows (p, n) in `memory`, where `pack` has put them or will put them, at once or by parts."""
     if is_cupy(memory):
         with memory.device as device:
             return _packed_cuda(memory, p, n, np.dtype(dtype), nonnegative, None, device.id)
@@ -185,9 +190,10 @@ def packed_rows(memory: Any, p: int, n: int, dtype: Any, nonnegative: bool) -> P
 
 
 def packed_place(p: int, columns: slice, dtype: Any, gpu: bool) -> slice:
-    """Where in the memory of packed rows (p, any) some of the columns lie, in bytes: whole panels, but for the last.
+    """Return which bytes of the memory of packed rows (p, any) hold some columns.
 
-    So rows can be packed by parts, each to its own place. A part begins at a multiple of `packed_columns`.
+    The bytes are whole panels, so the columns can be packed by parts, each part into its own bytes. A part begins at a
+    multiple of `packed_columns`.
     """
     dtype, width = np.dtype(dtype), packed_columns(dtype, gpu)
     assert columns.start % width == 0 or columns.start == columns.stop
@@ -196,12 +202,12 @@ def packed_place(p: int, columns: slice, dtype: Any, gpu: bool) -> slice:
 
 
 def packed_bytes(p: int, n: int, dtype: Any, gpu: bool) -> int:
-    """Bytes that `pack` puts rows of the shape (p, n) into, on a GPU or a CPU."""
+    """Return the bytes of memory that `pack` needs for rows of the shape (p, n), on a GPU or a CPU."""
     return packed_place(p, slice(0, n), dtype, gpu).stop + (0 if gpu else _LINE)
 
 
 def packed_columns(dtype: Any, gpu: bool) -> int:
-    """Columns of a panel of `pack`, on a GPU or a CPU."""
+    """Return the number of columns in a panel of `pack`, on a GPU or a CPU."""
     dtype = np.dtype(dtype)
     if not gpu:
         return tile_columns(dtype.itemsize)
@@ -210,7 +216,7 @@ def packed_columns(dtype: Any, gpu: bool) -> int:
 
 
 def _multiply(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
-    """c = min(INF, a (x) b), for arguments already checked; c has contiguous rows and lies apart from a and b."""
+    """Compute c = min(infinity, a (x) b) for checked arguments; c has contiguous rows and overlaps neither a nor b."""
     if is_cupy(c) and a.shape[1] <= shallow.DEPTH:
         shallow.multiply(c, a, b, bool(nonnegative))
         return
@@ -224,7 +230,7 @@ def _multiply(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
 
 # --- CPU: panels in cache, tiles in registers ---------------------------------------------------------------
 
-_LINE = 64  # bytes of a cache line; vector loads across two run at half speed
+_LINE = 64  # bytes of a cache line; vector loads that cross into the next line run at half speed
 
 
 def _pack_numpy(b: np.ndarray, _nonnegative: bool, met_by: int | None, memory: np.ndarray | None) -> Packed:
@@ -261,7 +267,7 @@ def _call(task: Callable[[], None]) -> None:
 
 
 def _aligned_empty(shape: tuple[int, ...], dtype: np.dtype, memory: np.ndarray | None = None) -> np.ndarray:
-    """An array that starts on a cache line."""
+    """Return an array that starts on a cache line, in `memory` if given."""
     size = math.prod(shape) * dtype.itemsize
     memory = np.empty(size + _LINE, np.uint8) if memory is None else memory
     start = -memory.ctypes.data % _LINE
@@ -270,14 +276,16 @@ def _aligned_empty(shape: tuple[int, ...], dtype: np.dtype, memory: np.ndarray |
 
 # --- CUDA: product.cu ---------------------------------------------------------------------------------
 
-_SIDE = 16  # a tile of C is shared by 16 x 16 threads
-_SLAB = 16  # p comes in multiples of it
-_PACK = 32  # the packing kernels go by squares of 32 x 32, with 32 x 8 threads
+_SIDE = 16  # 16 x 16 threads compute a tile of C
+_SLAB = 16  # the depth of a panel is p rounded up to a multiple of 16
+_PACK = 32  # a block of a packing kernel copies a square of 32 x 32 words with 32 x 8 threads
 
-# A thread's share of a tile: 8 x 8 words are fastest, 4 x 4 make four times as many tiles of a small matrix. Doubles
-# come in 4 x 4 only: 8 x 8 of them would fill the registers. Where C need not be read, that is worth it for large
-# products of small depth, whose arithmetic does not matter.
+# Largest depth of the products that write C without reading it. Their time goes into moving C, not into arithmetic.
 _WRITES_ONCE = 64
+
+# The kernels, by arithmetic, by the side of the square of words that a thread computes, and by whether they read C.
+# Squares of 8 x 8 words are fastest; 4 x 4 make four times as many tiles, for small matrices. Doubles come in 4 x 4
+# only, because 8 x 8 doubles would fill the registers.
 _PROGRAMS = {
     (arithmetic, thread_tile, reads_c): Program(
         "minplus/product.cu",
@@ -292,17 +300,17 @@ _PROGRAMS = {
 
 
 def _across(n: int, dtype: Any, thread_tile: int) -> int:
-    """How many tiles n columns have."""
+    """Return the number of tiles that cover n columns."""
     return math.ceil(n / (_SIDE * thread_tile * arithmetic_of(dtype, False).lanes))
 
 
 def _fills(m: int, n: int, dtype: Any, device: int) -> bool:
-    """Whether a matrix (m, n) has a large tile for each multiprocessor."""
+    """Return whether a matrix (m, n) has at least one tile of 8 x 8 words a thread for each multiprocessor."""
     return math.ceil(m / (_SIDE * 8)) * _across(n, dtype, 8) >= multiprocessors(device)
 
 
 class _Tiling(NamedTuple):
-    """How a product is done: the program, the width of a tile, and how many of them B has."""
+    """How a product is computed: the program, the side of a tile in words, the panels of B, and the dtype of words."""
 
     program: Program
     tile: int
@@ -355,7 +363,7 @@ def _relax_cuda(c: Any, a: Any, b: Packed) -> None:
 
 
 def _relax_cuda_alone(c: Any, a: Any, b: Any, nonnegative: bool, reads_c: bool = True) -> None:
-    """As `_relax_cuda`, for rows that meet no other `c`: one launch packs all."""
+    """Compute c = min(c, a (x) b) like `_relax_cuda`, for b that is used once: one launch packs both operands."""
     with c.device as device:
         _relax_tiling(c, a, b, _tiling(b.dtype, nonnegative, *c.shape, device.id, reads_c), _NULL)
 
@@ -385,7 +393,7 @@ def _relax_tiling(c: Any, a: Any, b: Any, tiling: _Tiling, packed: Any) -> None:
     _launch_relax(program, c, panels, _NULL, packed, down * across)
 
 
-_NULL = np.uintp(0)  # a pointer
+_NULL = np.uintp(0)  # a null pointer
 
 
 def _launch_relax(program: Program, c: Any, a_panels: Any, b_panels: Any, packed: Any, tiles: int) -> None:
@@ -394,19 +402,19 @@ def _launch_relax(program: Program, c: Any, a_panels: Any, b_panels: Any, packed
 
 
 def _steps(x: Any) -> tuple[np.int64, ...]:
-    """From row to row and from column to column, in elements."""
+    """Return the strides of rows and of columns, in elements."""
     down, across = x.strides
     return _int64s(down // x.itemsize, across // x.itemsize)
 
 
 @functools.lru_cache(4096)
 def _int64s(*values: int) -> tuple[np.int64, ...]:
-    """Arguments of a launch; to make seven of them takes as long as the launch."""
+    """Return arguments of a launch, cached: making seven NumPy scalars takes as long as the launch."""
     return tuple(map(np.int64, values))
 
 
 def _launch_packing(program: Program, entry: str, panels: Any, x: Any, length: int, p: int) -> None:
-    """Pack a (length, p) or b (p, length)."""
+    """Pack a matrix a (length, p) or b (p, length), as `entry` says."""
     count, depth, tile = panels.shape
     if count and depth:
         grid = (count * tile // _PACK, math.ceil(depth / _PACK))

@@ -12,19 +12,20 @@ from gpuops.numbers import infinity
 
 
 def weight_rows(out: Any, first: int, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> Any:
-    """Fill `out` with the weights of arcs leaving vertices `first`, `first` + 1, ...; returns `out`.
+    """Fill `out` with the weights of the arcs that leave vertices `first`, `first` + 1, ..., and return `out`.
 
-    Parallel arcs count with their smallest weight, missing arcs are `gpuops.numbers.infinity`, the diagonal is 0 (or
-    a negative loop), and -0.0 becomes +0.0, which the three-operand minimum on float bits relies on.
+    Parallel arcs count with their smallest weight, and missing arcs are `gpuops.numbers.infinity`. The diagonal is 0,
+    or the weight of a loop if that weight is negative. -0.0 becomes +0.0, because the three-operand minimum compares
+    floats by their bits.
 
     Parameters
     ----------
     out : array, (rows, n), a distance dtype
-        NumPy or CuPy; decides where the matrix lives.
+        NumPy or CuPy, filled in place.
     first : int
         The vertex of row 0.
     indptr, indices, weights : numpy arrays, (rows + 1), (arcs), (arcs)
-        CSR of those rows, heads sorted within a row; weights are converted to the dtype of `out`.
+        The arcs in CSR form, heads sorted within a row; weights are converted to the dtype of `out`.
     """
     out[...] = infinity(out.dtype)
     rows = csr.tails(indptr, len(indices), np.int64)

@@ -1,12 +1,12 @@
-// Min-plus arithmetic in each dtype: what a sum and a minimum are, and which instructions do them fastest.
+// Min-plus arithmetic in each dtype: sums and minima, by the fastest instructions.
 //
-//     Element      what matrices hold
-//     Word         what registers and shared memory hold: one element, or two of int16 side by side, LANES in all
-//     relax        w = min(w, a0 + b0, a1 + b1): two steps p at once, because Hopper has a minimum of three
-//     relax_pair   the same for two neighbours in a row, which share a0 and a1
+//     Element      the type of an entry of a matrix
+//     Word         the type in registers and shared memory: LANES elements side by side, two of int16, else one
+//     relax        w = min(w, a0 + b0, a1 + b1): two steps p at once, because Hopper has a minimum of three operands
+//     relax_pair   relaxes two neighbouring words of a row, which share a0 and a1
 //
-// Both take the number of the word in its tile, a constant once loops are unrolled: where two ways to relax use
-// different pipes of the chip, the words are divided between them.
+// `relax` and `relax_pair` take the number of the word in its tile, a constant once loops are unrolled. Where two
+// instruction sequences use different pipes of the chip, some words use one sequence and some the other.
 
 #pragma once
 
@@ -32,7 +32,7 @@ __device__ inline short infinity<short>() {
 __device__ inline float shorter(float x, float y) {
     return fminf(x, y);
 }
-// On doubles a comparison and a selection: fmin would also look for NaN, in software.
+// Doubles use a comparison and a selection, because fmin would also check for NaN, in software.
 __device__ inline double shorter(double x, double y) {
     return y < x ? y : x;
 }
@@ -65,9 +65,9 @@ struct NonnegativeFloat32 : OneLane<float> {
     }
 };
 
-// Hopper adds and takes the minimum in one instruction, but with one pipe only; half of the words go by two additions,
-// made by the multipliers, and one minimum of three. blockDim.z is 1, which the compiler does not know: it would turn
-// an addition and a minimum back into the one instruction.
+// Hopper adds and takes the minimum in one instruction, but on one pipe only. So half of the words use two additions,
+// done by the multipliers, and one minimum of three operands. The factor blockDim.z is 1, which the compiler does not
+// know: otherwise it would turn an addition and a minimum back into the single instruction.
 struct Int32 : OneLane<int> {
     static __device__ int sum(int a, int b) { return a * (int)blockDim.z + b; }
     static __device__ void relax(int word, int& w, int a0, int b0, int a1, int b1) {
@@ -90,8 +90,8 @@ struct Int16 {
     }
 };
 
-// Without negative numbers an addition of the whole word does for both lanes: INF + INF does not carry. Three quarters
-// of the words go by two of those, which several pipes can do, and one minimum of three.
+// Without negative numbers, one addition of whole words adds both lanes, because INF + INF does not carry. Several
+// pipes can do this addition: three quarters of the words use two additions and one minimum of three operands.
 struct NonnegativeInt16 : Int16 {
     static __device__ void relax(int word, Word& w, Word a0, Word b0, Word a1, Word b1) {
         if (word % 4) {
@@ -108,8 +108,9 @@ __device__ inline void relax_pair(int word, Word* w, Word a0, const Word* b0, Wo
     Arithmetic::relax(word + 1, w[1], a0, b0[1], a1, b1[1]);
 }
 
-// On Hopper the order counts. Inline PTX keeps this one, in which an operand a is read by two instructions in a row:
-// the second time it comes from a cache in front of the registers, whose ports this arithmetic runs out of first.
+// On Hopper the order of the instructions matters. Inline PTX keeps an order in which two successive instructions read
+// the same operand a: the second read comes from a cache in front of the registers. The ports of the registers are what
+// limits this arithmetic.
 #if __CUDA_ARCH__ >= 900
 template <>
 __device__ inline void relax_pair<NonnegativeFloat32>(int, float* w, float a0, const float* b0, float a1,

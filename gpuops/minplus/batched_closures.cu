@@ -1,33 +1,33 @@
-// Closes small matrices d (batch, n, n) in place, by tiles; their diagonals are 0 or less. For every tile K of pivots, in
-// order, two launches:
+// Closes small matrices d (batch, n, n) in place, by tiles; diagonals must be 0 or less. For every tile K of pivots, in
+// order, there are two launches:
 //
-//     relax_panels   closes the tile d[K,K], then row_panel = d*[K,K] (x) d[K,:] and column_panel = a copy of d[:,K].
-//                    Every block closes the tile for itself: that is cheaper than a launch to wait for.
+//     relax_panels   closes the tile d[K,K]; row_panel = min(d[K,:], d*[K,K] (x) d[K,:]); column_panel = d[:,K].
+//                    Every block closes the tile again: that is cheaper than one more launch to wait for.
 //     relax_rest     d = min(d, column_panel (x) row_panel) in the rows outside K; d[K,:] = row_panel.
 //
-// Both read what the launch before left and write elsewhere, so blocks never race. Panels are stored tile by tile, as
-// [batch][n / TILE][TILE][TILE], filled up with infinity. Only the first `inside` vertices of a matrix are pivots; in the
-// panels the columns of the others are infinite.
+// No block writes a tile that another block of the same launch reads, so blocks never race. Panels are stored tile by
+// tile, as [batch][n / TILE][TILE][TILE], padded with infinity. Only the first `inside` vertices of a matrix are
+// pivots; the column panel has infinity in the columns of other vertices.
 //
-// Launch: said at each kernel; blockIdx.z is the matrix.
+// Launch: see each kernel; blockIdx.z is the matrix.
 // Macros: ELEMENT, the type of the distances; TILE, such that two tiles fit into 48 KiB of shared memory;
-//         THREADS, of a block.
+//         THREADS, the threads of a block.
 //
 // G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
 
 #include "closure_tile.cuh"
 
-// How large a matrix of the batch is, and how many of its vertices may lie inside paths.
+// The n of a matrix of the batch, and the number of its vertices that may lie inside paths.
 struct Size {
     int n, inside;
 };
-// `sizes` has both for every matrix; without it all are alike, and every vertex is a pivot.
+// `sizes` has both numbers for every matrix. If it is null, both are n for every matrix.
 __device__ inline Size size_of(int matrix, int n, const int* sizes) {
     return sizes ? Size{sizes[2 * matrix], sizes[2 * matrix + 1]} : Size{n, n};
 }
 
-// Launch: grid (2 n / TILE, 1, batch), THREADS threads; the first half make the row panel, the second copy the column
-// panel.
+// Launch: grid (2 n / TILE, 1, batch), THREADS threads. The first half of the blocks computes the row panel, the second
+// half copies the column panel.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     relax_panels(const Element* d, long long matrix_stride, long long stride, int n, const int* sizes, int pivots,
                  double tolerance, Element* row_panel, Element* column_panel) {

@@ -1,6 +1,7 @@
-"""Closures of batches of small matrices: by Floyd and Warshall on a CPU, by tiles on a GPU (batched_closures.cu).
+"""Closures of batches of small matrices: plain Floyd-Warshall on a CPU, tiles on a GPU (batched_closures.cu).
 
-On a CPU the block of pivots in which blocked Floyd-Warshall ends is a batch of one; on a GPU `small_closure` closes it.
+Blocked Floyd-Warshall also has to close its smallest blocks of pivots. A CPU closes such a block as a batch of one
+matrix; a GPU uses `small_closure`.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from gpuops._cuda import Program
 from gpuops._threads import for_all
 from gpuops.minplus.small_closure import TILES, clear_diagonal
 
-# --- CPU: a matrix at a time, in cache --------------------------------------------------------------------------------
+# --- CPU: one matrix at a time, in cache ------------------------------------------------------------------------------
 
-_TASK = 2**20  # relaxations at least
+_TASK = 2**20  # relaxations for which small matrices are grouped into one task of a thread
 
 
 def close_numpy(d: np.ndarray, sizes: np.ndarray | None, tolerance: float) -> None:
-    """Close the matrices (batch, n, n) in place; the rows of `sizes` are the size and the pivots of each.
+    """Close the matrices (batch, n, n) in place.
 
-    Their diagonal counts as min(d[i, i], 0).
+    A row of `sizes` has the size of a matrix and the number of its pivots; None: n and n. Diagonal entries count as
+    min(d[i, i], 0).
     """
     n = d.shape[1]
     sizes = np.full((len(d), 2), n, np.int32) if sizes is None else sizes
@@ -48,20 +50,20 @@ def _close(batch, sizes, tolerance):
     for b in range(len(batch)):
         n, inside = sizes[b]
         d = batch[b, :n, :n]
-        closed = d + d.dtype.type(0)  # contiguous, and without -0.0
+        closed = d + d.dtype.type(0)  # a contiguous copy without -0.0
         for k in range(n):
             closed[k, k] = min(closed[k, k], d.dtype.type(0))
         pivot_row = np.empty(n, d.dtype)
         for k in range(inside):
-            # The pivot counts as 0 in its step: less than that it can only be by rounding, which must not pile up, or
-            # on a negative cycle, which stays visible.
+            # d[k, k] counts as 0 in step k. It can be less than 0 by rounding, which must not accumulate, or because of
+            # a negative cycle, whose negative value is put back after the step.
             cycle = closed[k, k]
             closed[k, k] = 0
             pivot_row[:] = closed[k]
             for i in range(n):
                 row, to_pivot = closed[i], closed[i, k]
                 for j in range(n):
-                    # Wrapped to the width of the dtype, so that what is compared is what is stored.
+                    # Numba adds integers as int64: wrap the sum, as storing it does, before it is compared.
                     candidate = d.dtype.type(to_pivot + pivot_row[j])
                     row[j] = candidate if candidate < row[j] else row[j]
             closed[k, k] = cycle
@@ -92,13 +94,13 @@ _TILE_PROGRAMS = {
     )
     for name, (element, tile) in TILES.items()
 }
-_NULL = np.uintp(0)  # a pointer
-_LAUNCH = 2**15  # matrices: a grid has no more than 2^16 layers
-_PANEL_BYTES = 2**28
+_NULL = np.uintp(0)  # a null pointer
+_LAUNCH = 2**15  # most matrices in a launch: a grid has fewer than 2^16 layers
+_PANEL_BYTES = 2**28  # most bytes of the panels of a launch
 
 
 def close_cuda(d: Any, sizes: np.ndarray | None, tolerance: float) -> None:
-    """The same on a GPU, launched on the current stream."""
+    """Close the matrices in place on a GPU, like `close_numpy`; the kernels run on the current stream."""
     import cupy
 
     n, tile = d.shape[1], TILES[d.dtype.name][1]

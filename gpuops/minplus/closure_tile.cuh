@@ -1,16 +1,16 @@
-// Tiles of a matrix that is closed by tiles, each in the registers of a block: loads, stores, closures, products.
+// Closes a matrix by tiles, each in the registers of a block: loads, stores, closures and products of tiles.
 //
-// What another block may have stored in the same launch is read past the first-level cache.
+// Loads bypass the first-level cache, because another block may have stored the data in the same launch.
 //
 // Macros: ELEMENT, the type of the distances; TILE, such that two tiles fit into 48 KiB of shared memory;
-//         THREADS, of a block; OWN, if a thread owns another number of rows and columns than 4;
-//         NONNEGATIVE, if given, 1 for floats none of which is below 0.
+//         THREADS, the threads of a block; OWN, the rows and columns that a thread owns, 4 if not given;
+//         NONNEGATIVE, optional, 1 for floats that are not negative.
 #pragma once
 
 #include "arithmetic.cuh"
 
 using Element = ELEMENT;
-using Wide = decltype(Element() + Element());  // int for int16: registers are no narrower
+using Wide = decltype(Element() + Element());  // int for int16, because registers have 32 bits
 
 #ifndef OWN
 #define OWN 4  // a thread owns OWN x OWN neighbours of a tile
@@ -18,7 +18,8 @@ using Wide = decltype(Element() + Element());  // int for int16: registers are n
 constexpr int SIDE = TILE / OWN;
 static_assert(THREADS == SIDE * SIDE, "the macro says what the launch does");
 
-// A thread's part of a tile, and a tile in shared memory: rows OWN apart start in different banks, each on 16 bytes.
+// A thread's part of a tile, and a tile in shared memory. Four words of padding let rows OWN apart start in different
+// banks, and every row at a multiple of 16 bytes.
 using Own = Wide[OWN][OWN];
 using Tile = Wide[TILE][TILE + 4];
 
@@ -29,14 +30,15 @@ __device__ inline int own_column() {
     return (int)threadIdx.x % SIDE * OWN;
 }
 
-// The addition wraps to the width of an element, as it does in product.cu and on the CPU. Only distances on their
-// way to minus infinity get there, and min never lets a negative diagonal entry become positive again.
+// The addition wraps to the width of an element, as in product.cu and on the CPU. Only distances that fall without
+// bound, because of a negative cycle, become so small that they wrap, and min never lets a negative diagonal entry
+// become positive again.
 __device__ inline Wide relaxed(Wide w, Wide a, Wide b) {
     return shorter(w, Wide(Element(a + b)));
 }
 
-// Two steps at once. For floats from +0.0 to +inf the order of the bits is the order of the numbers, and integers have a
-// minimum of three.
+// Relaxes two steps at once. For floats from +0.0 to +inf the order of the bits, read as integers, is the order of the
+// numbers, and integers have a minimum of three operands.
 __device__ inline Wide relaxed(Wide w, Wide a0, Wide b0, Wide a1, Wide b1) {
 #if NONNEGATIVE
     return __int_as_float(__vimin3_s32(__float_as_int(w), __float_as_int(a0 + b0), __float_as_int(a1 + b1)));
@@ -55,7 +57,8 @@ __device__ inline void load_tile(Tile& tile, const Element* d, long long stride,
     }
 }
 
-// A thread's neighbours in a row move in as few accesses as can be, where they are whole and aligned.
+// A thread's OWN neighbours in a row are loaded and stored in one or two wide accesses, where they are aligned and lie
+// in the matrix.
 template <int BYTES>
 struct BitsOf {
     using Type = int4;
@@ -118,9 +121,10 @@ __device__ inline void store_own(Element* d, long long stride, int rows, int col
     }
 }
 
-// Closes a tile over its first `inside` vertices. In step k the owners publish row k and column k, in two buffers by
-// turns, so that one barrier per step is enough. The pivot d[k][k] counts as 0 in its step: less than that it can only be by rounding, which must
-// not pile up, or on a negative cycle, which stays visible. A diagonal entry that ends in [-tolerance, 0) becomes 0.
+// Closes a tile over its first `inside` vertices. In step k the owners of row k and column k publish them, in two
+// buffers in turn, so that one barrier per step is enough. d[k][k] counts as 0 in step k: it can be less than 0 by
+// rounding, which must not accumulate, or because of a negative cycle, and then its owner keeps the negative value. A
+// diagonal entry that ends in [-tolerance, 0) becomes 0.
 __device__ inline void close_tile(Own& own, int inside, double tolerance) {
     __shared__ alignas(16) Wide pivot_row[2][TILE], pivot_column[2][TILE];
     const int i0 = own_row(), j0 = own_column();

@@ -2,12 +2,12 @@
 
 For every block K of pivots, in order:
 
-1. independent:       D[K,K] := closure of D[K,K]            by smaller blocks, in the end by Floyd and Warshall
+1. independent:       D[K,K] := closure of D[K,K]            by smaller blocks, the smallest by plain Floyd-Warshall
 2. singly dependent:  D[K,:] := min(D[K,:], D[K,K] (x) D[K,:])
 3. doubly dependent:  D[I,:] := min(D[I,:], D[I,K] (x) D[K,:])      for all other rows I
 
-Step 3 also does the column panel, which other accounts treat like the row panel: in the columns K it reads
-min(D[I,K], D[I,K] (x) D[K,K]), since D[K,K] is closed by then.
+Step 3 includes the column panel, which other descriptions update before it, like the row panel: in the columns K
+step 3 is D[I,K] := min(D[I,K], D[I,K] (x) D[K,K]), and D[K,K] is closed by then.
 
 G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
 """
@@ -27,8 +27,8 @@ from gpuops.errors import NegativeCycleError
 from gpuops.minplus import relax_and_pack, relax_each, relax_packed, small_closure
 from gpuops.minplus.batched_closures import close_cuda, close_numpy
 
-# Blocks of pivots, coarse to fine. On a CPU the finer ones fit into the caches; a GPU closes 1,024 pivots by tiles.
-# Batches of matrices that are no larger than the finest are closed at once.
+# Sizes of the nested blocks of pivots, coarse to fine. On a CPU the blocks fit into the caches; a GPU closes blocks of
+# 1,024 pivots by tiles. A batch of matrices that are no larger than the finest block is closed by one call.
 _CPU_BLOCKS = (256, 64)
 _CUDA_BLOCKS = (1024,)
 
@@ -42,49 +42,51 @@ def floyd_warshall(
     pivots: Any = None,
     sizes: Any = None,
 ) -> Any:
-    """Shortest distances between all pairs of vertices, of one graph or of each of many.
+    """Return the shortest distances between all pairs of vertices, of one graph or of each graph of a batch.
 
     Parameters
     ----------
     d : (n, n) or (B, n, n) array
-        Arc lengths, NumPy or CuPy, float32, float64, int32 or int16. No arc is +inf, or for integers the inside
-        infinity of `gpuops.numbers`, whose bound on distances applies. The diagonal counts as min(d[i, i], 0).
-        A batch is closed on all cores, or in a few launches.
+        Arc lengths, NumPy or CuPy, float32, float64, int32 or int16. A missing arc is +inf, or for integers the inside
+        infinity of `gpuops.numbers`; the bound that `gpuops.numbers` sets on distances applies. The diagonal counts as
+        min(d[i, i], 0). A CPU closes the matrices of a batch on all cores, a GPU closes them in a few launches if
+        n <= 1024.
     out : array of the shape of `d`, optional
         Receives the result. With ``out=d`` no second matrix is made if the rows of `d` are contiguous.
     nonnegative : bool, optional
-        None looks for negative arcs and for NaN, which costs a pass over `d`. True is the caller's word that there
-        is neither; on a GPU the call then returns before the device is done. False looks for NaN only.
+        None checks for negative arcs, NaN and -inf, which costs a pass over `d`. Pass True if you know that `d` has
+        no negative arc and no NaN; it is not checked, and on a GPU the call returns before the device is done. False
+        checks for NaN and -inf only.
     tolerance : float
-        A zero cycle may add up to a little less than 0 in floating point. Diagonal entries of at least
-        ``-tolerance`` are taken for that and become 0. Where many such cycles share vertices the error can double
-        with every vertex (S. Hougardy, Information Processing Letters 110, 2010) and no tolerance helps: use
+        By rounding, the length of a zero cycle can be a little less than 0 in floating point. Diagonal entries from
+        ``-tolerance`` to 0 are taken for zero cycles and become 0. Where many zero cycles share vertices, the error can
+        double with every vertex (S. Hougardy, Information Processing Letters 110, 2010) and no tolerance helps: use
         integers, or lengths that are exact in the dtype.
     pivots : int, or (B,) integers for a batch, optional
-        Only the first so many vertices may lie inside a path; by default all.
+        Only the first `pivots` vertices may lie inside a path; by default all vertices.
     sizes : (B,) integers, optional
-        For a batch of matrices of different sizes: only ``d[k, :sizes[k], :sizes[k]]`` counts. What is beyond must not
-        be negative, and has no meaning in the result. `pivots` may then not exceed them.
+        For a batch of matrices of different sizes: only ``d[k, :sizes[k], :sizes[k]]`` counts. Entries outside it must
+        not be negative, and have no meaning in the result. `pivots` may then not exceed `sizes`.
 
     Returns
     -------
     array
-        Of the shape of `d`, `out` if given. Rounding depends on the order of additions, which differs between NumPy
-        and CuPy; with distances that are exact in the dtype, integers above all, both give the same.
+        Of the shape of `d`; `out` if given. NumPy and CuPy results can differ by rounding, because the order of
+        additions differs. Distances that are exact in the dtype, integers above all, are equal.
 
     Raises
     ------
     NegativeCycleError
         Some vertex reaches itself at less than ``-tolerance``. `out` then holds no distances.
     TypeError, ValueError
-        Not a square matrix of one of the dtypes, nor a batch of them, or NaN or -inf in it.
+        `d` is neither a square matrix nor a batch of square matrices, has another dtype, or contains NaN or -inf.
     """
     matrices = {"d": d} | ({} if out is None else {"out": out})
     check_matrices(batches=True, **matrices)
     *batch, _, n = d.shape
     for name, matrix in matrices.items():
         if matrix.shape != (*batch, n, n):
-            shape = f"(n, n) matrix{' for each of a batch' if batch else ''}"
+            shape = f"(n, n) matrix{' for each graph of a batch' if batch else ''}"
             raise ValueError(f"{name} has shape {matrix.shape}; distances between n vertices are an {shape}")
     if not tolerance >= 0:
         raise ValueError(f"tolerance is {tolerance}; it must be 0 or positive")
@@ -97,7 +99,7 @@ def floyd_warshall(
     if batch and n <= blocks[-1]:
         close_batch(distances, shapes, tolerance)
     else:
-        if batch or shapes is not None or not is_cupy(d):  # a GPU's closures do it
+        if batch or shapes is not None or not is_cupy(d):  # `small_closure.close` does it
             _clear_diagonal(distances)
         close_block = functools.partial(_close_block, tolerance=tolerance, nonnegative=nonnegative)
         if batch:
@@ -114,7 +116,7 @@ def floyd_warshall(
 
 
 def _check_sizes(n: int, batch: list[int], pivots: Any, sizes: Any) -> np.ndarray | None:
-    """(B, 2) int32: the size of each matrix, and how many of its vertices are pivots; None if it is all of them."""
+    """Return (B, 2) int32, the size and the number of pivots of each matrix; None if neither argument is given."""
     if pivots is None and sizes is None:
         return None
     if sizes is not None and not batch:
@@ -133,7 +135,10 @@ def _check_sizes(n: int, batch: list[int], pivots: Any, sizes: Any) -> np.ndarra
 
 
 def _check_lengths(d: Any, nonnegative: bool | None) -> bool:
-    """Is no arc negative? The minimum of a matrix tells, and is NaN if there is any."""
+    """Return True if it is known that no arc is negative; raise ValueError if `d` contains NaN or -inf.
+
+    On a CPU the minimum answers everything: it is NaN if `d` contains NaN.
+    """
     if nonnegative or d.size == 0:
         return True
     if nonnegative is False and d.dtype.kind != "f":
@@ -151,7 +156,7 @@ def _check_lengths(d: Any, nonnegative: bool | None) -> bool:
 
 
 def _close(d: Any, inside: int, blocks: tuple[int, ...], close_block: Callable[[Any], None], nonnegative: bool) -> None:
-    """Close `d` over paths with the first `inside` vertices within."""
+    """Close `d` over the paths whose inner vertices are among the first `inside` vertices."""
     if not blocks:
         return close_block(d)
     block, *finer = blocks
@@ -170,7 +175,7 @@ def _close(d: Any, inside: int, blocks: tuple[int, ...], close_block: Callable[[
             close(start)
         packed = relax_and_pack(rows, rows[:, pivots], nonnegative)
         others, beside = [d[:start], d[stop:]], None
-        if stop < inside and not is_cupy(d):  # what few threads can do: the next block is closed beside the rest
+        if stop < inside and not is_cupy(d):  # one thread closes the next block while the other threads relax rows
             after = min(stop + block, inside)
             relax_packed(d[stop:after], d[stop:after, pivots], packed)
             others, beside = [d[:start], d[after:]], functools.partial(close, stop)
@@ -178,7 +183,7 @@ def _close(d: Any, inside: int, blocks: tuple[int, ...], close_block: Callable[[
 
 
 def _close_block(d: Any, tolerance: float, nonnegative: bool) -> None:
-    """Close a block in which the blocked algorithm ends."""
+    """Close a block that is not divided any further."""
     if is_cupy(d):
         small_closure.close(d, tolerance, nonnegative)
     else:
@@ -188,7 +193,7 @@ def _close_block(d: Any, tolerance: float, nonnegative: bool) -> None:
 def _close_each(
     d: Any, shapes: np.ndarray | None, blocks: tuple[int, ...], close_block: Callable[[Any], None], nonnegative: bool
 ) -> None:
-    """Close matrices that are too large to be closed all at once; a CPU has one for each core at a time."""
+    """Close the matrices of a batch separately: one after another on a GPU, one on each core of a CPU."""
 
     def close(k: int) -> None:
         n, inside = (d.shape[1],) * 2 if shapes is None else map(int, shapes[k])
@@ -225,7 +230,7 @@ def _check_diagonal(d: Any, tolerance: float) -> None:
 
 
 def _diagonal(d: Any) -> Any:
-    """A view to write to; a small matrix would wait longer for indices than for its distances."""
+    """Return a writable view of the diagonals: indexing would take longer than closing a small matrix."""
     shape, strides = d.shape[:-1], (*d.strides[:-2], sum(d.strides[-2:]))
     if is_cupy(d):
         import cupy

@@ -1,4 +1,4 @@
-// Copies of operands in panels, transposed or not, filled up with infinity. They go by squares of PACK x PACK words.
+// Copies operands into panels, transposed or not, padded with infinity. A block copies a square of PACK x PACK words.
 //
 // Launch, where `block` is blockIdx.x: grid (length rounded up to whole panels / PACK, depth / PACK rounded up), 32 x 8
 // threads.
@@ -12,7 +12,7 @@ constexpr int PACK = 32;
 template <int WIDTH>
 __device__ inline void pack_rows(long long block, Word* panels, const Element* a, long long row_stride,
                                  long long column_stride, long long m, long long p, long long depth) {
-    __shared__ Word square[PACK][PACK + 1];  // one column more, so that neither way of access meets one bank only
+    __shared__ Word square[PACK][PACK + 1];  // one column more, so that rows and columns each spread over all banks
     const long long i0 = block * PACK, p0 = (long long)blockIdx.y * PACK;
     for (int r = threadIdx.y; r < PACK; r += 8) {
         const long long i = i0 + r, k = p0 + threadIdx.x;
@@ -28,7 +28,7 @@ __device__ inline void pack_rows(long long block, Word* panels, const Element* a
     }
 }
 
-// panels [n / WIDTH][depth][WIDTH]: words of b (p, n); place(u) is where word u of a panel's rows is put.
+// panels [n / WIDTH][depth][WIDTH]: words of b (p, n); place(u) is the index of word u within a row of a panel.
 template <int WIDTH, class Place>
 __device__ inline void pack_columns(long long block, Word* panels, const Element* b, long long row_stride,
                                     long long column_stride, long long n, long long p, long long depth, Place place) {

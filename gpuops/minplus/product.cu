@@ -1,15 +1,15 @@
 // C = min(C, A (x) B), the min-plus product of dense matrices, C (m, n), A (m, p), B (p, n). Without READS_C it is
-// min(infinity, A (x) B): a product of small depth moves little else than C.
+// min(infinity, A (x) B), which moves half as much memory if the depth p is small.
 //
-//     pack_a, pack_b   copy A, transposed, and B into panels as wide as a tile of C, filled up with infinity
-//     pack_both        does so with both
+//     pack_a, pack_b   copy A, transposed, or B into panels as wide as a tile of C, padded with infinity
+//     pack_both        copies both
 //     relax            computes a tile of the product in each block (product_tile.cuh)
 //
 //     a_panels [m / TILE_ROWS ][depth][TILE_ROWS ]      depth: p rounded up to whole slabs
 //     b_panels [n / TILE_WORDS][depth][TILE_WORDS]
 //
-// Launch: said at each kernel.
-// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE; READS_C; THREADS, of a block of `relax`.
+// Launch: see each kernel.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE; READS_C; THREADS, the threads of a block of `relax`.
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
 
@@ -20,19 +20,20 @@ __device__ inline int in_order(int word) {
     return word;
 }
 
-// Launch: packing.cuh.
+// Launch: see packing.cuh.
 extern "C" __global__ void pack_a(Word* panels, const Element* a, long long row_stride, long long column_stride,
                                   long long m, long long p, long long depth) {
     pack_rows<TILE_ROWS>(blockIdx.x, panels, a, row_stride, column_stride, m, p, depth);
 }
 
-// Launch: packing.cuh.
+// Launch: see packing.cuh.
 extern "C" __global__ void pack_b(Word* panels, const Element* b, long long row_stride, long long column_stride,
                                   long long n, long long p, long long depth) {
     pack_columns<TILE_WORDS>(blockIdx.x, panels, b, row_stride, column_stride, n, p, depth, in_order);
 }
 
-// Launch: a grid as wide as those of `pack_a` and `pack_b` together, 32 x 8 threads. The panels of A, then those of B.
+// Launch: a grid as wide as the grids of `pack_a` and `pack_b` together, 32 x 8 threads. The panels of B follow the
+// panels of A.
 extern "C" __global__ void pack_both(Word* panels, const Element* a, long long a_row_stride, long long a_column_stride,
                                      long long m, const Element* b, long long b_row_stride, long long b_column_stride,
                                      long long n, long long p, long long depth) {
@@ -53,8 +54,8 @@ struct alignas(16) Words {
     Word words[GROUP];
 };
 
-// c = min(c, words), or just words, for a thread's group in one row of C, of which `inside` elements exist: in one
-// access if it is whole and aligned. C is a candidate like the others, C + 0.
+// c = min(c, words), or c = words without READS_C, for a thread's group in one row of C. `inside` elements of the group
+// exist; a whole, aligned group takes one access. C enters as one more candidate, C + 0.
 __device__ inline void relax_group(Element* c, Word* words, int inside) {
     const bool one_access = inside == GROUP * LANES && (unsigned long long)c % sizeof(Group) == 0;
     Group group;
@@ -84,14 +85,14 @@ __device__ inline void relax_group(Element* c, Word* words, int inside) {
     }
 }
 
-// Launch: one block of THREADS threads per tile of C. Without `b_panels`, those lie behind
-// `a_panels`. `packed`, if any: the panels of the result, for products in which it is B.
+// Launch: one block of THREADS threads per tile of C. If `b_panels` is null, the panels of B follow the panels of A.
+// `packed`, if not null, receives the result in panels, for products that use it as B.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     relax(Element* c, long long stride, long long m, long long n, const Word* a_panels, const Word* b_panels,
           long long depth, Word* packed) {
     __shared__ Slabs slabs;
 
-    // Blocks that run at the same time should share panels in the L2 cache: count tiles down bands of 16 rows.
+    // Blocks that run at the same time should share panels in the L2 cache: number the tiles down bands of 16 rows.
     constexpr unsigned BAND = 16;
     const unsigned down = (unsigned)((m + TILE_ROWS - 1) / TILE_ROWS);
     const unsigned across = gridDim.x / down;
@@ -106,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     product_tile(tile, a_panels + tile_i * depth * TILE_ROWS, b_panels + tile_j * depth * TILE_WORDS,
                  (int)(depth / SLAB), slabs, own);
 
-    // C comes in only here: its addresses would cost the loop above its registers.
+    // C is read only here: its addresses would take registers that the loop above needs.
 #pragma unroll
     for (int r = 0; r < THREAD_TILE; ++r) {
         const long long i = (long long)tile_i * TILE_ROWS + row_in_tile(r, own.ty);

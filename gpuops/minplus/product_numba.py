@@ -1,11 +1,11 @@
-"""Min-plus products on the CPU: panels in cache, and a tile of C in vector registers while p passes by.
+"""Min-plus products on the CPU: panels stay in cache, and a tile of C stays in vector registers while p runs.
 
-Numba's own loops keep C in memory, and on AVX-512 machines LLVM vectorizes them with half registers (it tunes for
-256 bits); together that costs half of the speed. So the innermost loop is written in LLVM IR with explicit vectors.
+Loops that Numba compiles keep C in memory, and on AVX-512 machines LLVM vectorizes them for 256-bit registers, half of
+the width; together that costs half of the speed. So the innermost loop is written in LLVM IR with explicit vectors.
 Where the machine has narrower registers, LLVM splits the vectors, and the result is the same.
 
-Everything compiled stands in this one file: Numba's cache forgets a function when its own file changes, not when a
-file does that it was inlined from.
+All compiled functions are in this one file: Numba's cache recompiles a function when the function's own file changes,
+but not when it inlined a function of another file and the other file changes.
 
 K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008.
 """
@@ -27,26 +27,27 @@ _FEATURES = binding.get_host_cpu_features()
 _VECTOR_BYTES = 64 if _FEATURES.get("avx512f") else 32 if _FEATURES.get("avx2") else 16
 _VECTORS = 2
 
-# ROWS x 2 accumulators, two vectors of B, one broadcast of A and one sum: 32 registers hold 8 rows, 16 hold 4.
+# Rows of a register tile. It needs ROWS x 2 accumulators, two vectors of B, one broadcast element of A and one sum:
+# 32 registers are enough for 8 rows, 16 registers for 4 rows.
 ROWS = 8 if _FEATURES.get("avx512f") or _FEATURES.get("neon") else 4
 
-# A task is 128 rows and 512 or more columns of C, 128 deep at a time: its piece of A (64 KiB of float32) stays in the
-# second-level cache, and the panel of B that meets it (16 KiB) in the first.
+# A task relaxes 128 rows and 16 panels of columns of C, 128 values of p at a time. With AVX-512 and float32 that is 512
+# columns: the task's block of A (64 KiB) stays in the second-level cache, and each panel of B (16 KiB) in the first.
 TASK_A_PANELS = 128 // ROWS
 TASK_B_PANELS = 16
 _DEPTH = 128
 
 
 def tile_columns(itemsize: int) -> int:
-    """How many columns of C one register tile covers."""
+    """Return the number of columns of C in a register tile."""
     return _VECTORS * _VECTOR_BYTES // itemsize
 
 
 @functools.cache
 def compile_for(dtype: np.dtype) -> tuple[Any, Any]:
-    """`_pack` and `_relax_tiles` for one dtype.
+    """Return `_pack` and `_relax_tiles` compiled for a dtype.
 
-    One signature for every layout, else each combination of contiguous and strided would be compiled separately.
+    One signature serves every layout; otherwise each combination of contiguous and strided arrays would be compiled.
     """
     scalar = numba.from_dtype(dtype)
     matrix, operand = types.Array(scalar, 2, "A"), types.Array(scalar, 2, "A", readonly=True)
@@ -58,7 +59,7 @@ def compile_for(dtype: np.dtype) -> tuple[Any, Any]:
 
 
 def _pack(panels, x, first):
-    """Copy columns of x, (depth, any), into TASK_B_PANELS panels from `first` on; panels: (count, depth, width)."""
+    """Copy columns of x (depth, any) into TASK_B_PANELS of `panels` (count, depth, width), from panel `first` on."""
     count, depth, width = panels.shape
     for panel in range(first, min(first + TASK_B_PANELS, count)):
         start = panel * width
@@ -67,11 +68,11 @@ def _pack(panels, x, first):
             for s in range(inside):
                 panels[panel, p, s] = x[p, start + s] + 0  # turns -0.0 into +0.0
             for s in range(inside, width):
-                panels[panel, p, s] = 0  # what it meets is not stored
+                panels[panel, p, s] = 0  # padding: sums with it are not stored
 
 
 def _relax_tiles(c, a_panels, b_panels, first_i, first_j):
-    """c = min(c, a (x) b) in one task, its corner given in panels."""
+    """Compute c = min(c, a (x) b) for one task, from row panel `first_i` and column panel `first_j` on."""
     m, n = c.shape
     depth, columns = b_panels.shape[1:]
     edge = np.zeros((ROWS, columns), c.dtype)
@@ -96,7 +97,7 @@ def _relax_tiles(c, a_panels, b_panels, first_i, first_j):
 
 @intrinsic
 def relax_register_tile(typingctx, c, a, b, first, last):
-    """Nopython function: c = min(c, a (x) b) on one tile, for p in [first, last).
+    """Nopython function that computes c = min(c, a (x) b) on one tile, for p in [first, last).
 
     c : (ROWS, tile_columns) view, unit inner stride
     a : (depth, ROWS) packed, the rows of A side by side
@@ -136,7 +137,7 @@ def relax_register_tile(typingctx, c, a, b, first, last):
         for r, v in product(range(ROWS), range(_VECTORS)):
             offset = builder.add(builder.mul(row_bytes, index(r)), index(v * _VECTOR_BYTES))
             pointers[r, v] = builder.inttoptr(builder.add(start, offset), vector.as_pointer())
-            # Adding 0 turns -0.0 into +0.0. The stack slots become registers when LLVM promotes them.
+            # Adding 0 turns -0.0 into +0.0. LLVM promotes the stack slots to registers.
             zero = ir.Constant(vector, [0] * lanes)
             tile[r, v] = cgutils.alloca_once_value(builder, add(load(pointers[r, v], vector), zero))
 
@@ -149,7 +150,7 @@ def relax_register_tile(typingctx, c, a, b, first, last):
                 for v in range(_VECTORS):
                     best = builder.load(tile[r, v])
                     candidate = add(a_vector, b_vectors[v])
-                    # This order of operands is what vminps computes, infinities included.
+                    # In this order of operands the selection is exactly vminps, infinities included.
                     shorter = builder.select(less(candidate, best), candidate, best)
                     builder.store(shorter, tile[r, v])
 

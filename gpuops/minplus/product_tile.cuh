@@ -1,10 +1,10 @@
-// A tile of a min-plus product in the registers of a block: a thread keeps THREAD_TILE x THREAD_TILE words of it while
-// slabs of two panels pass through shared memory, the next ones on their way while one is used.
+// A tile of a min-plus product in the registers of a block. A thread keeps THREAD_TILE x THREAD_TILE words of the tile
+// while slabs of both panels pass through shared memory. The copies of the next slabs overlap with the arithmetic.
 //
 //     a panel [depth][TILE_ROWS ]      rows of A, transposed
 //     b panel [depth][TILE_WORDS]      columns of B
 //
-// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE; THREADS, of a block.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE; THREADS, the threads of a block.
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
 #pragma once
@@ -12,20 +12,20 @@
 #include "../device/async_copy.cuh"
 #include "words.cuh"
 
-constexpr int SIDE = 16;  // a tile is shared by SIDE x SIDE threads
+constexpr int SIDE = 16;  // SIDE x SIDE threads compute a tile
 static_assert(THREADS == SIDE * SIDE, "the macro says what the launch does");
 constexpr int TILE_ROWS = SIDE * THREAD_TILE;
 constexpr int TILE_WORDS = SIDE * THREAD_TILE;
 constexpr int SLAB = 16;
 constexpr int STAGES = 3;
-// Before Hopper the arithmetic of int16 pairs is many instructions, which want all the registers there are.
+// Before Hopper the arithmetic of int16 pairs takes many instructions, which need all registers.
 constexpr int BLOCKS_PER_SM = LANES == 2 && __CUDA_ARCH__ < 900 ? 1 : 2;
 
-// Words that move in one 16-byte access. A thread owns groups of so many neighbours, SIDE groups apart: then eight
-// threads that load side by side touch every bank of shared memory once.
+// Words in one 16-byte access. A thread owns groups of GROUP neighbouring words, SIDE groups apart: eight threads that
+// load neighbouring groups touch every bank of shared memory once.
 constexpr int GROUP = 16 / sizeof(Word);
 
-// All threads together: one slab of a panel, contiguous in both memories.
+// All threads together copy one slab of a panel, contiguous in both memories.
 template <int WIDTH>
 __device__ inline void copy_slab(Word (*shared)[WIDTH], const Word* global) {
     constexpr int COPIES = SLAB * WIDTH / (THREADS * GROUP);
@@ -37,7 +37,7 @@ __device__ inline void copy_slab(Word (*shared)[WIDTH], const Word* global) {
     }
 }
 
-// One group from shared memory. `volatile` keeps the order of the loads among the additions as the kernel wrote it.
+// Loads one group from shared memory. `volatile` keeps the loads where the kernel has them among the additions.
 __device__ inline void load_group(double* words, unsigned address) {
     asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(words[0]), "=d"(words[1]) : "r"(address));
 }
@@ -49,14 +49,14 @@ __device__ inline void load_group(W* words, unsigned address) {
                  : "r"(address));
 }
 
-// A thread's share of one row of a slab, or of a part of it, whose first group is at `address`.
+// Loads COUNT words of a thread from one row of a slab; the first group is at `address`.
 template <int COUNT>
 __device__ inline void load_words(Word* words, unsigned address) {
 #pragma unroll
     for (int w = 0; w < COUNT; w += GROUP) load_group(words + w, address + w * SIDE * (unsigned)sizeof(Word));
 }
 
-// A warp is 4 x 8 threads, which read fewer different words of both slabs than 2 x 16.
+// A warp is 4 x 8 threads, because they read fewer different words of both slabs than 2 x 16 threads.
 struct Place {
     int ty, tx;
 };
@@ -64,7 +64,7 @@ __device__ inline Place place_in_tile() {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     return {warp / 2 * 4 + lane / 8, warp % 2 * 8 + lane % 8};
 }
-// The row and the first word of row r and word w of a thread, in its tile.
+// The position in the tile of a thread's row r and of its word w.
 __device__ inline int row_in_tile(int r, int ty) {
     return r / GROUP * SIDE * GROUP + ty * GROUP + r % GROUP;
 }
@@ -77,7 +77,7 @@ struct Slabs {
     alignas(16) Word b[STAGES][SLAB][TILE_WORDS];
 };
 
-// tile = min(infinity, a (x) b), over `count` slabs of both panels. All threads of a block come here.
+// tile = min(infinity, a (x) b), over `count` slabs of both panels. All threads of a block call it.
 __device__ inline void product_tile(Word (&tile)[THREAD_TILE][THREAD_TILE], const Word* a, const Word* b, int count,
                                     Slabs& slabs, Place own) {
     auto fetch = [&](int slab) {
@@ -85,10 +85,10 @@ __device__ inline void product_tile(Word (&tile)[THREAD_TILE][THREAD_TILE], cons
             copy_slab(slabs.a[slab % STAGES], a + (long long)slab * SLAB * TILE_ROWS);
             copy_slab(slabs.b[slab % STAGES], b + (long long)slab * SLAB * TILE_WORDS);
         }
-        commit_copies();  // also if empty: the count of groups tells which slab has arrived
+        commit_copies();  // also if empty: the number of committed groups tells which slab has arrived
     };
     for (int slab = 0; slab < STAGES - 1; ++slab) fetch(slab);
-    // Where a thread finds its operands in shared memory.
+    // Addresses of a thread's operands in shared memory.
     struct Slab {
         unsigned a, b;
     };
@@ -96,7 +96,7 @@ __device__ inline void product_tile(Word (&tile)[THREAD_TILE][THREAD_TILE], cons
     const unsigned b_first = (unsigned)__cvta_generic_to_shared(&slabs.b[0][0][own.tx * GROUP]);
     auto arrive = [&](int slab) {
         wait_for_copies<STAGES - 2>();
-        __syncthreads();  // this slab is here for all threads, and nobody reads the one before any more
+        __syncthreads();  // all threads have copied this slab, and no thread reads the slab before it any more
         fetch(slab + STAGES - 1);
         const unsigned stage = slab % STAGES;
         return Slab{a_first + stage * (unsigned)sizeof(slabs.a[0]), b_first + stage * (unsigned)sizeof(slabs.b[0])};
@@ -108,7 +108,7 @@ __device__ inline void product_tile(Word (&tile)[THREAD_TILE][THREAD_TILE], cons
 #pragma unroll
         for (int w = 0; w < THREAD_TILE; ++w) tile[r][w] = ARITHMETIC::broadcast(infinity<Element>());
     }
-    // Operands of two steps p: a by halves of the tile's rows, b whole.
+    // Operands of two steps p: a for one half of the tile's rows at a time, b for all words.
     constexpr int HALF = THREAD_TILE / 2 < GROUP ? THREAD_TILE : THREAD_TILE / 2;
     constexpr unsigned ROW_OF_A = sizeof(slabs.a[0][0]), ROW_OF_B = sizeof(slabs.b[0][0]);
     auto load_a = [&](int half, Slab slab, int p) {
@@ -130,8 +130,8 @@ __device__ inline void product_tile(Word (&tile)[THREAD_TILE][THREAD_TILE], cons
         }
     };
 
-    // Every register is loaded anew as soon as it was used last. The next slab is waited for before the last step of
-    // this one ends, so that nobody waits for its first operands.
+    // Every register is loaded again right after its last use. The kernel waits for the next slab before the last step
+    // of this slab ends, so that the first operands of the next slab are in registers in time.
     Slab slab = arrive(0), next = slab;
     load_a(0, slab, 0);
     load_b(slab, 0);

@@ -1,19 +1,20 @@
-// C = min(infinity, A (x) B), the min-plus product of dense matrices of small depth, C (m, n), A (m, p), B (p, n), which
-// moves little else than C.
+// C = min(infinity, A (x) B), the min-plus product of dense matrices of small depth, C (m, n), A (m, p), B (p, n). Its
+// time goes into writing C.
 //
-//     pack_a, pack_b   copy A, transposed, and B into panels, filled up with infinity
+//     pack_a, pack_b   copy A, transposed, and B into panels, padded with infinity
 //     multiply         computes a strip of some rows of the product in each block (strip.cuh)
 //
 //     a_panels [m / ROWS, rounded up][depth][ROWS]      depth: p rounded up to an even number
 //     b_panels [n / STRIP words, rounded up][depth][STRIP]
 //
-// Launch: said at each kernel.
-// Macros: ARITHMETIC, a struct of arithmetic.cuh; ROWS; THREADS, of a block of `multiply`; BLOCKS.
+// Launch: see each kernel.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; ROWS; THREADS, the threads of a block of `multiply`;
+//         BLOCKS, the blocks on a multiprocessor.
 
 #include "packing.cuh"
 #include "strip.cuh"
 
-// Neighbouring threads have neighbouring words, so that they store to different banks of shared memory.
+// Neighbouring threads own neighbouring words, so that the threads store to different banks of shared memory.
 __device__ inline int word_of_thread(int w) {
     return w * THREADS + (int)threadIdx.x;
 }
@@ -21,7 +22,7 @@ __device__ inline int slot_of_word(int word) {
     return word % THREADS * WORDS + word / THREADS;
 }
 
-// Launch of both: packing.cuh.
+// Launch of both: see packing.cuh.
 extern "C" __global__ void pack_a(Word* panels, const Element* a, long long row_stride, long long column_stride,
                                   long long m, long long p, long long depth) {
     pack_rows<ROWS>(blockIdx.x, panels, a, row_stride, column_stride, m, p, depth);
@@ -31,7 +32,7 @@ extern "C" __global__ void pack_b(Word* panels, const Element* b, long long row_
     pack_columns<STRIP>(blockIdx.x, panels, b, row_stride, column_stride, n, p, depth, slot_of_word);
 }
 
-// Launch: grid (strips, pieces of `turns` times ROWS rows), THREADS threads.
+// Launch: grid (strips, m / (turns ROWS) rounded up), THREADS threads: a block computes `turns` times ROWS rows.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     multiply(Element* c, long long stride, long long m, long long n, const Word* a_panels, const Word* b_panels,
              int depth, int turns) {

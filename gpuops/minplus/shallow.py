@@ -1,4 +1,4 @@
-"""Min-plus products of small depth on a GPU, which write C and do little else (shallow.cu)."""
+"""Min-plus products of small depth on a GPU, whose time goes into writing C (shallow.cu)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from gpuops._arithmetic import arithmetic_of
 from gpuops._strips import SHAPES, WORDS
 
-DEPTH = 32  # the largest; beyond it the arithmetic counts, of which tiles do more
-_PACK = 32  # packing goes by squares of 32 x 32, with 32 x 8 threads
+DEPTH = 32  # largest depth: deeper products are limited by arithmetic, and product.cu does more relaxations per second
+_PACK = 32  # a block that packs copies a square of 32 x 32 words with 32 x 8 threads
 
 _PROGRAMS = {
     arithmetic: shape.program("minplus/shallow.cu", ("pack_a", "pack_b", "multiply"), arithmetic)
@@ -20,7 +20,7 @@ _PROGRAMS = {
 
 
 def multiply(c: Any, a: Any, b: Any, nonnegative: bool) -> None:
-    """c = min(infinity, a (x) b); c has contiguous rows and lies apart from a and b."""
+    """Compute c = min(infinity, a (x) b); c has contiguous rows and overlaps neither a nor b."""
     import cupy
 
     (m, n), p = c.shape, a.shape[1]

@@ -1,29 +1,29 @@
-// Closes a small matrix d (n, n) in place, in one launch: the independent block of blocked Floyd-Warshall, itself done
-// by tiles, with one barrier of the grid for every tile K of pivots. Stage K makes of each tile
+// Closes a small matrix d (n, n) in place, in one launch: the independent block of blocked Floyd-Warshall. It is closed
+// by tiles itself, with one barrier of the grid for every tile K of pivots. Stage K computes each tile
 //
-//     d[K,J] = min(d[K,J], d*[K,K] (x) d[K,J])        d*[K,K] being closed already
-//     d[I,J] = min(d[I,J], d[I,K] (x) new d[K,J])     new d[K,J] made once more: cheaper than to wait for it
+//     d[K,J] = min(d[K,J], d*[K,K] (x) d[K,J])        d*[K,K] is closed already
+//     d[I,J] = min(d[I,J], d[I,K] (x) new d[K,J])     the block computes new d[K,J] again, to avoid waiting for it
 //
-// and closes d[K+1,K+1], which is what takes longest: the first block has that tile, and the block that shares its
-// multiprocessor has d[K,K], where nothing is left to do.
+// and closes d[K+1,K+1], the slowest part of a stage. The first block closes it, and a block that shares the first
+// block's multiprocessor takes tile d[K,K], which needs no more work.
 //
-// Stages read one of two copies of the matrix and write the other, so blocks never race. A copy is stored tile by tile,
-// as [n / TILE][n / TILE][TILE][TILE], filled up with infinity. What other multiprocessors left is read past the
-// first-level cache.
+// Stages read one of two copies of the matrix and write the other copy, so blocks never race. A copy is stored tile by
+// tile, as [n / TILE][n / TILE][TILE][TILE], padded with infinity. Loads bypass the first-level cache, because other
+// multiprocessors stored the data.
 //
-// Launch: cooperative, as many blocks of THREADS threads as there are tiles, at most BLOCKS on every multiprocessor.
-// Macros: BLOCKS, and those of closure_tile.cuh.
+// Launch: cooperative, a block of THREADS threads for each tile, but at most BLOCKS blocks on every multiprocessor.
+// Macros: BLOCKS, and the macros of closure_tile.cuh.
 //
 // G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
 
 #include "../device/grid_barrier.cuh"
 #include "closure_tile.cuh"
 
-// What blocks know of each other; all 0 at the start of a launch.
+// State that blocks share; all 0 at the start of a launch.
 struct alignas(16) Blocks {
-    unsigned arrived;
-    unsigned multiprocessor;  // of the first block, and 1
-    unsigned neighbour;       // of the first block, on its multiprocessor, if there is one
+    unsigned arrived;         // blocks that have arrived at barriers
+    unsigned multiprocessor;  // 1 + the number of the first block's multiprocessor
+    unsigned neighbour;       // another block on the first block's multiprocessor, 0 if there is none
 };
 
 __device__ inline unsigned multiprocessor() {
@@ -32,7 +32,7 @@ __device__ inline unsigned multiprocessor() {
     return number;
 }
 
-// A thread's part of a tile of a copy. All loads are on their way before the first is used.
+// Loads a thread's part of a tile of a copy. All loads are issued before the first value is used.
 __device__ inline void load_part(Own& own, const Element* tile) {
     const Bits* from = (const Bits*)(tile + own_row() * TILE + own_column());
     Neighbours rows[OWN];
@@ -56,7 +56,7 @@ __device__ inline void share(Tile& tile, const Own& own) {
     }
 }
 
-// Tile (i, j) after stage k, from the tiles of a copy.
+// Computes tile (i, j) after stage k from the tiles of a copy.
 __device__ __forceinline__ void pass_tile(Own& own, const Element* copy, int tiles, int k, int i, int j, Tile& left,
                                           Tile& right) {
     const auto tile = [&](int row, int column) { return copy + (long long)(row * tiles + column) * TILE * TILE; };
@@ -74,7 +74,7 @@ __device__ __forceinline__ void pass_tile(Own& own, const Element* copy, int til
     if (i == k) return;
     share(left, known);
     share(right, own);
-    load_part(known, tile(i, j));  // meets the product when that is done
+    load_part(known, tile(i, j));  // the minimum with it is taken at the end
 #pragma unroll
     for (int r = 0; r < OWN; ++r) {
 #pragma unroll
@@ -89,7 +89,7 @@ __device__ __forceinline__ void pass_tile(Own& own, const Element* copy, int til
     }
 }
 
-// Closes a tile of pivots. Nobody is farther than 0 from himself.
+// Closes a tile of pivots; a diagonal entry d[i][i] counts as min(d[i][i], 0).
 __device__ __forceinline__ void close_pivots(Own& own, double tolerance) {
     if (own_row() == own_column()) {
 #pragma unroll
@@ -98,14 +98,15 @@ __device__ __forceinline__ void close_pivots(Own& own, double tolerance) {
     close_tile(own, TILE, tolerance);
 }
 
-// After a barrier of the block.
+// Waits for all blocks of the grid; called after a barrier of the block.
 __device__ inline void wait_for_all(unsigned* arrived, unsigned& expected) {
     expected += gridDim.x;
     if (threadIdx.x == 0) arrive_and_wait(arrived, expected);
     __syncthreads();
 }
 
-// scratch: `Blocks`, and behind it both copies. Before sm_90, two blocks leave them too few registers.
+// scratch: `Blocks`, followed by the two copies. Before sm_90, two blocks on a multiprocessor would leave each too few
+// registers.
 extern "C" __global__ void __launch_bounds__(THREADS, __CUDA_ARCH__ < 900 ? 1 : BLOCKS)
     close_small(Element* d, long long stride, int n, double tolerance, Blocks* scratch) {
     __shared__ alignas(16) Tile left, right;
@@ -116,13 +117,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, __CUDA_ARCH__ < 900 ? 1 : 
     unsigned expected = 0;
     for (int k = -1; k < tiles; ++k) {
         if (k >= 0) wait_for_all(&scratch->arrived, expected);
-        // Who it is, all know from stage 1 on.
+        // The neighbour stores its number in stage 0; all blocks read it from stage 1 on.
         const bool beside = k == 0 && blockIdx.x != 0 && __ldcg(&scratch->multiprocessor) == multiprocessor() + 1;
         if (beside && threadIdx.x == 0) __stcg(&scratch->neighbour, blockIdx.x);
         const unsigned neighbour = k > 0 ? __ldcg(&scratch->neighbour) : 0;
         const Element* copy = copies + (long long)(k & 1) * count * TILE * TILE;
         Element* next = copies + (long long)((k + 1) & 1) * count * TILE * TILE;
-        const unsigned pivots = count - tiles - 1;  // the turn of d[K,K], which the neighbour takes
+        const unsigned pivots = count - tiles - 1;  // the turn of d[K,K], which the neighbour takes over
         for (unsigned turn = blockIdx.x; turn < count; turn += gridDim.x) {
             const unsigned taken = !neighbour ? turn : turn == neighbour ? pivots : turn == pivots ? neighbour : turn;
             const int place = (taken + (unsigned)((k + 1) * (tiles + 1))) % count, i = place / tiles, j = place % tiles;
@@ -139,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, __CUDA_ARCH__ < 900 ? 1 : 
             } else {
                 store_own(target, stride, n - i * TILE, n - j * TILE, own);
             }
-            __syncthreads();  // all has been stored, and nobody reads the tiles in shared memory any more
+            __syncthreads();  // all tiles are stored, and no thread reads `left` and `right` any more
         }
     }
 }

@@ -1,4 +1,4 @@
-"""Closures of small matrices on a GPU in one launch (small_closure.cu), and what comes before (lengths.cu)."""
+"""Closures of small matrices on a GPU in one launch (small_closure.cu), and checks of arc lengths (lengths.cu)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import numpy as np
 
 from gpuops._cuda import Program
 
-# By dtype: the type of an element, and the side of a tile.
+# The type of an element in CUDA and the side of a tile, by dtype.
 TILES = {"float32": ("float", 64), "float64": ("double", 32), "int32": ("int", 64), "int16": ("short", 64)}
-# Two blocks on a multiprocessor, with tiles of 35 KiB in shared memory each, make one for every tile of 1,024 vertices
-# on 132 multiprocessors. By dtype, and whether nothing is below 0, which only float32 takes notice of.
+# The kernels, by dtype and by whether no value is negative, which only float32 makes use of. Two blocks, each with
+# 35 KiB of shared memory, fit on a multiprocessor: 132 multiprocessors run a block for each of the 256 tiles of 1,024
+# vertices.
 _PROGRAMS = {
     (name, nonnegative): Program(
         "minplus/small_closure.cu",
         ("close_small",),
         (f"ELEMENT={element}", f"TILE={tile}", f"NONNEGATIVE={int(nonnegative)}"),
         threads=(tile // 4) ** 2,
-        # Two of 256 threads, unless that leaves signed floats too few registers (sm_80).
+        # Two blocks of 256 threads; float64: four of 64. One for signed float32, which needs more registers on sm_80.
         blocks=128 // tile if nonnegative or name != "float32" else 1,
     )
     for name, (element, tile) in TILES.items()
@@ -30,7 +31,7 @@ _LENGTHS = {
     name: Program("minplus/lengths.cu", ("clear_diagonal", "look_over"), (f"ELEMENT={element}",), threads=256)
     for name, (element, _) in TILES.items()
 }
-_BLOCKS = 16  # bytes of what blocks know of each other
+_BLOCKS = 16  # bytes of `Blocks` in small_closure.cu
 
 
 def close(d: Any, tolerance: float, nonnegative: bool) -> None:
@@ -51,13 +52,13 @@ def close(d: Any, tolerance: float, nonnegative: bool) -> None:
 
 @functools.cache
 def _closing(dtype: np.dtype, nonnegative: bool) -> tuple[Program, int]:
-    """The program, and the side of its tiles."""
+    """Return the program and the side of its tiles."""
     name = dtype.name
     return _PROGRAMS[name, nonnegative and (name, True) in _PROGRAMS], TILES[name][1]
 
 
 def clear_diagonal(d: Any) -> None:
-    """min(d[..., i, i], 0) for all i, in place; d is (n, n) or (batch, n, n)."""
+    """Set d[..., i, i] to min(d[..., i, i], 0) for all i; d is (n, n) or (batch, n, n)."""
     matrix_stride, down, across = _strides(d)
     vertices, program = math.prod(d.shape[:-1]), _LENGTHS[d.dtype.name]
     if vertices:
@@ -67,7 +68,10 @@ def clear_diagonal(d: Any) -> None:
 
 
 def look_over(d: Any) -> tuple[bool, bool, bool]:
-    """Is there NaN, -inf, anything below 0 in (n, n) or (batch, n, n)? Waits; CuPy's minimum compiles for seconds."""
+    """Return whether `d`, (n, n) or (batch, n, n), contains NaN, -inf, and a negative value; waits for the device.
+
+    CuPy's minimum would do, but takes seconds to compile.
+    """
     import cupy
 
     rows = math.prod(d.shape[:-1])
@@ -80,6 +84,6 @@ def look_over(d: Any) -> tuple[bool, bool, bool]:
 
 
 def _strides(d: Any) -> tuple[np.int64, ...]:
-    """Of matrices, rows and columns, in elements."""
+    """Return the strides of matrices, rows and columns, in elements."""
     steps = (0, *d.strides) if d.ndim == 2 else d.strides
     return tuple(np.int64(step // d.itemsize) for step in steps)

@@ -1,23 +1,24 @@
-// Strips of min-plus products of small depth, whose time is that of writing C: a block has ROWS rows and up to STRIP words of
-// them, a thread ROWS x WORDS words. Operands come straight from the first-level cache, in which a strip of
-// B stays for many rows; results go through shared memory, so that a row of a strip is stored in one piece, whatever the
-// order of its columns.
+// Strips of min-plus products of small depth, whose time goes into writing C. A block computes ROWS rows of up to STRIP
+// words each, a thread ROWS x WORDS words. Operands come straight from the first-level cache, where a strip of B stays
+// for many rows. Results go through shared memory, so that a row of a strip is stored in one piece, whatever the order
+// of its columns.
 //
 //     a panel [depth][ROWS ]      rows of A, transposed
-//     b panel [depth][STRIP]      columns of B, those of a thread side by side
+//     b panel [depth][STRIP]      columns of B; the columns of a thread lie side by side
 //
-// depth: even, or one row more is there.
+// depth is even, or the panels have one more row.
 //
-// Macros: ARITHMETIC, a struct of arithmetic.cuh; ROWS; THREADS, of a block; BLOCKS, on a multiprocessor.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; ROWS; THREADS, the threads of a block; BLOCKS, the blocks on a
+//         multiprocessor.
 #pragma once
 
 #include "words.cuh"
 
-constexpr int WORDS = 4;                // of a thread in a row
-constexpr int COLUMNS = WORDS * LANES;  // the same in elements
+constexpr int WORDS = 4;                // words of a thread in a row
+constexpr int COLUMNS = WORDS * LANES;  // elements of a thread in a row
 constexpr int STRIP = THREADS * WORDS;
 constexpr int GROUP = 16 / sizeof(Word);
-// Elsewhere than on Hopper the arithmetic of int16 pairs wants more registers.
+// On other architectures than Hopper the arithmetic of int16 pairs needs more registers.
 constexpr int BLOCKS_PER_SM = LANES == 2 && __CUDA_ARCH__ != 900 ? 1 : BLOCKS;
 
 using Tile = Word[ROWS][WORDS];
@@ -44,7 +45,7 @@ __device__ inline void multiply_strip(Tile& tile, const Word* a, const Word* b, 
 #pragma unroll
         for (int w = 0; w < WORDS; ++w) tile[r][w] = ARITHMETIC::broadcast(infinity<Element>());
     }
-    constexpr int PART = ROWS < 8 ? ROWS : 8;  // of the rows whose operands are in registers at a time
+    constexpr int PART = ROWS < 8 ? ROWS : 8;  // rows whose operands are in registers at a time
 #pragma unroll 1
     for (int p = 0; p < depth; p += 2) {
         Word b0[WORDS], b1[WORDS];
@@ -69,21 +70,21 @@ __device__ inline void multiply_strip(Tile& tile, const Word* a, const Word* b, 
     }
 }
 
-// Rows are stored EXCHANGED at a time, through two buffers by turns. A row begins as far behind a multiple
-// of 16 bytes as it does in C.
+// EXCHANGED rows are stored at a time, through two buffers in turn. A row has the same offset from a multiple of 16
+// bytes in its buffer as in C.
 constexpr int EXCHANGED = 4;
 constexpr int ALIGNED = 16 / sizeof(Element);
 static_assert(ROWS % (2 * EXCHANGED) == 0, "a tile begins with the first buffer");
 
-// All lanes of a warp: `count` elements of a row, `from` being as far behind a multiple of 16 bytes as `to`. What is stored
-// is not read again soon.
+// All lanes of a warp store `count` elements of a row. `from` and `to` have the same offset from a multiple of 16
+// bytes. The stores are streaming stores, because C is not read again soon.
 __device__ inline void store_row(Element* to, const Element* from, int count) {
     const int lane = threadIdx.x % 32, behind = (int)((unsigned long long)to / sizeof(Element) % ALIGNED);
     const int first = min(count, (ALIGNED - behind) % ALIGNED), last = first + (count - first) / ALIGNED * ALIGNED;
     for (int e = first + lane * ALIGNED; e < last; e += 32 * ALIGNED) {
         __stcs((int4*)(to + e), *(const int4*)(from + e));
     }
-    // What is less than 16 bytes at both ends.
+    // The elements before the first and after the last whole 16 bytes.
     if (lane < first) to[lane] = from[lane];
     if (last + lane < count) to[last + lane] = from[last + lane];
 }
@@ -92,8 +93,8 @@ struct Exchange {
     alignas(16) Element rows[2][EXCHANGED][STRIP * LANES + ALIGNED];
 };
 
-// Columns 0 to `width` of the strip, the thread's being columns[0], ..., those that there are not being STRIP * LANES.
-// row(r) points to the first column in row r, or nowhere.
+// Stores columns 0 to `width` of the strip. columns[0], ... are the columns of the thread; all threads together have
+// each column up to STRIP * LANES once. row(r) points to the first column in row r of C, or is null.
 template <class Row>
 __device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&columns)[COLUMNS], int width, Row row) {
     const auto behind = [&](int r) { return (int)((unsigned long long)row(r) / sizeof(Element) % ALIGNED); };
@@ -109,7 +110,7 @@ __device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&c
 #pragma unroll
             for (int c = 0; c < COLUMNS; ++c) to[columns[c]] = x[c];
         }
-        // After the barrier these rows are whole, and the other buffer is free again.
+        // After the barrier these rows are complete, and the other buffer is free again.
         __syncthreads();
         for (int r = threadIdx.x / 32; r < EXCHANGED; r += THREADS / 32) {
             Element* to = row(first + r);

@@ -1,19 +1,22 @@
-"""Several stages of blocked Floyd-Warshall on few rows at a time: a *super-stage*, for matrices larger than memory.
+"""Several stages of blocked Floyd-Warshall on a few rows at a time: a *super-stage*, for matrices larger than memory.
 
-The pivots of a super-stage are some successive blocks K. Its *slab* is the rows of all these pivots.
+The pivots of a super-stage are the pivots of several successive blocks K. Its *slab* is the rows of all its pivots.
 
-1. `pass_slab`: the stages of all K on the slab alone. The row panel of each is packed and kept as it was at that stage.
-2. `pass_rows`: any other rows, a *band* at a time and in any order, go through all the stages with those panels.
+1. `pass_slab` runs all stages on the slab alone. The row panel of each stage is packed and kept as it is at that stage.
+2. `pass_rows` runs all stages on any other rows, a *band* of rows at a time and in any order, with the kept panels.
 
-A row needs of the others nothing but the panels, so each entry goes through the sums and minima of the stages one after
-another on the whole matrix: the same bits. The matrix passes by once a super-stage instead of once a stage.
+A row depends on other rows through the panels only. So every entry goes through the same sums and minima as if the
+stages ran one after another on the whole matrix, and the results are equal bit for bit. The matrix is read and written
+once per super-stage instead of once per stage.
 
-Nor does a column of the slab need others, but for its *square*, the columns of the pivots. So several workers can take
-some columns each through step 1, and the square besides, and give each other their parts of the panels (`Part`).
+Likewise, a column of the slab depends on other columns only through the slab's *square*, the columns of its pivots. So
+several workers can share step 1: each worker computes some of the columns and the whole square, and the workers
+exchange their parts of the panels (`Part`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -24,18 +27,18 @@ from gpuops.arrays import is_cupy
 from gpuops.minplus import Packed, pack, packed_bytes, packed_columns, packed_place, packed_rows, relax_packed
 from gpuops.minplus.floyd_warshall import floyd_warshall
 
-Pivots = slice | np.ndarray  # of a stage: a range of vertices, or some of them
+Pivots = slice | np.ndarray  # the pivots of a stage: a range of vertices, or vertices in an array
 
 
 class Panel(NamedTuple):
-    """The row panel of a stage."""
+    """The row panel of a stage: the pivots and their packed rows."""
 
     pivots: Pivots
     packed: Packed
 
 
 class Part(NamedTuple):
-    """What makes columns of a slab enough: where they are in it, and its square, (rows, rows), contiguous."""
+    """The columns of a slab (rows, n) that one worker computes, and the slab's square (rows, rows), contiguous."""
 
     columns: slice
     n: int
@@ -43,31 +46,33 @@ class Part(NamedTuple):
 
 
 def pivot_count(pivots: Pivots) -> int:
-    """How many pivots a stage has."""
+    """Return the number of pivots of a stage."""
     return pivots.stop - pivots.start if isinstance(pivots, slice) else len(pivots)
 
 
 def column_parts(n: int, workers: int, dtype: Any, gpu: bool) -> list[slice]:
-    """Columns for each of some workers: whole panels, about as many for each; some may be empty.
+    """Divide n columns among workers: whole panels, about equally many for each worker; a worker may get no columns.
+
+    The packed panels of every worker begin on a cache line, whatever the number of pivots.
 
     >>> column_parts(300, 2, "float32", True)
     [slice(0, 128, None), slice(128, 300, None)]
     """
-    width = packed_columns(dtype, gpu)
+    width = math.lcm(packed_columns(dtype, gpu), 64 // np.dtype(dtype).itemsize)
     panels = -(-n // width)
     cuts = [min(panels * worker // workers * width, n) for worker in range(workers + 1)]
     return [slice(*cut) for cut in pairwise(cuts)]
 
 
 def panel_bytes(stages: Sequence[Pivots], n: int, dtype: Any, gpu: bool) -> list[int]:
-    """Bytes that the panel of each stage of an (n, n) matrix is kept in, on a GPU or a CPU."""
+    """Return the bytes of memory for the panel of each stage of an (n, n) matrix, on a GPU or a CPU."""
     return [packed_bytes(pivot_count(pivots), n, dtype, gpu) for pivots in stages]
 
 
 def pass_slab(
     slab: Any, first: int, stages: Sequence[Pivots], memory: Sequence[Any] | None = None, part: Part | None = None
 ) -> list[Panel]:
-    """Take the rows of the pivots through their own stages, in place; returns the panel of each stage.
+    """Run the stages on the rows of their pivots, in place, and return the panel of each stage.
 
     Parameters
     ----------
@@ -75,13 +80,14 @@ def pass_slab(
         The rows `first` to `first` + rows of the matrix, NumPy or CuPy, contiguous; no value is negative.
     stages : the pivots of each stage, vertices from `first` to `first` + rows
     memory : for each stage a uint8 (`panel_bytes`) array of the same library, optional
-        Where to put the panels.
-    part : of the slab, which has these columns alone then; its square is changed in place, too
-        The panels lack the other columns, which are to be put into `memory` (`gpuops.minplus.packed_place`). It begins
-        at a multiple of 64 bytes.
+        Where to put the panels. With `part`, each array begins at a multiple of 64 bytes.
+    part : Part, optional
+        If given, `slab` has the columns of `part` only, and the square of `part` is changed in place, too. The panels
+        lack the columns of other workers: copy them into `memory`, to the bytes that `gpuops.minplus.packed_place`
+        returns.
     """
     panels = []
-    square, shift = (slab, 0) if part is None else (part.square, first)  # where the columns of pivots are
+    square, shift = (slab, 0) if part is None else (part.square, first)  # the array with the columns of the pivots
     for number, pivots in enumerate(stages):
         own, inside = _counted_from(first, pivots), _counted_from(shift, pivots)
         closed = floyd_warshall(_columns(square[own], inside), nonnegative=True)
@@ -95,7 +101,7 @@ def pass_slab(
             updated = [(square, _close(square, own, closed, None)), (slab, _close(slab, own, closed, place[at]))]
             packed = packed_rows(place, len(closed), part.n, slab.dtype, True)
         panels.append(Panel(pivots, packed))
-        # Where some rows of the slab are no pivots, all are updated, as they would be in one stage.
+        # If `own` is an array, other rows may lie between the pivots: update all rows, the pivots included.
         rest = (slice(0, own.start), slice(own.stop, None)) if isinstance(own, slice) else (slice(None),)
         for others in rest:
             before = _columns(square[others], inside)
@@ -105,8 +111,8 @@ def pass_slab(
 
 
 def _close(slab: Any, own: Any, closed: Any, place: Any) -> Packed:
-    """The panel of a stage whose pivots are closed: their rows, which are updated, packed."""
-    rows = slab[own]  # a view of a range, a copy of some
+    """Update the rows of the pivots by their closure `closed`, and return them packed, as the panel of the stage."""
+    rows = slab[own]  # a view if `own` is a slice, a copy if it is an array
     relax_packed(rows, closed, pack(rows, True, memory=place))
     if not isinstance(own, slice):
         slab[own] = rows
@@ -114,7 +120,7 @@ def _close(slab: Any, own: Any, closed: Any, place: Any) -> Packed:
 
 
 def pass_rows(rows: Any, panels: Sequence[Panel]) -> None:
-    """Take other rows, (any, n), contiguous, of the library of the panels, through all their stages, in place."""
+    """Run all stages on other rows (any, n), in place; the rows are contiguous, of the library of the panels."""
     for pivots, packed in panels:
         relax_packed(rows, _columns(rows, pivots), packed)
 
@@ -124,5 +130,5 @@ def _counted_from(first: int, pivots: Pivots) -> Pivots:
 
 
 def _columns(rows: Any, pivots: Pivots) -> Any:
-    """Those columns of some rows: a copy, so that a product's operands never overlap its result."""
+    """Return a copy of the columns `pivots`, so that a product's operands never overlap its result."""
     return rows[:, pivots].copy() if isinstance(pivots, slice) else rows[:, pivots]

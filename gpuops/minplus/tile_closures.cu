@@ -1,12 +1,13 @@
-// Closes matrices d (batch, n, n) of one tile each in place. Nobody is farther than 0 from himself.
+// Closes matrices d (batch, n, n) of one tile each in place. A diagonal entry d[i][i] counts as min(d[i][i], 0).
 //
 // Launch: a block of THREADS threads for each matrix.
-// Macros: those of closure_tile.cuh, OWN among them: few threads that own much have few barriers and few loads; BLOCKS.
+// Macros: BLOCKS, the blocks on a multiprocessor; the macros of closure_tile.cuh. OWN is given, because a few threads
+//         that own much need few barriers and few loads.
 
 #include "closure_tile.cuh"
 
-// `sizes` has two numbers for every matrix, its own n and how many of its vertices may lie inside paths; without it all
-// are alike, and every vertex is a pivot.
+// `sizes` has two numbers for every matrix: its n, and the number of its vertices that may lie inside paths. If `sizes`
+// is null, both numbers are n for every matrix.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     close_tiles(Element* d, long long matrix_stride, long long stride, int n, const int* sizes, double tolerance) {
     const int size = sizes ? sizes[2 * blockIdx.x] : n, inside = sizes ? sizes[2 * blockIdx.x + 1] : n;

@@ -1,4 +1,4 @@
-// What a kernel for one arithmetic computes with.
+// The types of elements and words in a kernel that is compiled for one arithmetic.
 //
 // Macros: ARITHMETIC, a struct of arithmetic.cuh.
 #pragma once

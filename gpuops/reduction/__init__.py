@@ -1,19 +1,19 @@
 """Reductions of arrays by butterfly: sums, products, extremes and their places, bitwise and logical operations.
 
-In step b, for b = n / 2, ..., 2, 1, element i is combined with element i xor b. Both partners do it, so after log2 n
-steps each of n threads has the result. An array of any length goes through the same tree on every device:
+In step b, for b = n / 2, ..., 2, 1, element i is combined with element i xor b. Both elements take the result, so after
+log2 n steps each of n threads has the reduction. An array of any length goes through the same tree on every device:
 
-1. A row is cut into tiles of 4,096 elements, a tile into 16 lines of 256. What a last tile lacks counts as nothing.
+1. A row is cut into tiles of 4,096 elements, a tile into 16 lines of 256. The last tile is filled up with the identity.
 2. In each of the 256 columns of a tile, elements are combined line after line.
 3. The columns are combined by butterfly: column i with column i xor b, b = 128, 64, ..., 1.
-4. The results of the tiles of a row are a row again; go on there until one is left.
+4. The results of the tiles of a row form a new row, which is reduced in the same way until one element is left.
 
-The tree depends on the length alone, so a sum of floats has the same bits on NumPy and CuPy, for any number of threads
-or blocks, and alone or as a row of a matrix. Its error grows with 15 + 8 additions a level, not with the length.
+The tree depends only on the length. So a sum of floats has the same bits on NumPy and CuPy, for any number of threads
+or blocks, and for a vector or a row of a matrix. Its error grows with 15 + 8 additions per level, not with the length.
 One exception: CuPy compiles with -ftz=true, so float32 sums smaller than 1.2e-38 are zero on a GPU.
 
-E. W. Dijkstra's algorithm is where the minimum is needed (`gpuops.dijkstra`); M. Harris, "Optimizing parallel reduction
-in CUDA", NVIDIA 2007, is where thread i and its partner come from on a GPU.
+`gpuops.dijkstra` uses the minimum for Dijkstra's algorithm. M. Harris, "Optimizing parallel reduction in CUDA", NVIDIA
+2007, describes thread i and its partner on a GPU.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OF_NOTHING = {
 
 
 def butterfly_reduction(x: Any, operator: str, *, everywhere: bool = False) -> Any:
-    """Combine the elements of an array along its last axis.
+    """Reduce an array along its last axis.
 
     Parameters
     ----------
@@ -46,24 +46,24 @@ def butterfly_reduction(x: Any, operator: str, *, everywhere: bool = False) -> A
         NumPy or CuPy, float32, float64, int32 or int64.
     operator : {"sum", "minimum", "maximum", "argmin", "argmax", "bitwise_and", "bitwise_or", "bitwise_xor", \
                 "product", "all", "any"}
-        Bitwise ones are for integers. "all" and "any" ask which elements are not zero; NaN is not.
+        Bitwise operators are for integers. "all" and "any" test whether elements differ from zero, as NaN does.
     everywhere : bool
         Return the result in every element of the row, as the butterfly leaves it in every thread.
 
     Returns
     -------
-    () or (m,) array, or of the shape of `x`
-        Of the dtype of `x`; but sums and products of integers are int64, which wraps around, places int64, and "all"
-        and "any" bool. Sums and products of floats are taken in their own dtype. A place is the lowest of those that
-        have the extreme. -0.0 and +0.0 are equal, and an extreme of them is +0.0. NaN is the extreme wherever there is
-        one: then the result is NaN, or the place of the first.
+    () or (m,) array, or an array of the shape of `x` if `everywhere`
+        It has the dtype of `x`, with three exceptions: sums and products of integers are int64 and wrap around, places
+        are int64, and "all" and "any" are bool. Sums and products of floats are computed in their dtype. A place is the
+        lowest index of the extreme. -0.0 and +0.0 are equal, and their extreme is +0.0. In a row with NaN, NaN is the
+        extreme: the result is NaN, or the place of the first NaN.
 
     Raises
     ------
     TypeError
-        Another kind of array, another dtype, or a bitwise operator and floats.
+        `x` is not an array or has another dtype, or a bitwise operator is used on floats.
     ValueError
-        No such operator, three dimensions or none, or the extreme of nothing.
+        There is no such operator, `x` is not a vector or a matrix, or the extreme of an empty row is undefined.
     """
     if not (isinstance(x, np.ndarray) or is_cupy(x)):
         raise TypeError(f"x is a {type(x).__name__}; pass a NumPy or a CuPy array")
@@ -90,7 +90,7 @@ def butterfly_reduction(x: Any, operator: str, *, everywhere: bool = False) -> A
 
 
 def result_dtype(operator: str, dtype: Any) -> np.dtype:
-    """The dtype of a reduction of numbers of `dtype`."""
+    """Return the dtype of a reduction of numbers of `dtype`."""
     dtype = np.dtype(dtype)
     if operator in ("all", "any"):
         return np.dtype(np.bool_)

@@ -1,31 +1,32 @@
 // Rows of x (rows, length) reduced to one value each: sums, products, extremes and their places, bitwise and logical
 // operations.
 //
-//     reduce              rows of any length, a tile to a block; x is read in the first launch, `before` in later ones
-//     reduce_short_rows   rows of at most 256 elements, a row to a warp
+//     reduce              rows of any length, a block for each tile; reads `x` in the first launch, `before` in later
+//                         launches
+//     reduce_short_rows   rows of at most 256 elements, a warp for each row
 //
 // A tile is 4,096 elements of a row, as 16 lines of 256. Thread t of a block combines the elements in column t, line
-// after line; a butterfly combines the columns (device/butterfly.cuh). The results of a row's tiles are a row again,
-// which the next launch reduces the same way, until there is one tile. So the tree depends on the length alone, not on
-// the launch. What is missing in a tile counts as the identity. A row of at most one line needs no block: a warp holds
-// all its columns, in the same tree.
+// after line; a butterfly combines the columns (device/butterfly.cuh). The results of a row's tiles form a new row,
+// which the next launch reduces in the same way, until there is one tile. So the tree depends only on the length, not
+// on the launch. Missing elements of a tile count as the identity. A row of at most one line needs no block: a warp
+// holds all its columns, in the same tree.
 //
 // Launch: any number of blocks of THREADS threads.
-// Macros: VALUE, float, double, int or long long; THREADS, of a block, 256.
+// Macros: VALUE: float, double, int or long long; THREADS, the threads of a block: 256.
 
 #include "../device/butterfly.cuh"
 
 using Value = VALUE;
 
 constexpr int WARPS = THREADS / 32, LINES = 16, TILE = THREADS * LINES;
-constexpr int BLOCKS = sizeof(Value) == 4 ? 4 : 3;  // on a multiprocessor, as registers allow
+constexpr int BLOCKS = sizeof(Value) == 4 ? 4 : 3;  // blocks that run on a multiprocessor at once, limited by registers
 
 enum { SUM, MINIMUM, MAXIMUM, ARGMIN, ARGMAX, BITWISE_AND, BITWISE_OR, BITWISE_XOR, PRODUCT, ALL, ANY };
 
 // --- Numbers -----------------------------------------------------------------------------------------------------
 //
-// The key of a number is an integer in the order of the numbers. -0.0 has the key of +0.0. Subnormal numbers keep their
-// keys, which no arithmetic flushes.
+// The key of a number is an integer; keys are in the order of the numbers. -0.0 has the key of +0.0. Keys distinguish
+// subnormal numbers: they are made without floating-point arithmetic, which would flush these numbers to zero.
 
 template <class T>
 struct Number {  // integers
@@ -87,7 +88,7 @@ struct Sum {
     __device__ static Result result(State state) { return state; }
 };
 
-// The order that puts first what is looked for: the smallest or the largest number, but NaN before all.
+// A key whose minimum is the extreme: the smallest or the largest number, or NaN if there is one.
 template <bool LARGEST>
 __device__ inline Key order(Value x) {
     if (Number<Value>::is_nan(x)) return Number<Value>::LOWEST;
@@ -134,7 +135,7 @@ struct Product {
     __device__ static Result result(State state) { return state; }
 };
 
-// Whether all elements, or any, are not zero.
+// Whether all elements (AND), or any element, differ from zero.
 template <bool AND>
 struct Logical {
     using State = int;
@@ -161,10 +162,10 @@ struct Bitwise {
 
 struct Rows {
     const Value* x;
-    const void* before;  // states of the tiles of the launch before; null in the first
+    const void* before;  // states of the tiles of the previous launch; null in the first launch
     long long rows, length;
-    void* states;   // of tiles,
-    void* results;  // or of rows, if each is one tile
+    void* states;   // receives the states of the tiles, if rows have several tiles
+    void* results;  // receives the results of the rows, if each row is one tile
     Place* shared;
 };
 
@@ -264,7 +265,7 @@ __device__ inline void reduce_by(int operation, const Rows& r) {
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     reduce(int operation, const Value* __restrict__ x, const void* __restrict__ before, int later, long long rows,
            long long length, void* states, void* results) {
-    __shared__ Place shared[2 * THREADS];  // the largest of all states; by turns the first half and the second
+    __shared__ Place shared[2 * THREADS];  // Place is the largest State; tiles use the two halves alternately
     reduce_by<Value, false>(operation, {x, later ? before : nullptr, rows, length, states, results, shared});
 }
 

@@ -11,7 +11,7 @@ from gpuops._cuda import Program, multiprocessors
 
 _THREADS = 256
 _TILE = 16 * _THREADS  # elements of a row that a block reduces at a time
-_ROUNDS_OF_BLOCKS = 16  # blocks launched for every multiprocessor, at most; 8 run at a time
+_ROUNDS_OF_BLOCKS = 16  # most blocks launched for each multiprocessor; 8 run at once
 
 # In the order of the enumeration in reduction.cu.
 _OPERATORS = (
@@ -27,7 +27,7 @@ _PROGRAMS = {
 
 
 def empty(x: Any, size: int, dtype: np.dtype) -> Any:
-    """An array of (size,) on the device of `x`."""
+    """Return an uninitialized array (size,) on the device of `x`."""
     import cupy
 
     with x.device:
@@ -48,7 +48,7 @@ def reduce(x: Any, operator: str, result: Any) -> None:
         before, later = result, False
         while True:
             tiles = math.ceil(length / _TILE)
-            # A state is a key and an index at most. The last launch stores results alone.
+            # A state is at most a key and an index. The last launch stores only results, no states.
             states = cupy.empty((rows * tiles, 2), np.int64) if tiles > 1 else result
             sizes = np.int64(rows), np.int64(length)
             arguments = (operation, x, before, np.int32(later), *sizes, states, result)

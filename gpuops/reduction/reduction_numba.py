@@ -1,7 +1,7 @@
 """Reductions on a CPU: the Numba half of `gpuops.reduction`.
 
-The columns of a tile lie side by side, so that combining two lines, or the two halves of one, is vector code. Where a
-row is shorter than a line, the butterfly begins with fewer columns: those that are missing would change nothing.
+The columns of a tile are adjacent in memory, so that combining two lines, or the two halves of a line, is vector code.
+If a row is shorter than a line, the butterfly begins with fewer columns: missing columns would not change the result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FOLDS = {
 
 
 def empty(x: np.ndarray, size: int, dtype: np.dtype) -> np.ndarray:
-    """An array of (size,) where `x` is."""
+    """Return an uninitialized array (size,)."""
     return np.empty(size, dtype)
 
 
@@ -52,7 +52,10 @@ def reduce(x: np.ndarray, operator: str, result: np.ndarray) -> None:
 
 
 def _levels(x: np.ndarray, operator: int, dtype: np.dtype) -> list[np.ndarray]:
-    """The results of the tiles of all rows, those of the tiles of these, and so on; the last has one for each row."""
+    """Return the levels of the tree: the results of the tiles of x, then the results of the tiles of each level.
+
+    Each level is an array (rows, tiles); the last level has one tile for each row.
+    """
     levels: list[np.ndarray] = []
     while not levels or x.shape[1] > 1:
         tiles = np.empty((len(x), math.ceil(x.shape[1] / _TILE)), dtype)
@@ -76,7 +79,7 @@ def _identity(operator: int, dtype: np.dtype) -> Any:
 
 @njit(nogil=True, cache=True, inline="always")
 def _combine(operator, columns, line):
-    """columns = columns (operator) line, element by element."""
+    """Compute ``columns = columns (operator) line``, element by element."""
     if operator == _SUM:
         for i in range(line.size):
             columns[i] += line[i]
@@ -117,7 +120,7 @@ def _fold_tiles(x, operator, identity, results, first):
 
 @njit(nogil=True, cache=True)
 def _places(x, of_tiles, extremes, places):
-    """The first place in each row that has the extreme of the row: in the first tile that has it."""
+    """Find the first place of the extreme in each row, in the first tile with this extreme."""
     for row in range(len(x)):
         extreme, tile = extremes[row], 0
         while of_tiles[row, tile] != extreme and (extreme == extreme or of_tiles[row, tile] == of_tiles[row, tile]):

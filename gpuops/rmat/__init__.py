@@ -1,11 +1,12 @@
-"""R-MAT graphs on a GPU, edge by edge or the arcs of a range of vertices.
+"""R-MAT graphs on a GPU: a range of edges, or the arcs out of a range of vertices.
 
     drawing = Drawing(scale=20, edges=16 << 20, seed=0, limits=(...), scramble=(...), ...)
     tails, heads, weights = rmat_edges(drawing, 0, 1000)
     indptr, indices, weights = rmat_rows(drawing, first, last)
 
-An edge is a function of the seed and its number, so every GPU generates what it needs, and the same. There is no CPU
-half here: the generator of graphs that fills in a `Drawing` is one, with the same bits.
+An edge is a function of the seed and its number, so every GPU can generate the edges it needs, and all GPUs generate
+the same edges. There is no CPU half here: the graph generator that creates a `Drawing` also runs on a CPU, with the
+same bits.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ class Drawing:
     Attributes
     ----------
     scale : int
-        2^scale vertices, 0 to 31.
+        The graph has 2^scale vertices; 0 to 31.
     edges : int
-        Their number.
+        The number of edges.
     seed : int
         0 to 2^64 - 1.
     limits : tuple of 3 int
-        Sums of the probabilities a, a + b and a + b + c of quadrants, times 2^32.
+        Cumulative probabilities of the quadrants, a, a + b and a + b + c, times 2^32.
     scramble : tuple of 8 int
-        Factors and terms by turns, of 64 bits, of the permutation of vertices; empty: none.
+        Alternating factors and summands, of 64 bits, of the permutation of vertices; empty: no permutation.
     symmetric : bool
-        Is an edge an arc in either direction?
+        Whether an edge is an arc in each direction.
     integers : bool
-        Weights are 1 to 255; else floats from (0, 1].
+        True: weights are integers from 1 to 255. False: weights are floats from (0, 1].
     dtype : numpy.dtype
-        Of the weights: int32, int64, float32 or float64.
+        Dtype of the weights: int32, int64, float32 or float64.
     """
 
     scale: int
@@ -53,7 +54,7 @@ class Drawing:
 
 
 def rmat_edges(drawing: Drawing, start: int, stop: int) -> tuple[Any, Any, Any]:
-    """The edges numbered `start` to `stop` (excluded), in order.
+    """Return the edges numbered `start` to `stop` - 1, in order.
 
     Returns
     -------
@@ -63,27 +64,27 @@ def rmat_edges(drawing: Drawing, start: int, stop: int) -> tuple[Any, Any, Any]:
     Raises
     ------
     ValueError
-        There are no such edges, or too many vertices for int32.
+        There are no such edges, or the vertices do not fit int32.
     """
     _check(drawing, "edges", start, stop, drawing.edges)
     return rmat_cuda.edges(drawing, start, stop)
 
 
 def rmat_rows(drawing: Drawing, first: int, last: int) -> tuple[Any, Any, Any]:
-    """The arcs that leave the vertices `first` to `last` (excluded), in compressed sparse rows.
+    """Return the arcs out of the vertices `first` to `last` - 1, in compressed sparse rows.
 
-    All edges are drawn twice: to count those of each row, then to place them. So nothing is held but the result.
+    All edges are drawn twice, to count the arcs of each row, then to place them. So only the result takes memory.
 
     Returns
     -------
     indptr : (last - first + 1,) cupy array of int64
     indices, weights : (m,) cupy arrays
-        int32, and of the dtype of the drawing. The order of arcs in a row may differ from call to call.
+        int32, and the dtype of the drawing. The order of arcs in a row may differ from call to call.
 
     Raises
     ------
     ValueError
-        There are no such vertices, or too many for int32.
+        There are no such vertices, or the vertices do not fit int32.
     """
     _check(drawing, "vertices", first, last, 1 << drawing.scale)
     return rmat_cuda.rows(drawing, first, last)

@@ -1,22 +1,23 @@
-// R-MAT edges by number: ends by descent, scrambled, and a weight, all drawn by counter (Philox4x32-10).
+// R-MAT edges by number: two ends, by descent and scrambling, and a weight, all from the counter-based generator
+// Philox4x32-10.
 //
-// The bits are those of the generator on a CPU, which says why they are drawn so.
+// The generator on a CPU draws the same bits, and explains why they are drawn in this way.
 //
-// Macros: VALUE, what a weight is. Launch: THREADS threads a block, a thread for each edge.
+// Macros: VALUE, the type of a weight. Launch: blocks of THREADS threads, one thread for each edge.
 
 using Value = VALUE;
 
-constexpr unsigned ENDS = 0, WEIGHT = 1;  // streams
-constexpr unsigned HEAVIEST = 255;        // of integer weights
+constexpr unsigned ENDS = 0, WEIGHT = 1;  // streams of random numbers
+constexpr unsigned HEAVIEST = 255;        // the largest integer weight
 
 // Parameters of the drawing; rmat/rmat_cuda.py has the same fields.
 struct Drawing {
     unsigned long long seed;
-    unsigned long long limits[3];     // sums of the probabilities of quadrants, times 2^32
-    unsigned long long scrambled[8];  // factors and terms by turns
-    int scale, shift;                 // of vertices, of scrambling
-    int scrambles, integers, bits;    // bits of a float weight
-    int both;                         // is an edge an arc in either direction?
+    unsigned long long limits[3];     // cumulative probabilities of the quadrants, times 2^32
+    unsigned long long scrambled[8];  // factors and summands, alternating
+    int scale, shift;                 // 2^scale vertices; the shift of the scrambling
+    int scrambles, integers, bits;    // scramble? integer weights? random bits of a float weight
+    int both;                         // whether an edge is an arc in each direction
 };
 
 struct Words {
@@ -48,7 +49,8 @@ __device__ inline void descend(const Drawing& drawing, unsigned word, Ends& ends
     ends.head = ends.head << 1 | (unsigned)right;
 }
 
-// Of 32 bits: what lies above the mask never comes back down.
+// 32 bits suffice although the factors have 64: every step keeps the bits under the mask, which do not depend on higher
+// bits.
 __device__ inline unsigned scrambled(const Drawing& drawing, unsigned vertex) {
     const unsigned mask = (unsigned)((1ull << drawing.scale) - 1);
 #pragma unroll
@@ -86,7 +88,7 @@ __device__ inline unsigned long long thread_of_grid() {
     return (unsigned long long)blockIdx.x * THREADS + threadIdx.x;
 }
 
-// tails, heads and weights (size): the edges from `start` on.
+// Stores the `size` edges from `start` on in tails, heads and weights.
 extern "C" __global__ void __launch_bounds__(THREADS)
     edges(const Drawing* __restrict__ drawing, unsigned long long start, unsigned long long size,
           int* __restrict__ tails, int* __restrict__ heads, Value* __restrict__ weights) {
@@ -98,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     weights[i] = weight_of(*drawing, start + i);
 }
 
-// degrees (rows): how many of the edges 0 to `size` leave each of the vertices from `first` on.
+// Counts in degrees (rows) the arcs of the edges 0 to `size` - 1 out of each of the `rows` vertices from `first` on.
 extern "C" __global__ void __launch_bounds__(THREADS)
     count_arcs(const Drawing* __restrict__ drawing, unsigned long long size, unsigned first, unsigned rows,
                int* degrees) {
@@ -109,7 +111,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (drawing->both && ends.head - first < rows) atomicAdd(degrees + (ends.head - first), 1);
 }
 
-// The same arcs by rows, in any order within one; places (rows): where the next arc of a row goes.
+// Stores the heads and weights of the same arcs by rows, in any order within a row. places (rows): the place of the
+// next arc of each row.
 extern "C" __global__ void __launch_bounds__(THREADS)
     place_arcs(const Drawing* __restrict__ drawing, unsigned long long size, unsigned first, unsigned rows,
                unsigned long long* places, int* __restrict__ indices, Value* __restrict__ weights) {

@@ -29,7 +29,7 @@ _DRAWING = np.dtype(
 
 
 def edges(drawing: Any, start: int, stop: int) -> tuple[Any, Any, Any]:
-    """The edges numbered `start` to `stop` (excluded)."""
+    """Return the edges numbered `start` to `stop` - 1."""
     import cupy
 
     size = stop - start
@@ -40,7 +40,7 @@ def edges(drawing: Any, start: int, stop: int) -> tuple[Any, Any, Any]:
 
 
 def rows(drawing: Any, first: int, last: int) -> tuple[Any, Any, Any]:
-    """The arcs that leave the vertices `first` to `last` (excluded): CSR."""
+    """Return the arcs out of the vertices `first` to `last` - 1, in CSR."""
     import cupy
 
     count, size = last - first, drawing.edges

@@ -1,4 +1,4 @@
-"""Sequences that are long because a rule says so: look-and-say, cyclic spectra of peptides, permutations.
+"""Long sequences from short rules: look-and-say, cyclic spectra of peptides, permutations.
 
-Each operation takes NumPy or CuPy arrays like all others. `lengths` counts a look-and-say sequence without making it.
+The operations take NumPy or CuPy arrays. `look_and_say_lengths` returns lengths without making the terms.
 """

@@ -1,54 +1,54 @@
-"""How long the terms of a look-and-say sequence are, without making them.
+"""The lengths of the terms of a look-and-say sequence, without making the terms.
 
-A term falls apart into pieces that never touch: the last digit of a piece stays what it is, so two neighbours are apart
-for ever if the first digit of the right one, which goes around in a cycle, never equals it. Pieces that cannot be
-divided are atoms. After some steps a term of any seed consists of few kinds of them (92, and two families with digits
-above 3), so to count the atoms of each kind is enough, step by step.
+A term can be divided into pieces that develop independently. The last digit of a piece never changes, and its first
+digit ends up in a cycle. If the first digit of the right one of two adjacent pieces never equals the last digit of
+the left piece, no run ever extends over both. Pieces that cannot be divided are atoms. After some steps the term of any
+seed consists of few kinds of atoms (92, and two families with digits above 3), so it suffices to count the atoms of
+each kind, step by step.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
-_PREFIX = 24  # digits of a piece whose future is followed, to know how it begins
-_SMALL = 2**60  # terms no longer than this have 64-bit numbers of atoms, and so has the next one
+_PREFIX = 24  # leading digits of a piece that are followed through the steps, to find its first digits
+_SMALL = 2**60  # length of the longest term whose next step still counts atoms in int64
 
 
-def term_lengths(term: np.ndarray, steps: int) -> list[int]:
-    """The lengths of a term without runs above 255, and of the `steps` terms after it."""
+def term_lengths(term: np.ndarray, steps: int) -> Iterator[int]:
+    """Yield the length of a term, whose runs are at most 255 long, and the lengths of the `steps` terms after it."""
     atoms = Counter(_apart(term.tobytes()))
     kinds = _kinds(tuple(atoms))
     counts = np.zeros((len(kinds.lengths),), np.int64)
     counts[: len(atoms)] = list(atoms.values())
-    lengths = [len(term)]
+    yield (length := len(term))
     for _ in range(steps):
-        if lengths[-1] > _SMALL:
-            counts = counts.astype(object)  # integers without a limit
+        if length > _SMALL:
+            counts = counts.astype(object)  # Python integers, which have no limit
         counts = np.add.reduceat(counts[kinds.sources], kinds.starts)
-        lengths.append(int(counts @ kinds.lengths))
-    return lengths
+        yield (length := int(counts @ kinds.lengths))
 
 
 class _Kinds(NamedTuple):
-    """All atoms that come from some: first these, last an empty one, which there never is."""
+    """All kinds of atoms that some given atoms develop into: the given atoms first, a dummy without digits last."""
 
     lengths: np.ndarray
-    sources: (
-        np.ndarray
-    )  # one after the other for each atom, those of which it is a part; the empty one if there is none
-    starts: np.ndarray  # of each atom's sources
+    # For each atom in turn, the atoms that produce it in one step; the dummy, which never occurs, if no atom does.
+    sources: np.ndarray
+    starts: np.ndarray  # for each atom, the place of its first source
 
 
 @lru_cache(maxsize=16)
 def _kinds(first: tuple[bytes, ...]) -> _Kinds:
     numbers = {atom: number for number, atom in enumerate(first)}
     atoms, parts = list(first), []
-    for atom in atoms:  # which grows on the way
+    for atom in atoms:  # the loop appends to `atoms`
         parts.append(_decay(atom))
         for part in parts[-1]:
             if part not in numbers:
@@ -73,7 +73,7 @@ def _decay(atom: bytes) -> tuple[bytes, ...]:
 
 
 def _runs(word: bytes) -> list[tuple[int, int]]:
-    """Counts and digits."""
+    """Return the count and the digit of every run."""
     runs, first = [], 0
     for i in range(1, len(word) + 1):
         if i == len(word) or word[i] != word[first]:
@@ -87,7 +87,7 @@ def _said(word: bytes) -> bytes:
 
 
 def _apart(word: bytes) -> tuple[bytes, ...]:
-    """The pieces of a word that never touch."""
+    """Divide a word into pieces that develop independently."""
     pieces, first = [], 0
     for i in range(1, len(word)):
         if word[i] != word[i - 1] and word[i - 1] not in _beginnings(word[i : i + _PREFIX], i + _PREFIX >= len(word)):
@@ -98,9 +98,10 @@ def _apart(word: bytes) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=65536)
 def _beginnings(prefix: bytes, whole: bool) -> frozenset[int]:
-    """The first digits of a word and of all that comes after it, or all digits where too little of it is known.
+    """Return the first digits of a word and of all later terms of it; all digits if the prefix is too short to tell.
 
-    `whole` says that the prefix is the word. Else its last run may go on, so that it is left out of the next prefix.
+    `whole`: the prefix is the whole word. Otherwise the last run of the prefix may be longer in the word, so this run
+    is left out of the next prefix.
     """
     digits, seen = set(), set()
     while (prefix, whole) not in seen:

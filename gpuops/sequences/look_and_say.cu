@@ -1,10 +1,10 @@
 // A step of the look-and-say sequence: count and digit of every run, in one pass over the term.
 //
-// A block has a tile of ITEMS digits a thread, side by side. A thread describes the runs that begin among its own;
-// look-back says how many begin in the tiles before (device/tile_prefix.cuh). No run is longer than LONGEST, so that a
-// tile needs no more digits than that from the next one.
+// A block has a tile of ITEMS adjacent digits for each thread. A thread describes the runs that begin among its digits;
+// look-back counts the runs that begin in the tiles before (device/tile_prefix.cuh). No run is longer than LONGEST, so
+// a tile needs at most LONGEST digits of the next tile.
 //
-// Launch: a block of THREADS for every tile.
+// Launch: a block of THREADS threads for every tile.
 // Macros: THREADS.
 
 #include "../device/tile_prefix.cuh"
@@ -14,7 +14,7 @@ constexpr int ITEMS = 16, TILE = THREADS * ITEMS, LONGEST = 9;
 extern "C" __global__ void __launch_bounds__(THREADS)
     say(const unsigned char* __restrict__ term, long long n, unsigned char* __restrict__ said,
         unsigned long long* states) {
-    __shared__ unsigned char digits[1 + TILE + LONGEST];  // the first one is before the tile
+    __shared__ unsigned char digits[1 + TILE + LONGEST];  // the first digit is the one before the tile
     __shared__ unsigned short runs[TILE];                 // count and digit, the count in the lower half
     __shared__ unsigned long long start;
     const long long tile = next_tile(states), first = tile * TILE;

@@ -1,13 +1,14 @@
-"""The look-and-say sequence: every term describes the one before, run by run, as count and digit.
+"""The look-and-say sequence: every term describes the previous term, run by run, as count and digit.
 
-1, 11, 21, 1211, 111221, ... A step marks where runs begin, adds up how many there are before each, and stores count and
-digit there. How long terms will be is known beforehand (`gpuops.sequences.atoms`), so on a GPU all steps are launched
-without a look at what came out.
+1, 11, 21, 1211, 111221, ... A step marks where runs begin, finds each run's place by a prefix sum, and stores count and
+digit there. The lengths of terms are known beforehand (`gpuops.sequences.atoms`), so on a GPU all steps are launched
+without waiting for results.
 
-A run above 9 can only come from a seed: its count is one element, as in the article below, or the digits of it, as when
-one says it aloud. After the first steps no run is longer than 3.
+A run of more than 9 digits can only come from a seed. Its count is stored as one element, as in the article below, or
+as decimal digits, as when one says it aloud. After the first steps no run is longer than 3.
 
-J. H. Conway, "The weird and wonderful chemistry of audioactive decay", 1987; fierval, "Look and say with CUDA", 2015.
+J. H. Conway, "The weird and wonderful chemistry of audioactive decay", 1987; fierval, "Look-and-say:
+[Alea.]CUDA", 6 January 2016.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from gpuops.arrays import check_vectors, is_cupy, like
+from gpuops.memory import refuse_beyond_memory
 from gpuops.sequences import look_and_say_cuda, look_and_say_numba
 from gpuops.sequences.atoms import term_lengths
 
@@ -24,15 +26,15 @@ LONG_RUNS = ("digits", "element")
 
 
 def look_and_say(seed: Any, steps: int, *, long_runs: str = "digits") -> Any:
-    """The term of the look-and-say sequence that is `steps` after a seed.
+    """Return the term of the look-and-say sequence that follows `steps` steps after a seed.
 
     Parameters
     ----------
     seed : str, or (n,) uint8 array
-        Digits. An array may be of NumPy or CuPy, and have elements above 9 if `long_runs` is "element".
+        Digits. An array is a NumPy or CuPy array; its elements may exceed 9 if `long_runs` is "element".
     steps : int
     long_runs : {"digits", "element"}
-        Ten ones are said as 1, 0, 1, or with the count as one element: 10, 1.
+        How a run of ten ones is described: "digits": 1, 0, 1; "element", with the count as one element: 10, 1.
 
     Returns
     -------
@@ -44,7 +46,8 @@ def look_and_say(seed: Any, steps: int, *, long_runs: str = "digits") -> Any:
     TypeError
         The seed is neither text nor an array of uint8.
     ValueError
-        Not digits, a run too long for an element, steps below 0, or no such `long_runs`.
+        The seed has elements that are not digits, or a run too long for one element; `steps` is negative; there is no
+        such `long_runs`; or the memory of the device cannot hold a term (the message states the length of the term).
 
     Examples
     --------
@@ -52,15 +55,24 @@ def look_and_say(seed: Any, steps: int, *, long_runs: str = "digits") -> Any:
     '312211'
     """
     term, left = _short_runs(_checked(seed, steps, long_runs), steps, long_runs)
-    if left == 0 or len(term) == 0:
+    host = term.get() if is_cupy(term) else term
+    if left == 0 or len(term) == 0 or np.array_equal(host, [2, 2]):  # 22 describes itself
         return term if is_cupy(term) else np.array(term)
     half: Any = look_and_say_cuda if is_cupy(term) else look_and_say_numba
-    host = term.get() if is_cupy(term) else term
-    return half.say(term, term_lengths(host, left))
+    lengths: list[int] = []
+    for length in term_lengths(host, left):
+        refuse_beyond_memory(
+            length + (lengths[-1] if lengths else 0),
+            f"a term of {length:,} digits, {len(lengths) + steps - left} steps after the seed, and the one before take",
+            "take fewer steps, or the lengths alone by look_and_say_lengths",
+            term.device.id if is_cupy(term) else None,
+        )
+        lengths.append(length)
+    return half.say(term, lengths)
 
 
 def look_and_say_lengths(seed: Any, steps: int, *, long_runs: str = "digits") -> list[int]:
-    """The lengths of a seed and the `steps` terms after it, exact however long they are; no term is made.
+    """Return the lengths of a seed and of the `steps` terms after it, exact at any length; the terms are not made.
 
     Parameters
     ----------
@@ -107,7 +119,7 @@ def _checked(seed: Any, steps: int, long_runs: str) -> Any:
 
 
 def _short_runs(term: Any, steps: int, long_runs: str) -> tuple[Any, int]:
-    """A term without runs above 9, and the steps that are left."""
+    """Take steps until no run is longer than 9; return the term and the number of steps left."""
     while steps and _longest_run(term) > 9:
         term, steps = _said(term, long_runs), steps - 1
     return term, steps
@@ -118,14 +130,14 @@ def _longest_run(term: Any) -> int:
 
 
 def _runs(term: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Counts and digits."""
+    """Return the counts and the digits of all runs."""
     host = term.get() if is_cupy(term) else term
     heads = np.flatnonzero(np.diff(host, prepend=host[:1] ^ 1))
     return np.diff(heads, append=len(host)), host[heads]
 
 
 def _said(term: Any, long_runs: str) -> Any:
-    """One step from any term, on the host."""
+    """Take one step from any term, on the host."""
     counts, digits = _runs(term)
     if long_runs == "digits":
         text = "".join(f"{count}{digit}" for count, digit in zip(counts.tolist(), digits.tolist(), strict=True))

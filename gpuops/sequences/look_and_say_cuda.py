@@ -1,6 +1,6 @@
 """Look-and-say on a GPU: the CUDA half of `gpuops.sequences.look_and_say`, kernel in look_and_say.cu.
 
-All steps follow each other without a wait: what a step is launched for is known beforehand.
+All steps are launched without waiting for results: the lengths of all terms are known beforehand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PROGRAM = Program("sequences/look_and_say.cu", ("say",), threads=_THREADS)
 
 
 def say(term: Any, lengths: list[int]) -> Any:
-    """The last of the terms that have these lengths, the first of which is `term`, not empty."""
+    """Return the last of the terms that have these lengths; `term`, which is not empty, is the first."""
     import cupy
 
     tiles = [math.ceil(length / (_PROGRAM.threads * _ITEMS)) for length in lengths[:-1]]

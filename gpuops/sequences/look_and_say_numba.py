@@ -8,12 +8,12 @@ from numba import njit
 
 from gpuops._threads import for_all
 
-_PART = 2**16  # digits, at least
-_STREAM = 8  # what a digit costs, in relaxations of a dense matrix
+_PART = 2**16  # digits for which a term gets one more part
+_STREAM = 8  # cost of a digit, in relaxations of a dense matrix
 
 
 def say(term: np.ndarray, lengths: list[int]) -> np.ndarray:
-    """The last of the terms that have these lengths, the first of which is `term`, not empty."""
+    """Return the last of the terms that have these lengths; `term`, which is not empty, is the first."""
     for length in lengths[1:]:
         said = np.empty(length, np.uint8)
         parts = min(numba.config.NUMBA_NUM_THREADS, 1 + len(term) // _PART)
@@ -36,7 +36,7 @@ def say(term: np.ndarray, lengths: list[int]) -> np.ndarray:
 
 
 def _head(term: np.ndarray, place: int) -> int:
-    """The first place from there on where a run begins."""
+    """Return the first place, from `place` on, where a run begins."""
     while 0 < place < len(term) and term[place] == term[place - 1]:
         place += 1
     return place
@@ -52,7 +52,7 @@ def _count(term):
 
 @njit(nogil=True, cache=True)
 def _say(term, said):
-    """Stores count and digit of a run again for each of its digits: no branch for a processor to predict."""
+    """Store count and digit of a run again for each digit of the run: no branch for a processor to predict."""
     place, run, before = np.uint64(0), np.uint8(0), np.uint8(0)
     if term.size:
         before = term[0]

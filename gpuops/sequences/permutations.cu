@@ -1,16 +1,16 @@
 // Permutations in lexicographic order, from their ranks.
 //
-//     permute_different   of 5 to 16 different elements
-//     permute_repeated    of elements that may repeat, up to KINDS different ones, of any number
+//     permute_different   permutations of 5 to 16 different elements
+//     permute_repeated    permutations of any number of elements, of up to KINDS kinds, which may repeat
 //
-// A rank is `first` plus the number of the row. Elements are numbers of kinds, a byte each, rows one after the other.
+// The rank of a row is `first` plus the number of the row. Elements are numbers of kinds, one byte each, row after row.
 //
-// 120 permutations follow each other that differ in their last five elements alone. For each such group of a block's
-// rows one thread finds what they begin with, from the digits of the rank in factorial base, and the five elements that
-// are left; every permutation of five is known. Rows are made in shared memory and copied by 16 bytes.
+// Each group of 120 consecutive permutations differs only in the last five elements. For each group in a block's rows,
+// one thread finds the common first elements, from the digits of the rank in factorial base, and the five elements
+// left. The permutations of five elements are tabulated. Rows are made in shared memory and copied by 16 bytes.
 //
-// Launch: permute_different: a block of THREADS for ROWS rows; permute_repeated: a thread for each row.
-// Macros: THREADS, of which 120 or fewer find groups.
+// Launch: permute_different: a block of THREADS threads for ROWS rows; permute_repeated: a thread for each row.
+// Macro: THREADS, at least GROUPS.
 
 using Rank = unsigned long long;
 
@@ -18,14 +18,14 @@ constexpr int SHORT = 16, KINDS = 20;  // 21! is above 2^63
 constexpr int LAST = 5, GROUP = 120, ROWS = 1024, GROUPS = ROWS / GROUP + 2;
 constexpr int IN_32_BITS = 14;  // 14! / GROUP is below 2^32
 
-// The elements that the permutations of a group begin with; then those that are left, ascending, a byte each.
+// The common first elements of the permutations of a group, and the elements left, ascending, one byte each.
 struct Group {
     unsigned char begin[SHORT];
     unsigned left[2];
 };
 
-// The digits of a rank in the base of LAST + 1, LAST + 2, ... n: places among what is left, 4 bits each, the first one
-// lowest.
+// Returns the digits of a rank in the mixed base LAST + 1, LAST + 2, ... n, 4 bits each. The digit of base n is lowest;
+// it is the place of the first element among all n, the next digit the place of the second among the elements left.
 template <class T>
 __device__ inline Rank digits_of(T rank, int n) {
     Rank digits = 0;
@@ -50,7 +50,7 @@ __device__ inline void find(Group& group, Rank number, int n) {
     group.left[1] = (unsigned)(left >> 16 & 15);
 }
 
-// The permutation of LAST elements of that rank: their numbers, 4 bits each, the first one lowest.
+// Returns the permutation of LAST elements with this rank: the numbers of the elements, 4 bits each, the first lowest.
 __device__ inline unsigned permutation_of_last(unsigned rank) {
     unsigned result = 0, left = 0x43210;
     for (int i = 0, arrangements = GROUP; i < LAST; ++i) {
@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const Rank remaining = n - i, share = arrangements / remaining, rest = arrangements % remaining;
         int kind = 0;
         for (;; ++kind) {
-            // arrangements * left / remaining, an integer, without a product above 2^64
+            // arrangements * left[kind] / remaining, which is an integer, without a product above 2^64
             const Rank these = share * left[kind] + rest * left[kind] / remaining;
             if (rank < these) {
                 arrangements = these;

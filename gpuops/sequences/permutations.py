@@ -1,31 +1,31 @@
-"""Permutations in lexicographic order, any stretch of them: the one with a given rank needs none before it.
+"""Permutations in lexicographic order, from any rank on: the permutation with a given rank needs no other permutation.
 
-The first element of permutation r of n different ones is number r div (n - 1)! of what is left, and so on with the rest
-of r: the digits of r in factorial base. Where elements repeat, each arrangement is one permutation, and as many begin
-with an element as there are of the others: n! / (c1! c2! ...), times its share of what is left. A GPU finds each
-permutation like this; a core does so for the first of a stretch and goes on from each to the next.
+The first element of permutation r of n different elements is number r div (n - 1)! of the elements, and so on with the
+remainder of r among the elements left: the digits of r in factorial base. If elements repeat, equal elements are not
+told apart: n elements, of which c1, c2, ... are equal, have n! / (c1! c2! ...) permutations, and c1 / n of the
+permutations begin with the first kind of element. A GPU finds each permutation from its rank. A CPU thread finds only
+the first permutation of a range from its rank, and then each permutation from the one before.
 
 D. E. Knuth, "The Art of Computer Programming", volume 4A, 7.2.1.2.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from gpuops.arrays import check_vectors, is_cupy, like
+from gpuops.memory import refuse_beyond_memory
 from gpuops.sequences import permutations_cuda, permutations_numba
 
 _CHUNK_BYTES = 64 << 20
 
 
 def permutation_count(values: Any) -> int:
-    """How many permutations there are, exactly.
+    """Return the exact number of permutations.
 
     Parameters
     ----------
@@ -45,30 +45,30 @@ def permutation_count(values: Any) -> int:
 
 
 def permutations(values: Any, first: int = 0, count: int | None = None) -> Any:
-    """Permutations by rank, in lexicographic order.
+    """Return permutations by rank, in lexicographic order.
 
     Parameters
     ----------
     values : int or (n,) array
-        What is arranged: 0 to n - 1, or numbers of any dtype, NumPy or CuPy, in any order. Equal ones do not count as
-        different. At most 256 different ones.
+        The elements: an int n for 0 to n - 1, or a NumPy or CuPy array of numbers of any dtype, in any order. Equal
+        elements are not told apart. At most 256 elements may be different.
     first : int
-        Rank of the first permutation, from 0. Rank 0 is ascending.
+        Rank of the first permutation, from 0. The permutation of rank 0 is ascending.
     count : int, optional
-        Default: all from there on.
+        Number of permutations. Default: all from `first` on.
 
     Returns
     -------
     (count, n) array
-        Of the dtype of `values`; uint8 for an int.
+        The dtype of `values`; uint8 for an int.
 
     Raises
     ------
     TypeError
-        Neither an int nor an array.
+        `values` is neither an int nor an array.
     ValueError
-        A rank that there is not, more than the memory of the device has room for (the message says how much it would
-        take), or on a GPU 2^63 permutations and more.
+        There is no such rank, the memory of the device cannot hold the result (the message states its size), or there
+        are 2^63 or more permutations on a GPU.
 
     Examples
     --------
@@ -81,12 +81,12 @@ def permutations(values: Any, first: int = 0, count: int | None = None) -> Any:
     length = sum(repeats)
     needed = count * length * (1 + (kinds.itemsize if kinds.itemsize > 1 else 0))
     on_gpu = is_cupy(values)
-    room = _memory(values.device.id if on_gpu else None)
-    if needed > room:
-        raise ValueError(
-            f"{count:,} permutations of {length} elements take {needed / 1e9:,.1f} GB, and there are {room / 1e9:,.1f}"
-            "; take fewer by count, or go through permutation_chunks"
-        )
+    refuse_beyond_memory(
+        needed,
+        f"{count:,} permutations of {length} elements take",
+        "take fewer by count, or go through permutation_chunks",
+        values.device.id if on_gpu else None,
+    )
     if on_gpu:
         if total >= 2**63:
             raise ValueError(f"there are {total:,} permutations, and a GPU counts to 2^63; pass a NumPy array")
@@ -101,24 +101,24 @@ def permutations(values: Any, first: int = 0, count: int | None = None) -> Any:
 def permutation_chunks(
     values: Any, first: int = 0, count: int | None = None, *, rows: int | None = None
 ) -> Iterator[Any]:
-    """The permutations of `permutations`, a part at a time: no more than one is in memory.
+    """Yield the permutations of `permutations` in chunks; only one chunk at a time is in memory.
 
     Parameters
     ----------
     values, first, count
         As in `permutations`.
     rows : int, optional
-        Permutations in a part; default what 64 MiB hold, at least one.
+        Permutations in a chunk. Default: the number that fits in 64 MiB, at least one.
 
     Yields
     ------
     (rows, n) array
-        The last one may be shorter.
+        The last chunk may be shorter.
 
     Raises
     ------
     ValueError
-        As `permutations`, or `rows` below 1.
+        As in `permutations`, or `rows` is below 1.
     """
     kinds, repeats = _kinds(values)
     count = _stretch(_arrangements(repeats), first, count)
@@ -131,7 +131,7 @@ def permutation_chunks(
 
 
 def permutation_rank(permutation: Any) -> int:
-    """The rank of a permutation among those of its elements, exactly, however many.
+    """Return the exact rank of a permutation among all permutations of its elements.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def permutation_rank(permutation: Any) -> int:
 
 
 def next_permutation(permutation: Any) -> Any:
-    """The permutation that follows in lexicographic order.
+    """Return the next permutation in lexicographic order.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def next_permutation(permutation: Any) -> Any:
     Returns
     -------
     (n,) array or None
-        None after the last one.
+        None after the last permutation.
 
     Examples
     --------
@@ -182,10 +182,10 @@ def next_permutation(permutation: Any) -> Any:
 
 
 def _kinds(values: Any) -> tuple[Any, list[int]]:
-    """What is arranged, ascending and each once, on the host; and how often each occurs."""
+    """Return the different elements, ascending, on the host, and how often each occurs."""
     if isinstance(values, int | np.integer):
         if values < 0:
-            raise ValueError(f"values is {values}; there are no permutations of fewer than no elements")
+            raise ValueError(f"values is {values}; the number of elements must not be negative")
         values = np.arange(values) if values > 256 else np.arange(values, dtype=np.uint8)
     check_vectors({"values": values})
     kinds, repeats = np.unique(_on_host(values), return_counts=True)
@@ -212,7 +212,7 @@ def _stretch(total: int, first: int, count: int | None) -> int:
 
 
 def _unranked(repeats: list[int], rank: int) -> np.ndarray:
-    """The permutation of a rank, as numbers of kinds."""
+    """Return the permutation with the given rank, as numbers of kinds."""
     left, arrangements = list(repeats), _arrangements(repeats)
     codes = np.empty(sum(repeats), np.uint8)
     for place, remaining in enumerate(range(len(codes), 0, -1)):
@@ -223,16 +223,6 @@ def _unranked(repeats: list[int], rank: int) -> np.ndarray:
         codes[place], arrangements = code, these
         left[code] -= 1
     return codes
-
-
-@functools.cache
-def _memory(device: int | None) -> int:
-    """Bytes in all, of a GPU or the host."""
-    if device is None:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    import cupy
-
-    return int(cupy.cuda.Device(device).mem_info[1])
 
 
 def _on_host(array: Any) -> np.ndarray:

@@ -14,7 +14,10 @@ _PROGRAM = Program("sequences/permutations.cu", ("permute_different", "permute_r
 
 
 def permute(device: Any, repeats: list[int], total: int, first: int, count: int) -> Any:
-    """(count, n) uint8: numbers of kinds, from rank `first` on; `total`, of all permutations, is below 2^63."""
+    """Return `count` permutations from rank `first` on, (count, n) uint8 numbers of kinds.
+
+    `total` is the number of all permutations, below 2^63.
+    """
     import cupy
 
     n = sum(repeats)

@@ -9,12 +9,12 @@ from numba import njit
 
 from gpuops._threads import for_all
 
-_TASK = 2**16  # permutations that follow from one that was found by its rank
-_STEP = 16  # what a permutation costs, in relaxations of a dense matrix
+_TASK = 2**16  # permutations of a task; only the first is found by its rank
+_STEP = 16  # cost of a permutation, in relaxations of a dense matrix
 
 
 def permute(unranked: Callable[[list[int], int], np.ndarray], repeats: list[int], first: int, count: int) -> np.ndarray:
-    """(count, n) uint8: numbers of kinds, from rank `first` on."""
+    """Return `count` permutations from rank `first` on, (count, n) uint8 numbers of kinds."""
     result = np.empty((count, sum(repeats)), np.uint8)
 
     def fill(start: int) -> None:
@@ -28,7 +28,7 @@ def permute(unranked: Callable[[list[int], int], np.ndarray], repeats: list[int]
 
 @njit(nogil=True, cache=True)
 def _follow(rows):
-    """Each row from the one before."""
+    """Fill each row with the permutation after the row before."""
     n = rows.shape[1]
     row = rows[0].copy()
     for r in range(1, rows.shape[0]):
@@ -40,7 +40,7 @@ def _follow(rows):
 
 @njit(nogil=True, cache=True)
 def advance(row):
-    """The next permutation, in place; whether there is one."""
+    """Change `row` to the next permutation and return True, or return False if `row` is the last."""
     n = row.size
     rise = n - 2
     while rise >= 0 and row[rise] >= row[rise + 1]:

@@ -1,11 +1,13 @@
 // Cyclic spectra: the sums of all pieces of a ring, from the prefix sums of two turns.
 //
-//     sums     prefix[i + k] - prefix[i] for every length k, 1 to n - 1, and every beginning i; nothing first, all last
-//     counts   how often each sum occurs, of pieces shorter than half of the ring; with those of just a half once
-//     expand   each number as often as it is counted: a block a tile of the result, found by binary search
+//     sums     0, then prefix[i + k] - prefix[i] for every length k, 1 to n - 1, and every beginning i, then the total
+//     counts   how often each sum of a piece occurs: pieces of up to half of the ring are counted, and with each piece
+//              shorter than half of the ring, the rest of the ring
+//     expand   each number as often as it is counted; one block for each tile of the result, whose numbers it finds by
+//              binary search
 //
-// A block of `sums` and `counts` has a stretch of beginnings and LENGTHS lengths, so that each prefix that it loads
-// serves many sums.
+// A block of `sums` and `counts` has THREADS beginnings and LENGTHS lengths, so that each prefix that it loads serves
+// many sums.
 //
 // Launch: sums and counts: ceil(n / THREADS) x ceil(lengths / LENGTHS) blocks; expand: a block for TILE results.
 // Macros: THREADS.
@@ -42,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// ends (size) int64: how many results are not above each number.
+// ends[i] is the number of results that are at most i.
 extern "C" __global__ void __launch_bounds__(THREADS)
     expand(const long long* __restrict__ ends, long long size, long long results, Sum* __restrict__ result) {
     __shared__ long long range[2];

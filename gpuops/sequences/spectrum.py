@@ -1,13 +1,13 @@
 """Cyclic spectra: the masses of all pieces of a cyclic peptide.
 
-A peptide of n amino acids in a ring has n (n - 1) pieces of 1 to n - 1 neighbours. With nothing and the whole ring its
-theoretical spectrum has n (n - 1) + 2 masses. The piece of k from place i on weighs P[i + k] - P[i], P being the prefix
-sums of two turns, so that each value costs one subtraction.
+A peptide of n amino acids in a ring has n (n - 1) pieces of 1 to n - 1 adjacent amino acids. With the empty piece and
+the whole ring, its theoretical spectrum has n (n - 1) + 2 masses. The piece of k amino acids from place i on weighs
+P[i + k] - P[i], where P are the prefix sums of two turns of the ring, so each value costs one subtraction.
 
-Where masses are small integers, sums are counted, not sorted: a piece and the rest of the ring weigh the total
-together, so that half of the pieces are enough, and counts alone say what is too long to hold.
+If masses are small integers, sums are counted, not sorted. A piece and the rest of the ring together weigh the total,
+so computing half of the pieces is enough. If the spectrum is too long for memory, the counts alone describe it.
 
-P. Compeau, P. Pevzner, "Bioinformatics Algorithms", 2015, chapter 4; fierval, "Non-linear thinking with CUDA", 2015.
+P. Compeau, P. Pevzner, "Bioinformatics Algorithms", 2015, chapter 4; fierval, "Non-linear Thinking with CUDA", 2015.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpuops.arrays import check_vectors, is_cupy, library_of
+from gpuops.memory import refuse_beyond_memory
 from gpuops.sequences import spectrum_cuda, spectrum_numba
 
 # Whole masses in dalton.
@@ -28,12 +29,12 @@ _LARGEST_TOTAL = 2**62
 
 
 def peptide_masses(letters: str) -> np.ndarray:
-    """The masses of a peptide, amino acid by amino acid.
+    """Return the masses of a peptide's amino acids, in dalton.
 
     Parameters
     ----------
     letters : str
-        Of the 20 amino acids, such as NQEL; small letters will do.
+        Letters of the 20 amino acids, such as NQEL; lower case is accepted.
 
     Returns
     -------
@@ -42,7 +43,7 @@ def peptide_masses(letters: str) -> np.ndarray:
     Raises
     ------
     ValueError
-        Another letter; the message says where.
+        A letter is not an amino acid; the message gives its place.
 
     Examples
     --------
@@ -56,27 +57,27 @@ def peptide_masses(letters: str) -> np.ndarray:
 
 
 def cyclic_spectrum(masses: Any, *, ordered: bool = True) -> Any:
-    """The masses of all pieces of a ring.
+    """Return the masses of all pieces of a ring.
 
     Parameters
     ----------
     masses : (n,) array of integers
         NumPy or CuPy, in the order of the ring.
     ordered : bool
-        Ascending. Else nothing comes first, then the pieces of 1, of 2, ... by the place where they begin, the whole
-        ring last.
+        True: ascending. False: the empty piece, then the pieces of 1, of 2, ... elements, each by the place where they
+        begin, then the whole ring.
 
     Returns
     -------
     (n (n - 1) + 2,) int64 array
-        For n = 0, (1,): nothing weighs 0.
+        For n = 0 (1,): the empty piece, of mass 0.
 
     Raises
     ------
     TypeError
-        Not an array of integers.
+        `masses` is not an array of integers.
     ValueError
-        Not one dimension, or sums from 2^62 on.
+        `masses` is not one-dimensional, sums may reach 2^62, or the memory of the device cannot hold the spectrum.
 
     Examples
     --------
@@ -87,11 +88,17 @@ def cyclic_spectrum(masses: Any, *, ordered: bool = True) -> Any:
     xp, n = library_of(masses), len(masses)
     if n == 0:
         return xp.zeros((1,), np.int64)
+    refuse_beyond_memory(
+        8 * (n * (n - 1) + 2),
+        f"the spectrum of {n:,} masses takes",
+        "take cyclic_spectrum_counts",
+        masses.device.id if is_cupy(masses) else None,
+    )
     half: Any = spectrum_cuda if is_cupy(masses) else spectrum_numba
     if not ordered:
         return half.sums(_prefix_sums(masses))
     total = int(masses.sum())
-    # A table that is longer than what it counts is slower than sorting.
+    # A table with more places than pieces is slower than sorting.
     if int(masses.min()) >= 0 and total < n * n:
         return half.expanded(half.counts(_prefix_sums(masses), total), n * (n - 1) + 2)
     result = half.sums(_prefix_sums(masses))
@@ -100,7 +107,7 @@ def cyclic_spectrum(masses: Any, *, ordered: bool = True) -> Any:
 
 
 def cyclic_spectrum_counts(masses: Any) -> Any:
-    """How many pieces of a ring have each mass: the spectrum where its n (n - 1) + 2 values do not fit.
+    """Count the pieces of a ring that have each mass: the spectrum, if its n (n - 1) + 2 values do not fit in memory.
 
     Parameters
     ----------
@@ -110,14 +117,15 @@ def cyclic_spectrum_counts(masses: Any) -> Any:
     Returns
     -------
     (total + 1,) int64 array
-        By mass, from 0 to that of the whole ring; 8 bytes each.
+        The number of pieces of each mass, from 0 to the mass of the whole ring.
 
     Raises
     ------
     TypeError
-        Not an array of integers.
+        `masses` is not an array of integers.
     ValueError
-        Not one dimension, a negative mass, or sums from 2^62 on.
+        `masses` is not one-dimensional, a mass is negative, sums may reach 2^62, or the memory of the device cannot
+        hold the table.
 
     Examples
     --------
@@ -129,17 +137,24 @@ def cyclic_spectrum_counts(masses: Any) -> Any:
         return library_of(masses).ones((1,), np.int64)
     if int(masses.min()) < 0:
         raise ValueError(f"masses go down to {int(masses.min())}; a table has places from 0 on")
+    total = int(masses.sum())
+    refuse_beyond_memory(
+        8 * (total + 1),
+        f"a table of masses up to {total:,} takes",
+        "take a larger unit",
+        masses.device.id if is_cupy(masses) else None,
+    )
     half: Any = spectrum_cuda if is_cupy(masses) else spectrum_numba
-    return half.counts(_prefix_sums(masses), int(masses.sum()))
+    return half.counts(_prefix_sums(masses), total)
 
 
 def spectrum_score(spectrum: Any, experimental: Any) -> int:
-    """How many masses two spectra share, each as often as it is in both.
+    """Count the masses that two spectra share; a mass counts as often as it occurs in both.
 
     Parameters
     ----------
     spectrum, experimental : (k,), (l,) arrays
-        NumPy or CuPy, both of one; in any order.
+        Both NumPy or both CuPy arrays, in any order.
 
     Returns
     -------
@@ -148,9 +163,9 @@ def spectrum_score(spectrum: Any, experimental: Any) -> int:
     Raises
     ------
     TypeError
-        Not arrays of one library.
+        The arrays are not of one library.
     ValueError
-        Not one dimension.
+        An array is not one-dimensional.
 
     Examples
     --------
@@ -161,14 +176,15 @@ def spectrum_score(spectrum: Any, experimental: Any) -> int:
     xp = library_of(spectrum)
     ours, theirs = xp.sort(spectrum), xp.sort(experimental)
     in_ours = xp.searchsorted(ours, theirs, side="right") - xp.searchsorted(ours, theirs, side="left")
-    number = xp.arange(len(theirs), dtype=np.int64) - xp.searchsorted(theirs, theirs, side="left")  # among equal ones
+    # The number of each mass of `theirs` among equal masses.
+    number = xp.arange(len(theirs), dtype=np.int64) - xp.searchsorted(theirs, theirs, side="left")
     return int((number < in_ours).sum())
 
 
 def _checked(masses: Any) -> Any:
     check_vectors({"masses": masses})
     if masses.dtype.kind not in "iu":
-        raise TypeError(f"masses is {masses.dtype}; multiply them to integers, such as millidalton")
+        raise TypeError(f"masses is {masses.dtype}; convert them to integers, in a unit such as millidalton")
     largest = max(int(masses.max()), -int(masses.min())) if len(masses) else 0
     if largest * len(masses) >= _LARGEST_TOTAL:
         raise ValueError(f"{len(masses)} masses up to {largest:,} may add up to 2^62; take a larger unit")
@@ -176,7 +192,7 @@ def _checked(masses: Any) -> Any:
 
 
 def _prefix_sums(masses: Any) -> Any:
-    """(2 n,): of two turns, without the own mass."""
+    """Return the prefix sums (2 n,) over two turns of the ring; each sum excludes the mass at its own place."""
     xp = library_of(masses)
     sums = xp.zeros((2 * len(masses),), np.int64)
     sums[1:] = xp.cumsum(xp.concatenate((masses, masses[:-1])), dtype=np.int64)

@@ -9,12 +9,12 @@ import numpy as np
 
 from gpuops._cuda import Program
 
-_THREADS, _LENGTHS, _RESULTS = 256, 32, 16  # as in spectrum.cu; results of a thread of `expand`
+_THREADS, _LENGTHS, _RESULTS = 256, 32, 16  # as in spectrum.cu; _RESULTS for each thread of `expand`
 _PROGRAM = Program("sequences/spectrum.cu", ("sums", "counts", "expand"), threads=_THREADS)
 
 
 def sums(prefix: Any) -> Any:
-    """All sums, from prefix sums of two turns, (2 n,): nothing, pieces by length and beginning, the whole."""
+    """Return 0, the masses of pieces by length and beginning, and the total, from prefix sums of two turns (2 n,)."""
     import cupy
 
     n = len(prefix) // 2
@@ -25,7 +25,7 @@ def sums(prefix: Any) -> Any:
 
 
 def counts(prefix: Any, total: int) -> Any:
-    """How often each sum from 0 to `total` occurs, where no mass is negative."""
+    """Return how often each sum from 0 to `total` occurs; no mass is negative."""
     import cupy
 
     n = len(prefix) // 2
@@ -44,7 +44,7 @@ def _grid(n: int, lengths: int) -> tuple[int, int]:
 
 
 def expanded(counts: Any, size: int) -> Any:
-    """Each number as often as it is counted, `size` in all, ascending."""
+    """Return each number as often as it is counted, ascending, (size,)."""
     import cupy
 
     with counts.device:

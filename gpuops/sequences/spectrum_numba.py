@@ -9,11 +9,11 @@ from numba import njit
 from gpuops._threads import for_all
 
 _TASK = 16  # lengths of pieces that a thread takes at a time
-_STREAM = 4  # what a sum costs, in relaxations of a dense matrix
+_STREAM = 4  # cost of a sum, in relaxations of a dense matrix
 
 
 def sums(prefix: np.ndarray) -> np.ndarray:
-    """All sums, from prefix sums of two turns, (2 n,): nothing, pieces by length and beginning, the whole."""
+    """Return 0, the masses of pieces by length and beginning, and the total, from prefix sums of two turns (2 n,)."""
     n = len(prefix) // 2
     result = np.empty(n * (n - 1) + 2, np.int64)
     result[0], result[-1] = 0, prefix[n]
@@ -32,7 +32,7 @@ def _subtract(prefix, first, pieces):
 
 
 def counts(prefix: np.ndarray, total: int) -> np.ndarray:
-    """How often each sum from 0 to `total` occurs, where no mass is negative."""
+    """Return how often each sum from 0 to `total` occurs; no mass is negative."""
     n = len(prefix) // 2
     threads = max(1, min(numba.config.NUMBA_NUM_THREADS, n * n // (2 * total + 1)))
     tables = np.zeros((threads, total + 1), np.int64)
@@ -48,7 +48,7 @@ def counts(prefix: np.ndarray, total: int) -> np.ndarray:
 
 @njit(nogil=True, cache=True)
 def _count(prefix, first, step, table):
-    """Pieces of less than half of the ring."""
+    """Count the sums of the pieces shorter than half of the ring, for every `step`-th length from `first` + 1 on."""
     n = prefix.size // 2
     for length in range(first + 1, (n + 1) // 2, step):
         for i in range(n):
@@ -63,5 +63,5 @@ def _count_halves(prefix, table):
 
 
 def expanded(counts: np.ndarray, size: int) -> np.ndarray:
-    """Each number as often as it is counted, `size` in all, ascending."""
+    """Return each number as often as it is counted, ascending, (size,)."""
     return np.repeat(np.arange(len(counts)), counts)

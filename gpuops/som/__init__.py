@@ -2,25 +2,26 @@
 
     u(i) = the least j that minimizes  D(x_i, w_j),      x (N, d) samples, w (M, d) codebook
 
-D is evaluated in float64 from the values as given, one dimension after the other, every operation rounded by itself,
-by the formulas of `gpuops.som.metrics`; on Euclidean maps squares are compared, and the root is reported.
+D is evaluated in float64 from the values as given, one dimension after the other, with every operation rounded
+separately, by the formulas of `gpuops.som.metrics`. On Euclidean maps squares are compared, and the root is reported.
 
-So units and distances are a function of the arguments alone, and both halves return the same bits. To evaluate all of
-N x M distances like that would be slow, and nearly all of it is unnecessary:
+So units and distances depend on the arguments alone, and a CPU and a GPU return the same bits. Evaluating all N x M
+distances in this way would be slow, and nearly all evaluations are unnecessary:
 
-1. Screen. Centre and scale, which keeps distances in order, and find a score S close to the distance, in float32 or on
-   tensor cores. Euclidean: |w|^2 - 2 x.w, the distance less a constant of the sample. Keep the least score of every
-   tile of units, never a score by itself.
+1. Screen. Centre and scale samples and units, which keeps the order of distances, and compute a score S close to the
+   distance, in float32 or on tensor cores. Euclidean: |w|^2 - 2 x.w, the squared distance less a constant of the
+   sample. Keep only the least score of every tile of units.
 2. Bound. With a = |2x| and b the greatest |w| in a tile, centred and scaled, no score of the tile is off by more than
 
        eps = kappa b (a + b) + rho (a + b)^2 + tiny
 
-   kappa: unit roundoff times the number of operations of a score, representation of the operands included;
-   rho: the same of D. Taxicab: (kappa + rho) (a + b), with sums of absolute values.
-   The least of (least score + eps) is an upper bound for the best unit; for two units the second least is one for both.
-3. Decide. Evaluate D where least score - eps does not exceed that bound: nearly always in one tile.
+   kappa is the unit roundoff times the number of operations of a score, including the rounding of operands; rho is
+   the same for D. Taxicab: eps = (kappa + rho) (a + b) + tiny, with sums of absolute values for norms.
+   The least value of (least score + eps) over all tiles bounds the score of the best unit from above, and the second
+   least value bounds the score of the second best unit.
+3. Decide. Evaluate D in every tile whose least score - eps does not exceed that bound: nearly always in one tile.
 
-Chunks, threads, devices and the way of screening change which tiles are looked into, never the answer.
+Chunks, threads, devices and the kind of screen change which tiles are evaluated, never the answer.
 
 T. Kohonen, "The self-organizing map", Proceedings of the IEEE 78(9), 1990. Bounds of sums of products: N. J. Higham,
 "Accuracy and Stability of Numerical Algorithms", 2nd edition, SIAM, 2002, section 3.1. How tensor cores round: M. Fasi,
@@ -47,7 +48,7 @@ def best_matching_units(
     missing: bool = False,
     validate: bool = True,
 ) -> tuple[Any, Any]:
-    """Nearest units of the codebook and their distances.
+    """Return the nearest units of the codebook to each sample, and their distances.
 
     Parameters
     ----------
@@ -58,11 +59,12 @@ def best_matching_units(
     top : {1, 2}
         How many units to find for each sample.
     missing : bool
-        Whether NaN in a sample means that the dimension is left out of its distances (for "cosine" also of the
-        lengths). On "cosine" this skips the screen and is slow.
+        Whether NaN in a sample stands for a missing value, whose dimension is left out of the sample's distances (for
+        "cosine" also out of the lengths). "cosine" with missing values is slow, because there is no screen for it.
     validate : bool
-        Look for values that are not finite and for samples without any. False, for samples known to have none, saves
-        waiting for a GPU, where a sample that has some all the same gets any unit, or -1. The CPU finds them anyway.
+        Check for values that are not finite and for samples without any value. Pass False if you know that there are
+        no such samples: then the call need not wait for a GPU. On a GPU a faulty sample then gets any unit, or -1. A
+        CPU always checks.
 
     Returns
     -------
@@ -73,7 +75,7 @@ def best_matching_units(
     Raises
     ------
     TypeError
-        Arrays of different libraries or dtypes, or of another dtype.
+        Arrays of different libraries or dtypes, or of an unsupported dtype.
     ValueError
         Shapes that do not fit, an empty codebook, values that are not finite, a sample without any value.
     """
@@ -91,7 +93,7 @@ def best_matching_units(
 
 
 def quantization_error(distances: Any) -> float:
-    """Mean distance of the samples to their units, in the units of the samples.
+    """Return the mean distance of the samples to their best matching units.
 
     Parameters
     ----------
@@ -105,29 +107,29 @@ def quantization_error(distances: Any) -> float:
     """
     nearest = distances if distances.ndim == 1 else distances[:, 0]
     if not len(nearest):
-        raise ValueError("distances is empty; the error of no samples is not defined")
+        raise ValueError("distances is empty; the error is defined for one or more samples")
     return float(nearest.mean(dtype=np.float64))
 
 
 def topographic_error(units: Any, grid: Grid) -> float:
-    """Fraction of the samples whose two nearest units are not neighbours on the grid.
+    """Return the fraction of the samples whose two nearest units are not neighbours on the grid.
 
     Parameters
     ----------
     units : (N, 2) integer array
         From `best_matching_units(..., top=2)`.
     grid : Grid
-        Rectangular grids count diagonal neighbours too, hexagonal ones have six.
+        In a rectangular grid a unit has eight neighbours, diagonals included, in a hexagonal grid six.
 
     Raises
     ------
     ValueError
-        There are no samples, or not two units for each.
+        There are no samples, or `units` does not have two units for each sample.
     """
     if units.ndim != 2 or units.shape[1] != 2:
         raise ValueError(f"units has shape {units.shape}; find two units for each sample with top=2")
     if not len(units):
-        raise ValueError("units is empty; the error of no samples is not defined")
+        raise ValueError("units is empty; the error is defined for one or more samples")
     return 1 - float(grid.adjacent(units[:, 0], units[:, 1]).mean(dtype=np.float64))
 
 

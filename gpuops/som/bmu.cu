@@ -1,12 +1,13 @@
-// Best matching units, before and after the screen: pack units and samples as features, decide in float64.
+// Best matching units, before and after the screen: pack units and samples as features, and decide in float64.
 //
-//     pack      a centre of the codebook and a scale; units as features and as given, biases, the greatest norm in each
-//               tile; samples as features [panels][rows][PANEL], their norms
-//     decide    units and distances, from the least scores [n][tiles] that a screen left
+//     pack      computes a centre of the codebook and a scale; writes units as features and as given, biases, the
+//               greatest norm in each tile; writes samples as features [panels][rows][PANEL], and their norms
+//     decide    computes units and distances from the least scores [n][tiles] that a screen has written. Cosine with
+//               missing values has no screen: all units are evaluated.
 //
-// gpuops/som/__init__.py says what is computed and why it is exact. A score is the bias of a unit plus the dot product
-// of the features or, for taxicab, the sum of their absolute differences. Features are centred, and scaled by a power
-// of two:
+// gpuops/som/__init__.py describes the computation and why it is exact. A score is the bias of a unit plus the dot
+// product of the features or, for taxicab, the sum of their absolute differences. Features are centred, and scaled by a
+// power of two:
 //
 //     metric               sample x             unit w      bias
 //     euclidean            -2 x                 w           |w|^2
@@ -14,15 +15,15 @@
 //     taxicab              x                    w           0
 //     cosine               -x / |x|             w / |w|     0
 //
-// With missing values and taxicab, masks, 1 or 0, follow the features of x. Features of units lie as
+// For taxicab with missing values, masks, 1 or 0, follow the features of x. Features of units are stored as
 // [tiles][depth][TILE] or, for tensor cores, as operand B of mma.m16n8k16, the registers hi and lo of each lane:
 // [tiles][steps of 16 dimensions][8 columns of 8 units][32 lanes] of 16 bytes.
 //
-// No feature exceeds 2^14, so that a screen may split it into two halves. A unit or a sample with a larger one is not
-// screened: a unit gets the bias -inf and the norm +inf, which have its tile looked into; a sample gets the norm +inf,
-// which has all tiles looked into.
+// No feature exceeds 2^14, so that a screen may split it into two halves. Units and samples with larger features are
+// not screened. Such a unit gets the bias -inf and the norm +inf, so that `decide` evaluates its tile; such a sample
+// gets the norm +inf, so that `decide` evaluates all tiles.
 //
-// Launch: said at each kernel.
+// Launch: see each kernel.
 // Macros: FLOAT, the type of the values; METRIC, EUCLIDEAN, TAXICAB or COSINE.
 
 #include "halves.cuh"
@@ -33,14 +34,14 @@ constexpr bool DOTS = METRIC != TAXICAB;
 
 constexpr int TILE = 64;               // units that share one least score
 constexpr int PANEL = 128;             // samples whose features lie together, or units that a block packs
-constexpr int WARPS = 8, AT_ONCE = 4;  // of a block of `decide`; rows of 32 tiles that a warp looks at together
-constexpr int SAMPLED = 64, FEWEST = 32, VALUES = 8192;  // units that make the centre, and their values
+constexpr int WARPS = 8, AT_ONCE = 4;  // warps of a block of `decide`; groups of 32 tiles that a warp reads at a time
+constexpr int SAMPLED = 64, FEWEST = 32, VALUES = 8192;  // most and fewest units whose mean is the centre; their values
 
 constexpr int NOT_FINITE = 1, NOTHING_PRESENT = 2;
-constexpr double LARGEST_VALUE = 3.273390607896142e150;  // 2^500: squares of what is larger would not fit
+constexpr double LARGEST_VALUE = 3.273390607896142e150;  // 2^500: sums of squares must not overflow
 constexpr double LARGEST_SAMPLE = 16384, LARGEST_UNIT = 128;
 
-// What a block says of the rows that it packed: NO_FAULT - (4 * row + kind) of the first at fault, or 0.
+// A block of `pack` reports the first fault in its rows as NO_FAULT - (4 * row + kind), or 0 if there is none.
 constexpr unsigned long long NO_FAULT = 1ull << 62;
 
 __device__ inline double infinite() {
@@ -60,15 +61,15 @@ __device__ inline double greatest_of_warp(double value) {
     return value;
 }
 
-// Called by all threads of a block of PANEL. Any centre will do; this is the mean of some units. Every block finds the
-// same, which is sooner done than waited for, and stores it for itself. Returns a power of two that brings the reach of
-// these units between 2 and 4.
+// Called by all PANEL threads of a block. Any centre gives exact results; here it is the mean of some units. Every
+// block computes and stores the same centre, because that is faster than waiting for another block. Returns the scale,
+// a power of two: scaled, the greatest deviation of the units from the centre is between 2 and 4 (cosine: scale 4).
 __device__ inline double find_centre(const Search& s) {
     __shared__ double reaches[PANEL / 32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int count = (int)min(s.m, (long long)min(SAMPLED, max(VALUES / s.d, FEWEST)));
     const double step = (double)s.m / count, share = 1.0 / count;
-    int group = 32;  // threads of a dimension
+    int group = 32;  // threads that compute one dimension
     while (group > 1 && group * s.d > PANEL) group /= 2;
     double reach = 0;
     for (int base = 0; base < s.d; base += PANEL / group) {
@@ -103,7 +104,7 @@ __device__ inline double find_centre(const Search& s) {
     return scale;
 }
 
-// Two tiles. Returns what is at fault with this thread's unit.
+// Packs two tiles of units, one unit per thread. Returns the kind of fault of the thread's unit, or 0.
 __device__ inline int pack_units(const Search& s, double factor) {
     __shared__ double norms[PANEL / 32];
     const long long unit = (long long)blockIdx.x * PANEL + threadIdx.x, tile = unit / TILE;
@@ -156,7 +157,7 @@ __device__ inline int pack_units(const Search& s, double factor) {
     }
     const double least = METRIC == EUCLIDEAN && !s.missing ? norm : 0;
     if (there) s.bias[unit] = (float)(!inside ? infinite() : screened ? least : -infinite());
-    // A tile with what is not screened bounds nothing from above.
+    // A tile with a unit that is not screened gives no upper bound: its norm is infinite.
     const double greatest = greatest_of_warp(!screened ? infinite() : DOTS ? sqrt(norm) : norm);
     if (threadIdx.x % 32 == 0) norms[threadIdx.x / 32] = greatest;
     __syncthreads();
@@ -166,7 +167,7 @@ __device__ inline int pack_units(const Search& s, double factor) {
     return finite ? 0 : NOT_FINITE;
 }
 
-// One panel. Returns what is at fault with this thread's sample.
+// Packs one panel of samples, one sample per thread. Returns the kind of fault of the thread's sample, or 0.
 __device__ inline int pack_samples(const Search& s, double factor) {
     const long long panel = blockIdx.x - s.unit_blocks, i = panel * PANEL + threadIdx.x;
     const FLOAT* row = (const FLOAT*)s.samples + (s.first + i) * s.sample_rows;
@@ -202,11 +203,12 @@ __device__ inline int pack_samples(const Search& s, double factor) {
     return !finite ? NOT_FINITE : empty ? NOTHING_PRESENT : 0;
 }
 
-// Launch: blocks of PANEL threads: `unit_blocks` for two tiles each, if these are not yet packed, one for each panel.
+// Launch: blocks of PANEL threads: first `unit_blocks` blocks for two tiles each, 0 if units are packed already, then
+// one block for each panel of samples.
 extern "C" __global__ void pack(const Search s) {
     __shared__ unsigned long long fault;
     if (threadIdx.x == 0) fault = 0;
-    const double scale = find_centre(s);  // with a barrier
+    const double scale = find_centre(s);  // has a barrier, after which all threads see fault = 0
     const bool of_units = blockIdx.x < s.unit_blocks;
     const long long panel = of_units ? blockIdx.x : s.first / PANEL + blockIdx.x - s.unit_blocks;
     const int kind = of_units ? pack_units(s, scale) : pack_samples(s, scale);
@@ -215,30 +217,31 @@ extern "C" __global__ void pack(const Search s) {
     if (threadIdx.x == 0) s.faults[of_units ? panel : panels_of_units(s) + panel] = fault;
 }
 
-// A unit and its distance (euclidean: the square of it).
+// A unit and its distance (euclidean: the squared distance).
 struct Found {
     double value;
     int unit;
 };
 constexpr int NONE = -1;
 
-// The least key of a warp's lanes.
+// Returns the least key of a warp's lanes.
 __device__ inline unsigned long long least_of_warp(unsigned long long key) {
     const unsigned high = __reduce_min_sync(0xffffffff, (unsigned)(key >> 32));
     const unsigned low = __reduce_min_sync(0xffffffff, key >> 32 == high ? (unsigned)key : 0xffffffff);
     return (unsigned long long)high << 32 | low;
 }
 
-// The nearest of a warp's lanes, of equal ones the lowest unit. Distances are not negative: their bits compare as they.
+// Returns the nearest unit of a warp's lanes, at equal distances the lowest unit. Distances are not negative, so that
+// their bits compare like the distances.
 __device__ inline Found nearest_of_warp(Found found) {
     const unsigned long long key = (unsigned long long)__double_as_longlong(found.value), least = least_of_warp(key);
     const unsigned unit = __reduce_min_sync(0xffffffff, key == least ? (unsigned)found.unit : (unsigned)NONE);
     return {__longlong_as_double((long long)least), (int)unit};
 }
 
-// How far scores of a sample may be off: (kappa b + rounding (a + b) + split (1 + b)) (a + b) + tiny or, for taxicab,
-// (kappa + rounding) (a + b) + tiny, of the norms a of the sample and b of a tile. In float32, and a little more, for
-// this is rounded too.
+// The error bound of the scores of a sample: (kappa b + rounding (a + b) + split (1 + b)) (a + b) + tiny or, for
+// taxicab, (kappa + rounding) (a + b) + tiny, with the norm a of the sample and the norm b of a tile. It is computed in
+// float32 and enlarged a little, because its own computation rounds, too.
 struct Bounds {
     float norm, factor, offset, tiny;
 
@@ -254,7 +257,7 @@ struct Bounds {
     }
 };
 
-// Called by one block: the first faults of samples and of units.
+// Called by one block: writes the first fault of samples and of units.
 __device__ inline void find_fault(const Search& s) {
     __shared__ unsigned long long found[2];
     if (threadIdx.x < 2) found[threadIdx.x] = 0;
@@ -269,20 +272,23 @@ __device__ inline void find_fault(const Search& s) {
 
 // Launch: blocks of WARPS warps, a warp per sample.
 extern "C" __global__ void decide(const Search s) {
-    // A warp's sample, 32 dimensions at a time: as double, for what is slow is to make one of a float.
+    // A warp's sample, 32 dimensions at a time; as double, because the conversion from float is slow.
     __shared__ double staged[WARPS][32];
     if (blockIdx.x == 0) find_fault(s);
     const int lane = threadIdx.x % 32;
     const long long i = (long long)blockIdx.x * WARPS + threadIdx.x / 32;
     if (i >= s.n) return;
     const int tiles = s.tiles, d = s.d, top = s.top, missing = s.missing;
-    const float* least = s.least + i * tiles;
-    const float* tile_norms = s.tile_norms;
+    const float* const least = s.least + i * tiles;
+    const float* const tile_norms = s.tile_norms;
+    // Without a screen `least` is not initialized. The bounds are infinite then, so any score works.
+    const auto score = [&](int tile) { return METRIC == COSINE && missing ? 0 : least[tile]; };
     double* mine = staged[threadIdx.x / 32];
     const FLOAT* row = (const FLOAT*)s.samples + (s.first + i) * s.sample_rows;
     const Bounds bounds(s, s.sample_norms[i]);
 
-    // What the best unit, or the best two, score at most; a comparison with NaN is false, so that NaN excludes nothing.
+    // Upper bounds of the score of the best unit, and of the second best unit. A comparison with NaN is false, so that
+    // NaN excludes no tile.
     float enough = (float)infinite(), enough_of_two = enough;
     const auto add_bound = [&](float bound) {
         if (bound < enough) {
@@ -294,7 +300,7 @@ extern "C" __global__ void decide(const Search s) {
     };
 #pragma unroll 4
     for (int tile = lane; tile < tiles; tile += 32) {
-        add_bound(least[tile] + bounds.epsilon(least[tile], tile_norms[tile]));
+        add_bound(score(tile) + bounds.epsilon(score(tile), tile_norms[tile]));
     }
     for (int lanes = 16; lanes; lanes /= 2) {
         const float other = __shfl_xor_sync(0xffffffff, enough, lanes);
@@ -308,8 +314,8 @@ extern "C" __global__ void decide(const Search s) {
     }
     if (top == 2) enough = enough_of_two;
 
-    Found best = {infinite(), NONE}, second = best;  // of this lane
-    const auto evaluate = [&](int tile) {            // greater than those before
+    Found best = {infinite(), NONE}, second = best;  // found by this lane
+    const auto evaluate = [&](int tile) {            // called for tiles in ascending order
         const FLOAT* column = (const FLOAT*)s.exact + (long long)tile * d * TILE + lane;
         double value[2] = {0, 0}, square[2] = {0, 0};
         for (int from = 0; from < d; from += 32) {
@@ -349,10 +355,10 @@ extern "C" __global__ void decide(const Search s) {
 #pragma unroll
         for (int j = 0; j < AT_ONCE; ++j) {
             const int tile = min(base + j * 32 + lane, tiles - 1);
-            scores[j] = least[tile];
+            scores[j] = score(tile);
             norms[j] = tile_norms[tile];
         }
-        unsigned candidates = 0;  // a bit for each row
+        unsigned candidates = 0;  // bit j is for tile base + j * 32 + lane
 #pragma unroll
         for (int j = 0; j < AT_ONCE; ++j) {
             const bool out = scores[j] - bounds.epsilon(scores[j], norms[j]) > enough;

@@ -1,8 +1,9 @@
-"""Best matching units on a GPU: the CUDA half of `gpuops.som`, which says what the steps are and why they suffice.
+"""Best matching units on a GPU: the CUDA half of `gpuops.som`, which describes the steps and why they suffice.
 
 Two kernels screen, one on tensor cores, one in float32 with scores in registers. Both write the least score of every
-tile of 64 units, N x M / 64 numbers, for a chunk of samples at a time; parts of the map go to different blocks where
-samples are few, and need no merging. Nothing waits for the device but the look at faults at the end, if asked for.
+tile of 64 units, N x M / 64 numbers, for a chunk of samples at a time. Where there are few samples, several blocks
+screen different parts of the map; their results need no merging. A search waits for the device only at the end, to read
+the faults, and only with `validate`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from gpuops._cuda import Program, Told, multiprocessors, prepare
 from gpuops.som.bmu_numba import COSINE, EUCLIDEAN, TAXICAB, error_bound
 
 _TILE, _PANEL = 64, 128
-_WARPS = 8  # of a block of `decide`
-_CHUNK_BYTES = 256 << 20  # of features and least scores that exist at a time
+_WARPS = 8  # warps in a block of `decide`
+_CHUNK_BYTES = 256 << 20  # most bytes of features and least scores at a time
 _NO_FAULT = 2**62
 
-# Tensor cores pad dimensions to multiples of 16; below this many the float32 kernel has less to do.
+# Least number of dimensions for tensor cores, which pad them to a multiple of 16. With fewer dimensions the float32
+# kernel has less to do.
 _TENSOR_DEPTH = 4
 
 _METRICS = {EUCLIDEAN: "EUCLIDEAN", TAXICAB: "TAXICAB", COSINE: "COSINE"}
@@ -36,7 +38,7 @@ _PROGRAMS = {
     for metric, name in _METRICS.items()
 }
 
-# Dimensions that come at a time, and whether these are all.
+# Dimensions in a slab, and whether there is a single slab, by the step of the float32 kernel.
 _SLABS = {
     "PRODUCT": ((4, True), (8, False)),
     "DIFFERENCE": ((4, True), (8, True), (12, True), (16, True), (8, False)),
@@ -57,26 +59,26 @@ _TENSOR_SCREENS = {
 
 
 class _Screen(NamedTuple):
-    """A way of screening: what to launch, for how many rows of features, and what its scores may be off by."""
+    """A kernel that screens: its program, the layout of its features, and the constants of its error bound."""
 
     program: Program
     tensor: bool
-    depth: int  # of the features of units
-    rows: int  # of the features of samples; masks come after the features
-    samples: int  # of a block
-    blocks: int  # that run on a multiprocessor at a time
+    depth: int  # rows of the features of units
+    rows: int  # rows of the features of samples; masks follow the features
+    samples: int  # samples of a block
+    blocks: int  # blocks that run on a multiprocessor at a time
     kappa: float
     rounding: float
     split: float
     tiny: float
 
 
-_ALIGNMENT = 512  # of addresses, as of CuPy's arrays
+_ALIGNMENT = 512  # bytes to whose multiples scratch arrays are aligned, as CuPy aligns arrays
 _SCRATCH = (
     *("centre", "w", "bias", "exact", "unit_lengths", "tile_norms"),
     *("x", "sample_norms", "sample_lengths", "least", "faults", "fault"),
 )
-_SEARCH = np.dtype(  # as in search.cuh
+_SEARCH = np.dtype(  # the struct `Search` of search.cuh
     [
         ("given", np.int64, 8),  # samples, codebook, their strides; units, distances
         ("scratch", np.uint64, len(_SCRATCH)),
@@ -90,19 +92,19 @@ _SEARCH = np.dtype(  # as in search.cuh
 
 
 class _Part(NamedTuple):
-    """Samples that are searched for at a time, and the launches that do: kernel, grid, threads of a block."""
+    """A chunk of samples, and its launches: each a kernel, the grid and the threads of a block."""
 
     first: int
     n: int
-    share: int  # tiles of a block of the screen
+    share: int  # tiles for a block of the screen
     launches: tuple[tuple[Any, tuple[int, ...], tuple[int, ...]], ...]
 
 
 class _Plan(NamedTuple):
-    """What searches of one kind have in common.
+    """The preparation of a search, which depends on the shapes, the dtype and the options only.
 
-    `argument` is that of the kernels but for what is given and the addresses of scratch memory, which has `size` bytes;
-    `offsets` say where in it.
+    `argument` is the argument of the kernels, still without the given arrays, the results and the scratch memory.
+    Scratch memory has `size` bytes, with its arrays at `offsets`.
     """
 
     argument: np.ndarray
@@ -112,7 +114,7 @@ class _Plan(NamedTuple):
 
 
 def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, validate: bool) -> Any:
-    """Units (N, top) int32 and distances (N, top) of checked arguments; the fault found first, or None.
+    """Return units (N, top) int32, distances (N, top) and the first fault, or None; arguments are checked.
 
     A fault is (argument, row, NOT_FINITE or NOTHING_PRESENT).
     """
@@ -149,9 +151,9 @@ def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, va
 
 @functools.lru_cache(64)
 def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n: int, m: int, d: int) -> _Plan:
-    """The plan of such searches, for the current device, whose kernels are compiled."""
+    """Return the plan of a search on the current device, and compile its kernels."""
     program, screen, tiles = _PROGRAMS[dtype.name, metric], _choose(metric, missing, d), math.ceil(m / _TILE)
-    screens = not (metric == COSINE and missing)  # else all tiles are looked into
+    screens = not (metric == COSINE and missing)  # otherwise `decide` evaluates all tiles
     prepare((program, screen.program) if screens else (program,))
     chunk = _chunk(screen, tiles, n)
     panels, units = math.ceil(chunk / _PANEL), tiles * _TILE
@@ -187,7 +189,7 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
             launches.append((screen.program.function("screen"), grid, (screen.program.threads,)))
         launches.append((program.function("decide"), (max(math.ceil(count / _WARPS), 1),), (32 * _WARPS,)))
         parts.append(_Part(first, count, share, tuple(launches)))
-    argument = search.view(np.dtype((np.void, search.nbytes)))  # copied and passed at once, not field by field
+    argument = search.view(np.dtype((np.void, search.nbytes)))  # one value, copied and passed whole
     return _Plan(argument, np.array([0, *ends[:-1]], np.uint64), int(ends[-1]), tuple(parts))
 
 
@@ -197,8 +199,9 @@ def _choose(metric: int, missing: bool, d: int) -> _Screen:
         ksteps = min(math.ceil(depth / 16), 4)
         panels = math.ceil(depth / 64)
         deep = panels > 1
-        # Per mma of 16 dimensions at most 20 truncations to 23 bits, of sums bounded by |x| |w| of the panel; float16
-        # halves that are off by 2^-22, or by 2^-25 where that is more; panels added in float32.
+        # An mma of 16 dimensions truncates at most 20 times to 23 bits, and its sums are at most |x| |w| of the panel.
+        # Two float16 halves are off from a feature by 2^-22 of it, or by 2^-25 if that is more. Panels are added in
+        # float32.
         kappa = 1.02 * ((20 * ksteps + 16) * 2.0**-23 + (panels + 8) * 2.0**-24)
         split = math.sqrt(depth) * 2.0**-24
         rounding = error_bound(depth, d, 2.0**-24)[1]
@@ -218,15 +221,15 @@ def _choose(metric: int, missing: bool, d: int) -> _Screen:
 
 
 def _chunk(screen: _Screen, tiles: int, n: int) -> int:
-    """Samples whose features and least scores exist at a time: all, or a multiple of what a block takes."""
+    """Return the number of samples of a chunk: all samples, or as many blocks of samples as fit into _CHUNK_BYTES."""
     fit = _CHUNK_BYTES // (4 * (screen.rows + tiles)) // screen.samples * screen.samples
     return min(max(fit, screen.samples), max(1, math.ceil(n / screen.samples)) * screen.samples)
 
 
 def _share(blocks: int, tiles: int, slots: int) -> int:
-    """Tiles for a block: so that the device, which runs `slots` blocks at a time, is done first.
+    """Return the number of tiles for a block with which the device, which runs `slots` blocks at a time, is fastest.
 
-    A block costs its tiles and about two more, for the samples it loads.
+    The time of a block is proportional to its tiles plus about two, for loading its samples.
     """
     parts = range(1, min(tiles, 1 + 8 * slots // blocks) + 1)
     shares = [math.ceil(tiles / part) for part in parts]

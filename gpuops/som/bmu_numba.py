@@ -1,9 +1,9 @@
-"""Best matching units on the CPU: the Numba half of `gpuops.som`, which says what the steps are and why they suffice.
+"""Best matching units on the CPU: the Numba half of `gpuops.som`, which describes the steps and why they suffice.
 
-Units come in panels as wide as two vectors and in tiles of 1, 2 or 4 panels, samples in panels of ROWS. The innermost
-loop is written in LLVM IR with explicit vectors, for the reasons given in `product_numba`: scores of ROWS samples and
-one panel of units stay in registers while the features pass by. The few lines that both modules emit alike stand in
-each: Numba's cache does not notice a change in a file that they would share.
+Units are packed in panels as wide as two vectors, and in tiles of 1, 2 or 4 panels; samples in panels of ROWS. The
+innermost loop is written in LLVM IR with explicit vectors, for the reasons given in `product_numba`: the scores of ROWS
+samples and one panel of units stay in registers while the loop runs over the features. A few lines of `product_numba`
+are repeated here, because Numba's cache does not notice a change in a file that both modules would import.
 """
 
 from __future__ import annotations
@@ -25,27 +25,25 @@ from gpuops.som.metrics import COSINE, EUCLIDEAN, TAXICAB
 
 _FEATURES = binding.get_host_cpu_features()
 _VECTOR_BYTES = 64 if _FEATURES.get("avx512f") else 32 if _FEATURES.get("avx2") else 16
-_FUSED = bool(_FEATURES.get("fma") or _FEATURES.get("neon"))  # else LLVM would call a function for every lane
+_FUSED = bool(_FEATURES.get("fma") or _FEATURES.get("neon"))  # otherwise fma would be a function call for every lane
 _LANES = _VECTOR_BYTES // 4
 _VECTORS = 2
 
 ROWS = 8 if _FEATURES.get("avx512f") or _FEATURES.get("neon") else 4
 COLUMNS = _VECTORS * _LANES  # units in a panel
-MOST_PANELS = 4  # of a tile, whose units share one least score
-BLOCK = 128  # samples of a task; their features meet a tile of units in the second-level cache
+MOST_PANELS = 4  # most panels in a tile; the units of a tile share one least score
+BLOCK = 128  # samples in a task; their features and a tile of units fit into the second-level cache
 
 NOT_FINITE, NOTHING_PRESENT = 1, 2
 
-_LARGEST = np.float64(2.0**500)  # squares of what is larger would not fit
-_FARTHEST = np.float64(2.0**60)  # scaled features beyond it are not screened
+_LARGEST = np.float64(2.0**500)  # greatest magnitude of a value: sums of squares must not overflow
+_FARTHEST = np.float64(2.0**60)  # samples with a greater scaled feature are not screened
 
 
 def search(samples, codebook, metric, top, missing, validate):
-    """Units (N, top) int32 and distances (N, top) of checked arguments; the fault found first, or None.
+    """Return units (N, top) int32, distances (N, top) and the first fault, or None; arguments are checked.
 
-    Faults are found on the way, whether to `validate` is asked for or not.
-
-    A fault is (argument, row, NOT_FINITE or NOTHING_PRESENT).
+    A fault is (argument, row, NOT_FINITE or NOTHING_PRESENT). Faults are found in any case, also without `validate`.
     """
     n, (m, d) = len(samples), codebook.shape
     units, distances = np.empty((n, top), np.int32), np.empty((n, top), samples.dtype)
@@ -87,17 +85,17 @@ def search(samples, codebook, metric, top, missing, validate):
 
 
 def _panels_of_tile(m: int, d: int) -> int:
-    """How many panels make a tile: the fewer there are, the more least scores to look at, and the less to evaluate.
+    """Return the number of panels in a tile of units: larger tiles have fewer least scores, but more units to evaluate.
 
-    A least score takes as long as evaluating 7 dimensions of a unit, about; a sample has m / tile of the first and a
-    tile of the second.
+    For every sample there are m / tile least scores to compare, and about one tile of units with d dimensions to
+    evaluate. Comparing a least score takes about as long as evaluating 7 dimensions of a unit.
     """
     panels = math.sqrt(7 * m / d) / COLUMNS
     return 1 if panels < 1.5 else 2 if panels < 3 else MOST_PANELS
 
 
 def error_bound(depth: int, d: int, u: float) -> tuple[float, float]:
-    """kappa and rho of `gpuops.som`: scores of `depth` operations with unit roundoff u, distances in float64."""
+    """Return kappa and rho of `gpuops.som`: scores take `depth` operations with unit roundoff u, distances float64."""
     n = depth + 4
     return 1.02 * n * u / (1 - n * u) if n * u < 0.25 else math.inf, (d + 8) * 2.0**-49
 
@@ -113,7 +111,7 @@ def _centre_and_scale(codebook, metric):
 
 @functools.cache
 def compile_for(dtype: np.dtype) -> tuple[Any, Any]:
-    """`_pack_tile` and `_search_block` for one dtype, with one signature for every layout."""
+    """Return `_pack_tile` and `_search_block` compiled for a dtype, with one signature for every layout."""
     scalar = numba.from_dtype(dtype)
     matrix = types.Array(scalar, 2, "A", readonly=True)
     whole = (types.float64[::1], types.float64, types.int64, types.boolean)
@@ -133,7 +131,7 @@ def compile_for(dtype: np.dtype) -> tuple[Any, Any]:
 
 
 def _pack_tile(codebook, centre, scale, metric, missing, features, bias, exact, unit_norms, tile_norms, tile):
-    """Features, biases and exact values of the units of one tile; units that do not exist have bias +inf."""
+    """Write the features, biases and exact values of the units of one tile; units beyond the last have bias +inf."""
     m, d = codebook.shape
     size = exact.shape[2]
     greatest = 0.0
@@ -165,9 +163,9 @@ def _search_block(
     samples, centre, scale, metric, missing, features, bias, exact, unit_norms, tile_norms, m, kappa, rounding, first,
     units, distances,
 ):  # fmt: skip
-    """Units and distances of BLOCK samples from `first` on. Returns 4 * row + fault of the first at fault, or -1.
+    """Write units and distances of BLOCK samples from `first` on; return 4 * row + kind of the first fault, or -1.
 
-    One long function: its steps share the buffers of a block, some twenty of them.
+    One long function: its steps share some twenty buffers.
     """
     n, d = samples.shape
     count = min(BLOCK, n - first)
@@ -230,7 +228,7 @@ def _search_block(
     epsilon = np.empty(tiles)
     value, other, length = np.empty(tile), np.empty(tile), np.empty(tile)
     for i in range(count):
-        # What the best (top = 2: second best) unit scores at most.
+        # Upper bounds of the score of the best unit, and of the second best unit.
         enough, enough_of_two = np.inf, np.inf
         for t in range(tiles):
             a, w = norms[i], tile_norms[t]
@@ -295,14 +293,14 @@ def _search_block(
 
 
 def _least_scores(step):
-    """Nopython function: least[r] = min over the units of `bias` of bias + sum over k of step(x[k, r], w[., k, .]).
+    """Return a nopython function: least[r] = min over the units of bias + sum over k of step(x[k, r], w[., k, .]).
 
     least : (ROWS,) float32, contiguous
-    x : (depth or twice that, ROWS) float32, contiguous
+    x : (depth, or 2 depth with masks, ROWS) float32, contiguous
     w : (panels, depth, COLUMNS) float32, contiguous
     bias : (panels, COLUMNS) float32, contiguous
 
-    One long function: what it emits is one loop, whose parts share its builder and its registers.
+    One long function: it emits one loop, whose parts share the builder and the registers.
     """
 
     @intrinsic
@@ -326,7 +324,7 @@ def _least_scores(step):
                 one = builder.insert_element(undefined, scalar, lane(0))
                 return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(lane, _LANES), [0] * _LANES))
 
-            def minimum(a, b):  # what vminps computes
+            def minimum(a, b):  # exactly vminps
                 return builder.select(builder.fcmp_ordered("<", a, b), a, b)
 
             infinity = ir.Constant(vector, [math.inf] * _LANES)
@@ -368,7 +366,7 @@ def _least_scores(step):
 
 
 def _call(builder, name, *values):
-    """An intrinsic function of LLVM, lane by lane."""
+    """Call an intrinsic function of LLVM on vectors, lane by lane."""
     vector = values[0].type
     signature = ir.FunctionType(vector, [vector] * len(values))
     return builder.call(

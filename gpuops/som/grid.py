@@ -1,8 +1,8 @@
-"""Grids of self-organizing maps: where units lie, which are neighbours, how far an update reaches.
+"""Grids of self-organizing maps: the positions of units, their neighbours, and the reach of an update.
 
-Unit u stands in row u // columns and column u % columns. Neighbouring units have distance 1. In a hexagonal grid odd
-rows are shifted by half a unit and rows are sqrt(3)/2 apart. On a torus the differences of two positions are the
-shortest ones, per axis, which in a hexagonal grid asks for an even number of rows.
+Unit u is in row u // columns and column u % columns. Neighbouring units of a row have distance 1. In a hexagonal grid
+odd rows are shifted by half a unit and rows are sqrt(3)/2 apart. On a torus the offset between two positions is the
+shortest one, per axis; a hexagonal torus therefore needs an even number of rows.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Grid:
     rows, columns : int
         At least one each; a hexagonal torus has an even number of rows.
     hexagonal : bool
-        Else rectangular.
+        Whether the grid is hexagonal; otherwise it is rectangular.
     toroidal : bool
-        The edges are joined; else planar.
+        Whether opposite edges are joined; otherwise the grid is planar.
 
     Raises
     ------
@@ -55,23 +55,28 @@ class Grid:
         return math.sqrt(3) / 2 if self.hexagonal else 1.0
 
     def positions(self) -> np.ndarray:
-        """(M, 2) float64: x and y of every unit."""
+        """Return x and y of every unit, (M, 2) float64."""
         row, column = np.divmod(np.arange(self.units), self.columns)
         shift = (row % 2) / 2 if self.hexagonal else 0
         return np.stack([column + shift, row * self.row_height], axis=1)
 
     def row_offsets(self) -> np.ndarray:
-        """(rows, rows) int64: rows from the second to the first, the short way round on a torus."""
+        """Return (rows, rows) int64: entry [i, j] is the offset from row j to row i, on a torus the shortest one."""
         return self._wrapped(np.subtract.outer(np.arange(self.rows), np.arange(self.rows)), self.rows)
 
     def column_offsets(self, parity: int) -> np.ndarray:
-        """(columns, columns) int64: twice the x from the second to the first; `parity` is the first one's row's
-        parity less the second one's (-1, 0 or 1)."""
+        """Return (columns, columns) int64: entry [i, j] is twice the offset in x from column j to column i.
+
+        `parity` is the parity of the row of column i less the parity of the row of column j (-1, 0 or 1).
+        """
         twice = 2 * np.subtract.outer(np.arange(self.columns), np.arange(self.columns))
         return self._wrapped(twice + (parity if self.hexagonal else 0), 2 * self.columns)
 
     def offsets(self, a: Any, b: Any) -> tuple[Any, Any]:
-        """Rows, and twice the x, from units b to units a; integer arrays of NumPy or CuPy that broadcast together."""
+        """Return the offset in rows and twice the offset in x from units b to units a.
+
+        Both are integer arrays of NumPy or CuPy that broadcast together.
+        """
         down = self._wrapped(a // self.columns - b // self.columns, self.rows)
         twice = 2 * (a % self.columns - b % self.columns)
         if self.hexagonal:
@@ -79,19 +84,22 @@ class Grid:
         return down, self._wrapped(twice, 2 * self.columns)
 
     def distances(self, a: Any, b: Any) -> Any:
-        """Euclidean distances on the grid, 1 between neighbours in a row; float64, in the shape of units a and b."""
+        """Return the Euclidean distances between units a and b on the grid, float64; 1 between neighbours in a row."""
         down, twice = self.offsets(a, b)
         return ((twice / 2) ** 2 + (down * self.row_height) ** 2) ** 0.5
 
     def adjacent(self, a: Any, b: Any) -> Any:
-        """Are units a and b neighbours? A unit is its own. Rectangular grids have eight of them, hexagonal ones six."""
+        """Return whether units a and b are neighbours or equal.
+
+        In a rectangular grid a unit has eight neighbours, in a hexagonal grid six.
+        """
         down, twice = self.offsets(a, b)
         if self.hexagonal:
             return twice * twice + 3 * down * down <= 4
         return (abs(down) <= 1) & (abs(twice) <= 2)
 
     def neighbours(self) -> np.ndarray:
-        """(M, 8) or, hexagonal, (M, 6) int32: the neighbours of every unit in rising order, filled up with -1."""
+        """Return the neighbours of every unit in ascending order, padded with -1; int32, (M, 8) or hexagonal (M, 6)."""
         around = -np.ones((self.units, 6 if self.hexagonal else 8), np.int32)
         for unit in range(self.units):
             row, column = divmod(unit, self.columns)
@@ -106,19 +114,20 @@ class Grid:
         return around
 
     def _wrapped(self, offsets: Any, period: int) -> Any:
-        """The representative of offsets modulo period in [-period / 2, period / 2)."""
+        """Return the offsets, on a torus modulo `period` in [-period / 2, period / 2)."""
         return (offsets + period // 2) % period - period // 2 if self.toroidal else offsets
 
 
 def neighbourhood(name: str, x: Any, y: Any, sigma: float, hexagonal: bool = False) -> Any:
-    """How much a unit learns from a sample whose unit lies (x, y) away; 1 at (0, 0).
+    """Return how much a unit learns from a sample whose best matching unit lies (x, y) away; 1 at (0, 0).
 
     Parameters
     ----------
     name : {"gaussian", "mexican_hat", "bubble", "linear"}
-    x, y : float arrays that broadcast together, in units of the grid
+    x, y : float arrays that broadcast together
+        Offsets on the grid.
     sigma : float
-        Reach, above 0, in units of the grid.
+        Reach, above 0, in the unit of `x` and `y`.
     hexagonal : bool
 
     Returns
@@ -134,7 +143,7 @@ def neighbourhood(name: str, x: Any, y: Any, sigma: float, hexagonal: bool = Fal
     linear       (1 - |x| / sigma)+ (1 - |y| / sigma)+                        hexagonal: (1 - r / sigma)+
     ===========  ============================================================ ==============================
 
-    Up to a factor, which an update divides out, those of MiniSom on rectangular grids.
+    On rectangular grids these functions equal the functions of MiniSom up to a factor, which cancels in an update.
 
     Raises
     ------
@@ -143,13 +152,13 @@ def neighbourhood(name: str, x: Any, y: Any, sigma: float, hexagonal: bool = Fal
     """
     if hexagonal and name in ("bubble", "linear"):
         check_neighbourhood(name, sigma)
-        # 4 r^2 is an integer in a hexagonal grid; so it does not depend on rounding which side of sigma a unit is on.
+        # 4 r^2 is an integer in a hexagonal grid: with `rint`, rounding cannot move a unit across the reach sigma.
         return _radial(name, np.sqrt(np.rint(4 * (np.square(x) + np.square(y)))) / 2, sigma)
     return sum(np.multiply(f(x), g(y)) for f, g in separable(name, sigma))
 
 
 def separable(name: str, sigma: float) -> list[tuple[Any, Any]]:
-    """Functions f of x and g of y, the neighbourhood being the sum of f(x) g(y), on a rectangular grid."""
+    """Return pairs of functions f and g: on a rectangular grid the neighbourhood is the sum of f(x) g(y) over them."""
     check_neighbourhood(name, sigma)
 
     def gaussian(t: Any) -> Any:

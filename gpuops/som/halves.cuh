@@ -8,7 +8,7 @@ __device__ inline unsigned pair_of_halves(float first, float second) {
     return pair;
 }
 
-// hi: rounded; lo: what is left, rounded.
+// hi: both numbers rounded to halves; lo: both remainders rounded to halves.
 __device__ inline void split(unsigned& hi, unsigned& lo, float first, float second) {
     hi = pair_of_halves(first, second);
     float first_hi, second_hi;

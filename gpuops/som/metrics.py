@@ -1,12 +1,13 @@
-"""The metrics of self-organizing maps: how far a sample x lies from a unit w, both of d dimensions.
+"""The metrics of self-organizing maps: the distance of a sample x from a unit w, both of d dimensions.
 
 euclidean   square root of the sum of (x_k - w_k)^2
 taxicab     sum of |x_k - w_k|
 cosine      max(0, 1 - sum of x_k w_k / (|x| |w|)), each |.| the square root of a sum of squares; 1 where |x| |w| is 0
 
-Sums are in float64, one dimension after the other. A missing value of x, NaN, leaves its dimension out, for cosine of
-both lengths too. These are the formulas on arrays; `bmu_numba`, `update_numba` and `bmu.cu` evaluate the same in loops
-that must stand in one file each, and `tests/gpuops/som` compares all of them with a plain definition.
+Sums are in float64, one dimension after the other. NaN in x is a missing value: its dimension is left out of the sum,
+for cosine also out of both lengths. This module has the formulas on arrays. `bmu_numba`, `update_numba` and `bmu.cu`
+repeat the formulas in loops, because each has to be compiled from a single file. `tests/gpuops/som` compares every copy
+with a plain definition.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from gpuops.arrays import is_cupy
 
 EUCLIDEAN, TAXICAB, COSINE = range(3)
 METRICS = {"euclidean": EUCLIDEAN, "taxicab": TAXICAB, "cosine": COSINE}
-ALIASES = {"manhattan": "taxicab"}  # what scikit-learn calls them
-TITLES = {"euclidean": "Euclidean", "taxicab": "taxicab", "cosine": "cosine"}  # on pictures
+ALIASES = {"manhattan": "taxicab"}  # scikit-learn's names
+TITLES = {"euclidean": "Euclidean", "taxicab": "taxicab", "cosine": "cosine"}  # the names on pictures
 
 
 def check_metric(metric: str) -> None:
@@ -31,7 +32,7 @@ def check_metric(metric: str) -> None:
 
 
 def distances_to_all(samples: Any, codebook: Any, metric: str) -> Any:
-    """Distances of each sample to each unit.
+    """Return the distance of each sample to each unit.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def _library(values: Any) -> Any:
 
 
 def distances_of_rows(a: np.ndarray, b: np.ndarray, metric: str) -> np.ndarray:
-    """Distance of each row of a (k, d) to the same row of b (k, d), float64 (k), without missing values."""
+    """Return the distance of each row of a (k, d) to the same row of b (k, d), float64 (k,); no value is missing."""
     a, b = a.astype(np.float64), b.astype(np.float64)
     if metric == "euclidean":
         return np.sqrt(((a - b) ** 2).sum(axis=1))
@@ -88,12 +89,12 @@ def distances_of_rows(a: np.ndarray, b: np.ndarray, metric: str) -> np.ndarray:
 
 
 def normalized(values: np.ndarray) -> np.ndarray:
-    """Rows (k, d) of length 1, float64; those of length 0 stay what they are."""
+    """Return the rows (k, d) scaled to length 1, float64; rows of length 0 stay 0."""
     values = values.astype(np.float64)
     lengths = np.sqrt((values * values).sum(axis=1, keepdims=True))
     return np.divide(values, lengths, out=np.zeros_like(values), where=lengths > 0)
 
 
 def greatest_distance(metric: str, d: int, reach: float) -> float:
-    """No two points of d dimensions are farther apart, none of whose values differ by more than `reach`."""
+    """Return an upper bound of the distance between points of d dimensions whose values differ by at most `reach`."""
     return {"euclidean": math.sqrt(d) * reach, "taxicab": d * reach, "cosine": 2.0}[metric]

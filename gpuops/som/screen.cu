@@ -1,4 +1,4 @@
-// Best matching units, the screen in float32: the least score of every tile of units, for every sample.
+// Best matching units, the screen in float32: computes the least score of every tile of units, for every sample.
 //
 //     least[i][t] = min over the units j of tile t of  bias_j + sum over k of step(x[k][i], w[k][j])
 //
@@ -8,12 +8,12 @@
 //     MASKED_DIFFERENCE   |x - w| times the mask of x
 //
 // Features come from bmu.cu: x [panels][rows][PANEL], w [tiles][depth][TILE]. A block takes one panel of samples and
-// some tiles, one after the other. Slabs of both pass through shared memory, the next on its way while one is used; a
-// thread keeps 8 x 8 scores in registers.
+// some tiles, one after the other. Slabs of samples and units pass through shared memory; the copy of the next slab
+// overlaps with the arithmetic. A thread keeps 8 x 8 scores in registers.
 //
 // Launch: grid (panels, parts of the map), THREADS threads.
-// Macros: STEP; SLAB, dimensions in a slab, a multiple of 4; SINGLE, 1 where depth is SLAB; THREADS, of a
-//         block, PANEL.
+// Macros: STEP; SLAB, dimensions in a slab, a multiple of 4; SINGLE, 1 if depth is SLAB, else 0; THREADS, the threads
+//         of a block, equal to PANEL.
 
 #include "../device/async_copy.cuh"
 #include "search.cuh"
@@ -24,7 +24,7 @@ constexpr bool MASKED = STEP == MASKED_DIFFERENCE;
 constexpr int TILE = 64, PANEL = 128, OWN = 8;
 constexpr int STAGES = 2;
 
-// All threads together: SLAB rows, contiguous in both memories.
+// All threads together copy SLAB rows, contiguous in both memories.
 template <int WIDTH>
 __device__ inline void copy_slab(float (*shared)[WIDTH], const float* global) {
     for (int word = threadIdx.x * 4; word < SLAB * WIDTH; word += THREADS * 4) {
@@ -36,7 +36,7 @@ struct alignas(16) Four {
     float values[4];
 };
 
-// A thread's share of a row: four neighbours, and four more half a row further.
+// Loads a thread's values of a row: four neighbouring values, and four more half a row further.
 template <int WIDTH>
 __device__ inline void load_own(float (&own)[OWN], const float (&row)[WIDTH], int first) {
     const Four low = *(const Four*)(row + first), high = *(const Four*)(row + WIDTH / 2 + first);
@@ -47,7 +47,8 @@ __device__ inline void load_own(float (&own)[OWN], const float (&row)[WIDTH], in
     }
 }
 
-// Scores of taxicab are not negative, or -inf: their bits compare as they do, and there is an instruction for three.
+// Taxicab scores are -inf or not negative, so that their bits, read as integers, compare like the scores. One
+// instruction takes the minimum of three integers.
 __device__ inline float least_of_three(float a, float b, float c) {
     if (STEP == PRODUCT) return fminf(fminf(a, b), c);
     return __int_as_float(__vimin3_s32(__float_as_int(a), __float_as_int(b), __float_as_int(c)));
@@ -92,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SINGLE ? 4 : 3) screen(con
         }
         for (int slab = 0; slab < slabs; ++slab, ++step) {
             wait_for_copies<0>();
-            __syncthreads();  // this slab is here for all threads, and nobody reads the one before any more
+            __syncthreads();  // all threads have copied this slab, and no thread reads the slab before it any more
             fetch(step + 1);
             const int stage = SINGLE ? 0 : step % STAGES;
 #pragma unroll
@@ -120,8 +121,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, SINGLE ? 4 : 3) screen(con
 #pragma unroll
             for (int u = 2; u < OWN; u += 2) best[r] = least_of_three(best[r], scores[r][u], scores[r][u + 1]);
         }
-        // Eight lanes have eight samples in common. Each time half of them go to the lane across, and in the end lane
-        // `unit` holds one: sample `unit` of them.
+        // Eight lanes share eight samples. In each step a lane gives half of its samples to the lane across and keeps
+        // the other half; in the end lane `unit` holds the least score of sample `unit`.
 #pragma unroll
         for (int half = OWN / 2; half; half /= 2) {
             const bool upper = unit & half;

@@ -1,22 +1,22 @@
-// Best matching units, the screen on tensor cores: the least score of every tile of units, for every sample.
+// Best matching units, the screen on tensor cores: computes the least score of every tile of units, for every sample.
 //
 //     least[i][t] = min over the units j of tile t of  bias_j + sum over k of x[k][i] w[k][j]
 //
-// 256 samples a block, 32 a warp as operand A, in registers; tiles of units, as operand B, pass through shared memory,
-// the next on its way while one is used.
+// A block takes 256 samples; a warp keeps 32 samples in registers, as operand A. Tiles of units pass through shared
+// memory, as operand B; the copy of the next tile overlaps with the arithmetic.
 //
 // A feature v is the sum of two halves (float16), hi = v rounded and lo = (v - hi) rounded, 22 bits together, and
 //
 //     x w = hi lo' + lo hi' + hi hi'   up to 2^-20 |x w|.
 //
-// Tensor cores do not round properly, with an error that grows with the sum. So the small products come first, and
-// after 64 dimensions the sum goes to float32 registers and the next one starts at zero.
+// Tensor cores truncate sums instead of rounding them, and the error grows with the sum. So the small products are
+// added first, and after 64 dimensions the sum is added to float32 registers and the next sum starts at zero.
 //
 // Features come from bmu.cu: x [panels of 128 samples][depth][PANEL], w as fragments.
 //
 // Launch: grid (blocks of 256 samples, parts of the map), THREADS threads; a part is `share` tiles.
-// Macros: KSTEPS, 1 to 4; DEEP, 0 where depth is 16 KSTEPS, 1 where it is a multiple of that; THREADS, of a block of
-//         `screen`, ROWS.
+// Macros: KSTEPS, 1 to 4; DEEP, 0 if depth is 16 KSTEPS, 1 if depth is a multiple of 16 KSTEPS; THREADS, the threads of
+//         a block of `screen`, equal to ROWS.
 
 #include "../device/async_copy.cuh"
 #include "halves.cuh"
@@ -26,7 +26,7 @@ constexpr int TILE = 64, PANEL = 128, ROWS = 256;
 constexpr int COLUMNS = TILE / 8;
 constexpr int PAIR = 2;
 constexpr int DEPTH = 16 * KSTEPS;
-constexpr int FRAGMENTS = KSTEPS * COLUMNS * 32;  // of one tile and one panel of dimensions
+constexpr int FRAGMENTS = KSTEPS * COLUMNS * 32;  // fragments of one tile and one panel of dimensions
 
 // sums (16 x 8) += a (16 x 16) b (16 x 8)
 __device__ inline void multiply(float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
@@ -79,11 +79,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, KSTEPS == 1 ? 2 : 1) scree
     for (int tile = first_tile; tile < last_tile; ++tile) {
         float total[DEEP ? COLUMNS : 1][2][4];
         float best[4] = {__int_as_float(0x7f800000), __int_as_float(0x7f800000), __int_as_float(0x7f800000),
-                         __int_as_float(0x7f800000)};  // of rows lane / 4 + 0, 8, 16 and 24
+                         __int_as_float(0x7f800000)};  // least scores of rows lane / 4 + 0, 8, 16 and 24
         for (int pass = 0; pass < passes; ++pass, ++step) {
             if (DEEP) samples.load(x + (long long)pass * DEPTH * PANEL, lane);
             wait_for_copies<0>();
-            __syncthreads();  // this tile is here for all threads, and nobody reads the one before any more
+            __syncthreads();  // all threads have copied this tile, and no thread reads the tile before it any more
             fetch(step + 1);
             const Fragment* stage = stages[step % 2] + lane;
 #pragma unroll
@@ -94,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, KSTEPS == 1 ? 2 : 1) scree
 #pragma unroll
                     for (int k = 0; k < KSTEPS; ++k) units[c][k] = stage[(k * COLUMNS + first + c) * 32];
                 }
-                // Four sums at a time: each waits for its own product before, not for the others.
+                // Four sums take turns, so that an mma does not wait for the mma just before it.
                 float sums[PAIR][2][4] = {};
 #pragma unroll
                 for (int k = 0; k < KSTEPS; ++k) {
@@ -138,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, KSTEPS == 1 ? 2 : 1) scree
                 }
             }
         }
-        // Four lanes have four rows in common; in the end lane % 4 holds the one of that number.
+        // Four lanes share four rows; in the end each lane holds the least score of row number lane % 4.
 #pragma unroll
         for (int half = 2; half; half /= 2) {
             const bool upper = lane & half;

@@ -1,7 +1,7 @@
 // Learning of self-organizing maps: sums of the samples of every unit in fixed point, and sums over neighbourhoods.
 //
-// Integer additions are exact in any order, so that thousands of threads may race and the bits are the same. `mix` adds
-// products, each rounded by itself, one after the other as the CPU half does.
+// Integer additions are exact in any order, so the result has the same bits whatever the order of thousands of threads.
+// `mix` adds products one after the other and rounds each product and each sum, as on the CPU.
 //
 // Macros: FLOAT, the type of the samples.
 
@@ -10,7 +10,7 @@ constexpr unsigned long long NO_FAULT = 1ull << 62;
 
 // Launch: a thread for every dimension of every strip of samples. sums (M, d), counts (M, d) if missing, else (M).
 // columns (2, d): the units of the sums, and the bounds of the values.
-// fault: NO_FAULT - row of the first row with a value that has no place in fixed point, or 0.
+// fault: NO_FAULT - row of the first row with a value that cannot be added in fixed point, or 0.
 extern "C" __global__ void accumulate(unsigned long long* sums, unsigned long long* counts, unsigned long long* fault,
                                       const FLOAT* samples, const int* units, const FLOAT* weights,
                                       const double* columns, long long row_stride, long long column_stride,
@@ -21,7 +21,7 @@ extern "C" __global__ void accumulate(unsigned long long* sums, unsigned long lo
     const int k = (int)(thread % d);
     const bool counting = missing || k == 0;
     const double unit = columns[k], largest = columns[d + k];
-    long long sum = 0, number = 0, known = -1;  // of the unit `known`, not yet added to those in memory
+    long long sum = 0, number = 0, known = -1;  // of unit `known`, not yet added to `sums` and `counts`
     const auto flush = [&] {
         if (known < 0) return;
         if (sum) atomicAdd(sums + known * d + k, (unsigned long long)sum);
@@ -72,7 +72,7 @@ extern "C" __global__ void mix(double* result, const double* h, const double* va
     }
 }
 
-// result (size / d, d): numerators over denominators, or the codebook where these do not exceed `least`.
+// result (size / d, d): numerators over denominators, or the codebook where a denominator does not exceed `least`.
 // mixed (size / d, width): d numerators, then one denominator for all or d. Launch: a thread per entry.
 extern "C" __global__ void means(FLOAT* result, const double* mixed, const FLOAT* codebook, long long size, int d,
                                  int width, double least) {

@@ -1,19 +1,19 @@
-"""How a codebook learns: from the samples of its units (batch), or from one sample after the other (online).
+"""Learning of a codebook: from the sums of the samples of every unit (batch), or one sample after the other (online).
 
 Batch, one epoch (T. Kohonen; J. Vesanto et al., "SOM Toolbox for Matlab 5", 2000, equation 9):
 
-    S_j = sum of the samples whose best matching unit is j,   n_j = how many they are          `unit_sums`
+    S_j = sum of the samples whose best matching unit is j,   n_j = their number               `unit_sums`
     w_i = sum over j of h_ij S_j  /  sum over j of h_ij n_j                                    `smooth`
 
-h is the neighbourhood. S and n are sums of many numbers, in an order that chunks and workers decide; so they are sums
-of integers: a sample times a power of two, rounded. Such sums are exact, and equal for every order. What is rounded is
-less than 2^-55 of the greatest possible sum of its column, whatever the magnitude of the others: every column has a
-power of its own, in steps of 2^8, so that columns of like magnitude have the same.
+h is the neighbourhood. S and n are sums of many numbers, in an order that depends on chunks and workers. So integers
+are added: every sample is multiplied by a power of two and rounded. Integer sums are exact, and equal for every order.
+Rounding changes a value by at most 2^-55 of the greatest possible sum of its column, whatever the magnitude of other
+columns: every column has its power of two, in steps of 2^8, so that columns of similar magnitude share a power.
 
-Smoothing adds in one order too, row by row of the grid: the same bits everywhere, on a GPU as well. It is separable
-where the neighbourhood is: rows x columns x (rows + columns) steps.
+Smoothing also adds in a fixed order, row by row of the grid, so that a CPU and a GPU get the same bits. Where the
+neighbourhood is separable, smoothing takes rows x columns x (rows + columns) steps.
 
-Online: w_i += rate h_i,u(x) (x - w_i) for one sample x at a time; every step waits for the one before.
+Online: w_i += rate h_i,u(x) (x - w_i) for one sample x at a time; every step depends on the step before.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from gpuops.som import update_cuda, update_numba
 from gpuops.som.grid import NEIGHBOURHOODS, Grid, check_neighbourhood, neighbourhood, separable
 from gpuops.som.metrics import METRICS, check_metric
 
-# A denominator below this is a sum of numbers near the least that exist, of which little is left but rounding.
+# Denominators up to this count as 0: so close to the smallest float64 they consist mostly of rounding.
 _LEAST_DENOMINATOR = 2.0**-960
 
-UNIT_STEP = 8  # bits between the units of columns
+UNIT_STEP = 8  # the units of two columns differ by a power of 2^8
 
 
 class FixedPoint(NamedTuple):
-    """Units of the integer sums: powers of two, for sums and for weighted counts, and the bounds they rest on.
+    """Units of the integer sums, and the bounds on values and weights within which no sum overflows.
 
-    `sums` and `largest` are float64, (d) or of no dimensions where all columns have the same.
+    `sums` and `counts` are the units of sums and of weighted counts, powers of two. `sums` and `largest` are float64,
+    (d,), or 0-d if all columns have the same unit.
     """
 
     sums: np.ndarray
@@ -45,7 +46,7 @@ class FixedPoint(NamedTuple):
     largest_weight: float
 
     def columns(self, d: int) -> np.ndarray:
-        """Units of the sums and bounds of the values, (2, d) float64."""
+        """Return the units of the sums and the bounds of the values for d columns, (2, d) float64."""
         if self.sums.shape not in ((), (d,)):
             raise ValueError(f"the scale has units for {len(self.sums)} columns, but the samples have {d}")
         result = np.empty((2, d))
@@ -54,16 +55,18 @@ class FixedPoint(NamedTuple):
 
 
 def fixed_point(total: float, largest: Any, largest_weight: float | None = None) -> FixedPoint:
-    """Units in which no sum overflows: the finest for the column of the greatest values, of others up to 2^7 coarser.
+    """Return units in which no sum overflows.
+
+    The column of the greatest values has the finest such unit, other columns a unit up to 2^7 coarser than the finest.
 
     Parameters
     ----------
     total : float
-        Number of samples, of all chunks whose sums will be added.
+        Number of samples in all chunks whose sums will be added.
     largest : float or (d,) array
-        No |value| of a sample exceeds it, in any column or in its own.
+        Bound on the |value| of samples, for all columns or for each column.
     largest_weight : float, optional
-        No weight exceeds it; None where samples have no weights.
+        Bound on the weights; None if samples have no weights.
 
     Raises
     ------
@@ -104,7 +107,7 @@ def unit_sums(
     scale: FixedPoint | None = None,
     validate: bool = True,
 ) -> tuple[Any, Any]:
-    """Sums and numbers of the samples of every unit, the same bits for every order of the samples.
+    """Return the sum and the number of the samples of every unit, the same bits for every order of the samples.
 
     Parameters
     ----------
@@ -116,21 +119,23 @@ def unit_sums(
     weights : (N,) array of the dtype of the samples, optional
         Not negative.
     missing : bool
-        Whether NaN in a sample means that the dimension has no value there.
+        Whether NaN in a sample stands for a missing value.
     scale : FixedPoint, optional
-        None: the result is in float64. Else it is in these units, of each column its own, and results of several
-        chunks may be added; divide by `scale.sums` and `scale.counts` at the end (`from_fixed_point`).
+        None: the results are in float64. Otherwise they are integers in the units of `scale`, and the results of
+        several chunks may be added; divide by `scale.sums` and `scale.counts` at the end (`from_fixed_point`).
     validate : bool
-        Report what has no place in the sums. False, for samples, units and weights known to have one, saves waiting
-        for a GPU, where what has none all the same is left out. The CPU finds it anyway.
+        Check for the faults listed under ValueError. Pass False if you know that there are none: then the call need not
+        wait for a GPU. On a GPU faulty values are then left out of the sums. A CPU always checks.
 
     Returns
     -------
     sums : (M, d) float64, or int64 with `scale`
-    counts : (M,), or (M, d) with `missing`, of the same dtype; int64 in units of 1 without weights
+    counts : (M,), or (M, d) with `missing`, of the same dtype; int64 counts without weights are in units of 1
 
     Raises
     ------
+    TypeError
+        Arrays of different libraries, or of a dtype or shape that does not fit.
     ValueError
         A value that is not finite or beyond the bound of `scale`, a negative weight, a unit that does not exist.
     """
@@ -155,21 +160,21 @@ def unit_sums(
 
 
 def from_fixed_point(sums: Any, counts: Any, scale: FixedPoint) -> tuple[Any, Any]:
-    """Sums and counts in float64, from `unit_sums` with a scale.
+    """Return sums and counts in float64, from the results of `unit_sums` with a scale.
 
     Parameters
     ----------
     sums : (M, d) int64 array
-        Of one chunk of samples, or of several, added.
+        The sums of one chunk of samples, or the total of several chunks.
     counts : (M,) or (M, d) int64 array
     scale : FixedPoint
-        The same as for all chunks.
+        The scale of all chunks.
 
     Returns
     -------
     sums, counts : float64 arrays of the same shapes
     """
-    return sums * _beside(sums, 1 / scale.sums), counts * (1 / scale.counts)  # powers of two: exact
+    return sums * _beside(sums, 1 / scale.sums), counts * (1 / scale.counts)  # exact: units are powers of two
 
 
 def _scale_for(samples: Any, weights: Any) -> FixedPoint:
@@ -177,7 +182,7 @@ def _scale_for(samples: Any, weights: Any) -> FixedPoint:
         if not len(x):
             return np.zeros(x.shape[1:])
         magnitudes = abs(x)
-        finite = magnitudes <= np.finfo(x.dtype).max  # the others are faults, and found where they are
+        finite = magnitudes <= np.finfo(x.dtype).max  # other values are faults, which `accumulate` finds
         found = _library(x).where(finite, magnitudes, 0).max(axis=0)
         return found.get() if is_cupy(found) else found
 
@@ -186,7 +191,7 @@ def _scale_for(samples: Any, weights: Any) -> FixedPoint:
 
 
 def smooth(sums: Any, counts: Any, codebook: Any, grid: Grid, sigma: float, kernel: str = "gaussian") -> Any:
-    """The codebook after one epoch of batch learning.
+    """Return the codebook after one epoch of batch learning.
 
     Parameters
     ----------
@@ -194,10 +199,11 @@ def smooth(sums: Any, counts: Any, codebook: Any, grid: Grid, sigma: float, kern
     counts : (M,) or (M, d) float64 array
         From `unit_sums`.
     codebook : (M, d) array
-        Units that nothing reaches, where sum of h n is not positive, keep these weights; so does a single dimension.
+        The weights before the epoch. A unit keeps its weights if no sample reaches it, that is, if its sum of h n is
+        not positive (mexican hat: not greater than rounding errors); with counts (M, d), so does each dimension.
     grid : Grid
     sigma : float
-        Reach of the neighbourhood, in units of the grid.
+        Reach of the neighbourhood, as a distance on the grid.
     kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
         See `gpuops.som.grid.neighbourhood`.
 
@@ -219,11 +225,17 @@ def smooth(sums: Any, counts: Any, codebook: Any, grid: Grid, sigma: float, kern
         raise ValueError(f"counts has shape {counts.shape}; with sums {sums.shape} pass that, or one for each unit")
     both = _library(sums).concatenate([sums, counts.reshape(len(counts), -1)], axis=1)
     half = update_cuda if is_cupy(sums) else update_numba
-    return half.means(spread(both, grid, sigma, kernel), codebook, _LEAST_DENOMINATOR)
+    mixed = spread(both, grid, sigma, kernel)
+    if kernel == "mexican_hat":  # its terms cancel: a sum within rounding of 0 counts as 0
+        columns = sums.shape[1]
+        terms = spread(both[:, columns:], grid, sigma, "gaussian")
+        denominators = mixed[:, columns:]
+        denominators[denominators <= (grid.rows + grid.columns + 8) * 2.0**-51 * terms] = 0
+    return half.means(mixed, codebook, _LEAST_DENOMINATOR)
 
 
 def spread(values: Any, grid: Grid, sigma: float, kernel: str) -> Any:
-    """sum over j of h_ij values_j, (M, c) float64: every sum in the same order of j, whatever the device."""
+    """Return the sums over j of h_ij values_j, (M, c) float64; every device adds in the same order of j."""
     mix = update_cuda.mix if is_cupy(values) else update_numba.mix
     by_row = values.astype(np.float64, copy=False).reshape(grid.rows, grid.columns, -1)
     if grid.hexagonal and kernel in ("bubble", "linear"):
@@ -241,7 +253,7 @@ def spread(values: Any, grid: Grid, sigma: float, kernel: str) -> Any:
 
 
 def _add_hexagonal(mix: Any, values: Any, grid: Grid, f: Any, g: Any, result: Any) -> None:
-    """result += sum over j of f(x) g(y) values_j: along rows, then across; even and odd rows get different sums."""
+    """Add the sums over j of f(x) g(y) values_j to `result`: along rows, then across, for even and odd rows apart."""
     down = g(grid.row_offsets() * grid.row_height)
     for parity in 0, 1:
         along = _zeros_like(values)
@@ -254,7 +266,7 @@ def _add_hexagonal(mix: Any, values: Any, grid: Grid, f: Any, g: Any, result: An
 
 
 def _spread_by_row_distance(mix: Any, values: Any, grid: Grid, sigma: float, kernel: str) -> Any:
-    """All rows that lie equally far from each other at a time; rows beyond the reach are left out."""
+    """Return the sums over j of h_ij values_j, one offset between rows at a time, without rows beyond the reach."""
     result = _zeros_like(values)
     offsets = grid.row_offsets()
     for offset in np.unique(offsets).tolist():
@@ -285,18 +297,18 @@ def train_online(
     metric: str = "euclidean",
     missing: bool = False,
 ) -> np.ndarray:
-    """The codebook after one step of learning for each entry of `order`.
+    """Return the codebook after one step of online learning for each entry of `order`.
 
     Parameters
     ----------
     codebook : (M, d) NumPy array
     samples : (N, d) NumPy array
-        Every step waits for the one before, and has M x d differences to do: a processor's work, not a GPU's.
+        Training runs on the CPU: every step depends on the step before, and M x d differences are too few for a GPU.
     order : (T,) integers
         Rows of `samples`.
     grid : Grid
     sigmas, rates : (T,) floats, or a float
-        Reach of the neighbourhood and rate of learning at each step.
+        Reach of the neighbourhood and learning rate at each step.
     kernel, metric, missing
         As for `smooth` and `best_matching_units`.
 
@@ -323,7 +335,7 @@ def train_online(
     order = np.asarray(order, np.int64)
     sigmas, rates = (np.broadcast_to(np.asarray(x, np.float64), order.shape) for x in (sigmas, rates))
     if order.size and not (order.min() >= 0 and order.max() < len(samples)):
-        raise ValueError(f"order names rows that do not exist; samples has {len(samples)}")
+        raise ValueError(f"order names rows that do not exist; samples has {len(samples)} rows")
     for sigma in (sigmas.min(), sigmas.max()) if sigmas.size else ():
         check_neighbourhood(kernel, float(sigma))
     check_metric(metric)
@@ -345,7 +357,7 @@ def _library(values: Any) -> Any:
 
 
 def _beside(values: Any, others: np.ndarray) -> Any:
-    """Other numbers on the device of the values."""
+    """Return `others` as an array on the device of `values`."""
     return _library(values).asarray(others)
 
 

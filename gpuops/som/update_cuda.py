@@ -1,4 +1,4 @@
-"""Learning of self-organizing maps on a GPU: the CUDA half of `gpuops.som.update`, kernels in update.cu."""
+"""Learning of self-organizing maps on a GPU: the CUDA half of `gpuops.som.update`, with the kernels of update.cu."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from gpuops._cuda import Program
 
 _THREADS = 128
-_ROWS = 4  # of a product that a thread of `mix` computes
-_ENOUGH_THREADS = 1 << 18
+_ROWS = 4  # rows of a product that a thread of `mix` computes
+_ENOUGH_THREADS = 1 << 18  # threads of `accumulate` that keep a GPU busy
 
 _SUMS = {
     "float32": Program("som/update.cu", ("accumulate", "means"), ("FLOAT=float",)),
@@ -20,7 +20,7 @@ _SUMS = {
 
 
 def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool, scale: Any, validate: bool) -> Any:
-    """Sums (M, d) and counts (M,) or (M, d) in fixed point, int64, and the first row at fault, or None."""
+    """Return sums (M, d) and counts (M,) or (M, d) in fixed point, int64, and the first row at fault, or None."""
     import cupy
 
     n, d = samples.shape
@@ -28,7 +28,7 @@ def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool
         sums, counts = (cupy.zeros((count, width), np.int64) for width in (d, d if missing else 1))
         fault = cupy.zeros((1,), np.uint64)
         if n and d:
-            # Samples of one unit that follow each other are added up by one thread, the more the more there are.
+            # A thread takes a strip of successive samples, and adds successive samples of one unit before it stores.
             strip = min(max(n * d // _ENOUGH_THREADS, 1), 256)
             strides = (stride // x.itemsize for x in (samples, units) for stride in x.strides)
             weighted = weights is not None
@@ -45,7 +45,7 @@ def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool
 
 
 def mix(h: np.ndarray, values: Any, start: Any = None) -> Any:
-    """start[b, i, :] (or 0) + sum over j, in order, of h[i, j] values[b, j, :]; float64, (b, i or j, c); h in NumPy."""
+    """Return start[b, i, :] (or 0) + sum over j, in order, of h[i, j] values[b, j, :]; float64; h is a NumPy array."""
     import cupy
 
     with values.device:
@@ -62,7 +62,10 @@ def mix(h: np.ndarray, values: Any, start: Any = None) -> Any:
 
 
 def means(mixed: Any, codebook: Any, least: float) -> Any:
-    """The first d columns of `mixed` (M, d + 1 or 2 d) by the others, or `codebook` where these are `least` or less."""
+    """Return the first d columns of `mixed` (M, d + 1 or 2 d) divided by its last 1 or d columns.
+
+    Where the divisor is `least` or less, return the entry of `codebook`.
+    """
     import cupy
 
     with codebook.device:

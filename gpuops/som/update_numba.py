@@ -12,16 +12,16 @@ from gpuops._threads import for_all
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import COSINE, EUCLIDEAN, TAXICAB
 
-_TASKS = 16  # ranges of units, each summed up by one thread
-_WIDTH = 512  # values that are mixed at a time: four rows of them, and one to add, stay in the first-level cache
-_ROWS = 4
+_TASKS = 16  # ranges of units, each added up by one thread
+_WIDTH = 512  # columns that are mixed at a time: four rows of the result (16 KiB) stay in the first-level cache
+_ROWS = 4  # rows that are mixed at a time
 _GAUSSIAN, _BUBBLE, _MEXICAN_HAT, _LINEAR = range(4)
 
 
 def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool, scale: Any, validate: bool) -> Any:
-    """Sums (M, d) and counts (M,) or (M, d) in fixed point, int64, and the first row at fault, or None.
+    """Return sums (M, d) and counts (M,) or (M, d) in fixed point, int64, and the first row at fault, or None.
 
-    Faults are found on the way, whether to `validate` is asked for or not.
+    Faults are found in any case, also without `validate`.
     """
     d = samples.shape[1]
     sums, counts = np.zeros((count, d), np.int64), np.zeros((count, d if missing else 1), np.int64)
@@ -50,7 +50,7 @@ def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool
 def _accumulate(
     samples, units, weights, weighted, missing, unit, largest, count_unit, largest_weight, sums, counts, first, last
 ):
-    """Add up the samples of units first to last. Returns the first row at fault, or -1."""
+    """Add up the samples of units `first` to `last` - 1; return the first row at fault, or -1."""
     n, d = samples.shape
     for i in range(n):
         u = units[i]
@@ -77,7 +77,7 @@ def _accumulate(
 
 
 def mix(h: np.ndarray, values: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
-    """start[b, i, :] (or 0) + sum over j, in order, of h[i, j] values[b, j, :]; all float64, (b, i or j, c)."""
+    """Return start[b, i, :] (or 0) + sum over j, in order, of h[i, j] values[b, j, :]; all arrays are float64."""
     values = np.ascontiguousarray(values)
     h = np.ascontiguousarray(h, np.float64)
     if start is None:
@@ -101,7 +101,7 @@ def mix(h: np.ndarray, values: np.ndarray, start: np.ndarray | None = None) -> n
 
 @njit(nogil=True, cache=True)
 def _mix(h, values, result, pieces):
-    """Four rows take four products each at a time, one after the other: parentheses keep the order."""
+    """Add products to four rows of the result at a time, four products to each; parentheses keep their order."""
     rows, depth = h.shape
     f = np.zeros((_ROWS, 4))
     spare = np.zeros(_WIDTH)
@@ -118,7 +118,7 @@ def _mix(h, values, result, pieces):
                     f[i, p] = h[first + i, j + p]
             if not f.any():
                 continue
-            last = depth - 1  # beyond it factors are 0
+            last = depth - 1  # beyond the last row, factors are 0
             v0 = values[b, j, left : left + width]
             v1 = values[b, min(j + 1, last), left : left + width]
             v2 = values[b, min(j + 2, last), left : left + width]
@@ -136,7 +136,10 @@ def _mix(h, values, result, pieces):
 
 
 def means(mixed: np.ndarray, codebook: np.ndarray, least: float) -> np.ndarray:
-    """The first d columns of `mixed` (M, d + 1 or 2 d) by the others, or `codebook` where these are `least` or less."""
+    """Return the first d columns of `mixed` (M, d + 1 or 2 d) divided by its last 1 or d columns.
+
+    Where the divisor is `least` or less, return the entry of `codebook`.
+    """
     d = codebook.shape[1]
     numerators, denominators = mixed[:, :d], mixed[:, d:]
     reached = denominators > least
@@ -154,7 +157,7 @@ def learn(
     kernel: int,
     metric: int,
 ) -> np.ndarray:
-    """The codebook after one step for each entry of `order`; arguments are checked."""
+    """Return the codebook after one step for each entry of `order`; arguments are checked."""
     w = np.array(codebook.T, np.float64, order="C")
     shape = (grid.rows, grid.columns, grid.hexagonal, grid.toroidal)
     fault = _learn(w, np.ascontiguousarray(samples), order, *shape, sigmas.copy(), rates.copy(), kernel, metric)
@@ -221,7 +224,7 @@ def _learn(w, samples, order, rows, columns, hexagonal, toroidal, sigmas, rates,
 
 @njit(nogil=True, cache=True)
 def _neighbourhood(kernel, x, y, sigma, hexagonal):
-    """`gpuops.som.grid.neighbourhood` of numbers that are not negative."""
+    """Return `gpuops.som.grid.neighbourhood` of two scalars that are not negative."""
     square = (x * x + y * y) / (sigma * sigma)
     if kernel == _GAUSSIAN:
         return math.exp(square / -2)

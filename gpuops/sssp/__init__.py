@@ -1,15 +1,16 @@
-"""Shortest paths from given sources, over a graph that `search_graph` laid out.
+"""Shortest paths from given sources, in a graph that `search_graph` laid out.
 
     graph = search_graph(indptr, indices, weights)
     distances = shortest_distances(graph, [source])
     predecessors = shortest_path_tree(graph, distances, [source])
 
-The distance of v is the least, over all paths to v, of their lengths summed and rounded arc by arc from the source on.
-Rounded sums are monotone, so relaxing arcs in any order until none improves anything arrives there: NumPy and CuPy
-return the same bits, and so does a graph cut into pieces (`improve_distances`).
+The distance of v is the least length of all paths from the sources to v. The length of a path is added up arc by arc
+from the source on, and rounded after every addition. Rounded sums are monotone, so relaxing arcs in any order, until no
+arc improves a distance, yields exactly this distance. NumPy and CuPy therefore return the same bits, and so does a
+search of a graph cut into pieces (`improve_distances`).
 
-Paths may begin at a vertex that is closed (``through`` False), but none leads through it. So a closed source passes on
-the distance at which paths begin there, also where it is itself nearer from another source.
+Paths may begin at a closed vertex (``through`` False), but no path passes through it. So a closed source relaxes its
+arcs at the distance at which paths begin there, even if the source is nearer from another source.
 """
 
 from __future__ import annotations
@@ -34,27 +35,26 @@ from gpuops.sssp.graph_layout import SearchGraph
 def shortest_distances(
     graph: SearchGraph, sources: Any, *, starts: Any = None, cutoff: float | None = None, targets: Any = None
 ) -> Any:
-    """Shortest distances from the nearest of some sources.
+    """Return the shortest distance of each vertex from the nearest of some sources.
 
     Parameters
     ----------
     graph : SearchGraph
         n vertices; NumPy or CuPy.
     sources : sequence of int
-        One vertex or several that count as one. They may be closed.
+        One vertex, or several that count as one. They may be closed.
     starts : number or sequence of numbers, optional
         The distance at which paths begin at each source; 0 if not given.
     cutoff : float, optional
-        Vertices farther than this are unreachable. Weights must not be negative.
+        Vertices farther than this count as unreachable. Weights must not be negative.
     targets : sequence of int, optional
-        Vertices farther than the farthest of these that can be reached (within the cutoff) are unreachable. A search on
-        a GPU ends once all are reached.
+        Vertices farther than the farthest target that can be reached (within the cutoff) count as unreachable. A search
+        on a GPU ends once the distances of all targets are final.
 
     Returns
     -------
     (n,) array
-        Of the library and dtype of `graph`, in the numbering of the graph that was laid out; unreachable is +inf, or
-        2^31 - 1 for int32.
+        Of the library and dtype of `graph`, in the original numbering; unreachable is +inf, or 2^31 - 1 for int32.
 
     Raises
     ------
@@ -85,9 +85,9 @@ def shortest_distances(
 
 
 def improve_distances(graph: SearchGraph, distances: Any, pending: Any = None) -> int:
-    """Relax arcs until none out of an open vertex improves its head: the core of a search, in place.
+    """Relax arcs, in place, until no arc out of an open vertex improves its head: the core of a search.
 
-    Everything here is in the *internal* numbering, ``x[graph.order]`` of an array x in the original one.
+    All arrays are in the *internal* numbering, ``x[graph.order]`` for an array x in the original numbering.
 
     Parameters
     ----------
@@ -95,8 +95,9 @@ def improve_distances(graph: SearchGraph, distances: Any, pending: Any = None) -
     distances : (n,) array
         Upper bounds, of the graph's dtype and contiguous; unreachable is +inf, or 2^31 - 1 for int32. Changed in place.
     pending : (n,) array of bool, optional
-        The vertices whose arcs are to be relaxed, for where all others are known to improve nothing; None: all. A
-        closed vertex never passes anything on here: for paths that begin there, offer its heads their distances.
+        The vertices whose arcs are relaxed first; None: all. Pass it if you know that the arcs of every other vertex
+        improve no distance yet. Closed vertices relax no arcs here: for paths that begin at a closed vertex, first
+        lower the distances of its heads.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def improve_distances(graph: SearchGraph, distances: Any, pending: Any = None) -
     Raises
     ------
     NegativeCycleError
-        With vertices in the original numbering.
+        A negative cycle can be reached; its vertices are in the original numbering.
     OverflowError
         An int32 distance would reach 2^31 - 1.
     """
@@ -122,29 +123,30 @@ def improve_distances(graph: SearchGraph, distances: Any, pending: Any = None) -
 
 
 def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, starts: Any = None) -> Any:
-    """A predecessor for each vertex, on a shortest path from the sources.
+    """Return a predecessor for each vertex, on a shortest path from the sources.
 
-    An arc (u, v) is tight if d(u) and its weight, added in the dtype, make d(v), to the bit. Tight arcs from nearer
-    vertices cannot form cycles, and one of them is found in a single pass. Where there is none, since weights are zero
-    or too small to show in a sum, or where weights are negative and nearer proves nothing, a search by rounds over
-    tight arcs takes vertices in the order in which they can be reached.
+    An arc (u, v) is tight if d(u) plus its weight, added in the dtype, equals d(v) to the bit. Tight arcs from nearer
+    vertices cannot form cycles, and a single pass finds such an arc for most vertices. Other vertices have no such arc,
+    because weights are zero or too small to change a sum. And with negative weights a nearer vertex need not come first
+    on a path. In both cases a breadth-first search over tight arcs finds the predecessors.
 
     Parameters
     ----------
     graph : SearchGraph
     distances : (n,) array
-        As `shortest_distances` or `batched_shortest_distances` returns them, perhaps cut.
+        As `shortest_distances` or `batched_shortest_distances` returns them, with or without a cutoff and targets.
     sources : sequence of int
-        None of them need be reached.
+        Sources may be unreached.
     starts : number or sequence of numbers, optional
-        As for the distances. A source that is nearer than that has a predecessor. If not given, no source has one:
-        paths begin there at the distances they have.
+        As for `shortest_distances`. A source that is nearer than its start has a predecessor. If not given, no source
+        has a predecessor: paths begin at each source at its distance.
 
     Returns
     -------
     (n,) array of int32
-        In the original numbering; -1 at sources and where nothing leads. Always a forest whose roots are sources; only
-        a closed source with a predecessor (see `starts`) may precede others and not be the beginning of their forest.
+        In the original numbering; -1 at sources and unreachable vertices. The predecessors form a forest whose roots
+        are sources. If a closed source has a predecessor (see `starts`), paths from the closed source begin there,
+        although the chain of predecessors goes on.
     """
     vertices = check_vertices(sources, graph.n)
     _check_row(graph, "distances", distances, graph.dtype)
@@ -161,7 +163,7 @@ def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, star
     roots[places[internal[places] == begins]] = True
     roots &= internal != outside_infinity(graph.dtype)
     if not is_cupy(internal) and not graph.negative and bool((internal < 0).any()):
-        graph = replace(graph, negative=True)  # distances of either sign: nearer proves nothing to a half
+        graph = replace(graph, negative=True)  # then smaller distances do not exclude cycles
     first = [(head, tail) for head, tail in _first_arcs(graph, internal, places, begins) if not bool(roots[head])]
     for head, _ in first:
         roots[head] |= graph.through[head]
@@ -169,30 +171,30 @@ def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, star
     for head, tail in first:
         if int(predecessors[head]) < 0:
             predecessors[head] = tail
-    original = graph.order[predecessors]  # of -1 too, which is put right
+    original = graph.order[predecessors]  # also for -1, which is corrected below
     original[predecessors < 0] = -1
     return original[graph.rank]
 
 
 def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
-    """Shortest distances from each of many sources, searches that share the reads of arcs.
+    """Return the shortest distances from each of many sources, by searches that share the reads of arcs.
 
     Parameters
     ----------
     graph : SearchGraph
-        n vertices. With negative weights, and on a CPU where vertices have few arcs, searches share nothing; threads of
-        a CPU take one each.
+        n vertices. Searches are separate with negative weights, and on a CPU if vertices have few arcs; each thread of
+        a CPU then runs one search at a time.
     sources : sequence of S int
 
     Returns
     -------
     (S, n) array
-        As `shortest_distances` would return them, a row for each source.
+        A row for each source, as `shortest_distances` would return it.
 
     Raises
     ------
     NegativeCycleError, OverflowError, ValueError
-        As `shortest_distances`.
+        As for `shortest_distances`.
     """
     vertices = check_vertices(sources, graph.n)
     if is_cupy(graph.weights) and not graph.negative:
@@ -213,14 +215,14 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
     return result
 
 
-_STREAM = 4  # what storing a distance takes, in relaxations of a dense matrix
+_STREAM = 4  # cost of storing a distance, in relaxations of a dense matrix
 
 
 # --- Arguments --------------------------------------------------------------------------------------------------------
 
 
 def _starts(graph: SearchGraph, vertices: np.ndarray, starts: Any) -> np.ndarray:
-    """The distance at which paths begin at each source, the least where one is named twice."""
+    """Return the distance at which paths begin at each source; if a source is named twice, its least start."""
     if starts is None:
         return np.zeros(len(vertices), graph.dtype)
     values = np.asarray(starts.get() if is_cupy(starts) else starts)
@@ -246,11 +248,11 @@ def _largest(dtype: np.dtype) -> float:
 
 
 def _limit(graph: SearchGraph, cutoff: float | None) -> Any:
-    """The farthest distance that counts, in the dtype of the distances."""
+    """Return the greatest distance within the cutoff, in the dtype of the distances."""
     if cutoff is None:
         return None
     if graph.negative:
-        raise ValueError("with negative weights a path may leave the cutoff and come back; search without one")
+        raise ValueError("with negative weights a path may leave the cutoff and come back; search without a cutoff")
     if math.isnan(cutoff):
         raise ValueError("the cutoff is NaN; give a distance")
     if graph.dtype.kind == "f":
@@ -261,7 +263,7 @@ def _limit(graph: SearchGraph, cutoff: float | None) -> Any:
 
 
 def _cut(distances: np.ndarray, limit: Any, targets: np.ndarray | None) -> None:
-    """Mark as unreachable what lies beyond the limit, and beyond the farthest target that is reached within it."""
+    """Make distances unreachable beyond the limit, and beyond the farthest target that is reached within the limit."""
     infinity = outside_infinity(distances.dtype)
     if targets is not None:
         reached = distances[targets]
@@ -280,7 +282,7 @@ def _check_row(graph: SearchGraph, name: str, row: Any, dtype: np.dtype) -> None
 
 def _unreached(graph: SearchGraph) -> np.ndarray:
     result, infinity = np.empty(graph.n, graph.dtype), outside_infinity(graph.dtype)
-    # By threads: what costs is that the system hands out the memory.
+    # By threads, because the system takes time to hand out new memory.
     by_parts(lambda part: result[part].fill(infinity), graph.n, _STREAM * graph.n)
     return result
 
@@ -315,7 +317,7 @@ def _improve(graph: SearchGraph, distances: Any, pending: Any, limit: Any) -> in
         if signed:
             return half.bellman_ford(graph, distances, pending)
         if limit is not None and half is sssp_numba:
-            return half.improve(graph, distances, pending, limit)  # need not go on beyond it
+            return half.improve(graph, distances, pending, limit)  # distances beyond the limit need not be final
         return half.improve(graph, distances, pending)
 
 
@@ -329,9 +331,9 @@ def _cycles_in_original_numbers(graph: SearchGraph) -> Iterator[None]:
 
 
 def _first_arcs(graph: SearchGraph, distances: Any, places: Any, begins: Any) -> list[tuple[int, int]]:
-    """Tight arcs (head, tail) that only the start of a closed source makes tight, not its distance; internal numbers.
+    """Return the arcs (head, tail) that are tight from the start of a closed source, but not from its distance.
 
-    There are none unless a closed source is nearer than paths begin there.
+    Only a closed source that is nearer than its start has such arcs. Vertices are in the internal numbering.
     """
     if graph.through is None:
         return []
@@ -350,7 +352,7 @@ def _first_arcs(graph: SearchGraph, distances: Any, places: Any, begins: Any) ->
 def _refuse_cycles_through_closed(graph: SearchGraph, distances: Any, sources: np.ndarray, begins: np.ndarray) -> None:
     """Raise NegativeCycleError if a path from a closed source comes back to it at less than its start.
 
-    No path goes around twice, but the way around is a negative cycle all the same.
+    The search ends, because no path passes through the closed source, but the path is a negative cycle.
     """
     if graph.through is None:
         return

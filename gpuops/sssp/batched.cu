@@ -1,33 +1,35 @@
-// Up to 32 separate shortest path searches at once, in place: a lane of a warp for each. An arc is read once for all of
-// them, and the distances of its head are neighbours in memory.
+// Up to 32 separate shortest path searches at once, in place: each lane of a warp has one search. An arc is read once
+// for all searches, and the distances of its head are neighbours in memory.
 //
-// Searches share an arc only if they come by it at about the same time, but one that begins far from the thick of the
-// graph is late everywhere. So each search has a clock of its own, which shows 0 at the distance at which the search
-// reaches the hub, the vertex with most arcs (where there is no hub, at the start). By that clock it proceeds as
-// search.cu does:
+// Searches share an arc only if they reach it at about the same time, but a search that begins far from the dense part
+// of the graph is late everywhere. So each search has a clock, which shows 0 at the distance at which the search
+// reaches the hub, the vertex with most arcs. If there is no hub, the clock shows 0 at the start. By this clock the
+// search proceeds as in search.cu:
 //
-//     open     The queue: vertices that came nearer in some search, or hold back arcs, and are due before `high`.
-//     relax    For each of the queue, the arcs that are due before `high` in one of the searches that wait for them, in
-//              all of these searches; the rest is held back. A vertex far before the hub holds back nothing.
-//     pull     Where that reads fewer arcs than are held back, every vertex takes the minimum over its arcs, as far as
-//              their weights, added to the least distance of the search at which a vertex waits, can improve it in some
-//              search. After that only what the pull itself improved has arcs to relax.
+//     open     The vertices that came nearer in some search, or hold back arcs, and are due before `high` form a queue.
+//     relax    A vertex of the queue takes the arcs that are due before `high` in any search that waits for them, and
+//              relaxes them in all searches that wait; it holds back further arcs. A vertex far before the hub holds
+//              back no arcs.
+//     pull     If a pull is cheaper than relaxing the arcs held back, every vertex takes the minimum over its arcs. It
+//              reads arcs as long as their weight, added to the least distance of a waiting vertex, can improve its
+//              distance in some search. Afterwards only vertices that the pull improved have arcs to relax.
 //
-// Clocks, windows and pulls say what is done first. Whatever they say, the end is the same: no vertex has arcs to
-// relax.
+// Clocks, windows and pulls determine only the order of work. Whatever the order, no vertex has arcs to relax at the
+// end.
 //
-// begin_batch and end_batch stand before and after: columns with the sources at 0, and rows out of columns.
+// begin_batch runs before and puts the sources at 0 in the columns; end_batch runs after and makes rows of the columns.
 //
-// Launch: cooperative, BLOCKS blocks of THREADS threads on every multiprocessor, where nothing else is said.
-// Macros: those of search.cu; MARGIN, what counts as far before the hub, in widths of the first window.
+// Launch: cooperative, BLOCKS blocks of THREADS threads on every multiprocessor, unless a kernel says otherwise.
+// Macros: the macros of search.cu except SHORT; MARGIN, the time before the hub that counts as far, in widths of the
+//         first window.
 
 #include "search.cuh"
 
 using Key = decltype(Value(0) + 0.0f);  // a time by the clock of a search
 
-constexpr int IN_FLIGHT = 8;                   // heads or tails whose distances a warp waits for at a time
-constexpr int HEAD = PIECE < 64 ? PIECE : 64;  // arcs of a long row that are pulled before the rest is cut into pieces
-constexpr int WORTHWHILE = 16;                 // a pull is thought of when one in so many arcs is held back
+constexpr int IN_FLIGHT = 8;                   // heads or tails whose distances a warp loads at a time
+constexpr int HEAD = PIECE < 64 ? PIECE : 64;  // arcs of a long row that are pulled before the row is cut into pieces
+constexpr int WORTHWHILE = 16;                 // a pull is considered if more than 1 / 16 of all arcs is held back
 
 struct Batch {
     const long long* __restrict__ indptr;
@@ -41,11 +43,11 @@ struct Batch {
     int active, searches;
     long long stride;
     Word* distances;
-    unsigned* fresh;  // searches in which the vertex came nearer since its arcs were last relaxed
-    unsigned* held;   // searches for which it holds back the arcs from the cursor on
-    int* cursor;      // of a closed vertex: the searches that begin there
+    unsigned* fresh;  // searches in which the vertex came nearer since it last relaxed its arcs
+    unsigned* held;   // searches for which the vertex holds back the arcs from the cursor on
+    int* cursor;      // the first arc held back; of a closed vertex: the searches that begin there
     Key* next;        // when the arc at the cursor is due
-    int* queued;      // step in which the vertex was last queued
+    int* queued;      // the step that last queued the vertex
     Control* control;
 
     __device__ bool passes(int vertex) const { return !has_through || through[vertex]; }
@@ -64,12 +66,13 @@ __device__ inline Key least_of_warp(Key key) {
     return key;
 }
 
-// Keys as integers in the same order; the way back is the same.
+// Converts the bits of a key to an integer in the order of keys, and back.
 __device__ inline long long ordered(long long bits) {
     return bits ^ (bits >> 63 & 0x7fffffffffffffff);
 }
 
-// Calls visit(v, distances of first + v) for the bits v of `which`, in all lanes.
+// Calls visit(v, distance) in all lanes for the bits v of `which`; each lane gets the distance of vertex first + v in
+// its search.
 template <class Visit>
 __device__ inline void for_rows(const Batch& batch, int first, unsigned which, Visit visit) {
     constexpr int AT_A_TIME = 4;
@@ -89,7 +92,7 @@ __device__ inline void for_rows(const Batch& batch, int first, unsigned which, V
     }
 }
 
-// The least word that any warp has for a lane; all threads of the block call.
+// Lowers `all`, a word for each lane, to the least word that any warp has for the lane. All threads of the block call.
 __device__ inline void lower(Word* all, Word (&shared)[32], Word mine) {
     const int lane = threadIdx.x % 32;
     if (threadIdx.x < 32) shared[lane] = UNREACHABLE;
@@ -99,8 +102,9 @@ __device__ inline void lower(Word* all, Word (&shared)[32], Word mine) {
     if (threadIdx.x < 32 && shared[lane] < UNREACHABLE) atomicMin(all + lane, shared[lane]);
 }
 
-// Relaxes the arcs from `first` on, of a vertex at `distance`, that are due before `high`: a weight after `earliest`.
-// Returns how many; they are the first ones. With `collects`, the heads that came nearer before `high` are queued.
+// Relaxes the arcs of a vertex at `distance`, from arc `first` on, that are due before `high`. An arc is due at
+// `earliest` plus its weight, so the first arcs are relaxed; returns their number. With `collects`, queues the heads
+// that came nearer before `high`.
 __device__ inline int push(const Batch& batch, Grid& grid, Stage& queue, Word distance, Key earliest, Key hub, Key high,
                            bool collects, long long first, int length) {
     const int lane = threadIdx.x % 32;
@@ -148,11 +152,12 @@ __device__ inline int push(const Batch& batch, Grid& grid, Stage& queue, Word di
     return done;
 }
 
-// Relaxes the arcs of a vertex that are due before `high`. Of `sources`, which are closed, all; they collect nothing.
+// Relaxes the arcs of a vertex that are due before `high`. With `sources`, the vertex is a closed source, which relaxes
+// all its arcs and queues no heads.
 __device__ inline void relax(const Batch& batch, Grid& grid, Stage& queue, Piece* pieces, int vertex, Key hub, Key high,
                              Key margin, bool sources, long long& touched) {
     const int lane = threadIdx.x % 32;
-    // What came nearer is read before the distances, and stored after them.
+    // `fresh` is read before the distances; other warps set it after they store a distance.
     unsigned fresh = 0;
     if (lane == 0) fresh = atomicExch(batch.fresh + vertex, 0u);
     fresh = __shfl_sync(ALL_LANES, fresh, 0);
@@ -188,7 +193,7 @@ __device__ inline void relax(const Batch& batch, Grid& grid, Stage& queue, Piece
     }
 }
 
-// Takes the minimum over the arcs of `vertex` from `place` on that can improve `distance`, which it returns.
+// Returns the minimum of `distance` and of the sums over the arcs from `first` on, as far as they can improve it.
 __device__ inline Word pull(const Batch& batch, Word distance, Word floor, long long first, int length,
                             long long& touched) {
     const int lane = threadIdx.x % 32;
@@ -199,7 +204,7 @@ __device__ inline Word pull(const Batch& batch, Word distance, Word floor, long 
         const Value weight = there ? batch.in_weights[first + base + lane] : Value(0);
         const unsigned pushing = __ballot_sync(ALL_LANES, there && batch.passes(tail));
         for (int arc = 0; arc < count; arc += IN_FLIGHT) {
-            // The lightest of these arcs can improve less than any other.
+            // Arcs after this one are heavier: if it cannot improve a distance, they cannot either.
             const Value least = __shfl_sync(ALL_LANES, weight, arc);
             const bool waits = floor < UNREACHABLE;
             if (waits && !Distance::fits(value(floor), least)) note_overflow(batch.control, 1);
@@ -222,24 +227,24 @@ __device__ inline Word pull(const Batch& batch, Word distance, Word floor, long 
     return distance;
 }
 
-// The searches: their lists, where they stand, and their steps. All threads of the grid call a step.
+// The searches: their lists, their state, and their steps. All threads of the grid call a step.
 struct Run {
     const Batch& batch;
     Grid& grid;
     int (&staged)[64];
     Word (&block_lows)[32];
-    int n, entered;  // vertices; those that may have arcs into them, 0: no pulls
-    int* queues;     // of this step and of the next, by turns
-    Piece* pieces;   // likewise
+    int n, entered;  // entered: number of vertices that may have arcs into them; 0: no pulls
+    int* queues;     // two queues in turn: of this step and of the next step
+    Piece* pieces;   // two lists in turn, like `queues`
     long long piece_capacity;
-    Word* floors;  // by search: no vertex that waits is nearer
-    double width;  // of a window
+    Word* floors;  // by search: no waiting vertex is nearer
+    double width;  // width of a window
 
     Key margin = (Key)(width * MARGIN);
     Key hub = 0;  // distance at which the search of this lane reaches the hub
     Key high = -forever();
     int rounds = 0, windows = 0, pulls = 0;
-    long long touched = 0, total = 0;  // arcs read, of this thread in this step and of all before
+    long long touched = 0, total = 0;  // arcs read: by this thread in this step; by all threads in earlier steps
 
     __device__ static int lane() { return threadIdx.x % 32; }
     __device__ static long long first_of_warp() { return (long long)Grid::warp() * 32; }
@@ -261,7 +266,7 @@ struct Run {
         return end;
     }
 
-    // Clears what is kept of the vertices, queues closed sources and sets the clocks.
+    // Initializes the state of the vertices, queues closed sources and sets the clocks.
     __device__ void begin(const Word* hub_distances, bool has_hub, Word* clocks) {
         Stage sources = queue();
         Word earliest = UNREACHABLE;
@@ -304,7 +309,7 @@ struct Run {
         ++rounds;
     }
 
-    // Queues what is due before `high`. Counts the arcs that wait in `held`, and finds what is due next.
+    // Queues the vertices that are due before `high`. Counts the waiting arcs in `held`, and finds the next due time.
     __device__ void open_window() {
         Stage ready = queue();
         if (blockIdx.x == 0 && threadIdx.x < 32) __stcg(floors + lane(), UNREACHABLE);
@@ -332,8 +337,8 @@ struct Run {
         barrier();
     }
 
-    // Is it worth while to pull rather than to relax the arcs held back? Two steps and no queue in between: the list of
-    // the queue stays as it is.
+    // Returns whether a pull is cheaper than relaxing the arcs held back. It takes two steps that queue no vertex, so
+    // the list of the queue keeps its place.
     __device__ bool prefers_to_pull(long long held_back) {
         find_floors();
         barrier();
@@ -357,7 +362,7 @@ struct Run {
 
     __device__ Word floor() const { return lane() < batch.searches ? __ldcg(floors + lane()) : UNREACHABLE; }
 
-    // Arcs that a pull would read, for the vertices of this thread.
+    // Returns the number of arcs that a pull would read, for the vertices of this thread.
     __device__ long long price_of_pull() const {
         const Word floor = this->floor();
         long long price = 0;
@@ -388,7 +393,7 @@ struct Run {
         return price;
     }
 
-    // Every vertex takes the minimum over its arcs; then only what came nearer has arcs to relax.
+    // Every vertex takes the minimum over its arcs; then only vertices that came nearer have arcs to relax.
     __device__ void pull_all() {
         const Word floor = this->floor();
         grid.share(entered, 8, &grid.tally().taken, [&](long long first) {
@@ -438,7 +443,7 @@ struct Run {
         barrier();
     }
 
-    // Relaxes arcs that are due before `high`, of `size` vertices in a list and then of what comes nearer.
+    // Relaxes arcs that are due before `high`, first of `size` vertices in a list, then of vertices that come nearer.
     __device__ void relax_window(const int* list, int size) {
         ++windows;
         for (int piece_count = 0; size || piece_count; size = grid.last.queued, piece_count = grid.last.pieces) {
@@ -461,7 +466,7 @@ struct Run {
         }
     }
 
-    // Windows cost barriers where they are narrow, and arcs relaxed in vain where they are wide.
+    // Narrow windows cost barriers, wide windows relax arcs in vain.
     __device__ void fit_width(int rounds_of_window, long long read) {
         const long long arcs = batch.indptr[n];
         if (read < max(arcs / WIDEN, (long long)rounds_of_window * THIN)) {
@@ -471,7 +476,7 @@ struct Run {
         }
     }
 
-    // A sum did not fit: did it matter?
+    // A sum did not fit: finds out whether some vertex is reached by no other sum.
     __device__ void look_for_unfit() {
         grid.share(batch.active, 1, &grid.tally().taken, [&](long long vertex) {
             const bool pushes = batch.passes((int)vertex) || __ldcg(batch.cursor + vertex) >> lane() & 1;
@@ -499,9 +504,10 @@ struct Run {
     }
 };
 
-// distances (n, stride), of which the first columns from the pointer on are 1 to 32 `searches`; fresh, held, cursor,
-// queued, next (n); queues (2, n), pieces (2, piece_capacity); lows (2, 32), UNREACHABLE. hub_distances (n), if there
-// are any, from the vertices to the hub. entered: vertices that may have arcs into them; 0: no pulls.
+// distances (n, stride): the first `searches` columns from the pointer on, 1 to 32, belong to the searches. fresh,
+// held, cursor, queued, next (n); queues (2, n), pieces (2, piece_capacity); lows (2, 32), UNREACHABLE at first. With
+// has_hub, hub_distances (n) are the distances of the vertices to the hub. entered: number of vertices that may have
+// arcs into them; 0: no pulls.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     search_batch(const long long* __restrict__ indptr, const int* __restrict__ indices,
                  const Value* __restrict__ weights, const long long* __restrict__ in_indptr,
@@ -529,7 +535,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         const long long held_back = grid.last.held;
         if (!size) {
             if (grid.last.due == NEVER) break;
-            // What comes before the hub is little: one window.
+            // There is little work before the hub: one window.
             run.high = max(run.a_window_after((Key)__longlong_as_double(ordered(grid.last.due))), Key(0));
         } else if (entered && run.windows && held_back * WORTHWHILE > indptr[n] && run.prefers_to_pull(held_back)) {
             run.pull_all();
@@ -545,24 +551,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     run.finish();
 }
 
-// Launch: blocks of THREADS threads, by grid strides. words (size): UNREACHABLE.
+// Sets words (size) to UNREACHABLE. Launch: blocks of THREADS threads, with grid strides.
 extern "C" __global__ void reach_nothing(Word* words, long long size) {
     const long long step = (long long)gridDim.x * THREADS;
     for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < size; i += step) words[i] = UNREACHABLE;
 }
 
-// Launch: blocks of THREADS threads, a thread for each of `searches` sources.
+// Sets the distance of each source to 0 in the column of its search. Launch: blocks of THREADS threads, a thread for
+// each of the `searches` sources.
 extern "C" __global__ void begin_batch(Word* distances, long long stride, const int* __restrict__ rank,
                                        const int* __restrict__ sources, int searches) {
     const int search = blockIdx.x * THREADS + threadIdx.x;
     if (search < searches) distances[rank[sources[search]] * stride + search] = 0;
 }
 
-// Launch: 32 x 8 threads for 32 vertices and 32 searches, grid (vertices, searches). rows (searches, n) in the original
-// numbering, of distances (n, searches).
+// Writes rows (searches, n), in the original numbering, from distances (n, searches).
+// Launch: grid (n / 32, searches / 32), each rounded up, 32 x 8 threads.
 extern "C" __global__ void end_batch(const Word* __restrict__ distances, int searches, const int* __restrict__ rank,
                                      long long n, Word* __restrict__ rows) {
-    __shared__ Word square[32][33];  // one column more, so that neither way of access meets one bank only
+    __shared__ Word square[32][33];  // one column more, so that rows and columns each spread over all banks
     const long long first = blockIdx.x * 32ll;
     const int column = blockIdx.y * 32;
     for (int v = threadIdx.y; v < 32 && first + v < n; v += 8) {

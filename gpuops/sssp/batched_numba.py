@@ -1,10 +1,10 @@
 """Many separate searches that share the reads of arcs, on a CPU.
 
-Each search opens windows by itself, a search to a thread, until it takes less to pull; where nothing is pulled, on
-grids and roads, that is all. Pulls are what takes time elsewhere, since every row that is not settled has to be
-fetched. So then all searches pull together, a column of distances for each: a row is read once, and what its arcs lead
-to is a row of distances, of which a few vector instructions take the minimum. The few vertices that still change in the
-end relax their arcs for all searches too.
+First each thread runs one search at a time, which opens windows until pulls are due. On grids and roads pulls never
+become due, and the searches are done. In other graphs pulls take most of the time, because every unsettled row has to
+be fetched from memory. So all searches pull together, and the distances of each search form a column: an arc is read
+once and leads to a row with the distances of all searches, and a few vector instructions take the minimum of two rows.
+The few vertices that still change in the end relax their arcs for all searches together, too.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.search_numba import Room, Search, pull
 from gpuops.sssp.sources_numba import Begins
 
-_TILE = 16  # vertices whose distances fill a line of the caches in each row
+_TILE = 16  # vertices whose distances fill a cache line of each row
 _TASKS = 64
-_STREAM = 16  # what turning a distance takes, in relaxations of a dense matrix
+_STREAM = 16  # cost of transposing a distance, in relaxations of a dense matrix
 
 
 def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> None:
-    """Distances from each of some sources.
+    """Write the distances from each of some sources to `rows`.
 
     Parameters
     ----------
     graph : SearchGraph
         In NumPy arrays, without negative weights.
     sources : (k,) array of int
-        In the graph's numbering.
+        In the internal numbering.
     rows : (k, n) array
-        For the distances, in the numbering of the user. Contiguous.
+        Receives the distances, in the original numbering. Contiguous.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> None:
     k, infinity = len(sources), outside_infinity(graph.dtype)
     floors, lasts = np.full((2, k), infinity, graph.dtype)
     begins: list[Begins] = [(np.empty(0, np.int64), floors[:0])] * k
-    rooms: list[Room] = []  # of searches that are over
+    rooms: list[Room] = []  # memory of finished searches
 
     def begin(number: int) -> None:
         rows[number] = infinity
@@ -60,7 +60,7 @@ def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> None:
         pulls = search.push()
         rooms.append(room)
         floors[number] = search.floor
-        lasts[number] = search.last if pulls else infinity  # all of it is final
+        lasts[number] = search.last if pulls else infinity  # all distances are final
         begins[number] = search.begins
 
     for_all(begin, range(k), 2**40)
@@ -77,7 +77,7 @@ def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> None:
 
 
 def _turn(turn: Callable[..., None], rows: np.ndarray, columns: np.ndarray, rank: np.ndarray) -> None:
-    """Call `turn` for ranges of vertices, by threads."""
+    """Call `turn` for ranges of vertices, in threads."""
     n = len(columns)
     ranges = pairwise(n * i // _TASKS for i in range(_TASKS + 1))
     for_all(lambda part: turn(rows, columns, rank, *part), ranges, _STREAM * columns.size)
@@ -104,7 +104,7 @@ def _pull_rows(
     in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, lasts, infinity,
     first_vertex, last_vertex,
 ):  # fmt: skip
-    """`gpuops.sssp.search_numba.pull_rows` for rows of distances."""
+    """Pull a range of vertices like `gpuops.sssp.search_numba.pull_rows`, but for all searches."""
     unsettled, nearer, searches = 0, 0, distances.shape[1]
     best, bars = np.empty_like(floors), np.empty_like(floors)
     for head in range(first_vertex, last_vertex):
@@ -115,7 +115,7 @@ def _pull_rows(
         for column in range(searches):
             best[column] = known[column]
             settled += known[column] <= lasts[column]
-            # Sums that do not fall below its bar cannot improve a column; where it is settled, none can.
+            # Only sums below its bar can improve a column; no sum is below the bar of a settled column.
             bars[column] = floors[column] if known[column] <= lasts[column] else known[column]
             hopeless += floors[column] + lightest >= bars[column]
         if settled == searches:
@@ -150,7 +150,7 @@ def _pull_rows(
 
 @njit(nogil=True, cache=True)
 def _push(indptr, indices, weights, distances, changed, through, infinity):
-    """Relax the arcs of vertices that changed, by rounds, until nothing does."""
+    """Relax the arcs of vertices that changed, round by round, until no vertex changes."""
     n, searches = distances.shape
     queue, following = np.flatnonzero(changed).astype(np.int32), np.empty(n, np.int32)
     while queue.size:

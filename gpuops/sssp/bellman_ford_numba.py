@@ -1,14 +1,14 @@
 """Shortest paths with weights of any sign on a CPU: Bellman, Ford and Moore's queue, with Tarjan's disassembly.
 
-The arcs that improved distances last form trees. When a vertex comes nearer, what descends from it will come nearer
-too, so its subtree is taken apart: its vertices need not relax their arcs until they are reached again. Should the
-subtree contain the tail of the very arc that improves its root, the two close a cycle, which is negative, and is found
-with the first arc that does so, not after n rounds.
+The arcs that improved distances last form trees. When a vertex comes nearer, its descendants will come nearer, too. So
+its subtree is taken apart: the vertices of the subtree need not relax their arcs until they are reached again. If the
+subtree contains the tail of the arc that improves its root, the arc closes a cycle, which is negative. So a negative
+cycle is found with the first arc that closes it, not after n rounds.
 
-In floating point "nearer" may be lost on the way down the subtree. So an arc whose sum merely equals the distance of a
-vertex that was taken out of its tree puts it back, and its own arcs are relaxed: then no arc is left out. And a cycle
-whose exact weight is not negative may fall by rounding. Its arc is taken like any other; if that happens again and
-again, distances fall forever.
+In floating point a decrease can be lost by rounding on the way down the subtree. So an arc whose sum equals the
+distance of a vertex that was taken out of its tree puts the vertex back, and the vertex relaxes its arcs: no arc is
+left out. Rounding can also lower the distances around a cycle whose exact weight is not negative. The arc that closes
+such a cycle is taken like any other arc; if that happens again and again, distances fall forever.
 
 B. V. Cherkassky, A. V. Goldberg, "Negative-cycle detection algorithms", Mathematical Programming 85, 1999 (BFCT).
 """
@@ -25,16 +25,16 @@ from gpuops.errors import NegativeCycleError
 from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.sources_numba import relax_closed, starting_vertices
 
-_SPARE_CYCLES = 64  # that may fall by rounding, beside one for each vertex
+_SPARE_CYCLES = 64  # cycles that may fall by rounding, in addition to one for each vertex
 
 
 def bellman_ford(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None) -> int:
-    """`improve` of `gpuops.sssp.sssp_numba` for weights and distances of any sign.
+    """Relax arcs like `improve` of `gpuops.sssp.sssp_numba`, for weights and distances of any sign.
 
     Raises
     ------
     NegativeCycleError
-        With a cycle in the graph's numbering.
+        A negative cycle can be reached; its vertices are in the internal numbering.
     OverflowError
         int32 distances that would leave the range of the dtype.
     """
@@ -71,7 +71,7 @@ def bellman_ford(graph: Any, distances: np.ndarray, pending: np.ndarray | None =
 
 
 def _weight(graph: Any, cycle: list[int]) -> float:
-    """The exact weight of a cycle; there are no parallel arcs."""
+    """Return the exact weight of a cycle; there are no parallel arcs."""
     weights = []
     for tail, head in zip(cycle, cycle[1:] + cycle[:1], strict=True):
         row = slice(graph.indptr[tail], graph.indptr[tail + 1])
@@ -79,8 +79,8 @@ def _weight(graph: Any, cycle: list[int]) -> float:
     return math.fsum(weights) if graph.dtype.kind == "f" else sum(weights)
 
 
-# Trees: the vertices of all of them in preorder make one ring, `after` and `before`, which begins at n, the parent of
-# all roots, of depth -1. The state of a vertex is 0 at first, then one of these.
+# The vertices of all trees, in preorder, form one ring with the links `after` and `before`. The ring begins at n, the
+# parent of all roots, which has depth -1. The state of a vertex is 0 until it is first put into a tree.
 
 _IN_TREE, _TAKEN_OUT = 1, 2
 
@@ -108,7 +108,7 @@ def _insert(vertex, parent, depths, after, before, states):
 
 @njit(nogil=True, cache=True)
 def _take_apart(root, tail, depths, after, before, states):
-    """Take the subtree of `root` out of the ring; was `tail` in it?"""
+    """Take the subtree of `root` out of the ring; return whether `tail` was in it."""
     found = False
     vertex, depth = root, depths[root]
     while True:
@@ -126,15 +126,15 @@ def _scan(
     indptr, indices, weights, active, distances, queue, queued, first, size, parents, depths, after, before, states,
     cycle,
 ):  # fmt: skip
-    """Relax until the queue is empty, or an arc closes a cycle.
+    """Relax arcs until the queue is empty, or an arc closes a cycle.
 
-    Returns where the queue begins, its size, the rounds passed, and the length of the cycle: 0 for none, -1 for a sum
-    that does not fit.
+    Returns the beginning and the size of the queue, the number of rounds, and the length of the cycle: 0 for no cycle,
+    -1 for a sum that does not fit the dtype.
     """
     n, room = distances.size, queue.size
     lowest = -(2**31)
     exact = distances.dtype.type(0.5) == 0  # integers
-    rounds, left = 0, size  # left: of this round
+    rounds, left = 0, size  # left: vertices left in this round
     while size > 0:
         tail = queue[first]
         first = first + 1 if first + 1 < room else 0
@@ -153,7 +153,7 @@ def _scan(
                 distances[head] = nearer
                 length, parent = 0, tail
                 if closes:
-                    # From the tail up to the head, then the other way round. The head becomes a root.
+                    # Collect the cycle from the tail up to the head, then reverse it. The head becomes a root.
                     vertex = tail
                     while vertex != head:
                         cycle[length] = vertex

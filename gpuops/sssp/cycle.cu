@@ -1,11 +1,11 @@
-// A negative cycle among the arcs that improved distances last: is there one?
+// Looks for a cycle among the arcs that improved distances last.
 //
 // Launch: cooperative, BLOCKS blocks of THREADS threads on every multiprocessor.
-// Macros: those of search.cuh.
+// Macros: the macros of search.cuh.
 
 #include "search.cuh"
 
-// Do the `parents` of some vertex come back to it? Leaves finished = 1 if so. ancestors (n) is scratch.
+// Leaves finished = 1 if the chain of `parents` from some vertex leads back to the vertex. ancestors (n) is scratch.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     look_for_cycle(const int* __restrict__ parents, int* ancestors, int n, Control* control) {
     __shared__ Tally tallies[2];
@@ -15,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     grid.start();
     for (long long v = first; v < n; v += threads) __stcg(ancestors + v, parents[v] < 0 ? (int)v : parents[v]);
     grid.barrier();
-    // After a step ancestors are twice as far. Threads that are ahead of others do no harm.
+    // After a step, ancestors are twice as far. A thread that is ahead of other threads does no harm.
     bool moves = true;
     for (long long reach = 1; moves && reach < n; reach *= 2) {
         long long moved = 0;
@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         grid.barrier();
         moves = grid.last.open;
     }
-    // Only on a cycle does the farthest ancestor have a parent.
+    // The farthest ancestor of a vertex has a parent only if it is on a cycle.
     long long around = 0;
     for (long long v = first; v < n; v += threads) around += parents[__ldcg(ancestors + v)] >= 0;
     __syncwarp();

@@ -1,6 +1,6 @@
-// A graph laid out for searches: what stands between the sorts of graph_layout_cuda.py, which says in which order.
+// A graph laid out for searches: the kernels that run between the sorts; graph_layout_cuda.py describes their order.
 //
-// Sorts are CuPy's, by keys that these kernels make. What is dropped gets the largest key and so comes last.
+// Sorts are CuPy's, by keys that these kernels make. A dropped arc gets the largest key and so comes last.
 //
 // Macros: DISTANCE, Float32, Float64 or Int32 of distances.cuh, the dtype of the distances.
 // Launch: THREADS threads a block, a thread for each element, or grid strides.
@@ -14,10 +14,10 @@ using Word = Distance::Word;
 constexpr unsigned ALL_LANES = 0xffffffffu;
 constexpr long long DROPPED = 0x7fffffffffffffff;
 
-// What kernels count; sssp/graph_layout_cuda.py has the same fields, all 0 at first.
+// Counts of the kernels, all 0 at first; sssp/graph_layout_cuda.py has the same fields.
 struct Report {
     unsigned long long not_finite, fractions, too_large, negative;  // weights
-    unsigned long long loop;                                        // ~ of the first loop of negative weight, or 0
+    unsigned long long loop;                                        // ~i for the first loop i of negative weight, or 0
     unsigned long long kept, parallel;                              // arcs
     unsigned long long closed, uneven;                              // vertices
     unsigned long long active;
@@ -28,13 +28,13 @@ __device__ inline long long thread_of_grid() {
     return (long long)blockIdx.x * THREADS + threadIdx.x;
 }
 
-// Called by whole warps: adds the number of lanes where it holds.
+// Called by whole warps: adds the number of lanes whose `mine` is true.
 __device__ inline void count(unsigned long long* total, bool mine) {
     const unsigned votes = __ballot_sync(ALL_LANES, mine);
     if (votes && threadIdx.x % 32 == 0) atomicAdd(total, (unsigned long long)__popc(votes));
 }
 
-// Weights come as float, double, int or long long.
+// A weight, given as float, double, int or long long.
 struct Weight {
     double real;
     long long whole;
@@ -65,7 +65,7 @@ __device__ inline bool convert(const Weight& weight, Report* report, int& value)
     return true;
 }
 
-// values (m), and pairs (m): tail and head of an arc, side by side.
+// Writes values (m), and pairs (m): the tail of an arc in the high bits, its head in the low bits.
 extern "C" __global__ void __launch_bounds__(THREADS)
     read_arcs(const int* __restrict__ tails, const void* __restrict__ indices, int wide,
               const void* __restrict__ weights, int kind, long long m, Value* __restrict__ values,
@@ -87,7 +87,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     count(&report->kept, kept);
 }
 
-// words (m): the weights in the order of pairs, as integers that sort like them. Are there parallel arcs?
+// Writes sorted (m), the pairs in order, and words (m), their weights as integers that compare like the weights. Counts
+// parallel arcs.
 extern "C" __global__ void __launch_bounds__(THREADS)
     order_arcs(const long long* __restrict__ pairs, const long long* __restrict__ order,
                const Value* __restrict__ values, long long m, long long kept, long long* __restrict__ sorted,
@@ -103,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     count(&report->parallel, parallel);
 }
 
-// The first of parallel arcs takes the least weight of them all.
+// Gives the first of parallel arcs the least weight of all the parallel arcs.
 extern "C" __global__ void __launch_bounds__(THREADS)
     find_lightest(const long long* __restrict__ sorted, long long kept, Word* words) {
     const long long i = thread_of_grid();
@@ -120,14 +121,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     atomicMin(words + low, words[i]);
 }
 
-// The others are dropped; so no thread may read what its neighbour has changed.
+// Drops parallel arcs except the first. The result is a new array, because a thread reads its neighbour's arc.
 extern "C" __global__ void __launch_bounds__(THREADS)
     drop_parallel(const long long* __restrict__ sorted, long long m, long long* __restrict__ unique) {
     const long long i = thread_of_grid();
     if (i < m) unique[i] = i > 0 && sorted[i - 1] == sorted[i] ? DROPPED : sorted[i];
 }
 
-// degrees (n), of arcs sorted by tail: lanes with one tail add together. in_degrees (n) or null.
+// Adds the arcs, sorted by tail, to degrees (n): lanes with the same tail add together. With `both`, also adds them to
+// in_degrees (n).
 extern "C" __global__ void __launch_bounds__(THREADS)
     count_degrees(const long long* __restrict__ arcs, long long m, int n, int* degrees, int* in_degrees, int both) {
     const long long i = thread_of_grid();
@@ -167,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     count(&report->closed, closed);
 }
 
-// The word of an arc with `neighbour`, its other end, behind it; a Word of 64 bits has no room for that.
+// The word of an arc, followed by `neighbour`, its other end; a word of 64 bits leaves no room for the neighbour.
 __device__ inline long long weight_key(int word, int neighbour) {
     return (long long)((unsigned long long)((unsigned)word ^ 0x80000000u) << 31 | (unsigned)neighbour);
 }
@@ -175,7 +177,8 @@ __device__ inline long long weight_key(long long word, int) {
     return word;
 }
 
-// Ends of arcs in the new numbering. by_neighbour (m), for words of 64 bits, and keys (m) are what to sort by.
+// Writes vertices (m) and neighbours (m), the ends of arcs in the new numbering, and keys (m), by which arcs are sorted
+// by weight.
 extern "C" __global__ void __launch_bounds__(THREADS)
     number_arcs(const long long* __restrict__ arcs, const Word* __restrict__ words, const int* __restrict__ rank,
                 long long m, int transposed, int* __restrict__ vertices, int* __restrict__ neighbours,
@@ -194,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     keys[i] = weight_key(words[i], neighbours[i]);
 }
 
-// keys[i] of `order`, which a sort made; of int vertices or long long keys.
+// Writes taken[i] = vertices[order[i]] or keys[order[i]]; a sort made `order`.
 extern "C" __global__ void __launch_bounds__(THREADS)
     take_vertices(const int* __restrict__ vertices, const long long* __restrict__ order, long long m,
                   int* __restrict__ taken) {
@@ -208,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (i < m) taken[i] = keys[order[i]];
 }
 
-// The arcs in the order of two sorts, one after the other.
+// Writes the arcs in the order of two successive sorts.
 extern "C" __global__ void __launch_bounds__(THREADS)
     place_arcs(const long long* __restrict__ first, const long long* __restrict__ second,
                const int* __restrict__ vertices, const int* __restrict__ neighbours, const Word* __restrict__ words,
@@ -221,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     weights[i] = Distance::value(words[arc]);
 }
 
-// indptr (n + 1), of the vertices of arcs, which rise.
+// Writes indptr (n + 1) for `rows`, the ascending row numbers of all arcs.
 extern "C" __global__ void __launch_bounds__(THREADS)
     begin_rows(const int* __restrict__ rows, long long kept, int n, long long* __restrict__ indptr) {
     const long long v = thread_of_grid();
@@ -238,7 +241,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     indptr[v] = low;
 }
 
-// Vertices with arcs, and the sum of all magnitudes.
+// Counts the vertices with arcs, and adds up the magnitudes of all weights.
 extern "C" __global__ void __launch_bounds__(THREADS)
     measure(const long long* __restrict__ indptr, const Value* __restrict__ weights, int n, long long m,
             Report* report) {

@@ -1,13 +1,13 @@
-"""A graph laid out for searches: rows of arcs sorted by rising weight, vertices with many arcs first.
+"""A graph laid out for searches: rows of arcs sorted by ascending weight, vertices with many arcs first.
 
-1. Loops are dropped, and of parallel arcs all but the lightest: no shortest path needs them.
-2. Vertices are numbered by falling out-degree. Most arcs lead to hubs, so the distances that are looked at most are
+1. Loops are dropped, and all parallel arcs except the lightest: no shortest path needs them.
+2. Vertices are numbered by descending out-degree. Most arcs lead to hubs, so the distances that are read most often are
    neighbours in memory, and vertices without arcs come last.
-3. The arcs of a row are sorted by weight: a search relaxes the first few of a row now, and goes on where it stopped
+3. The arcs of a row are sorted by weight: a search relaxes the first few arcs of a row, and continues with the next arc
    once longer paths are due.
 4. The transpose is laid out the same way, for searches that look back along arcs.
-5. On a CPU, where weights are negative and rows are long, rows are sorted by the weights that potentials make
-   non-negative, w + p(u) - p(v), if there are potentials. Searches then go by d(v) - p(v) in place of d(v).
+5. On a CPU, if weights are negative and rows are long, rows are sorted by the reduced weights w + p(u) - p(v), which
+   potentials p make non-negative, if potentials are found. Searches then proceed by d(v) - p(v) instead of d(v).
 
 U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003
 (light arcs first); P. Faldu, J. Diamond, B. Grot, "A closer look at lightweight graph reordering", IISWC 2019.
@@ -30,13 +30,13 @@ from gpuops.sssp import graph_layout_cuda, graph_layout_numba
 from gpuops.sssp.potentials_numba import potentials as find_potentials
 from gpuops.sssp.wheel_numba import are_short
 
-SORTED_TOGETHER = graph_layout_cuda.WHOLE  # the least number of arcs that a GPU sorts at once, if there are so many
-_STREAM = 4  # what reading a weight takes, in relaxations of a dense matrix
+SORTED_TOGETHER = graph_layout_cuda.WHOLE  # a GPU sorts at least this many arcs at once, or all arcs of a smaller graph
+_STREAM = 4  # cost of reading a weight, in relaxations of a dense matrix
 
 SEARCH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
 _Rows = tuple[Any, Any, Any]
-_LaidOut = tuple[_Rows, _Rows, Any, Any, Any]  # rows, those of the transpose, order, rank, potentials
+_LaidOut = tuple[_Rows, _Rows, Any, Any, Any]  # rows, rows of the transpose, order, rank, potentials
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,24 +47,24 @@ class SearchGraph:
     ----------
     indptr : (n + 1,) int64
     indices : (m,) int32
-        Heads, in the graph's own, *internal* numbering. A row is sorted by rising weight, ties by the other end. With
-        `potentials` p it is sorted by w - p[head], in the transpose by w + p[tail].
+        Heads, in the *internal* numbering of this graph. A row is sorted by ascending weight, then by the other end.
+        With `potentials` p it is sorted by w - p[head], in the transpose by w + p[tail].
     weights : (m,) float32, float64 or int32
         The dtype of the distances.
     in_indptr, in_indices, in_weights : arrays or None
-        The transpose: `in_indices` are tails. The very same arrays where the graph is symmetric, None where it was not
-        asked for.
+        The transpose: `in_indices` are tails. If the graph is symmetric, the arrays `indptr`, `indices` and `weights`
+        themselves; None if the transpose was not requested.
     through : (n,) bool or None
-        May the vertex lie inside a path? None: all may.
+        Whether a path may pass through the vertex; None: through every vertex.
     order : (n,) int32
-        The original vertex of each internal one: ``x[order]`` brings x to the internal numbering,
+        The original number of each internal vertex: ``x[order]`` converts x to the internal numbering.
     rank : (n,) int32
-        the internal number of each original vertex, and ``x[rank]`` back.
+        The internal number of each original vertex: ``x[rank]`` converts x back to the original numbering.
     negative : bool
-        Whether there is a weight below 0.
+        Whether a weight is below 0.
     potentials : (n,) float64 or None
-        p, with w + p[tail] - p[head] >= 0 for all arcs that leave vertices open to paths (`through`). None where no
-        weight is negative, on a GPU, and where none were found or looked for.
+        p, with w + p[tail] - p[head] >= 0 for all arcs out of open vertices (`through`). None if no weight is negative,
+        on a GPU, if rows are short, and if no potentials were found.
     """
 
     indptr: Any
@@ -111,16 +111,18 @@ def search_graph(
     Parameters
     ----------
     indptr, indices, weights : (n + 1,), (m,), (m,) arrays
-        The graph in compressed sparse rows, NumPy or CuPy. Heads may stand in any order, loops and parallel arcs may be
-        among them. An arc of weight +inf is none.
+        The graph in compressed sparse rows, NumPy or CuPy. Heads may be in any order; loops and parallel arcs are
+        allowed. An arc of weight +inf counts as missing.
     dtype : {"float32", "float64", "int32"}, optional
-        Of the distances, to which weights are converted; by default int32 for integer weights, else that of `weights`.
+        Dtype of the distances, to which weights are converted; by default int32 for integer weights, else the dtype of
+        `weights`.
     through : (n,) array of bool, optional
-        May the vertex lie inside a path? None: all may. Paths may begin and end at any.
+        Whether a path may pass through each vertex; None: through every vertex. Paths may begin and end at any vertex.
     symmetric : bool
-        The caller asserts that every arc has an opposite one of the same weight. Saves the transpose.
+        Pass True if you know that every arc has an opposite arc of the same weight; only the degrees are checked. It
+        saves the transpose.
     reverse : bool
-        Lay out the transpose too. Without it searches cannot look back along arcs, which many are faster for.
+        Whether to lay out the transpose, too. Without it searches cannot look back along arcs, and many are slower.
 
     Returns
     -------
@@ -133,7 +135,7 @@ def search_graph(
     OverflowError
         A weight does not fit int32.
     TypeError, ValueError
-        The arrays do not make up a graph, or weights are NaN or -inf.
+        The arrays are not a graph in compressed sparse rows, or weights are NaN or -inf.
     """
     _check_arrays(indptr, indices, weights, through)
     if is_cupy(indptr):
@@ -174,7 +176,7 @@ def _distance_dtype(weights: Any, dtype: Any) -> np.dtype:
 
 
 def _convert(weights: np.ndarray, dtype: Any) -> np.ndarray:
-    """The weights in the dtype of the distances, +0.0 for -0.0."""
+    """Return the weights in the dtype of the distances, with +0.0 for -0.0."""
     dtype = _distance_dtype(weights, dtype)
     if weights.dtype.kind == "f" and not _all(weights, lambda x: (x > -math.inf).all()):
         raise ValueError("weights contain NaN or -inf; weights below 0 must be finite")
@@ -187,7 +189,7 @@ def _convert(weights: np.ndarray, dtype: Any) -> np.ndarray:
             raise OverflowError("weights exceed int32; use float64")
 
     def convert(part: slice) -> None:
-        with np.errstate(over="ignore"):  # what is too heavy for the dtype is +inf: no path uses it
+        with np.errstate(over="ignore"):  # a weight too large for the dtype becomes +inf: no path uses the arc
             converted[part] = weights[part].astype(dtype) + dtype.type(0)
 
     by_parts(convert, len(weights), _STREAM * len(weights))
@@ -201,7 +203,7 @@ def _all(values: np.ndarray, holds: Callable[[np.ndarray], Any]) -> bool:
 def _lay_out(
     indptr: Any, heads: Any, weights: Any, through: Any, reverse: bool, symmetric: bool, negative: bool
 ) -> _LaidOut:
-    """The rows, those of the transpose, `order`, `rank` and `potentials`."""
+    """Return the rows, the rows of the transpose, `order`, `rank` and `potentials`."""
     n = len(indptr) - 1
     rows, degrees, loop = graph_layout_numba.simplified(*map(csr.contiguous, (indptr, heads, weights)))
     if loop < len(heads):
@@ -214,7 +216,7 @@ def _lay_out(
         potentials = potentials[order]
         shifts = -potentials
     outgoing = graph_layout_numba.sorted_rows(rows, degrees, order, rank, shifts)
-    del rows  # as much memory as the result
+    del rows  # they take as much memory as the result
     if symmetric:
         _check_symmetry(np.diff(outgoing[0]), graph_layout_numba.in_degrees(outgoing[1], n))
         return outgoing, outgoing, order, rank, potentials

@@ -1,14 +1,14 @@
-"""A graph laid out for searches on a GPU: the CUDA half of `gpuops.sssp.graph_layout`, kernels in graph_layout.cu.
+"""A graph laid out for searches on a GPU: the CUDA half of `gpuops.sssp.graph_layout`, with kernels in graph_layout.cu.
 
-1. Arcs are sorted by tail and head, which puts parallel ones beside each other: the first takes the least weight.
-2. Vertices are numbered by falling degree, a sort of n keys.
-3. For the rows, and again for the transpose: a sort by weight, ties by the other end, then a stable one by row.
+1. Arcs are sorted by tail and head, so that parallel arcs are neighbours: the first arc takes the least weight.
+2. Vertices are numbered by descending degree, by a sort of n keys.
+3. The arcs of the rows, and then of the transpose, are sorted by weight, ties by the other end, then stably by row.
 
-Where memory lacks for sorting all arcs at once, they are sorted by ranges of rows, each twice: to count the arcs that
-are kept, and once vertices are numbered to place them. A transpose takes all at once.
+If memory is too small to sort all arcs at once, they are sorted by ranges of rows, and each range twice: first to count
+the arcs that are kept, and again, once vertices are numbered, to place them. A transpose needs all arcs at once.
 
-Sorts are CuPy's, which come compiled. All else is done by kernels of our own, so that the first graph does not wait for
-a dozen of CuPy's to be compiled; each reduction of those takes seconds.
+Sorts are CuPy's, which are precompiled. The kernels of graph_layout.cu do everything else, so that the first graph does
+not wait for a dozen of CuPy's kernels to be compiled; a reduction of CuPy takes seconds to compile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gpuops._cuda import Program
 from gpuops.errors import NegativeCycleError
 
 _THREADS = 256
-_MOST_BLOCKS = 1024  # of a kernel that goes by grid strides
+_MOST_BLOCKS = 1024  # most blocks of a kernel that uses grid strides
 
 _ENTRIES = (
     *("read_arcs", "order_arcs", "find_lightest", "drop_parallel", "count_degrees", "vertex_keys", "number_vertices"),
@@ -35,24 +35,24 @@ PROGRAMS = {
     for name in ("float32", "float64", "int32")
 }
 
-# Struct Report of graph_layout.cu.
+# The struct `Report` of graph_layout.cu.
 _COUNTS = ("not_finite", "fractions", "too_large", "negative", "loop", "kept", "parallel", "closed", "uneven", "active")
 _REPORT = np.dtype([*((name, np.uint64) for name in _COUNTS), ("magnitudes", np.float64)])
 
-_KINDS = {"float32": 0, "float64": 1, "int32": 2, "int64": 3}  # of weights, as weight_at of graph_layout.cu has them
+_KINDS = {"float32": 0, "float64": 1, "int32": 2, "int64": 3}  # dtypes of weights for `weight_at` of graph_layout.cu
 
 
 WHOLE = 1 << 26  # arcs that are always sorted at once
-_SORTING = 80  # bytes an arc, at most, while arcs are sorted
-_NUMBERING = 48  # bytes a vertex, beside those
+_SORTING = 80  # most bytes an arc while arcs are sorted
+_NUMBERING = 48  # additional bytes a vertex
 
 
 def lay_out(
     indptr: Any, indices: Any, weights: Any, dtype: np.dtype, through: Any, symmetric: bool, reverse: bool
 ) -> tuple[Any, ...]:
-    """The fields of a `SearchGraph`, of checked arrays of CuPy; raises what `search_graph` does.
+    """Return the fields of a `SearchGraph` for checked CuPy arrays; raises the errors of `search_graph`.
 
-    Every step lets go of arrays of the steps before.
+    Every step frees arrays of the steps before.
     """
     import cupy
 
@@ -96,7 +96,7 @@ def lay_out(
 
 
 def _ranges(indptr: Any, m: int, dtype: np.dtype) -> list[tuple[int, int]]:
-    """The ranges of rows whose arcs are sorted together: one, if memory has room for that."""
+    """Return the ranges of rows whose arcs are sorted together: a single range if memory has room for it."""
     import cupy
 
     n = len(indptr) - 1
@@ -105,16 +105,16 @@ def _ranges(indptr: Any, m: int, dtype: np.dtype) -> list[tuple[int, int]]:
     free = cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().free_bytes() - _NUMBERING * n
     if _SORTING * m <= free:
         return [(0, n)]
-    room = max(WHOLE, (free - (4 + dtype.itemsize) * m) // (2 * _SORTING))  # sorting more gains nothing
+    room = max(WHOLE, (free - (4 + dtype.itemsize) * m) // (2 * _SORTING))  # larger ranges are no faster
     goals = cupy.asarray(np.arange(0, m, room)[1:])
     cuts = [0, *cupy.searchsorted(indptr, goals).get().tolist(), n]
     return [(a, b) for a, b in itertools.pairwise(cuts) if a < b]
 
 
 def _by_ranges(sorting: _Sorting, ranges: list[tuple[int, int]], degrees: Any, rank: Any, kept: int) -> tuple[Any, ...]:
-    """Offsets, heads and weights of all rows, sorted by ranges: each for the second time, as they were counted before.
+    """Return offsets, heads and weights of all rows, sorted range by range, for the second time after the count.
 
-    `degrees` are those of the vertices in the new numbering, `kept` is their sum.
+    `degrees` are the degrees of the vertices in the new numbering, `kept` is their sum.
     """
     import cupy
 
@@ -126,15 +126,15 @@ def _by_ranges(sorting: _Sorting, ranges: list[tuple[int, int]], degrees: Any, r
         places = (indptr[:-1] - starts[:-1])[row_of]
         places += cupy.arange(len(row_of), dtype=np.int64)
         indices[places], weights[places] = heads, lengths
-        del starts, heads, lengths, row_of, places  # before the next are made
+        del starts, heads, lengths, row_of, places  # before the arrays of the next range are made
     return indptr, indices, weights
 
 
 class _Simple(NamedTuple):
-    """Arcs of a range of rows by tail and head: no loops, and of parallel ones the lightest. Others are marked."""
+    """Arcs of a range of rows, sorted by tail and head. Loops and all but the lightest parallel arcs are marked."""
 
     arcs: Any
-    words: Any  # weights as integers that sort like them
+    words: Any  # weights as integers in the same order
     kept: int
     negative: bool
 
@@ -153,7 +153,7 @@ class _Sorting:
             PROGRAMS[self.dtype.name].launch(entry, math.ceil(size / _THREADS), arguments)
 
     def simplified(self, first: int, last: int) -> _Simple:
-        """The arcs of the rows `first` to `last` (excluded)."""
+        """Return the arcs of the rows `first` to `last` (excluded)."""
         import cupy
 
         dtype, launch, report = self.dtype, self.launch, _zeros(_REPORT.itemsize, np.uint8)
@@ -191,7 +191,7 @@ class _Sorting:
         return _Simple(arcs, words, kept, bool(found["negative"]))
 
     def rows(self, simple: _Simple, rank: Any, transposed: bool = False) -> tuple[tuple[Any, Any, Any], Any]:
-        """Offsets, heads and weights of rows in the new numbering, each by weight; and the row of each arc."""
+        """Return offsets, heads and weights of rows in the new numbering, sorted by weight, and the row of each arc."""
         import cupy
 
         launch, n, m, kept = self.launch, len(rank), len(simple.arcs), simple.kept
@@ -204,7 +204,7 @@ class _Sorting:
         taken = cupy.empty((m,), np.int32)
         launch("take_vertices", m, vertices, first, np.int64(m), taken)
         second = cupy.argsort(taken)
-        row_of, heads = taken[:kept], cupy.empty((kept,), np.int32)  # the sort took a copy
+        row_of, heads = taken[:kept], cupy.empty((kept,), np.int32)  # the sort made a copy of `taken`
         lengths = cupy.empty((kept,), self.dtype)
         launch(
             *("place_arcs", kept, first, second, vertices, neighbours, simple.words, np.int64(kept)),
@@ -216,7 +216,7 @@ class _Sorting:
 
 
 def _sorted_by(launch: Any, keys: Any, neighbours: Any) -> Any:
-    """The order of arcs by weight, ties by `neighbours`, which keys of 32 bits have in them."""
+    """Return the order of arcs by weight, ties by `neighbours`; None if the keys contain the neighbours."""
     import cupy
 
     if neighbours is None:
@@ -230,7 +230,7 @@ def _sorted_by(launch: Any, keys: Any, neighbours: Any) -> Any:
 
 
 def measure(graph: Any) -> tuple[int, float]:
-    """How many vertices have arcs, and the sum of the magnitudes of all weights."""
+    """Return the number of vertices with arcs, and the sum of the magnitudes of all weights."""
     with graph.weights.device:
         report = _zeros(_REPORT.itemsize, np.uint8)
         blocks = min(_MOST_BLOCKS, max(1, math.ceil(max(graph.n, graph.m) / _THREADS)))
@@ -241,7 +241,7 @@ def measure(graph: Any) -> tuple[int, float]:
 
 
 def any_negative(distances: Any) -> bool:
-    """Is any of the distances below 0? Contiguous."""
+    """Return whether any of the distances, a contiguous array, is below 0."""
     n = len(distances)
     with distances.device:
         report = _zeros(_REPORT.itemsize, np.uint8)
@@ -264,7 +264,7 @@ def _read(report: Any) -> np.void:
 
 
 def _zeros(size: int, dtype: Any) -> Any:
-    """CuPy clears memory without a kernel."""
+    """Return zeros; CuPy clears memory without a kernel."""
     import cupy
 
     return cupy.zeros((size,), dtype)

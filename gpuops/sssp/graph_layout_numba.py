@@ -1,8 +1,9 @@
 """Rows of arcs on a CPU: the Numba half of `gpuops.search_graph`.
 
-Arcs come by their tails already, so no arc leaves its row but in the transpose. Threads take ranges of rows: they drop
-what no shortest path needs, and, once the degrees have settled the numbering, lay each row out at its new place. A long
-row is dealt out by weight first, a few arcs to a bucket: then every arc is near its place, and insertion ends the sort.
+Arcs are given in rows by tail, so arcs leave their rows only in the transpose. Threads take ranges of rows. First they
+drop arcs that no shortest path needs. Once vertices are numbered by their degrees, they write each row to its new place
+and sort it. A long row is first distributed by weight into buckets of a few arcs: then every arc is near its place, and
+insertion sort finishes the row.
 """
 
 from __future__ import annotations
@@ -17,36 +18,36 @@ from gpuops.csr.csr_numba import gather
 
 _TASKS = 64
 _RUN = 12  # arcs that are sorted by insertion
-_BUCKET = 2  # arcs a bucket, if weights are spread evenly
-_CROWDED = 32  # arcs in one bucket from which on a row is merged
-_WORK = 32  # what an arc takes, in relaxations of a dense matrix
+_BUCKET = 2  # arcs in a bucket, if weights are spread evenly
+_CROWDED = 32  # a row with more arcs than this in one bucket is sorted by merging
+_WORK = 32  # cost of an arc, in relaxations of a dense matrix
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # indptr, indices, weights
 
 
 def simplified(indptr: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> tuple[Rows, np.ndarray, int]:
-    """The arcs without loops, those of weight +inf, and all but the lightest of parallel ones.
+    """Return the arcs without loops, without arcs of weight +inf, and with only the lightest of parallel arcs.
 
     Returns
     -------
     rows : arrays of the shapes given
-        Row v begins at ``indptr[v]`` still, and may be shorter.
+        Row v still begins at ``indptr[v]``, and may be shorter.
     degrees : (n,) int64
-        How many arcs are left in each.
+        The number of arcs left in each row.
     loop : int
-        The first loop of negative weight, or the number of arcs.
+        The place of the first loop of negative weight, or the number of arcs if there is no such loop.
     """
     kept_heads, kept_weights = np.empty_like(heads), np.empty_like(weights)
     degrees = np.empty(len(indptr) - 1, np.int64)
     loops = [len(heads)]
     arrays = indptr, heads, weights, kept_heads, kept_weights, degrees
-    ranges = equal_ranges(indptr, 4 * numba.config.NUMBA_NUM_THREADS)  # each may take an array of n places
+    ranges = equal_ranges(indptr, 4 * numba.config.NUMBA_NUM_THREADS)  # each may need an array of n entries
     for_all(lambda rows: loops.append(_simplify(*arrays, *rows)), ranges, _WORK * len(heads))
     return (indptr, kept_heads, kept_weights), degrees, min(loops)
 
 
 def numbered(degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`order` and `rank` of a graph by falling degree, ties by the original number."""
+    """Return `order` and `rank` of vertices by descending degree, then by original number."""
     order, rank = np.empty((2, len(degrees)), np.int32)
     _number(degrees, order, rank)
     return order, rank
@@ -55,9 +56,9 @@ def numbered(degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def sorted_rows(
     rows: Rows, degrees: np.ndarray, order: np.ndarray, rank: np.ndarray, shifts: np.ndarray | None = None
 ) -> Rows:
-    """The rows of `simplified` in the new numbering, each sorted by weight, then by head.
+    """Return the rows of `simplified` in the new numbering, each sorted by weight, then by head.
 
-    With `shifts`, by vertex in the new numbering, weights are compared after that of the head is added to them.
+    With `shifts`, an array over vertices in the new numbering, arcs are sorted by weight plus the shift of the head.
     """
     indptr = np.zeros(len(order) + 1, np.int64)
     np.cumsum(degrees[order], out=indptr[1:])
@@ -69,7 +70,7 @@ def sorted_rows(
 
 
 def in_degrees(indices: np.ndarray, n: int) -> np.ndarray:
-    """How many arcs lead to each of n vertices, (n,) int64."""
+    """Return the number of arcs that lead to each of n vertices, (n,) int64."""
     parts = np.array_split(indices, numba.config.NUMBA_NUM_THREADS)
     counts = np.zeros((len(parts), n), np.int64)
     for_all(lambda part: _count(parts[part], counts[part]), range(len(parts)), _WORK * len(indices))
@@ -79,7 +80,7 @@ def in_degrees(indices: np.ndarray, n: int) -> np.ndarray:
 
 
 def sorted_transpose(rows: Rows, shifts: np.ndarray | None = None) -> Rows:
-    """The transpose of sorted rows, in the same numbering and sorted likewise; `shifts` are those of tails."""
+    """Return the transpose of sorted rows, in the same numbering and sorted in the same way, with shifts of tails."""
     indptr, tails, arcs = transpose(rows[0], rows[1])
     same = np.arange(len(indptr) - 1, dtype=np.int32)
     return sorted_rows((indptr, tails, gather(rows[2], arcs)), np.diff(indptr), same, same, shifts)
@@ -88,7 +89,7 @@ def sorted_transpose(rows: Rows, shifts: np.ndarray | None = None) -> Rows:
 @njit(nogil=True, cache=True)
 def _simplify(indptr, heads, weights, kept_heads, kept_weights, degrees, first_row, last_row):
     n, loop = indptr.size - 1, heads.size
-    seen = np.empty(0, np.int64)  # the place of the arc kept that led to a head last
+    seen = np.empty(0, np.int64)  # the place of the last arc that was kept, by head
     for row in range(first_row, last_row):
         begin, end = indptr[row], indptr[row + 1]
         rises = True
@@ -125,7 +126,7 @@ def _count(indices, counts):
 
 @njit(nogil=True, cache=True)
 def _number(degrees, order, rank):
-    """Counting sort, in one pass over memory by hundreds of lists side by side."""
+    """Number vertices by a counting sort, whose pass appends to hundreds of lists in memory."""
     most = 0
     for degree in degrees:
         most = max(most, degree)
@@ -186,7 +187,7 @@ def _lay_rows(
 
 @njit(nogil=True, cache=True)
 def _key(weights, heads, arc, rank, shifts):
-    """What an arc is sorted by; `rank` brings heads to the numbering of `shifts`, None where they have it."""
+    """Return the key by which an arc is sorted; `rank` converts heads to the numbering of `shifts`, unless None."""
     if shifts is None:
         return weights[arc]
     return weights[arc] + shifts[heads[arc] if rank is None else rank[heads[arc]]]
@@ -194,7 +195,7 @@ def _key(weights, heads, arc, rank, shifts):
 
 @njit(nogil=True, cache=True)
 def _insert(indices, weights, shifts, start, stop):
-    """Insertion sort by weight, then by head."""
+    """Sort a range of arcs by insertion, by weight, then by head."""
     for i in range(start + 1, stop):
         head, weight, j = indices[i], weights[i], i
         key = _key(weights, indices, i, None, shifts)
@@ -209,7 +210,7 @@ def _insert(indices, weights, shifts, start, stop):
 
 @njit(nogil=True, cache=True)
 def _sort_row(indices, weights, shifts, other_indices, other_weights):
-    """Merge sort: runs by insertion, then pairs of runs. The row ends up in its own arrays."""
+    """Sort a row in place by merging: sort runs by insertion, then merge pairs of runs."""
     size = indices.size
     for start in range(0, size, _RUN):
         _insert(indices, weights, shifts, start, min(start + _RUN, size))
@@ -219,7 +220,7 @@ def _sort_row(indices, weights, shifts, other_indices, other_weights):
             middle, end = start + width, min(start + 2 * width, size)
             if _key(weights, indices, middle - 1, None, shifts) < _key(weights, indices, middle, None, shifts):
                 continue
-            # The first run moves out of the way, and the two merge into the row.
+            # Copy the first run out of the row, then merge both runs into the row.
             length = middle - start
             for i in range(length):
                 other_indices[i], other_weights[i] = indices[start + i], weights[start + i]

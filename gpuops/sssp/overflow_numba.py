@@ -1,4 +1,4 @@
-"""Distances that int32 cannot hold, found after a search on a CPU."""
+"""Detection of distances that int32 cannot hold, after a search on a CPU."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from gpuops.sssp.sources_numba import Begins
 
 
 def refuse_overflow(graph: Any, distances: np.ndarray, begins: Begins) -> None:
-    """Raise OverflowError if only sums of 2^31 - 1 and more lead to some vertex, after a search in int32.
+    """Raise OverflowError if some vertex is reached by sums of 2^31 - 1 and more only, after a search in int32.
 
-    Searches add in 64 bits and keep what is less than unreachable, so such a vertex seems unreachable.
+    Searches add in 64 bits and store only sums below the value for unreachable, so such a vertex seems unreachable.
     """
     if graph.dtype.kind == "f":
         return
     passed_on = distances if graph.through is None else np.where(graph.through, distances, outside_infinity(np.int32))
     rising = graph.potentials is None
-    if not rising:  # rows are not sorted by weight; is any sum that large?
+    if not rising:  # rows are not sorted by weight: can any sum be that large?
         reached = passed_on[passed_on != outside_infinity(np.int32)].max(initial=0)
         if max(int(reached), int(begins[1].max(initial=0))) + profile(graph).heaviest < outside_infinity(np.int32):
             return
@@ -39,7 +39,7 @@ def _lost(indptr, indices, weights, rising, distances, vertices, starts, infinit
         arc, begin = indptr[vertices[i] + 1] - 1, indptr[vertices[i]]
         while arc >= begin:
             if starts[i] + weights[arc] < infinity:
-                if rising:  # the heaviest come last
+                if rising:  # earlier arcs are lighter
                     break
             elif distances[indices[arc]] == infinity:
                 return True

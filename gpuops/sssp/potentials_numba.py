@@ -1,9 +1,9 @@
-"""Potentials on a CPU: they make negative weights non-negative (Johnson), so that a search can go by windows and pulls.
+"""Potentials on a CPU: they make negative weights non-negative (Johnson), so that a search can use windows and pulls.
 
 The least length of all walks that begin at v, which is at most 0, is -p(v). Then w + p(u) - p(v) is not negative for
-any arc from u to v.
-Potentials are found in passes over the rows, each vertex taking the minimum over its own arcs. Threads take ranges of
-rows: what another one writes meanwhile is an upper bound, before and after, and the result does not depend on it.
+any arc from u to v. Potentials are found in passes over the rows: each vertex takes the minimum over its own arcs.
+Threads take ranges of rows. A length that another thread changes meanwhile is an upper bound before and after the
+change, so the result does not depend on the order of threads.
 
 D. B. Johnson, "Efficient algorithms for shortest paths in sparse networks", Journal of the ACM 24, 1977.
 """
@@ -16,27 +16,28 @@ from numba import njit
 from gpuops._threads import for_all
 from gpuops.csr import equal_ranges
 
-_PASSES = 32  # about ten do on R-MAT graphs; long chains would take one for each arc, and negative cycles have no end
-_TASKS, _TASK = 64, 2**15  # that many tasks, or fewer of so many arcs
-_READ = 8  # what an arc takes, in relaxations of a dense matrix
+# Most passes. R-MAT graphs take about ten; a long chain would take a pass for each arc, a negative cycle takes no end.
+_PASSES = 32
+_TASKS, _TASK = 64, 2**15  # most tasks of a pass; arcs of a task if there are fewer tasks
+_READ = 8  # cost of reading an arc, in relaxations of a dense matrix
 
 
 def potentials(
     indptr: np.ndarray, degrees: np.ndarray, heads: np.ndarray, weights: np.ndarray, through: np.ndarray | None
 ) -> np.ndarray | None:
-    """Potentials p with w + p[u] - p[v] >= 0, up to rounding of float64, for every arc from an open vertex u to v.
+    """Return potentials p with w + p[u] - p[v] >= 0, up to float64 rounding, for every arc from an open vertex u to v.
 
     Parameters
     ----------
     indptr, degrees, heads, weights : (n + 1,), (n,), (m,), (m,) arrays
         Row v has the first ``degrees[v]`` arcs from ``indptr[v]`` on.
     through : (n,) array of bool, or None
-        May the vertex lie inside a path?
+        Whether a path may pass through the vertex.
 
     Returns
     -------
     (n,) float64, or None
-        None where there are no potentials, because of a negative cycle, or where it would take long to find them.
+        None if there are no potentials, because of a negative cycle, or if finding them would take too many passes.
     """
     n = len(degrees)
     rounding = 2.0**-51 if weights.dtype == np.float64 else 0.0
@@ -56,9 +57,9 @@ def potentials(
 
 @njit(nogil=True, cache=True)
 def _look_ahead(indptr, degrees, heads, weights, through, rounding, lengths, first_row, last_row):
-    """How many rows of a range found a shorter walk.
+    """Shorten the walks of a range of rows; return the number of rows that found a shorter walk.
 
-    Sums of float64 are rounded down by more than their error, so that no negative cycle is overlooked.
+    Sums of float64 are lowered by more than their rounding error, so that no negative cycle is overlooked.
     """
     nearer = 0
     for row in range(first_row, last_row):

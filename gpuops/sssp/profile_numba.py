@@ -1,4 +1,4 @@
-"""What windows and pulls go by on a CPU and does not change from search to search; see `gpuops.sssp.search_numba`."""
+"""Constants of a graph that windows and pulls use on a CPU; see `gpuops.sssp.search_numba`."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from numba import njit
 
 from gpuops.numbers import outside_infinity
 
-# The width of the first window is this many times the mean weight over the mean degree. It doubles where less than two
-# arcs were relaxed for each vertex that waits, and halves where most of them were relaxed again.
+# Width of the first window, in units of the mean weight divided by the mean degree. The width doubles if a window
+# relaxed fewer than two arcs for each waiting vertex, and halves if most relaxed arcs have to be relaxed again.
 _WIDTH = 0.5
-_LEAST = 2.0**-40  # of a mean, as a share of the numbers that it was made of: less is rounding
+_LEAST = 2.0**-40  # least mean of reduced weights, relative to the terms that are added: a smaller mean is rounding
 
-_TASKS, _TASK = 64, 2**13  # that many tasks, or fewer of so many arcs
-_ROW, _READ = 2, 4  # what visiting a row takes, in arcs, and how many of them are read, if there are so many
+_TASKS, _TASK = 64, 2**13  # most tasks of a pull; arcs of a task if there are fewer tasks
+_ROW, _READ = 2, 4  # cost of visiting a row, in arcs; most arcs of a row that count as read
 
 
 class Profile(NamedTuple):
-    """What does not change from search to search. With potentials, weights below are w - p[head] or w + p[tail]."""
+    """Constants of a graph. With potentials p, first weights are w - p[head], in the transpose w + p[tail]."""
 
-    lightest: np.ndarray  # first weight of a row; infinity where there is none, and where the vertex is closed
+    lightest: np.ndarray  # first weight of a row; infinity if the row is empty or the vertex is closed
     in_lightest: np.ndarray  # first weight of a row of the transpose
     entering: np.ndarray  # number of arcs that lead to a vertex
-    ranges: list[tuple[int, int]]  # of vertices, that take about as long to pull; none without the transpose
-    width: float
-    heaviest: float  # the largest weight, with potentials
-    magnitude: float  # an upper bound of potentials, and of a weight with potentials added
+    ranges: list[tuple[int, int]]  # ranges of vertices of about equal cost to pull; empty without the transpose
+    width: float  # width of the first window
+    heaviest: float  # the largest weight; 0 without potentials
+    magnitude: float  # an upper bound of potentials, and of a weight plus potentials; 0 without potentials
 
 
 _profiles: weakref.WeakKeyDictionary[Any, Profile] = weakref.WeakKeyDictionary()
@@ -62,7 +62,7 @@ def profile(graph: Any) -> Profile:
 
 
 def _mean_reduced(graph: Any) -> float:
-    """The mean of reduced weights; those of arcs that leave closed vertices may be negative and do not count."""
+    """Return the mean of the reduced weights of arcs out of open vertices; other reduced weights may be negative."""
     degrees, heads, weights = np.diff(graph.indptr), graph.indices, graph.weights
     if graph.through is not None:
         counts = np.repeat(graph.through, degrees)
@@ -82,11 +82,11 @@ def _lightest(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, pote
 
 
 def never(graph: Any) -> Any:
-    """A key that nothing reaches."""
+    """Return the key of unreachable vertices, greater than the key of any reached vertex."""
     return outside_infinity(graph.dtype if graph.potentials is None else np.dtype(np.float64))
 
 
 @njit(nogil=True, cache=True)
 def less(length, vertex, potentials):
-    """The key of a length that leads to a vertex, or the part of it that an arc adds."""
+    """Return `length` less the potential of `vertex`: the key of a distance, or the part of a key that an arc adds."""
     return length if potentials is None else np.float64(length) - potentials[vertex]

@@ -1,30 +1,30 @@
-// Shortest paths from a set of vertices, in place: distances (n) are improved until no arc improves any.
+// Shortest paths from a set of vertices, in place: distances (n) are improved until no arc improves a distance.
 //
-// A row of arcs is sorted by rising weight. The search goes by windows [low, high) of distances:
+// A row of arcs is sorted by ascending weight. The search proceeds by windows [low, high) of distances:
 //
-//     open     A vertex whose distance fell since its arcs were last relaxed is due at its distance, any other at the
-//              sum it holds back. All that are due below `high` make a queue.
-//     relax    For each of the queue, the arcs whose sum is below `high`; the rest is held back. Vertices whose
-//              distance fell make the next queue. Once the queue is empty, all distances below `high` are final.
-//              Where rows are short, as in grids and roads, waiting for all blocks takes longer than the work, so each
-//              warp goes on with what it found a few times before it hands the rest over to the queue.
-//     pull     Once the arcs held back outnumber those into vertices that are not settled, each of these takes the
-//              minimum over its arcs from settled vertices, as far as their weights can still improve it. What settled
-//              vertices held back is then done.
+//     open     A vertex whose distance fell since it last relaxed its arcs is due at its distance, any other vertex at
+//              the sum of the first arc that it holds back. All vertices that are due below `high` form a queue.
+//     relax    Every vertex of the queue relaxes the arcs whose sums are below `high`, and holds back further arcs.
+//              Vertices whose distance fell form the next queue. When the queue is empty, all distances below `high`
+//              are final. Where rows are short, as in grids and roads, waiting for all blocks takes longer than the
+//              work: so each warp relaxes the vertices that it found itself, a few times, before it queues the rest.
+//     pull     Once settled vertices hold back more than PULL times the arcs that lead to unsettled vertices, every
+//              unsettled vertex takes the minimum over its arcs from settled vertices, as far as their weights can
+//              still improve its distance. Then the arcs that settled vertices held back are done.
 //
-// With negative weights nothing is ever settled, there is no pull, and a window only says what to do first: a vertex
-// that falls below `low` is relaxed at once, heavy arcs wait. Distances of an earlier search, from wherever it began, are
-// potentials that make weights non-negative. With them windows are those of the difference, the *key* of a vertex, which
-// then relaxes all its arcs, and most vertices do so once.
+// With negative weights no vertex is ever settled, there is no pull, and a window only determines the order of work: a
+// vertex that falls below `low` relaxes its arcs at once, and heavy arcs wait. The distances of an earlier search, from
+// any sources, are potentials that make weights non-negative. With potentials, windows are windows of keys. The *key*
+// of a vertex is its distance less its potential. A vertex then relaxes all its arcs at once, most vertices only once.
 //
 // Launch: cooperative, BLOCKS blocks of THREADS threads on every multiprocessor.
-// Macros: those of search.cuh, and
-//     THIN, WIDEN   a window that reads less than THIN arcs a round, or less than one in WIDEN of all, is too narrow
-//     PULL          the price of an arc to pull, in arcs to push
-//     SHORT         arcs of a row, at most, that a warp relaxes ahead of the others
+// Macros: the macros of search.cuh, and
+//     THIN, WIDEN   a window is too narrow if it reads fewer than THIN arcs a round or fewer than 1 / WIDEN of all arcs
+//     PULL          the cost of pulling an arc, in units of relaxing an arc
+//     SHORT         most arcs of a row that a warp relaxes without waiting for other warps
 //
 // U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003;
-// pull, and what is not relaxed at all: V. Chakaravarthy et al., "Scalable single source shortest path algorithms for
+// pull, and arcs that are never relaxed: V. Chakaravarthy et al., "Scalable single source shortest path algorithms for
 // massively parallel systems", IPDPS 2014.
 
 #include "search.cuh"
@@ -38,19 +38,19 @@ struct Search {
     const Value* __restrict__ in_weights;
     const bool* __restrict__ through;
     bool has_through;
-    int n, active;  // vertices with arcs come first
-    int ahead;      // how often a warp goes on with what it found before it waits for the others
+    int n, active;  // active: the number of vertices with arcs, which come first
+    int ahead;      // how often a warp relaxes the vertices that it found before it queues them
     Word* distances;
-    Word* pushed;  // the distance at which arcs were last relaxed
-    Word* next;    // the sum at the cursor: when to go on
-    int* cursor;   // the first arc that is held back
-    int* queued;   // step in which the vertex was last queued
-    int* piled;    // window in which it was last piled
+    Word* pushed;  // the distance at which the vertex last relaxed its arcs
+    Word* next;    // the sum of the arc at the cursor, at which the vertex is due
+    int* cursor;   // the first arc that is held back; never below 0, since a racing warp may read an old value
+    int* queued;   // the step that last queued the vertex
+    int* piled;    // the window that last piled the vertex
     int* parents;
-    const Word* __restrict__ potentials;  // null: none
+    const Word* __restrict__ potentials;  // null if there are none
 
     __device__ bool keyed() const { return SIGNED && potentials; }
-    // When a vertex is due that has not relaxed its arcs since it came this near.
+    // The key of a vertex at a distance at which it has not relaxed its arcs: there it is due.
     __device__ Word key(int vertex, Word distance) const {
         if (!keyed()) return distance;
         const Word potential = max(potentials[vertex], (Word)(LOWEST + 1));
@@ -65,10 +65,10 @@ struct Push {
     const Search& search;
     Control* control;
     Stage& queue;
-    Word limit;  // of sums
-    Word high;   // of the keys of vertices to be queued
+    Word limit;  // arcs with smaller sums are relaxed
+    Word high;   // vertices with smaller keys are queued
     bool collects;
-    bool ahead = false;  // of the queue: what is held back is not written down
+    bool ahead = false;  // whether the warp runs ahead of the queue: then it does not record the arcs held back
 
     __device__ bool wants(const Rows& rows, int row, Value weight) const {
         if (!Distance::fits(value(rows.key[row]), weight)) note_overflow(control, weight < 0 ? 2 : 1);
@@ -95,7 +95,8 @@ struct Push {
     }
 };
 
-// key: the distance of the head; settled tails are below `settled`, those not yet pulled from not below `low`.
+// key: the distance of the head. The distances of settled tails are below `settled`, and not below `low` if the head
+// has not yet pulled from the tail.
 struct Pull {
     const Search& search;
     Control* control;
@@ -116,7 +117,7 @@ struct Pull {
     }
 };
 
-// Is there a vertex that only sums which do not fit would reach?
+// Notes overflow 2 if only a sum that does not fit would reach some vertex.
 struct Unfit {
     const Search& search;
     Control* control;
@@ -129,8 +130,8 @@ struct Unfit {
     }
 };
 
-// Relaxes the arcs of up to 32 vertices that this warp has found, without waiting for the others. Rows that are long or
-// hold arcs back go to the queue: these are for one warp at a time.
+// Relaxes the arcs of up to 32 vertices that this warp has found, without waiting for other warps. Vertices with long
+// rows, or with arcs to hold back, go to the queue, which gives each vertex to a single warp.
 __device__ inline void run_ahead(const Search& search, Rows& rows, Push& push, long long& touched) {
     const bool mine = threadIdx.x % 32 < push.queue.count;
     int vertex = push.queue.take(), length = 0;
@@ -158,8 +159,8 @@ __device__ inline void run_ahead(const Search& search, Rows& rows, Push& push, l
     push.queue.store(waits, vertex);
 }
 
-// Relaxes the arcs of `size` vertices. Only `sources` may be closed: they push at the distance they started with, all
-// their arcs at once, and collect nothing.
+// Relaxes the arcs of `size` vertices. With `sources`, the vertices are closed sources: they relax all their arcs at
+// once, at their starting distance, and queue no heads.
 __device__ inline void relax(const Search& search, Grid& grid, Rows& rows, Stage& queue, Stage& pile, const int* list,
                              int size, Piece* pieces, Word high, int window, bool sources) {
     const int lane = threadIdx.x % 32, each = min(32, max(1, (size + Grid::warps() - 1) / Grid::warps()));
@@ -213,7 +214,7 @@ __device__ inline void relax(const Search& search, Grid& grid, Rows& rows, Stage
         if (mine && !sources) {
             __stcg(search.pushed + vertex, distance);
             if (!holds) {
-                // It may be queued already for the very distance that was pushed: then nothing is left to do.
+                // The vertex may be queued again for the distance just pushed: then all its arcs are relaxed already.
                 __stcg(search.next + vertex, UNREACHABLE);
                 __stcg(search.cursor + vertex, (int)(search.indptr[vertex + 1] - begin));
             }
@@ -226,7 +227,7 @@ __device__ inline void relax(const Search& search, Grid& grid, Rows& rows, Stage
     Grid::count(grid.local.touched, touched);
 }
 
-// Relaxes pieces that the last step cut off.
+// Relaxes the pieces that the last step cut off.
 __device__ inline void relax_pieces(const Search& search, Grid& grid, Rows& rows, Stage& queue, const Piece* pieces,
                                     int size, Word high) {
     const int lane = threadIdx.x % 32;
@@ -234,7 +235,7 @@ __device__ inline void relax_pieces(const Search& search, Grid& grid, Rows& rows
     Push push{search, grid.control, queue, search.keyed() ? UNREACHABLE : high, high, true};
     grid.share(size, 1, &grid.tally().taken_pieces, [&](long long i) {
         Piece piece = piece_at(pieces, i);
-        // A vertex whose distance fell in the meantime is in the queue, and starts again.
+        // A vertex whose distance fell in the meantime is in the queue, and relaxes all its arcs again.
         if (__ldcg(search.distances + piece.vertex) != piece.key) return;
         const long long begin = search.indptr[piece.vertex] + piece.place;
         walk(rows, search.indices, search.weights, begin, piece.place, lane ? 0 : piece.length, piece.key, piece.vertex,
@@ -243,7 +244,7 @@ __device__ inline void relax_pieces(const Search& search, Grid& grid, Rows& rows
     Grid::count(grid.local.touched, touched);
 }
 
-// Every vertex that is not settled takes the minimum over its arcs from vertices that are.
+// Every unsettled vertex takes the minimum over its arcs from settled vertices.
 __device__ inline void pull(const Search& search, Grid& grid, Rows& rows, Piece* pieces, int size, Word settled,
                             Value low) {
     const int lane = threadIdx.x % 32;
@@ -297,9 +298,9 @@ __device__ inline void pull_pieces(const Search& search, Grid& grid, Rows& rows,
     Grid::count(grid.local.touched, touched);
 }
 
-// Opens a window up to `high`: of the vertices 0, 1, ... (list: null) or of those listed, what is due goes to the
-// queue, what is due later to the pile. With `counts`, how many arcs settled vertices hold back, and how many lead to
-// others.
+// Opens a window up to `high`, for the vertices in `list` or, if `list` is null, for the vertices 0 to `size` - 1.
+// Vertices due below `high` go to the queue, vertices due later to the pile. With `counts`, counts the arcs that
+// settled vertices hold back, and the arcs that lead to unsettled vertices.
 __device__ inline void open(const Search& search, Grid& grid, Stage& queue, Stage& pile, const int* list, int size,
                             Word low, Word high, bool counts) {
     const int lane = threadIdx.x % 32, threads = gridDim.x * THREADS;
@@ -339,16 +340,17 @@ __device__ inline Word window_end(Word due, double width) {
     return max(due + 1, Distance::at((double)value(due) + width));
 }
 
-// Which distances are asked for: none beyond `limit`, and those up to the farthest of `list`, in the original numbering.
+// Selects the distances of the result: up to `limit`, and up to the farthest target in `list` (original numbering).
 struct Targets {
     const int* __restrict__ rank;
     const int* __restrict__ list;
     int size;
-    Word limit;  // UNREACHABLE: all
+    Word limit;  // UNREACHABLE: no limit
 
-    __device__ Word end() const { return min(limit, (Word)(UNREACHABLE - 1)) + 1; }  // of all windows
+    __device__ Word end() const { return min(limit, (Word)(UNREACHABLE - 1)) + 1; }  // the end of the last window
 
-    // All threads of the block call. Inlined, these would take registers from the loops that count.
+    // Returns whether there are targets and all are settled. All threads of the block call. Inlined, this function and
+    // `farthest` would take registers from loops whose speed matters.
     __attribute__((noinline)) __device__ bool settled(const Word* distances, Word low) const {
         __shared__ int open;
         if (threadIdx.x == 0) open = 0;
@@ -361,7 +363,7 @@ struct Targets {
         __syncthreads();
         return size && none;
     }
-    // That of the farthest that is reached, if one is.
+    // Returns the distance of the farthest target that is reached, or `limit` if no target is reached.
     __attribute__((noinline)) __device__ Word farthest(const Word* distances) const {
         __shared__ Word most;
         if (threadIdx.x == 0) most = LOWEST;
@@ -375,26 +377,26 @@ struct Targets {
     }
 };
 
-// A search: its lists, where it stands, and its steps. All threads of the grid call a step, and a barrier ends it.
+// A search: its lists, its state, and its steps. All threads of the grid call a step, and a barrier ends it.
 struct Run {
     const Search& search;
     Grid& grid;
     Rows& rows;
     int (&staged)[2][64];
-    int* queues;  // of this step and of the next, by turns
-    int* piles;   // of this window and of the next, by turns
+    int* queues;  // two queues in turn: of this step and of the next step
+    int* piles;   // two piles in turn: of this window and of the next window
     int capacity;
-    Piece* pieces;  // as queues
+    Piece* pieces;  // two lists in turn, like `queues`
     long long piece_capacity;
-    int entered;  // vertices that may have arcs into them; 0: no pulls
+    int entered;  // number of vertices that may have arcs into them; 0: no pulls
     double width;
 
     int window = 1;
-    Word low = LOWEST, high = LOWEST;  // settled below low; relaxed below high
-    Value pulled = 0;                  // what is settled below has been pulled from
-    bool scans = true;                 // the pile is worth less than looking at all vertices
+    Word low = LOWEST, high = LOWEST;  // distances below low are settled; sums below high are relaxed
+    Value pulled = 0;                  // vertices have pulled from all tails below this distance
+    bool scans = true;                 // whether the next window looks at all vertices instead of the pile
     int rounds = 0, windows = 0, pulls = 0;
-    long long touched = 0;  // arcs
+    long long touched = 0;  // arcs read
 
     __device__ int* queue_of(int step) const { return queues + (step % 2 ? (long long)search.n : 0); }
     __device__ int* pile_of(int window) const { return piles + (window % 2 ? (long long)capacity : 0); }
@@ -407,7 +409,7 @@ struct Run {
         touched += grid.last.touched;
     }
 
-    // Nothing is reached but the sources, in the original numbering; closed ones are queued.
+    // Starts from the sources, given in the original numbering; closed sources are queued.
     __device__ void begin_at(const int* rank, const int* sources, const Value* starts, int size) {
         const int lane = threadIdx.x % 32, threads = gridDim.x * THREADS;
         for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < search.n; v += threads) {
@@ -436,7 +438,7 @@ struct Run {
         grid.barrier();
     }
 
-    // Distances become words, and closed sources are queued. A search that resumes goes on with what it had.
+    // Converts distances to words, and queues closed sources. A search that resumes keeps its state.
     __device__ void begin(const bool* pending, bool has_pending, bool resumes) {
         Stage sources = queue();
         const int lane = threadIdx.x % 32, threads = gridDim.x * THREADS;
@@ -463,7 +465,7 @@ struct Run {
         grid.barrier();
     }
 
-    // Queues what is due below `high`. Returns whether settled vertices hold back enough arcs to pull instead.
+    // Queues the vertices that are due below `high`. Returns whether settled vertices hold back enough arcs to pull.
     __device__ bool open_window() {
         const int waiting = __ldcg(&grid.control->piled[window % 3]);
         const bool all = scans || search.keyed() || waiting > capacity;
@@ -482,7 +484,7 @@ struct Run {
         return all && entered && low > LOWEST && (double)grid.last.open * PULL < (double)grid.last.held;
     }
 
-    // What is not settled takes the minimum over its arcs from what is.
+    // Every unsettled vertex takes the minimum over its arcs from settled vertices.
     __device__ void pull_from_settled() {
         pull(search, grid, rows, pieces_of(grid.step), entered, low, pulled);
         barrier();
@@ -496,7 +498,8 @@ struct Run {
         ++pulls;
     }
 
-    // Relaxes arcs below `high` until none is left; false: not after `most_rounds`. Of closed `sources` all arcs, once.
+    // Relaxes arcs with sums below `high`, and returns true when none is left, false after `most_rounds`. With
+    // `sources`, the queue has closed sources, which relax all their arcs, once.
     __device__ bool relax_window(long long most_rounds, bool sources) {
         windows += !sources;
         while (grid.last.queued || grid.last.pieces) {
@@ -519,7 +522,8 @@ struct Run {
         return true;
     }
 
-    // Arcs that were cut off count as relaxed: where they will not be, their vertices have to begin again.
+    // Pieces count as relaxed when they are cut off. If the launch stops before it relaxes them, their vertices have to
+    // begin again.
     __device__ void restart_pieces(int size) {
         const Piece* rest = pieces_of(grid.step - 1);
         for (int i = blockIdx.x * THREADS + threadIdx.x; i < size; i += gridDim.x * THREADS) {
@@ -527,7 +531,7 @@ struct Run {
         }
     }
 
-    // Windows cost barriers where they are narrow, and arcs relaxed in vain where they are wide.
+    // Narrow windows cost barriers, wide windows relax arcs in vain.
     __device__ void fit_width(int rounds_of_window, long long read) {
         const long long arcs = search.indptr[search.n];
         if (read < max(arcs / WIDEN, (long long)rounds_of_window * THIN)) {
@@ -537,7 +541,7 @@ struct Run {
         }
     }
 
-    // A sum did not fit: did it matter?
+    // A sum did not fit: finds out whether some vertex is reached by no other sum.
     __device__ void look_for_unfit() {
         grid.barrier();
         Unfit visitor{search, grid.control};
@@ -555,7 +559,8 @@ struct Run {
         grid.barrier();
     }
 
-    // Leaves distances, or once all are final those that are asked for in `result`, in the original numbering.
+    // Leaves the distances in place or, once they are final, writes the selected distances to `result`, in the original
+    // numbering.
     __device__ void finish(bool finished, const Targets& asked, Value* result) {
         grid.barrier();
         if (finished && result) {
@@ -582,13 +587,13 @@ struct Run {
     }
 };
 
-// What a search is given beside the arrays that it only reads. distances, pushed, next (n) words, cursor, queued, piled
-// (n), parents (n) if SIGNED; queues (2, n), piles (2, capacity), pieces (2, piece_capacity). entered: vertices that may
-// have arcs into them, as far as in_indptr is given; 0: no pulls. `resume` goes on where a launch stopped after
-// `most_rounds`, for which it leaves finished = 0.
+// The arguments of a search, except the arrays that it only reads. distances, pushed, next (n) words, cursor, queued,
+// piled (n), parents (n) if SIGNED; queues (2, n), piles (2, capacity), pieces (2, piece_capacity). entered: number of
+// vertices that may have arcs into them, if in_indptr is given; 0: no pulls. A launch that stops after `most_rounds`
+// leaves finished = 0, and a launch with `resume` continues it.
 struct Arguments {
     Word *distances, *pushed, *next;
-    const Word* potentials;  // null: none
+    const Word* potentials;  // null if there are none
     int *cursor, *queued, *piled, *parents, *queues, *piles;
     Piece* pieces;
     Control* control;
@@ -600,9 +605,10 @@ struct Arguments {
     int has_through, has_pending, resume;
 };
 
-// rank (n), sources and starts (source_count), targets (target_count), result (n), all of the original numbering, are
-// for a search that begins at sources: its result is cut beyond `limit` and beyond the farthest target that is reached,
-// and it ends there, unless weights may be negative. A search without sources improves `distances` in place.
+// rank (n), sources and starts (source_count), targets (target_count) and result (n), all in the original numbering,
+// are for a search that begins at sources. Its result is unreachable beyond `limit` and beyond the farthest target that
+// is reached; the search ends there, unless weights may be negative. A search without sources improves `distances` in
+// place.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     search(const long long* __restrict__ indptr, const int* __restrict__ indices, const Value* __restrict__ weights,
            const long long* __restrict__ in_indptr, const int* __restrict__ in_indices,
@@ -650,7 +656,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             finished = early || (!SIGNED && run.low == asked.end());
         }
     }
-    // What no sum that fits reaches is beyond any limit.
+    // Vertices that only sums that do not fit would reach are beyond any limit, so a search with a limit need not look.
     const bool asked_for_all = finished && !early && asked.limit == UNREACHABLE;
     if (!Distance::SUMS_FIT && asked_for_all && __ldcg(&control->overflow) == 1) run.look_for_unfit();
     run.finish(finished, asked, given.result);

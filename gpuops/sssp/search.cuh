@@ -1,12 +1,12 @@
-// What search.cu, tree.cu and batched.cu share: a grid that runs as one machine, queues of vertices, and rows of arcs
-// that the lanes of a warp read together.
+// Shared by search.cu, batched.cu, tree.cu and cycle.cu: a grid that runs as one machine, queues of vertices, and rows
+// of arcs that the lanes of a warp read together.
 //
 // Macros:
 //     DISTANCE   Float32, Float64 or Int32
-//     SIGNED     1 where distances may be negative, else 0
-//     THREADS    of a block
-//     BLOCKS     that a multiprocessor runs at a time
-//     UNROLL     arcs that a lane has in flight
+//     SIGNED     1 if distances may be negative, else 0
+//     THREADS    threads of a block
+//     BLOCKS     blocks that a multiprocessor runs at a time
+//     UNROLL     arcs that a lane loads at a time
 //     PIECE      arcs of a long row that one warp reads
 #pragma once
 
@@ -34,24 +34,25 @@ __device__ inline Value sum(Value a, Value b) {
 // --- A grid that runs as one machine -------------------------------------------------------------------------------
 //
 // The grid is launched cooperatively: all its blocks are on the device at once, so they can wait for each other. Work
-// goes by steps with a barrier after each. What a step counts, all blocks read after its barrier and decide alike.
+// is divided into steps, and a barrier ends every step. All blocks read the counts of a step after its barrier, so all
+// blocks decide alike.
 
 struct Tally {
     int queued;         // vertices appended to the queue of the next step
     int pieces;         // pieces of long rows appended for the next step
-    int taken;          // batches of vertices given out, beyond the first of every warp
-    int taken_pieces;   // the same for pieces
+    int taken;          // batches of vertices given out, beyond the first batch of every warp
+    int taken_pieces;   // pieces given out, beyond the first piece of every warp
     long long touched;  // arcs read
     long long held;     // arcs that settled vertices hold back
-    long long open;     // arcs into vertices that are not settled
-    long long due;      // smallest word at which a vertex outside of the queue has work
+    long long open;     // arcs into unsettled vertices; other kernels count other things
+    long long due;      // smallest word at which a vertex outside of the queue is due
 };
 
 struct Control {
-    unsigned arrived;  // at barriers
-    int overflow;      // 1: a sum did not fit; 2: a vertex is reached by no sum that fits
-    int piled[3];      // vertices that wait for a later window, by window
-    Tally tallies[3];  // by step: one is read, one is written, one is cleared
+    unsigned arrived;  // arrivals of blocks at barriers
+    int overflow;      // 1: a sum did not fit; 2: only sums that do not fit reach some vertex
+    int piled[3];      // vertices that wait for a later window, by window modulo 3
+    Tally tallies[3];  // by step modulo 3; a step adds to its tally and clears the tally of the next step
     long long rounds, windows, pulls, touched, finished;  // results
 };
 static_assert(sizeof(Tally) == 48 && sizeof(Control) == 208, "sssp_cuda.py has the same fields");
@@ -64,8 +65,8 @@ __device__ inline void note_overflow(Control* control, int kind) {
 
 struct Grid {
     Control* control;
-    Tally& local;  // in shared memory: of this block in this step
-    Tally& last;   // in shared memory: of all blocks in the last step
+    Tally& local;  // in shared memory: counts of this block in this step
+    Tally& last;   // in shared memory: counts of all blocks in the last step
     int step = 1;
     unsigned expected = 0;
 
@@ -81,7 +82,8 @@ struct Grid {
         __syncthreads();
     }
 
-    // Ends the step. What blocks stored before is seen by all after it, if they read past the first-level cache.
+    // Ends the step. Afterwards all blocks see the stores of all blocks before it, if they load past the first-level
+    // cache.
     __device__ void barrier() {
         __syncthreads();
         expected += gridDim.x;
@@ -92,7 +94,7 @@ struct Grid {
             if (local.open) atomicAdd((unsigned long long*)&all.open, (unsigned long long)local.open);
             if (local.due != NEVER) atomicMin(&all.due, local.due);
             clear(local);
-            // The tally of the step before last: every block has passed the barrier after which it was read.
+            // The tally of the step before last: every block has read it, since all have arrived at the last barrier.
             if (blockIdx.x == 0) clear(control->tallies[(step + 1) % 3]);
             arrive_and_wait(&control->arrived, expected);
             last.queued = __ldcg(&all.queued);
@@ -106,7 +108,7 @@ struct Grid {
         __syncthreads();
     }
 
-    // Sums over the threads that call it, which are whole warps.
+    // `count` adds `mine` of the calling threads to `total`, `earliest` takes the minimum. Whole warps call.
     __device__ static void count(long long& total, long long mine) {
         for (int lanes = 16; lanes; lanes /= 2) mine += __shfl_xor_sync(ALL_LANES, mine, lanes);
         if (threadIdx.x % 32 == 0 && mine) atomicAdd((unsigned long long*)&total, (unsigned long long)mine);
@@ -117,10 +119,10 @@ struct Grid {
     }
 
     __device__ static int warps() { return gridDim.x * WARPS; }
-    // Neighbours are in different blocks, so that little work is spread over all multiprocessors.
+    // Warps with successive numbers are in different blocks, so that little work is spread over all multiprocessors.
     __device__ static int warp() { return threadIdx.x / 32 * gridDim.x + blockIdx.x; }
 
-    // Calls batch(first) with every multiple of `each` below `size`, each time in one warp, whichever is free.
+    // Calls batch(first) for every multiple of `each` below `size`, each call in a warp that is free.
     template <class Batch>
     __device__ void share(long long size, int each, int* taken, Batch batch) const {
         for (long long first = (long long)warp() * each; first < size;) {
@@ -135,17 +137,17 @@ struct Grid {
 
 // --- Queues --------------------------------------------------------------------------------------------------------
 
-// Vertices that a warp appends to a list of the grid: kept until there are 32 to be stored side by side.
+// Vertices that a warp appends to a list of the grid. They are kept until there are 32 vertices to store side by side.
 struct Stage {
     int (&kept)[64];
     int* list;
     int* size;
-    int capacity;           // what would go beyond is counted only
-    int* queued = nullptr;  // by vertex, if given: the step in which it was last stored; it is stored once in a step
+    int capacity;           // vertices beyond it are counted but not stored
+    int* queued = nullptr;  // if given: the step in which each vertex was last stored; a step stores a vertex once
     int step = 0;
     int count = 0;
 
-    // All lanes call; `vertex` is appended where `wanted`.
+    // All lanes call; appends `vertex` of the lanes where `wanted` is true.
     __device__ void append(bool wanted, int vertex) {
         const unsigned votes = __ballot_sync(ALL_LANES, wanted);
         if (!votes) return;
@@ -158,7 +160,7 @@ struct Stage {
             drop(32);
         }
     }
-    // All lanes call; `vertex` goes to the list at once where `wanted`.
+    // All lanes call; stores `vertex` in the list at once, for the lanes where `wanted` is true.
     __device__ void store(bool wanted, int vertex) {
         const int lane = threadIdx.x % 32;
         if (queued && wanted) wanted = atomicExch(queued + vertex, step) != step;
@@ -174,7 +176,7 @@ struct Stage {
         if (count) store(lane < count, kept[lane]);
         count = 0;
     }
-    // Takes back up to 32 of those kept, one for each of the first lanes.
+    // Takes back up to 32 kept vertices, one for each of the first lanes.
     __device__ int take() {
         const int vertex = kept[threadIdx.x % 32];
         drop(min(count, 32));
@@ -194,18 +196,18 @@ struct Stage {
 
 // --- Rows ----------------------------------------------------------------------------------------------------------
 
-// Rows that a warp reads together, in shared memory, those without an arc left out. Their arcs count through from 0.
+// The rows that a warp reads together, without empty rows, in shared memory. Arcs are numbered from 0 across all rows.
 struct Rows {
-    long long begin[32];  // where the row starts in the graph, less the number of its first arc
+    long long begin[32];  // start of the row in the graph, less the number of its first arc
     Word key[32];
     int tag[32];
     int before[32];  // place of the first arc in the full row, less its number
     int end[32];     // number of the first arc that is not wanted
 };
 
-// Long rows are read by many warps, in the step after the one that came upon them.
-struct Piece {  // of a long row
-    Word key;   // what its reader goes by
+// A piece of a long row. Many warps read a long row, in the step after the step that found it.
+struct Piece {
+    Word key;  // the `key` of the row in `walk`, or other data for the reader
     int vertex, place, length;
 };
 
@@ -226,15 +228,15 @@ __device__ inline Piece piece_at(const Piece* pieces, long long i) {
     return {__ldcg(&piece.key), __ldcg(&piece.vertex), __ldcg(&piece.place), __ldcg(&piece.length)};
 }
 
-// Every lane has a row, or some of one, sorted by rising weight, and wants its arcs up to the first that the visitor
-// does not want. All lanes read arcs of all rows:
+// Every lane has a row, or a part of a row, sorted by ascending weight, and reads it up to the first arc that the
+// visitor does not want. All lanes read arcs of all rows, and call the visitor:
 //
-//   wants(rows, row, weight)                     once false, false for the rest of the row
-//   refuse(rows, row, place, weight)             the first arc that is not wanted; place counts in the full row
-//   load(head)                                   what is to be known of the head
-//   visit(rows, row, arc, head, weight, loaded, live)    all lanes call; those with an arc that is wanted are live
+//   wants(rows, row, weight)                     is the arc wanted? once false, false for the rest of the row
+//   refuse(rows, row, place, weight)             gets the first arc that is not wanted; `place` counts in the full row
+//   load(head)                                   loads a word of the head for `visit`
+//   visit(rows, row, arc, head, weight, loaded, live)    all lanes call; a lane with a wanted arc is live
 //
-// `key` and `tag` belong to the row, and come back as the visitor left them in `rows`. Returns the number of wanted
+// `key` and `tag` belong to the row, and are returned as the visitor left them in `rows`. Returns the number of wanted
 // arcs.
 template <class Visitor>
 __device__ inline int walk(Rows& rows, const int* __restrict__ indices, const Value* __restrict__ weights,
@@ -256,7 +258,7 @@ __device__ inline int walk(Rows& rows, const int* __restrict__ indices, const Va
         rows.end[mine] = end;
     }
     __syncwarp();
-    int begun = 0;  // rows that started so far
+    int begun = 0;  // rows that have started so far
     for (int base = 0; base < total; base += 32 * UNROLL) {
         Value weight[UNROLL];
         int head[UNROLL], row[UNROLL];

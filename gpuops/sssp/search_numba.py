@@ -1,22 +1,25 @@
-"""Windows and pulls: shortest distances on a CPU, where weights are not negative or have potentials.
+"""Windows and pulls: shortest distances on a CPU, if weights are not negative or the graph has potentials.
 
-Rows of arcs are sorted by rising weight, and most arcs are never looked at:
+Rows of arcs are sorted by ascending weight, and most arcs are never read:
 
-* **push.** One thread goes by windows of distances. A window is opened at the least sum that is due, its vertices make
-  a queue; each relaxes the arcs whose sums lie within the window, and holds back the rest: `cursor` is the first arc
-  held back, `wake` its sum, the pile all vertices that wait. When the queue is empty, distances within are final.
-* **pull.** Once settled vertices hold back more arcs than lead to the others, each of these takes the minimum over its
-  own arcs from vertices that are reached, as far as their weights can still improve it, which takes few arcs. All
-  threads pull, each for vertices of its own; what another writes meanwhile is an upper bound, before and after. A pass
-  in which nothing changes is a proof. When little does, what changed is pushed again.
+* **push.** One thread opens windows of distances, one after the other. A window begins at the least sum that is due,
+  and its vertices form a queue. Each vertex relaxes the arcs whose sums lie within the window and holds back its
+  further arcs: `cursor` is the first arc held back, `wake` is the sum of that arc, and the pile has all vertices that
+  wait. When the queue is empty, distances within the window are final.
+* **pull.** Once settled vertices hold back many arcs compared with the arcs that lead to unsettled vertices, every
+  unsettled vertex takes the minimum over its own incoming arcs from reached vertices. It reads arcs only as long as
+  their weights can still improve its distance, which takes few arcs. All threads pull, each for a range of vertices. A
+  distance that another thread changes meanwhile is an upper bound before and after the change. A pass that changes no
+  distance proves that all distances are final. When a pass changes few distances, their vertices are pushed again.
 
-On R-MAT graphs a twentieth of the arcs is read. On grids and roads nearly nothing is held back, so nothing is pulled.
+On R-MAT graphs a twentieth of the arcs is read. On grids and roads hardly any arc is held back, so there are no pulls.
 
-Where weights are negative, and the graph has potentials p, all this goes by *keys*, d(v) - p(v), and arcs by their
-reduced weights, w + p(u) - p(v). Keys and reduced weights are float64, and say what to do when. What is compared and
-stored in the end are distances: sums of the weights themselves, rounded as usual. An arc whose key is beyond the window
-cannot improve a head whose key is within, as rounding is monotone. But a distance that is rounded down may bring a
-vertex back behind the window. Such a vertex is *late*: it relaxes its arcs once more when pulls are over.
+If weights are negative and the graph has potentials p, windows and pulls use *keys*, d(v) - p(v), in place of
+distances, and reduced weights, w + p(u) - p(v), in place of weights. Keys and reduced weights are float64 and determine
+only the order of work. The search compares and stores distances: sums of the original weights, rounded as usual. An arc
+whose key is beyond the window cannot improve a head whose key is within the window, because rounding is monotone. But a
+distance that is rounded down may move a vertex back behind the window. Such a vertex is *late*: it relaxes its arcs
+once more after the pulls.
 
 U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003;
 pull: V. Chakaravarthy et al., "Scalable single source shortest path algorithms for massively parallel systems", IPDPS
@@ -36,27 +39,27 @@ from gpuops.numbers import outside_infinity
 from gpuops.sssp.profile_numba import less, never, profile
 from gpuops.sssp.sources_numba import relax_closed, starting_vertices
 
-_PATIENCE = 8  # windows before the first one is widened: where a search begins it is thin in any graph
+_PATIENCE = 8  # windows before windows may widen: at the beginning of a search they have little work in any graph
 
-# Pulls begin once settled vertices hold back that share of all arcs, and of the arcs that may be pulled.
+# Pulls begin once settled vertices hold back more than _MANY of all arcs, and more than _PULL of the arcs to be pulled.
 _MANY = 1 / 16
 _PULL = 1 / 4
 
-_LET_GO = 1 / 512  # of all arcs: what may be relaxed, however heavy, to begin pulls with less to look at
-_FEW = 1 / 256  # pulls end when fewer of the unsettled vertices change
-_GATHER = 256  # what a random access takes, in relaxations of a dense matrix
+_LET_GO = 1 / 512  # share of all arcs that are relaxed before pulls, however heavy, so that pulls read fewer arcs
+_FEW = 1 / 256  # pulls end when a smaller share of the unsettled vertices changes
+_GATHER = 256  # cost of a random access, in relaxations of a dense matrix
 
-_MOST, _NO_LIMIT = 32, 2**62  # with potentials, a search gives up when it has read all arcs that many times
-_PASSES = 64  # of pulls, at most
-_ROUNDING = 2.0**-48  # of a few sums in float64
-_LATE = 2  # marks a vertex that came back behind what is final
+_MOST, _NO_LIMIT = 32, 2**62  # a search with potentials gives up after it has read all arcs _MOST times
+_PASSES = 64  # most passes of pulls
+_ROUNDING = 2.0**-48  # relative error of a few sums in float64
+_LATE = 2  # mark of a late vertex
 
 
 # --- Push -------------------------------------------------------------------------------------------------------------
 
 
 class Room(NamedTuple):
-    """Memory that searches use one after the other: new memory from the system costs time, more so to many threads."""
+    """Scratch memory, reused by one search after the other: new memory costs time, even more with many threads."""
 
     wake: np.ndarray
     cursor: np.ndarray
@@ -70,15 +73,15 @@ class Room(NamedTuple):
 
 
 class Search:
-    """One search, which stops where pulls are due and can go on after them.
+    """One search, which stops when pulls are due and can continue after them.
 
     Attributes
     ----------
     begins : the closed vertices at which paths begin, and their distances
-    last : a key, up to which distances are final
-    floor : a key, below which no vertex holds arcs back
+    last : distances with keys up to `last` are final
+    floor : no vertex with a key below `floor` holds back arcs
     late : (n,) uint8, 2 for vertices that came back behind `last`
-    gave_up : rounded sums seem to fall forever around a cycle; only with potentials
+    gave_up : whether the search stopped because rounded sums seem to fall forever around a cycle; only with potentials
     """
 
     late: np.ndarray | None = None
@@ -100,8 +103,8 @@ class Search:
         self.state.fill(0)
         self.kind = kind = self.wake.dtype.type
         self.width = kind(max(self.profile.width, 1) if graph.dtype.kind == "i" else self.profile.width)
-        self.rounds, self.touched, self.waiting = 0, 0, 0  # touched: arcs; waiting: vertices in the pile
-        self.open_arcs = graph.m if self.profile.ranges else -1  # into vertices not settled; -1: no pulls
+        self.rounds, self.touched, self.waiting = 0, 0, 0  # touched: arcs read; waiting: vertices in the pile
+        self.open_arcs = graph.m if self.profile.ranges else -1  # arcs into unsettled vertices; -1: no pulls
         begin, self.begins = starting_vertices(graph, distances, pending)
         begin = np.union1d(begin, relax_closed(graph, distances, self.begins))
         self.last = self.floor = kind(0)
@@ -110,7 +113,7 @@ class Search:
         self._wait(begin)
 
     def push(self) -> bool:
-        """Open windows until nothing is due, or until it takes less to pull: then True."""
+        """Open windows until no vertex is due, and return False; return True as soon as pulls are due."""
         graph, kind = self.graph, self.kind
         most = _NO_LIMIT if graph.potentials is None else _MOST * (graph.m + graph.n)
         self.waiting, last, width, self.touched, self.open_arcs, windows, pulls = _push(
@@ -126,10 +129,10 @@ class Search:
         return pulls
 
     def _raise_floor(self) -> None:
-        """Let go of some arcs: those of the nearest vertices.
+        """Relax all arcs of the nearest vertices, a small share of all arcs, to raise `floor`.
 
-        How far a vertex looks back along its row depends on the nearest tail that there may be. A source with few arcs
-        is nearer than all others by far.
+        In a pull, a vertex reads its row as far as an arc from a tail at `floor` could improve its distance. A source
+        with few arcs is far nearer than all other vertices, and would keep `floor` low.
         """
         waiting = self.pile[: self.waiting]
         keys = self._keys(waiting)
@@ -150,7 +153,7 @@ class Search:
         return distances if potentials is None else distances - potentials[vertices]
 
     def go_on_from(self, changed: np.ndarray, passes: int) -> None:
-        """After so many passes of pulls, only the arcs of vertices that changed can improve anything: a mask."""
+        """Continue after pulls: only the arcs of vertices in the mask `changed` can improve a distance."""
         self.rounds += passes
         self.open_arcs = -1
         self.state[:] = 0
@@ -171,12 +174,12 @@ def _push(
     indptr, indices, weights, potentials, lightest, entering, distances, wake, cursor, state, queue, pile, waiting,
     last, width, limit, infinity, never, touched, most, open_arcs,
 ):  # fmt: skip
-    """state: 1, in the queue; 2, in the pile; 3, both.
+    """Open windows. The state of a vertex is 1 in the queue, 2 in the pile, 3 in both.
 
-    One long function: queue, pile and window are all changed by the innermost loop.
+    One long function: the innermost loop changes the queue, the pile and the window.
     """
     n, m, windows, kind = distances.size, indices.size, 0, wake.dtype.type
-    due = never  # nothing wakes before
+    due = never  # the earliest key at which a vertex wakes
     for i in range(waiting):
         due = min(due, wake[pile[i]])
     while True:
@@ -276,20 +279,21 @@ def _let_go(indptr, indices, weights, potentials, distances, cursor, vertices, l
 def pull(
     graph: Any, rows: Callable[..., Any], distances: np.ndarray, floor: Any, last: Any, late: np.ndarray | None = None
 ) -> tuple[np.ndarray, int]:
-    """Let vertices look for nearer tails, in passes, until few of them find one.
+    """Let unsettled vertices look for nearer tails, pass by pass, until few vertices find one.
 
     Parameters
     ----------
     graph : SearchGraph
-    rows : what pulls for a range of vertices, `pull_rows` or one with its signature
-    distances : in place
-    floor, last : no tail that may improve anything is nearer than the one; distances up to the other are final
-    late : vertices to which this does not apply, as `Search.late`; changed in place
+    rows : the function that pulls a range of vertices, `pull_rows` or a function with the same signature
+    distances : changed in place
+    floor : no tail with a smaller key can improve a distance
+    last : distances with keys up to `last` are final, except the distances of late vertices
+    late : (n,) uint8, the late vertices, as `Search.late`; changed in place
 
     Returns
     -------
-    changed : (n,) uint8, not 0 for vertices that came nearer in the last pass; no arc of another one improves anything
-    passes : how many there were
+    changed : (n,) uint8, not 0 for vertices that came nearer in the last pass; other vertices improve no distance
+    passes : the number of passes
     """
     given, infinity = profile(graph), outside_infinity(graph.dtype)
     through = np.ones(graph.n, bool) if graph.through is None else graph.through
@@ -311,7 +315,7 @@ def pull(
         unsettled, nearer = (sum(column) for column in zip(*counts, strict=True))
         if nearer <= _FEW * unsettled or passes == _PASSES:
             return changed, passes
-        floor = last - rounding  # final distances have been looked at
+        floor = last - rounding  # tails with final distances have been read
 
 
 @njit(nogil=True, cache=True)
@@ -324,7 +328,7 @@ def pull_rows(
     in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floor, last, infinity,
     first_vertex, last_vertex,
 ):  # fmt: skip
-    """How many vertices of a range are not settled, and how many came nearer."""
+    """Pull a range of vertices; return the number of unsettled vertices, and the number that came nearer."""
     unsettled, nearer = 0, 0
     for head in range(first_vertex, last_vertex):
         known = distances[head]
@@ -342,7 +346,7 @@ def pull_rows(
                 break
             distance = distances[tail] + weight
             if potentials is not None and distances[tail] == infinity:
-                continue  # an int32 infinity, to which a negative weight was added
+                continue  # the int32 infinity plus a negative weight is not a distance
             if distance < best and through[tail]:
                 best = distance
         if best < known:

@@ -1,4 +1,4 @@
-"""The sources of a search on a CPU: open vertices, and closed ones, which relax their arcs once at the start."""
+"""The sources of a search on a CPU: open vertices, and closed vertices, which relax their arcs once at the start."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from numba import njit
 
 from gpuops.numbers import outside_infinity
 
-Begins = tuple[np.ndarray, np.ndarray]  # closed vertices, and the distance at which paths begin at each
+Begins = tuple[np.ndarray, np.ndarray]  # closed vertices, and the distances at which paths begin there
 
 
 def starting_vertices(graph: Any, distances: np.ndarray, pending: np.ndarray | None) -> tuple[np.ndarray, Begins]:
-    """The vertices whose arcs are to be relaxed: the open ones, and apart from them the closed ones.
+    """Return the vertices whose arcs are to be relaxed: the open vertices, and separately the closed vertices.
 
-    What a closed vertex passes on is the distance that it has now, whatever a search finds later.
+    A closed vertex relaxes its arcs at the distance that it has now, whatever a search finds later.
     """
     begins = distances != outside_infinity(graph.dtype)
     if pending is not None:
@@ -28,7 +28,7 @@ def starting_vertices(graph: Any, distances: np.ndarray, pending: np.ndarray | N
 
 
 def relax_closed(graph: Any, distances: np.ndarray, begins: Begins) -> np.ndarray:
-    """Relax the arcs that leave closed vertices, in place; returns the heads that came nearer."""
+    """Relax the arcs that leave closed vertices, in place, and return the heads that came nearer."""
     if not len(begins[0]):
         return np.zeros(0, np.int64)
     nearer = np.zeros(graph.n, bool)

@@ -1,16 +1,16 @@
 """Shortest paths from a set of vertices on a GPU: the CUDA half of `gpuops.sssp`.
 
 A search is one cooperative launch: its blocks wait for each other on the device, round after round, and the host waits
-for the end alone. search.cu is for one set of sources, batched.cu for up to 32 separate searches, tree.cu for
-predecessors. Scratch memory is 40 bytes a vertex (60 with float64) and a little for long rows; 28 (32) for separate
-searches. That of searches stays with the graph, for searches and trees to come. So do the arguments of launches and,
-with negative weights, the distances of a search: 4 (8) bytes more.
+only for the end. search.cu searches from one set of sources, batched.cu runs up to 32 separate searches, and tree.cu
+finds predecessors. The scratch memory of a search is 40 bytes a vertex (60 with float64) and a little for long rows;
+separate searches need 28 bytes a vertex (32). The scratch memory of a search is kept with the graph, for later searches
+and trees. So are the arguments of launches and, with negative weights, the distances of a search: 4 (8) more bytes.
 
 **Why the result does not depend on the order of relaxations.** A relaxation takes the minimum of a distance and a
-rounded sum, which never falls when the distance of the tail rises. So every distance that is stored is the rounded
-length of some walk, added up from its start; and where no arc improves anything, by induction along a walk, no
-distance exceeds the rounded length of any walk. It is the least of them, whatever the order. Thousands of threads may
-race, and the bits are those of Dijkstra.
+rounded sum, and the rounded sum never falls when the distance of the tail rises. So every stored distance is the
+rounded length of some walk, added up from the start of the walk. When no arc improves a distance, induction along a
+walk shows that no distance exceeds the rounded length of any walk. So every distance is the least rounded length of a
+walk, whatever the order: thousands of threads may race, and the result has the same bits as Dijkstra's algorithm.
 
 CuPy compiles with -ftz=true: sums smaller than 1.2e-38 are 0 on a GPU.
 """
@@ -34,11 +34,12 @@ from gpuops.sssp.graph_layout_cuda import measure
 
 _DTYPES = ("float32", "float64", "int32")
 
-_BLOCKS = 1  # for every multiprocessor
+_BLOCKS = 1  # blocks on every multiprocessor
 _PIECE = 512  # arcs of a long row that one warp relaxes
-# In graphs of up to so many arcs a vertex, without longer rows, a warp goes on with what it found so many times.
+# In a graph of at most _DEGREE arcs a vertex on average, and at most _SHORT arcs in a row, a warp relaxes the vertices
+# that it found itself, up to _AHEAD times, before it queues the rest.
 _DEGREE, _SHORT, _AHEAD = 8, 32, 8
-# By kernel: its file, and what the file says about these macros.
+# The file of each kernel, and its macros, which the file explains.
 _KERNELS: dict[str, tuple[str, tuple[str, ...]]] = {
     "search": (
         "sssp/search.cu",
@@ -51,11 +52,11 @@ _KERNELS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
 }
 
-_BESIDE = {"search_batch": ("reach_nothing", "begin_batch", "end_batch")}  # of the same file
+_BESIDE = {"search_batch": ("reach_nothing", "begin_batch", "end_batch")}  # other kernels of the same file
 
 
 def _threads(kernel: str, dtype: np.dtype) -> int:
-    """Threads of a block: as many as registers allow."""
+    """Return the number of threads of a block, the most that registers allow."""
     return 512 if dtype.itemsize == 8 else 640 if kernel == "search_batch" else 768
 
 
@@ -66,7 +67,7 @@ def _program(kernel: str, name: str, signed: bool) -> Program:
     return Program(file, entries, macros, threads=threads, blocks=_BLOCKS)
 
 
-# A program for each, so that a first search waits for the compiler no longer than it has to.
+# Each kernel is a separate program, so that a first search compiles only the kernel that it launches.
 _PROGRAMS = {
     (kernel, name, signed): _program(kernel, name, signed)
     for kernel in _KERNELS
@@ -83,41 +84,45 @@ _CYCLE = Program(
     blocks=_BLOCKS,
 )
 
-_LEAST_PILE = 1024  # vertices that may wait for a later window before all are looked at again
+_LEAST_PILE = 1024  # vertices, at least, that fit into a pile; if more vertices wait, all vertices are read again
 
-# The width of a window is this many times the mean weight over the mean degree. It doubles where windows are thin.
+# Width of the first window, in units of the mean weight divided by the mean degree. It doubles if windows have little
+# work.
 _WIDTH = 1.0
+# The same width for a batch of searches.
 _BATCH_WIDTH = 0.5
-# With negative weights nothing is final before the end, and heavy arcs are what a window keeps for later: its width is
-# this many times the mean magnitude of a weight.
+# Width of a window with negative weights, in units of the mean magnitude of a weight. No distance is final before the
+# end of the search, and windows only postpone heavy arcs.
 _SIGNED_WIDTH = 2.0
-# With potentials the width is over the mean degree too, as without negative weights. How large weights become by
-# potentials is not known, so windows get narrower if a search still reads the arcs of the graph so many times.
+# With potentials, the first width is _LATER_WIDTH, in units of the mean weight divided by the mean degree. The
+# magnitude of reduced weights is not known. So if a search reads the arcs of the graph more than _AGAIN times, later
+# searches use _NARROWER times the width, down to _NARROWEST times the first width.
 _LATER_WIDTH, _AGAIN, _NARROWER, _NARROWEST = 0.25, 2.5, 1 / 4, 4.0**-6
 
-# A vertex with so many times more arcs than the mean is a hub, at which searches come together.
+# A vertex with this many times more arcs than the mean is a hub, at which searches come together.
 _HUB = 8
 
 _ALL_ROUNDS = 2**62
-# Rounds after which a search with negative weights looks for a negative cycle for the first time; then twice as many.
-# With potentials there are more rounds, and a cycle is unlikely.
+# Rounds before a search with negative weights first looks for a negative cycle; the number doubles after every look.
+# With potentials (_LATER) there are more rounds, and a cycle is unlikely.
 _FIRST_LOOK, _FIRST_LOOK_LATER = 64, 512
 
 
 def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = None, targets: Any = None) -> Any:
-    """Shortest distances from the nearest of some sources, in the numbering of the graph that was laid out.
+    """Return the shortest distances from the nearest of some sources, in the original numbering.
 
     Parameters
     ----------
     graph : SearchGraph
         On a GPU.
     sources : (k,) array of int
-        On the host; so are `starts`, the distances at which paths begin, and `targets`.
+        On the host.
     starts : (k,) array
+        The distances at which paths begin, on the host.
     limit : number, optional
         Vertices farther than this are unreachable.
     targets : array of int, optional
-        And so are those farther than the farthest of these that can be reached.
+        On the host. Vertices farther than the farthest target that can be reached are unreachable.
 
     Returns
     -------
@@ -126,7 +131,7 @@ def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = Non
     Raises
     ------
     NegativeCycleError
-        With a cycle in the graph's numbering.
+        A negative cycle can be reached; its vertices are in the internal numbering.
     OverflowError
         int32 distances that would reach 2^31 - 1.
     """
@@ -144,16 +149,16 @@ def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = Non
 
 
 def improve(graph: Any, distances: Any, pending: Any = None) -> int:
-    """Relax arcs, of weights that are not negative, until none improves a distance (`gpuops.sssp.improve_distances`).
+    """Relax arcs of non-negative weights until no arc improves a distance (`gpuops.sssp.improve_distances`).
 
     Parameters
     ----------
     graph : SearchGraph
         On a GPU.
     distances : (n,) cupy array
-        Upper bounds, not negative, in the graph's numbering and dtype, contiguous; changed in place.
+        Upper bounds, not negative, in the internal numbering and the dtype of the graph, contiguous; changed in place.
     pending : (n,) cupy array of bool, optional
-        The vertices whose arcs are to be relaxed; None: all that are reached.
+        The vertices whose arcs are to be relaxed; None: all vertices that are reached.
 
     Returns
     -------
@@ -172,12 +177,12 @@ def improve(graph: Any, distances: Any, pending: Any = None) -> int:
 
 
 def bellman_ford(graph: Any, distances: Any, pending: Any = None) -> int:
-    """`improve` for weights of any sign.
+    """Relax arcs like `improve`, for weights of any sign.
 
     Raises
     ------
     NegativeCycleError
-        With a cycle in the graph's numbering.
+        A negative cycle can be reached; its vertices are in the internal numbering.
     """
     with distances.device:
         search = _Search(graph, distances, signed=True)
@@ -186,7 +191,7 @@ def bellman_ford(graph: Any, distances: Any, pending: Any = None) -> int:
 
 
 class Statistics(NamedTuple):
-    """What a search did, for those who tune it."""
+    """Counts of a search, for tuning."""
 
     rounds: int = 0
     windows: int = 0
@@ -194,12 +199,12 @@ class Statistics(NamedTuple):
     touched: int = 0  # arcs read
 
     def plus(self, found: _Found) -> Statistics:
-        """With what another launch did."""
+        """Return these counts plus the counts of another launch."""
         return Statistics(*map(operator.add, self, found[:4]))
 
 
 class _Found(NamedTuple):
-    """What a launch left in its control block."""
+    """The results in the control block of a launch."""
 
     rounds: int
     windows: int
@@ -210,7 +215,7 @@ class _Found(NamedTuple):
 
 
 class _Beginning(NamedTuple):
-    """Where a search begins, what is asked for, and where it goes."""
+    """A search from sources: the sources and their starts, the targets and the limit, and the array for the result."""
 
     sources: np.ndarray
     starts: np.ndarray
@@ -219,12 +224,12 @@ class _Beginning(NamedTuple):
     result: Any
 
 
-# Memory of searches that are over, by graph and whether they are signed, for the next.
+# Memory of finished searches, by graph and by whether a search is signed, for later searches.
 _idle: weakref.WeakKeyDictionary[Any, dict[bool, list[_Memory]]] = weakref.WeakKeyDictionary()
 
 
 class _Search:
-    """A search, which may stop and go on, on the current device. Without `distances`, in a row of its own."""
+    """A search on the current device, which can stop and continue. If `distances` is None, it uses its own array."""
 
     begin: _Beginning | None = None
 
@@ -240,7 +245,7 @@ class _Search:
         return self.statistics.rounds
 
     def run_to_the_end(self, pending: Any = None) -> None:
-        """Search, and with weights of any sign look for a negative cycle now and then."""
+        """Search; with weights of any sign, look for a negative cycle from time to time."""
         first_look = _FIRST_LOOK_LATER if self.memory.learned else _FIRST_LOOK
         most = first_look if self.signed else _ALL_ROUNDS
         while not self.run(pending, most):
@@ -250,7 +255,7 @@ class _Search:
             most *= 2
 
     def run(self, pending: Any = None, most_rounds: int = _ALL_ROUNDS) -> bool:
-        """Search until no arc improves anything, True, or for so many more rounds."""
+        """Search, and return True if no arc improves a distance any more, False after `most_rounds` more rounds."""
         begin, memory, graph = self.begin, self.memory, self.graph
         if not memory.active and begin is None:
             return True
@@ -283,17 +288,17 @@ class _Search:
                 _raise_negative_cycle(cycle)
             raise OverflowError("distances exceed int32; use float64")
         if found.finished:
-            # Where only starts are negative there may be a limit, which is one of distances, not of keys.
+            # If only starts are negative, a search may have a limit, which is a distance, not a key: no potentials.
             if begin is not None and graph.negative:
                 memory.learn(self.statistics.touched, graph.m)
             _give_back(graph, self.signed, memory)
         return bool(found.finished)
 
     def negative_cycle(self) -> tuple[list[int], float] | None:
-        """A negative cycle among the arcs that improved distances last, and its weight.
+        """Return a negative cycle among the arcs that improved distances last, and its weight; None if none is found.
 
-        Such arcs form trees as long as there is none. Threads that race may leave the wrong one, so a cycle counts only
-        if the weights of its arcs, added up exactly, are negative.
+        These arcs form trees as long as there is no negative cycle. Threads that race may leave a wrong arc, so a cycle
+        counts only if the exact sum of its weights is negative.
         """
         import cupy
 
@@ -301,7 +306,7 @@ class _Search:
         memory.control.begin()
         arguments = {
             "parents": parents,
-            "ancestors": memory.queued,  # only steps have a use for it
+            "ancestors": memory.queued,  # scratch: only the steps of a search use it
             "n": np.int32(self.graph.n),
             "control": memory.control.memory,
         }
@@ -325,13 +330,13 @@ class _Search:
 
 
 class _Memory:
-    """Of a search: its arrays, and those arguments that stay as they are.
+    """The arrays of a search, and the arguments that are the same for every launch.
 
-    With negative weights also the distances of an earlier search. They are potentials of the vertices that it reached.
+    With negative weights also the distances of an earlier search: potentials of the vertices that the search reached.
     """
 
     potentials: Any = None
-    learned = 0  # arcs that it read
+    learned = 0  # arcs that the search of the potentials read
 
     def __init__(self, graph: Any, signed: bool):
         import cupy
@@ -347,7 +352,8 @@ class _Memory:
         capacity = max(n // 8, _LEAST_PILE)
         with graph.weights.device:
             self.distances, pushed, following = cupy.empty((3, n), word)
-            cursor, self.queued, piled = cupy.empty((3, n), np.int32)
+            self.queued, piled = cupy.empty((2, n), np.int32)
+            cursor = cupy.zeros((n,), np.int32)
             self.parents = cupy.empty((n if signed else 1,), np.int32)
             self.queues, piles = cupy.empty((2, n), np.int32), cupy.empty((2, capacity), np.int32)
             self.pieces, self.control = _pieces(graph), _Control(graph.dtype)
@@ -363,7 +369,7 @@ class _Memory:
                 "pieces": self.pieces,
             }
         self.given = np.zeros((), _arguments(graph.dtype))
-        self.struct = self.given.view(f"V{self.given.nbytes}")  # CuPy would look through its fields with every launch
+        self.struct = self.given.view(f"V{self.given.nbytes}")  # CuPy would inspect fields at every launch
         for name, array in self.arrays.items():
             self.given[name] = array.data.ptr
         self.given["piece_capacity"], self.given["capacity"] = self.pieces.shape[1], capacity
@@ -381,7 +387,7 @@ class _Memory:
         self.tree = self._tree(graph)
 
     def learn(self, touched: int, arcs: int) -> None:
-        """Keep the distances of the search that is over if it read more arcs than the one whose distances are kept."""
+        """Keep the distances of a finished search if it read more arcs than the search whose distances are kept."""
         if self.potentials is not None and touched > _AGAIN * arcs:
             self.later_width = max(_NARROWER * self.later_width, self.narrowest)
         if touched > self.learned:
@@ -389,7 +395,7 @@ class _Memory:
             self.distances = self.potentials.copy() if spare is None else spare
 
     def _tree(self, graph: Any) -> dict[str, Any]:
-        """The arguments of tree.cu that stay as they are, and placeholders for the others."""
+        """Return the arguments of tree.cu that are the same for every launch, and placeholders for other arguments."""
         inward, scratch, zero = graph.in_indptr is not None, self.arrays, np.int32(0)
         levels = scratch["cursor"]
         return {
@@ -420,7 +426,7 @@ class _Memory:
 
 
 def _memory(graph: Any, signed: bool) -> _Memory:
-    """That of a search that is over, or new."""
+    """Return the memory of a finished search, or new memory."""
     try:
         return _idle.setdefault(graph, {}).setdefault(signed, []).pop()
     except IndexError:
@@ -432,7 +438,7 @@ def _give_back(graph: Any, signed: bool, memory: _Memory) -> None:
 
 
 def tree_outside(graph: Any, distances: Any, sources: np.ndarray, starts: np.ndarray | None) -> Any:
-    """Predecessors in the numbering of the graph that was laid out; no vertex is closed.
+    """Return predecessors in the original numbering; no vertex is closed.
 
     Parameters
     ----------
@@ -443,14 +449,14 @@ def tree_outside(graph: Any, distances: Any, sources: np.ndarray, starts: np.nda
     sources : (k,) array of int
         On the host.
     starts : (k,) array or None
-        A source is a root at this distance; None: at any.
+        A source is a root if its distance is its start; None: every reached source is a root.
     """
     beside = [np.zeros(0, graph.dtype) if starts is None else starts, sources.astype(np.int32)]
     return _grow_tree(graph, distances, None, beside)
 
 
 def tree(graph: Any, distances: Any, roots: Any) -> Any:
-    """A predecessor for each vertex that is reached; see `gpuops.sssp.shortest_path_tree`.
+    """Return a predecessor for each vertex that is reached; see `gpuops.sssp.shortest_path_tree`.
 
     Parameters
     ----------
@@ -463,13 +469,16 @@ def tree(graph: Any, distances: Any, roots: Any) -> Any:
     Returns
     -------
     (n,) cupy array of int32
-        -1 at roots and where nothing leads.
+        -1 at roots and unreachable vertices.
     """
     return _grow_tree(graph, distances, roots, [])
 
 
 def _grow_tree(graph: Any, distances: Any, roots: Any, beside: list[np.ndarray]) -> Any:
-    """With arrays of the host `beside`, starts and sources, in the numbering outside; else from `roots`."""
+    """Find predecessors from `roots` (internal numbering), or from the host arrays `beside`.
+
+    `beside` has starts and sources. Then distances, sources and the result are in the original numbering.
+    """
     import cupy
 
     n, outside = graph.n, roots is None
@@ -478,7 +487,7 @@ def _grow_tree(graph: Any, distances: Any, roots: Any, beside: list[np.ndarray])
         if not n:
             return result
         memory = _memory(graph, graph.negative)
-        # Of a search, none of this is needed any more.
+        # The searches that used these arrays are over.
         control, levels = memory.control, memory.arrays["cursor"]
         for signed in (False, True)[graph.negative :]:
             starts, sources = control.begin(*beside) or (levels, levels)
@@ -494,13 +503,13 @@ def _grow_tree(graph: Any, distances: Any, roots: Any, beside: list[np.ndarray])
             program = _PROGRAMS["tree", graph.dtype.name, signed]
             program.launch_cooperative("tree", arguments)
             if control.get().finished:
-                break  # else distances are of either sign: nearer proves nothing
+                break  # otherwise some distances are negative: use the signed kernel
         _give_back(graph, graph.negative, memory)
     return result
 
 
 def batch(graph: Any, sources: np.ndarray) -> Any:
-    """Shortest distances from each of some sources, (k, n) in the numbering of the graph that was laid out."""
+    """Return the shortest distances from each of some sources, (k, n) in the original numbering."""
     import cupy
 
     n, k = graph.n, len(sources)
@@ -526,15 +535,15 @@ def _reach_nothing(program: Program, words: Any) -> None:
 
 
 def batched(graph: Any, distances: Any) -> int:
-    """Improve many separate searches that share each read of an arc.
+    """Improve the distances of many separate searches, which share each read of an arc.
 
     Parameters
     ----------
     graph : SearchGraph
         Without negative weights.
     distances : (n, k) cupy array
-        A column for every search, the rows contiguous; changed in place. Each vertex that a search has reached
-        relaxes its arcs.
+        A column for every search, the rows contiguous; changed in place. A vertex relaxes its arcs in every search that
+        has reached it.
 
     Returns
     -------
@@ -566,7 +575,7 @@ def _batched(graph: Any, distances: Any) -> Statistics:
         width = _BATCH_WIDTH * mean_weight / degree or math.inf
         hub_distances = None
         if _most_arcs(graph) > _HUB * degree:
-            # Searches that are not together in time share little in windows: all at once is better then.
+            # Without distances to the hub, searches reach a vertex at different times and share little: use one window.
             hub_distances, width = (_distances_to_hub(graph), width) if inward else (None, math.inf)
         entered, control = 0 if not inward else active if graph.symmetric else n, _Control(graph.dtype)
         for column in range(0, k, 32):
@@ -606,7 +615,7 @@ def _batched(graph: Any, distances: Any) -> Statistics:
 
 
 class _Reversed:
-    """A graph with arcs turned over."""
+    """A graph with every arc reversed."""
 
     through: Any
     symmetric = False
@@ -615,12 +624,15 @@ class _Reversed:
         self.n, self.m, self.dtype, self.through = graph.n, graph.m, graph.dtype, graph.through
         self.indptr, self.indices, self.weights = graph.in_indptr, graph.in_indices, graph.in_weights
         self.in_indptr, self.in_indices, self.in_weights = graph.indptr, graph.indices, graph.weights
-        # Vertices without arcs are anywhere.
+        # Vertices without arcs are not the last vertices here, so all vertices count as active.
         _profiles[self] = _Profile(self.n, *_profile(graph)[1:])
 
 
 def _distances_to_hub(graph: Any) -> Any:
-    """Of all vertices to vertex 0, which has the most arcs. They say what a batch does first, nothing else."""
+    """Return the distances of all vertices to the hub, vertex 0, which has the most arcs.
+
+    They determine the order of a batch's work, not its result.
+    """
     import cupy
 
     if graph in _to_hub:
@@ -630,7 +642,7 @@ def _distances_to_hub(graph: Any) -> Any:
     _reach_nothing(program, distances)
     program.launch("begin_batch", 1, (distances, np.int64(1), first, first, np.int32(1)))
     search = _Search(graph if graph.symmetric else _Reversed(graph), distances, signed=False)
-    with contextlib.suppress(OverflowError):  # then they are those of some walks
+    with contextlib.suppress(OverflowError):  # then the distances are lengths of some walks
         search.run()
     _to_hub[graph] = distances
     return distances
@@ -644,7 +656,7 @@ def _unreachable(dtype: np.dtype) -> Any:
 
 
 def _arcs(graph: Any, inward: bool) -> dict[str, Any]:
-    """The first arguments of all kernels; the transpose, if absent or not requested, is never read."""
+    """Return the first arguments of all kernels; a transpose that is absent or not requested is never read."""
     return {
         "indptr": graph.indptr,
         "indices": graph.indices,
@@ -655,7 +667,7 @@ def _arcs(graph: Any, inward: bool) -> dict[str, Any]:
     }
 
 
-# Structs of search.cuh.
+# The structs `Tally` and `Control` of search.cuh.
 _TALLY = np.dtype(
     [
         *((name, np.int32) for name in ("queued", "pieces", "taken", "taken_pieces")),
@@ -679,7 +691,7 @@ _BLOCK = _EMPTY.view(np.uint8)
 
 
 def _place(name: str, size: int) -> slice:
-    """Where a field of the block begins, and what follows, in elements of so many bytes."""
+    """Return the slice of the control block from a field on, in elements of `size` bytes."""
     assert _CONTROL.fields is not None
     return slice(_CONTROL.fields[name][1] // size, None)
 
@@ -688,9 +700,9 @@ _RESULTS, _OVERFLOW = _place("rounds", 8), _place("overflow", 4)
 
 
 class _Control:
-    """A control block of the kernels on the device, and beside it what a launch is given in arrays of the host.
+    """A control block of the kernels, followed by the host arrays that a launch takes.
 
-    There is memory for both, on the device and pinned on the host, that one launch after the other takes.
+    Both lie in pinned memory on the host and in memory on the device; successive launches use the same memory.
     """
 
     def __init__(self, dtype: np.dtype) -> None:
@@ -708,9 +720,9 @@ class _Control:
         self.layouts: dict[tuple[int, ...], tuple[list[Any], list[Any], int]] = {}
 
     def begin(self, *beside: np.ndarray) -> list[Any]:
-        """Clear the block, and copy arrays to the device with it; they are returned as bytes there.
+        """Clear the block, copy it and some arrays to the device, and return the arrays as bytes on the device.
 
-        They are starting distances, sources and targets, or the first ones of these.
+        The arrays are starting distances, sources and targets, in this order; the last arrays may be absent.
         """
         sizes = tuple(map(len, beside))
         if sizes not in self.layouts:
@@ -730,7 +742,7 @@ class _Control:
         return views
 
     def get(self) -> _Found:
-        """What it says in the end; waits for the device."""
+        """Return the results in the control block; waits for the device."""
         import cupy
 
         self.data.copy_to_host_async(self.host_address, _CONTROL.itemsize)
@@ -740,7 +752,7 @@ class _Control:
 
 @functools.cache
 def _arguments(dtype: np.dtype) -> np.dtype:
-    """Struct Arguments of search.cu."""
+    """Return the struct `Arguments` of search.cu as a dtype."""
     pointers = "distances pushed next potentials cursor queued piled parents queues piles pieces control result"
     integers = "n active entered ahead capacity source_count target_count has_through has_pending resume"
     return np.dtype(
@@ -754,24 +766,24 @@ def _arguments(dtype: np.dtype) -> np.dtype:
 
 
 def _pieces(graph: Any) -> Any:
-    """Room for the pieces of all rows longer than one, twice: a distance and three int32 each."""
+    """Return memory for two lists of the pieces of all long rows; a piece is a distance and three int32."""
     import cupy
 
     size = 16 if graph.dtype.itemsize == 4 else 24
     return cupy.empty((2, 2 * graph.m // _PIECE + 1, size), np.uint8)
 
 
-# --- What does not change from search to search ---------------------------------------------------------------------
+# --- Constants of a graph -------------------------------------------------------------------------------------------
 
 
 class _Profile(NamedTuple):
-    active: int  # vertices with arcs, which are the first ones
-    weight: float  # mean magnitude
-    degree: float  # mean of those with arcs
+    active: int  # number of vertices with arcs, which come first
+    weight: float  # mean magnitude of a weight
+    degree: float  # mean number of arcs of an active vertex
 
 
 _profiles: weakref.WeakKeyDictionary[Any, _Profile] = weakref.WeakKeyDictionary()
-_to_hub: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()  # distances
+_to_hub: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()  # distances to the hub
 
 
 def _profile(graph: Any) -> _Profile:
@@ -785,7 +797,7 @@ _most: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 
 def _most_arcs(graph: Any) -> int:
-    """Of the first vertex."""
+    """Return the number of arcs of the first vertex, the most of any vertex."""
     if graph not in _most:
         _most[graph] = int(graph.indptr[1])
     return _most[graph]
@@ -795,7 +807,7 @@ def _most_arcs(graph: Any) -> int:
 
 
 def _weights_along(graph: Any, cycle: list[int]) -> np.ndarray:
-    """The weights of the arcs from each vertex of `cycle` to the next; there are no parallel arcs."""
+    """Return the weights of the arcs from each vertex of `cycle` to the next; there are no parallel arcs."""
     import cupy
 
     tails = cupy.asarray(np.array(cycle))

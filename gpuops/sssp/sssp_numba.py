@@ -18,7 +18,7 @@ from gpuops.sssp.wheel_numba import suits, turn_wheel
 
 
 def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None, limit: Any = None) -> int:
-    """Relax arcs until none improves a distance (`gpuops.sssp.improve_distances`).
+    """Relax arcs until no arc improves a distance (`gpuops.sssp.improve_distances`).
 
     Weights must not be negative, unless the graph has potentials.
 
@@ -27,25 +27,26 @@ def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None
     graph : SearchGraph
         In NumPy arrays.
     distances : (n,) array
-        Upper bounds, in the graph's numbering and dtype, contiguous; changed in place. Without potentials they must not
-        be negative.
+        Upper bounds, in the internal numbering and the dtype of the graph, contiguous; changed in place. Without
+        potentials they must not be negative.
     pending : (n,) array of bool, optional
-        The vertices whose arcs are to be relaxed; None: all that are reached. A closed one among them relaxes its arcs
-        once, at the distance it has on entry.
+        The vertices whose arcs are to be relaxed; None: all vertices that are reached. A closed vertex relaxes its arcs
+        once, at the distance that it has on entry.
     limit : distance, optional
-        What is farther need not be final, and may be unreachable for want of range.
+        Distances beyond the limit need not be final. A vertex beyond it may stay unreachable if its distance exceeds
+        the dtype.
 
     Returns
     -------
     int
-        Number of rounds: windows and pulls, or of relaxed rows where the graph suits a wheel of buckets.
+        Number of windows and passes of pulls, or of relaxed rows if the graph suits a wheel of buckets.
 
     Raises
     ------
     OverflowError
         int32 distances that would reach 2^31 - 1.
     NegativeCycleError
-        Only with potentials, where rounded sums fall forever around a cycle.
+        Rounded sums fall forever around a cycle; only with potentials.
     """
     distances += distances.dtype.type(0)  # +0.0 for -0.0
     if suits(graph):
@@ -62,12 +63,12 @@ def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None
 
 
 def bellman_ford(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None) -> int:
-    """`improve` for weights and distances of any sign; `improve` itself where the graph has potentials.
+    """Relax arcs like `improve`, for weights and distances of any sign; calls `improve` if the graph has potentials.
 
     Raises
     ------
     NegativeCycleError
-        With a cycle in the graph's numbering.
+        A negative cycle can be reached; its vertices are in the internal numbering.
     """
     if graph.potentials is None or not _stay_in_range(graph, distances):
         return bellman_ford_numba.bellman_ford(graph, distances, pending)
@@ -75,7 +76,7 @@ def bellman_ford(graph: Any, distances: np.ndarray, pending: np.ndarray | None =
 
 
 def _stay_in_range(graph: Any, distances: np.ndarray) -> bool:
-    """Whether no sum along a walk falls below the range of the dtype, by a bound from the potentials."""
+    """Return whether no sum along a walk can fall below the range of the dtype, by a bound from the potentials."""
     reached = np.flatnonzero(distances != outside_infinity(graph.dtype))
     if graph.dtype.kind == "f" or not len(reached):
         return True
@@ -84,10 +85,10 @@ def _stay_in_range(graph: Any, distances: np.ndarray) -> bool:
 
 
 def shares_reads(graph: Any) -> bool:
-    """Do searches gain from reading arcs together? Else threads take one each."""
+    """Return whether searches gain from reading arcs together; otherwise each thread runs one search at a time."""
     return not (graph.negative or suits(graph))
 
 
 def one_by_one(search: Callable[[int], Any], count: int) -> None:
-    """Call `search` with every number below `count`, by threads."""
+    """Call `search` with every number below `count`, in threads."""
     for_all(search, range(count), 2**40)

@@ -1,16 +1,16 @@
-// A predecessor for each vertex, on a shortest path from a root: always a forest.
+// Finds a predecessor for each vertex, on a shortest path from a root. The predecessors always form a forest.
 //
 // An arc is tight if the distance of its tail and its weight add up to the distance of its head, to the bit.
 //
-// 1. Each vertex takes the tail of the first tight arc of its row (without transposed rows, the smallest tail). Where
-//    weights are not negative only smaller distances count, so these arcs form no cycles.
-// 2. With negative weights nearer proves nothing, so any tight arc is taken. Predecessors are then followed by pointer
-//    jumping, and those that do not lead to a root are given up.
-// 3. What is left lies on cycles of length 0, or behind arcs too light to show in a sum. It is resolved level by level:
-//    a vertex takes its predecessor from those that were resolved in the level before, the smallest of them.
+// 1. Each vertex takes the tail of the first tight arc of its row (without transposed rows, the smallest tail). If
+//    weights are not negative, only tails with smaller distances count, so that the arcs taken form no cycles.
+// 2. With negative weights smaller distances do not exclude cycles, so any tight arc is taken. Predecessors are then
+//    followed by pointer jumping, and predecessors that do not lead to a root are dropped.
+// 3. The vertices left lie on cycles of length 0, or behind arcs too light to change a sum. They are resolved level by
+//    level: a vertex takes as predecessor the smallest tail that was resolved in the level before.
 //
 // Launch: cooperative, BLOCKS blocks of THREADS threads on every multiprocessor.
-// Macros: those of search.cuh.
+// Macros: the macros of search.cuh.
 
 #include "search.cuh"
 
@@ -115,7 +115,7 @@ __device__ inline void read_rows(Grid& grid, Rows& rows, const int* indices, con
     }
 }
 
-// The search for predecessors: its lists, and its steps. All threads of the grid call a step.
+// The search for predecessors: its lists and its steps. All threads of the grid call a step.
 struct Forest {
     const Tree& tree;
     Grid& grid;
@@ -127,8 +127,8 @@ struct Forest {
     const int* __restrict__ in_indices;
     const Value* __restrict__ in_weights;
     int n;
-    int* queues;    // of this step and of the next, by turns
-    Piece* pieces;  // likewise
+    int* queues;    // two queues in turn: of this step and of the next step
+    Piece* pieces;  // two lists in turn, like `queues`
     long long piece_capacity;
 
     int level = 0;
@@ -139,7 +139,7 @@ struct Forest {
     __device__ Stage queue() const { return {staged, queue_of(grid.step), &grid.tally().queued, n}; }
     __device__ NextLevel next_level(Stage& queue) const { return {tree, grid, queue, pieces_of(grid.step), level}; }
 
-    // Without transposed rows: the smallest tail of a tight arc.
+    // Without transposed rows: every vertex takes the smallest tail of a tight arc.
     __device__ void look_forth() {
         SmallestTail smallest_tail{tree};
         for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < n; v += (long long)gridDim.x * THREADS) {
@@ -160,7 +160,7 @@ struct Forest {
         read_pieces(smallest_tail);
     }
 
-    // Arcs of long rows that the last step cut off, for a visitor whose tag is the tail.
+    // Reads the pieces of long rows that the last step cut off, with a visitor whose tag is the tail.
     template <class Visitor>
     __device__ void read_pieces(Visitor& visitor) {
         const Piece* cut_off = pieces_of(grid.step - 1);
@@ -173,7 +173,7 @@ struct Forest {
         });
     }
 
-    // With transposed rows: the first tight arc.
+    // With transposed rows: every vertex takes the tail of its first tight arc.
     __device__ void look_back() {
         FirstTight first_tight{tree};
         grid.share(n, 32, &grid.tally().taken, [&](long long first) {
@@ -194,7 +194,7 @@ struct Forest {
         if (grid.last.pieces) look_back_along_pieces(first_tight, pieces_of(grid.step - 1), grid.last.pieces);
     }
 
-    // The first place of a row in any of its pieces, kept in `levels`, then its tail.
+    // Finds the place of the first tight arc in the pieces of each long row, keeps it in `levels`, and takes its tail.
     __device__ void look_back_along_pieces(FirstTight& first_tight, const Piece* cut_off, int size) {
         grid.share(size, 1, &grid.tally().taken_pieces, [&](long long i) {
             const Piece piece = piece_at(cut_off, i);
@@ -216,14 +216,14 @@ struct Forest {
         }
     }
 
-    // The end of the chain of predecessors from each vertex, or a vertex of the cycle that it leads to.
+    // Finds the end of the chain of predecessors from each vertex, or a vertex of the cycle that the chain leads to.
     __device__ void follow_predecessors(int* ancestors) {
         for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < n; v += (long long)gridDim.x * THREADS) {
             const unsigned before = __ldcg(tree.predecessors + v);
             __stcg(ancestors + v, before == ~0u ? (int)v : (int)before);
         }
         grid.barrier();
-        // After a round ancestors are twice as far. Threads that are ahead of others do no harm.
+        // After a round, ancestors are twice as far. A thread that is ahead of other threads does no harm.
         const int lane = threadIdx.x % 32;
         for (long long reach = 1; reach < n; reach *= 2) {
             long long moved = 0;
@@ -240,7 +240,7 @@ struct Forest {
         }
     }
 
-    // What has a predecessor that counts, or needs none, is of level 0. Counts the others in `open`.
+    // Puts roots and vertices with a valid predecessor into level 0. Counts the other reached vertices in `open`.
     __device__ void resolve(const int* ancestors) {
         const int lane = threadIdx.x % 32;
         long long unresolved = 0;
@@ -262,7 +262,7 @@ struct Forest {
         grid.barrier();
     }
 
-    // Queues the vertices of level 0 from which others may be resolved.
+    // Queues the vertices of level 0 that may resolve other vertices.
     __device__ void begin_levels() {
         const int lane = threadIdx.x % 32;
         Stage next = queue();
@@ -281,7 +281,7 @@ struct Forest {
         grid.barrier();
     }
 
-    // Resolves what tight arcs lead to from the level before.
+    // Resolves the vertices to which tight arcs lead from the level before.
     __device__ void resolve_level() {
         ++level;
         const int lane = threadIdx.x % 32, size = grid.last.queued;
@@ -314,7 +314,7 @@ struct Forest {
     }
 };
 
-// The numbering outside, and the sources there.
+// The original numbering, and the sources, distances and starts in it.
 struct Outside {
     const int* __restrict__ order;
     const int* __restrict__ rank;
@@ -324,7 +324,8 @@ struct Outside {
     bool has_starts;
     const Value* __restrict__ distances;
 
-    // Distances in the numbering of the graph, and as roots the sources that are reached, at their starts if given.
+    // Writes the distances in the internal numbering to `within`, and marks as roots the sources that are reached; if
+    // starts are given, only sources that are reached at their starts.
     __device__ void bring_in(Grid& grid, int n, Value* within, bool* roots) const {
         for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < n; v += (long long)gridDim.x * THREADS) {
             within[v] = distances[order[v]];
@@ -346,7 +347,7 @@ struct Outside {
     }
 };
 
-// Is a distance negative? Then nearer proves nothing, and this is not the program.
+// Returns whether a distance is negative. Then smaller distances do not exclude cycles, and the caller needs SIGNED.
 __device__ inline bool any_negative(Grid& grid, const Value* distances, int n) {
     long long negative = 0;
     for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x / 32 * 32; first < n;
@@ -359,10 +360,10 @@ __device__ inline bool any_negative(Grid& grid, const Value* distances, int n) {
     return grid.last.open > 0;
 }
 
-// With `has_result`: distances (n) of the numbering outside, roots (n) and within (n), which are scratch, sources and
-// starts (source_count), and result (n), the predecessors in the numbering outside. Without it: distances, roots;
-// predecessors (n) come out, -1 where there is none; levels (n), queues
-// (2, n), pieces (2, piece_capacity) are scratch. Where weights are not negative and a distance is, finished stays 0.
+// With `has_result`, distances (n), sources and starts (source_count) and result (n), the predecessors, are in the
+// original numbering; predecessors (n), roots (n) and within (n) are scratch. Without it, distances (n), roots (n) and
+// predecessors (n), which are the result, are in the internal numbering. -1: no predecessor. levels (n), queues (2, n)
+// and pieces (2, piece_capacity) are scratch. If a distance is negative and SIGNED is 0, finished stays 0.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     tree(const long long* __restrict__ indptr, const int* __restrict__ indices, const Value* __restrict__ weights,
          const long long* __restrict__ in_indptr, const int* __restrict__ in_indices,

@@ -1,4 +1,4 @@
-"""Predecessors on a CPU: one pass over tight arcs, and rounds where that does not do. See `shortest_path_tree`."""
+"""Predecessors on a CPU: one pass over tight arcs, then a breadth-first search. See `shortest_path_tree`."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from gpuops.csr import equal_ranges
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.wheel_numba import suits
 
-_TASKS, _TASK = 64, 2**12  # that many tasks, or fewer of so many vertices
-_GATHER = 256  # what a random access costs, in relaxations of a dense matrix
-_FOUR_ARCS = 48  # what four arcs of a road network take, by the same measure
+_TASKS, _TASK = 64, 2**12  # most tasks of a pass; vertices of a task if there are fewer tasks
+_GATHER = 256  # cost of a random access, in relaxations of a dense matrix
+_FOUR_ARCS = 48  # cost of four arcs of a road network, in relaxations of a dense matrix
 _UNRESOLVED = np.int32(2**31 - 1)
 
 
 def tree(graph: Any, distances: np.ndarray, roots: np.ndarray) -> np.ndarray:
-    """A predecessor for each vertex that is reached.
+    """Return a predecessor for each vertex that is reached.
 
     Parameters
     ----------
     graph : SearchGraph
         In NumPy arrays.
     distances : (n,) array
-        In the graph's numbering, as a search leaves them.
+        In the internal numbering, as a search leaves them.
     roots : (n,) array of bool
-        Vertices whose distance is a start. They have no predecessor, and pass theirs on even if closed.
+        Vertices whose distance is a start. They have no predecessor, and may be predecessors even if closed.
 
     Returns
     -------
     (n,) array of int32
-        -1 at roots and where nothing leads.
+        -1 at roots and unreachable vertices.
     """
     n, infinity = graph.n, outside_infinity(graph.dtype)
     predecessors = np.full(n, -1, np.int32)
@@ -55,7 +55,7 @@ def tree(graph: Any, distances: np.ndarray, roots: np.ndarray) -> np.ndarray:
     if not np.array_equal(resolved, reached):
         levels = np.where(resolved, 0, np.where(reached, _UNRESOLVED, -1)).astype(np.int32)
         stops, heads = graph.indptr[1:], graph.indices
-        if graph.negative:  # nothing is resolved but the roots, and all arcs are looked at: by threads
+        if graph.negative:  # only the roots are resolved: read all arcs, in threads
             stops, heads = stops.copy(), np.empty_like(heads)
             arcs = graph.indptr, graph.indices, graph.weights, distances, passes_on, stops, heads
             for_all(lambda rows: _tight(*arcs, *rows), equal_ranges(graph.indptr, _TASKS), _GATHER * graph.m)
@@ -67,7 +67,7 @@ def tree(graph: Any, distances: np.ndarray, roots: np.ndarray) -> np.ndarray:
 
 @njit(nogil=True, cache=True)
 def _look_back(in_indptr, in_indices, in_weights, distances, roots, passes_on, predecessors, infinity, first, last):
-    """The first tight arc of each row that comes from a nearer tail."""
+    """Take the first tight arc of each row that comes from a nearer tail."""
     for head in range(first, last):
         distance = distances[head]
         if distance == infinity or roots[head]:
@@ -86,7 +86,7 @@ def _look_back(in_indptr, in_indices, in_weights, distances, roots, passes_on, p
 def _look_back_by_fours(
     in_indptr, in_indices, in_weights, distances, roots, passes_on, predecessors, infinity, first, last
 ):  # fmt: skip
-    """The same for short rows, without a guess of how many arcs are looked at (`gpuops.sssp.wheel_numba`)."""
+    """Do the same for short rows, four arcs at a time, to avoid branches (see `gpuops.sssp.wheel_numba`)."""
     one = np.uint64(1)
     for head in range(first, last):
         distance = distances[head]
@@ -105,7 +105,7 @@ def _look_back_by_fours(
 
 @njit(nogil=True, cache=True)
 def _look_forth(indptr, indices, weights, distances, roots, passes_on, predecessors, infinity):
-    """The same without the transpose: the smallest tail that is nearer."""
+    """Do the same without the transpose: take the smallest tail that is nearer."""
     for tail in range(distances.size):
         distance = distances[tail]
         if not passes_on[tail]:
@@ -121,7 +121,7 @@ def _look_forth(indptr, indices, weights, distances, roots, passes_on, predecess
 
 @njit(nogil=True, cache=True)
 def _tight(indptr, indices, weights, distances, passes_on, stops, heads, first, last):
-    """The heads of tight arcs, first in their rows of `heads`, which end at `stops`."""
+    """Write the heads of the tight arcs of each row to the beginning of the row in `heads`, and its end to `stops`."""
     for tail in range(first, last):
         at, distance = indptr[tail], distances[tail]
         if passes_on[tail]:
@@ -134,13 +134,16 @@ def _tight(indptr, indices, weights, distances, passes_on, stops, heads, first, 
 
 @njit(nogil=True, cache=True)
 def _go_by_levels(indptr, stops, heads, weights, distances, passes_on, levels, predecessors, all_tight):
-    """Breadth-first search over tight arcs from what is resolved, level 0; the smallest tail of the level before."""
+    """Search over tight arcs, breadth first, from the resolved vertices, which are level 0.
+
+    A vertex takes the smallest tail of the level before.
+    """
     n = distances.size
     queue = np.empty(n, np.int32)
     size = 0
     for vertex in range(n):
         if levels[vertex] == 0 and passes_on[vertex]:
-            # What is left where weights are not negative only ties with its tail.
+            # If no weight is negative, an unresolved vertex is as far as its tail: only such arcs matter.
             arc = indptr[vertex]
             distance = distances[vertex]
             if arc < stops[vertex] and (all_tight or distance + weights[arc] == distance):

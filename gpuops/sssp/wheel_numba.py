@@ -1,17 +1,18 @@
-"""Buckets on a wheel: shortest distances on a CPU in graphs of few arcs a vertex, such as grids and roads.
+"""Buckets on a wheel: shortest distances on a CPU in graphs with few arcs a vertex, such as grids and roads.
 
-Every vertex that has to relax its arcs waits in the bucket of its distance, buckets being equally wide and the wheel
-having room for the next `_BUCKETS` of them; what is due later waits in the last one, and is put in again when that
-opens. A bucket is emptied in turns: take all that wait in it, relax their arcs, put the heads that came nearer into
-their buckets, until none is left in this one.
+Every vertex that has to relax its arcs waits in the bucket of its distance. Buckets are equally wide, and the wheel
+holds the next `_BUCKETS` buckets. A vertex that is due later waits in the last bucket, and is put in again when that
+bucket opens. A bucket is emptied in turns: take out all vertices, relax their arcs, and put the heads that came nearer
+into their buckets, until no vertex is left in this bucket.
 
-Such graphs fit the caches, and what takes time is the processor's guesses: whether an arc improves its head, how long
-a row is, whether a vertex waits already. So there is nothing to guess. A row is relaxed by fours, its last arc standing
-in for those that are missing; what is found is written down every time, and counts if it is nearer; and a vertex that
-came nearer again is put in again: `relaxed`, the distance at which it last relaxed its arcs, tells what is out of date.
+Such graphs fit into the caches, and the time goes into branches that the processor predicts badly: whether an arc
+improves its head, how long a row is, whether a vertex waits already. So the loops avoid these branches. A row is
+relaxed four arcs at a time, and the last arc is repeated to complete four. Every head is written to the list of found
+vertices, and the list grows only if the head came nearer. A vertex that came nearer again is put in again: `relaxed`,
+the distance at which it last relaxed its arcs, shows which entries are out of date.
 
-From those two rows of distances the wheel can be filled anew at any time: that is how a search begins, and what is done
-when the list of entries is full or the width of the buckets does not suit.
+The wheel can be refilled from the distances and `relaxed` at any time. A search begins with it, and repeats it when the
+list of entries is full or the width of the buckets does not suit.
 
 R. Dial, "Algorithm 360: shortest-path forest with topological ordering", Communications of the ACM 12, 1969;
 U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003.
@@ -29,35 +30,36 @@ from gpuops.numbers import outside_infinity
 from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.sources_numba import relax_closed, starting_vertices
 
-# The wheel is faster than windows and pulls up to so many arcs a vertex, if no row is so many times as long as most.
+# The wheel is faster than windows and pulls if a vertex has at most _DEGREE arcs on average, and no row is more than
+# _HUB times as long as the average.
 _DEGREE, _HUB = 8, 32
-_BUCKETS = 1024  # a power of two
-_WIDTH = 0.5  # of a bucket at first, in median weights
+_BUCKETS = 1024  # buckets on the wheel, a power of two
+_WIDTH = 0.5  # first width of a bucket, in median weights
 _FOUR = np.uint64(4)
-_LATEST = 4e18  # buckets that an int64 can count
-_AGAIN = 1 / 4  # of the vertices that relax their arcs: if more do so again, buckets are halved
+_LATEST = 4e18  # greatest number of a bucket, within int64
+_AGAIN = 1 / 4  # buckets are halved if a greater share of the vertices that relax their arcs does so again
 
 
 class _Profile(NamedTuple):
-    stops: np.ndarray  # where rows end; where they begin if the vertex is closed
-    per_distance: float  # buckets a unit of distance
+    stops: np.ndarray  # the end of each row; its beginning if the vertex is closed
+    per_distance: float  # buckets per unit of distance
 
 
 _profiles: weakref.WeakKeyDictionary[Any, _Profile] = weakref.WeakKeyDictionary()
 
 
 def suits(graph: Any) -> bool:
-    """Are rows so short that reading them by parts, or from the other end, gains nothing?"""
+    """Return whether rows are so short that searches need neither read them in parts nor pull."""
     return are_short(graph.n, graph.m, int(graph.indptr[1]) if graph.n else 0)
 
 
 def are_short(n: int, m: int, longest: int) -> bool:
-    """The same of n rows of m arcs in all."""
+    """Return whether n rows of m arcs in all are short, like `suits`; `longest` is the length of the longest row."""
     return m <= _DEGREE * n and longest * n <= _HUB * max(m, n)
 
 
 def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None, limit: Any = None) -> int:
-    """`improve` of `gpuops.sssp.sssp_numba`; returns how often vertices relaxed their arcs."""
+    """Relax arcs like `improve` of `gpuops.sssp.sssp_numba`; return how often vertices relaxed their arcs."""
     infinity = outside_infinity(graph.dtype)
     profile = _profile(graph)
     vertices, closed = starting_vertices(graph, distances, pending)
@@ -89,13 +91,13 @@ def _profile(graph: Any) -> _Profile:
 @njit(nogil=True, cache=True)
 def _turn(indptr, stops, indices, weights, distances, relaxed, per_distance, farthest, infinity):
     n, mask = distances.size, np.int64(_BUCKETS - 1)
-    first = np.empty(_BUCKETS, np.int32)  # entry of each bucket; the entry after each, and its vertex:
-    after, vertex = np.empty(2 * n, np.int32), np.empty(2 * n, np.int32)
+    first = np.empty(_BUCKETS, np.int32)  # the first entry of each bucket
+    after, vertex = np.empty(2 * n, np.int32), np.empty(2 * n, np.int32)  # the next entry, the vertex
     queue, found = np.empty(n + 1, np.int32), np.empty(indices.size + n + 4, np.int32)
     used, base = 0, np.int64(0)
     total, taken, again, empty = 0, 0, 0, 0
-    idle = 0  # buckets that were empty one after the other
-    full = True  # the wheel has to be filled anew
+    idle = 0  # successive empty buckets
+    full = True  # whether the wheel has to be refilled
     while True:
         if full:
             used, base = _fill(distances, relaxed, per_distance, mask, first, after, vertex)
@@ -122,7 +124,7 @@ def _turn(indptr, stops, indices, weights, distances, relaxed, per_distance, far
             full = used + count > 2 * n
             if not full:
                 used = _put(found, count, distances, per_distance, base, mask, first, after, vertex, used)
-        # Filling takes n steps, so there is time for it after as many others.
+        # Refilling takes n steps, so the width changes only after about as many other steps.
         if 8 * taken > n and again > _AGAIN * taken and per_distance < 1e300:
             per_distance, full = 2 * per_distance, True
         elif empty > n + mask:
@@ -137,7 +139,7 @@ def _bucket(distance, per_distance):
 
 @njit(nogil=True, cache=True)
 def _fill(distances, relaxed, per_distance, mask, first, after, vertex):
-    """Put in all vertices that have to relax their arcs; returns the entries in use and the first bucket."""
+    """Put in all vertices that have to relax their arcs; return the number of entries and the first bucket."""
     used, base = 0, np.int64(2**62)
     for v in range(distances.size):
         if distances[v] < relaxed[v]:
@@ -154,9 +156,9 @@ def _fill(distances, relaxed, per_distance, mask, first, after, vertex):
 
 @njit(nogil=True, cache=True)
 def _take(entry, base, per_distance, after, vertex, distances, relaxed, infinity, queue, found):
-    """Take the vertices of a bucket out: into `queue` what is due, into `found` what has to wait for longer.
+    """Take the vertices out of a bucket: due vertices into `queue`, vertices that have to wait longer into `found`.
 
-    Returns how many, and how many of the former have been here before.
+    Returns both numbers, and the number of due vertices that relaxed their arcs before.
     """
     size, count, repeated = np.uint64(0), np.uint64(0), np.uint64(0)
     while entry >= 0:
@@ -175,7 +177,7 @@ def _take(entry, base, per_distance, after, vertex, distances, relaxed, infinity
 
 @njit(nogil=True, cache=True)
 def _relax(indptr, stops, indices, weights, distances, queue, size, found, count):
-    """Relax the arcs of vertices in `queue`, and append the heads that come nearer to `found`."""
+    """Relax the arcs of the vertices in `queue`, and append the heads that come nearer to `found`."""
     kind, one = distances.dtype.type, np.uint64(1)
     for i in range(size):
         tail = np.uint64(queue[i])

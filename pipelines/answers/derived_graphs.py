@@ -1,4 +1,4 @@
-"""Graphs made from a graph: all arcs turned around, and the arcs of a spanning forest."""
+"""Graphs derived from a graph: its reverse, and a spanning forest."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ import numpy as np
 import pyarrow as pa
 
 from gpuops.csr import equal_ranges
+from gpuops.memory import available_memory
 from pipelines.answers.tables import check_output, vertex_names, write_table
 from pipelines.stores import Graph, new_graph, open_graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import refuse_existing, refuse_inputs
 from pipelines.workers.capacity import DoesNotFitError
-from pipelines.workers.memory import available_memory
 from pipelines.workers.progress import size
 
 PIECE = 1 << 22  # arcs handed to the store at a time
 
 
 def write_reverse(graph: Graph, out: str | os.PathLike[str], *, overwrite: bool = False) -> Graph:
-    """Write the graph with all arcs turned around to a graph store, and return it opened.
+    """Write the graph with all arcs reversed to a graph store, and return the store, opened.
 
-    Labels, coordinates and closed vertices stay. Rows are sorted by head; equal heads are in the order of the graph.
+    Labels, coordinates and closed vertices are copied. Rows are sorted by head; arcs with equal heads stay in the order
+    of the graph.
 
     Raises
     ------
@@ -50,10 +51,11 @@ def write_reverse(graph: Graph, out: str | os.PathLike[str], *, overwrite: bool 
 
 
 def write_forest(graph: Graph, out: str | os.PathLike[str], *, overwrite: bool = False) -> Graph:
-    """Write a spanning forest of the graph to a graph store, and return it opened.
+    """Write a spanning forest of the graph to a graph store, and return the store, opened.
 
-    Arcs count whatever their directions, and keep them. An arc is in the forest unless arcs of lesser numbers already
-    join its ends: weights do not matter. Of an undirected graph both arcs of an edge are stored.
+    Directions of arcs and weights do not matter for the forest; the arcs that are stored keep both. An arc is in the
+    forest unless arcs with smaller numbers already join its ends. If the graph is undirected, both arcs of an edge are
+    stored.
 
     Raises
     ------
@@ -81,10 +83,10 @@ def write_forest(graph: Graph, out: str | os.PathLike[str], *, overwrite: bool =
 
 
 def write_forest_table(graph: Graph, out: str | os.PathLike[str], *, overwrite: bool = False) -> int:
-    """Write a table of all vertices with their parents in a spanning forest, as `write_forest` finds it.
+    """Write a table of all vertices and their parents in the spanning forest of `write_forest`.
 
-    Its columns are `vertex`, `parent`, null at the root, and `root`, the least vertex of the component. Returns how
-    many rows there are.
+    The columns are `vertex`, `parent` (null for a root) and `root` (the lowest vertex of the component). Returns the
+    number of rows.
     """
     check_output(out, overwrite)
     _, roots, parents = _forest(graph)
@@ -99,7 +101,7 @@ def write_forest_table(graph: Graph, out: str | os.PathLike[str], *, overwrite: 
 
 
 def _forest(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    from gpuops import spanning_forest  # Numba takes a second
+    from gpuops import spanning_forest  # imported here, as importing Numba takes a second
 
     _refuse_what_cannot_fit(graph)
     return spanning_forest(graph.indptr(), graph.indices(), check=False)
@@ -111,7 +113,7 @@ def _refuse_what_cannot_fit(graph: Graph) -> None:
     if needed > free:
         raise DoesNotFitError(
             f"{graph.path}: {graph.m:,} arcs take some {size(needed)} here, but only {size(free)} of memory are free; "
-            "use a machine with more"
+            "use a machine with more memory"
         )
 
 

@@ -1,20 +1,22 @@
-"""Stores as files that other programs read: tables (CSV, TSV, Parquet), NumPy arrays (.npy), Matrix Market (.mtx).
+"""Export stores to files of other programs: tables (CSV, TSV, Parquet), NumPy arrays (.npy), Matrix Market (.mtx).
 
 ========= ==================================================== ============================ ========================
-store     table                                                .npy                         .mtx
+store     columns of a table                                   .npy                         .mtx
 ========= ==================================================== ============================ ========================
-graph     source, target, weight: a row for each arc                                        arcs, as coordinates
-distances source, target, distance: of pairs that a path joins the matrix, a row per source finite distances
-paths     the same, and predecessor where they were kept       distances                    finite distances
-circuits  circuit, position, arc, source, target               arcs in walking order
-codebook  row, column of the unit, hits, and its values        units, one a row
-mapping   sample, unit, distance (unit2, distance2, ...)       units of each sample
-samples   the columns, label, weight                           values
+graph     source, target, weight; a row for each arc           not available                arcs, as coordinates
+distances source, target, distance; a row for each pair        the matrix, a row per source finite distances
+          that a path joins
+paths     as for distances, and predecessor if the store has   distances                    finite distances
+          predecessors
+circuits  circuit, position, arc, source, target               arcs in walking order        not available
+codebook  row, column, hits and values of a unit               units, a row for each        not available
+mapping   sample, unit, distance (unit2, distance2, ...)       units of each sample         not available
+samples   the columns, label, weight                           values                       not available
 ========= ==================================================== ============================ ========================
 
-Anything else is refused. Vertices go by their labels in tables, or by their numbers where they have none; in Matrix
-Market by number from 1. Values of samples and maps are as stored, scaled if the store is. All is streamed: no file
-needs more memory than a few chunks of the store, and what belongs to vertices.
+Other formats are refused. Tables name vertices by their labels, or by their numbers if the graph has no labels; Matrix
+Market numbers vertices from 1. Values of samples and maps are exported as stored; they are scaled if the store is.
+Stores are streamed: an export needs memory for a few chunks of the store, and for the arrays over vertices.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from pipelines.stores.mapping import open_mapping
 from pipelines.stores.samples import open_samples
 from pipelines.stores.schema import StoreError, store_schema
 
-_PIECE = 1 << 20  # rows of a table, or values of a matrix, that are in hand at a time
+_PIECE = 1 << 20  # rows of a table, or values of a matrix, in memory at a time
 
 
 def export_store(
@@ -49,17 +51,19 @@ def export_store(
     graph: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> int:
-    """Write what a store holds to a file of another format.
+    """Write the contents of a store to a file of another format.
 
     Parameters
     ----------
     store : path
-        Of a finished store.
+        Path of a finished store.
     out : path
-        .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .npy or .mtx; the suffix chooses. Written whole or not at all.
+        Path of the new file: .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .npy or .mtx. The suffix chooses the format. The
+        file is written whole or not at all.
     graph : path, optional
-        Of the graph store, if it was moved.
+        Path of the graph store, if it was moved.
     overwrite : bool
+        Replace `out` if it exists.
 
     Returns
     -------
@@ -69,7 +73,7 @@ def export_store(
     Raises
     ------
     ValueError
-        A suffix that is none of these, or that the kind of store does not go to.
+        The suffix of `out` is unknown, or the store cannot be exported to its format.
     FileExistsError
         `out` exists, and `overwrite` is not set.
     StoreError
@@ -86,7 +90,7 @@ def export_store(
     if way is None:
         others = [other for other, (form, _) in WRITERS.items() if form in exports]
         raise ValueError(
-            f"{out}: a {schema.split('/')[0]} store does not go to {suffix}; choose one of {', '.join(others)}"
+            f"{out}: a {schema.split('/')[0]} store cannot be exported to {suffix}; choose one of {', '.join(others)}"
         )
     check_free(out, overwrite)
     with whole_file(out) as partial:
@@ -100,11 +104,11 @@ def _suffix(out: str | os.PathLike[str]) -> str:
     raise ValueError(f"{out}: a store is exported to one of {', '.join(WRITERS)}; choose one of these suffixes")
 
 
-# --- What stores hold -------------------------------------------------------------------------------------------------
+# --- Contents of stores -----------------------------------------------------------------------------------------------
 
 
 def _runs(count: int, width: int) -> Iterator[slice]:
-    """Rows, of so many values each, in pieces."""
+    """Yield ranges of `count` rows of `width` values each, with up to `_PIECE` values or one row in a range."""
     step = max(_PIECE // max(width, 1), 1)
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
@@ -133,7 +137,7 @@ def _graph_coordinates(path: Any, _: Any) -> Coordinates:
 
 
 def _rows_of(store: Any) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
-    """First row, distances and predecessors, a few rows at a time."""
+    """Yield a few rows at a time: the number of the first row, distances, and predecessors or None."""
     for first, distances, *rest in store.blocks():
         predecessors = rest[0] if rest else None
         for rows in _runs(len(distances), store.n):
@@ -141,7 +145,11 @@ def _rows_of(store: Any) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
 
 
 def _pairs(store: Any, graph: Any, sources: np.ndarray | None) -> Iterator[Columns]:
-    """`sources`: the vertex of each row; None: there is one row, from the nearest of several."""
+    """Yield the pairs that a path joins, as columns.
+
+    `sources` are the vertices of the rows; None if the store has a single row, with distances from the nearest of
+    several sources.
+    """
     names = vertex_names(store.graph(graph))
     unreachable = outside_infinity(store.dtype)
     for first, distances, predecessors in _rows_of(store):
@@ -219,7 +227,7 @@ def _codebook_table(path: Any, _: Any) -> Iterator[Columns]:
 
 
 def _beside(columns: Columns, names: tuple[str, ...], values: Any) -> Columns:
-    """More columns; a name that is taken gets an underscore."""
+    """Return `columns` with further columns; a name that is taken gets an underscore."""
     found = dict(columns)
     for name, column in zip(names, values, strict=True):
         while name in found:

@@ -1,15 +1,16 @@
 """Measures of a graph from its distances: diameter, radius, eccentricity, closeness, mean distance.
 
-One pass over the chunk rows of the store; the matrix is never in memory as a whole. Everything is about distances
-*from* the vertices of the rows (out-distances: on a directed graph NetworkX's closeness is that of the reversed graph).
+The measures take one pass over the rows of chunks of the store; the matrix is never in memory as a whole. All measures
+use the distances *from* the vertices of the rows. (On a directed graph, NetworkX's closeness uses the distances *to* a
+vertex; it is the closeness here of the reversed graph.)
 
 - eccentricity of s: the largest finite distance from s.
-- diameter: the largest eccentricity, over all rows. Unreachable pairs are counted apart, not taken as infinite.
-- radius: the smallest eccentricity of a vertex that reaches all others, NaN if none does.
-- closeness of s, which reaches r - 1 other vertices at distances that sum to d: (r - 1) / d * (r - 1) / (n - 1), the
-  correction for vertices that do not reach all (Wasserman and Faust, Social Network Analysis, 1994, eq. 5.22); 0 where
-  d is not positive.
-- mean distance: over the ordered pairs of two different vertices of which the first reaches the second.
+- diameter: the largest eccentricity over all rows. Unreachable pairs do not make it infinite; they are counted.
+- radius: the smallest eccentricity of a vertex that reaches all vertices; NaN if no vertex does.
+- closeness of s: (r - 1) / d * (r - 1) / (n - 1), if s reaches r - 1 other vertices and the distances to them sum to d;
+  0 if d is not positive. The second factor corrects for vertices that do not reach all (Wasserman and Faust, Social
+  Network Analysis, 1994, eq. 5.22).
+- mean distance: the mean over ordered pairs of different vertices where the first vertex reaches the second.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ from pipelines.stores import Distances, open_distances
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """What `measures` returns. Where the store holds only the rows of some sources, everything refers to those rows."""
+    """The measures of a distances store. If the store holds only the rows of some sources, they refer to these rows."""
 
     n: int
     sources: np.ndarray  # int64 (S), the vertex of each row; S = n for a whole matrix
     eccentricity: np.ndarray  # float64 (S)
-    reached: np.ndarray  # int64 (S), vertices that can be reached, the source included; n = all
+    reached: np.ndarray  # int64 (S), number of vertices that the source reaches, itself included
     closeness: np.ndarray  # float64 (S)
     diameter: float
-    diameter_pair: tuple[int, int]  # source and target that attain it
+    diameter_pair: tuple[int, int]  # a source and a target whose distance is the diameter
     radius: float
     mean_distance: float  # NaN if no vertex reaches another
     unreachable_pairs: int
 
     @property
     def all_sources(self) -> bool:
-        """Whether these are the measures of the whole graph."""
+        """Whether the measures refer to all vertices of the graph."""
         return len(self.sources) == self.n
 
     def write(self, out: str | os.PathLike[str], names: Any = None, *, overwrite: bool = False) -> None:
@@ -53,8 +54,8 @@ class Measures:
 
         Parameters
         ----------
-        out : the file, with a suffix that `pipelines.answers.tables` knows
-        names : (n) names of the vertices, such as `Graph.labels`; None: their indices
+        out : path of the file, with a suffix that `pipelines.answers.tables` knows
+        names : (n) names of the vertices, such as `Graph.labels`; by default their indices
         overwrite : replace an existing file at `out`
         """
         vertex = self.sources if names is None else np.asarray(names, dtype=object)[self.sources].tolist()
@@ -63,7 +64,7 @@ class Measures:
 
 
 def measures(distances: Distances | str | os.PathLike[str]) -> Measures:
-    """Reduce a distances store to the measures defined above, in float64.
+    """Reduce a distances store to the measures defined in `pipelines.answers.measures`, in float64.
 
     Parameters
     ----------
@@ -96,12 +97,12 @@ def measures(distances: Distances | str | os.PathLike[str]) -> Measures:
 
 @njit(nogil=True, cache=True)
 def _reduce_rows(block, sources, unreachable):
-    """Per row: the largest finite distance, where it is, how many are finite, and their sum."""
+    """Return for each row the largest finite distance, its column, the number of finite distances, and their sum."""
     rows, n = block.shape
     eccentricity, total = np.zeros(rows), np.zeros(rows)
     farthest, reached = np.empty(rows, np.int64), np.zeros(rows, np.int64)
     for i in range(rows):
-        farthest[i] = sources[i]  # at distance 0, also where negative arcs leave nothing farther away
+        farthest[i] = sources[i]  # at distance 0; it stays if no distance is positive, as with negative arcs
         for j in range(n):
             distance = block[i, j]
             if distance == unreachable:

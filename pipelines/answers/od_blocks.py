@@ -1,4 +1,4 @@
-"""What is asked for a block of origins: distances to the destinations, or what they are reduced to."""
+"""Compute a block of origins: the distances to all destinations, or values that the distances are reduced to."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpuops import batched_shortest_distances, search_graph
 from pipelines.answers.od_reductions import Reduction, reduced
+from pipelines.answers.searched_distances import LANES, SearchedDistances
 from pipelines.stores import Graph
 from pipelines.stores.boundary import Boundary
 from pipelines.workers.device_arrays import to_host
 
-Ask: TypeAlias = Callable[[np.ndarray], np.ndarray]  # of the vertices of some origins, a row for each
+Ask: TypeAlias = Callable[[np.ndarray], np.ndarray]  # from the vertices of some origins to a row for each origin
 
-DEVICE_PAIRS = 1 << 27  # at least so many have their distances on a GPU at a time
-LANES = 32  # searches that share the reads of arcs
+DEVICE_PAIRS = 1 << 27  # least number of pairs whose distances are computed on a GPU at a time
 
 
 class Distances:
-    """Distances to some targets, from any vertices; unreachable is +inf, or the integer dtype's maximum."""
+    """Distances from any vertices to some targets; unreachable is +inf, or the maximum of an integer dtype."""
 
     def __init__(self, source: Boundary | Graph, targets: np.ndarray):
         if isinstance(source, Boundary):
@@ -32,10 +31,10 @@ class Distances:
             raise ValueError(
                 f"{source.path} has negative weights; make a boundary store of it first (tilepath partition)"
             )
-        graph = search_graph(*source.rows(), through=source.through(), symmetric=not source.directed)
-        self.dtype = graph.dtype
+        found = SearchedDistances(source)
+        self.dtype = found.dtype
         self.rows = lambda v: np.concatenate(
-            [batched_shortest_distances(graph, v[i : i + LANES])[:, targets] for i in range(0, len(v), LANES)]
+            [found.search(v[i : i + LANES])[:, targets] for i in range(0, len(v), LANES)]
         )
 
 
@@ -46,10 +45,10 @@ class Reducing:
     Attributes
     ----------
     targets : (l,) vertices
-    values : (l,) what each of them counts
-    reduction : what the distances are reduced to
-    within : destinations that are farther away do not count
-    rows : origins at a time, whose distances to all targets are in memory
+    values : (l,) the value that each target counts
+    reduction : the value that the distances from an origin are reduced to
+    within : destinations farther away do not count
+    rows : number of origins whose distances to all targets are in memory at a time
     """
 
     targets: np.ndarray
@@ -59,13 +58,14 @@ class Reducing:
     rows: int
 
     def of(self, found: Distances) -> Ask:
-        """The values of origins, from distances on the CPU."""
+        """Return a function that computes the values of origins from distances on the CPU."""
         return self._ask(found.rows, self.values, self.rows)
 
     def on_gpu(self, store: Boundary) -> Ask:
-        """The values of origins, from the tables of a store, which are on the GPU from now on.
+        """Return a function that computes the values of origins on the GPU, and copy the tables of `store` there.
 
-        Targets are sorted by part, as that is faster; so sums are rounded otherwise than on a CPU.
+        Targets are sorted by part, which is faster. So sums are added in another order than on a CPU, and rounded
+        differently.
         """
         import cupy
 
@@ -73,7 +73,7 @@ class Reducing:
         targets, values = self.targets[order], cupy.asarray(self.values[order])
         rows = max(self.rows, DEVICE_PAIRS // max(1, len(targets)))
         ask = self._ask(lambda v: store.between_on_gpu(v, targets), values, rows)
-        ask(targets[:1])  # tables and targets are laid out, and kernels compiled
+        ask(targets[:1])  # lays out tables and targets, and compiles the kernels
         return ask
 
     def _ask(self, find: Callable[[np.ndarray], Any], values: Any, rows: int) -> Ask:

@@ -1,4 +1,4 @@
-"""What becomes of a block of distances from origins to destinations: a piece of a table, or of an array."""
+"""Write a block of distances from origins to destinations as a piece of a table, or of an array."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipelines.answers.od_reductions import Reduction
 from pipelines.answers.od_routes import PairRoutes
 from pipelines.answers.parquet_pieces import join_pieces
 from pipelines.answers.streamed_files import matrix_header
-from pipelines.answers.tables import PARQUET, table_writer
+from pipelines.answers.tables import PARQUET, legible, number_field, table_writer
 from pipelines.formats.growing_file import GrowingFile
 
 NAMES = pa.dictionary(pa.int32(), pa.large_string())
@@ -25,13 +25,13 @@ Choose = Callable[[np.ndarray], Choice | None]
 
 @dataclass(frozen=True)
 class ArrayForm:
-    """A NumPy file of the matrix."""
+    """The matrix of distances as a NumPy file."""
 
     shape: tuple[int, int]
     dtype: np.dtype
 
     def append(self, file: GrowingFile, rows: slice, found: np.ndarray) -> int:
-        """Append some rows; returns how many."""
+        """Append some rows; returns how many rows were appended."""
         with open(file.path, "ab") as stream:
             if not file.ends:
                 stream.write(matrix_header(self.shape, self.dtype))
@@ -39,19 +39,19 @@ class ArrayForm:
         return len(found)
 
     def finish(self, file: GrowingFile) -> None:
-        """Nothing is left to do."""
+        """Do nothing: the array is complete with its last rows."""
 
 
 @dataclass(frozen=True)
 class TableForm:
-    """A table; `batch` makes a piece of it from the numbers of the origins and what was asked for of them."""
+    """A table. `batch` makes columns from the numbers of some origins and the block computed for these origins."""
 
     suffix: str
     schema: pa.Schema
     batch: Callable[[slice, np.ndarray], list[pa.Array]]
 
     def append(self, file: GrowingFile, rows: slice, found: np.ndarray) -> int:
-        """Append the rows of some origins; returns how many."""
+        """Append the rows of some origins; returns how many rows were appended."""
         batch = pa.RecordBatch.from_arrays(self.batch(rows, found), schema=self.schema)
         if self.suffix not in PARQUET:
             with pa.OSFile(str(file.path), "ab") as text:
@@ -66,26 +66,27 @@ class TableForm:
         return len(batch)
 
     def finish(self, file: GrowingFile) -> None:
-        """Make one table of the pieces."""
+        """Join the pieces of a Parquet file to one table."""
         if self.suffix in PARQUET:
             join_pieces(file.path, file.ends)
 
 
 def pair_table(
-    points: tuple[Points, Points], suffix: str, dtype: np.dtype, choose: Choose, routes: PairRoutes | None
+    points: tuple[Points, Points], suffix: str, dtype: np.dtype, unit: str, choose: Choose, routes: PairRoutes | None
 ) -> TableForm:
-    """Pairs with their distances, how far places were snapped, and their paths if `routes` finds them.
+    """Return the form of a table of pairs: distances in `unit`, paths, and how far places were snapped.
 
-    With routes, blocks have the distances to all vertices.
+    `choose` says which pairs of a block the table has. With `routes`, the table has paths, and blocks have the
+    distances to all vertices.
     """
     origins, destinations = points
-    # Arrow writes bytes that it never set where a dictionary has a name twice.
+    # Every name is once in the dictionaries: Arrow would write uninitialized bytes for a name that is there twice.
     encoded = [p.ids.dictionary_encode() for p in points]
     codes, names = ([getattr(e, part) for e in encoded] for part in ("indices", "dictionary"))
-    fields = [("origin", NAMES), ("destination", NAMES), ("distance", pa.from_numpy_dtype(dtype))]
+    fields = [pa.field("origin", NAMES), pa.field("destination", NAMES), number_field("distance", dtype, unit)]
     fields += [] if routes is None else routes.fields()
-    snaps = ("origin_snapped", "destination_snapped")
-    fields += [(name, pa.float64()) for name, p in zip(snaps, points, strict=True) if p.snapped is not None]
+    snaps = [snapped_column(p, what, suffix) for p, what in zip(points, ("origin", "destination"), strict=True)]
+    fields += [snap[0] for snap in snaps if snap is not None]
 
     def batch(rows: slice, found: np.ndarray) -> list[pa.Array]:
         block = found if routes is None else found[:, destinations.vertices]
@@ -103,30 +104,42 @@ def pair_table(
         ]
         if routes is not None:
             columns += routes.columns(origins.vertices[rows], found, i, destinations.vertices[j])
-        if origins.snapped is not None:
-            columns.append(pa.array(origins.snapped[i + rows.start]))
-        if destinations.snapped is not None:
-            columns.append(pa.array(destinations.snapped[j]))
+        columns += [snap[1].take(pa.array(k)) for snap, k in zip(snaps, (i + rows.start, j), strict=True) if snap]
         return columns
 
     return TableForm(suffix, pa.schema(fields), batch)
 
 
-def reduced_table(origins: Points, suffix: str, reduction: Reduction) -> TableForm:
-    """One value for each origin, as blocks have them; null for the minimum of none."""
+def reduced_table(origins: Points, suffix: str, unit: str, reduction: Reduction) -> TableForm:
+    """Return the form of a table with one value for each origin; the minimum over no destinations is null.
+
+    `unit` is the unit of distances.
+    """
     name = reduction.name if reduction.column is None else f"{reduction.name}_{reduction.column}"
-    fields = [("origin", pa.large_string()), (name, pa.float64())]
-    fields += [] if origins.snapped is None else [("origin_snapped", pa.float64())]
+    fields = [pa.field("origin", pa.large_string()), number_field(name, np.float64, unit if name == "min" else "")]
+    snap = snapped_column(origins, "origin", suffix)
+    fields += [] if snap is None else [snap[0]]
 
     def batch(rows: slice, found: np.ndarray) -> list[pa.Array]:
         columns = [origins.ids[rows], pa.array(found, mask=np.isinf(found))]
-        return columns if origins.snapped is None else [*columns, pa.array(origins.snapped[rows])]
+        return columns if snap is None else [*columns, snap[1][rows]]
 
     return TableForm(suffix, pa.schema(fields), batch)
 
 
+def snapped_column(points: Points, what: str, suffix: str) -> tuple[pa.Field, pa.Array] | None:
+    """Return a column of how far places were snapped, in text in metres to a tenth; None if vertices were named."""
+    if points.snapped is None:
+        return None
+    unit = "m" if points.on_the_globe else ""
+    return number_field(f"{what}_snapped", np.float64, unit), pa.array(legible(points.snapped, unit, suffix))
+
+
 def choices(found: np.ndarray, within: float | None, nearest: int | None) -> Choice | None:
-    """Rows and columns of the pairs to keep, row by row; None for all. Of equals the first column is nearer."""
+    """Return rows and columns of the pairs to keep, row by row; None for all pairs.
+
+    Of equal distances, the first column counts as nearer.
+    """
     if within is None and nearest is None:
         return None
     keep = found != outside_infinity(found.dtype)

@@ -1,4 +1,4 @@
-"""Places that cannot be meant: off the globe, with their two numbers exchanged, or far from every road."""
+"""Find places that are probably wrong: off the globe, with their two numbers exchanged, or far from every road."""
 
 from __future__ import annotations
 
@@ -7,43 +7,45 @@ from functools import cached_property
 
 import numpy as np
 
-FAR_METRES = 1000.0
-FAR_SHARE = 0.01  # of the size of the network, where places are in other units
+from pipelines.stores.schema import counted
+
+FAR_METRES = 1000.0  # a place this far from its vertex is far, if places are longitudes and latitudes
+FAR_SHARE = 0.01  # the same in other units, as a share of the diagonal of the network
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Where a network lies: (n, 2) coordinates of its vertices, NaN where one has none; some have."""
+    """Where a network lies: (n, 2) coordinates of its vertices, NaN for a vertex without coordinates (but not all)."""
 
     coordinates: np.ndarray
     on_the_globe: bool
 
     @cached_property
     def box(self) -> tuple[np.ndarray, np.ndarray]:
-        """The least and the largest coordinates, (2) each."""
+        """The smallest and the largest coordinates, (2) each."""
         return np.nanmin(self.coordinates, axis=0), np.nanmax(self.coordinates, axis=0)
 
     def has(self, places: np.ndarray, margin: float) -> np.ndarray:
-        """Whether (k, 2) places lie in the box, widened on each side by `margin` times its size; bool (k)."""
+        """Return whether (k, 2) places lie in the box widened on each side by `margin` times its size; bool (k)."""
         low, high = self.box
         room = margin * (high - low)
         return ((places >= low - room) & (places <= high + room)).all(axis=1)
 
     @property
     def far(self) -> float:
-        """From here on, a place is far from its vertex."""
+        """The distance from its vertex beyond which a place is far."""
         low, high = self.box
         return FAR_METRES if self.on_the_globe else FAR_SHARE * float(np.linalg.norm(high - low))
 
     def say(self, distance: float) -> str:
-        """A distance, for people."""
+        """Return a distance as text, with its unit on the globe."""
         if not self.on_the_globe:
             return f"{distance:,.6g}"
         return f"{distance:,.0f} m" if distance < 10_000 else f"{distance / 1000:,.0f} km"
 
 
 def refuse_off_the_globe(places: np.ndarray, name: str) -> None:
-    """Refuse what are not longitudes and latitudes, (k, 2), naming the row of the table `name`."""
+    """Raise ValueError if (k, 2) places are not longitudes and latitudes; the message names the row of table `name`."""
     for row in np.flatnonzero((np.abs(places) > (180, 90)).any(axis=1))[:1].tolist():
         lon, lat = places[row].tolist()
         hint = "; are they exchanged?" if abs(lon) <= 90 and abs(lat) <= 180 else ""
@@ -53,17 +55,17 @@ def refuse_off_the_globe(places: np.ndarray, name: str) -> None:
 def refuse_exchanged(
     places: np.ndarray, snapped: np.ndarray, axes: tuple[str, str], network: Network, name: str
 ) -> None:
-    """Refuse a place that is neither in the network's box nor near it, if it would be with its numbers exchanged."""
+    """Raise ValueError if a place is far outside the box of the network, but inside with its two numbers exchanged."""
     for row in np.flatnonzero(~network.has(places, 1.0) & network.has(places[:, ::-1], 0.0))[:1].tolist():
         first, second = places[row].tolist()
         raise ValueError(
             f"{name}, row {row + 1}: {axes[0]} {first:g} with {axes[1]} {second:g} is {network.say(snapped[row])} from"
-            " the nearest vertex, and the other way round it is within the network; exchange them"
+            " the nearest vertex, and with the two numbers exchanged it is within the network; exchange them"
         )
 
 
 def refuse_far(snapped: np.ndarray, limit: float | None, network: Network, name: str) -> None:
-    """Refuse a place that is farther than the limit from its vertex."""
+    """Raise ValueError if a place is farther than the limit from its vertex."""
     for row in np.flatnonzero(snapped > (np.inf if limit is None else limit))[:1].tolist():
         raise ValueError(
             f"{name}, row {row + 1}: {network.say(snapped[row])} from the nearest vertex, more than the limit of"
@@ -72,7 +74,7 @@ def refuse_far(snapped: np.ndarray, limit: float | None, network: Network, name:
 
 
 def far_away(snapped: np.ndarray, network: Network, name: str) -> str | None:
-    """A sentence on places that are far from their vertices, None if there are none."""
+    """Return a warning of places that are far from their vertices, None if all are near."""
     count = int((snapped > network.far).sum())
     if not count:
         return None
@@ -81,4 +83,15 @@ def far_away(snapped: np.ndarray, network: Network, name: str) -> str | None:
     return (
         f"{name}: {places} farther than {network.say(network.far)} from the nearest vertex, the worst is row"
         f" {worst + 1}, {network.say(snapped[worst])} away; --snap-limit refuses such rows"
+    )
+
+
+def moved_on(passed: np.ndarray, name: str) -> str | None:
+    """Return a warning of the places, set in `passed`, bool (k), that were moved past a nearer vertex; None if none."""
+    rows = np.flatnonzero(passed) + 1
+    if not len(rows):
+        return None
+    return (
+        f"{name}: {counted(len(rows), 'place')} moved past a nearer vertex, which is outside the largest strongly"
+        f" connected component, the first in row {rows[0]}"
     )

@@ -1,4 +1,4 @@
-"""What the distances from an origin add up to: how many destinations, how near the nearest, sums, decaying sums."""
+"""Reduce the distances from an origin to one value: a count, the distance of the nearest, a sum, or a decaying sum."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gpuops.numbers import outside_infinity
 
 @dataclass(frozen=True)
 class Reduction:
-    """What the distances from an origin are reduced to.
+    """The value that the distances from an origin are reduced to.
 
     Attributes
     ----------
     name : "count", "sum", "min" or "decay"
-    column : of the destinations, whose values are added up; None counts each as 1
-    scale : of the decay: a destination at the distance d counts exp(-d / scale)
+    column : column of the destinations whose values are added up; None counts each destination as 1
+    scale : scale of the decay: the value of a destination at the distance d is multiplied by exp(-d / scale)
     """
 
     name: str
@@ -28,7 +28,7 @@ class Reduction:
 
 
 def parse_reduction(text: str) -> Reduction:
-    """``count``, ``min``, ``sum:COLUMN``, or ``decay:SCALE`` or ``decay:SCALE:COLUMN``.
+    """Parse ``count``, ``min``, ``sum:COLUMN``, ``decay:SCALE`` or ``decay:SCALE:COLUMN``.
 
     >>> parse_reduction("sum:jobs")
     Reduction(name='sum', column='jobs', scale=None)
@@ -49,13 +49,13 @@ def parse_reduction(text: str) -> Reduction:
 
 
 def reduced(found: Any, reduction: Reduction, values: Any, within: float | None) -> Any:
-    """One value for each row of distances; the minimum of none is +inf.
+    """Return one value for each row of distances; the minimum over no destinations is +inf.
 
     Parameters
     ----------
     found : (k, l) distances, unreachable as +inf or the integer dtype's maximum; NumPy or CuPy
-    values : (l,) float64, what the destinations count; of the same library
-    within : destinations that are farther away do not count
+    values : (l,) float64, the values of the destinations, in the library of `found`
+    within : destinations farther away do not count
 
     Returns
     -------
@@ -68,7 +68,7 @@ def reduced(found: Any, reduction: Reduction, values: Any, within: float | None)
 
 
 def _limit(dtype: np.dtype, within: float | None) -> float:
-    """The largest distance that counts, as a number of the dtype where that is one of floats."""
+    """Return the largest distance that counts, rounded to `dtype` if that is a float dtype."""
     if dtype.kind == "f":
         limit = float(np.finfo(dtype).max)
         within = within if within is None else float(dtype.type(within))

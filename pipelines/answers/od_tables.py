@@ -1,8 +1,8 @@
-"""Tables and matrices from origins to destinations: distances, the nearest, those within reach, or what they add up to.
+"""Tables and matrices of distances from origins to destinations, of all or of near destinations, or reduced to values.
 
-Distances come from a boundary store, or from a graph by searches, some origins at a time; no more than such a block is
-ever held. A block is a piece of the file (`pipelines.formats.growing_file`), or some rows of the matrix store, so a run
-that was killed goes on behind the last one, and the result has the same bytes.
+Distances come from a boundary store, or from searches in a graph, for a block of origins at a time. Memory holds one
+block. A block becomes a piece of the file (`pipelines.formats.growing_file`), or some rows of the matrix store. So a
+run that was killed resumes after the last block written, and the result has the same bytes.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from pipelines.workers.progress import Progress
 if TYPE_CHECKING:
     from distributed import Client
 
-BLOCK_BYTES = 64 << 20  # of distances held at a time
-REDUCED_BLOCKS = 64  # into which a table is cut that is reduced, if the pairs of a block are within these bounds
+BLOCK_BYTES = 64 << 20  # bytes of distances in memory at a time
+# A reduced table is cut into this many blocks, unless a block would have fewer or more pairs than `REDUCED_PAIRS`.
+REDUCED_BLOCKS = 64
 REDUCED_PAIRS = 1 << 28, 1 << 31
-PATH_VERTICES = 64  # that a path is taken to have, when its bytes are counted
-CHUNK_ROWS = 1024  # of a matrix store, at most
+PATH_VERTICES = 64  # vertices assumed for a path when the bytes of paths are estimated
+CHUNK_ROWS = 1024  # most rows in a chunk of a matrix store
 
 
 def write_od_table(
@@ -56,28 +57,34 @@ def write_od_table(
     overwrite: bool = False,
     progress: bool | None = None,
 ) -> int | None:
-    """Write distances from each origin to each destination.
+    """Write the distances from each origin to each destination to a table, an array or a matrix store.
 
     Parameters
     ----------
     source : Boundary or Graph
         A boundary store answers from its tables; a graph is searched.
     origins, destinations : Points
-        As `pipelines.answers.od_points.read_points` reads them. Destinations need the column that is added up.
-    out : CSV, TSV or Parquet with the columns origin, destination, distance (null where unreachable), and how far
-        places were snapped; or, reduced, with origin and the value. A ``.npy`` file or a ``.zarr`` store
-        (`pipelines.stores.matrix`) instead takes the matrix, rows by origin.
+        Points as `pipelines.answers.od_points.read_points` reads them. If `reduce` adds up a column, destinations need
+        this column.
+    out : path of the file or store; the suffix chooses the format:
+
+        - CSV, TSV or Parquet: a table with the columns origin, destination, distance (null if unreachable), and how far
+          places were snapped (in text, in metres to a tenth); with `reduce`, a table with origin and value.
+        - ``.npy`` file, or ``.zarr`` store (`pipelines.stores.matrix`): the matrix, with a row for each origin.
+
+        Distances are in the unit of the weights. The unit is metadata ``unit`` of the column in Parquet, and an
+        attribute of the array in Zarr.
     within : leave out pairs that are farther apart, or unreachable
-    nearest : keep only so many destinations of each origin, the nearest first
-    reduce : one value for each origin, by `parse_reduction`
-    paths : add the vertices along a fastest path of each pair, and, where the graph has coordinates, its length in
-        metres if they are degrees, else in their units
-    graph : of a boundary store, if it was moved
-    client : of a cluster whose workers reduce blocks of origins, on their GPUs if they have any; takes a boundary store
-        and `reduce`. By default this process makes the table
-    resume : go on with an `out` that a run left unfinished; begin if there is none; leave a finished one as it is
+    nearest : keep only this number of destinations of each origin, the nearest first
+    reduce : write one value for each origin, as `parse_reduction` reads it
+    paths : add the vertices along a shortest path of each pair and, if the graph has coordinates, the length of the
+        path: in metres if coordinates are degrees (in text to a tenth), else in units of the coordinates
+    graph : graph of the boundary store `source`, if it was moved
+    client : client of a cluster whose workers reduce blocks of origins, on their GPUs if they have GPUs; needs a
+        boundary store and `reduce`. By default this process makes the table
+    resume : continue an unfinished `out`; begin if `out` does not exist; leave a finished `out` unchanged
     overwrite : replace `out` if it exists
-    progress : whether to show progress; None: where standard error is a terminal
+    progress : show progress; by default if standard error is a terminal
 
     Returns
     -------
@@ -87,14 +94,14 @@ def write_od_table(
     Raises
     ------
     ValueError
-        An option has no such value, or does not go with another, with `out` or with `client`; or `out` was begun with
-        other options.
+        An option has a wrong value, or does not go with another option, with `out` or with `client`; or `out` was begun
+        with other options.
     pipelines.workers.capacity.DoesNotFitError
         The memory of the workers is too small.
     FileExistsError
         `out` exists.
     pipelines.stores.StoreError
-        The matrix store exists, or was begun otherwise.
+        The matrix store exists, or was begun with other inputs or options.
     """
     reduction = None if reduce is None else parse_reduction(reduce)
     suffix = _check(out, within, nearest, reduction, paths)
@@ -122,16 +129,18 @@ def write_od_table(
     if suffix == ".npy":
         form = ArrayForm((count, width), rows_of.dtype)
     elif reduction is not None:
-        form = reduced_table(origins, suffix, reduction)
+        form = reduced_table(origins, suffix, opened.weight_unit, reduction)
         reducing = Reducing(destinations.vertices, _values(destinations, reduction), reduction, within, step)
         ask = reducing.of(rows_of)
-        if isinstance(source, Boundary):  # searches take long enough for a block as small as the distances
+        # A search takes so long that a block of `step` origins is large enough; a boundary store needs larger blocks.
+        if isinstance(source, Boundary):
             least, most = (pairs // max(1, width) for pairs in REDUCED_PAIRS)
             step = max(step, min(count, most, max(least, -(-count // REDUCED_BLOCKS))))
     else:
-        routes = PairRoutes(opened, rows_of.dtype, origins.on_the_globe) if paths else None
-        form = pair_table(points, suffix, rows_of.dtype, partial(choices, within=within, nearest=nearest), routes)
-    about |= {"blocks": step}  # other versions may cut otherwise
+        routes = PairRoutes(opened, rows_of.dtype, origins.on_the_globe, suffix) if paths else None
+        chosen = partial(choices, within=within, nearest=nearest)
+        form = pair_table(points, suffix, rows_of.dtype, opened.weight_unit, chosen, routes)
+    about |= {"blocks": step}  # other versions of tilepath may use blocks of another size
     with growing_file(out, about, resume=resume, overwrite=overwrite) as file:
         starts = range(len(file.ends) * step, count, step)
 
@@ -151,15 +160,15 @@ def write_od_table(
 
 
 def refuse_workers(source: Boundary | Graph, reduce: str | None) -> None:
-    """Raise ValueError if this is not a table that workers make."""
+    """Raise ValueError if workers cannot make the table, which must be reduced and come from a boundary store."""
     if reduce is None:
         raise ValueError(
-            "workers of a cluster only make tables that are reduced; give reduce (--reduce), or leave out the cluster "
+            "workers of a cluster only make reduced tables; give reduce (--reduce), or leave out the cluster "
             "(--device, --workers, --scheduler)"
         )
     if isinstance(source, Graph):
         raise ValueError(
-            f"{source.path} is a graph store, and workers of a cluster take a boundary store; make one of it (tilepath "
+            f"{source.path} is a graph store, but workers of a cluster need a boundary store; make one (tilepath "
             "partition), or leave out the cluster (--device, --workers, --scheduler)"
         )
 
@@ -204,7 +213,7 @@ def _write_matrix(
 def _progress(
     points: tuple[Points, Points], starts: Sequence[int], step: int, progress: bool | None
 ) -> Iterator[Progress]:
-    """Shows the pairs of the blocks from these origins on."""
+    """Return a context that shows progress in pairs; pairs of blocks that are not in `starts` count as done."""
     count, width = (len(p.vertices) for p in points)
     with Progress(count * width, "pairs", progress) as shown:
         shown.start((count - sum(min(step, count - start) for start in starts)) * width)
@@ -221,7 +230,7 @@ def _each(
     shown: Progress,
     width: int,
 ) -> None:
-    """Ask for one block after the other, in this process, and write each."""
+    """Compute the blocks one after the other, in this process, and write each block."""
     with boundaries():
         for start in starts:
             block = origins[start : start + step]
@@ -231,14 +240,14 @@ def _each(
 
 
 def _values(destinations: Points, reduction: Reduction) -> np.ndarray:
-    """What each destination counts."""
+    """Return the value of each destination."""
     if reduction.column is None:
         return np.ones(len(destinations.vertices))
     return destinations.columns[reduction.column]
 
 
 def _step(count: int, width: int, most: int) -> int:
-    """Origins of a block."""
+    """Return the number of origins in a block."""
     return max(1, min(count, most, BLOCK_BYTES // (8 * max(1, width))))
 
 
@@ -249,7 +258,7 @@ def _check(
     reduction: Reduction | None,
     paths: bool,
 ) -> str:
-    """The suffix of `out`; ValueError if options have no such value, or do not go together."""
+    """Return the suffix of `out`; raise ValueError if an option has a wrong value, or options do not go together."""
     if within is not None and not within >= 0:
         raise ValueError(f"within is {within:g}; give a distance of 0 or more")
     if nearest is not None and nearest < 1:
@@ -262,7 +271,7 @@ def _check(
         return check_suffix(out)
     if within is not None or nearest is not None or reduction is not None or paths:
         raise ValueError(
-            f"{out}: a matrix has every distance and nothing else; write a table (.parquet) to choose, to reduce, or"
-            " for paths"
+            f"{out}: a matrix has all distances and no other values; write a table (.parquet) for within, nearest,"
+            " reduce and paths"
         )
     return suffix

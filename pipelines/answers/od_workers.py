@@ -1,4 +1,4 @@
-"""Tables that workers reduce: blocks of origins are dealt out to them, each with the tables on its device."""
+"""Reduced tables made by workers: every worker has the tables of the boundary store on its device, and gets blocks."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from distributed import Client, Future
 from pipelines.answers.od_blocks import DEVICE_PAIRS, Distances, Reducing
 from pipelines.boundary.plan import rows_memory, shortage
 from pipelines.stores.boundary import Boundary
-from pipelines.workers.attempts import clear, held, keep, run_attempts
+from pipelines.workers.attempts import Run, clear, held, keep
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts, measure_workers
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt
 
-IN_HAND = 6  # blocks of a worker: a GPU does them faster than Dask hands out one
+IN_HAND = 6  # blocks that a worker has at a time, as a GPU takes less time for a block than Dask to hand one out
 
 
 class Landing:
-    """Blocks of origins that land in any order, and are written in that of the origins.
+    """Blocks of origins that arrive in any order, and are written in the order of the origins.
 
-    `RowsAttempt` takes it for the store that is written.
+    `RowsAttempt` uses it like a store that is written.
 
     Parameters
     ----------
-    origins, step : numbers of origins, and of those of a block
+    origins, step : number of origins, and number of origins in a block
     starts : the first origins of the blocks that are not written, rising
-    write : takes the first origin of a block, and its values
+    write : function of the first origin of a block and the values of the block
     """
 
     def __init__(self, origins: int, step: int, starts: Sequence[int], write: Callable[[int, np.ndarray], None]):
@@ -40,17 +40,17 @@ class Landing:
         self._waiting: dict[int, np.ndarray] = {}
 
     def rows_done(self) -> np.ndarray:
-        """bool (origins): which have landed."""
+        """Return which origins have their values, bool (origins)."""
         done = np.ones(self.rows, bool)
         for start in self._left:
             done[start : start + self.chunk] = start in self._waiting
         return done
 
     def record(self, done: np.ndarray) -> None:
-        """Nothing: what is written is committed."""
+        """Do nothing: `write` commits each block."""
 
     def put(self, start: int, values: np.ndarray) -> None:
-        """A block has landed: write it as soon as all before it are."""
+        """Take the values of a block, and write it once all earlier blocks are written."""
         self._waiting[start] = values
         while self._left and self._left[0] in self._waiting:
             first = self._left.pop(0)
@@ -60,14 +60,10 @@ class Landing:
 def reduce_on_workers(
     client: Client, store: Boundary, reducing: Reducing, origins: np.ndarray, landing: Landing, shown: Progress
 ) -> None:
-    """Deal out the blocks that are not written."""
+    """Let the workers compute all blocks that are not written yet."""
     facts = measure_workers(client, None)
     refuse_what_cannot_fit(store, reducing, facts)
-
-    def begin(members: list[str], before: Blocks | None) -> Blocks:
-        return Blocks(client, members, before, store, reducing, origins, landing, shown)
-
-    run_attempts(client, [fact.address for fact in facts], begin, shown)
+    Run(client, [fact.address for fact in facts], landing, shown).attempts(Blocks, store, reducing, origins)
 
 
 def refuse_what_cannot_fit(store: Boundary, reducing: Reducing, facts: list[WorkerFacts]) -> None:
@@ -83,23 +79,22 @@ def refuse_what_cannot_fit(store: Boundary, reducing: Reducing, facts: list[Work
 
 
 class Blocks(RowsAttempt):
-    """An attempt of reducing blocks, for `pipelines.workers.attempts.run_attempts`."""
+    """An attempt to compute the blocks that are left."""
 
-    unit, work, in_hand = "origins", "distances", IN_HAND
+    out: Landing
+    kind, unit, work, in_hand = "od", "origins", "distances", IN_HAND
 
     def __init__(
         self,
-        client: Client,
+        run: Run,
         members: list[str],
         before: Blocks | None,
         store: Boundary,
         reducing: Reducing,
         origins: np.ndarray,
-        landing: Landing,
-        shown: Progress,
     ):
-        super().__init__(client, members, "od", before, landing, shown)
-        self.store, self.reducing, self.origins, self.landing = store, reducing, origins, landing
+        super().__init__(run, members, before)
+        self.store, self.reducing, self.origins = store, reducing, origins
         self.amount = len(reducing.targets)
 
     def run(self) -> None:
@@ -110,7 +105,7 @@ class Blocks(RowsAttempt):
 
     def receive(self, tasks: dict[int, Future]) -> None:
         for start, values in zip(tasks, self.results(list(tasks.values())), strict=True):
-            self.landing.put(start, values)
+            self.out.put(start, values)
 
 
 def _load(attempt: str, store: Boundary, reducing: Reducing) -> None:

@@ -1,9 +1,9 @@
-"""Tables of pairs of vertices, and of the paths between them; pairs that share a row of a store are walked together."""
+"""Tables of pairs of vertices and of the paths between them. Paths of pairs with the same row are found together."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -12,20 +12,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.answers.tables import column_vertices, read_columns, select_columns, vertex_names
+from pipelines.answers.searched_distances import Rows
+from pipelines.answers.tables import column_vertices, number_field, read_columns, select_columns, vertex_names
 from pipelines.stores import Graph, Paths, StoreError
-from pipelines.stores.solutions import Solution
+from pipelines.stores.vertex_names import Positions
 
-PairsLike: TypeAlias = np.ndarray | pa.Table | str | os.PathLike[str]
+PairsLike: TypeAlias = np.ndarray | Sequence[Sequence[str | int]] | Positions | pa.Table | str | os.PathLike[str]
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Pairs of vertices, made by `read_pairs`."""
 
-    sources: np.ndarray | None  # int64 (P); None where the table leaves them out
+    sources: np.ndarray | None  # int64 (P); None if the table has no sources
     targets: np.ndarray  # int64 (P)
-    name: str  # of the table, in messages
+    name: str  # name of the table in messages
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -35,12 +36,12 @@ class Pairs:
 class Walks:
     """Paths of pairs, made by `walk_pairs`."""
 
-    distances: np.ndarray  # (P), meaningless where there is no path
-    hops: np.ndarray  # int64 (P), negative where there is no path
-    paths: pa.LargeListArray  # (P) of vertices; empty where there is no path
+    distances: np.ndarray  # (P), undefined for a pair without a path
+    hops: np.ndarray  # int64 (P), number of arcs of the path, negative for a pair without a path
+    paths: pa.LargeListArray  # (P), the vertices of each path; empty for a pair without a path
 
     def begins(self) -> np.ndarray:
-        """The vertex that each path begins at, int64 (P), -1 where there is no path."""
+        """Return the first vertex of each path, int64 (P), -1 for a pair without a path."""
         begins = np.full(len(self.hops), -1, np.int64)
         there = self.hops >= 0
         lengths = np.where(there, self.hops + 1, 0)
@@ -49,21 +50,21 @@ class Walks:
 
 
 def read_pairs(pairs: PairsLike, graph: Graph, *, sources_optional: bool = False) -> Pairs:
-    """The vertices of an array (P, 2), of indices or names, or of the columns `source` and `target` of a table or file.
+    """Read pairs of vertices: an array of names (P, 2), or the columns `source` and `target` of a table or file.
 
     Raises
     ------
     ValueError
-        A column is missing, or an entry names no vertex; the message says in which row.
+        A column is missing, or an entry is not a vertex; the message names the row.
     """
-    if isinstance(pairs, np.ndarray):
-        if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise ValueError(f"pairs have the shape {pairs.shape}; pass an array of shape (P, 2)")
-        if pairs.dtype.kind in "iu":
-            return Pairs(_indices(pairs[:, 0], graph), _indices(pairs[:, 1], graph), "pairs")
-        if pairs.dtype.kind not in "UT":
-            raise ValueError(f"pairs are {pairs.dtype}; pass an array of integers (indices) or of text (names)")
-        pairs = pa.table({"source": pairs[:, 0].tolist(), "target": pairs[:, 1].tolist()})
+    if isinstance(pairs, np.ndarray | Positions | Sequence) and not isinstance(pairs, str):
+        given = pairs.indices if isinstance(pairs, Positions) else np.asarray(pairs)
+        given = given.reshape(-1, 2) if given.shape == (0,) else given
+        if given.ndim != 2 or given.shape[1] != 2:
+            raise ValueError(f"pairs have the shape {given.shape}; pass an array of shape (P, 2)")
+        wrap = Positions if isinstance(pairs, Positions) else np.asarray
+        sources, targets = (graph.vertices(wrap(given[:, i]), what) for i, what in enumerate(("source", "target")))
+        return Pairs(sources, targets, "pairs")
     optional = ("source",) if sources_optional else ()
     columns = ("source", "target")
     name = "pairs" if isinstance(pairs, pa.Table) else os.fspath(pairs)
@@ -72,12 +73,12 @@ def read_pairs(pairs: PairsLike, graph: Graph, *, sources_optional: bool = False
     else:
         table = read_columns(pairs, columns, optional)
     there = "source" in table.column_names
-    sources = column_vertices(table["source"], graph, name) if there else None
-    return Pairs(sources, column_vertices(table["target"], graph, name), name)
+    begins = column_vertices(table["source"], graph, name) if there else None
+    return Pairs(begins, column_vertices(table["target"], graph, name), name)
 
 
-def rows_of(store: Solution | Paths, sources: np.ndarray, graph: Graph, table: str | None = None) -> np.ndarray:
-    """The row of `store` for each source, int64; StoreError names the first that has none."""
+def rows_of(store: Rows | Paths, sources: np.ndarray, graph: Graph, table: str | None = None) -> np.ndarray:
+    """Return the row of `store` for each source, int64; StoreError names the first source without a row."""
     held = store.sources if isinstance(store, Paths) else store.row_vertices()
     row_of_vertex = np.full(store.n, -1, dtype=np.int64)
     row_of_vertex[held] = np.arange(len(held))
@@ -98,15 +99,15 @@ def walk_pairs(
     walk: Callable[[Any, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],
     dtype: np.dtype,
 ) -> Walks:
-    """The paths of pairs.
+    """Return the paths of pairs.
 
     Parameters
     ----------
     rows : (P) the row of the store that each pair needs
-    read : reads rows, given in rising order, in batches: (position of the first, the rows)
-    walk : finds the paths of some pairs from a row: their distances, their arcs (negative: no path), and the vertices
-        of all paths in a row
-    dtype : of the distances
+    read : function that reads rows, given in rising order, and yields batches: (position of the first row, rows)
+    walk : function of a row and the numbers of pairs with this row; returns their distances, their numbers of arcs
+        (negative for a pair without a path), and the vertices of all their paths, one path after the other
+    dtype : dtype of the distances
     """
     order = np.argsort(rows, kind="stable")
     needed, starts = np.unique(rows[order], return_index=True)
@@ -128,12 +129,15 @@ def walk_pairs(
 
 
 def table_of_walks(graph: Graph, sources: np.ndarray, targets: np.ndarray, walks: Walks) -> pa.Table:
-    """The columns source (null where negative), target, distance, hops and path, vertices by their names."""
+    """Return a table with the columns source (null if negative), target, distance, hops and path.
+
+    Vertices are given by their names. The unit of the weights is metadata of the column distance.
+    """
     names, none = vertex_names(graph), walks.hops < 0
     flat = names.take(walks.paths.flatten())
     lengths = np.where(none, 0, walks.hops + 1)
     path = pa.LargeListArray.from_arrays(np.concatenate([[0], np.cumsum(lengths)]), flat)
-    return pa.table(
+    table = pa.table(
         {
             "source": names.take(pa.array(sources, mask=sources < 0)),
             "target": names.take(pa.array(targets)),
@@ -142,12 +146,5 @@ def table_of_walks(graph: Graph, sources: np.ndarray, targets: np.ndarray, walks
             "path": pc.if_else(pa.array(none), pa.scalar(None, path.type), path),
         }
     )
-
-
-def _indices(column: np.ndarray, graph: Graph) -> np.ndarray:
-    for row in np.flatnonzero((column < 0) | (column >= graph.n))[:1].tolist():
-        try:
-            graph.vertex(int(column[row]))
-        except StoreError as error:
-            raise ValueError(f"pairs, row {row + 1}: {error}") from None
-    return column.astype(np.int64)
+    distance = number_field("distance", walks.distances.dtype, graph.weight_unit)
+    return table.cast(table.schema.set(table.schema.get_field_index("distance"), distance))

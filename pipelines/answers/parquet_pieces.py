@@ -1,10 +1,11 @@
-"""Parquet files one after the other as one file, without reading what they hold.
+"""Join Parquet files that lie one after the other to one file, without reading their rows.
 
-A Parquet file ends with its *footer*, a Thrift structure in the compact protocol: the schema, and for each group of
-rows where its columns lie. Pieces that were appended to each other become one file by one more footer, which has the
-groups of all pieces with their places moved. The footers between them stay where they are, and nobody reads them.
+A Parquet file ends with its *footer*, a Thrift structure in the compact protocol. The footer has the schema and, for
+each group of rows, the positions of its columns. Pieces that were appended to each other become one file by a further
+footer at the end, which has the groups of all pieces, with positions from the beginning of the whole file. The footers
+of the pieces stay in the file, but readers do not look at them.
 
-Numbers of fields are those of parquet.thrift in https://github.com/apache/parquet-format.
+The numbers of fields are defined by parquet.thrift in https://github.com/apache/parquet-format.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from typing import IO, Any
 
 MAGIC = b"PAR1"
 BOOLEANS, I16, I64, DOUBLE, BINARY, LISTS, STRUCT = (1, 2), 4, 6, 7, 8, (9, 10), 12
-ROWS, GROUPS = 3, 4  # of a file
-COLUMNS, GROUP_ROWS_PLACE = 1, 5  # of a group of rows
-COLUMN_PLACES, COLUMN_FACTS, FACTS_PLACES = (2, 4, 6), 3, (9, 10, 11, 14)
+ROWS, GROUPS = 3, 4  # fields of a file
+COLUMNS, GROUP_ROWS_PLACE = 1, 5  # fields of a group of rows
+COLUMN_PLACES, COLUMN_FACTS, FACTS_PLACES = (2, 4, 6), 3, (9, 10, 11, 14)  # fields of a column, and of its metadata
 
-Fields = dict[int, tuple[int, Any]]  # of a structure: the type and the value of each
+Fields = dict[int, tuple[int, Any]]  # type and value of each field of a structure, by the number of the field
 
 
 def join_pieces(path: str | os.PathLike[str], ends: Sequence[int]) -> None:
-    """Make one Parquet file of several, which were appended to each other in the file `path`; `ends` are their ends."""
+    """Make one Parquet file of the pieces that were appended to each other in the file `path`, and end at `ends`."""
     if len(ends) < 2:
         return
     with open(path, "r+b") as file:
@@ -41,7 +42,7 @@ def join_pieces(path: str | os.PathLike[str], ends: Sequence[int]) -> None:
 
 
 def _footer(file: IO[bytes], end: int) -> Fields:
-    """The footer of the piece that ends at `end`."""
+    """Return the footer of the piece that ends at `end`."""
     file.seek(end - 8)
     length = int.from_bytes(file.read(4), "little")
     file.seek(end - 8 - length)
@@ -49,7 +50,7 @@ def _footer(file: IO[bytes], end: int) -> Fields:
 
 
 def _moved(group: Fields, by: int) -> Fields:
-    """A group of rows whose file begins `by` bytes later."""
+    """Return a group of rows with its positions moved by `by` bytes."""
 
     def move(fields: Fields, places: Sequence[int]) -> None:
         for place in places:
@@ -88,7 +89,7 @@ class _Reader:
 
     def value(self, kind: int) -> Any:
         if kind in BOOLEANS:
-            return None  # the type says it
+            return None  # the type is the value
         if kind == 3:
             return self.bytes(1)
         if I16 <= kind <= I64:

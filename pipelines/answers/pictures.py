@@ -4,67 +4,81 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from gpuops.numbers import outside_infinity
-from pipelines.answers.figures import new_figure, save_figure
+from pipelines.answers.figures import figure_file, shortened, title_of_distances
 from pipelines.stores import Distances, Graph
 
-PIXELS = 1000  # along an edge of the picture of a matrix
-TICKS = 8  # at most, along an edge
+PIXELS = 1000  # most pixels along an edge of the picture of a matrix
+TICKS = 8  # most labels along an edge
 
 
 def picture_distances(
-    distances: Distances, path: str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None
+    distances: Distances,
+    path: str | os.PathLike[str],
+    graph: Graph | str | os.PathLike[str] | None = None,
+    *,
+    title: str | None = None,
+    overwrite: bool = False,
 ) -> None:
-    """Draw the distance matrix to the image file `path`; its suffix names the format (.png, .pdf, .svg).
+    """Draw the distance matrix to the image file `path`, in the format of its suffix (.png, .pdf, .svg).
 
-    A pixel shows the mean of the distances it covers; white means that none of its vertices is reachable. Some vertices
-    are labelled along the axes.
+    A pixel shows the mean of the finite distances that it covers; it is white if all pairs are unreachable. Some
+    vertices are labelled along the axes.
 
     Parameters
     ----------
-    distances, path : the store, and where the image goes
-    graph : the graph or its path; None: the one recorded in the store
+    distances : the store
+    path : path of the new file
+    graph : the graph or its path; by default the graph recorded in the store
+    title : line above the picture; by default the name of the store and its shape
+    overwrite : replace `path` if it exists
 
     Raises
     ------
     ImportError
         Matplotlib is missing; the message says how to install it.
     ValueError
-        The suffix of `path` is not that of a picture.
+        The suffix of `path` is not a format of pictures.
+    FileExistsError
+        `path` exists.
     """
-    figure = new_figure(path, figsize=(7.2, 6), layout="constrained")
-    rows, columns = distances.shape
     graph = distances.graph(graph.path if isinstance(graph, Graph) else graph)
-    unit = f" [{graph.weight_unit}]" if graph.weight_unit else ""
-    axes = figure.add_subplot()
+    rows, columns = distances.shape
+    title = f"{Path(distances.path).name}: {rows:,} x {columns:,}" if title is None else title
+    with figure_file(path, overwrite, figsize=(7.2, 6), layout="constrained") as figure:
+        axes = figure.add_subplot()
+        axes.set_title(title, fontsize=10, parse_math=False)
+        _draw_matrix(axes, distances, graph)
+
+
+def _draw_matrix(axes: Any, distances: Distances, graph: Graph) -> None:
+    rows, columns = distances.shape
     image = axes.imshow(
         _shrink(distances), extent=(0, columns, rows, 0), cmap="viridis", interpolation="nearest", aspect="auto"
     )
-    figure.colorbar(image, label=f"shortest distance{unit}")
+    axes.figure.colorbar(image, ax=axes, label=f"shortest {title_of_distances(graph.weight_unit)}")
     axes.set(xlabel="to vertex", ylabel="from vertex" if distances.sources is None else "from source")
     for axis, vertices in ((axes.xaxis, np.arange(columns)), (axes.yaxis, distances.row_vertices())):
         ticks = _ticks(len(vertices))
-        names = graph.names(vertices[ticks])
-        labels = [name if len(name) <= 12 else name[:11] + "\u2026" for name in names]
+        labels = [shortened(name, 12) or '""' for name in graph.names(vertices[ticks])]
         axis.set_ticks(ticks + 0.5, labels, parse_math=False)
     if "labels" in graph.optional:
         axes.tick_params(axis="x", rotation=45)
-    axes.set_title(f"{Path(distances.path).name}: {rows:,} x {columns:,}", fontsize=10)
-    save_figure(figure, path)
 
 
 def _ticks(count: int) -> np.ndarray:
-    """The rows or columns, of `count`, that are labelled: every 1, 2, 5, 10, 20, ... of them."""
+    """Return which of `count` rows or columns are labelled: every 1st, 2nd, 5th, 10th, 20th and so on."""
     least = max(1, -(-count // TICKS))
     power = 10 ** (len(str(least)) - 1)
     return np.arange(0, count, power * min(step for step in (1, 2, 5, 10) if step * power >= least))
 
 
 def _shrink(distances: Distances) -> np.ndarray:
-    """Means over cells of the matrix, at most PIXELS along an edge; NaN where a cell holds no finite distance."""
+    """Return means over cells of the matrix, at most PIXELS along an edge; NaN for a cell without finite distances."""
     rows, columns = distances.shape
     step = max(1, -(-max(rows, columns) // PIXELS))
     shape = (-(-rows // step), -(-columns // step))

@@ -1,13 +1,15 @@
 """Shortest paths from rows of distances, without a matrix of predecessors.
 
-The path from s to t is walked back from t: a predecessor of v is a tail u of an arc into v that is tight,
-D[s, u] + w = D[s, v], with u = s or u allowed inside paths (`gpuops.certificates.tight_arcs` has the tolerance).
+The path from s to t is walked back from t. A predecessor of v is the tail u of a tight arc into v, an arc with
+D[s, u] + w = D[s, v]; u is s or a vertex that is not closed (`gpuops.certificates.tight_arcs` has the tolerance).
 
-1. At v take the tight in-arc that fits best, and among equals the one whose tail is nearest to s.
-2. Cycles of weight zero are tight all around, so no vertex is visited twice, and at a dead end the walk goes back and
-   takes another arc: a depth-first search that ends at s, at most O(m), nearly always the in-arcs of the path alone.
-3. Floats: the tolerance starts at that of 8 arcs and grows eightfold until the walk arrives, so that no arc is taken
-   that fits worse than it must.
+1. At v, take the tight in-arc with the smallest gap between both sides; among equals, the arc whose tail is nearest
+   to s.
+2. All arcs of a cycle of weight zero are tight, so no vertex is visited twice. At a dead end the walk goes back and
+   takes another arc. This is a depth-first search that ends at s, in time O(m) at most; nearly always it visits only
+   the in-arcs of the path.
+3. With floats, the tolerance is first the rounding error of a path of 8 arcs. It grows eightfold until the walk arrives
+   at s, so the walk takes no arc with a larger gap than necessary.
 
 A walk reads one row of distances and the transpose of the graph, which is built once for any number of paths.
 """
@@ -16,7 +18,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -29,9 +30,10 @@ from numba import njit
 from gpuops.certificates import arcs_for, tight_tree, tolerances
 from gpuops.errors import VerificationError
 from pipelines.answers.pairs import PairsLike, read_pairs, rows_of, table_of_walks, walk_pairs
+from pipelines.answers.searched_distances import RowsLike, open_rows
 from pipelines.answers.tables import check_output, write_table
 from pipelines.stores import Graph
-from pipelines.stores.solutions import SolutionLike, open_solution
+from pipelines.stores.vertex_names import VertexName, VertexNameList
 
 UNREACHABLE, UNATTAINED = -1, -2
 
@@ -44,9 +46,9 @@ class NoPathError(ValueError):
 class Path:
     """A shortest path."""
 
-    vertices: tuple[int, ...]  # from source to target; one vertex if they are the same
-    weights: tuple[Any, ...]  # of its arcs, as in the graph; of parallel arcs the smallest
-    distance: Any  # as stored
+    vertices: tuple[int, ...]  # positions, from source to target; one vertex if source and target are the same
+    weights: tuple[Any, ...]  # weights of the arcs, as in the graph; of parallel arcs the smallest weight
+    distance: Any  # the distance as stored
     length: Any  # the exact sum of `weights`, for floats rounded once
 
 
@@ -56,18 +58,22 @@ class Walker:
     Parameters
     ----------
     graph : Graph
-    dtype : of the distances
+    dtype : dtype of the distances
     """
 
     def __init__(self, graph: Graph, dtype: np.dtype):
         self.graph = graph
         self._out_arcs = graph.rows()
         arcs = arcs_for(*self._out_arcs, graph.through(), dtype, graph.label)
-        # An undirected edge stands in both directions: the graph is its own transpose.
+        # An undirected edge is stored in both directions, so the graph is its own transpose.
         self._in_arcs = arcs.reversed() if graph.directed else arcs
 
     def walk(self, source: int, row: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Paths from one source: arcs per target, int64, -1 if unreachable, and the vertices of all paths in a row."""
+        """Return paths from one source to some targets.
+
+        The first array has the number of arcs of each path, int64, -1 for an unreachable target. The second array has
+        the vertices of all paths, one path after the other.
+        """
         arcs, row = self._in_arcs, self._in_arcs.lift(row)
         ladder = [1] if arcs.exact else 8.0 ** np.arange(1, 2 + math.ceil(math.log(max(2, arcs.n), 8)))
         hops, vertices = _walk_back(
@@ -76,44 +82,47 @@ class Walker:
         for target in targets[hops == UNATTAINED][:1]:
             raise VerificationError(
                 f"no path from vertex {arcs.label(source)} to vertex {arcs.label(target)} has length {row[target]}: "
-                "the distances are damaged or not those of this graph"
+                "the distances are damaged, or belong to another graph"
             )
         return hops, vertices
 
     def weight(self, u: int, v: int) -> Any:
-        """The least weight of the arcs from u to v."""
+        """Return the smallest weight of the arcs from u to v."""
         indptr, indices, weights = self._out_arcs
         out = slice(indptr[u], indptr[u + 1])
         return weights[out][indices[out] == v].min().item()
 
 
 class PathFinder(Walker):
-    """Finds any number of shortest paths in one store of distances, or from one boundary store.
+    """Finds any number of shortest paths from a store of distances or a boundary store, or by searches of a graph.
 
     Parameters
     ----------
-    distances : the store or its path
-    graph : the graph or its path; None: the one recorded in the store
+    distances : store of distances, boundary store or graph store, or its path. A graph is searched from each source, in
+        this process
+    graph : the graph of the store, or its path; by default the graph recorded in the store
     """
 
-    def __init__(self, distances: SolutionLike, graph: Graph | str | os.PathLike[str] | None = None):
-        self.distances, opened = open_solution(distances, graph)
+    def __init__(self, distances: RowsLike, graph: Graph | str | os.PathLike[str] | None = None):
+        self.distances, opened = open_rows(distances, graph)
         super().__init__(opened, self.distances.dtype)
         self._row: tuple[int, np.ndarray] = (-1, np.empty(0))
 
-    def path(self, source: int | str, target: int | str) -> Path:
-        """A shortest path between two vertices given by index (int) or name (str).
+    def path(self, source: VertexName, target: VertexName) -> Path:
+        """Return a shortest path between two vertices, named by text, int or `tilepath.positions` (`Graph.vertex`).
 
         Raises
         ------
         NoPathError
             The target cannot be reached.
         StoreError
-            There is no such vertex, or its row is not in the store.
+            A vertex does not exist, or the store has no row for the source.
         VerificationError
             The distances do not belong to the graph.
+        NegativeCycleError
+            The graph that is searched has a negative cycle.
         """
-        s, t = self.graph.vertex(source), self.graph.vertex(target)
+        s, t = self.graph.vertex(source, "source"), self.graph.vertex(target, "target")
         if self._row[0] != s:
             rows_of(self.distances, np.array([s]), self.graph)
             self._row = (s, self.distances.row(s))
@@ -127,56 +136,65 @@ class PathFinder(Walker):
 
 
 def shortest_path(
-    distances: SolutionLike,
-    source: int | str,
-    target: int | str,
+    distances: RowsLike,
+    source: VertexName,
+    target: VertexName,
     *,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> Path:
-    """One shortest path; `PathFinder` says what is raised, and is quicker for many.
+    """Return one shortest path. For many paths, `PathFinder` is faster; `PathFinder.path` lists the errors.
 
     Parameters
     ----------
     distances, graph : as for `PathFinder`
-    source, target : vertices by index (int) or name (str)
+    source, target : vertices by label (by index if the graph has no labels), as text or int; or by position, as "#17"
+        or ``tilepath.positions(17)``
+
+    Returns
+    -------
+    Path
+        The path. Its `vertices` are positions; `Graph.names` turns them into names.
     """
     return PathFinder(distances, graph).path(source, target)
 
 
 def paths_of_pairs(
-    distances: SolutionLike,
+    distances: RowsLike,
     pairs: PairsLike,
     *,
     out: str | os.PathLike[str] | None = None,
     graph: Graph | str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> pa.Table:
-    """Distances and shortest paths of a table of pairs; each row of the matrix is read once.
+    """Return distances and shortest paths of a table of pairs; each row of the matrix is read once.
 
     Parameters
     ----------
     distances, graph : as for `PathFinder`
-    pairs : array (P, 2), or table or file (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) with columns `source` and `target`.
-        Integers of an array are indices. Entries of a table (whole numbers too), and text in an array, mean what they
-        mean on the command line (`pipelines.stores.vertex_names`)
-    out : file to write, of one of these kinds
+    pairs : array or list (P, 2) of names, as text or ints, or `tilepath.positions` of such an array; or table or file
+        (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) with the columns `source` and `target`. An entry names a vertex as on
+        the command line (`pipelines.stores.vertex_names`), whether it is text or a whole number
+    out : path of a table to write (.csv, .tsv, .csv.gz, .tsv.gz, .parquet)
     overwrite : replace an existing file at `out`
 
     Returns
     -------
-    One row per pair, in order: `source`, `target`, `distance`, `hops` and `path`, the last three null where there is
-    no path. Vertices are named by their labels, or by their indices as text where there are none. `path` is a list; in
-    CSV it is one text, joined by spaces.
+    pyarrow.Table
+        One row per pair, in order, with the columns `source`, `target`, `distance`, `hops` and `path`; `distance`,
+        `hops` and `path` are null for a pair without a path. Vertices are named by their labels, or by their indices as
+        text if the graph has no labels. `path` is a list; in CSV it is a text, joined by spaces.
 
     Raises
     ------
     ValueError
-        A vertex does not exist or its row is not in the store (naming the row of the table, counted from 1 without
-        the header), or a file is of another kind.
+        A vertex does not exist or has no row in the store (the message names the row of the table, counted from 1
+        without the header), or a file has another suffix.
     FileExistsError
         `out` exists already.
     VerificationError
         The distances do not belong to the graph.
+    pipelines.workers.capacity.DoesNotFitError
+        `distances` is a graph, and there are too many sources to search from; the message says what to do.
     """
     if out is not None:
         check_output(out, overwrite, pairs if isinstance(pairs, str | os.PathLike) else None)
@@ -197,39 +215,42 @@ def paths_of_pairs(
 
 
 def predecessors(
-    distances: SolutionLike,
-    sources: Sequence[int | str] | np.ndarray,
+    distances: RowsLike,
+    sources: VertexNameList,
     *,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> np.ndarray:
-    """The vertex before each vertex on a shortest path from each source; the paths of one source form a tree.
+    """Return the predecessor of each vertex on a shortest path from each source; the paths of a source form a tree.
 
     Parameters
     ----------
     distances, graph : as for `PathFinder`
-    sources : (S) vertices by index (int) or name (str)
+    sources : (S) vertices by label (by index if the graph has no labels), as text or int; or by position, as "#17" or
+        ``tilepath.positions([17])``
 
     Returns
     -------
-    int32 (int64 where the graph's indices are) (S, n): -1 at the source and where it does not lead.
+    (S, n) int32 array, int64 if the graph's indices are int64
+        Positions of vertices, which `Graph.names` turns into names; -1 at the source and at vertices that it does not
+        reach.
 
     Raises
     ------
     StoreError, VerificationError
         As `PathFinder.path`.
     """
-    distances, graph = open_solution(distances, graph)
-    arcs = arcs_for(*graph.rows(), graph.through(), distances.dtype, graph.label)
-    wanted = np.array([graph.vertex(source) for source in sources], dtype=np.int64)
-    rows, places = np.unique(rows_of(distances, wanted, graph), return_inverse=True)
-    vertices = distances.row_vertices()[rows]
-    trees = np.empty((len(rows), distances.n), arcs.indices.dtype)
+    found, graph = open_rows(distances, graph)
+    arcs = arcs_for(*graph.rows(), graph.through(), found.dtype, graph.label)
+    wanted = graph.vertices(sources, "source")
+    rows, places = np.unique(rows_of(found, wanted, graph), return_inverse=True)
+    vertices = found.row_vertices()[rows]
+    trees = np.empty((len(rows), found.n), arcs.indices.dtype)
 
     def fill(place: int, row: np.ndarray) -> None:
         trees[place] = tight_tree(arcs, row, int(vertices[place])).predecessors
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for start, block in distances.rows(rows):
+        for start, block in found.rows(rows):
             list(pool.map(fill, range(start, start + len(block)), block))
     return trees[places]
 
@@ -238,7 +259,7 @@ def predecessors(
 def _walk_back(in_arcs, row, unreachable, source, targets, relative_ladder, absolute_ladder):
     n = row.size
     hops, paths, used = np.empty(targets.size, np.int64), np.empty(64 + n, np.int64), 0
-    # One stack serves all targets; `visited` holds the number of the last attempt that came by.
+    # One stack serves all targets; `visited` has for each vertex the number of the last attempt that visited it.
     stack, cursor, visited, attempt = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64), 0
     for i in range(targets.size):
         hops[i] = UNREACHABLE
@@ -262,7 +283,7 @@ def _walk_back(in_arcs, row, unreachable, source, targets, relative_ladder, abso
 
 @njit(nogil=True, cache=True)
 def _search(in_arcs, row, unreachable, source, target, relative, absolute, work):
-    """Leave a path from target back to source in the stack; returns its arcs, or UNATTAINED."""
+    """Leave a path from target back to source in the stack; returns its number of arcs, or UNATTAINED."""
     indptr, tails, weights, through = in_arcs
     stack, cursor, visited, attempt = work
     stack[0], cursor[0], visited[target] = target, -1, attempt
@@ -271,7 +292,7 @@ def _search(in_arcs, row, unreachable, source, target, relative, absolute, work)
         v = stack[top]
         if v == source:
             return top
-        first = cursor[top] < 0  # then weigh up all in-arcs; after a dead end take any that is left
+        first = cursor[top] < 0  # at first compare all in-arcs; after a dead end take the next tight arc
         if first:
             cursor[top] = indptr[v]
         best, best_gap = -1, row[v]

@@ -1,4 +1,4 @@
-"""Tables, NumPy arrays and Matrix Market files that are written piece by piece."""
+"""Write tables, NumPy arrays and Matrix Market files piece by piece."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow.csv
 
 from pipelines.answers.tables import DELIMITERS, PARQUET, table_writer
 
-Columns = dict[str, Any]  # of a piece of a table
+Columns = dict[str, Any]  # the columns of a piece of a table, by name
 
 
 class Matrix(NamedTuple):
@@ -54,12 +54,12 @@ def _write_matrix(path: Path, matrix: Matrix, _: str) -> int:
         for piece in matrix.pieces:
             file.write(np.ascontiguousarray(piece, matrix.dtype).data)
         if file.tell() < math.prod(matrix.shape) * matrix.dtype.itemsize:
-            raise ValueError("the store holds less than it says; check it with tilepath info --verify")
+            raise ValueError("the store has fewer values than its shape says; check it with tilepath info --verify")
     return matrix.shape[0]
 
 
 def matrix_header(shape: tuple[int, ...], dtype: np.dtype) -> bytes:
-    """How a file in NumPy's format (.npy) begins; the rows follow."""
+    """Return the header of a file in NumPy's format (.npy); the rows of the array follow it."""
     header = io.BytesIO()
     facts = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_2_0(header, facts)
@@ -86,11 +86,11 @@ def _write_coordinates(path: Path, matrix: Coordinates, _: str) -> int:
 
 
 def _sizes(shape: tuple[int, int], count: int) -> bytes:
-    """The line of sizes, as long as for any number of entries, which is known in the end."""
+    """Return the line of sizes. Its length does not depend on `count`, as the final count is filled in at the end."""
     return f"{shape[0]} {shape[1]} {count:<20}\n".encode()
 
 
-# By suffix: the form of what is written, and who writes it to a file and counts it.
+# For each suffix, the form of the data, and the function that writes the data to a file and returns the number of rows.
 WRITERS: dict[str, tuple[str, Callable[..., int]]] = {
     **{suffix: ("table", _write_table) for suffix in (*DELIMITERS, *PARQUET)},
     ".npy": ("matrix", _write_matrix),

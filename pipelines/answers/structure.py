@@ -1,4 +1,4 @@
-"""What a graph is made of: degrees, sources and sinks, weak components, balance, and what its rows take."""
+"""The structure of a graph: degrees, sources and sinks, weak components, balance, and the memory of its rows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pipelines.answers.tables import check_output, vertex_names, write_table
 from pipelines.stores import Graph
 from pipelines.stores.neighbours import ReversedGraph
 
-COUNTED = 1 << 24  # vertices and arcs of a graph whose structure is found without being asked
+COUNTED = 1 << 24  # most vertices and arcs of a graph whose structure is found without a request
 
 
 class Spread(NamedTuple):
-    """Least, mean and largest of some degrees."""
+    """The smallest, mean and largest of some degrees."""
 
     least: int
     mean: float
@@ -26,20 +26,20 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Structure:
-    """What all arcs of a graph tell; `graph_structure` finds it.
+    """Numbers about all arcs of a graph, from `graph_structure`.
 
     Attributes
     ----------
     outgoing, incoming : Spread
-        Arcs out of and into a vertex; all 0 where there is no vertex.
+        Out-degrees and in-degrees; all 0 if the graph has no vertex.
     sources, sinks, isolated : int
-        How many vertices have arcs out only, arcs in only, and none.
+        Number of vertices with arcs out only, with arcs in only, and without arcs.
     components : int
-        Weak components: what arcs join, whatever their directions. An isolated vertex is one.
+        Number of weak components, which arcs join whatever their directions. An isolated vertex is a component.
     unbalanced : int
-        Vertices with unequal numbers of arcs in and out; of an undirected graph, with an odd degree.
+        Number of vertices with unequal numbers of arcs in and out; of an undirected graph, with an odd degree.
     path : bool
-        Do two unbalanced vertices allow for an Euler path?
+        Whether exactly two vertices are unbalanced, and an Euler path may lead from one to the other.
     """
 
     outgoing: Spread
@@ -53,20 +53,21 @@ class Structure:
 
     @property
     def balanced(self) -> bool:
-        """Is there an Euler circuit for each component that has arcs?"""
+        """Whether each component that has arcs has an Euler circuit."""
         return self.unbalanced == 0
 
     @property
     def walks(self) -> int:
-        """Components that have arcs."""
+        """Number of components that have arcs."""
         return self.components - self.isolated
 
 
 class Storage(NamedTuple):
-    """What compressed sparse rows take beside a dense matrix.
+    """The size of compressed sparse rows, compared with a dense matrix.
 
-    An m x n matrix with e entries is m n numbers, or 2 e + m + 1 in compressed sparse rows: values, columns, and where
-    rows begin. Of a graph, m and n are its vertices and e its arcs. The rows pay off where ``m n > 2 e + m + 1``.
+    A dense m x n matrix has m n numbers. With e entries, compressed sparse rows have 2 e + m + 1 numbers: values,
+    columns, and the beginnings of rows. For a graph, m and n are the number of vertices, and e is the number of arcs.
+    Compressed sparse rows are smaller if ``m n > 2 e + m + 1``.
     """
 
     sparse_numbers: int
@@ -80,14 +81,14 @@ class Storage(NamedTuple):
 
 
 def graph_storage(graph: Graph) -> Storage:
-    """What the rows of a graph take in memory, and what the matrix of its weights would; reads no array."""
+    """Return the size of a graph's rows in memory, and of the matrix of its weights, without reading the graph."""
     n, m, weight = graph.n, graph.m, graph.weight_dtype.itemsize
     head = 4 if n <= 2**31 else 8
     return Storage(2 * m + n + 1, n * n, 8 * (n + 1) + (head + weight) * m, weight * n * n)
 
 
 def graph_structure(graph: Graph) -> Structure:
-    """Degrees, components and balance; reads all arcs, 12 bytes of memory for each."""
+    """Return degrees, components and balance; reads all arcs, with 12 bytes of memory for each arc."""
     outgoing, incoming = out_and_in_degrees(graph)
     components = component_numbers(graph)
     surplus = outgoing % 2 if not graph.directed else outgoing - incoming
@@ -105,19 +106,19 @@ def graph_structure(graph: Graph) -> Structure:
 
 
 def out_and_in_degrees(graph: Graph | ReversedGraph) -> tuple[np.ndarray, np.ndarray]:
-    """Arcs out of and into every vertex, int64 (n) each."""
+    """Return the out-degree and the in-degree of every vertex, int64 (n) each."""
     return np.diff(graph.indptr()), np.bincount(graph.indices(), minlength=graph.n)
 
 
 def component_numbers(graph: Graph) -> np.ndarray:
-    """The weak component of every vertex, numbered from 0 in the order of their least vertices, (n)."""
-    from gpuops import weak_components  # Numba takes a second
+    """Return the weak component of every vertex, (n); components are numbered in the order of their lowest vertices."""
+    from gpuops import weak_components  # imported here, as importing Numba takes a second
 
     return weak_components(graph.indptr(), graph.indices(), compact=True, check=False)
 
 
 def write_degrees(graph: Graph, out: str | os.PathLike[str], overwrite: bool = False) -> int:
-    """Write a table of all vertices, with the columns `vertex`, `out` and `in`; returns how many rows."""
+    """Write a table of all vertices, with the columns `vertex`, `out` and `in`; returns the number of rows."""
     check_output(out, overwrite)
     outgoing, incoming = out_and_in_degrees(graph)
     table = {"vertex": vertex_names(graph), "out": pa.array(outgoing), "in": pa.array(incoming)}
@@ -126,7 +127,7 @@ def write_degrees(graph: Graph, out: str | os.PathLike[str], overwrite: bool = F
 
 
 def write_components(graph: Graph, out: str | os.PathLike[str], overwrite: bool = False) -> int:
-    """Write a table of all vertices, with the columns `vertex` and `component`; returns how many rows."""
+    """Write a table of all vertices, with the columns `vertex` and `component`; returns the number of rows."""
     check_output(out, overwrite)
     write_table(
         pa.table({"vertex": vertex_names(graph), "component": pa.array(component_numbers(graph))}), out, overwrite
@@ -135,10 +136,10 @@ def write_components(graph: Graph, out: str | os.PathLike[str], overwrite: bool 
 
 
 def degree_histogram(outgoing: np.ndarray, incoming: np.ndarray, lines: int = 24) -> list[tuple[int, int, int, int]]:
-    """How many vertices have a degree from `least` to `most`: (least, most, vertices by out, vertices by in).
+    """Return a histogram of degrees, as (least degree, greatest degree, vertices by out-degree, vertices by in-degree).
 
-    Every degree that occurs has a line of its own where there are at most `lines` of them; else the ranges are 0, 1, 2,
-    3 to 4, 5 to 8 and so on.
+    If at most `lines` different degrees occur, each degree has a line; else the ranges are 0, 1, 2, 3 to 4, 5 to 8 and
+    so on.
     """
     occurring = np.union1d(outgoing, incoming)
     if len(occurring) <= lines:

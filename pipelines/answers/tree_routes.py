@@ -1,4 +1,4 @@
-"""Paths read off a paths store: follow the predecessors from the target until there is none."""
+"""Read paths from a paths store: follow the predecessors from the target to the vertex without a predecessor."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pipelines.answers.routes import NoPathError
 from pipelines.answers.tables import check_output, write_table
 from pipelines.stores import Graph, Paths, StoreError, open_paths
 from pipelines.stores.distances import BATCH_BYTES
+from pipelines.stores.vertex_names import VertexName
 
 UNREACHABLE, CYCLE = -1, -2
 
@@ -25,36 +26,37 @@ UNREACHABLE, CYCLE = -1, -2
 class TreePath:
     """A shortest path of a paths store."""
 
-    vertices: tuple[int, ...]  # from the source to the target; one vertex if they are the same
-    distance: Any  # as stored
+    vertices: tuple[int, ...]  # positions, from source to target; one vertex if source and target are the same
+    distance: Any  # the distance as stored
 
 
 def tree_path(
     paths: Paths | str | os.PathLike[str],
-    source: int | str | None,
-    target: int | str,
+    source: VertexName | None,
+    target: VertexName,
     *,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> TreePath:
-    """The path to `target` in the row of `source`; with all sources as one, None leaves open which one is nearest.
+    """Return the path from `source` to `target` in a paths store.
 
     Parameters
     ----------
     paths : the store or its path
-    source, target : vertices by index (int) or name (str)
-    graph : the graph or its path; None: where the store says it is
+    source, target : vertices as for `answers.routes.shortest_path`. If the store has one row, with the paths from the
+        nearest of several sources, `source` may be None: the path begins at the nearest source
+    graph : the graph or its path; by default the graph recorded in the store
 
     Raises
     ------
     NoPathError
         The target was not reached, or lies beyond the cutoff or the targets of the search.
     StoreError
-        There is no such vertex or row, the path begins at another source, or the predecessors are damaged.
+        A vertex or its row does not exist, the path begins at another source, or the predecessors are damaged.
     """
     paths, graph = _open(paths, graph)
     if source is None and not paths.together:
-        raise StoreError(f"{paths.path}: holds a row for each source; name the one to start from")
-    source, target = None if source is None else graph.vertex(source), graph.vertex(target)
+        raise StoreError(f"{paths.path}: holds a row for each source; name the source of the path")
+    source, target = None if source is None else graph.vertex(source, "source"), graph.vertex(target, "target")
     row = 0 if source is None else int(rows_of(paths, np.array([source]), graph)[0])
     distance = paths.distances((row, target))
     label = graph.label
@@ -76,24 +78,25 @@ def tree_paths_of_pairs(
     graph: Graph | str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> pa.Table:
-    """Distances and shortest paths of a table of pairs; each row of the store is read once.
+    """Return distances and shortest paths of a table of pairs; each row of the store is read once.
 
     Parameters
     ----------
     paths, graph : as for `tree_path`
-    pairs, out, overwrite : as for `answers.routes.paths_of_pairs`. Where all sources of the store count as one, the
-        column `source` may be left out
+    pairs, out, overwrite : as for `answers.routes.paths_of_pairs`. If the store has the paths from the nearest of all
+        sources, the column `source` may be left out
 
     Returns
     -------
-    The columns of `answers.routes.paths_of_pairs`. Without a column `source` in `pairs`, `source` is where the path
-    begins.
+    pyarrow.Table
+        The columns of `answers.routes.paths_of_pairs`. Without a column `source` in `pairs`, `source` is the first
+        vertex of the path.
 
     Raises
     ------
     ValueError, FileExistsError
-        As for `answers.routes.paths_of_pairs`; or a path begins at another source than the pair names, because all
-        sources of the store count as one.
+        As for `answers.routes.paths_of_pairs`; or a path begins at another source than the pair names, as the store has
+        only paths from the nearest source.
     """
     if out is not None:
         check_output(out, overwrite, pairs if isinstance(pairs, str | os.PathLike) else None)
@@ -132,7 +135,7 @@ def _open(paths: Paths | str | os.PathLike[str], graph: Graph | str | os.PathLik
 def _sources(
     paths: Paths, graph: Graph, asked: np.ndarray | None, walks: Walks, targets: np.ndarray, name: str
 ) -> np.ndarray:
-    """Where the paths begin; StoreError if a path begins elsewhere than its pair names."""
+    """Return the first vertices of the paths; StoreError if a path does not begin at the source of its pair."""
     begins = walks.begins()
     if asked is None:
         return begins
@@ -143,11 +146,11 @@ def _sources(
 
 
 def _other_begin(paths: Paths, graph: Graph, source: int, begin: int, target: int) -> StoreError:
-    """What is wrong with a path that was requested from `source` but begins at `begin`."""
+    """Return the error for a path that was requested from `source` but begins at `begin`."""
     label = graph.label
     if not paths.together:
         return StoreError(
-            f"{paths.path}: predecessors do not lead to vertex {label(source)}; it is damaged; compute it again"
+            f"{paths.path}: predecessors do not lead to vertex {label(source)}; the store is damaged; compute it again"
         )
     return StoreError(
         f"{paths.path}: holds paths from the nearest source; nearest to vertex {label(target)} is "
@@ -158,7 +161,10 @@ def _other_begin(paths: Paths, graph: Graph, source: int, begin: int, target: in
 def _follow(
     paths: Paths, graph: Graph, predecessors: np.ndarray, targets: np.ndarray, reached: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Arcs of the path to each target, int64, `UNREACHABLE` where it was not reached; the vertices of all paths."""
+    """Return the number of arcs of the path to each target, int64, and the vertices of all paths.
+
+    The number is `UNREACHABLE` for a target that was not reached.
+    """
     hops = _count(predecessors, targets, reached)
     for target in targets[hops == CYCLE][:1]:
         raise StoreError(

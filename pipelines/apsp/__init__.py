@@ -1,4 +1,8 @@
-"""All-pairs shortest paths: blocked Floyd-Warshall over the workers, from a graph store to a distances store.
+"""All-pairs shortest paths over the workers, from a graph store to a distances store.
+
+There are four methods (`pipelines.apsp.solve.METHODS`): blocked Floyd-Warshall in memory, described here, and out of
+core (`pipelines.apsp.out_of_core`); searches (`pipelines.apsp.batched`); the boundary method
+(`pipelines.apsp.boundary`).
 
 Vertices are cut into pivot blocks, rows of the matrix D into bands dealt cyclically to the workers
 (`pipelines.apsp.layout`). Stage K lets paths pass through the vertices T of block K; (x) is the min-plus product::
@@ -7,16 +11,18 @@ Vertices are cut into pivot blocks, rows of the matrix D into bands dealt cyclic
     singly dependent    P = C (x) D[T, :]                 there too; P replaces rows T and goes to every worker
     doubly dependent    D = min(D, D[:, T] (x) P)         on every worker, for its own rows
 
-P[:, T] is C, so the third line also does the textbook's column panel. The owner of block K + 1 does those rows first,
-so that the next pivot overlaps the rest (look-ahead). A vertex that may not lie inside a path is left out of T.
+P[:, T] is C, so the third line also does the column panel of the textbook. The owner of block K + 1 updates the rows of
+that block first, so that the next pivot block is closed while other rows are updated (look-ahead). A vertex that may
+not lie inside a path is left out of T.
 
-Negative weights are made non-negative by potentials first, and distances shifted back when they are written [3]_. So
-a negative cycle is found in the sparse graph, long before n^3 work would find it, the rounding of zero cycles cannot
-look like one, and the kernels take their fast path.
+Negative weights are first made non-negative by potentials, and distances are shifted back when they are written [3]_.
+This has three advantages. A negative cycle is found in the sparse graph, long before n^3 work would find it. The
+rounding of cycles of weight zero cannot look like a negative cycle. The kernels take their fast path.
 
-The matrix stays on the workers (`pipelines.workers.attempts`). Where they can map each other's memory, a task is many
-stages (`pipelines.apsp.stretches`), elsewhere one. Every so often the state is committed to the store; if a worker
-dies, all workers reload the last commit and go on: same bits.
+The matrix stays on the workers (`pipelines.workers.attempts`). Each line of the table above is a kind of task of a
+stage graph (`pipelines.apsp.stage_graph`), which Dask's scheduler or signals between workers run
+(`pipelines.workers.executors`). The state is committed to the store from time to time. If a worker dies, all workers
+reload the last commit and go on, to the same bits.
 
 .. [1] G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", ACM Journal of
    Experimental Algorithmics 8 (2003).

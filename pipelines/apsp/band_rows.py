@@ -1,4 +1,4 @@
-"""Where the bands of a run out of core come from at first and go to at last: the weights, and the result."""
+"""The first source and the last sink of bands in a run out of core: the weights, and the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Weights:
     """The rows that Floyd-Warshall starts from."""
 
     job: Job
-    piece = 0  # on a GPU they are made there
+    piece = 0  # rows are made in the array they are for, on a GPU too
 
     def read(self, rows: Rows, out: Any) -> None:
         ranges = [rows] if isinstance(rows, slice) else [slice(int(v), int(v) + 1) for v in rows]
@@ -37,9 +37,9 @@ class Weights:
 
 
 class Result:
-    """Where the rows of the result go: the slot being written, by whole rows of square chunks.
+    """The sink of the result: the slot being written, by whole rows of square chunks.
 
-    So many threads compress and write a chunk each, which bounds what is compressed beside the rows.
+    Each of `threads` threads compresses and writes one chunk at a time, which bounds the memory of compressed chunks.
     """
 
     def __init__(self, writer: DistancesWriter, threads: int):

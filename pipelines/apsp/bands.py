@@ -1,4 +1,4 @@
-"""The bands of a worker in a super-stage: its rows apart from the slab, from where the matrix lies and back."""
+"""The bands of a worker in a super-stage: its rows outside the slab, read from the matrix and written back."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from pipelines.workers.conveyor import Conveyor, Rows, Sink, Source, count
 
 
 class Bands:
-    """The rows of a worker in a super-stage, apart from the slab: all of the matrix, or at the end those of the result.
+    """The bands of a worker in a super-stage: its rows of the matrix or, in the last super-stage, of the result.
 
-    Rows of the window come late, as they leave the slab, and those of the next one after them, as they come to it. If
-    workers share it, each writes its part beside the bands, or has done so if this is the end.
+    Bands of the window come late, when their rows leave the slab. Bands of the next window come after them, since their
+    rows replace them in the slab. If workers share the slab, each writes its columns of the slab to the matrix, in
+    another thread while the bands are computed; in the last super-stage it has written them before.
     """
 
     def __init__(self, slab: Slab, writer: DistancesWriter, source: Source, following: tuple[int, int], end: bool):
@@ -33,11 +34,14 @@ class Bands:
         self._items = self._in_order()
 
     def begin(self, conveyor: Conveyor) -> None:
-        """Load the first bands; while the slab is computed, but at the end of those that share it."""
+        """Start loading the first bands while the slab is computed.
+
+        In the last super-stage, workers that share the slab start only when the slab is stored in the matrix.
+        """
         conveyor.begin(self._items, self._load)
 
     def run(self, conveyor: Conveyor) -> None:
-        """Take all bands through the stages, whose row panels are there."""
+        """Take all bands through the stages; the slab must have the row panels."""
         slab = self._slab
         if self._end and slab.shares:
             self.begin(conveyor)
@@ -47,18 +51,19 @@ class Bands:
             conveyor.run(self._work, self._store)
         if self._storing is not None:
             self._storing.result()
-        # The next super-stage waits for the last band, if nobody else reads it before. Workers that do not share may:
-        # for a result of some sources, they load rows of others while these are at their slabs.
+        # The last band may still be stored when this returns, as the next super-stage waits for it, but only if no
+        # other worker reads it before. Workers that do not share the slab may do that: for the result of some sources,
+        # they load rows of other workers while those compute their slabs.
         tail = not self._end and slab.matrix is not None and (slab.shares or slab.workers == 1)
         conveyor.settle(1 if tail and self._items and not self._to_keep(self._items[-1]) else 0)
 
     def _in_order(self) -> list[int]:
-        """The first rows of the bands, in their order."""
+        """Return the first rows of the bands, in the order of computation."""
         items = [start for start in self._slab.own(self._total) if not (self._beside and self._in_window(start))]
         if self._end:
             return items
         items.sort(key=lambda start: 2 * self._to_keep(start) + self._in_window(start))
-        # The last is one of neither: nobody waits for it.
+        # The last band is of neither window: its storing may last into the next super-stage.
         plain = sum(not self._to_keep(start) and not self._in_window(start) for start in items)
         return items[: plain - 1] + items[plain:] + items[plain - 1 : plain] if plain else items
 
@@ -82,7 +87,7 @@ class Bands:
     def _work(self, start: int, band: Any) -> tuple[Any, Any]:
         slab, rows = self._slab, self._rows(start)
         inside, first = np.flatnonzero(slab.in_window(rows)), slab.window[0]
-        if isinstance(rows, slice) and len(inside):  # all: a window is whole bands
+        if isinstance(rows, slice) and len(inside):  # all rows are in the window, as it consists of whole bands
             if not slab.shares:
                 band[...] = slab.rows[rows.start - first : rows.stop - first]
         else:
@@ -104,7 +109,7 @@ class Bands:
 
 
 class Filling:
-    """The rows of a worker on their way to the matrix of the host: the weights, or what is committed."""
+    """Copies the rows of a worker to the matrix in the host's memory: from the weights, or from the last commit."""
 
     def __init__(self, slab: Slab, source: Source):
         self._slab, self._source = slab, source

@@ -1,11 +1,13 @@
 """All pairs of a sparse graph by searches from every source, many at a time.
 
-Floyd-Warshall takes n^2 p / r seconds, p of the n vertices being open to through traffic, at r relaxations/s, which are
-measured on the workers at hand. It does not matter how many arcs there are, or how many rows are kept. S searches take
-S (a + b n + c m) seconds, a, b and c measured once for each kind of device (`sssp.plan.BATCHING`), and what it takes
-to lay the graph out. Both write the same store, in about the same time. "auto" takes whichever takes less.
+Floyd-Warshall takes n^2 p / r seconds, where p of the n vertices may lie inside a path, and r is the number of
+relaxations/s, measured on the workers of the run. The number of arcs and the number of rows that are kept do not
+matter. S searches take S (a + b n + c m) seconds, plus the time to lay the graph out; a, b and c were measured once for
+each kind of device (`sssp.plan.BATCHING`). Both methods write the same store, in about the same time. "auto" compares
+them with each other and with all other methods.
 
-Integer distances are the same. Floats are summed in another order: by searches, arc by arc from the source on.
+Both methods give the same integer distances. Float distances are summed in different orders: searches add the arcs of
+a path one by one from the source on.
 
 Negative weights are made non-negative by potentials, as for Floyd-Warshall (Johnson's algorithm).
 """
@@ -28,11 +30,11 @@ from pipelines.stores.paths import PATH_DTYPES
 from pipelines.workers.capacity import DoesNotFitError
 from pipelines.workers.progress import Progress
 
-EDGE = 1024  # of a square chunk: 4 MiB and more
+EDGE = 1024  # edge of a square chunk of the result: 4 MiB or more
 
 
 def estimate(request: Request) -> Estimate:
-    """What searches from all sources take."""
+    """Return the estimate of searches from all sources; raises Obstacle."""
     job, rows, facts = request.job, request.rows, request.facts
     if request.block is not None:
         raise Obstacle(f"block is {request.block}, but searches have no blocks")
@@ -72,14 +74,14 @@ BATCHED = Method("batched", "batched searches", "searches", estimate, execute)
 
 
 def _chunk(rows: int, workers: int) -> int:
-    """Edge of the chunks: whole batches, and some chunk rows for every worker."""
+    """Return the edge of the chunks: a multiple of LANES, and small enough that every worker gets some chunk rows."""
     share = -(-rows // (2 * workers))
     return min(EDGE, -(-share // LANES) * LANES)
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """A distances store as one that grows by rows."""
+    """A distances store in the form of a store that grows by rows (`pipelines.sssp.searches.SearchWriter`)."""
 
     store: DistancesWriter
 

@@ -1,13 +1,13 @@
 """All pairs of a graph that few vertices cut into parts: the boundary method, row by row (`pipelines.boundary`).
 
-With r the relaxations/s of a product, measured on the workers at hand, closing parts of p vertices and S boundary
-vertices takes `BEGINNING` + (sum of p^3 + S^3) / r seconds. A row follows in b (S + n) / (r x `ANSWERING`) + n x
-`ENTRY` seconds, b being the boundary vertices of a part. Tables and rows are written at `WRITE_RATE`. METIS takes
-`CUTTING` x (n + m) seconds to say what S and b are, and is run only where that is little beside what other methods take
-(`pipelines.apsp.methods.PATIENCE`), or if the method is asked for.
+Let r be the relaxations/s of a min-plus product, measured on the workers of the run. Closing parts of p vertices each,
+with S boundary vertices in all, takes `BEGINNING` + (sum of p^3 + S^3) / r seconds. A row then takes
+b (S + n) / (r x `ANSWERING`) + n x `ENTRY` seconds, where b is the number of boundary vertices of a part. Tables and
+rows are written at `WRITE_RATE`. METIS takes `CUTTING` x (n + m) seconds to find S and b. It is run only if this is a
+small part of the time that other methods take (`pipelines.apsp.methods.PATIENCE`), or if this method is asked for.
 
-The tables of the cut graph are a store of their own within the store that is written, until that is complete. Integer
-distances are the same as those of other methods. Floats are summed in another order, which depends on the cut.
+The tables of the cut graph are a separate store inside the distances store, until the distances are complete.
+Integer distances are the same as with other methods. Floats are summed in another order, which depends on the cut.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from pipelines.stores.boundary import (
 )
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.resuming import resumed
-from pipelines.workers.attempts import clear, held, keep, run_attempts
+from pipelines.workers.attempts import Run, clear, held, keep
 from pipelines.workers.capacity import WRITE_RATE, DoesNotFitError, refuse_disk
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress, duration, size
 from pipelines.workers.row_chunks import RowsAttempt, together
 from pipelines.workers.saving import Savers
 
-BEGINNING = 0.15  # seconds that a store more takes to begin and to end
-CUTTING = 6e-6  # seconds that METIS takes to try cuts, for every vertex and arc
-ANSWERING = 0.3  # of the rate of a product, when rows follow from the tables
-ENTRY = {"cpu": 1e-9, "gpu": 8e-12}  # seconds for every distance of a row, besides
-EDGE = 1024  # of a square chunk: 4 MiB and more
-TASK_BYTES = 2**31  # of rows that a task makes
-TABLES = "boundary.zarr"  # the name of the store within
+BEGINNING = 0.15  # seconds to begin and to end the additional store
+CUTTING = 6e-6  # seconds that METIS takes for every vertex and arc to try cuts
+ANSWERING = 0.3  # rate at which rows are computed from the tables, as a share of the rate of a product
+ENTRY = {"cpu": 1e-9, "gpu": 8e-12}  # additional seconds for every distance of a row
+EDGE = 1024  # edge of a square chunk of the result: 4 MiB or more
+TASK_BYTES = 2**31  # bytes of the rows that a task computes
+TABLES = "boundary.zarr"  # name of the store of the tables, inside the store that is written
 
 
 def estimate(request: Request) -> Estimate:
-    """What the parts, their boundary and the rows that are not done take."""
+    """Return the estimate of the parts, their boundary and the rows that are not done; raises Obstacle."""
     job, rows, facts = request.job, request.rows, request.facts
     if request.block is not None:
         raise Obstacle(f"block is {request.block}, but the boundary method has no blocks")
@@ -98,17 +98,13 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
     if not done.all():
         shown.stage("closing parts")
         tables = _closed(client, request, estimate.plan, place)
-
-        def begin(members: list[str], before: Rows | None) -> Rows:
-            return Rows(client, members, before, writer, tables, shown)
-
-        run_attempts(client, [fact.address for fact in request.facts], begin, shown)
+        Run(client, [fact.address for fact in request.facts], writer, shown).attempts(Rows, tables)
     _remove(place)
     writer.commit(writer.stages)
 
 
 def _remove(place: str) -> None:
-    """Remove a folder, at once for who looks: half of it would be taken for what a killed run had begun."""
+    """Rename a folder, then remove it: half a folder could be taken for the store of a killed run."""
     gone = f"{place}.gone"
     shutil.rmtree(gone, ignore_errors=True)
     if os.path.isdir(place):
@@ -138,12 +134,12 @@ def _boundary_job(job: Job) -> BoundaryJob:
 
 
 def _chunk(rows: int, workers: int) -> int:
-    """Edge of the chunks: some chunk rows for every worker."""
+    """Return the edge of the chunks, small enough that every worker gets some chunk rows."""
     return max(1, min(EDGE, -(-rows // (2 * workers))))
 
 
 def _closed(client: Client, request: Request, cut: Cut, place: str) -> Boundary:
-    """The tables of the cut graph, made or completed."""
+    """Return the tables of the cut graph, after computing the missing tables."""
     job = request.job
     again = partial(resume_boundary, graph=job.graph, options={})
     writer = resumed(place, SCHEMA, [], again, resume=True, overwrite=False)
@@ -155,21 +151,14 @@ def _closed(client: Client, request: Request, cut: Cut, place: str) -> Boundary:
 
 
 class Rows(RowsAttempt):
-    """An attempt of writing rows, for `pipelines.workers.attempts.run_attempts`."""
+    """An attempt to compute and write the rows of the result."""
 
-    work = "computing rows"
+    out: DistancesWriter
+    kind, work = "boundary-rows", "computing rows"
 
-    def __init__(
-        self,
-        client: Client,
-        members: list[str],
-        before: Rows | None,
-        writer: DistancesWriter,
-        tables: Boundary,
-        shown: Progress,
-    ):
-        super().__init__(client, members, "boundary-rows", before, writer, shown)
-        self.writer, self.tables = writer, tables
+    def __init__(self, run: Run, members: list[str], before: Rows | None, tables: Boundary):
+        super().__init__(run, members, before)
+        self.tables, writer = tables, self.out
         self.sources = np.arange(writer.n) if writer.sources is None else np.array(writer.sources)
         band = writer.chunk * writer.n * writer.dtype.itemsize
         self.together = together(writer, TASK_BYTES // max(1, band), len(members))
@@ -178,7 +167,7 @@ class Rows(RowsAttempt):
         self.deal(
             lambda worker: self.submit(_load, worker, self.tables),
             lambda worker, start: self.submit(
-                _write_rows, worker, self.writer, start, self.sources[start : start + self.step]
+                _write_rows, worker, self.out, start, self.sources[start : start + self.step]
             ),
         )
 
@@ -189,7 +178,7 @@ def _load(attempt: str, tables: Boundary) -> None:
 
 
 def _write_rows(attempt: str, writer: DistancesWriter, start: int, sources: np.ndarray) -> None:
-    """Write rows from `start` on, a band of chunks while the next is computed."""
+    """Write rows from `start` on; one chunk row is written while the next is computed."""
     between, write, everything = held(attempt), writer.writer(), np.arange(writer.n)
     with Savers() as savers:
         for first in range(0, len(sources), writer.chunk):

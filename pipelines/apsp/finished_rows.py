@@ -1,4 +1,4 @@
-"""Rows on their way to the store: from what they are inside operations to what they are there."""
+"""Rows on their way to the store: from the numbers of operations to the numbers of stores."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from pipelines.validation.bounds import refuse_overflow
 
 
 def finish(job: Job, rows: Any, vertices: np.ndarray) -> None:
-    """Turn the rows of some vertices, as they are inside operations, into rows as they stand in stores, in place."""
+    """Turn the rows of `vertices` into rows of a distances store, in place.
+
+    Distances that do not fit the dtype are refused, distances by potentials are shifted back, the diagonal is set to 0,
+    and unreachable vertices get the value that stores have for them.
+    """
     if not job.fits:
         refuse_overflow(rows, job.dtype)
     if job.potentials is not None:
         out, into = (like(rows, potential) for potential in job.potentials)
-        limit, step = distance_limit(job.dtype), 64  # rows at a time, as the sums are in int64 or float64
+        limit, step = distance_limit(job.dtype), 64  # `step` rows at a time, as sums take int64 or float64
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
             shift = into - out[like(rows, vertices[start : start + step])][:, None]

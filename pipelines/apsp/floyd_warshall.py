@@ -1,4 +1,4 @@
-"""Blocked Floyd-Warshall as a method of all pairs: the plan, and the stages that carry it out."""
+"""Blocked Floyd-Warshall in memory as a method of all pairs: its estimate and its execution."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from pipelines.apsp.methods import Estimate, Method, Request
 from pipelines.apsp.plan import Plan, make_plan, refuse_what_cannot_fit
 from pipelines.apsp.scaling import choose_workers
 from pipelines.apsp.schedule import relaxations_done, stages_of
-from pipelines.apsp.stages import ring_sizes, run_stages
+from pipelines.apsp.stages import Stages, ring_sizes
 from pipelines.apsp.symmetric import share_of_work
 from pipelines.stores.distances import DistancesWriter
+from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import MEMORY_SHARE, memory_by_place
 from pipelines.workers.progress import Progress
 
 
 def estimate(request: Request) -> Estimate:
-    """What the stages that are not done take, on as many of the workers as pay."""
+    """Return the estimate of the stages that are not done, on as many workers as pay."""
     job, itemsize = request.job, request.job.dtype.itemsize
     count, why = request.workers, None
     if count is None:
@@ -51,7 +52,8 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
     """Run the stages that are not done."""
     facts = request.facts[: estimate.plan.layout.workers]
     shown.note(estimate.plan.describe(facts))
-    run_stages(client, request.job, writer, shown, facts, request.commit_seconds)
+    run = Run(client, [fact.address for fact in facts], writer, shown)
+    run.attempts(Stages, request.job, request.commit_seconds, facts, request.coordination)
 
 
 def _plan(request: Request, layout: Layout) -> Plan:

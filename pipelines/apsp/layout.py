@@ -1,9 +1,9 @@
 """How a square matrix is cut: pivot blocks for the stages, bands of rows for the workers. Pure functions.
 
 A *block* is a range of vertices that one stage takes as pivots. Its width decides how sums are bracketed, hence the
-last bits of float results, so it depends on n alone. A *band* is a range of rows that one worker owns: whole blocks,
-dealt cyclically so that the pivots rotate among the workers, and a whole row of chunks in the store, so that every
-chunk has one writer::
+last bits of float results, so it depends on n alone. A *band* is a range of rows that one worker owns. It consists of
+whole blocks. Bands are dealt cyclically, so that the pivots rotate among the workers. A band is a whole row of chunks
+in the store, so that every chunk has one writer::
 
     block    0 1 | 2 3 | 4 5 | 6        n = 13, block 2, band 4, 2 workers
     band      0     1     2     3
@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-BLOCKS = 16  # pivot blocks aimed at: closing a block costs b^3, a sixteenth squared of the work
-WIDEST = 2048  # a panel of this many rows of 131,072 float32 is 1 GiB
+BLOCKS = 16  # pivot blocks aimed at: closing them, b^3 relaxations each, is then 1 / BLOCKS^2 of the work
+WIDEST = 2048  # rows of a pivot block at most: a row panel of 2,048 x 131,072 float32 is 1 GiB
 
 
 @dataclass(frozen=True)
@@ -37,30 +37,32 @@ class Layout:
     workers: int
 
     def blocks(self) -> list[tuple[int, int]]:
-        """The pivot blocks, (start, stop) each."""
+        """Return the pivot blocks, (start, stop) each."""
         return [(i, min(i + self.block, self.n)) for i in range(0, self.n, self.block)]
 
     def bands(self, worker: int) -> list[tuple[int, int]]:
-        """The row ranges that `worker` owns, in the order it holds them."""
+        """Return the row ranges (start, stop) that `worker` owns, in order."""
         step = self.band * self.workers
         return [(i, min(i + self.band, self.n)) for i in range(worker * self.band, self.n, step)]
 
     def rows(self, worker: int) -> int:
-        """How many rows `worker` holds."""
+        """Return the number of rows that `worker` holds."""
         return sum(stop - start for start, stop in self.bands(worker))
 
     def owner(self, row: int) -> int:
-        """The worker that owns `row`."""
+        """Return the worker that owns `row`."""
         return row // self.band % self.workers
 
     def local(self, start: int, stop: int) -> slice:
-        """Where the rows `start` to `stop` of one band lie among the rows their owner holds."""
+        """Return where the rows `start` to `stop` (excluded) of one band lie among the rows that their owner holds."""
         at = start // self.band // self.workers * self.band + start % self.band
         return slice(at, at + stop - start)
 
 
 def make_layout(n: int, workers: int, itemsize: int, block: int | None = None) -> Layout:
-    """Cut n x n for `workers`; `itemsize` is that of a distance in bytes, `block` overrides the width.
+    """Cut an n x n matrix for `workers` workers.
+
+    `itemsize` is the size of a distance in bytes; `block` overrides the width of a pivot block.
 
     >>> make_layout(3353, 1, 4)
     Layout(n=3353, block=256, band=1024, workers=1)

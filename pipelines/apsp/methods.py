@@ -1,7 +1,7 @@
-"""What a method of all pairs is, and the choice among methods.
+"""Methods of all pairs as data, and the choice among methods.
 
-A method is data: `estimate` says what it would take, `execute` does it. The driver knows no method by name, so another
-one joins by being added to the tuple it chooses from (`pipelines.apsp.solve.METHODS`).
+A `Method` has two functions: `estimate` returns the time and memory of a run, and `execute` does the run. The driver
+knows no method by name, so a new method only has to be added to the tuple `pipelines.apsp.solve.METHODS`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,24 +18,24 @@ from distributed import Client
 
 from pipelines.stores import Graph
 from pipelines.stores.distances import DistancesWriter
-from pipelines.workers.capacity import WorkerFacts
+from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from pipelines.workers.progress import Progress, duration
 
-PATIENCE = 0.2
+PATIENCE = 0.2  # share of the least time of other methods that a method may spend on its estimate
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What the tasks need to know of the problem; pickles small but for the mask."""
+    """The problem, for the tasks. Its pickle is small, apart from the mask `through`."""
 
     graph: Graph
     dtype: np.dtype
     through: np.ndarray
-    potentials: tuple[np.ndarray, np.ndarray] | None  # of tails and of heads; None where no weight is negative
-    fits: bool  # whether it is proven that the distances fit the dtype
+    potentials: tuple[np.ndarray, np.ndarray] | None  # potentials of tails and of heads; None if no weight is negative
+    fits: bool  # whether the distances are proven to fit the dtype
 
     def pivots(self, block: tuple[int, int]) -> Any:
-        """The vertices of a block that may lie inside a path: a slice, or their indices where some may not."""
+        """Return the pivots of a block: a slice, or an array of indices if some of its vertices are closed."""
         start, stop = block
         inside = self.through[start:stop]
         return slice(start, stop) if inside.all() else np.flatnonzero(inside) + start
@@ -42,11 +43,18 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What a run is asked for, and what it has.
+    """The options of a run, and the workers and the store it has.
 
-    `writer` is the store that was begun, None if there is none; `block` is the width of a pivot block, None if it was
-    not asked for; `workers` is how many workers Floyd-Warshall is to use, None if it may choose. An estimate may take
-    `patience` seconds.
+    Attributes
+    ----------
+    sources : vertices whose rows are kept; None keeps all rows
+    block : width of a pivot block; None if it was not asked for
+    commit_seconds : least time between two commits
+    facts : the resources of the workers
+    writer : the store that was begun; None if there is none
+    patience : seconds that an estimate may take
+    workers : how many workers Floyd-Warshall is to use; None lets it choose
+    coordination : name of the executor of Floyd-Warshall's stages; None lets it choose
     """
 
     job: Job
@@ -57,32 +65,33 @@ class Request:
     writer: DistancesWriter | None
     patience: float = math.inf
     workers: int | None = None
+    coordination: str | None = None
 
     @property
     def rows(self) -> int:
-        """Rows of the result."""
+        """The number of rows of the result."""
         return self.job.graph.n if self.sources is None else len(self.sources)
 
     @property
     def begun(self) -> bool:
-        """Whether the store holds a committed state to go on with."""
+        """Whether the store holds a committed state to go on from."""
         return self.writer is not None and self.writer.slot is not None
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """What a method would take, and how its store is begun.
+    """The time and memory that a method would take, and the properties of the store it would write.
 
     Attributes
     ----------
     seconds : float
     too_large : str or None
-        Why it does not fit in memory, None if it fits.
-    chunk, stages, options : of a store that is begun; the driver records the name of the method with the options
-    work : how many units of work there are, and what they are called
-    summary : one line on what the run takes; None if `execute` says it
-    refuse : raises DoesNotFitError if memory, or the disk of the path it is given, is too small
-    plan : what `execute` needs to know
+        Why the run does not fit in memory; None if it fits.
+    chunk, stages, options : properties of a new store; the driver records the name of the method with the options
+    work : number of units of work, and the name of a unit
+    summary : one line on the time, memory and disk of the run; None if `execute` prints it
+    refuse : raises DoesNotFitError if memory is too small, or the disk of the path that it is given
+    plan : data for `execute`
     """
 
     seconds: float
@@ -97,9 +106,9 @@ class Estimate:
 
 
 class Obstacle(Exception):
-    """Why a method cannot do what is asked for; its cause, if it has one, says it at length.
+    """A method cannot fulfil a request; the text says why, and the cause of this error, if any, says it at length.
 
-    Without a text: the method would not pay.
+    An Obstacle without a text means that the method would not pay.
     """
 
 
@@ -109,10 +118,10 @@ class Method:
 
     Attributes
     ----------
-    name : what it is called in options and in stores
-    title, short : what it is called in messages, first and later on
-    estimate : raises Obstacle if it cannot do what is asked for
-    execute : writes the rows of the store that are not done, and commits it
+    name : name in options and in stores
+    title, short : name in messages, when first mentioned and after that
+    estimate : returns the estimate of a run; raises Obstacle if the method cannot fulfil the request
+    execute : writes the rows of the store that are not done, and commits the store
     """
 
     name: str
@@ -123,17 +132,19 @@ class Method:
 
 
 def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Method, Estimate, str | None]:
-    """The method of that name, or with "auto" the one that takes the least time of those that fit; and why, if said.
+    """Return a method, its estimate, and a message that says why it was chosen (None for no message).
 
-    Where none fits it is the last that can do what is asked for, which takes the least memory, to say what would fit.
-    With "auto" a method may spend `PATIENCE` of the time of those before it on its estimate.
+    `name` is the name of a method, or "auto" for the method that takes the least time among the methods that fit. If no
+    method fits, "auto" returns the last method that can fulfil the request: it takes the least memory, and its refusal
+    says what would fit. With "auto" an estimate may take `PATIENCE` times the least time of the methods estimated
+    before.
 
     Raises
     ------
     ValueError
         The method does not go with another option.
     DoesNotFitError
-        The method does not fit, whatever the disk has.
+        The method that was asked for does not fit in memory, however large the disk is.
     """
     if name != "auto":
         (method,) = (method for method in methods if method.name == name)
@@ -142,17 +153,15 @@ def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Meth
         except Obstacle as obstacle:
             cure = f"leave that option out, or use --method {methods[0].name}"
             raise obstacle.__cause__ or ValueError(f"{obstacle}; {cure}") from None
+        if request.writer is not None:
+            return method, estimate, estimate.summary and f"{method.title}, as before: {estimate.summary}"
+        if estimate.too_large is not None:
+            others, _ = _estimates([other for other in methods if other is not method], request)
+            return method, replace(estimate, refuse=partial(_refuse, estimate, _fitting(others))), None
         return method, estimate, estimate.summary and f"{method.title}, as asked for: {estimate.summary}"
 
-    found: list[tuple[Method, Estimate]] = []
-    reasons: list[str] = []
-    for method in methods:
-        least = min((estimate.seconds for _, estimate in found if estimate.too_large is None), default=math.inf)
-        try:
-            found.append((method, method.estimate(replace(request, patience=PATIENCE * least))))
-        except Obstacle as obstacle:
-            reasons += [str(obstacle)] if str(obstacle) else []
-    fitting = [(method, estimate) for method, estimate in found if estimate.too_large is None]
+    found, reasons = _estimates(methods, request)
+    fitting = _fitting(found)
     reasons += [estimate.too_large for _, estimate in found if fitting and estimate.too_large is not None]
     if len(found) > 1:
         (first, estimate), *others = found
@@ -161,3 +170,29 @@ def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Meth
     method, estimate = min(fitting, key=lambda one: one[1].seconds) if fitting else found[-1]
     said = [f"{method.title}: {'; '.join(reasons)}", *([estimate.summary] if estimate.summary else [])]
     return method, estimate, "\n".join(said)
+
+
+def _estimates(methods: Sequence[Method], request: Request) -> tuple[list[tuple[Method, Estimate]], list[str]]:
+    """Return the estimates of the methods that can fulfil the request, and why other methods cannot."""
+    found: list[tuple[Method, Estimate]] = []
+    reasons: list[str] = []
+    for method in methods:
+        least = min((estimate.seconds for _, estimate in _fitting(found)), default=math.inf)
+        try:
+            found.append((method, method.estimate(replace(request, patience=PATIENCE * least))))
+        except Obstacle as obstacle:
+            reasons += [str(obstacle)] if str(obstacle) else []
+    return found, reasons
+
+
+def _fitting(found: list[tuple[Method, Estimate]]) -> list[tuple[Method, Estimate]]:
+    return [(method, estimate) for method, estimate in found if estimate.too_large is None]
+
+
+def _refuse(estimate: Estimate, others: list[tuple[Method, Estimate]], out: str | os.PathLike[str]) -> None:
+    """Refuse as ``estimate.refuse`` does, and name the methods that fit."""
+    try:
+        estimate.refuse(out)
+    except DoesNotFitError as error:
+        fit = [f"--method {method.name} (about {duration(other.seconds)})" for method, other in others]
+        raise DoesNotFitError(f"{error}. These methods fit: {', '.join(fit)}" if fit else str(error)) from None

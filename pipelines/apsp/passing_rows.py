@@ -1,12 +1,11 @@
-"""What a worker does out of core (for `pipelines.apsp.super_stages`): its state, and the tasks.
+"""A worker out of core: its state, and its tasks in the order of `pipelines.apsp.stage_graph`.
 
-It has buffers for the slab, the panels and the bands, and the matrix where the host holds it.
+The state has buffers for the slab, the panels and the bands, and the matrix if the host's memory holds it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -17,38 +16,104 @@ from gpuops.minplus import super_stage
 from gpuops.minplus.super_stage import Part, column_parts, panel_bytes
 from pipelines.apsp.bands import Bands, Filling
 from pipelines.apsp.methods import Job
+from pipelines.apsp.schedule import stages_of
 from pipelines.apsp.slab import Slab
+from pipelines.apsp.stage_graph import PUBLISH, SLAB, STORE_SLAB
 from pipelines.apsp.windows import Windows
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import StateLost, clear, held, keep
 from pipelines.workers.conveyor import Conveyor, count, parts
 from pipelines.workers.device_arrays import array_library, synchronize
+from pipelines.workers.executors import WorkerList
 from pipelines.workers.lanes import CpuLane, GpuLane, HostMatrix
-from pipelines.workers.panels import Card, Panels, Token
+from pipelines.workers.mapped_memory import CannotMap
+from pipelines.workers.rings import Card, Ring
+from pipelines.workers.signals import Signals
+from pipelines.workers.stage_graph import Task
 
-Blocks = Sequence[tuple[int, int]]
-Sent = list[tuple[Token, Any]]  # parts of row panels of other workers: what they are, and how they get here
-
-_last: WeakValueDictionary[str, Conveyor] = WeakValueDictionary()  # by worker: that of its latest attempt
-
-
-@dataclass
-class Resident:
-    """What a worker has. Bands know the slab, which knows nothing of them: in a circle, memory would be freed late."""
-
-    slab: Slab
-    conveyor: Conveyor  # of buffers, (chunk, n) each
-    bands: Bands | None = None  # of this super-stage
-
-    @property
-    def panels(self) -> Panels:
-        return self.slab.panels
+_last: WeakValueDictionary[str, Conveyor] = WeakValueDictionary()  # conveyors of latest attempts, by worker id
 
 
-def begin(attempt: str, job: Job, windows: Windows, worker: int, workers: int, shared: bool | str) -> tuple[str, Card]:
-    """Set up the buffers, and the matrix in the host's memory if it is there.
+class PassingRows:
+    """The state of a worker.
 
-    Returns where the others find that, and the ring of panels.
+    Bands refer to the slab, never the reverse: a reference cycle would delay freeing the buffers.
+
+    Parameters
+    ----------
+    conveyor : has the buffers of the bands, (chunk, n) each
+    writer : the store, at the commit that the next super-stage begins with
+    """
+
+    def __init__(self, slab: Slab, conveyor: Conveyor, writer: DistancesWriter):
+        self.slab, self.conveyor, self.writer, self.ring = slab, conveyor, writer, slab.ring
+        self.tasks = WorkerList(slab.worker, slab.ring, Signals())
+        self._stages = stages_of(slab.windows.layout, slab.job)
+        self._bands: Bands | None = None  # the bands of this super-stage
+
+    def perform(self, task: Task, arrays: Iterator[Any]) -> None:
+        """Do a task of the stage graph."""
+        slab = self.slab
+        if task.kind == SLAB:
+            self._pass_slab(task.stage)
+        elif task.kind == PUBLISH:
+            for slot in range(len(slab.memory)):
+                self.ring.publish(slot, task.stage + slot)
+        elif task.kind == STORE_SLAB:
+            slab.store(slab.lane.done())
+        else:
+            self._pass_bands(arrays)
+
+    def _pass_slab(self, first: int) -> None:
+        """Take the slab of a window through its stages, from stage `first` on, and keep the row panels."""
+        slab = self.slab
+        _, end = slab.windows.super_stages(self._stages, first)[0]
+        blocks, following = self._stages[first:end], (0, 0)
+        if end < len(self._stages):
+            following = slab.windows.window(self._stages[end][0])
+        start, stop = slab.window = slab.windows.window(blocks[0][0]) if blocks else (0, 0)
+        source = slab.source(self.writer)
+        for at, rows in parts(slice(start, stop), slab.windows.chunk):
+            if start + at not in slab.ready:
+                slab.load(source, start + at, start + at + count(rows))
+        slab.ready = set()
+        self.conveyor.settle()
+        last = end == len(self._stages)
+        self._bands = Bands(slab, self.writer, source, following, last)
+        if not (last and slab.shares):  # else the rows of the window must be stored in the matrix first
+            self._bands.begin(self.conveyor)
+        pivots = [slab.job.pivots(block) for block in blocks]
+        sizes = panel_bytes(pivots, slab.windows.n, slab.job.dtype, slab.lane.library is not np)
+        slab.memory = [slab.ring.open(slot, (size,), np.uint8) for slot, size in enumerate(sizes)]
+        part = Part(slab.columns, slab.windows.n, slab.square(slab.window)) if slab.shares else None
+        slab.row_panels = super_stage.pass_slab(slab.rows[: stop - start], start, pivots, slab.memory, part)
+        synchronize(slab.rows)
+
+    def _pass_bands(self, arrays: Iterator[Any]) -> None:
+        """Take this worker's rows through the stages and write them; in the last super-stage, as rows of the result."""
+        for _part in arrays:  # taking a part of a panel puts it in its place
+            pass
+        assert self._bands is not None
+        self._bands.run(self.conveyor)
+        self.slab.newest = self._bands.newest
+        synchronize(self.slab.rows)
+
+
+# The tasks of Dask: each runs on the worker it is pinned to.
+
+
+def begin(
+    attempt: str,
+    writer: DistancesWriter,
+    job: Job,
+    windows: Windows,
+    worker: int,
+    workers: int,
+    shared: bool | bytes,
+) -> tuple[bytes, Card]:
+    """Set up the buffers, and the matrix if the host's memory holds it.
+
+    Returns the handle for other workers to map the matrix, and the card of the ring of panels.
     """
     _end_last()
     clear()
@@ -56,8 +121,10 @@ def begin(attempt: str, job: Job, windows: Windows, worker: int, workers: int, s
     n, dtype = windows.n, job.dtype
     try:
         matrix = HostMatrix(n, dtype, shared if workers > 1 else False) if windows.resident else None
-    except FileNotFoundError as error:
-        raise StateLost("the worker that holds the matrix is gone") from error
+    except CannotMap as error:
+        if isinstance(error.__context__, FileNotFoundError | ProcessLookupError):
+            raise StateLost("the worker that holds the matrix is gone") from error
+        raise OSError(f"the matrix of {n:,} vertices cannot be shared: {error}") from error  # nor would it be again
     lane: Any = CpuLane()
     if gpu:
         lane = GpuLane(None if matrix is None or not windows.registered else matrix.matrix)
@@ -74,95 +141,40 @@ def begin(attempt: str, job: Job, windows: Windows, worker: int, workers: int, s
         columns,
         lane.empty((width, columns.stop - columns.start), dtype),
         lane.empty((width * width if shares else 0,), dtype),
-        Panels(attempt, lane.library, -(-width // block), capacity, shared=shares, buffered=False),
+        Ring(attempt, lane.library, -(-width // block), capacity, shared=shares, gathers=True),
         matrix,
     )
     conveyor = Conveyor([lane.empty((min(windows.chunk, n), n), dtype) for _ in range(windows.BANDS)])
-    keep(attempt, Resident(slab, conveyor))
+    keep(attempt, PassingRows(slab, conveyor, writer))
     _last[get_worker().id] = conveyor
-    return "" if matrix is None else matrix.place, slab.panels.card
+    return b"" if matrix is None else matrix.handle, slab.ring.card
 
 
 def _end_last() -> None:
-    """Wait for the last band of a lost attempt: as long as it is stored, all of that attempt's memory is taken."""
+    """Wait for the last band of a lost attempt: until it is stored, all memory of that attempt is in use."""
     conveyor = _last.get(get_worker().id)
     if conveyor is not None:
         conveyor.stop()
 
 
-def fill(attempt: str, writer: DistancesWriter) -> None:
-    """Put this worker's rows into the matrix: the weights, or what is committed."""
-    state = held(attempt)
-    Filling(state.slab, state.slab.source(writer)).run(state.conveyor)
+def fill(attempt: str) -> None:
+    """Put this worker's rows into the matrix: from the weights, or from the last commit."""
+    state: PassingRows = held(attempt)
+    Filling(state.slab, state.slab.source(state.writer)).run(state.conveyor)
     state.slab.newest = state.slab.matrix
 
 
-def pass_all(
-    attempt: str, writer: DistancesWriter, first: int, blocks: Blocks, following: tuple[int, int], end: bool
-) -> None:
-    """A whole super-stage of one worker."""
-    pass_slab(attempt, writer, first, blocks, following, end)
-    pass_bands(attempt, [])
-
-
-def pass_slab(
-    attempt: str, writer: DistancesWriter, first: int, blocks: Blocks, following: tuple[int, int], end: bool
-) -> None:
-    """Take the rows of a window through the stages of these blocks, from stage `first` on, and keep the panels."""
-    state = held(attempt)
-    slab = state.slab
-    start, stop = slab.window = slab.windows.window(blocks[0][0]) if blocks else (0, 0)
-    source = slab.source(writer)
-    for at, rows in parts(slice(start, stop), slab.windows.chunk):
-        if start + at not in slab.ready:
-            slab.load(source, start + at, start + at + count(rows))
-    slab.ready = set()
-    state.conveyor.settle()
-    state.bands = Bands(slab, writer, source, following, end)
-    if not (end and slab.shares):  # whose rows of the window are not in the matrix yet
-        state.bands.begin(state.conveyor)
-    pivots = [slab.job.pivots(block) for block in blocks]
-    sizes = panel_bytes(pivots, slab.windows.n, slab.job.dtype, slab.lane.library is not np)
-    slab.memory = [slab.panels.open(slot, (size,), np.uint8) for slot, size in enumerate(sizes)]
-    part = Part(slab.columns, slab.windows.n, slab.square(slab.window)) if slab.shares else None
-    slab.row_panels = super_stage.pass_slab(slab.rows[: stop - start], start, pivots, slab.memory, part)
-    for slot in range(len(blocks)):
-        slab.panels.publish(slot, first + slot)
-    synchronize(slab.rows)
-
-
-def store_slab(attempt: str) -> None:
-    """Write this worker's part of the slab to the matrix, when nobody reads the rows of the window any more."""
-    slab = held(attempt).slab
-    slab.store(slab.lane.done())
-
-
-def pass_bands(attempt: str, sent: Sent) -> None:
-    """Take this worker's rows through the stages, and write them to the next place: at the end, the result."""
-    state = held(attempt)
-    slab = state.slab
-    for token, part in sent:
-        _take_part(slab, token, part)
-    state.bands.run(state.conveyor)
-    slab.newest = state.bands.newest
-    synchronize(slab.rows)
-
-
-def _take_part(slab: Slab, token: Token, part: Token | Any) -> None:
-    """Put another worker's part of a row panel where it belongs: fetched, or as it came through Dask."""
-    memory = slab.memory[token.slot][token.start : token.start + token.size]
-    if isinstance(part, Token):
-        slab.panels.fetch(part, memory)
-    elif slab.panels.xp is np:
-        memory[...] = part
-    else:
-        memory.set(part)
-
-
-def save(attempt: str, writer: DistancesWriter) -> None:
+def save(attempt: str) -> None:
     """Write this worker's rows of the matrix in memory to a checkpoint."""
-    state = held(attempt)
+    state: PassingRows = held(attempt)
     state.conveyor.settle()
-    slab, files = state.slab, writer.row_files(writer.other_slot)
+    slab, writer = state.slab, state.writer
+    assert slab.matrix is not None
+    files = writer.row_files(writer.other_slot)
     for start in slab.own(writer.n):
         files.write(start, slab.matrix.matrix[start : start + slab.windows.chunk])
+
+
+def go_on_from(attempt: str, writer: DistancesWriter) -> None:
+    """Take over the writer of a new commit; from then on rows are written to the other slot."""
+    held(attempt).writer = writer

@@ -1,4 +1,4 @@
-"""What an all-pairs run will take, stated before it starts; one that cannot fit is refused, naming what would fit."""
+"""Memory, disk and time of an all-pairs run, stated before it starts. A run that cannot fit is refused with a cure."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from typing import Any
 import numpy as np
 
 from pipelines.apsp.layout import Layout
+from pipelines.stores.schema import counted
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, WorkerFacts, refuse_disk, refuse_memory
 from pipelines.workers.progress import duration, size, with_prefix
 
-PANELS = 4  # row panels a worker may hold beside its ring: one packed, those it pulled or has from Dask, and the last
+PANELS = 4  # row panels that a worker may hold apart from its ring: one packed, two pulled or from Dask, and the last
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The size of a run: memory in bytes per worker, disk in bytes, an estimate of the time in seconds."""
+    """The size of a run: memory in bytes per worker, disk in bytes, estimated time in seconds."""
 
     layout: Layout
     dtype: np.dtype
     worker_bytes: tuple[int, ...]
     disk_bytes: int
-    checkpoint_bytes: int  # of the disk's, for commits on the way
+    checkpoint_bytes: int  # part of `disk_bytes` for commits before the result
     seconds: float
     relaxations: int
-    why: str | None = None  # so many workers
+    why: str | None = None  # why this number of workers was chosen
 
     def describe(self, facts: list[WorkerFacts]) -> str:
-        """One line for people: what runs where and what it takes."""
+        """Return one line for the user: the workers, and the memory, disk and time of the run."""
         devices = sorted({f.device for f in facts})
         rate = sum(f.rate for f in facts)
         return (
-            f"n = {self.layout.n:,} {self.dtype}, {len(facts)} worker{'s' if len(facts) > 1 else ''} on "
+            f"n = {self.layout.n:,} {self.dtype}, {counted(len(facts), 'worker')} on "
             f"{', '.join(devices)} ({with_prefix(rate)} relaxations/s): memory {size(sum(self.worker_bytes))}, "
             f"disk {size(self.disk_bytes)}, about {duration(self.seconds)}" + (f"; {self.why}" if self.why else "")
         )
@@ -51,22 +52,22 @@ def make_plan(
     commit_seconds: float = 60.0,
     work: float = 1.0,
 ) -> Plan:
-    """Add up what a run takes.
+    """Return the memory, disk and time of a run.
 
     Parameters
     ----------
-    pivots : vertices that may lie inside a path; the others are no pivots
-    rings : row panels in the ring of each worker
-    rows_out : rows of the result
-    done : relaxations already behind (a resumed run)
+    pivots : number of vertices that may lie inside a path
+    rows_out : number of rows of the result
+    rings : number of row panels in the ring of each worker
+    done : relaxations that are done already, in a resumed run
     commit_seconds : least time between two commits
-    work : the part of all relaxations that is done
+    work : the part of all relaxations that the run does, 0.5 if symmetry halves them
     """
     dtype = np.dtype(dtype)
     n, itemsize = layout.n, dtype.itemsize
     panel = layout.block * n * itemsize
     worker_bytes = tuple(
-        # One worker alone has nothing to pull: its ring of one is among the PANELS.
+        # A single worker pulls no panels: the one slot of its ring is among the PANELS.
         layout.rows(w) * (n + layout.block) * itemsize
         + (PANELS + (rings[w] if layout.workers > 1 else 0)) * panel
         + layout.band * n * itemsize
@@ -76,7 +77,7 @@ def make_plan(
     slowest = max((layout.rows(w) / max(f.rate, 1.0) for w, f in enumerate(facts)), default=0.0)
     compute = work * (relaxations - done) / max(n, 1) * slowest
     result = rows_out * n * itemsize
-    # Two slots where the run is long enough to commit on the way; the result is assumed not to compress.
+    # Two slots if the run is long enough to commit before its end; the result is assumed not to compress.
     checkpoints = 2 * n * n * itemsize if compute > commit_seconds else 0
     seconds = compute + result / WRITE_RATE / len({f.address for f in facts} or {""})
     return Plan(layout, dtype, worker_bytes, result + checkpoints, checkpoints, seconds, relaxations)

@@ -1,13 +1,9 @@
-"""The rows that stay on a worker, and the tasks that take them through the stages (for `pipelines.apsp.stages`).
-
-A task runs on the worker it is pinned to, changes that worker's rows in place and returns a token.
-"""
+"""The rows that stay on a worker, and the tasks that update these rows (`pipelines.apsp.stage_graph` orders them)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -21,74 +17,180 @@ from pipelines.apsp.finished_rows import finish
 from pipelines.apsp.layout import Layout
 from pipelines.apsp.methods import Job
 from pipelines.apsp.schedule import stages_of
+from pipelines.apsp.stage_graph import FINISH, INDEPENDENT, NEXT_PIVOTS, OTHER_ROWS, PUBLISH, SINGLY
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import clear, held, keep
 from pipelines.workers.device_arrays import array_library, mark, synchronize, to_host
-from pipelines.workers.exchange import arrived
-from pipelines.workers.panels import OPENED, Card, Panels, Token
+from pipelines.workers.executors import WorkerList
+from pipelines.workers.rings import OPENED, Card, Ring
 from pipelines.workers.saving import Savers
 from pipelines.workers.signals import Signals, SignalsCard
+from pipelines.workers.stage_graph import Task
 
 Block = tuple[int, int]
-# Counters that a worker shows the others: up to which stage it has published its panels, and done its rows.
-PUBLISHED, DONE = 0, 1
 
 
-@dataclass
-class Slab:
-    """The rows one worker holds."""
+class ResidentRows:
+    """The state of a worker: its rows of the matrix, (rows, n), NumPy or CuPy.
 
-    job: Job
-    layout: Layout
-    worker: int
-    slots: list[int]  # by stage, in the ring of its owner
-    panels: Panels
-    signals: Signals
-    cards: Sequence[Card]  # of all workers
-    matrix: Any  # (rows, n), NumPy or CuPy
-    symmetric: bool  # whether the matrix is, and only its upper half is kept up to date
-    stage: int  # the next one for these rows (this and what follows are for `pipelines.apsp.stretches`)
-    closed: int  # of the stages before it, this worker has closed the pivots that it owns,
-    published: int  # and before this one, published their panels
-    written: Any = None  # the mark of the panel written last
-    running: Any = None  # the update given to the GPU last
-    stages: list[Block] = field(init=False)
+    Parameters
+    ----------
+    slots : for each stage, the slot of its row panel in the ring of the owner
+    ring : the ring of this worker
+    symmetric : whether the matrix is symmetric and only its upper half is kept up to date
+    """
 
-    def __post_init__(self) -> None:
-        self.stages = stages_of(self.layout, self.job)
+    def __init__(
+        self, job: Job, layout: Layout, worker: int, slots: list[int], ring: Ring, matrix: Any, symmetric: bool
+    ):
+        self.job, self.layout, self.worker, self.slots = job, layout, worker, slots
+        self.ring, self.matrix, self.symmetric = ring, matrix, symmetric
+        self.tasks = WorkerList(worker, ring, Signals())
+        self.stages = stages_of(layout, job)
+        self._closed: Any = None  # the last independent block that was closed
+        self._written: Any = None  # mark of the last row panel that was written
+        self._running: Any = None  # mark of the last update that was given to the GPU
 
-    def owns(self, block: Block) -> bool:
-        return self.layout.owner(block[0]) == self.worker
+    def perform(self, task: Task, arrays: Iterator[Any]) -> None:
+        """Do a task of the stage graph."""
+        if task.kind == INDEPENDENT:
+            self._close(task.stage)
+        elif task.kind == SINGLY:
+            self._multiply(task.stage)
+        elif task.kind == PUBLISH:  # waits until the device has written the panel
+            self.ring.publish(self.slots[task.stage], task.stage, self._written)
+        elif task.kind == FINISH:
+            synchronize(self.matrix)
+        else:
+            self._relax(task.stage, task.rows, *arrays)
+
+    def _close(self, stage: int) -> None:
+        """Independent: close the block of the pivots' rows and columns."""
+        pivots, within = self._pivots(stage)
+        rows = self.rows(self.stages[stage])[within]
+        self._closed = floyd_warshall(self.columns(rows, pivots), nonnegative=True)
+
+    def _multiply(self, stage: int) -> None:
+        """Singly dependent: multiply the rows of the pivots by the closed block, into the slot and into the rows."""
+        block, (pivots, within) = self.stages[stage], self._pivots(stage)
+        rows = self.rows(block)
+        panel = self.ring.open(self.slots[stage], (len(rows[within]), self.layout.n), self.job.dtype)
+        first = symmetric.first_column(block[0], self.layout.block) if self.symmetric else 0
+        if self.symmetric:
+            symmetric.read_rows(self.matrix, pivots, first, panel)
+        else:
+            panel[...] = rows[within]
+        minplus_update(panel, self._closed, panel, out=panel, nonnegative=True)
+        rows[within, first:] = panel[:, first:]
+        self._written = mark(self.matrix)
+
+    def _relax(self, stage: int, which: str, panel: Any) -> None:
+        """Doubly dependent: update the rows of the next pivots, or all other rows.
+
+        On a GPU, an update of other rows returns when the update of other rows before it is done. So the GPU always has
+        one update to do while it is given the next.
+        """
+        block, following = self.stages[stage], self.stages[stage + 1 : stage + 2]
+        if which == NEXT_PIVOTS:
+            self._update(self.rows(*following), block, panel)
+            return
+        if self.symmetric:
+            self._relax_half(block, panel)
+        else:
+            self._relax_rows(slice(0, len(self.matrix)), block, panel, following if which == OTHER_ROWS else [])
+        before, self._running = self._running, mark(self.matrix)
+        if before is not None:
+            before.synchronize()
+
+    def _relax_half(self, block: Block, panel: Any) -> None:
+        """Update the upper half of a symmetric matrix."""
+        settled = block if isinstance(self.job.pivots(block), slice) else (0, 0)
+        symmetric.relax(self.matrix, panel, self.layout.block, settled)
+
+    def _relax_rows(self, rows: slice, block: Block, panel: Any, settled: list[Block]) -> None:
+        """Update a range of this worker's rows, except the rows of the blocks in `settled`."""
+        if isinstance(self.job.pivots(block), slice):
+            settled = [*settled, block]  # its rows are the panel itself; if it has closed vertices, all are updated
+        start, stop, _ = rows.indices(len(self.matrix))
+        done = sorted(self.layout.local(*b).indices(len(self.matrix))[:2] for b in settled if self._owns(b))
+        for first, end in [*((a, b) for a, b in done if start <= a < stop), (stop, stop)]:
+            if start < first:
+                self._update(self.matrix[start:first], block, panel)
+            start = end
+
+    def _update(self, rows: Any, block: Block, panel: Any) -> None:
+        column_panel = self.columns(rows, self.job.pivots(block))
+        minplus_update(rows, column_panel, panel, out=rows, nonnegative=True)
+
+    def write(self, stage: int, panel: Any, writer: DistancesWriter) -> None:
+        """Do the last doubly dependent update, and write the result of each band while the next band is updated."""
+        block = self.stages[stage]
+        if self.symmetric:
+            self._relax_half(block, panel)
+            self.complete()
+        with Savers(waiting=math.inf) as savers:  # waiting chunks take no memory, so updates need not wait for them
+            for band in self.layout.bands(self.worker):
+                rows = self.layout.local(*band)
+                if not self.symmetric:
+                    self._relax_rows(rows, block, panel, [])
+                finish(self.job, self.matrix[rows], np.arange(*band))  # in place: this state is not used again
+                self.save_band(savers, writer, band)
+
+    def save_band(self, savers: Savers, writer: DistancesWriter, band: Block) -> None:
+        """Have a band written by chunks."""
+        savers.save(self.matrix[self.layout.local(*band)], writer.chunk, partial(writer.writer(), band[0]))
 
     def complete(self) -> None:
-        """Bring all of the matrix up to date."""
+        """Bring the lower half of a symmetric matrix up to date, too."""
         if self.symmetric:
             symmetric.mirror(self.matrix, self.layout.block)
 
     def rows(self, block: Block) -> Any:
-        """The rows of a block, a view."""
+        """Return the rows of a block, a view."""
         return self.matrix[self.layout.local(*block)]
 
     def columns(self, rows: Any, pivots: Any) -> Any:
-        """Those columns of some rows: a copy, so that a product's operands never overlap its result."""
+        """Return a copy of the columns `pivots` of some rows, so that a product's operands never overlap its result."""
         return rows[:, pivots].copy() if isinstance(pivots, slice) else rows[:, pivots]
 
-    def panel_shape(self, stage: int) -> tuple[int, int]:
-        """The shape of the row panel of a stage: its pivots, and all vertices."""
-        start, stop = self.stages[stage]
-        return int(self.job.through[start:stop].sum()), self.layout.n
+    def _owns(self, block: Block) -> bool:
+        return self.layout.owner(block[0]) == self.worker
+
+    def _pivots(self, stage: int) -> tuple[Any, Any]:
+        """Return the pivots of a stage: their numbers among all vertices, and among the rows of their block."""
+        block = self.stages[stage]
+        pivots = self.job.pivots(block)
+        return pivots, slice(None) if isinstance(pivots, slice) else pivots - block[0]
+
+    def rehearse(self) -> None:
+        """Take zeros through the arithmetic of a stage.
+
+        In this way all workers with a GPU load kernels and get memory at the same time. Otherwise each worker would do
+        so in the first stage whose pivots it owns, one after another, while the other workers wait.
+        """
+        pivots = slice(0, min(self.layout.block, self.layout.n))
+        panel = self.ring.open(0, (pivots.stop, self.layout.n), self.job.dtype)
+        panel[...] = 0
+        closed = floyd_warshall(self.columns(panel, pivots), nonnegative=True)
+        for left in closed, self.columns(panel, pivots):
+            minplus_update(panel, left, panel, out=panel, nonnegative=True)
+        self.columns(self.matrix, pivots)  # the largest array that a stage needs in addition to the matrix
+        self.ring.publish(0, OPENED)
+
+
+# The tasks of Dask: each runs on the worker it is pinned to.
 
 
 def load(
-    attempt: str, writer: DistancesWriter, layout: Layout, worker: int, slots: list[int], ring: int, job: Job
+    attempt: str, writer: DistancesWriter, layout: Layout, worker: int, slots: list[int], count: int, job: Job
 ) -> tuple[Card, SignalsCard, bool]:
-    """Set up this worker's ring, then its rows: of the committed checkpoint, or of the weights.
+    """Set up this worker's ring, then its rows: from the last commit, or from the weights.
 
-    Returns where the ring and the signals are, and whether symmetry halves the work.
+    Returns the cards of the ring and of the counter, and whether symmetry halves the work.
     """
     clear()
     panel_bytes = layout.block * layout.n * job.dtype.itemsize
-    panels = Panels(attempt, array_library(), ring, panel_bytes, shared=layout.workers > 1)
+    ring = Ring(attempt, array_library(), count, panel_bytes, shared=layout.workers > 1)
     matrix = array_library().empty((layout.rows(worker), layout.n), dtype=job.dtype)
     whole = [(0, layout.n)] if layout.workers == 1 else layout.bands(worker)
     for start, stop in layout.bands(worker) if writer.slot else whole:
@@ -97,152 +199,39 @@ def load(
         else:
             Weights(job).read(slice(start, stop), matrix[layout.local(start, stop)])
     half = layout.workers == 1 and symmetric.is_symmetric(matrix)
-    signals, at = Signals([writer.stage] * 2), writer.stage
-    slab = Slab(job, layout, worker, slots, panels, signals, [panels.card], matrix, half, at, at, at)
-    if layout.workers > 1 and ring and not isinstance(matrix, np.ndarray):
-        _rehearse(slab)
-    keep(attempt, slab)
-    return panels.card, signals.card, half
+    state = ResidentRows(job, layout, worker, slots, ring, matrix, half)
+    if layout.workers > 1 and count and not isinstance(matrix, np.ndarray):
+        state.rehearse()
+    keep(attempt, state)
+    return ring.card, state.tasks.signals.card, half
 
 
-def _rehearse(slab: Slab) -> None:
-    """Take zeros through the arithmetic of a stage.
-
-    So all workers with a GPU load kernels and get memory at the same time. Within the stages they would do so one after
-    another, each when it first owns pivots, and the others would wait.
-    """
-    pivots = slice(0, min(slab.layout.block, slab.layout.n))
-    panel = slab.panels.open(0, (pivots.stop, slab.layout.n), slab.job.dtype)
-    panel[...] = 0
-    closed = floyd_warshall(slab.columns(panel, pivots), nonnegative=True)
-    for left in closed, slab.columns(panel, pivots):
-        minplus_update(panel, left, panel, out=panel, nonnegative=True)
-    slab.columns(slab.matrix, pivots)  # the largest array that a stage needs beside the matrix
-    slab.panels.publish(0, OPENED)
-
-
-def pivot(attempt: str, stage: int, sent: Any, _after: Any) -> Token:
-    """Close the independent block of a stage and publish its row panel; `sent` is that of the stage before, or None."""
-    slab = held(attempt)
-    close_pivots(slab, stage, None if sent is None else arrived(attempt, sent))
-    return slab.panels.publish(slab.slots[stage], stage)
-
-
-def close_pivots(slab: Slab, stage: int, before: Any) -> None:
-    """Close the independent block and write the singly dependent row panel, (pivots, n), to its slot.
-
-    Running ahead, first do the doubly dependent update of these rows for the stage before, whose panel is `before`.
-    """
-    block = slab.stages[stage]
-    rows = slab.rows(block)
-    if before is not None:
-        _update(slab, rows, slab.stages[stage - 1], before)
-    pivots = slab.job.pivots(block)
-    within = slice(None) if isinstance(pivots, slice) else pivots - block[0]
-    panel = slab.panels.open(slab.slots[stage], slab.panel_shape(stage), slab.job.dtype)
-    first = symmetric.first_column(block[0], slab.layout.block) if slab.symmetric else 0
-    if slab.symmetric:
-        symmetric.read_rows(slab.matrix, pivots, first, panel)
-    else:
-        panel[...] = rows[within]
-    closed = floyd_warshall(slab.columns(panel, pivots), nonnegative=True)
-    minplus_update(panel, closed, panel, out=panel, nonnegative=True)
-    rows[within, first:] = panel[:, first:]
-
-
-def relax(attempt: str, stage: int, ahead: bool, last: bool, sent: Any, _after: Any) -> None:
-    """Doubly dependent update of this worker's other rows; `ahead`: the pivots of the next stage are closed already.
-
-    The `last` one ends when it is done on the device too.
-    """
-    slab = held(attempt)
-    relax_others(slab, stage, ahead, arrived(attempt, sent))
-    if last:
-        synchronize(slab.matrix)
-
-
-def relax_others(slab: Slab, stage: int, ahead: bool, panel: Any) -> None:
-    """Doubly dependent update of this worker's other rows.
-
-    On a GPU it ends when the one before has: so the GPU has work while more is sent.
-    """
-    if slab.symmetric:
-        _relax_half(slab, slab.stages[stage], panel)
-    else:
-        settled = [slab.stages[stage + 1]] if ahead else []
-        _relax_rows(slab, slice(0, len(slab.matrix)), slab.stages[stage], panel, settled)
-    before, slab.running = slab.running, mark(slab.matrix)
-    if before is not None:
-        before.synchronize()
-
-
-def relax_and_save(attempt: str, stage: int, sent: Any, writer: DistancesWriter, _after: Any) -> None:
-    """The last stage, and the result of each band while the next is updated."""
-    relax_and_write(held(attempt), stage, arrived(attempt, sent), writer)
-
-
-def relax_and_write(slab: Slab, stage: int, panel: Any, writer: DistancesWriter) -> None:
-    """The last stage, and the result of each band while the next is updated."""
-    block = slab.stages[stage]
-    if slab.symmetric:
-        _relax_half(slab, block, panel)
-        slab.complete()
-    with Savers(waiting=math.inf) as savers:  # rows stay where they are, and nothing holds up the updates
-        for band in slab.layout.bands(slab.worker):
-            rows = slab.layout.local(*band)
-            if not slab.symmetric:
-                _relax_rows(slab, rows, block, panel, [])
-            finish(slab.job, slab.matrix[rows], np.arange(*band))  # in place: nothing else is asked of this state
-            _save_band(savers, slab, writer, band)
-
-
-def _relax_half(slab: Slab, block: Block, panel: Any) -> None:
-    """The update of a symmetric matrix, on one side of its diagonal."""
-    settled = block if isinstance(slab.job.pivots(block), slice) else (0, 0)
-    symmetric.relax(slab.matrix, panel, slab.layout.block, settled)
-
-
-def _relax_rows(slab: Slab, rows: slice, block: Block, panel: Any, settled: list[Block]) -> None:
-    """Doubly dependent update of a range of this worker's rows, but for those of blocks that are settled."""
-    if isinstance(slab.job.pivots(block), slice):
-        settled = [*settled, block]  # rows of the panel itself; where some are no pivots, all are updated
-    start, stop, _ = rows.indices(len(slab.matrix))
-    done = sorted(slab.layout.local(*b).indices(len(slab.matrix))[:2] for b in settled if slab.owns(b))
-    for first, end in [*((a, b) for a, b in done if start <= a < stop), (stop, stop)]:
-        if start < first:
-            _update(slab, slab.matrix[start:first], block, panel)
-        start = end
-
-
-def _update(slab: Slab, rows: Any, block: Block, panel: Any) -> None:
-    column_panel = slab.columns(rows, slab.job.pivots(block))
-    minplus_update(rows, column_panel, panel, out=rows, nonnegative=True)
+def write(attempt: str, stage: int, sent: Any, writer: DistancesWriter) -> None:
+    """Do the last update on this worker's rows, and write their result."""
+    state = _rows(attempt)
+    state.write(stage, state.ring.arrived(sent), writer)
 
 
 def save(attempt: str, writer: DistancesWriter, result: bool) -> None:
-    """Write this worker's rows to the slot being written, a chunk at a time: copying, compressing, writing overlap."""
-    slab = held(attempt)
-    slab.complete()
-    bands = slab.layout.bands(slab.worker)
-    if result:  # in place: the result is the last that is asked of this state
+    """Write this worker's rows to the slot being written, by chunks: copying, compressing and writing overlap."""
+    state = _rows(attempt)
+    state.complete()
+    bands = state.layout.bands(state.worker)
+    if result:  # in place: this state is not used again
         for band in bands:
-            finish(slab.job, slab.matrix[slab.layout.local(*band)], np.arange(*band))
+            finish(state.job, state.matrix[state.layout.local(*band)], np.arange(*band))
     with Savers() as savers:
         for band in bands:
-            _save_band(savers, slab, writer, band)
-
-
-def _save_band(savers: Savers, slab: Slab, writer: DistancesWriter, band: Block) -> None:
-    savers.save(slab.matrix[slab.layout.local(*band)], writer.chunk, partial(writer.writer(), band[0]))
+            state.save_band(savers, writer, band)
 
 
 def rows_of(attempt: str, vertices: list[int], writer: DistancesWriter) -> np.ndarray:
-    """Finished rows of some vertices this worker owns."""
-    slab = held(attempt)
-    slab.complete()
-    local = np.array([slab.layout.local(v, v + 1).start for v in vertices])
-    rows = to_host(slab.matrix[local])
-    finish(slab.job, rows, np.array(vertices))
+    """Return finished rows of some vertices that this worker owns."""
+    state = _rows(attempt)
+    state.complete()
+    local = np.array([state.layout.local(v, v + 1).start for v in vertices])
+    rows = to_host(state.matrix[local])
+    finish(state.job, rows, np.array(vertices))
     return rows
 
 
@@ -253,5 +242,5 @@ def write_pieces(writer: DistancesWriter, start: int, pieces: list[np.ndarray], 
     writer.write_rows(start, rows)
 
 
-def token(attempt: str) -> None:
-    """A token that depends on nothing."""
+def _rows(attempt: str) -> ResidentRows:
+    return held(attempt)

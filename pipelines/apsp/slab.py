@@ -1,4 +1,4 @@
-"""The slab of a worker out of core: the rows of a window, or some of their columns, and what comes with them."""
+"""The slab of a worker out of core: the rows of a window, or some of their columns, and the row panels."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.row_files import RowFiles
 from pipelines.workers.conveyor import Rows, Source, count, parts
 from pipelines.workers.lanes import HostMatrix
-from pipelines.workers.panels import Panels
+from pipelines.workers.rings import Ring
 
 
 @dataclass
 class Slab:
-    """All that a worker has but its bands. Arrays are of the job's dtype, on its device."""
+    """The arrays of a worker, except its bands. They have the job's dtype and are on the worker's device."""
 
     job: Job
     windows: Windows
     worker: int
     workers: int
     lane: Any
-    columns: slice  # of the slab, that this worker takes through its stages: all, unless workers share it
-    rows: Any  # (width, columns)
-    squares: Any  # (width * width) if they share it: the columns of the window's own vertices
-    panels: Panels  # a slot for each stage of a window
+    columns: slice  # columns that this worker takes through the stages: all, unless workers share the slab
+    rows: Any  # (width, columns), the slab
+    squares: Any  # (width * width), the columns of the window's own vertices if workers share the slab, else empty
+    ring: Ring  # with a slot for each stage of a window
     matrix: HostMatrix | None
-    newest: HostMatrix | RowFiles | None = None  # what the last super-stage wrote its rows to
+    newest: HostMatrix | RowFiles | None = None  # where the last super-stage wrote its rows
     window: tuple[int, int] = (0, 0)
-    memory: Sequence[Any] = ()  # uint8: what each slot holds,
-    row_panels: Sequence[Panel] = ()  # of the stages of the window
-    ready: set[int] = field(default_factory=set)  # first rows of the bands of the next window that the slab holds
+    memory: Sequence[Any] = ()  # uint8, the array of each slot
+    row_panels: Sequence[Panel] = ()  # the row panels of the stages of the window
+    ready: set[int] = field(default_factory=set)  # first rows of the next window's bands that the slab already holds
 
     @property
     def shares(self) -> bool:
         return self.windows.sharers > 1
 
     def own(self, total: int) -> range:
-        """The first rows of this worker's chunk rows."""
+        """Return the first row of each chunk row of this worker, out of `total` rows."""
         return range(self.worker * self.windows.chunk, total, self.workers * self.windows.chunk)
 
     def in_window(self, rows: Rows) -> np.ndarray:
-        """bool: which of some rows are in the slab."""
+        """Return which of some rows are in the slab, bool (rows)."""
         vertices = vertices_of(rows)
         return (vertices >= self.window[0]) & (vertices < self.window[1])
 
     def square(self, window: tuple[int, int]) -> Any:
-        """Of a window, (rows, rows)."""
+        """Return the square of a window, (rows, rows), a view."""
         rows = window[1] - window[0]
         return self.squares[: rows * rows].reshape(rows, rows)
 
@@ -76,7 +76,7 @@ class Slab:
             )
 
     def keep_for(self, window: tuple[int, int], start: int, band: Any) -> None:
-        """Rows of the next window, which are computed, stay here."""
+        """Keep a band of the next window, which is computed, in the slab."""
         at = slice(start - window[0], start - window[0] + len(band))
         self.rows[at] = band[:, self.columns]
         if self.shares:
@@ -84,7 +84,7 @@ class Slab:
         self.ready.add(start)
 
     def source(self, writer: DistancesWriter) -> Source:
-        """Where the rows are: where the last super-stage wrote them, in the committed slot, or still in the graph."""
+        """Return the source of the rows: where the last super-stage wrote, else the last commit, else the graph."""
         return self.newest or (writer.row_files(writer.slot) if writer.slot else Weights(self.job))
 
 

@@ -1,10 +1,9 @@
-"""The call `all_pairs_shortest_paths`: options, plan, and the way to the result (see `pipelines.apsp`)."""
+"""The call `all_pairs_shortest_paths`: options, plan and run (see `pipelines.apsp`)."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any, Literal
@@ -22,13 +21,15 @@ from pipelines.apsp.schedule import COMMIT_SECONDS
 from pipelines.stores import Distances, Graph, create_distances, open_distances, open_graph
 from pipelines.stores.distances import SCHEMA, DistancesWriter, resume_distances
 from pipelines.stores.resuming import resumed
+from pipelines.stores.vertex_names import VertexNameList
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers, within_budget
+from pipelines.workers.executors import check_coordination
 from pipelines.workers.progress import Progress
 
-METHODS = (FLOYD_WARSHALL, BATCHED, BOUNDARY, OUT_OF_CORE)  # of equal ones the first is taken
+METHODS = (FLOYD_WARSHALL, BATCHED, BOUNDARY, OUT_OF_CORE)  # of methods that take the same time, the first is chosen
 
 
 def all_pairs_shortest_paths(
@@ -37,10 +38,11 @@ def all_pairs_shortest_paths(
     out: str | os.PathLike[str],
     *,
     dtype: Any = None,
-    sources: Sequence[int | str] | None = None,
+    sources: VertexNameList | None = None,
     method: Literal["auto", "floyd-warshall", "batched", "boundary", "out-of-core"] = "auto",
     block: int | None = None,
     workers: int | None = None,
+    coordination: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
     verify: bool = False,
@@ -56,49 +58,60 @@ def all_pairs_shortest_paths(
     client : distributed.Client
         Of any cluster; one task at a time per worker. Workers with the Dask resource ``GPU`` compute on their GPU.
     graph : Graph or path of a graph store
-        n vertices. Weights may be negative; a cycle of negative weight may not be.
+        n vertices. Weights may be negative, but the graph must not have a cycle of negative weight.
     out : path of the new distances store
     dtype : {"float32", "float64", "int32", "int16"}, optional
-        Of the distances; float32 for float weights and int32 for integer weights by default.
-    sources : sequence of int or str, optional
-        Keep the rows of these vertices only, each named once: an int is an index, text a label or an index in the form
-        "#17" (`pipelines.stores.vertex_names`). (Floyd-Warshall computes all rows.)
+        Type of the distances; by default float32 for float weights and int32 for integer weights.
+    sources : sequence or array of int or str, or `tilepath.positions`, optional
+        Keep only the rows of these vertices, each named once. A vertex is named by its label, or by its index, as text
+        or int, if the graph has no labels; by position as "#17" or ``positions([17])``. (Floyd-Warshall computes all
+        rows.)
     method : {"auto", "floyd-warshall", "batched", "boundary", "out-of-core"}
-        "batched" searches from every source, many at a time (`pipelines.apsp.batched`), which pays where the graph is
-        sparse; "boundary" cuts it into parts (`pipelines.apsp.boundary`, needs `pymetis`), which pays for road
-        networks; "out-of-core" is Floyd-Warshall, to the last bit, on bands of a matrix that is larger than the memory
-        of a GPU, or than that of the host (`pipelines.apsp.out_of_core`); "auto" compares what they would take, and
-        says so. A run that is resumed keeps the method `out` was begun with. The last bits of float distances depend
-        on the method; in core and out of it they are the same.
+        "batched" searches from every source, many at a time (`pipelines.apsp.batched`), which pays for sparse graphs.
+        "boundary" cuts the graph into parts (`pipelines.apsp.boundary`, needs `pymetis`), which pays for road networks.
+        "out-of-core" is Floyd-Warshall on bands of a matrix that is larger than the memory of a GPU, or than the memory
+        of the host (`pipelines.apsp.out_of_core`). "auto" estimates the time of each method and prints the comparison;
+        a run that is resumed with "auto" keeps the method `out` was begun with. The last bits of float distances depend
+        on the method, but "floyd-warshall" and "out-of-core" give the same bits.
     block : int, optional
         Width of a pivot block of Floyd-Warshall, 1 or more. It decides how float sums are bracketed.
     workers : int, optional
-        How many of the client's workers Floyd-Warshall uses, 1 or more; by default all of a CPU cluster, and of GPUs as
-        many as make the run faster (`pipelines.apsp.scaling`), which is said. The bits do not depend on it.
+        How many of the client's workers Floyd-Warshall uses, 1 or more. By default all workers of a CPU cluster, and as
+        many GPUs as make the run faster (`pipelines.apsp.scaling`); that number is printed. The bits do not depend on
+        the number of workers.
+    coordination : {"scheduler", "signals"}, optional
+        Who coordinates the tasks of Floyd-Warshall in memory: "scheduler" is Dask's scheduler, and every task is a task
+        of Dask; "signals" are counters that the workers of one host show each other. By default the scheduler, unless
+        workers would wait for it for more than 5% of a stage (`pipelines.apsp.scaling`). The bits do not depend on the
+        coordination.
     resume : bool
-        Go on from the last commit of an unfinished `out`; begin if there is none; return a finished one as it is.
+        Go on from the last commit of an unfinished store `out`; begin if there is no store; return a finished store as
+        it is. The store must have been begun with the same `sources` and `dtype`, and with the same method and block if
+        they are given.
     overwrite : bool
-        Replace a distances store at `out`, once the new one is complete. Until then that grows beside it,
-        with ``.new`` added to its name; `resume` goes on with it there.
+        Replace a distances store at `out`, once the new store is complete. Until then the new store grows next to it,
+        with ``.new`` added to its name; `resume` goes on with the new store there.
     verify : bool
         Check the result by certificates on sampled rows (`pipelines.validation.distances`).
     progress : bool, optional
-        Show progress on standard error; by default where that is a terminal.
+        Show progress on standard error; by default if standard error is a terminal.
     commit_seconds : float or None
-        Least time between two commits of the state; None: none before the end, unless Ctrl-C asks for one. (Out of
-        core, what lies in the store is committed whenever it has passed by, or with None not before the last time.)
+        Least seconds between two commits of the state. With None the state is not committed before the end, unless
+        Ctrl-C asks for a commit. (Out of core, a matrix that lies in the store is committed after every super-stage, or
+        with None before the last super-stage only.)
     device_memory, host_memory : int, optional
-        Bytes to use of each GPU, and of the memory of each host; by default nine tenths of what is free.
+        Bytes to use of the memory of each GPU, and of each host; by default nine tenths of the free memory.
 
     Returns
     -------
     Distances
-        The finished store, opened.
+        The finished store, opened. Columns follow the positions of the vertices; so do rows, if `sources` are not
+        given. `Graph.names` turns positions into names.
 
     Raises
     ------
     gpuops.NegativeCycleError
-        With the vertices of one such cycle; `out` is not created.
+        The graph has a cycle of negative weight; the error names the vertices of one. `out` is not created.
     pipelines.workers.capacity.DoesNotFitError
         Memory or disk is too small; nothing is written.
     pipelines.validation.bounds.WeightRangeError
@@ -106,18 +119,21 @@ def all_pairs_shortest_paths(
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
-        An option has no such value, or does not go with another.
+        An option has no such value, or does not go with another option.
 
     Notes
     -----
-    Floyd-Warshall: O(n^3) work, n / block stages of one task a worker; 1.1 to 1.7 x the matrix in memory on one worker.
+    Floyd-Warshall does O(n^3) work in n / block stages. On one worker it takes 1.1 to 1.7 times the memory of the
+    matrix.
     """
     _check_method(method)
+    check_coordination(coordination)
     block, workers = _check_count("block", block, "vertices"), _check_count("workers", workers, "workers")
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
     chosen = None if sources is None else listed_vertices(graph, "source", sources)
-    asked = {"dtype": dtype and str(np.dtype(dtype)), "block": block, "sources": chosen}
-    asked["method"] = None if method == "auto" else method
+    asked: dict[str, Any] = {"dtype": str(distance_dtype(graph, dtype)), "sources": chosen}
+    asked |= {} if method == "auto" else {"method": method}  # "auto" fits any method, None any block
+    asked |= {} if block is None else {"block": block}
     again = partial(_resume, graph=graph, asked=asked)
     writer = resumed(out, SCHEMA, [graph.path], again, resume=resume, overwrite=overwrite)
     if writer is not None:
@@ -126,10 +142,13 @@ def all_pairs_shortest_paths(
         method, block = writer.options.get("method", "floyd-warshall"), writer.options["block"]
 
     job = _job(graph, distance_dtype(graph, dtype) if writer is None else writer.dtype)
-    facts = within_budget(measure_workers(client, str(job.dtype)), device_memory, host_memory)
-    seconds = math.inf if commit_seconds is None else commit_seconds
-    request = Request(job, chosen, block, seconds, facts, writer, workers=workers)
-    how, estimate, reason = choose(METHODS, method, request)
+    with Progress(1, "workers", progress) as shown:
+        shown.stage("measuring workers")
+        facts = within_budget(measure_workers(client, str(job.dtype)), device_memory, host_memory)
+        seconds = math.inf if commit_seconds is None else commit_seconds
+        request = Request(job, chosen, block, seconds, facts, writer, workers=workers, coordination=coordination)
+        shown.stage("choosing a method")
+        how, estimate, reason = choose(METHODS, method, request)
     estimate.refuse(out)
     if writer is None:
         writer = create_distances(
@@ -146,18 +165,18 @@ def all_pairs_shortest_paths(
         if reason is not None:
             shown.note(reason)
         how.execute(client, request, estimate, writer, shown)
-        shown.stage("verifying")
+        if verify:
+            shown.stage("verifying")
         return _verified(open_distances(out), graph, verify)
 
 
 def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> DistancesWriter:
-    """The store to go on with, which must have been begun with the options that are given."""
-    given = {name: value for name, value in asked.items() if value is not None}
-    return resume_distances(found, graph, given, lambda name, v: brief(graph, v, "all") if name == "sources" else v)
+    """Return the writer of the unfinished store, which must have been begun with the same options."""
+    return resume_distances(found, graph, asked, lambda name, v: brief(graph, v, "all") if name == "sources" else v)
 
 
 def _job(graph: Graph, dtype: np.dtype) -> Job:
-    """What the tasks need to know; finds a negative cycle."""
+    """Return the problem for the tasks; raises NegativeCycleError."""
     return Job(graph, dtype, graph.through(), potentials_of(graph), fits=distances_fit(graph, dtype))
 
 
@@ -176,7 +195,7 @@ def _check_count(name: str, count: Any, what: str) -> int | None:
 
 
 def _verified(distances: Distances, graph: Graph, verify: bool) -> Distances:
-    """The store, proven right if asked for."""
+    """Return the store; with `verify`, check it by certificates first."""
     if verify:
         verify_distances(distances, graph)
     return distances

@@ -1,15 +1,15 @@
 """Undirected graphs with integer weights: the upper half of the matrix is enough, and half of the work.
 
-Rows are cut into strips. Of a strip only the columns from its own start on are kept up to date::
+Rows are cut into strips. In each strip only the columns from the strip's first row on are kept up to date::
 
     strip 0    * * * *
-    strip 1      * * *        rows T of a pivot block: the rest of them stands in the columns T of the strips above
+    strip 1      * * *        the missing columns of rows T (a pivot block) are in the columns T of the strips above
     strip 2        * *
     strip 3          *
 
-With P the row panel of a stage, D[:, T] is P transposed, so D = min(D, P' (x) P), strip by strip. The results are those
-of the whole product, as integer sums do not round; float sums would be bracketed otherwise. It is for one worker:
-several would have to send each other columns as well.
+With P the row panel of a stage, D[:, T] is P transposed, so D = min(D, P' (x) P), strip by strip. Integer sums do not
+round, so the results are the same as with the whole product; float sums would be bracketed differently. Only a single
+worker uses symmetry: several workers would have to send each other columns as well.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import numpy as np
 
 from gpuops import minplus_update
 
-LEAST_ROWS = 512  # of a strip: the last ones are small products, and each packs its panel anew
+LEAST_ROWS = 512  # least rows of a strip: narrow strips are small products, and each strip packs its panel anew
 
 
 def share_of_work(directed: bool, dtype: np.dtype, workers: int) -> float:
-    """The part of all relaxations that a run will do."""
+    """Return the part of all relaxations that a run will do: 0.5 if symmetry halves them, else 1."""
     return 0.5 if workers == 1 and not directed and dtype.kind == "i" else 1.0
 
 
 def is_symmetric(matrix: Any) -> bool:
-    """Whether a square matrix of integers equals its transpose; of floats, False."""
+    """Return whether a square matrix of integers equals its transpose; False for floats."""
     if matrix.dtype.kind != "i":
         return False
     n, step = len(matrix), LEAST_ROWS
@@ -38,7 +38,7 @@ def is_symmetric(matrix: Any) -> bool:
 
 
 def strips(n: int, block: int) -> Iterator[tuple[int, int]]:
-    """Rows `start` to `stop` of every strip: whole blocks."""
+    """Return the rows (start, stop) of every strip; a strip has whole blocks."""
     return ((a, min(a + _rows(block), n)) for a in range(0, n, _rows(block)))
 
 
@@ -47,18 +47,18 @@ def _rows(block: int) -> int:
 
 
 def first_column(row: int, block: int) -> int:
-    """Where the columns begin that are kept up to date in a row."""
+    """Return the first column that is kept up to date in a row."""
     return row // _rows(block) * _rows(block)
 
 
 def read_rows(matrix: Any, rows: Any, first: int, out: Any) -> None:
-    """Whole rows (a slice or indices) whose columns from `first` on are up to date."""
+    """Write whole rows to `out`; `rows` is a slice or indices, whose columns from `first` on are up to date."""
     out[:, :first] = matrix[:first, rows].T
     out[:, first:] = matrix[rows, first:]
 
 
 def relax(matrix: Any, panel: Any, block: int, settled: tuple[int, int]) -> None:
-    """min(D, P' (x) P) for the upper half, but for the rows of `settled`."""
+    """Update the upper half of D to min(D, P' (x) P), except the rows of `settled` (start, stop)."""
     for start, stop in strips(len(matrix), block):
         low, high = (min(max(row, start), stop) for row in settled)
         for a, z in (start, low), (high, stop):
@@ -68,6 +68,6 @@ def relax(matrix: Any, panel: Any, block: int, settled: tuple[int, int]) -> None
 
 
 def mirror(matrix: Any, block: int) -> None:
-    """Fill the lower half from the upper."""
+    """Fill the lower half of a matrix from its upper half."""
     for start, stop in strips(len(matrix), block):
         matrix[stop:, start:stop] = matrix[start:stop, stop:].T

@@ -1,7 +1,8 @@
 """How a matrix is cut out of core: windows of rows for the super-stages, chunk rows for the bands. Pure functions.
 
-Rows are counted, since a device holds so many of n distances each: a slab, its panels and some bands. The wider the
-window, the less often the matrix passes by. The pivot block stays what it is in memory: the bits depend on it.
+Memory limits the number of rows, of n distances each, that a device holds: a slab, its panels and some bands. The wider
+the windows, the less often the matrix passes through the device. Pivot blocks are the same as in memory, since the bits
+depend on them.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import ClassVar
 from pipelines.apsp.layout import Layout, make_layout
 from pipelines.workers.saving import SAVERS
 
-NARROWEST = 64  # rows of a band: narrower ones pack as much as they compute
-STORED_COPIES = 16  # of each chunk of the result that is being written: 5, and what the allocator keeps of others
-SHARES = 24  # windows that a matrix is cut into at least where several workers each do all of the slab
-SQUARES = 64  # where they share it, each does its square: at most so much of the work may that be,
-# but on GPUs windows are at least as wide as the lesser of this and an eighth of the matrix. With 2,048 pivots at a
-# time the rows of two H100s came and went for longer than they were computed.
+NARROWEST = 64  # least rows of a band: packing narrower bands takes as long as computing them
+STORED_COPIES = 16  # memory of a result chunk being written, in chunks: 5 copies, and freed memory of others
+SHARES = 24  # least number of windows of a matrix, if several workers each compute the whole slab
+SQUARES = 64  # the squares, which every worker computes if workers share slabs, are at most 1 / SQUARES of the work
+# With several GPUs, SHARES and SQUARES do not limit windows to fewer than BESIDE rows or 1 / FEWEST of the matrix,
+# whichever is less. With 2,048 pivots at a time, two H100s took longer to move the rows than to compute them.
 BESIDE, FEWEST = 4096, 8
 
 
@@ -32,11 +33,12 @@ class Windows:
     ----------
     block : width of a pivot block
     chunk : rows of a band and of a chunk of a checkpoint, edge of the chunks of the result; a multiple of `block`, or
-        a part of it
-    width : rows of a window, whole blocks and whole bands
+        a divisor of it
+    width : rows of a window, in whole blocks and whole bands
     resident : whether the host's memory holds the matrix
-    registered : whether its pages are locked, so that a GPU reads and writes them directly
-    sharers : workers that take the slab through its stages by columns, a part each; 1: each of them takes all of it
+    registered : whether the pages of the matrix are locked, so that a GPU reads and writes them directly
+    sharers : number of workers that share the slab, each with some of its columns; 1 if every worker takes the whole
+        slab through its stages
     """
 
     n: int
@@ -47,28 +49,31 @@ class Windows:
     registered: bool = False
     sharers: int = 1
 
-    BANDS: ClassVar[int] = 3  # one is loaded, one computed, one stored
+    BANDS: ClassVar[int] = 3  # bands in memory: one loading, one computing, one storing
 
     @property
     def savers(self) -> int:
-        """Chunks of the result that are written at a time; from the store, their copies take no more than a band."""
+        """The number of result chunks that are written at a time.
+
+        If the matrix lies in the store, copies of the chunks take no more memory than a band.
+        """
         return SAVERS if self.resident else max(1, min(SAVERS, self.n // (STORED_COPIES * self.chunk)))
 
     @property
     def layout(self) -> Layout:
-        """The same blocks as in memory."""
+        """A layout with the pivot blocks of a run in memory."""
         return Layout(self.n, self.block, self.block, 1)
 
     def window(self, row: int) -> tuple[int, int]:
-        """The rows (start, stop) of the window of a row."""
+        """Return the rows (start, stop) of the window of a row."""
         start = row // self.width * self.width
         return start, min(start + self.width, self.n)
 
     def shared_by(self, workers: int) -> Windows:
-        """The cut for other workers than those it was made for.
+        """Return the cut for another number of workers.
 
-        Where fewer are left, windows are narrower, so that a part of a slab takes no more memory, unless they are as
-        narrow as they can be already.
+        With fewer workers, windows are narrower, so that a worker's part of a slab takes no more memory, unless the
+        windows are as narrow as possible already.
 
         >>> Windows(12, 2, 2, 8, True, sharers=4).shared_by(3)
         Windows(n=12, block=2, chunk=2, width=6, resident=True, registered=False, sharers=3)
@@ -80,7 +85,7 @@ class Windows:
         return replace(self, width=width, sharers=workers)
 
     def super_stages(self, stages: Sequence[tuple[int, int]], done: int) -> list[tuple[int, int]]:
-        """The stages (first, stop) of each super-stage, from stage `done` on; there is at least one.
+        """Return the stages (first, stop) of each super-stage, from stage `done` on; at least one super-stage.
 
         >>> Windows(12, 2, 2, 4, False).super_stages([(0, 2), (2, 4), (6, 8), (10, 12)], 1)
         [(1, 2), (2, 3), (3, 4)]
@@ -91,7 +96,7 @@ class Windows:
 
 
 def chunks_of(n: int, block: int, itemsize: int) -> list[int]:
-    """The edges a chunk may have, from the one of a run in memory down.
+    """Return the edges that a chunk may have, from the edge of a run in memory downwards.
 
     >>> chunks_of(3353, 256, 4)
     [1024, 512, 256, 128, 64]
@@ -107,7 +112,10 @@ def chunks_of(n: int, block: int, itemsize: int) -> list[int]:
 
 
 def widest(cut: Windows, workers: int, gpu: bool, fits: Callable[[Windows], bool]) -> Windows | None:
-    """The cut with the widest windows that fit, None if none do; its own are as narrow as they may be."""
+    """Widen `cut`, given at its narrowest, as far as `fits` and the limits for several workers allow.
+
+    Returns None if not even `cut` fits.
+    """
     most = -(-cut.n // cut.width)
     if workers > 1:
         least = min(BESIDE // cut.width, most // FEWEST) if gpu else 1

@@ -1,4 +1,4 @@
-"""Closes the parts of a cut graph many at a time on a GPU: their matrices are one batch, made from arcs there."""
+"""Close the parts of a cut graph on a GPU, many at a time: the GPU makes one batch of matrices from the arcs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pipelines.boundary.plan import BATCH_BYTES
 
 
 class PartBatches:
-    """The closed parts of a graph, asked for one by one in rising order, by arrays of `xp`, which is CuPy.
+    """The closed parts of a graph, for tasks that take them one by one in rising order. `xp` is CuPy.
 
-    Tasks may ask from several threads. Parts that are dealt to other workers are closed in vain; that costs less than
-    a launch for each.
+    Tasks may call from several threads. A batch may include parts that other workers also close; this costs less than a
+    launch for each part.
     """
 
     def __init__(self, graph: CutGraph, xp: Any):
@@ -26,7 +26,8 @@ class PartBatches:
         self.size = int(cut.sizes.max(initial=1))
         self._first, self._inner = 0, np.empty((0, 0, 0))
         self._lock = Lock()
-        # Closed vertices come last, for they are no pivots: where each vertex, by part and place, stands in its matrix.
+        # The row of each vertex, by part and place, in the matrix of its part. Closed vertices are not pivots, so they
+        # come last.
         through = graph.through[cut.order]
         part = cut.part[cut.order]
         self._part_starts = np.concatenate([[0], np.cumsum(cut.sizes)])
@@ -36,7 +37,7 @@ class PartBatches:
         self._open = np.bincount(part, through, minlength=cut.parts).astype(np.int64)
 
     def inner(self, part: int) -> np.ndarray:
-        """The distances within a part, on the host; what follows is closed with it."""
+        """Return the distances within a part, on the host. The following parts are closed in the same batch."""
         with self._lock:
             if not 0 <= part - self._first < len(self._inner):
                 count = max(1, BATCH_BYTES // (self.size**2 * self.graph.job.dtype.itemsize))
@@ -45,7 +46,7 @@ class PartBatches:
             return self._inner[part - self._first, :size, :size]
 
     def closed(self, first: int, last: int) -> Any:
-        """(last - first, p, p) CuPy array: the distances within parts; what is beyond their sizes has no meaning."""
+        """Return the distances within parts, (last - first, p, p), CuPy; undefined beyond the size of a part."""
         sizes, pivots = self.graph.cut.sizes[first:last], self._open[first:last]
         d = self.lengths(first, last)
         floyd_warshall(d, out=d, nonnegative=True, sizes=sizes, pivots=pivots)
@@ -56,7 +57,7 @@ class PartBatches:
         return d
 
     def lengths(self, first: int, last: int) -> Any:
-        """The least weight of the arcs between any two vertices of a part."""
+        """Return the least weight of the arcs between any two vertices of a part."""
         tails, heads, weights = (array[slice(*self.graph.starts[[first, last]])] for array in self.graph.within)
         owner = np.repeat(np.arange(last - first), np.diff(self.graph.starts[first : last + 1]))
         starts = self._part_starts[first:last][owner]

@@ -1,6 +1,7 @@
-"""Closes the parts of a cut graph, and the graph of their boundary vertices.
+"""Close the parts of a cut graph, and the graph of their boundary vertices.
 
-On the CPU; on a GPU parts are closed many at a time (`batches`), and the boundary graph by the same function.
+Parts are closed here on a CPU; `batches` closes them on a GPU, many at a time. `close` closes the boundary graph on
+either device.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from gpuops.arrays import like
 from gpuops.numbers import distance_limit, infinity
 from pipelines.stores.boundary import Cut
 
-Potentials = tuple[np.ndarray, np.ndarray] | None  # of tails and of heads; None where no weight is negative
+Potentials = tuple[np.ndarray, np.ndarray] | None  # for tails, for heads; None if no weight is negative
 
 
 class Arcs(NamedTuple):
@@ -33,14 +34,14 @@ class Arcs(NamedTuple):
 
 
 def close(d: Any, through: np.ndarray) -> Any:
-    """Close a matrix of lengths in place over paths with open vertices inside; returns it.
+    """Close a matrix of lengths in place over paths whose inner vertices are open. Returns the matrix.
 
     Parameters
     ----------
     d : (n, n) array, NumPy or CuPy
-        As for `gpuops.floyd_warshall`, not negative.
+        A matrix as for `gpuops.floyd_warshall`, without negative entries.
     through : (n,) bool
-        Whether a vertex may lie inside a path.
+        Whether a vertex is open, so that it may lie inside a path.
     """
     if through.all():
         return floyd_warshall(d, out=d, nonnegative=True)
@@ -51,11 +52,11 @@ def close(d: Any, through: np.ndarray) -> Any:
 
 
 def close_part(arcs: Arcs, through: np.ndarray) -> np.ndarray:
-    """The distances within a part.
+    """Return the distances within a part.
 
     Parameters
     ----------
-    arcs : between vertices of the part, by their places
+    arcs : arcs between vertices of the part, named by their places in the part
     through : (p,) bool
 
     Returns
@@ -66,10 +67,9 @@ def close_part(arcs: Arcs, through: np.ndarray) -> np.ndarray:
 
 
 def ways_to(inner: np.ndarray, through: np.ndarray, boundary: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first columns and rows of a closed part: distances to the boundary, and from there.
+    """Return the first columns and rows of a closed part: the distances to its boundary, and from its boundary.
 
-    A closed vertex of the boundary is the end of a path but not on its way: it is reached by itself only, and reaches
-    only itself.
+    A closed boundary vertex must not lie inside a path. Only the vertex itself reaches it, and it reaches only itself.
 
     Returns
     -------
@@ -83,12 +83,12 @@ def ways_to(inner: np.ndarray, through: np.ndarray, boundary: int) -> tuple[np.n
 
 
 def with_weights(d: np.ndarray, potentials: Potentials, vertices: np.ndarray) -> np.ndarray:
-    """Distances as they are, of those that potentials made non-negative: d[u, v] - out[u] + into[v]."""
+    """Return the distances for the given weights from the distances with potentials: d[u, v] - out[u] + into[v]."""
     return d if potentials is None else _moved(d, potentials[0][vertices], potentials[1][vertices])
 
 
 def without_negative(d: np.ndarray, potentials: Potentials, vertices: np.ndarray) -> np.ndarray:
-    """Undo `with_weights`; by rounding, floats may come to a little less than 0, and count as 0."""
+    """Undo `with_weights`. Floats that rounding makes negative become 0."""
     if potentials is None:
         return d
     return np.maximum(_moved(d, -potentials[0][vertices], -potentials[1][vertices]), d.dtype.type(0))
@@ -102,17 +102,17 @@ def _moved(d: np.ndarray, out: np.ndarray, into: np.ndarray) -> np.ndarray:
 
 
 def boundary_matrix(cut: Cut, arcs: Arcs, among: Iterable[np.ndarray]) -> np.ndarray:
-    """Lengths between boundary vertices, to be closed: arcs between parts, and distances within parts.
+    """Return the lengths between boundary vertices, not yet closed: arcs between parts, and distances within parts.
 
     Parameters
     ----------
-    arcs : those that lead from one part to another
-    among : for each part the (b, b) distances between its boundary vertices
+    arcs : the arcs from one part to another
+    among : for each part, the (b, b) distances between its boundary vertices
 
     Returns
     -------
     (S, S) array
-        The boundary vertices of all parts, one part after the other.
+        Rows and columns are the boundary vertices of all parts, one part after another.
     """
     starts = np.cumsum(cut.boundary_sizes) - cut.boundary_sizes
     place = starts[cut.part] + cut.place
@@ -124,7 +124,7 @@ def boundary_matrix(cut: Cut, arcs: Arcs, among: Iterable[np.ndarray]) -> np.nda
 
 
 def _matrix(arcs: Arcs, size: int) -> np.ndarray:
-    """The least weight of the arcs between any two vertices, 0 on the diagonal."""
+    """Return the matrix of the least weights of the arcs between any two vertices, with 0 on the diagonal."""
     d = np.full((size, size), infinity(arcs.weights.dtype))
     np.minimum.at(d, (arcs.tails, arcs.heads), arcs.weights)
     np.fill_diagonal(d, 0)

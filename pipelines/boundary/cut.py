@@ -1,4 +1,4 @@
-"""Cuts a graph into parts with few boundary vertices, by METIS, and chooses how many parts to make.
+"""Cut a graph into parts with few boundary vertices, by METIS, and choose the number of parts.
 
 G. Karypis, V. Kumar, "A fast and high quality multilevel scheme for partitioning irregular graphs", SIAM J. Sci.
 Comput. 20, 1998.
@@ -11,28 +11,28 @@ import numpy as np
 from pipelines.boundary.plan import ANSWERED, work
 from pipelines.stores.boundary import Cut
 
-SMALLEST = 48  # vertices of a part that is still tried
-LARGEST = 4096  # beyond, closing a part takes long
+SMALLEST = 48  # fewest vertices of a part, on average, that are tried
+LARGEST = 4096  # most vertices of a part, on average, that are tried: closing larger parts takes long
 
 
 def cut_graph(indptr: np.ndarray, indices: np.ndarray, parts: int | None = None, rows: int = ANSWERED) -> Cut:
-    """Cut a graph.
+    """Cut a graph into parts.
 
     Parameters
     ----------
     indptr, indices : (n + 1,) and (m,) integers
-        The graph in CSR; directions, loops and parallel arcs do not matter.
+        The graph in CSR; directions, loops and parallel arcs are ignored.
     parts : int, optional
-        How many; by default as many as make the least work (`pipelines.boundary.plan.work`).
+        Number of parts. By default, the number with the least work (`pipelines.boundary.plan.work`).
     rows : int
-        Rows of distances that will be asked for.
+        Expected number of requested rows of distances.
 
     Raises
     ------
     ImportError
         `pymetis` is not installed.
     ValueError
-        There are not so many vertices.
+        `parts` is not from 1 to the number of vertices.
     """
     n = len(indptr) - 1
     if parts is not None and not 1 <= parts <= max(n, 1):
@@ -51,12 +51,12 @@ def cut_graph(indptr: np.ndarray, indices: np.ndarray, parts: int | None = None,
 
 
 def _undirected(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both directions of every arc, once, without loops: what METIS takes."""
+    """Return both directions of every arc, once and without loops, in CSR for METIS."""
     n = len(indptr) - 1
     tails, heads = np.repeat(np.arange(n), np.diff(indptr)), np.asarray(indices, np.int64)
     apart = tails != heads
     pairs = np.concatenate([(tails * n + heads)[apart], (heads * n + tails)[apart]])
-    pairs.sort(kind="stable")  # many are in order, which this sort makes use of, and `unique` does not
+    pairs.sort(kind="stable")  # unlike `unique`, this sort is faster if many pairs are in order
     pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
     starts = np.searchsorted(pairs, np.arange(n + 1) * n)
     return starts.astype(np.int32), (pairs % max(n, 1)).astype(np.int32)
@@ -78,7 +78,7 @@ def _cut(starts: np.ndarray, neighbours: np.ndarray, parts: int) -> Cut:
 
 
 def cut_into(part: np.ndarray, indptr: np.ndarray, indices: np.ndarray) -> Cut:
-    """The cut of a graph, in CSR, into given parts, (n,) int32: which vertices are on a boundary."""
+    """Return the cut of a graph, in CSR, into the given parts, (n,) int32, with the boundary vertices of each part."""
     tails = np.repeat(np.arange(len(part)), np.diff(indptr))
     across = part[tails] != part[indices]
     boundary = np.zeros(len(part), bool)

@@ -1,4 +1,4 @@
-"""A cut graph as workers hold it: its arcs by the part they lie in, and those between parts."""
+"""A cut graph on a worker: the arcs within each part, and the arcs between parts."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from pipelines.stores.boundary import Cut
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What the tasks need to know of the problem."""
+    """The data of the problem that tasks need."""
 
     graph: Graph
     dtype: np.dtype
     potentials: Potentials
-    fits: bool  # whether it is proven that the distances fit the dtype
+    fits: bool  # whether all distances are proven to fit the dtype
 
 
 @dataclass(frozen=True, eq=False)
 class CutGraph:
-    """What a worker holds: the graph cut, its arcs by the part they lie in, and those between parts."""
+    """A cut graph on a worker: the cut, the arcs within each part, and the arcs between parts."""
 
     job: Job
     cut: Cut
     through: np.ndarray
-    within: Arcs  # by part, tails and heads as places in it
-    starts: np.ndarray  # of the arcs of each part, and the end
+    within: Arcs  # sorted by part; tails and heads are places in the part
+    starts: np.ndarray  # where the arcs of each part begin in `within`, then their number
     between: Arcs
 
 
 def cut_arcs(job: Job, cut: Cut) -> CutGraph:
-    """The arcs of a graph by part; weights in the dtype of the distances, not negative."""
+    """Sort the arcs of a graph by part, with weights in the dtype of the distances, made non-negative."""
     indptr, indices, weights = job.graph.rows()
     if job.potentials is not None:
         weights = nonnegative_weights(job.potentials, 0, indptr, indices, weights)

@@ -1,4 +1,4 @@
-"""What a cut costs: relaxations, memory and disk."""
+"""The cost of a cut: relaxations, memory and disk."""
 
 from __future__ import annotations
 
@@ -11,68 +11,83 @@ import numpy as np
 from gpuops.boundary import device_bytes
 from pipelines.boundary.cut_graph import Job
 from pipelines.stores.boundary import Cut
-from pipelines.workers.capacity import MEMORY_SHARE, DoesNotFitError, WorkerFacts, memory_by_place, refuse_disk
+from pipelines.stores.schema import counted
+from pipelines.workers.capacity import (
+    MEMORY_SHARE,
+    DoesNotFitError,
+    WorkerFacts,
+    memory_by_place,
+    place_name,
+    refuse_disk,
+)
 from pipelines.workers.progress import size, with_prefix
 
-ANSWERED = 10_000  # rows of distances that a cut is to be good for
-TASK_BYTES = 128 << 20  # of distances within parts that a task closes,
-BATCH_BYTES = 2**30  # and that are closed at a time on a GPU
-ARC_BYTES = 80  # that an arc takes while the arcs are sorted by part
-WRITTEN_COPIES = 4  # of what is being compressed and written
-PANEL_ROWS = 4096  # of a matrix, that are copied while it is closed
+# Rows of distances that are expected to be requested when the number of parts is chosen.
+ANSWERED = 10_000
+# Bytes of the distances within parts that one task closes.
+TASK_BYTES = 128 << 20
+# Bytes of the distances within parts that a GPU closes at a time.
+BATCH_BYTES = 2**30
+# Bytes of memory for each arc while arcs are sorted by part.
+ARC_BYTES = 80
+# Number of copies of the tables that are being compressed and written.
+WRITTEN_COPIES = 4
+# Rows of a matrix that are copied while the matrix is closed.
+PANEL_ROWS = 4096
 
 
 def work(cut: Cut, rows: int = ANSWERED) -> float:
-    """Relaxations to close all parts and the boundary, and to answer so many rows of distances to all vertices."""
+    """Return the relaxations to close all parts and the boundary, and to compute `rows` rows of distances."""
     boundary = float(cut.boundary_sizes.sum())
     return float((cut.sizes.astype(float) ** 3).sum()) + boundary**3 + min(rows, len(cut.part)) * row_work(cut)
 
 
 def row_work(cut: Cut) -> float:
-    """Relaxations of a row of distances to all vertices, on average."""
+    """Return the mean number of relaxations for a row of distances to all vertices."""
     n, boundary = len(cut.part), float(cut.boundary_sizes.sum())
-    mean = float((cut.boundary_sizes * cut.sizes).sum()) / max(n, 1)  # boundary vertices of the part of a vertex
+    mean = float((cut.boundary_sizes * cut.sizes).sum()) / max(n, 1)  # boundary vertices in the part of a vertex
     return mean * (boundary + n)
 
 
 def table_bytes(cut: Cut, dtype: np.dtype) -> tuple[int, int]:
-    """Bytes of the tables of all parts, and of the distances between all boundary vertices."""
+    """Return the bytes of the tables of all parts, and of the distances between all boundary vertices."""
     p, b = (int(sizes.max(initial=1)) for sizes in (cut.sizes, cut.boundary_sizes))
     return cut.parts * p * (p + 2 * max(b, 1)) * dtype.itemsize, int(cut.boundary_sizes.sum()) ** 2 * dtype.itemsize
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes that a worker takes of its GPU, 0 without one, and of its host."""
+    """Bytes that a worker needs on its GPU (0 without a GPU) and on its host."""
 
     device: int
     host: int
 
     def __or__(self, other: Memory) -> Memory:
-        """What the one takes and then the other."""
+        """Return the memory of two phases, one after the other."""
         return Memory(max(self.device, other.device), max(self.host, other.host))
 
     def __str__(self) -> str:
-        return (f"{size(self.device)} of a GPU and " if self.device else "") + f"{size(self.host)} of its host"
+        return (f"{size(self.device)} of GPU memory and " if self.device else "") + f"{size(self.host)} of RAM"
 
 
 def describe(cut: Cut, dtype: np.dtype, memory: Memory) -> str:
-    """One line on a cut, and what the worker takes that needs most."""
+    """Return a line about a cut, with the memory of the worker that needs most."""
     tables, among = table_bytes(cut, dtype)
+    largest = counted(int(cut.sizes.max(initial=0)), "vertex", "vertices")
+    boundary = counted(int(cut.boundary_sizes.sum()), "boundary vertex", "boundary vertices")
     return (
-        f"{cut.parts:,} parts of {int(cut.sizes.max(initial=0)):,} vertices at most, {int(cut.boundary_sizes.sum()):,}"
-        f" boundary vertices; {with_prefix(work(cut, 0)).strip()} relaxations, {size(tables + among)} of tables,"
-        f" memory {memory}"
+        f"{counted(cut.parts, 'part')} of {largest} at most, {boundary}; {with_prefix(work(cut, 0)).strip()}"
+        f" relaxations, {size(tables + among)} of tables, needs {memory}"
     )
 
 
 def closing_memory(cut: Cut, job: Job, gpu: bool) -> tuple[Memory, Memory]:
-    """What a worker takes to close parts, and what the one takes that joins them, closing their boundary."""
+    """Return the memory of a worker that closes parts, and of the worker that closes the boundary to join them."""
     tables, among = table_bytes(cut, job.dtype)
     part = int(cut.sizes.max(initial=1)) ** 2 * job.dtype.itemsize
     arcs = ARC_BYTES * job.graph.m
     parts = arcs + WRITTEN_COPIES * min(tables, max(part, TASK_BYTES))
-    # Closed vertices are sorted behind the others, in copies; potentials are added in copies, too.
+    # Moving closed vertices behind open vertices takes copies of the matrix; so does adding potentials.
     matrices = (1 if job.graph.through()[cut.boundary].all() else 3) * among
     matrices += min(among, PANEL_ROWS * int(cut.boundary_sizes.sum()) * job.dtype.itemsize)
     shifted = among if job.potentials is None else 4 * among
@@ -83,7 +98,7 @@ def closing_memory(cut: Cut, job: Job, gpu: bool) -> tuple[Memory, Memory]:
 
 
 def rows_memory(cut: Cut, dtype: np.dtype, chunk: int, gpu: bool) -> Memory:
-    """What a worker takes to make rows by chunks, of which two are written while one is computed."""
+    """Return the memory of a worker that computes rows by chunks. Two chunks are written while the next is computed."""
     tables, among = table_bytes(cut, dtype)
     n = len(cut.part)
     bands, writing = (copies * chunk * n * dtype.itemsize for copies in (3, WRITTEN_COPIES))
@@ -94,14 +109,13 @@ def rows_memory(cut: Cut, dtype: np.dtype, chunk: int, gpu: bool) -> Memory:
 
 
 def shortage(needed: Sequence[Memory], facts: list[WorkerFacts]) -> str | None:
-    """What is too small for what each worker needs, None if all fits."""
+    """Return a text about a memory that is too small for its workers, or None if all fits."""
     on_host = [replace(fact, gpu=False, free_memory=fact.host_memory or fact.free_memory) for fact in facts]
     hosts = memory_by_place([each.host for each in needed], on_host)
     gpus = memory_by_place([each.device for each in needed], facts) if any(each.device for each in needed) else {}
-    for what, places in ("the GPU of ", gpus), ("", hosts):
-        for place, (count, free) in places.items():
-            if count > MEMORY_SHARE * free:
-                return f"{size(count)} of the memory of {what}{place}, which has {size(free)} free"
+    for place, (count, free) in (*gpus.items(), *hosts.items()):
+        if count > MEMORY_SHARE * free:
+            return f"{size(count)} of the memory of {place_name(place)}, which has {size(free)} free"
     return None
 
 

@@ -1,13 +1,11 @@
-"""The calls: a graph cut and closed into a store, and distances on demand (see `pipelines.boundary`)."""
+"""The calls of the boundary method: cut and close a graph into a store, and compute distances from this store."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 from distributed import Client
 
 from gpuops.arrays import is_cupy
@@ -24,6 +22,7 @@ from pipelines.stores.boundary import (
     resume_boundary,
 )
 from pipelines.stores.resuming import resumed
+from pipelines.stores.vertex_names import Positions, VertexNames
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
@@ -46,33 +45,34 @@ def partition_graph(
     device_memory: int | None = None,
     host_memory: int | None = None,
 ) -> Boundary:
-    """Cut a graph into parts, close them, and write what any distance follows from to the store `out`.
+    """Cut a graph into parts, close the parts, and write tables for computing any distance to the store `out`.
 
     Parameters
     ----------
     client : distributed.Client
-        Of any cluster; parts are closed by all workers, the boundary by one, on GPUs where they have them.
+        A client of any cluster. All workers close parts, one worker closes the boundary. Workers with a GPU use it.
     graph : Graph or path of a graph store
-        Weights may be negative; a cycle of negative weight may not be. It pays for graphs such as road networks, which
-        few vertices cut into parts.
+        Weights may be negative, but no cycle. The method suits graphs such as road networks, whose parts have few
+        boundary vertices.
     out : path of the new boundary store
     parts : int, optional
-        How many; by default as many as make the least work.
+        Number of parts. By default, the number with the least work.
     like : Boundary or path of such a store, optional
-        Cut into the parts of that store instead, whose graph has the same vertices, for example with other weights or
-        without some arcs: what is left is the time of the closures.
+        Use the parts of this store, whose graph has the same vertices, for example after weights have changed or arcs
+        were removed. This saves the time of cutting the graph.
     dtype : {"float32", "float64", "int32", "int16"}, optional
-        Of the distances; float32 for float weights and int32 for integer weights by default.
+        The dtype of the distances. By default float32 for float weights and int32 for integer weights.
     resume : bool
-        Go on with an unfinished `out`; begin if there is none; return a finished one as it is.
+        Resume an unfinished `out`, which must have been begun with the same `parts`, `like` and `dtype`. If `out` does
+        not exist, create it; if it is finished, return it unchanged.
     overwrite : bool
         Replace a boundary store at `out`, once the new one is complete.
     verify : bool
-        Prove sampled rows of distances.
+        Verify sampled rows of distances by certificates.
     progress : bool, optional
-        Show progress on standard error; by default where that is a terminal.
+        Show progress on standard error. By default, only if standard error is a terminal.
     device_memory, host_memory : int, optional
-        Bytes to use of each GPU, and of the memory of each host; by default nine tenths of what is free.
+        Bytes to use on each GPU, and of the memory of each host. By default, nine tenths of the free memory.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def partition_graph(
     Raises
     ------
     gpuops.NegativeCycleError
-        With the vertices of one such cycle; `out` is not created.
+        The graph has a cycle of negative weight; the error has its vertices, and `out` is not created.
     pipelines.workers.capacity.DoesNotFitError
         Memory or disk is too small; nothing is written.
     pipelines.validation.bounds.WeightRangeError
@@ -90,20 +90,18 @@ def partition_graph(
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
-        There are not so many vertices, or `like` has others.
+        `parts` is larger than the number of vertices, or the graph of `like` has other vertices.
     ImportError
         `pymetis` is not installed.
     """
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
     like = open_boundary(like) if isinstance(like, str | os.PathLike) else like
     begun = {"parts": parts, "like": None if like is None else like.path}
-    given = {name: value for name, value in begun.items() if value is not None}
-    given |= {} if dtype is None else {"dtype": str(np.dtype(dtype))}
-    again = partial(resume_boundary, graph=graph, options=given)
+    kind = distance_dtype(graph, dtype)
+    again = partial(resume_boundary, graph=graph, options={"dtype": str(kind), **begun})
     inputs = [graph.path, begun["like"]]
     writer = resumed(out, SCHEMA, inputs, again, resume=resume, overwrite=overwrite)
     if writer is None or not writer.finished:
-        kind = distance_dtype(graph, dtype) if writer is None else writer.dtype
         job = Job(graph, kind, potentials_of(graph), distances_fit(graph, kind))
         facts = within_budget(measure_workers(client, None), device_memory, host_memory)
         if writer is None:
@@ -124,42 +122,38 @@ def distances_between(
     *,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> Any:
-    """Shortest distances from each of some vertices to each of others, without the matrix of all.
+    """Return the shortest distances from each source to each target, without computing the whole matrix.
 
     Parameters
     ----------
     store : Boundary or path of a boundary store
     sources, targets : (k,) and (l,) vertices
-        An int is an index, text a label or an index in the form "#17" (`pipelines.stores.vertex_names`). If either is
-        a CuPy array, the products are done on its device, and the distances stay there.
+        Labels, or positions if the graph has no labels, as text or int. Positions can always be given as "#17" or
+        ``tilepath.positions([17])``. If either argument is a CuPy array, or positions in a CuPy array, the products are
+        computed on its device, and the distances stay there.
     graph : Graph or path, optional
-        Where the graph is now, if it was moved; asked for names only.
+        The graph, if it was moved. It is read for labels only, so `positions` do not need it.
 
     Returns
     -------
     (k, l) array, NumPy or CuPy
-        Unreachable is +inf, or the integer dtype's maximum.
+        Rows and columns in the order of `sources` and `targets`. Unreachable is +inf, or the integer dtype's maximum.
+
+    Raises
+    ------
+    pipelines.stores.StoreError
+        A vertex does not exist, or the graph store is missing.
+    ValueError
+        `sources` or `targets` are not a list of names.
     """
     store = store if isinstance(store, Boundary) else open_boundary(store)
-    gpu = is_cupy(sources) or is_cupy(targets)
-    sources, targets = (vertices.get() if is_cupy(vertices) else vertices for vertices in (sources, targets))
-    named = any(isinstance(v, str) for v in (*sources, *targets))
-    opened = None
-    if named:
-        opened = graph if isinstance(graph, Graph) else store.graph(graph)
-    rows, columns = (_vertices(store, opened, what, v) for what, v in (("source", sources), ("target", targets)))
-    if gpu:
-        return store.between_on_gpu(rows, columns)
-    return store.between(rows, columns)
-
-
-def _vertices(store: Boundary, graph: Graph | None, what: str, vertices: Sequence[int | str]) -> np.ndarray:
-    if graph is not None:
-        return np.array([graph.vertex(v) for v in vertices], np.int64)
-    found = np.asarray(vertices, np.int64)
-    if found.size and not (0 <= found.min() and found.max() < store.n):
-        raise ValueError(f"{what}: there is no such vertex; the vertices are 0 to {store.n - 1:,}")
-    return found
+    gpu = any(is_cupy(v.indices if isinstance(v, Positions) else v) for v in (sources, targets))
+    if isinstance(sources, Positions) and isinstance(targets, Positions):
+        names = VertexNames(store.n, lambda: None, store.path)
+    else:
+        names = (store.named if graph is None else graph if isinstance(graph, Graph) else store.graph(graph)).naming
+    rows, columns = names.vertices(sources, "source"), names.vertices(targets, "target")
+    return store.between_on_gpu(rows, columns) if gpu else store.between(rows, columns)
 
 
 def _cut(graph: Graph, parts: int | None, like: Boundary | None, progress: bool | None) -> Cut:

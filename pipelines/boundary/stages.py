@@ -1,4 +1,4 @@
-"""The work on the workers: close parts, a chunk of them a task, then join them on one worker."""
+"""The tasks of the workers: close parts, some chunks of parts in each task, then join the parts on one worker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pipelines.boundary.cut_graph import CutGraph, Job, cut_arcs
 from pipelines.boundary.plan import TASK_BYTES, closing_memory, describe
 from pipelines.stores.boundary import BoundaryWriter
 from pipelines.validation.bounds import WeightRangeError
-from pipelines.workers.attempts import clear, held, keep, run_attempts
+from pipelines.workers.attempts import Run, clear, held, keep
 from pipelines.workers.capacity import WorkerFacts
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
@@ -35,45 +35,32 @@ from pipelines.workers.saving import Savers
 def close_parts(
     client: Client, job: Job, writer: BoundaryWriter, progress: bool | None, facts: list[WorkerFacts]
 ) -> None:
-    """Close the parts that are not done, join them, and complete the store."""
+    """Close the parts that are not in the store yet, join all parts, and complete the store."""
     with Progress(writer.rows, "parts", progress) as shown:
         cut = writer.cut()
         closing, joining = closing_memory(cut, job, any(fact.gpu for fact in facts))
         shown.note(describe(cut, job.dtype, closing | joining))
-
-        def begin(members: list[str], before: Closing | None) -> Closing:
-            return Closing(client, members, before, job, writer, shown)
-
-        run_attempts(client, [fact.address for fact in facts], begin, shown)
+        Run(client, [fact.address for fact in facts], writer, shown).attempts(Closing, job)
 
 
 class Closing(RowsAttempt):
-    """An attempt of closing parts, for `pipelines.workers.attempts.run_attempts`."""
+    """An attempt to close parts."""
 
-    unit, work = "parts", "closing parts"
+    out: BoundaryWriter
+    kind, unit, work = "boundary", "parts", "closing parts"
 
-    def __init__(
-        self,
-        client: Client,
-        members: list[str],
-        before: Closing | None,
-        job: Job,
-        writer: BoundaryWriter,
-        shown: Progress,
-    ):
-        super().__init__(client, members, "boundary", before, writer, shown)
-        self.job, self.writer = job, writer
-        self.together = together(writer, TASK_BYTES // writer.chunk_bytes, len(members))
+    def __init__(self, run: Run, members: list[str], before: Closing | None, job: Job):
+        super().__init__(run, members, before)
+        self.job = job
+        self.together = together(self.out, TASK_BYTES // self.out.chunk_bytes, len(members))
 
     def run(self) -> None:
         self.deal(
-            lambda worker: self.submit(_load, worker, self.job, self.writer),
-            lambda worker, first: self.submit(
-                _close, worker, self.writer, first, min(first + self.step, self.writer.rows)
-            ),
+            lambda worker: self.submit(_load, worker, self.job, self.out),
+            lambda worker, first: self.submit(_close, worker, self.out, first, min(first + self.step, self.out.rows)),
         )
         self.shown.stage("joining parts")
-        self.wait([self.submit(_join, 0, self.job, self.writer)])
+        self.wait([self.submit(_join, 0, self.job, self.out)])
 
 
 def _load(attempt: str, job: Job, writer: BoundaryWriter) -> None:
@@ -83,7 +70,7 @@ def _load(attempt: str, job: Job, writer: BoundaryWriter) -> None:
 
 
 def _close(attempt: str, writer: BoundaryWriter, start: int, stop: int) -> None:
-    """Close parts, and write a chunk of them while the next are closed."""
+    """Close parts. Each chunk of parts is written while the next chunk is closed."""
     (graph, batches), write = held(attempt), writer.writer()
     with Savers() as savers:
         for first in range(start, stop, writer.chunk):
@@ -106,7 +93,7 @@ def _join(attempt: str, job: Job, writer: BoundaryWriter) -> None:
 
 
 def closed_part(graph: CutGraph, part: int, inner: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """The tables of a part by their names in the store; `inner` is given where a GPU has closed it."""
+    """Return the tables of a part by their names in the store. If a GPU has closed the part, `inner` is the result."""
     arcs, vertices = slice(*graph.starts[part : part + 2]), graph.cut.vertices(part)
     through = graph.through[vertices]
     if inner is None:
@@ -117,7 +104,10 @@ def closed_part(graph: CutGraph, part: int, inner: np.ndarray | None = None) -> 
 
 
 def closed_boundary(graph: CutGraph, among: Iterable[np.ndarray], xp: Any = np) -> np.ndarray:
-    """Distances between all boundary vertices; `among` has, part by part, those within it. Closed by arrays of `xp`."""
+    """Return the distances between all boundary vertices, closed on the device of `xp`.
+
+    `among` has, for each part, the distances within the part between its boundary vertices.
+    """
     cut, potentials = graph.cut, graph.job.potentials
     vertices = cut.order[cut.boundary[cut.order]]
     blocks = np.split(vertices, np.cumsum(cut.boundary_sizes)[:-1])
@@ -127,7 +117,7 @@ def closed_boundary(graph: CutGraph, among: Iterable[np.ndarray], xp: Any = np) 
 
 
 def refuse_what_may_overflow(job: Job, writer: BoundaryWriter, among: np.ndarray) -> None:
-    """Refuse integers whose sums might not be told from infinity, where nothing else proves that they fit."""
+    """Raise an error if integer distances may reach infinity and are not proven to fit their dtype."""
     if job.fits:
         return
     limit = distance_limit(job.dtype)
@@ -140,6 +130,6 @@ def refuse_what_may_overflow(job: Job, writer: BoundaryWriter, among: np.ndarray
 
 
 def largest(d: np.ndarray) -> int:
-    """The largest of some distances that is not infinite, 0 if there is none."""
+    """Return the largest finite distance, 0 if there is none."""
     reached = d[d < infinity(d.dtype)]
     return int(reached.max()) if reached.size else 0

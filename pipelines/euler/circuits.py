@@ -1,4 +1,4 @@
-"""The call `euler_circuits`: options, plan, the task on the worker (see `pipelines.euler`)."""
+"""The function `euler_circuits`: its options, its plan, and its task on the worker (see `pipelines.euler`)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from pipelines.euler.plan import METHODS, EulerPlan, make_euler_plan
 from pipelines.stores import Graph, open_graph
 from pipelines.stores.circuits import SCHEMA, Circuits, open_circuits, write_circuits
 from pipelines.stores.place import refuse_existing, refuse_inputs
-from pipelines.workers.attempts import Attempt, run_attempts
+from pipelines.stores.schema import counted
+from pipelines.stores.vertex_names import VertexName
+from pipelines.workers.attempts import Attempt, Run
 from pipelines.workers.device_arrays import array_library, synchronize, to_host
 from pipelines.workers.progress import Progress, duration
 
-StageTimes = list[tuple[str, int, float]]  # name, what it counted, seconds
+StageTimes = list[tuple[str, int, float]]  # name of the stage, its count (such as arcs or circuits), seconds
 
 
 def euler_circuits(
@@ -27,7 +29,7 @@ def euler_circuits(
     graph: Graph | str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
-    start: int | None = None,
+    start: VertexName | None = None,
     path: bool = False,
     directed: bool = True,
     method: Literal["stages", "hierholzer", "auto"] = "stages",
@@ -35,30 +37,33 @@ def euler_circuits(
     overwrite: bool = False,
     progress: bool | None = None,
 ) -> Circuits:
-    """Walk along every arc of `graph` once, in a circuit for each component or a path, and write that to `out`.
+    """Walk along every arc of `graph` once, by one circuit or path per component, and write the walks to `out`.
 
     Parameters
     ----------
     client : distributed.Client
-        Of any cluster. One device does it all: the GPU of the first worker that has one, else the first worker's CPU.
+        A client of any cluster. One device finds all circuits: the GPU of the first worker that has one, else the CPU
+        of the first worker.
     graph : Graph or path of a graph store
-        Weights do not matter, and closed vertices are passed like any other.
+        Weights are not used, and the walk passes through closed vertices like any other vertex.
     out : path of the new circuits store
-    start : int, optional
-        The vertex where the circuit of its component begins, or the path.
+    start : str or int, optional
+        The vertex where the circuit of its component, or the path, begins: by label, or by index if the graph has no
+        labels; by position as "#17" or ``tilepath.positions(17)``.
     path : bool
-        Two vertices may be unbalanced: the walk of their component leads from the one to the other.
+        Allow two unbalanced vertices: the walk of their component leads from one to the other.
     directed : bool
-        False: every edge stands twice, as in an undirected graph store, and is walked along once, either way.
+        True: walk along every arc. False: every edge is stored as two arcs, as in an undirected graph store; walk along
+        it once, in either direction.
     method : {"stages", "hierholzer", "auto"}
-        The stages give the same walk on any device. Hierholzer's algorithm, on one core of the CPU, gives another one.
-        "auto" takes what is faster: the stages on a GPU, Hierholzer's algorithm on a CPU.
+        "stages" gives the same walk on any device. "hierholzer" is Hierholzer's algorithm on one core of the CPU, which
+        gives another walk. "auto" takes the faster method: stages on a GPU, Hierholzer's algorithm on a CPU.
     verify : bool
-        Prove the walk right, in O(m).
+        Prove that the walk is correct, in O(m).
     overwrite : bool
-        Replace a store that stands at `out`.
+        Replace a circuits store that exists at `out`.
     progress : bool, optional
-        Show stages and times on standard error; by default where that is a terminal.
+        Show stages and times on standard error; by default only if standard error is a terminal.
 
     Returns
     -------
@@ -68,11 +73,12 @@ def euler_circuits(
     Raises
     ------
     gpuops.NotEulerianError
-        There is no such walk; the message names vertices by their labels, and what there is instead.
+        There is no such walk; the message names the vertices at fault by their labels, and the walk that exists
+        instead, if there is one.
     gpuops.VerificationError
-        The walk is not right.
+        The walk is not correct.
     pipelines.workers.capacity.DoesNotFitError
-        Memory or disk is too small; nothing is written.
+        Memory or disk is too small; no store is written.
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
@@ -81,23 +87,19 @@ def euler_circuits(
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
     if method not in METHODS:
         raise ValueError(f"method is {method!r}; choose {', '.join(METHODS[:-1])} or {METHODS[-1]}")
-    if start is not None and not 0 <= start < graph.n:
-        raise ValueError(f"start is {start}; the vertices of {graph.path} are 0 to {graph.n - 1}")
+    first = None if start is None else graph.vertex(start, "start")
     refuse_existing(out, SCHEMA, overwrite)
     refuse_inputs(out, [graph.path])
     plan = make_euler_plan(client, graph, out, method=method, directed=directed)
-    walk = {"start": None if start is None else int(start), "path": path, "directed": directed, "method": plan.method}
+    walk = {"start": first, "path": path, "directed": directed, "method": plan.method}
     with Progress(1, "stages", progress) as shown:
         shown.note(plan.describe(graph))
         for note in _notes(graph, directed):
             shown.note(note)
         shown.stage("walking")
-
-        def begin(members: list[str], before: Walking | None) -> Walking:
-            return Walking(client, members, graph, os.path.abspath(out), plan, walk, verify, overwrite)
-
+        run = Run(client, [plan.worker.address], os.path.abspath(out), shown, resumes=False)
         try:
-            done = run_attempts(client, [plan.worker.address], begin, shown, resumes=False)
+            done = run.attempts(Walking, graph, run.out, plan, walk, verify, overwrite)
         except NotEulerianError as error:
             raise error.named(graph.label, graph.path) from None
         for line in _told(done.stages):
@@ -110,20 +112,21 @@ def _notes(graph: Graph, directed: bool) -> list[str]:
     closed = int((~graph.through()).sum())
     if closed:
         notes.append(
-            f"{closed:,} vertices are closed to through traffic; a walk along all arcs passes them all the same"
+            f"closed to through traffic: {counted(closed, 'vertex', 'vertices')}; a walk along all arcs passes through "
+            "closed vertices, too"
         )
     if directed and not graph.directed:
-        notes.append("the graph is undirected: each edge is walked along both ways; --undirected walks along it once")
+        notes.append("the graph is undirected: each edge is walked in both directions; --undirected walks it once")
     return notes
 
 
 class Walking(Attempt):
-    """The one task, for `attempts.run_attempts`: done again from the beginning if its worker is lost."""
+    """The only task of a run, which starts again from the beginning if its worker is lost."""
 
     stages: StageTimes
 
-    def __init__(self, client: Client, members: list[str], *job: Any):
-        super().__init__(client, members, "euler", "circuits")
+    def __init__(self, run: Run, members: list[str], before: Walking | None, *job: Any):
+        super().__init__(run.client, members, "euler", "circuits", before)
         self.job = job
 
     def run(self) -> None:
@@ -137,7 +140,7 @@ class Walking(Attempt):
 
 
 def _walk(graph: Graph, out: str, plan: EulerPlan, walk: dict[str, Any], verify: bool, overwrite: bool) -> StageTimes:
-    """Read the graph, walk, write the store (a task)."""
+    """Read the graph, find the walk and write the store (a task); return the times of the stages."""
     xp = array_library() if plan.worker.gpu else np
     stages: StageTimes = []
     begin = time.perf_counter()
@@ -151,14 +154,13 @@ def _walk(graph: Graph, out: str, plan: EulerPlan, walk: dict[str, Any], verify:
 
     indptr, indices = xp.asarray(graph.indptr()), xp.asarray(graph.indices())
     watch("read", graph.m)
-    # A loop first, so that stages are not timed while they are compiled.
+    # Walk along a loop first, so that the times of the stages do not include their compilation.
     loop = np.zeros(1 if walk["directed"] else 2, indices.dtype)
     euler_circuit(xp.asarray([0, len(loop)]), xp.asarray(loop), **{**walk, "start": None})
     begin = time.perf_counter()
     found = euler_circuit(indptr, indices, **walk, watch=watch)
-    watch(
-        "renumber", len(found.arcs)
-    )  # a path is cut out of a circuit; edges were walked along as arcs of another graph
+    # This stage cuts a path out of a circuit, and numbers the edges of an undirected walk as arcs of `graph`.
+    watch("renumber", len(found.arcs))
     if verify:
         verify_circuit(indptr, indices, *found, path=walk["path"], directed=walk["directed"])
         watch("verify", len(found.arcs))
@@ -177,7 +179,7 @@ def _walk(graph: Graph, out: str, plan: EulerPlan, walk: dict[str, Any], verify:
 
 
 def _open_walk(indptr: Any, indices: Any, found: Any) -> int | None:
-    """Where the walk begins that is not closed, if there is one."""
+    """Return the first vertex of the open walk, or None if all walks are closed."""
     if len(found.arcs) == 0:
         return None
     xp = library_of(indices)
@@ -188,7 +190,7 @@ def _open_walk(indptr: Any, indices: Any, found: Any) -> int | None:
 
 
 def _told(stages: StageTimes) -> list[str]:
-    """The stages as lines for people, the walk itself by numbers."""
+    """Return the stages as lines for display; the stages of the walk itself are numbered."""
     texts = {
         "read": "Read {count:,} arc{s}",
         "orient": "Edges directed: {count:,}",

@@ -1,4 +1,4 @@
-"""What finding Euler circuits takes: which worker, by which method, how much memory and disk."""
+"""Plan a run of `euler_circuits`: choose the worker and the method, and estimate memory and disk."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from distributed import Client
 
 from pipelines.stores import Graph
+from pipelines.stores.schema import counted
 from pipelines.workers.capacity import (
     MEMORY_SHARE,
     WorkerFacts,
@@ -20,11 +21,12 @@ from pipelines.workers.progress import size
 
 METHODS = ("stages", "hierholzer", "auto")
 
-# Bytes of memory per arc and per vertex, the graph included, for arcs numbered in 32 bits; in 64 bits twice as much.
-# On a CPU measured, paths and certificate included: stages take most where every arc is a circuit at one vertex. On a
-# GPU the arrays of gpuops.euler that exist at a time are counted: directed, 41 an arc in the choice of links;
-# undirected, 52 in the second sort of the mates. The rest is for CuPy's pool: with an H100 it took 28 and 54 an arc
-# beside the graph, of 4 million vertices and 34 million arcs.
+# Bytes of memory per vertex and per arc, including the graph, if arcs are numbered in 32 bits; double that in 64 bits.
+# The numbers for a CPU are measured, including paths and the certificate; stages take the most memory if every arc is
+# a circuit at one vertex. The numbers for a GPU count the arrays of gpuops.euler that exist at a time: 41 bytes per arc
+# of a directed graph in the choice of links, 52 bytes per arc of an undirected graph in the second sort of the mates.
+# The remaining bytes are for CuPy's pool: on an H100, with 4 million vertices and 34 million arcs, the pool took
+# 28 bytes (directed) and 54 bytes (undirected) per arc in addition to the graph.
 VERTEX_BYTES = 36
 ARC_BYTES = {
     ("stages", True): 40,
@@ -38,7 +40,7 @@ ARC_BYTES = {
 
 @dataclass(frozen=True)
 class EulerPlan:
-    """Where and how circuits are found; memory and disk in bytes."""
+    """The worker and the method that find the circuits; memory and disk in bytes."""
 
     worker: WorkerFacts
     method: str
@@ -46,7 +48,7 @@ class EulerPlan:
     disk: int
 
     def describe(self, graph: Graph) -> str:
-        """One line for people."""
+        """Return a one-line description of the plan, for display."""
         vertices, arcs = "vertex" if graph.n == 1 else "vertices", "arc" if graph.m == 1 else "arcs"
         return (
             f"{graph.n:,} {vertices}, {graph.m:,} {arcs} on {self.worker.device}, by {_METHOD_NAMES[self.method]}: "
@@ -60,7 +62,7 @@ _METHOD_NAMES = {"stages": "stages", "hierholzer": "Hierholzer's algorithm, on o
 def make_euler_plan(
     client: Client, graph: Graph, out: str | os.PathLike[str], *, method: str, directed: bool
 ) -> EulerPlan:
-    """Choose a worker and a method.
+    """Choose a worker and a method, and check that memory and disk are large enough.
 
     Raises
     ------
@@ -76,7 +78,7 @@ def make_euler_plan(
         worker = replace(worker, gpu=False, device="CPU", free_memory=free)
     needed = memory_needed(graph, method, directed, worker.gpu)
     refuse_memory(
-        f"Euler circuits of {graph.m:,} arcs",
+        f"Euler circuits of {counted(graph.m, 'arc')}",
         [needed],
         [worker],
         lambda free: _what_would_fit(graph, method, directed, worker, free),
@@ -88,7 +90,7 @@ def make_euler_plan(
 
 
 def memory_needed(graph: Graph, method: str, directed: bool, gpu: bool) -> int:
-    """Bytes that finding the circuits takes at most, on the device that does it."""
+    """Return the bytes of memory that finding the circuits takes at most, on the device that finds them."""
     kind = f"{method} on a GPU" if gpu else method
     return (graph.m * ARC_BYTES[kind, directed] + graph.n * VERTEX_BYTES) * _arc_itemsize(graph) // 4
 
@@ -99,8 +101,8 @@ def _arc_itemsize(graph: Graph) -> int:
 
 def _what_would_fit(graph: Graph, method: str, directed: bool, worker: WorkerFacts, free: int) -> str:
     arcs = int(MEMORY_SHARE * free * graph.m) // max(1, memory_needed(graph, method, directed, worker.gpu))
-    there = f"About {arcs:,} arcs would fit. One device does it all"
+    there = f"About {arcs:,} arcs would fit. One device finds all circuits"
     if not worker.gpu:
         return f"{there}: take a machine with more memory"
     on_cpu = size(memory_needed(graph, "stages", directed, False))
-    return f"{there}: take a larger GPU, or the memory of the host, of which it would need {on_cpu} (--device cpu)"
+    return f"{there}: take a larger GPU, or the CPU with {on_cpu} of host memory (--device cpu)"

@@ -1,4 +1,4 @@
-"""Walks of a circuits store by their vertices, and as a table."""
+"""The vertices along the walks of a circuits store, and a table of the walks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from pipelines.answers.tables import check_output, vertex_names, write_table
+from pipelines.answers.exports import export_store
+from pipelines.answers.tables import check_output, vertex_names
 from pipelines.stores import Graph
 from pipelines.stores.circuits import Circuits
 
-_PIECE = 1 << 16  # vertices of a walk that are read at once
+_PIECE = 1 << 16  # vertices of a walk read at a time
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,10 @@ class Ends:
 
 
 def walk_ends(circuits: Circuits, graph: Graph, shown: int, walks: int) -> list[Ends]:
-    """The vertices of the first `walks`, in order; of one with more than `shown` only so many, half from either end."""
+    """Return the vertices along the first `walks` walks, in order.
+
+    Of a walk of more than `shown` vertices, only about `shown` vertices are returned, half of them from either end.
+    """
     offsets = circuits.offsets()[: walks + 1]
     indptr = graph.indptr()
     ends = []
@@ -41,7 +45,10 @@ def walk_ends(circuits: Circuits, graph: Graph, shown: int, walks: int) -> list[
 
 
 def walk_names(circuits: Circuits, graph: Graph) -> Iterator[Iterator[list[str]]]:
-    """For each walk, the names of all its vertices in order, in pieces; each walk is to be read before the next."""
+    """Yield an iterator for each walk, which yields the names of its vertices in order, in pieces.
+
+    Read the pieces of a walk before the next walk.
+    """
     offsets, indptr, names = circuits.offsets().tolist(), graph.indptr(), vertex_names(graph)
 
     def pieces(begin: int, end: int) -> Iterator[list[str]]:
@@ -54,7 +61,11 @@ def walk_names(circuits: Circuits, graph: Graph) -> Iterator[Iterator[list[str]]
 
 
 def _vertices(circuits: Circuits, graph: Graph, indptr: np.ndarray, start: int, stop: int, end: int) -> tuple[int, ...]:
-    """The vertices at the places `start` to `stop` (excluded) of a walk whose last one is at `end`, after all arcs."""
+    """Return the vertices at the positions `start` to `stop` (excluded) of a walk.
+
+    Positions count the arcs of all walks. The vertex at a position is the tail of the arc at this position. The last
+    vertex of the walk, the head of its last arc, is at the position `end`, after the arcs of the walk.
+    """
     arcs = circuits.arcs(start, min(stop, end))
     vertices = (indptr.searchsorted(arcs, side="right") - 1).tolist()
     if stop > end:
@@ -64,23 +75,15 @@ def _vertices(circuits: Circuits, graph: Graph, indptr: np.ndarray, start: int, 
 
 
 def write_walks(circuits: Circuits, graph: Graph, out: str | os.PathLike[str], overwrite: bool = False) -> int:
-    """Write a table of all walks, a row for each arc in walking order; returns how many rows.
+    """Write a table of all walks, with one row for each arc in walking order; return the number of rows.
 
-    Its columns are `circuit` from 0, `arc` by its place in the graph store, and its ends, `tail` and `head`, by label.
+    The table has the columns of `pipelines.export_store`: `circuit` from 0, `position` in the circuit, `arc` as its
+    position in the graph store, and `source` and `target`, the labels of its tail and head.
 
     Raises
     ------
     ValueError, FileExistsError
-        `out` is not a table by its name, or exists and may not be overwritten.
+        The name of `out` is not the name of a table, or `out` exists and may not be overwritten.
     """
     check_output(out, overwrite)
-    arcs, offsets, names = circuits.arcs(), circuits.offsets(), vertex_names(graph)
-    tails = graph.indptr().searchsorted(arcs, side="right") - 1
-    table = {
-        "circuit": pa.array(np.repeat(np.arange(circuits.count), np.diff(offsets))),
-        "arc": pa.array(arcs),
-        "tail": names.take(pa.array(tails)),
-        "head": names.take(pa.array(graph.indices()[arcs])),
-    }
-    write_table(pa.table(table), out, overwrite)
-    return len(arcs)
+    return export_store(circuits.path, out, graph=graph.path, overwrite=overwrite)

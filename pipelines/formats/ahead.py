@@ -1,4 +1,4 @@
-"""Work on pieces of a source by threads, a few pieces ahead of whoever takes the results."""
+"""Process pieces of a source by threads, a few pieces ahead of the consumer of the results."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import TypeVar
 
 import numba
 
-_MOST = 8  # threads, and so pieces in memory: a reader feeds no more
+_MOST = 8  # most threads, and so pieces in memory: a reader does not keep more threads busy
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def threads_ahead() -> int:
-    """How many threads `in_turn` uses: NUMBA_NUM_THREADS, but no more than a reader feeds."""
+    """Return the number of threads that `in_turn` uses: NUMBA_NUM_THREADS, but at most 8."""
     return min(numba.config.NUMBA_NUM_THREADS, _MOST)
 
 
 def in_turn(step: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """``map(step, items)`` by threads, for steps that let go of the GIL and do not call this again.
+    """Yield the results of ``map(step, items)``, computed by threads.
 
-    Results come in the order of the items, and so do errors: one that `items` raises comes after the results, or the
-    error, of all items before.
+    `step` must release the GIL, and must not call `in_turn`. Results and errors come in the order of the items: an
+    error that `items` raises comes after the results, or the first error, of all earlier items.
     """
     threads = threads_ahead()
     if threads == 1:
@@ -48,7 +48,7 @@ def in_turn(step: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[R
                 break
             yield waiting.popleft().result()
     finally:
-        # Nothing is waited for: an iterator that was given up may end in any thread, whenever garbage is collected.
+        # Do not wait: garbage collection may close an abandoned iterator in any thread, at any time.
         for future in waiting:
             future.cancel()
     if failure is not None:
@@ -60,5 +60,5 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="formats")
 
 
-# A forked process has the pool's books but not its threads.
+# A forked process inherits the cached pool object, but not the pool's threads.
 os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -1,17 +1,17 @@
-"""Arcs in any order become a graph store: an external distribution sort.
+"""Sort arcs into the rows of a graph store, by an external distribution sort.
 
-1. Take the arcs piece by piece, count the degree of every vertex, and set the arcs aside: in memory while they fit,
-   else in a spool file; in 12 bytes an arc where numbers are small.
-2. Cut the vertices into ranges whose arcs can be sorted in what is left of the memory. With several ranges, deal the
-   arcs out: within each piece if all are in memory, else into a second file with one region per range; the degrees say
-   where each begins.
-3. Place the arcs of each range by tail, in the order of the source: the degrees say where each row begins. Sort the
-   rows by head, unless they stay as given. Threads take a range each. Append the rows to the store.
+1. Read the arcs piece by piece, count the degree of every vertex, and set the arcs aside: in memory while they fit,
+   then in a spool file. An arc takes 12 bytes if its numbers fit in 32 bits.
+2. Cut the vertices into ranges whose arcs can be sorted in the remaining memory. With several ranges, distribute the
+   arcs to their ranges: within each piece if all pieces are in memory, else into a second file with one region per
+   range. The degrees give the start of each region.
+3. Place the arcs of each range by tail, in the order of the source; the degrees give the start of each row. Sort the
+   rows by head, unless they stay in the order of the source. Each thread takes a range. Append the rows to the store.
 
-Every arc is written and read twice at most, however large the source. What is held in memory is the budget, a few
-numbers per vertex, and labels; vertices that cannot fit are refused before any work. The files are unlinked as soon as
-they are made, so nothing is left behind even by a process that is killed. They lie beside the store, where the space is
-needed anyway.
+Every arc is written and read at most twice, however large the source. Sorting stays within the memory budget; a few
+numbers per vertex, and the labels, come on top. A graph whose vertices do not fit is refused before any work. The files
+are unlinked right after they are made, so even a killed process leaves no file behind. They are made in the folder of
+the store, which needs as much space anyway.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from typing import Any, BinaryIO, no_type_check
 import numba
 import numpy as np
 
+from gpuops.memory import available_memory
 from pipelines.formats.ahead import in_turn, threads_ahead
 from pipelines.stores import Graph, new_graph, open_graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import refuse_existing
 from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import disk_errors
-from pipelines.workers.memory import available_memory
 from pipelines.workers.progress import size
 
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
 Rows = tuple[int, np.ndarray, np.ndarray, np.ndarray]  # the first vertex, degrees; heads and weights of all arcs
 
-ARC_BYTES = 100  # of memory per arc of a range: its columns as they come, as they are sorted, and as they are written
-HELD_SHARE = 0.75  # of the memory, for arcs set aside; the rest is for sorting a range
-VERTEX_BYTES = 32  # of memory per vertex: the degrees here and in the writer, and the offsets of both
-LABEL_BYTES = 128  # of memory per label: its text, and its places in a list and in an array
-VERTEX_SHARE = 0.75  # of the free memory; the rest is for sorting
-# A graph whose size nobody stated is in doubt when it has so many vertices, and so many for each arc.
+ARC_BYTES = 100  # bytes of memory per arc of a range: its columns as read, as sorted, and as written
+HELD_SHARE = 0.75  # share of the memory for arcs set aside; the rest is for sorting ranges
+VERTEX_BYTES = 32  # bytes of memory per vertex: degrees and offsets, here and in the writer
+LABEL_BYTES = 128  # bytes of memory per label: its text, and its entries in a list and in an array
+VERTEX_SHARE = 0.75  # share of the free memory for vertices; the rest is for sorting
+# A graph without a given number of vertices is doubted if it has more vertices than this, and more per arc than this.
 DOUBTFUL_VERTICES, DOUBTFUL_PER_ARC = 1 << 20, 16
-LEAST_WIDTH = 1 << 16  # vertices that a range may have, however few arcs fit: a few numbers each
+LEAST_WIDTH = 1 << 16  # vertices that a range may have even if few arcs fit: a vertex takes only a few numbers
 
 
 class FormatError(ValueError):
-    """A source cannot be read; the message, one line, names it, the line or row at fault and the cure."""
+    """A source cannot be read. The message is one line and names the source, the faulty line or row, and the cure."""
 
     def __init__(self, message: str):
         super().__init__(re.sub(r"\s*\n\s*", " ", message.strip()))  # messages of libraries may have several lines
@@ -59,21 +59,22 @@ class FormatError(ValueError):
 
 @dataclass
 class ArcStream:
-    """Arcs in pieces, and what is known about their graph.
+    """Arcs in pieces, and known properties of their graph.
 
     Attributes
     ----------
     pieces : iterable of (tails, heads, weights), 1-d arrays of equal length, vertices from 0
-    n : number of vertices; None: one more than the largest vertex seen, or `known`
-    known : vertices that are there with or without arcs; it may grow as the pieces are read
+    n : number of vertices; None: one more than the largest vertex in the pieces, or `known` if that is larger
+    known : number of vertices that exist even without arcs; it may grow while the pieces are read
     directed : False: each edge is given once and stored in both directions
     weight_dtype : dtype of the stored weights; None: int32 or int64 if every piece has integers, else float64
-    labels : names of the vertices in order, or None; n of them are read after the last piece. Of a range, its numbers
-    label_bytes : memory that a label takes while the store is made; those of a range take none
-    through : bool (n), or a function of n that returns it, or None
-    coordinates : float64 (n, 2), or a function of n and the labels that returns them, or None
+    labels : names of the vertices in order, or None; n labels are read after the last piece. A range gives its numbers
+    label_bytes : bytes of memory that a label takes while the store is made; labels of a range take no memory
+    through : bool (n), False for closed vertices, or a function of n that returns this array, or None
+    coordinates : float64 (n, 2), or a function of n and the labels that returns this array, or None
     weight_unit, source : text for `tilepath info`
-    remarks : remarks for the user about what was read; more may be added as the pieces are read
+    remarks : remarks for the user about the source; remarks may be added while the pieces are read
+    fault : reason to refuse the arcs, empty if there is none; it may be set while the pieces are read
     """
 
     pieces: Iterable[Piece]
@@ -88,16 +89,17 @@ class ArcStream:
     weight_unit: str = ""
     source: str = ""
     remarks: list[str] = field(default_factory=list)
+    fault: str = ""
 
     def first_labels(self, n: int) -> list[str] | range | None:
-        """The labels of n vertices."""
+        """Return the labels of the first n vertices."""
         if self.labels is None or isinstance(self.labels, range):
             return self.labels and self.labels[:n]
         return list(islice(self.labels, n))
 
 
 def default_memory() -> int:
-    """Bytes for sorting: a quarter of the memory that is free, at most 1 GiB."""
+    """Return the default bytes for sorting: a quarter of the free memory, at most 1 GiB."""
     return min(1 << 30, available_memory() // 4)
 
 
@@ -110,25 +112,25 @@ def write_sorted(
     overwrite: bool = False,
     memory: int | None = None,
 ) -> Graph:
-    """Write the arcs of a stream as a graph store.
+    """Write the arcs of a stream as a graph store, and return the opened store.
 
     Parameters
     ----------
     path : path of the new store
     arcs : the arcs, in any order
-    simplify : keep only the lightest of parallel arcs, and no loops
+    simplify : keep only the lightest of parallel arcs, and drop loops
     sorted_rows : False: keep the arcs of each vertex in the order of the stream, not sorted by head
     overwrite : replace an existing graph store at `path`
-    memory : bytes to sort in, besides what the vertices need; default `default_memory`. A vertex with more arcs than
-        fit is sorted anyway.
+    memory : bytes to sort in, in addition to the memory for vertices; default `default_memory`. The arcs of one vertex
+        are sorted even if they do not fit.
 
     Raises
     ------
     FormatError
-        There are no vertices, more than fit in the free memory, or far more than arcs although their number was not
-        given; or a weight is not exact in the dtype of all weights.
+        There are no vertices, the vertices do not fit in the free memory, or there are far more vertices than arcs and
+        their number was not given; or a weight is not exact in the dtype of all weights.
     ValueError
-        `simplify` with ``sorted_rows=False``: simplified rows are sorted.
+        `simplify` with ``sorted_rows=False``: simplified rows are always sorted.
     StoreError
         `path` exists, or the disk is full.
     """
@@ -139,6 +141,8 @@ def write_sorted(
         for piece in arcs.pieces:
             spool.add(*piece)
         n = spool.close()
+        if arcs.fault:
+            raise FormatError(arcs.fault)
         labels = arcs.first_labels(n)
         names = map(str, labels) if isinstance(labels, range) else labels
         coordinates = arcs.coordinates(n, names) if callable(arcs.coordinates) else arcs.coordinates
@@ -160,7 +164,7 @@ def write_sorted(
 
 
 def refuse_unsorted(simplify: bool, sorted_rows: bool) -> None:
-    """Simplifying sorts the rows: it compares neighbours."""
+    """Raise ValueError if rows shall be simplified but not sorted: simplifying compares neighbours of sorted rows."""
     if simplify and not sorted_rows:
         raise ValueError(
             "simplified rows are sorted by head, so they cannot be kept as given; leave out simplify (--simplify) or "
@@ -169,15 +173,15 @@ def refuse_unsorted(simplify: bool, sorted_rows: bool) -> None:
 
 
 class _Spool:
-    """Arcs set aside in the order of the source, then given back range by range in the order of the store."""
+    """Arcs that are set aside in the order of the source, then returned range by range in the order of the store."""
 
     def __init__(self, folder: Path, memory: int, arcs: ArcStream):
         self.m = 0
         self.weight_dtype: np.dtype = np.dtype("int32")
         self._folder, self._arcs = folder, arcs
         self._most_held = int(HELD_SHARE * memory)
-        ranges = threads_ahead() + 2  # in memory: those that are sorted, one that waits, one that is written
-        self._limit = max(1, (memory - self._most_held) // ARC_BYTES // ranges)  # arcs of a range
+        ranges = threads_ahead() + 2  # ranges in memory: one per sorting thread, one waiting, one being written
+        self._limit = max(1, (memory - self._most_held) // ARC_BYTES // ranges)  # most arcs of a range
         self._free = available_memory()
         self._degrees = np.zeros(0, dtype=np.int64)
         self._n = 0
@@ -185,9 +189,9 @@ class _Spool:
         self._held: list[Piece] = []
         self._held_bytes = 0
         self._file: BinaryIO | None = None
-        self._spooled: list[tuple[int, list[np.dtype]]] = []  # arcs, and the dtypes of each piece in the file
+        self._spooled: list[tuple[int, list[np.dtype]]] = []  # of each piece in the file: number of arcs, dtypes
         self._dealt: BinaryIO | None = None
-        self._bounds: list[np.ndarray] = []  # of pieces held that were dealt out: where each range begins
+        self._bounds: list[np.ndarray] = []  # of each distributed piece in memory: where each range begins
         self._integers, self._low, self._high = True, 0, 0
         self._rounded: int | None = None  # the first integer that float64 does not hold exactly
 
@@ -200,7 +204,7 @@ class _Spool:
                 file.close()
 
     def add(self, tails: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> None:
-        """Set a piece aside and count it."""
+        """Set a piece aside, and add its arcs to the degrees and to the range of the weights."""
         if tails.size == 0:
             return
         if min(tails.min(), heads.min()) < 0:
@@ -234,7 +238,7 @@ class _Spool:
             self._flush()
 
     def close(self) -> int:
-        """No more pieces follow: settle n (returned) and the dtype of the weights, cut ranges and deal the arcs out."""
+        """Finish after the last piece: fix the weight dtype, cut the ranges, distribute the arcs, and return n."""
         arcs, source = self._arcs, self._arcs.source or "the source"
         n = max(self._n, arcs.known) if arcs.n is None else arcs.n
         self._grow(n)
@@ -269,8 +273,7 @@ class _Spool:
         return n
 
     def rows(self, simplify: bool, sorted_rows: bool) -> Iterator[Rows]:
-        """All rows, one range of vertices after the other: arcs by (tail, head, order of the source), or by (tail,
-        order of the source)."""
+        """Yield all rows, range by range: arcs ordered by tail, by head if `sorted_rows`, and then as in the source."""
 
         def placed(part: tuple[int, int, Iterable[Piece]]) -> Rows:
             first, stop, pieces = part
@@ -286,7 +289,7 @@ class _Spool:
         yield from in_turn(placed, self._ranges())
 
     def _ranges(self) -> Iterator[tuple[int, int, Iterable[Piece]]]:
-        """The arcs leaving vertices first to stop (excluded), in the order of the source, range by range."""
+        """Yield each range (first, stop) with the arcs that leave its vertices, in the order of the source."""
         for r, (first, stop) in enumerate(pairwise(self._cuts.tolist())):
             pieces: Iterable[Piece] = self._pieces()
             if self._dealt is not None:
@@ -299,9 +302,9 @@ class _Spool:
             yield first, stop, pieces
 
     def _deal(self) -> None:
-        """Deal the arcs out to the ranges: within each piece while they are held, else in a file.
+        """Distribute the arcs to the ranges: within each piece if all are in memory, else into a second file.
 
-        There every range has a region, which holds its tails, then its heads, then its weights.
+        In this file, every range has a region with the tails, then the heads, then the weights of its arcs.
         """
         narrow = np.min_scalar_type(len(self._cuts))
         range_of = np.repeat(np.arange(len(self._cuts) - 1, dtype=narrow), np.diff(self._cuts))
@@ -334,13 +337,13 @@ class _Spool:
         self._file, self._spooled, self._held = None, [], []
 
     def _pieces(self) -> Iterator[Piece]:
-        """The pieces in the order of the source, weights in their final dtype."""
+        """Yield the pieces in the order of the source, with weights in their final dtype."""
         if self._file is not None:
             self._file.seek(0)
             for size, dtypes in self._spooled:
                 tails, heads, weights = self._load(self._file, size, dtypes)
                 yield tails, heads, weights.astype(self.weight_dtype, copy=False)
-        for i in range(len(self._held)):  # by number: a piece that is replaced on the way is not needed any more
+        for i in range(len(self._held)):  # by index: `_deal` replaces pieces during this loop, to free their memory
             tails, heads, weights = self._held[i]
             yield tails, heads, weights.astype(self.weight_dtype, copy=False)
 
@@ -362,7 +365,7 @@ class _Spool:
 
     @property
     def _columns(self) -> list[np.dtype]:
-        """The dtypes of an arc that is dealt out: its ends, and its weight."""
+        """The dtypes of tail, head and weight of a distributed arc."""
         vertex = np.dtype("int32" if self._n <= 2**31 else "int64")
         return [vertex, vertex, self.weight_dtype]
 
@@ -398,19 +401,25 @@ def _unlinked_file(folder: Path) -> BinaryIO:
 
 
 def _in_turns(first: np.ndarray, second: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Each edge is two neighbouring arcs, so that parallel arcs stay in the order of the source."""
+    """Return the elements of both arrays alternately.
+
+    So the two arcs of an edge are neighbours, and parallel arcs stay in the order of the source.
+    """
     result = np.empty(2 * first.size, dtype)
     result[0::2], result[1::2] = first, second
     return result
 
 
 def _bits(weights: np.ndarray) -> np.ndarray:
-    """A view of weights as integers: they are moved, whatever they are."""
+    """Return a view of the weights as unsigned integers, so that one compiled function moves weights of any dtype."""
     return weights.view(f"u{weights.itemsize}")
 
 
 def _cut(offsets: np.ndarray, limit: int) -> np.ndarray:
-    """Vertices at which ranges begin, n at the end: of at most `limit` arcs (or one vertex), and not too wide."""
+    """Return the vertices at which ranges begin, and n at the end.
+
+    A range has at most `limit` arcs, or a single vertex, and at most `limit` vertices (at least `LEAST_WIDTH`).
+    """
     cuts, n, width = [0], len(offsets) - 1, max(limit, LEAST_WIDTH)
     while cuts[-1] < n:
         fits = int(np.searchsorted(offsets, offsets[cuts[-1]] + limit, side="right")) - 1
@@ -423,7 +432,7 @@ def _degrees(_first: int, offsets: np.ndarray, heads: np.ndarray, weights: np.nd
 
 
 def _simplify(first: int, offsets: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> Piece:
-    """Of sorted rows, the lightest of each (tail, head), without loops: degrees, heads, weights."""
+    """Return degrees, heads and weights of sorted rows without loops, with the lightest of parallel arcs."""
     tails = np.repeat(np.arange(first, first + len(offsets) - 1), np.diff(offsets))
     proper = tails != heads
     tails, heads, weights = tails[proper], heads[proper], weights[proper]
@@ -442,7 +451,7 @@ def _count(tails: np.ndarray, degrees: np.ndarray) -> None:
 @numba.njit(nogil=True, cache=True)
 @no_type_check
 def _deal_out(range_of, tails, heads, weights, bounds, tails_out, heads_out, weights_out):
-    """Put arcs in the order of the ranges of their tails, and note where each range begins."""
+    """Write arcs in the order of the ranges of their tails, and to `bounds` where each range begins."""
     for tail in tails:
         bounds[range_of[tail] + 1] += 1
     for r in range(1, bounds.size):
@@ -457,7 +466,7 @@ def _deal_out(range_of, tails, heads, weights, bounds, tails_out, heads_out, wei
 @numba.njit(nogil=True, cache=True)
 @no_type_check
 def _place(tails, heads, weights, first, places, heads_out, weights_out):
-    """Put each arc at the next place in the row of its tail; `places` are those of the vertices from `first` on."""
+    """Write each arc to the next place in the row of its tail; `places` has the next place of vertices from `first`."""
     for arc in range(tails.size):
         place = places[tails[arc] - first]
         places[tails[arc] - first] = place + 1

@@ -1,8 +1,9 @@
-"""Files that grow by pieces, and go on after a kill where their last whole piece ends.
+"""Files that are written piece by piece, and continued after a kill from the end of their last whole piece.
 
-NAME grows as ``.NAME.partial`` beside its place, and takes it when it is whole. ``.NAME.pieces`` says how far it is: a
-line of JSON on what is written, then one for each piece: its number of rows, and where it ends. A line is written when
-its piece is, so what a killed run left beyond the last line is cut off.
+The file NAME grows as ``.NAME.partial`` in the same folder, and is renamed to NAME when it is complete. The journal
+``.NAME.pieces`` records the progress: first a line of JSON that describes the file, then a line for each piece with its
+number of rows and the length of the file after it. This line is written after its piece, so on resuming, bytes beyond
+the last recorded length are cut off.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ from pathlib import Path
 from typing import IO, Any
 
 from pipelines.formats.output_file import check_free
+from pipelines.stores.schema import disk_errors
 
 
 @dataclass
 class GrowingFile:
-    """A file that grows.
+    """An unfinished file and its journal.
 
     Attributes
     ----------
-    path : where the next piece is appended
-    rows, ends : for each piece the number of rows, and how long the file was with it
+    path : the unfinished file; a writer appends the next piece to it
+    journal : the journal file, with a line for each committed piece
+    rows, ends : for each committed piece its number of rows, and the length of the file after it, in bytes
     """
 
     path: Path
@@ -35,7 +38,7 @@ class GrowingFile:
     ends: list[int] = field(default_factory=list)
 
     def commit(self, rows: int) -> None:
-        """A piece of so many rows was appended."""
+        """Record in the journal that a piece of `rows` rows was appended."""
         self.rows.append(rows)
         self.ends.append(os.path.getsize(self.path))
         self.journal.write(json.dumps([rows, self.ends[-1]]) + "\n")
@@ -48,7 +51,7 @@ def _companions(path: str | os.PathLike[str]) -> tuple[Path, Path]:
 
 
 def is_growing(path: str | os.PathLike[str]) -> bool:
-    """Whether a run that ended early left pieces of `path`."""
+    """Return True if an interrupted run left pieces of `path`."""
     return all(companion.exists() for companion in _companions(path))
 
 
@@ -56,26 +59,28 @@ def is_growing(path: str | os.PathLike[str]) -> bool:
 def growing_file(
     path: str | os.PathLike[str], about: dict[str, Any], *, resume: bool = False, overwrite: bool = False
 ) -> Iterator[GrowingFile]:
-    """A file to append pieces to, which takes its place when the block ends; what is committed outlives an error.
+    """Yield a file to append pieces to, which is renamed to `path` when the block ends.
+
+    After an error, committed pieces are kept.
 
     Parameters
     ----------
-    about : what is written (JSON); `resume` goes on with a file about the same only
-    resume : go on after the pieces that a run left; begin if there are none
+    about : description of the contents, as JSON; `resume` continues only a file with an equal description
+    resume : continue after the pieces that an earlier run left; begin if there are no pieces
     overwrite : replace `path` if it exists
 
     Raises
     ------
     FileExistsError, FileNotFoundError
-        `path` exists, or there is no folder for it.
+        `path` exists, or its folder does not exist.
     BlockingIOError
-        Another run writes it.
+        Another run is writing `path`.
     ValueError
-        The pieces are about something else.
+        The pieces of the earlier run have another description.
     """
     check_free(path, overwrite or (resume and is_growing(path)))
     partial, pieces = _companions(path)
-    with open(pieces, "a+", encoding="utf-8") as journal:
+    with disk_errors(path), open(pieces, "a+", encoding="utf-8") as journal:
         try:
             fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -96,17 +101,18 @@ def growing_file(
 
 
 def _go_on(path: str | os.PathLike[str], found: GrowingFile, about: dict[str, Any]) -> bool:
-    """Take over the pieces there are; False if there are none."""
+    """Take over the pieces of an earlier run and return True, or return False if there are no pieces."""
     found.journal.seek(0)
     *lines, _torn = found.journal.read().split("\n")
     if len(lines) < 2:
         return False
     begun, *committed = (json.loads(line) for line in lines)
-    found.rows, found.ends = map(list, zip(*committed, strict=True))  # also if it is refused: they stay
+    # Set before the check of `about`: `growing_file` keeps the pieces if it is refused, since `ends` is not empty.
+    found.rows, found.ends = map(list, zip(*committed, strict=True))
     if begun != about:
         others = [name for name in about if begun.get(name) != about[name]]
         raise ValueError(
-            f"{path}: was begun with other {' and '.join(others)}; use those, or leave out resume (--resume)"
+            f"{path}: was begun with other {' and '.join(others)}; use the same, or leave out resume (--resume)"
         )
     found.journal.truncate(sum(len(line.encode()) + 1 for line in lines))
     os.truncate(found.path, found.ends[-1])

@@ -1,4 +1,4 @@
-"""Reads of sequencing: FASTA and FASTQ files, gzip'd or not, read with the package `dnaio` (the `reads` extra)."""
+"""Read FASTA and FASTQ files of sequencing reads, gzip'd or not, with the package `dnaio` (the `reads` extra)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pipelines.formats.arc_sort import FormatError
 
 BATCH_BYTES = 32 << 20
 
-BREAK, INVALID = 4, 5  # codes of letters beside 0 to 3
-SEPARATOR = ord("\n")  # between reads
+BREAK, INVALID = 4, 5  # codes of letters other than A, C, G and T, which have the codes 0 to 3
+SEPARATOR = ord("\n")  # byte between two reads
 
 
 def _letter_codes() -> np.ndarray:
@@ -25,18 +25,19 @@ def _letter_codes() -> np.ndarray:
 
 
 LETTER_CODES = _letter_codes()
-"""(256,) uint8: A C G T as 0 to 3, U as T; letters of IUPAC for several bases, and the separator, as `BREAK`."""
+"""(256,) uint8: the code of each byte. A, C, G, T are 0 to 3, U is T; IUPAC letters for several bases, and the
+separator, are `BREAK`; all other bytes are `INVALID`."""
 
 
 class Batch(NamedTuple):
-    """Some reads.
+    """A batch of reads.
 
     Attributes
     ----------
     codes : (b,) uint8
-        Their letters by `LETTER_CODES`, and one `BREAK` after each read.
+        The letters of the reads by `LETTER_CODES`, with one `BREAK` after each read.
     reads : int
-        How many.
+        Number of reads.
     """
 
     codes: np.ndarray
@@ -44,17 +45,18 @@ class Batch(NamedTuple):
 
 
 def read_batches(paths: Iterable[str | os.PathLike[str]], *, batch_bytes: int = BATCH_BYTES) -> Iterator[Batch]:
-    """Read files of reads, some at a time.
+    """Yield the reads of files in batches.
 
     Parameters
     ----------
     paths : FASTA or FASTQ files, which may be gzip'd
-    batch_bytes : letters in a batch, about
+    batch_bytes : approximate number of letters in a batch
 
     Raises
     ------
     FormatError
-        A file is neither, damaged, or has letters that are not nucleotides; the message names the record.
+        A file is neither FASTA nor FASTQ, is damaged, or has letters that are not nucleotides; the message names the
+        record.
     ImportError
         `dnaio` is not installed.
     """

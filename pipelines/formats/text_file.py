@@ -1,4 +1,4 @@
-"""Text files of any size, gzip'd or not: single lines for the header, then blocks of whole lines, all counted."""
+"""Read text files of any size, gzip'd or not: the header by lines, then blocks of whole lines; lines are counted."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ import numpy as np
 from pipelines.formats.arc_sort import FormatError
 
 BLOCK_BYTES = 8 << 20
-BLANKS = " \t\r"  # between fields, and around them
+BLANKS = " \t\r"  # blanks between and around fields
 
-# Zero bytes, and carriage returns that are not part of CR LF: line breaks of their own, or within a line.
+# Zero bytes, and carriage returns without a line feed, whether meant as line breaks or not.
 _ODD = re.compile(rb"\r(?![\r\n]|\Z)|\0")
 
 
 def _line_ends(block: bytes) -> int:
-    """``block.count(b"\\n")``, which stops at each of them, without stopping."""
+    """Return ``block.count(b"\\n")``; comparing all bytes at once is faster than stopping at each newline."""
     return int(np.count_nonzero(np.frombuffer(block, np.uint8) == 10))
 
 
 class TextFile:
-    """A text file, gzip'd or not, read by lines for its header and then by blocks, counting lines.
+    """A text file, gzip'd or not; `line` reads its header, `blocks` the rest, and `number` counts the lines.
 
-    Lines end in LF or CR LF. Unless `plain` is false, a zero byte or any other CR is an error.
+    Lines end in LF or CR LF. If `plain`, a zero byte and any other CR are errors.
     """
 
     def __init__(self, path: str | os.PathLike[str], plain: bool = True):
         self.path, self._plain = os.fspath(path), plain
-        self.number = 0  # of the last line read
+        self.number = 0  # number of the last line read, from 1
         try:
             self._file: BinaryIO = open(self.path, "rb")
             if self._file.read(2) == b"\x1f\x8b":
@@ -57,7 +57,7 @@ class TextFile:
         self._file.close()
 
     def peek(self, count: int) -> list[str]:
-        """The next lines, `count` at most, without reading past them."""
+        """Return the next lines, at most `count`; they remain to be read."""
         while not self._ended and self._buffer.count(b"\n", self._at) < count:
             self._more()
         lines = self._buffer[self._at :].split(b"\n", count)[:count]
@@ -66,7 +66,7 @@ class TextFile:
         return [line.decode(errors="replace") for line in lines]
 
     def line(self) -> str | None:
-        """The next line, or None at the end of the file."""
+        """Read and return the next line, or None at the end of the file."""
         lines = self.peek(1)
         if not lines:
             return None
@@ -76,7 +76,7 @@ class TextFile:
         return lines[0]
 
     def blocks(self) -> Iterator[tuple[int, int, bytes]]:
-        """The rest of the file in blocks of whole lines: number of the first line, how many, and the text."""
+        """Yield the rest of the file in blocks of whole lines: the number of the first line, the count, the text."""
         while True:
             end = self._buffer.rfind(b"\n", self._at) + 1
             if end > self._at:
@@ -92,7 +92,7 @@ class TextFile:
             yield self.number + 1, 1, self._buffer[self._at :] + b"\n"
 
     def error(self, what: str, line: int | None = None) -> FormatError:
-        """An error at a line, by default the one read last."""
+        """Return an error about a line, by default the last line read."""
         return FormatError(f"{self.path}, line {self.number if line is None else line}: {what}")
 
     def _more(self) -> None:
@@ -108,7 +108,7 @@ class TextFile:
         except OSError as error:
             raise FormatError(f"{self.path}: cannot be read ({error.strerror})") from error
         self._buffer, self._at, self._ended = rest + read, 0, not read
-        start = max(0, len(rest) - 1)  # whether a CR at the end of the last block ends a line is known only now
+        start = max(0, len(rest) - 1)  # a CR at the end of the last block can be judged only now
         returns = ends = 0
         if self._buffer.find(b"\r", start) >= 0:
             returns, ends = (self._buffer.count(end, start) for end in (b"\r", b"\r\n"))

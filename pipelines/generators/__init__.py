@@ -1,8 +1,8 @@
 """Generated graphs, for tests, benchmarks and plans.
 
-An edge is a function of the seed and its number (`counter_random`), so a graph is the same however it is cut into
-pieces and wherever they are generated. A graph is first a description; then it is stored (`generate`), laid out in
-memory (`csr`), or generated edge by edge (`arcs`)::
+An edge is a function of the seed and the number of the edge (`counter_random`). So a graph is the same however it is
+cut into pieces, and wherever the pieces are generated. A graph is first a description; then it is stored (`generate`),
+laid out in memory (`csr`), or generated in ranges of edges (`arcs`)::
 
     generate(RMat(20, seed=1), "rmat20.zarr")
     indptr, indices, weights = csr(Grid(2048, weights="integers"))
@@ -60,12 +60,12 @@ PIECE = 1 << 19  # edges generated at a time
 
 
 def synthetic_graph(kind: str, *, scale: int | None = None, **options: Any) -> Any:
-    """The description of a graph to generate, by the name of its kind.
+    """Return the description of a graph to generate, by the name of its kind.
 
     Parameters
     ----------
     kind : a key of `KINDS`
-    scale : 2^scale vertices; a grid then has as many columns as rows, or twice as many
+    scale : the graph has 2^scale vertices; a grid has an equal number of rows and columns, or twice the columns
     options : attributes of the kind's class
 
     Raises
@@ -88,7 +88,7 @@ def synthetic_graph(kind: str, *, scale: int | None = None, **options: Any) -> A
         elif "n" in sizes:
             options["n"] = 1 << scale
         elif "vertices" in sizes:
-            options["vertices"] = (1 << scale) + 1  # one more than there are
+            options["vertices"] = (1 << scale) + 1  # the graph has one vertex less than `vertices`
         else:
             options |= {"rows": 1 << scale // 2, "columns": 1 << scale - scale // 2}
     elif not options.keys() & {"n", "vertices", "rows"}:
@@ -115,12 +115,12 @@ def generate(
     ----------
     graph : the description, such as ``RMat(20)``
     path : path of the new store
-    simplify : keep only the lightest of parallel arcs, and no loops; not for Euler graphs
-    sorted_rows : False: keep the arcs of each vertex in the order of the generator, not sorted by head
+    simplify : drop loops, and of parallel arcs all but the lightest; not for Euler graphs
+    sorted_rows : sort the arcs of each vertex by head; with False they stay in the order of the generator
     overwrite : replace an existing graph store at `path`
-    memory : bytes to sort in; default a quarter of the machine's, at most 1 GiB
-    progress : whether to show progress; None: where standard error is a terminal
-    piece : edges made at a time
+    memory : bytes to sort in; default a quarter of the machine's memory, at most 1 GiB
+    progress : show progress; by default if standard error is a terminal
+    piece : edges generated at a time
 
     Returns
     -------
@@ -132,8 +132,8 @@ def generate(
     StoreError
         `path` exists, or there is not enough memory or disk space.
     ValueError
-        `simplify` with ``sorted_rows=False``: simplified rows are sorted. `simplify` with a kind that has an Euler
-        circuit: without its loops and parallel arcs it has none.
+        `simplify` with ``sorted_rows=False``, as simplified rows are sorted; or `simplify` with a graph that has an
+        Euler circuit, as it would lose the circuit with its loops and parallel arcs.
     """
     refuse_unsorted(simplify, sorted_rows)
     if simplify and graph.every_arc:
@@ -160,8 +160,8 @@ def generate(
 def csr(graph: SyntheticGraph, *, piece: int = PIECE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Generate a graph in memory, in compressed sparse rows.
 
-    The edges are generated twice, the first time to count them: only the result is ever held. Rows keep the order of
-    the edges' numbers; an undirected edge is stored twice.
+    The edges are generated twice, the first time to count them, so memory holds only the result and a few pieces. Arcs
+    within a row are in the order of the edges' numbers. An undirected edge is stored as two arcs.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def csr(graph: SyntheticGraph, *, piece: int = PIECE) -> tuple[np.ndarray, np.nd
 
 
 def edge_pieces(graph: SyntheticGraph, size: int = PIECE, start: int = 0, stop: int | None = None) -> Iterator[Piece]:
-    """The edges `start` to `stop` (excluded) in order, piece by piece; threads generate some pieces ahead."""
+    """Yield the edges `start` to `stop` (excluded) in order, in pieces of `size`; threads generate pieces ahead."""
     threads, stop = numba.config.NUMBA_NUM_THREADS, graph.ids if stop is None else stop
     ahead: deque[Future[Piece]] = deque()
     with ThreadPoolExecutor(threads) as pool:
@@ -195,7 +195,7 @@ def edge_pieces(graph: SyntheticGraph, size: int = PIECE, start: int = 0, stop: 
 
 
 def _shown(graph: SyntheticGraph, progress: Progress, size: int) -> Iterator[Piece]:
-    """The pieces, with progress on the terminal."""
+    """Yield the pieces, and show progress."""
     progress.stage("make edges")
     for index, piece in enumerate(edge_pieces(graph, size)):
         yield piece
@@ -204,7 +204,7 @@ def _shown(graph: SyntheticGraph, progress: Progress, size: int) -> Iterator[Pie
 
 
 def _description(graph: SyntheticGraph) -> str:
-    """The graph as a Python expression, and the cycle planted in it."""
+    """Return the graph as a Python expression, with the planted cycle of a `NegativeCycle`."""
     if not isinstance(graph, NegativeCycle):
         return str(graph)
     vertices, weight = graph.cycle
@@ -213,19 +213,20 @@ def _description(graph: SyntheticGraph) -> str:
 
 
 def _refuse_what_cannot_fit(graph: SyntheticGraph, path: str | os.PathLike[str], memory: int | None) -> None:
-    """Refuse a graph whose vertices exceed the memory, or whose arcs cannot pass through the files of the sort."""
+    """Raise StoreError if the vertices do not fit in memory, or if sorting the arcs does not fit on disk."""
     needed = graph.n * VERTEX_BYTES + graph.held_bytes
     have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > have:
         raise StoreError(
-            f"{path}: {graph.n:,} vertices need {size(needed)} of memory, but only {size(have)} are free; ask for fewer"
+            f"{path}: {graph.n:,} vertices need {size(needed)} of memory, but this machine has {size(have)}; "
+            "generate fewer vertices"
         )
-    arcs = graph.ids * (1 if graph.directed else 2)  # a grid has fewer streets than numbers, but by little
+    arcs = graph.ids * (1 if graph.directed else 2)  # a little more than a grid has, as some numbers have no street
     if arcs * ARC_BYTES <= (default_memory() if memory is None else memory):
         return
     arc_bytes = 16 + np.dtype(graph.dtype).itemsize
     share = 1 - graph.missing / 2 if isinstance(graph, Grid) else 1
-    needed = int(2 * arc_bytes * arcs * share)  # a spool, and the same arcs dealt out by ranges
+    needed = int(2 * arc_bytes * arcs * share)  # the arcs as generated, and the arcs dealt out by ranges of vertices
     folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
     free = shutil.disk_usage(folder).free
     if needed > free:

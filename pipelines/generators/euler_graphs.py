@@ -1,15 +1,14 @@
-"""Directed graphs with an Euler circuit: deep ones, whose pairing has few circuits, and shallow ones, with very many.
+"""Directed graphs with an Euler circuit: deep graphs, whose pairing has few circuits, and shallow graphs, with many.
 
-Both are those of F. Cherny [1]_. Every vertex has as many arcs in as out, and the graph is in one piece (a deep one
-nearly always). The arcs of a deep graph depend on all before them, so it is made whole, in memory, and handed out by
-numbers; what is random in it is drawn by counter, so that it comes out the same anywhere. An arc of a shallow graph is
-a function of its number.
+Both kinds are by F. Cherny [1]_. At every vertex, as many arcs arrive as leave, and the graph is connected (a deep
+graph nearly always). Each arc of a deep graph depends on all arcs before it. So a deep graph is made whole, in memory,
+and then handed out by ranges of arcs; its random numbers are drawn by counter, so it is the same on any machine. An arc
+of a shallow graph is a function of its number.
 
-A third kind has any degrees, and its arcs are drawn at random (`euler_of_degrees`).
+A third kind has given degrees, and random arcs (`euler_of_degrees`).
 
-How many circuits the pairing has depends on the order of the arcs within rows. The arcs of a shallow graph come in
-random order, as published; a store sorts them by head, unless it is told to keep them as they come
-(``sorted_rows=False``).
+The number of circuits of the pairing depends on the order of the arcs within rows. The arcs of a shallow graph are in
+random order, as published. A store sorts them by head, unless it is generated with ``sorted_rows=False``.
 
 .. [1] "Zooming Through Euler Path: Supercharging with GPU", viralfsharp.com, December 2016.
 """
@@ -30,20 +29,20 @@ from pipelines.generators.synthetic import Piece, SyntheticGraph, whole
 
 _BLOCK = np.uint64(0)
 _WORD = np.uint64(32)
-_MAKING = Lock()  # pieces are asked for by several threads at once; the first makes the graph for all
+_MAKING = Lock()  # several threads ask for pieces at once: the first thread makes the graph for all threads
 
 
 @dataclass(frozen=True)
 class EulerGraph(SyntheticGraph):
-    """A deep graph: vertex i has q(i) arcs out and as many in, q uniform from 1 to k.
+    """A deep graph: q(i) arcs leave vertex i and q(i) arcs arrive there, q uniform from 1 to k.
 
-    One vertex after the other, i takes i + 1, i + 2, ... (mod n), an arc to each that has not yet all its arcs in,
-    until it has its q(i) arcs out. So there are n (k + 1) / 2 arcs in the mean, in the order of their tails.
+    For i = 0, 1, ... in turn, q(i) arcs lead from i to the next vertices i + 1, i + 2, ... (mod n); a vertex j where
+    q(j) arcs already arrive is passed over. There are n (k + 1) / 2 arcs on average, in the order of their tails.
 
     Attributes
     ----------
-    n : 1 to 2^32
-    k : arcs out of a vertex at most, 1 to 127
+    n : number of vertices, 1 to 2^32
+    k : most arcs that leave a vertex, 1 to 127
     """
 
     n: int
@@ -72,7 +71,7 @@ class EulerGraph(SyntheticGraph):
 
     @cached_property
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """The graph in CSR, indptr and indices, kept once it is made."""
+        """The graph in CSR, as indptr and indices; made at the first use, then kept."""
         with _MAKING:
             if "rows" in vars(self):
                 return self.rows  # another thread was faster
@@ -92,17 +91,17 @@ class EulerGraph(SyntheticGraph):
 
 @dataclass(frozen=True)
 class ShallowEulerGraph(SyntheticGraph):
-    """A shallow graph: triangles through random vertices, each with a vertex of its own, then pairs of arcs.
+    """A shallow graph: triangles of a new vertex and two random earlier vertices, then random pairs of opposite arcs.
 
-    The arcs 0 -> 1 and 1 -> 0 come first; then for i = 2, 3, ... the triangle a -> i, i -> b, b -> a, with a and b
-    uniform below i; then pairs a -> b, b -> a, uniform, until there are `edges` arcs or one less. As published, there
-    is one vertex less than `vertices`. Then the arcs are put in random order.
+    The arcs 0 -> 1 and 1 -> 0 come first. For i = 2, 3, ... follows the triangle a -> i, i -> b, b -> a, with a and b
+    uniform below i. Then follow pairs a -> b, b -> a of uniform vertices, until there are `edges` arcs or one arc less.
+    As published, the graph has one vertex less than `vertices`. Finally the arcs are put in random order.
 
     Attributes
     ----------
-    vertices : 3 to 2^32
-    edges : 3 * vertices - 7 or more; by default three for each vertex
-    scrambled : False: leave the arcs in the order of their making
+    vertices : number of vertices plus 1, 3 to 2^32
+    edges : number of arcs, 3 * vertices - 7 or more; by default 3 * vertices
+    scrambled : put the arcs in random order; with False they stay in the order above
     """
 
     vertices: int
@@ -142,10 +141,10 @@ class ShallowEulerGraph(SyntheticGraph):
 
 
 def euler_of_degrees(degrees: Sequence[int] | np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """A random directed graph in CSR whose vertex v has degrees[v] arcs out and as many in.
+    """Return a random directed graph in CSR: degrees[v] arcs leave vertex v, and degrees[v] arcs arrive there.
 
-    Places to leave from are matched with places to arrive at, every matching as likely as the next. So loops and
-    parallel arcs may occur, and the graph need not be in one piece.
+    Tails and heads are matched at random, and every matching is equally likely. So loops and parallel arcs may occur,
+    and the graph need not be connected.
 
     Parameters
     ----------
@@ -181,7 +180,7 @@ def euler_of_degrees(degrees: Sequence[int] | np.ndarray, seed: int = 0) -> tupl
 
 def _only_directed(graph: SyntheticGraph) -> None:
     if not graph.directed:
-        raise ValueError(f"{type(graph).__name__} is directed; its arcs lead one way")
+        raise ValueError(f"{type(graph).__name__} is always directed; leave out directed=False")
 
 
 @njit(nogil=True, cache=True)
@@ -203,7 +202,11 @@ def _draw_keys(seed, keys):
 @njit(nogil=True, cache=True)
 @no_type_check
 def _deal(indptr, left, following, heads):
-    """`left`: arcs in that a vertex has yet to get. `following`: from it lead steps to the next that has any."""
+    """Write the heads of all arcs of a deep graph.
+
+    `left` has for each vertex how many arcs must still arrive there. `following` leads from each vertex, in one or more
+    steps, to the next vertex with arcs left: that vertex points to itself.
+    """
     n = left.size
     for i in range(n):
         j = np.int64(i)
@@ -220,7 +223,7 @@ def _deal(indptr, left, following, heads):
 @njit(nogil=True, cache=True)
 @no_type_check
 def _next(following, j):
-    """Where the steps from j end. Halves the way: without that, full vertices would be passed again and again."""
+    """Return the vertex where the steps from j end; halves the path, so that later searches take fewer steps."""
     while following[j] != j:
         following[j] = following[following[j]]
         j = np.int64(following[j])

@@ -1,8 +1,8 @@
-"""A graph that is never stored: the arcs of any range of its vertices are generated where they are asked for.
+"""A graph that is never stored: each worker generates the arcs of a range of vertices when it needs them.
 
-`GeneratedGraph` reads like a graph store. It is named as ``rmat:28``, or with options that differ from the defaults as
-``rmat:28:seed=3:weights=integers``; its edges are those of `pipelines.generators.RMat`. A GPU draws the arcs of a range
-itself (`gpuops.rmat`), so a graph may have as many as the GPUs of all workers hold together.
+`GeneratedGraph` reads like a graph store. Its name is such as ``rmat:28``, or with options that differ from the
+defaults ``rmat:28:seed=3:weights=integers``. It has the edges of `pipelines.generators.RMat`. A GPU draws the arcs of a
+range itself (`gpuops.rmat`), so the arcs need only fit in the memory of the GPUs of all workers together.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from pipelines.generators.random_graphs import RMat
 from pipelines.generators.synthetic import HEAVIEST, both_ways
 from pipelines.stores.graph import Graph
 
-BATCH = 1 << 25  # edges that a GPU draws at a time where they are not kept
+BATCH = 1 << 25  # edges that a GPU draws at a time if it does not keep them
 
 
 def generated_graph(graph: RMat | str) -> GeneratedGraph:
-    """A graph to be generated, by its description or its name.
+    """Return the graph with this description or name.
 
     Raises
     ------
     ValueError
-        The name has an option that does not exist, a value is out of range, or weights are shifted.
+        The name has an unknown option, a value is out of range, or weights are shifted.
     """
     graph = _described(graph) if isinstance(graph, str) else graph
     if graph.shift:
-        raise ValueError("a graph with shifted weights is generated into a store only (tilepath generate rmat)")
+        raise ValueError("a graph with shifted weights must be generated into a store (tilepath generate rmat)")
     if graph.scale > 30:
-        raise ValueError(f"scale {graph.scale}: a graph that is generated where it is searched has 30 at most")
+        raise ValueError(f"scale {graph.scale}: a graph that is generated without a store has a scale of 30 at most")
     options = [
         f"{item.name}={getattr(graph, item.name)}"
         for item in fields(graph)
@@ -67,7 +67,7 @@ def generated_graph(graph: RMat | str) -> GeneratedGraph:
 
 
 def _described(name: str) -> RMat:
-    """What a name such as ``rmat:20:seed=3`` stands for."""
+    """Return the description that a name such as ``rmat:20:seed=3`` stands for."""
     _, scale, *given = name.split(":")
     options: dict[str, Any] = {}
     for text in given:
@@ -86,7 +86,7 @@ def _described(name: str) -> RMat:
 
 @dataclass(frozen=True, repr=False)
 class GeneratedGraph(Graph):
-    """An R-MAT graph, generated whenever it is read; made by `generated_graph`. It pickles as its description."""
+    """An R-MAT graph that is generated whenever it is read; made by `generated_graph`. Pickled as its description."""
 
     description: RMat
 
@@ -95,7 +95,7 @@ class GeneratedGraph(Graph):
         return self.rows(start, stop)[0] + before
 
     def ranges(self, count: int, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
-        """Ranges of about as many vertices: these are scrambled, so that about as many arcs leave each range."""
+        """Return ranges with about equal numbers of vertices, and so of arcs, as vertices are in random order."""
         cuts = np.linspace(start, self.n if stop is None else stop, count + 1).astype(np.int64).tolist()
         return list(pairwise(cuts))
 
@@ -120,7 +120,7 @@ class GeneratedGraph(Graph):
         return self.rows()[2][start:stop]
 
     def rows_in(self, library: Any, dtype: Any, start: int, stop: int) -> tuple[Any, Any, Any]:
-        """As `Graph.rows_in`. On a GPU the arcs of a row stand in any order."""
+        """As `Graph.rows_in`, but on a GPU the arcs of a row are in no particular order."""
         drawing = None if library is np else self.description.drawing()
         if drawing is None:
             return super().rows_in(library, dtype, start, stop)
@@ -128,9 +128,9 @@ class GeneratedGraph(Graph):
         return indptr, indices, weights.astype(dtype, copy=False)
 
     def arcs(self, library: Any = np, start: int = 0, stop: int | None = None) -> Iterator[tuple[Any, Any, Any]]:
-        """The arcs that the edges `start` to `stop` (excluded) stand for, in batches: tails, heads and weights.
+        """Yield the arcs of the edges `start` to `stop` (excluded) in batches of tails, heads and weights.
 
-        NumPy arrays, or those of CuPy, drawn on the GPU.
+        The arrays are of `library`: NumPy, or CuPy if the GPU draws them. An undirected edge has two arcs.
         """
         stop = self.input_edges if stop is None else stop
         drawing = None if library is np else self.description.drawing()

@@ -1,10 +1,12 @@
-"""Grids and road-like graphs: few neighbours, long shortest paths.
+"""Grids and road-like graphs: vertices with few neighbours, and long shortest paths.
 
-Vertex ``row * columns + column`` lies at (column, row), moved by up to `jitter` along both axes; below one half, no two
-streets cross. The streets go to the four neighbours. Some may be missing: every vertex keeps its street to the north or
-to the west, as decided by a coin (the first row has only the latter, the first column only the former). These streets
-form a spanning tree, so the network is connected, and each vertex can be decided alone. Every other street is missing
-with a probability of `missing`. With 0.7 the mean degree is 2.6, as in Rome; it is 2.4 in the road network of the USA.
+Vertex ``row * columns + column`` lies at (column, row), moved by up to `jitter` along both axes. If `jitter` is below
+one half, no two streets cross. Streets lead to the four neighbours.
+
+Some streets may be missing. Every vertex keeps either its street to the north or its street to the west, as a coin
+decides; the first row keeps the streets to the west, and the first column the streets to the north. These streets form
+a spanning tree, so the network is connected, although each vertex is decided alone. Any other street is missing with
+the probability `missing`. With 0.7 the mean degree is 2.6, as in Rome; it is 2.4 in the road network of the USA.
 """
 
 from __future__ import annotations
@@ -24,16 +26,16 @@ _BLOCK = np.uint64(0)
 
 @dataclass(frozen=True)
 class Grid(SyntheticGraph):
-    """rows x columns vertices, each with a street to its four neighbours.
+    """A grid of rows x columns vertices, with streets from each vertex to its four neighbours.
 
-    Street 2 v leads from v to the east, 2 v + 1 to the south. With `directed`, a street is two arcs with separate
-    weights (lengths are equal).
+    Street 2 v leads from v to the east, street 2 v + 1 to the south. With `directed`, a street is two arcs with
+    separate weights (which are equal if weights are lengths).
 
     Attributes
     ----------
-    rows, columns : at least 1; by default there are as many columns as rows
-    missing : probability that a street which is not needed to keep the network in one piece is missing
-    jitter : the most a vertex is moved along each axis, 0 to 0.49
+    rows, columns : at least 1; by default, `columns` equals `rows`
+    missing : probability that a street outside the spanning tree is missing
+    jitter : largest distance a vertex is moved along each axis, 0 to 0.49
     """
 
     rows: int
@@ -60,7 +62,7 @@ class Grid(SyntheticGraph):
         return 2 * self.n
 
     def coordinates(self) -> np.ndarray:
-        """x and y of every vertex, float64 (n, 2), in blocks: the distance of two neighbours without jitter."""
+        """Return x and y of every vertex, float64 (n, 2). The unit is the distance of two neighbours without jitter."""
         positions = np.empty((self.n, 2))
         _positions(np.uint64(self.seed), self.columns, self.jitter, positions)
         return positions
@@ -86,7 +88,7 @@ class Grid(SyntheticGraph):
 
 @dataclass(frozen=True)
 class Road(Grid):
-    """A road-like network: a jittered grid with missing streets, weighted by their lengths."""
+    """A road-like network: a jittered grid with missing streets. The weights are the lengths of the streets."""
 
     weights: str = field(default="lengths", kw_only=True)
     missing: float = field(default=0.7, kw_only=True)
@@ -96,7 +98,7 @@ class Road(Grid):
 @njit(nogil=True, cache=True)
 @no_type_check
 def _streets(seed, rows, columns, limit, start, stop, ids, tails, heads):
-    """Write number, tail and head of every existing street; returns their number."""
+    """Write number, tail and head of every existing street; returns how many streets exist."""
     count = 0
     for street in range(start, stop):
         v, to_the_south = street >> 1, street & 1
@@ -106,7 +108,7 @@ def _streets(seed, rows, columns, limit, start, stop, ids, tails, heads):
             there, other = v % columns + 1 < columns, v + 1
         if not there:
             continue
-        if limit:  # whether this is the street that `other` keeps
+        if limit:  # `other` keeps either its street to the north or its street to the west
             coin, luck, _, _ = draw(seed, STREET, np.uint64(other), _BLOCK)
             keeps_north = other >= columns and (other % columns == 0 or coin & _ONE)
             if bool(to_the_south) != bool(keeps_north) and luck < limit:

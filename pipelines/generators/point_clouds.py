@@ -1,8 +1,8 @@
 """Generated samples: clouds of points to try self-organizing maps on.
 
 Blobs and uniform points in any number of dimensions, and shapes in the manner of the Fundamental Clustering Problems
-Suite [1]_, of any size. What is drawn for a point depends only on the seed and its number (`counter_random`), so a
-cloud may be generated in any pieces. Its parts are mixed and labelled.
+Suite [1]_, of any size. A point depends only on the seed and its number (`counter_random`), so a cloud may be generated
+in any pieces. The points of all parts are mixed; the label of a point is its part.
 
 .. [1] M. C. Thrun, A. Ultsch, "Clustering benchmark datasets exploiting the fundamental clustering problems",
    Data in Brief 30:105501, 2020.
@@ -22,15 +22,15 @@ from pipelines.generators.counter_random import below, draw
 from pipelines.generators.synthetic import number, whole
 from pipelines.stores.samples import Samples, new_samples, open_samples
 
-PIECE_VALUES = 1 << 22
+PIECE_VALUES = 1 << 22  # values generated at a time
 
-# Streams of their own, beyond those of graphs.
+# Streams of random numbers, different from the streams of graphs.
 _PART, _PLACE, _CENTRE = map(np.uint64, (16, 17, 18))
 
 _BLOBS, _UNIFORM, _CHAINLINK, _HEPTA, _TETRA, _TARGET, _TWO_DIAMONDS, _WING_NUT, _ATOM, _ENGY_TIME, _GOLF_BALL = range(
     11
 )
-# kind -> (number, dimensions, how many of 1,000 points each part has); None: as asked for
+# kind -> (number of the kind, dimensions, points of each part out of 1,000); None: the user chooses
 KINDS: dict[str, tuple[int, int | None, tuple[int, ...] | None]] = {
     "blobs": (_BLOBS, None, None),
     "uniform": (_UNIFORM, None, (1000,)),
@@ -52,12 +52,12 @@ class PointCloud:
 
     Attributes
     ----------
-    kind : of `KINDS`
+    kind : one of `KINDS`
     n : number of points
     seed : 0 to 2^64 - 1
-    d : dimensions, of blobs and of uniform points (from the unit cube); others have theirs
-    clusters : how many blobs, at centres drawn from a cube of side 10
-    spread : their standard deviation
+    d : dimensions of blobs and of uniform points (from the unit cube); the dimensions of other kinds are fixed
+    clusters : number of blobs; their centres are drawn from a cube of side 10
+    spread : standard deviation of a blob
     """
 
     kind: str
@@ -78,19 +78,19 @@ class PointCloud:
         object.__setattr__(self, "d", KINDS[self.kind][1] or self.d)
 
     def __str__(self) -> str:
-        """The kind, with the parameters it depends on."""
+        """Return the kind with the parameters that matter for the kind."""
         named = {"blobs": ("d", "clusters", "spread"), "uniform": ("d",)}.get(self.kind, ())
         parameters = "".join(f", {name}={getattr(self, name)!r}" for name in named)
         return f"{self.kind}(n={self.n}{parameters}, seed={self.seed})"
 
     @property
     def parts(self) -> int:
-        """How many labels there are."""
+        """The number of labels."""
         shares = KINDS[self.kind][2]
         return self.clusters if shares is None else len(shares)
 
     def points(self, start: int = 0, stop: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The points numbered `start` to `stop` (excluded; default: the last).
+        """Return the points numbered `start` to `stop` (excluded; by default all to the end).
 
         Returns
         -------
@@ -110,9 +110,9 @@ class PointCloud:
 def write_cloud(
     cloud: PointCloud, path: str | os.PathLike[str], *, piece_values: int = PIECE_VALUES, **facts: Any
 ) -> Samples:
-    """Generate a cloud and write it as a samples store, `piece_values` values at a time. Returns the store, opened.
+    """Generate a cloud and write it to a samples store, `piece_values` values at a time. Returns the store, opened.
 
-    `facts` are keywords of `new_samples`.
+    `facts` are further keyword arguments of `new_samples`.
     """
     step = max(1, piece_values // cloud.d)
     names = ["x", "y", "z"][: cloud.d] if cloud.d <= 3 else list(map(str, range(cloud.d)))
@@ -152,14 +152,14 @@ def _make(kind, seed, start, limits, spread, values, labels):
 @njit(nogil=True, cache=True)
 @no_type_check
 def _fraction(high, low):
-    """A number between 0 and 1, both excluded."""
+    """Return a number between 0 and 1, both excluded."""
     return (np.float64(((high << np.uint64(32)) | low) >> np.uint64(12)) + 0.5) * 2.0**-52
 
 
 @njit(nogil=True, cache=True)
 @no_type_check
 def _normal(u, v):
-    """Normally distributed numbers, by Box and Muller's transform."""
+    """Return a normally distributed number, by Box and Muller's transform."""
     return math.sqrt(-2 * math.log(u)) * math.cos(2 * math.pi * v)
 
 
@@ -174,10 +174,10 @@ def _on_sphere(u, v, radius, out):
 @njit(nogil=True, cache=True)
 @no_type_check
 def _place(kind, label, u, out):
-    """A point of part `label` of a shape, from numbers u between 0 and 1."""
+    """Write a point of part `label` of a shape to `out`, from numbers u between 0 and 1."""
     turn = 2 * math.pi * u[0]
     if kind == _CHAINLINK:
-        # Two rings, one through the other: a point of a circle, moved within a disc across it.
+        # Two interlocked rings: a point of a circle, moved within a disc across the circle.
         reach, across = 1 + 0.15 * math.sqrt(u[1]) * math.cos(2 * math.pi * u[2]), 2 * math.pi * u[2]
         off = 0.15 * math.sqrt(u[1]) * math.sin(across)
         x, y = reach * math.cos(turn), reach * math.sin(turn)
@@ -186,7 +186,7 @@ def _place(kind, label, u, out):
         else:
             out[0], out[1], out[2] = x + 1, off, y
     elif kind == _HEPTA:
-        # Balls around the origin and six points on the axes; the one in the middle is denser.
+        # Balls around the origin and six points on the axes; the ball around the origin is denser.
         _on_sphere(u[0], u[1], (0.5 if label == 0 else 1.0) * u[2] ** (1 / 3), out)
         if label > 0:
             out[(label - 1) // 2] += 3.0 if label % 2 else -3.0
@@ -206,11 +206,11 @@ def _place(kind, label, u, out):
             out[0] = (3.0 if label in (2, 3) else -3.0) + 0.1 * (2 * u[0] - 1)
             out[1] = (3.0 if label in (2, 4) else -3.0) + 0.1 * (2 * u[1] - 1)
     elif kind == _TWO_DIAMONDS:
-        # Two squares standing on their corners, which touch at one.
+        # Two squares standing on a corner, which touch at another corner.
         p, q = 2 * u[0] - 1, 2 * u[1] - 1
         out[0], out[1] = 0.98 * (p + q) / 2 + (1.0 if label else -1.0), 0.98 * (p - q) / 2
     elif kind == _WING_NUT:
-        # Two rectangles side by side, each densest where it is nearest to the other.
+        # Two rectangles side by side; each is densest at the side towards the other rectangle.
         x, y = 1 - math.sqrt(1 - u[0]), 3 * u[1] + (0.5 if label else -0.5)
         out[0], out[1] = (0.15 + 2 * x, y) if label else (-0.15 - 2 * x, y)
     elif kind == _ATOM:

@@ -1,9 +1,9 @@
-"""Random graphs: R-MAT, uniform, acyclic with negative arcs, and one with a planted negative cycle.
+"""Random graphs: R-MAT graphs, uniform graphs, acyclic graphs with negative arcs, and graphs with a negative cycle.
 
-R-MAT [1]_ is the graph of the Graph500 benchmark [2]_: an arc is a cell of the adjacency matrix, found by halving the
+R-MAT [1]_ is the graph of the Graph500 benchmark [2]_. An arc is a cell of the adjacency matrix, found by halving the
 matrix `scale` times, each time going to the top left, top right, bottom left or bottom right with probability a, b, c
-or 1 - a - b - c. Graph500 uses .57, .19, .19, .05 and scrambles the vertices, so that their numbers say nothing about
-their degrees. Loops and parallel arcs are kept.
+or 1 - a - b - c. Graph500 uses .57, .19, .19, .05. It also scrambles the vertices, so that the number of a vertex does
+not show its degree. Loops and parallel arcs are kept.
 
 .. [1] D. Chakrabarti, Y. Zhan, C. Faloutsos, "R-MAT: a recursive model for graph mining", SDM 2004.
 .. [2] Graph500 benchmark specification, https://graph500.org/?page_id=12
@@ -28,14 +28,14 @@ _BLOCK = np.uint64(0)
 
 @dataclass(frozen=True)
 class RMat(SyntheticGraph):
-    """A Kronecker graph of 2^scale vertices and edge_factor times as many edges.
+    """A Kronecker graph with 2^scale vertices and 2^scale * edge_factor edges.
 
     Attributes
     ----------
     scale : 0 to 40
     edge_factor : mean number of edges per vertex
-    a, b, c : probabilities of three quadrants, top left, top right and bottom left; the fourth gets the rest
-    scrambled : False: leave the vertices in the order that the recursion gives them, hubs first
+    a, b, c : probabilities of the quadrants top left, top right and bottom left; bottom right has 1 - a - b - c
+    scrambled : put the vertices in random order; with False they stay in the order of the recursion, hubs first
     """
 
     scale: int
@@ -72,11 +72,11 @@ class RMat(SyntheticGraph):
         return ids, tails, heads
 
     def _limits(self) -> np.ndarray:
-        """The sums a, a + b and a + b + c times 2^32, uint64 (3)."""
+        """Return the sums a, a + b and a + b + c times 2^32, uint64 (3)."""
         return np.round(np.minimum(np.cumsum([self.a, self.b, self.c]), 1) * 2.0**32).astype(np.uint64)
 
     def drawing(self) -> Drawing | None:
-        """What a GPU needs to draw the same edges; None: it cannot, as weights are shifted or vertices too many."""
+        """Return what a GPU needs to draw the same edges; None if weights are shifted or scale exceeds 31."""
         if self.shift or self.scale > 31:
             return None
         scramble = scrambler(self.seed, self.n)[3:].tolist() if self.scrambled else []
@@ -87,7 +87,7 @@ class RMat(SyntheticGraph):
 
 @dataclass(frozen=True)
 class UniformRandom(SyntheticGraph):
-    """n vertices and edge_factor times as many edges, both ends of each uniform and independent.
+    """A graph of n vertices and n * edge_factor edges; both ends of an edge are uniform and independent.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class UniformRandom(SyntheticGraph):
 class Dag(SyntheticGraph):
     """A directed acyclic graph: every arc leads from an earlier to a later vertex of a hidden order.
 
-    A weight is negated with probability `negative`; there is no cycle at all, so none is negative.
+    A weight is negated with probability `negative`. The graph has no cycles, so it has no negative cycle either.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Dag(SyntheticGraph):
         return self.n * self.edge_factor
 
     def topological_order(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """The vertices at the places `start` to `stop` (excluded) of the hidden order, int64."""
+        """Return the vertices at the positions `start` to `stop` (excluded) of the hidden order, int64."""
         vertices = np.arange(start, self.n if stop is None else stop)
         scramble_all(vertices, scrambler(self.seed, self.n))
         return vertices
@@ -153,7 +153,7 @@ class Dag(SyntheticGraph):
         ids = np.arange(start, stop)
         tails, heads = np.empty_like(ids), np.empty_like(ids)
         _uniform(np.uint64(self.seed), self.n, self.n - 1, start, tails, heads)
-        heads += heads >= tails  # any place but the tail's
+        heads += heads >= tails  # uniform over all positions but the tail's
         tails, heads = np.minimum(tails, heads), np.maximum(tails, heads)
         for ends in (tails, heads):
             scramble_all(ends, scrambler(self.seed, self.n))
@@ -167,19 +167,19 @@ class Dag(SyntheticGraph):
 
 @dataclass(frozen=True)
 class NegativeCycle(SyntheticGraph):
-    """Uniform random arcs, shifted so that many are negative, and one planted cycle of negative total weight.
+    """Uniform random arcs, shifted so that many weights are negative, and one planted cycle of negative total weight.
 
-    Before the shift, the arcs of the planted cycle weigh 0 except one of weight -g, and every other arc weighs at least
-    g (1 for integers, 1/16 for floats). So every other cycle has a weight of 0 or more, and the planted one has -g.
-    All this is exact in float32. The planted arcs come first.
+    Before the shift, the arcs of the planted cycle have the weight 0, except one arc of weight -g. Every other arc has
+    at least the weight g (1 for integers, 1/16 for floats). So the planted cycle has the weight -g, and every other
+    cycle 0 or more. All these weights are exact in float32. The planted arcs come first.
 
     Attributes
     ----------
     n : 1 to 2^32
     edge_factor : mean number of further arcs per vertex
     length : arcs on the cycle, 1 to n
-    isolated : True: no arc leads to the cycle from outside, so a search that begins outside does not find it
-    cycle : its vertices in travel order, and its weight
+    isolated : let no arc lead to the cycle from outside, so that a search from outside does not find the cycle
+    cycle : the vertices of the planted cycle in travel order, and its weight
     """
 
     n: int
@@ -202,7 +202,7 @@ class NegativeCycle(SyntheticGraph):
 
     @property
     def gain(self) -> float:
-        """g above."""
+        """The weight g of the class's docstring."""
         return 1 if self.weights == "integers" else 2.0**-4
 
     @cached_property
@@ -212,7 +212,7 @@ class NegativeCycle(SyntheticGraph):
         return tuple(vertices.tolist()), -self.gain
 
     def _ends(self, start: int, stop: int) -> Piece:
-        """Before the vertices are scrambled, 0 .. length - 1 are the cycle."""
+        """As in the base class; the cycle is 0 .. length - 1, before vertices are scrambled."""
         ids = np.arange(start, stop)
         tails, heads = np.empty_like(ids), np.empty_like(ids)
         _uniform(np.uint64(self.seed), self.n, self.n, start, tails, heads)
@@ -243,10 +243,10 @@ def _only_directed(graph: SyntheticGraph) -> None:
 @njit(nogil=True, cache=True)
 @no_type_check
 def _descend(seed, scale, limit_a, limit_b, limit_c, start, tails, heads):
-    """The cells that the recursion ends in; `limit_*` are the sums a, a + b and a + b + c times 2^32."""
+    """Write the cells where the recursion ends; `limit_*` are the sums a, a + b and a + b + c times 2^32."""
     blocks = (scale + 3) // 4
     tails[:] = heads[:] = 0
-    for block in range(blocks):  # four levels each; arcs in the inner loop, for vector code
+    for block in range(blocks):  # a block has four levels; arcs are the inner loop, so that it becomes vector code
         for i in range(tails.size):
             words = draw(seed, ENDS, np.uint64(start + i), np.uint64(block))
             u, v = np.uint64(tails[i]), np.uint64(heads[i])
@@ -255,7 +255,7 @@ def _descend(seed, scale, limit_a, limit_b, limit_c, start, tails, heads):
                 right = (word >= limit_a) ^ lower ^ (word >= limit_c)
                 u, v = u << _ONE | np.uint64(lower), v << _ONE | np.uint64(right)
             tails[i], heads[i] = u, v
-    beyond = 4 * blocks - scale  # surplus levels, so that every word is used
+    beyond = 4 * blocks - scale  # surplus levels: whole blocks are drawn
     tails >>= beyond
     heads >>= beyond
 

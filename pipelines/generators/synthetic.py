@@ -1,12 +1,12 @@
-"""What all generated graphs have in common: numbered edges, each a function of the seed and its number.
+"""The base class of all generated graphs: edges have numbers, and an edge is a function of the seed and its number.
 
-A graph is a description, a frozen dataclass. `arcs(start, stop)` generates the edges of these numbers:
+A graph is a description, a frozen dataclass. `arcs(start, stop)` generates the edges with these numbers:
 
-1. draw the two ends (each kind in its own way; a number may also stand for no edge);
-2. draw the weight: a float from (0, 1], an integer from 1 to 255, or a length;
-3. shift it, if requested: w + p(u) - p(v) with a potential p drawn for every vertex. Many weights are then negative,
-   but around a cycle the potentials cancel (Johnson), so no cycle is. Drawn and shifted floats are multiples of 2^-20
-   below 16, so float32 holds them exactly and the argument survives rounding.
+1. Draw the two ends; the kinds of graphs differ in how. Some numbers may have no edge.
+2. Draw the weight: a float from (0, 1], an integer from 1 to 255, or a length.
+3. Shift the weight w, if requested, to w + p(u) - p(v), with a potential p drawn for every vertex. Many weights are
+   then negative. Around a cycle the potentials cancel (Johnson), so no cycle becomes negative. Drawn and shifted floats
+   are multiples of 2^-20 below 16, so float32 holds them exactly and rounding cannot make a cycle negative.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pipelines.generators.counter_random import POTENTIAL, WEIGHT, below, draw
 
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
 
-HEAVIEST = 255  # of the integer weights
-SHIFTED_BITS = 20  # after the binary point of floats that will be shifted
-LARGEST_SHIFT = 8.0
+HEAVIEST = 255  # largest integer weight
+SHIFTED_BITS = 20  # bits after the binary point of float weights that will be shifted
+LARGEST_SHIFT = 8.0  # largest `shift`, in units of the heaviest weight
 
 _WORD = np.uint64(32)
 _BLOCK = np.uint64(0)
@@ -36,10 +36,10 @@ class SyntheticGraph:
     Attributes
     ----------
     seed : 0 to 2^64 - 1
-    directed : False: every edge goes both ways, with one weight
+    directed : whether edges are arcs; with False, an edge leads in both directions, with the same weight before a shift
     weights : "uniform", floats from (0, 1]; "integers", 1 to 255; "lengths", Euclidean (grid and road)
-    dtype : of the weights; default float32, and int32 for integers. Integers may have any of the four dtypes.
-    shift : potentials are drawn from 0 to `shift` times the heaviest weight; 0: no weight is shifted
+    dtype : dtype of the weights: float32 (default) or float64; for integers also int32 (their default) and int64
+    shift : potentials are drawn from 0 to `shift` times the heaviest weight; with 0, weights are not shifted
     n : number of vertices
     ids : edges have the numbers 0 .. ids - 1
     """
@@ -51,7 +51,7 @@ class SyntheticGraph:
     shift: float = 0.0
 
     kinds_of_weights: ClassVar[tuple[str, ...]] = ("uniform", "integers")
-    every_arc: ClassVar[bool] = False  # whether the graph is what it stands for only with loops and parallel arcs
+    every_arc: ClassVar[bool] = False  # whether loops and parallel arcs must be kept, as in Euler graphs
 
     def __post_init__(self) -> None:
         whole("seed", self.seed, 0, 2**64 - 1)
@@ -68,7 +68,7 @@ class SyntheticGraph:
             raise ValueError(f"{self.weights} weights must be {', '.join(dtypes[:-1])} or {dtypes[-1]}, not {dtype}")
         object.__setattr__(self, "dtype", str(dtype))
 
-    if TYPE_CHECKING:  # fields of some kinds and properties of others, which a dataclass would mix up
+    if TYPE_CHECKING:  # fields of some kinds, but properties of other kinds; a dataclass would confuse the two
 
         @property
         def n(self) -> int: ...
@@ -77,23 +77,23 @@ class SyntheticGraph:
         def ids(self) -> int: ...
 
     def __str__(self) -> str:
-        """A Python expression for it, with the fields that have no default or differ from it."""
+        """Return a Python expression of the graph, without fields that have their default value."""
         given = [item for item in fields(self) if getattr(self, item.name) != item.default]
         given.sort(key=lambda item: item.default is not MISSING)
         return f"{type(self).__name__}({', '.join(f'{item.name}={getattr(self, item.name)!r}' for item in given)})"
 
     @property
     def held_bytes(self) -> int:
-        """Memory that the edges take before any is given out, where they depend on each other."""
+        """The memory in bytes that a graph holds if its edges depend on each other, and must be made all at once."""
         return 0
 
     @property
     def symmetric(self) -> bool:
-        """Whether `arcs` gives each edge once, for both directions."""
+        """Whether `arcs` returns each edge once, for both directions."""
         return not self.directed and not self.shift
 
     def arcs(self, start: int = 0, stop: int | None = None) -> Piece:
-        """The edges numbered `start` to `stop` (excluded; default: the last) in the order of their numbers.
+        """Return the edges numbered `start` to `stop` (excluded; by default all to the end), in order.
 
         Returns
         -------
@@ -115,11 +115,11 @@ class SyntheticGraph:
         return tails, heads, weights
 
     def _ends(self, start: int, stop: int) -> Piece:
-        """Numbers, tails and heads of the edges that these numbers stand for, int64."""
+        """Return numbers, tails and heads of the edges `start` to `stop` (excluded), int64."""
         raise NotImplementedError
 
     def _draw_weights(self, ids: np.ndarray, tails: np.ndarray, heads: np.ndarray) -> np.ndarray:
-        """The weights before they are shifted."""
+        """Return the weights before they are shifted."""
         weights = np.empty(ids.size, self.dtype)
         bits = SHIFTED_BITS if self.shift else np.finfo(self.dtype).nmant + 1 if weights.dtype.kind == "f" else 0
         _fill(np.uint64(self.seed), ids, self.weights == "integers", bits, weights)
@@ -127,18 +127,18 @@ class SyntheticGraph:
 
 
 def both_ways(tails: np.ndarray, heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each edge as two neighbouring arcs."""
+    """Return tails and heads of both arcs of every edge; the two arcs of an edge are neighbours."""
     return np.stack([tails, heads], axis=1).ravel(), np.stack([heads, tails], axis=1).ravel()
 
 
 def whole(name: str, value: Any, low: int, high: int) -> None:
-    """Refuse anything but a whole number from `low` to `high`."""
+    """Raise ValueError unless `value` is a whole number from `low` to `high`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
         raise ValueError(f"{name} is {value!r}; give a whole number from {low} to {high}")
 
 
 def number(name: str, value: Any, low: float, high: float) -> None:
-    """Refuse anything but a number from `low` to `high`."""
+    """Raise ValueError unless `value` is a number from `low` to `high`."""
     if not low <= value <= high:
         raise ValueError(f"{name} is {value!r}; give a number from {low:g} to {high:g}")
 
@@ -159,7 +159,7 @@ def _fill(seed, ids, integers, bits, weights):
 @njit(nogil=True, cache=True)
 @no_type_check
 def _shift(seed, steps, unit, tails, heads, weights):
-    """Add p(tail) - p(head), p a random multiple of `unit` below `steps` of them."""
+    """Add p(tail) - p(head) to every weight; p is a random multiple of `unit`, below `steps` units."""
     for i in range(tails.size):
         out, out_low, _, _ = draw(seed, POTENTIAL, np.uint64(tails[i]), _BLOCK)
         into, into_low, _, _ = draw(seed, POTENTIAL, np.uint64(heads[i]), _BLOCK)

@@ -1,4 +1,4 @@
-"""Cells of a map on paper, their colours, and the bar or the legend beside them."""
+"""Draw the cells of a map, their colours, and a colour bar or a legend next to them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from gpuops.som.grid import Grid
 from pipelines.som.overlays import cell_corners
 
-MOST_LABELS = 60  # with colours of their own
-LEGEND_ROWS = 20
-LOWEST_BAR = 1.0  # inches
-EMPTY, OTHER = "0.92", "0.5"  # greys of units without samples, and of labels without a colour of their own
+MOST_LABELS = 60  # labels with different colours
+LEGEND_ROWS = 20  # entries in a column of a legend
+LOWEST_BAR = 1.0  # least height of a vertical colour bar, in inches
+EMPTY, OTHER = "0.92", "0.5"  # greys of units without samples, and of labels beyond the first `MOST_LABELS`
 
 
 def draw_cells(
     axes: Any, grid: Grid, values: np.ndarray, colours: Any, *, divided: bool = False, **options: Any
 ) -> Any:
-    """Fill the cells by `values` (M), NaN being pale grey, row 0 being on top.
+    """Fill the cells with the colours of `values` (M); NaN is pale grey. Row 0 of the grid is on top.
 
-    `divided` draws lines between cells, where these are large enough.
+    `divided` draws lines between cells, if the cells are large enough.
     """
     from matplotlib import colormaps
     from matplotlib.collections import PolyCollection
@@ -29,7 +29,7 @@ def draw_cells(
     corners, longer = cell_corners(grid), max(grid.rows, grid.columns)
     if isinstance(colours, str):
         colours = colormaps[colours]
-        if colours.name == "bone_r":  # from pale blue, as white is the page
+        if colours.name == "bone_r":  # begin with pale blue, as the page is white
             colours = ListedColormap(colours(np.linspace(0.08, 1, 256)))
     cells = PolyCollection(
         list(corners), array=np.ma.masked_invalid(values), cmap=colours.with_extremes(bad=EMPTY), **options
@@ -40,12 +40,12 @@ def draw_cells(
     axes.add_collection(cells)
     low, high = corners.min(axis=(0, 1)), corners.max(axis=(0, 1))
     axes.set(xlim=(low[0], high[0]), ylim=(high[1], low[1]), xticks=[], yticks=[])
-    axes.set_axis_off()  # the frame is that of the cells
+    axes.set_axis_off()  # no rectangle around the cells
     return cells
 
 
 def draw_colours(axes: Any, grid: Grid, colours: np.ndarray) -> Any:
-    """Fill the cells by `colours` (M, 4)."""
+    """Fill the cells with `colours` (M, 4)."""
     from matplotlib.colors import ListedColormap
 
     return draw_cells(
@@ -59,12 +59,12 @@ def draw_colours(axes: Any, grid: Grid, colours: np.ndarray) -> Any:
 
 
 def colours_of(count: int) -> list[Any]:
-    """So many colours that are told apart, up to `MOST_LABELS`; more of them begin again."""
+    """Return `count` colours, which differ up to `MOST_LABELS`; then the same colours repeat."""
     from matplotlib import colormaps
 
     if count <= 10:
         return [colormaps["tab10"](i) for i in range(count)]
-    # Neighbours in the table are shades of a hue: the strong ones come first.
+    # Neighbours in the table are shades of one hue: the strong shades come first.
     table = [colormaps["tab20"](i) for i in (*range(0, 20, 2), *range(1, 20, 2))]
     table += [colormaps[name](i) for first in range(4) for name in ("tab20b", "tab20c") for i in range(first, 20, 4)]
     return [table[i % len(table)] for i in range(count)]
@@ -77,7 +77,7 @@ def rgba(colour: Any) -> Any:
 
 
 def cell_colours(axes: Any) -> np.ndarray:
-    """The colour of every cell, (M, 4)."""
+    """Return the colour of every cell, (M, 4)."""
     cells = axes.collections[0]
     return cells.to_rgba(cells.get_array())
 
@@ -97,14 +97,17 @@ def draw_legend(axes: Any, entries: list[tuple[Any, str]]) -> None:
 
 
 def picture_size(grid: Grid, width: float, height: float) -> tuple[float, float]:
-    """Inches of the largest picture of the grid that is no larger than this; a bit more where a strip would vanish."""
+    """Return the size of the largest picture of the grid within `width` x `height`, all in inches.
+
+    A side is at least 0.15 inches, so that a very flat grid stays visible.
+    """
     sides = np.ptp(cell_corners(grid), axis=(0, 1))
     scale = min(width / sides[0], height / sides[1])
     return max(scale * sides[0], 0.15), max(scale * sides[1], 0.15)
 
 
 def colour_bar(axes: Any, cells: Any, **options: Any) -> Any:
-    """A bar beside the grid and as high, or below one that is too flat for the numbers of a bar."""
+    """Draw a colour bar to the right of the grid and as high; below the grid if that is too flat for the numbers."""
     place, figure = axes.get_position(), axes.figure
     width, height = place.width * figure.get_figwidth(), place.height * figure.get_figheight()
     if height < LOWEST_BAR:

@@ -1,4 +1,4 @@
-"""Labels of units from those of their samples: the majority, how pure it is, and what it predicts."""
+"""Labels of units by the majority of their samples, the purity of this majority, and predictions from it."""
 
 from __future__ import annotations
 
@@ -17,33 +17,34 @@ if TYPE_CHECKING:
 class Vote(NamedTuple):
     """How the labelled samples of units voted."""
 
-    winners: np.ndarray  # int64 (M): the most frequent label, the first of equals, -1 where there is none
-    purity: np.ndarray  # float64 (M): its share of the unit's labelled samples, NaN where there are none
-    units: np.ndarray  # pairs of unit and label that occur, in rising order,
+    winners: np.ndarray  # int64 (M): the most frequent label (the lowest of equals), -1 without labelled samples
+    purity: np.ndarray  # float64 (M): the winner's share of the labelled samples, NaN without labelled samples
+    # Pairs of unit and label that occur, in rising order, and the number of samples of each pair.
+    units: np.ndarray
     labels: np.ndarray
-    counts: np.ndarray  # and how often
+    counts: np.ndarray
 
     def shares(self, label_count: int) -> np.ndarray:
-        """(M, L) int64: how many samples of each label each unit has."""
+        """Return how many samples of each label each unit has, int64 (M, L)."""
         shares = np.zeros((len(self.winners), label_count), np.int64)
         shares[self.units, self.labels] = self.counts
         return shares
 
     def total_purity(self) -> float:
-        """The share of the labelled samples whose label is that of their unit; NaN where there are none."""
+        """Return the share of the labelled samples that have the label of their unit; NaN without labelled samples."""
         won = self.counts[self.labels == self.winners[self.units]].sum()
         return float(won / self.counts.sum()) if len(self.counts) else float("nan")
 
 
 def count_votes(units: np.ndarray, labels: np.ndarray, map_units: int, label_count: int) -> Vote:
-    """The vote of samples.
+    """Return the vote of samples.
 
     Parameters
     ----------
     units : (N,) int array
-        Their best matching units.
+        Best matching unit of every sample.
     labels : (N,) int array
-        From 0 to `label_count` - 1, or -1 for none.
+        Label of every sample, 0 to `label_count` - 1, or -1 for a sample without a label.
     map_units, label_count : int
         M and L.
     """
@@ -53,29 +54,29 @@ def count_votes(units: np.ndarray, labels: np.ndarray, map_units: int, label_cou
 
 
 def vote_of_mapping(mapping: Mapping | None, samples: Samples | None) -> tuple[Vote, list[str]]:
-    """The vote of mapped samples, and the names of their labels.
+    """Return the vote of mapped samples, and the names of their labels.
 
     Parameters
     ----------
     mapping : Mapping
     samples : Samples
-        Those of the mapping, with labels.
+        The samples of the mapping, with labels.
 
     Raises
     ------
     pipelines.stores.StoreError
-        The mapping is of other samples, or these have no labels.
+        The mapping is of other samples, or the samples have no labels.
     ValueError
-        There is no mapping, or there are no samples.
+        `mapping` or `samples` is None.
     """
     from pipelines.stores.schema import StoreError
 
     if mapping is None or samples is None:
-        raise ValueError("the labels of units are those of their samples; name their mapping store (--mapping)")
+        raise ValueError("units get labels from the samples mapped to them; name the mapping store (--mapping)")
     if mapping.samples_digest != samples.digest:
         raise StoreError(f"{mapping.path} does not map {samples.path}; name the right stores")
     names = samples.label_names()
-    # Pairs of unit and label that occur, as there may be far more that do not.
+    # Only pairs of unit and label that occur are kept, as most pairs may not occur.
     pairs, counts = np.empty(0, np.int64), np.empty(0, np.int64)
     for rows in mapping.ranges():
         labels, units = samples.labels(*rows), mapping.units(*rows)[:, 0].astype(np.int64)
@@ -88,7 +89,7 @@ def vote_of_mapping(mapping: Mapping | None, samples: Samples | None) -> tuple[V
 
 
 def voted_classes(vote: Vote, codebook: np.ndarray, metric: str) -> np.ndarray:
-    """The label of every unit: its winner, or that of the nearest unit with a vote.
+    """Return the label of every unit: the winner of its vote, or of the vote of the nearest unit with labelled samples.
 
     Parameters
     ----------
@@ -126,5 +127,5 @@ def _vote(pairs: np.ndarray, counts: np.ndarray, map_units: int, label_count: in
 
 
 def natural_order(name: str) -> list[tuple[int, int, str]]:
-    """A key by which kind 2 comes before kind 10."""
+    """Return a sort key by which "kind 2" comes before "kind 10"."""
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]

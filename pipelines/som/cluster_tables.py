@@ -1,4 +1,4 @@
-"""Clusters of units, and of samples, as tables in CSV: written for other programs, and read back for pictures."""
+"""Write clusters of units, or of samples, to CSV tables for other programs, and read them back for pictures."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ def cluster_map(
     samples: Samples | None = None,
     seed: int = 0,
 ) -> np.ndarray:
-    """The cluster of every unit of a map: `pipelines.som.clusters.cluster_units` for a store.
+    """Return the cluster of every unit of a codebook store (see `pipelines.som.clusters.cluster_units`).
 
     Parameters
     ----------
     codebook : Codebook
     method : {"agglomerative", "kmeans", "watershed", "immersion"}
     clusters : int, optional
-        How many; may be left out for watershed and immersion.
+        Number of clusters; may be left out for watershed and immersion.
     linkage : {"ward", "average"}, optional
-        Of agglomerative; by default "ward" on Euclidean maps, else "average".
+        Linkage of the agglomerative method; by default "ward" on Euclidean maps, else "average".
     adjacent : bool
-        Merge what touches on the grid only (agglomerative).
+        Merge only clusters that touch on the grid (agglomerative).
     samples : Samples, optional
-        Those whose density immersion follows; by default those the map was trained with.
+        Samples whose density immersion follows; by default the samples the map was trained with.
     seed : int
-        Draws the first means (kmeans).
+        Seed of the first means (kmeans).
 
     Returns
     -------
     (M,) int32 array
-        Numbers from 0 in the order of first units.
+        Clusters, numbered from 0 in the order of their first units.
 
     Raises
     ------
     ImportError
         Scikit-learn is missing; the message says how to install it.
     pipelines.stores.StoreError
-        The samples are no longer where they were.
+        The samples are no longer where they were (immersion).
     ValueError
-        There is no such method, an option does not go with it, there cannot be that many clusters, or samples have
-        missing values (immersion).
+        The method is unknown, an option does not go with the method, the map cannot have that many clusters, or samples
+        have missing values (immersion).
     """
     return cluster_units(
         codebook.units(),
@@ -83,15 +83,16 @@ def write_clusters(
     mapping: Mapping | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write the cluster of every unit, or with `mapping` that of every sample, to a file of comma-separated values.
+    """Write the cluster of every unit, or of every sample of `mapping`, to a file of comma-separated values.
 
     Parameters
     ----------
-    path : of the new file
+    path : path of the new file
     clusters : (M,) int array
-        From `cluster_map`.
+        The clusters of units, from `cluster_map`.
     codebook : Codebook
     mapping : Mapping, optional
+        The samples to write; a sample has the cluster of its best matching unit.
     overwrite : bool
         Replace a file that exists.
 
@@ -119,22 +120,23 @@ def write_clusters(
 
 
 def read_clusters(path: str | os.PathLike[str], codebook: Codebook) -> np.ndarray:
-    """The clusters of units from such a file, or one made by hand: a line with `unit` and `cluster` for every unit.
+    """Read the clusters of units from a file that `write_clusters` wrote, or that was made by hand.
 
     Parameters
     ----------
-    path : of a file of comma-separated values, whose first line names the columns
+    path : path of a file of comma-separated values
+        The first line names the columns, `unit` and `cluster` among them; each unit has one further line.
     codebook : Codebook
 
     Returns
     -------
     (M,) int64 array
-        -1 for none.
+        -1 for a unit in no cluster.
 
     Raises
     ------
     ValueError
-        It is not such a table, or of another map; the message names the line.
+        The file is not a table of units, or is a table of another map; the message names the line.
     """
     clusters = np.full(codebook.grid.units, -2)
     with open(path, newline="") as file:
@@ -149,7 +151,7 @@ def read_clusters(path: str | os.PathLike[str], codebook: Codebook) -> np.ndarra
             if not 0 <= unit < len(clusters) or cluster < -1 or clusters[unit] != -2:
                 raise ValueError(
                     f"{path}, line {reader.line_num}: unit {unit} is not on the map, appears twice, or its cluster "
-                    f"{cluster} is below -1, which is none; name the table of this map"
+                    f"{cluster} is below -1 (no cluster); name the table of this map"
                 )
             clusters[unit] = cluster
     if (clusters == -2).any():

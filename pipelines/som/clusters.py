@@ -1,21 +1,22 @@
-"""Clusters of the units of a map; a sample has that of its unit.
+"""Cluster the units of a map. A sample is in the cluster of its best matching unit.
 
 ============= =============================================================================================
-method        what is a cluster
+method        a cluster is
 ============= =============================================================================================
-agglomerative units merged by Ward's criterion, for clusters alike in size, or by average distance, as FlowSOM
-              merges them, for populations of which some are rare; with `adjacent` only clusters that touch on the
-              grid are merged, so each is one piece of the map
-kmeans        units around means; every unit counts the same, however many samples it has
-watershed     a basin of the U-matrix, the land around a lowest point [1]_
-immersion     U*C [2]_: from a unit downhill on the U-matrix, then uphill on the P-matrix; the basin of the
-              U*-matrix where that ends
+agglomerative units merged by Ward's criterion, for clusters alike in size, or by average distance as in
+              FlowSOM, if some populations are rare. With `adjacent`, only clusters that touch on the grid are
+              merged, so each cluster is one piece of the map.
+kmeans        units around a mean. Every unit counts the same, however many samples it has.
+watershed     a basin of the U-matrix: the land around a lowest point [1]_
+immersion     units whose immersion ends in the same basin of the U*-matrix (U*C [2]_). The immersion of a unit
+              goes downhill on the U-matrix, then uphill on the P-matrix.
 ============= =============================================================================================
 
-Basins are more than clusters, as a U-matrix is rough. They are merged in the order of how deep a basin lies below the
-pass to a deeper one. Without a number of clusters, what is merged ends at the greatest gap between these depths.
-Immersion ends in some of the basins only: these alone are counted.
-The first two methods need scikit-learn (``pip install 'tilepath[sklearn]'``).
+A U-matrix is rough, so it has more basins than clusters. Basins are merged, the shallowest first. The depth of a basin
+is measured from its lowest point up to its pass into a deeper basin. Without a number of clusters, merging stops at the
+greatest gap between these depths. For immersion, only basins where an immersion ends are counted.
+
+The methods agglomerative and kmeans need scikit-learn (``pip install 'tilepath[sklearn]'``).
 
 .. [1] L. Vincent, P. Soille, "Watersheds in digital spaces", IEEE PAMI 13(6), 1991.
 .. [2] A. Ultsch, "Clustering with SOM: U*C", WSOM 2005.
@@ -30,10 +31,11 @@ import numpy as np
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import ALIASES, normalized
 from pipelines.som.heights import p_matrix, pareto_radius, u_matrix, u_star
+from pipelines.stores.schema import counted
 
 METHODS = ("agglomerative", "kmeans", "watershed", "immersion")
 LINKAGES = ("ward", "average")
-EXPECTED = 6  # clusters, where their number is unknown; as Ultsch takes for the radius of densities
+EXPECTED = 6  # clusters assumed for the radius of densities if their number is unknown, as Ultsch does
 
 
 def cluster_units(
@@ -48,31 +50,33 @@ def cluster_units(
     samples: np.ndarray | None = None,
     seed: int = 0,
 ) -> np.ndarray:
-    """The cluster of every unit, int32 (M), numbered from 0 in the order of their first units.
+    """Return the cluster of every unit, int32 (M), numbered from 0 in the order of their first units.
 
     Parameters
     ----------
     units : (M, d) float array
     grid : Grid of M units
-    method : of `METHODS`
+    method : one of `METHODS`
     clusters : int, optional
-        How many; may be left out for watershed and immersion.
+        Number of clusters; may be left out for watershed and immersion.
     metric : {"euclidean", "taxicab", "cosine"}
     linkage : {"ward", "average"}, optional
-        Of agglomerative; by default "ward" on Euclidean maps, which it is for, else "average".
+        Linkage of the agglomerative method. By default "ward" on Euclidean maps, the only maps it is defined for, else
+        "average".
     adjacent : bool
-        Merge what touches on the grid only (agglomerative).
+        Merge only clusters that touch on the grid (agglomerative).
     samples : (N, d) array, optional
-        On the scale of the units and without missing values (immersion).
+        Samples on the scale of the units, without missing values (immersion).
     seed : int
-        Draws the first means (kmeans).
+        Seed of the first means (kmeans).
 
     Raises
     ------
     ImportError
         Scikit-learn is missing; the message says how to install it.
     ValueError
-        There is no such method, an option does not go with it, or there cannot be that many clusters.
+        The method is unknown, an option does not go with the method, or the map cannot have that many clusters, as it
+        has too few units, different units or basins.
     """
     if method not in METHODS:
         raise ValueError(f"there is no method {method!r}; choose {', '.join(METHODS)}")
@@ -82,7 +86,9 @@ def cluster_units(
         raise ValueError(f"adjacent is an option of agglomerative; {method} does without it")
     _check_linkage(linkage, method, metric)
     if clusters is not None and not 1 <= clusters <= grid.units:
-        raise ValueError(f"{clusters} clusters of {grid.units:,} units are not possible; choose from 1 to all of them")
+        raise ValueError(
+            f"{clusters} clusters of {counted(grid.units, 'unit')} are not possible; choose from 1 to all of them"
+        )
     if method == "immersion":
         if samples is None:
             raise ValueError("immersion follows the density of the samples; name them (samples, --samples)")
@@ -92,6 +98,9 @@ def cluster_units(
     if grid.units == 1:
         return np.zeros(1, np.int32)
     values = units.astype(np.float64)
+    different = len(np.unique(normalized(values) if metric == "cosine" else values, axis=0))
+    if clusters is not None and clusters > different:
+        raise ValueError(f"only {different:,} units of the map differ; choose no more clusters (clusters, --clusters)")
     return _in_order(
         _agglomerative(values, grid, clusters, metric, linkage, adjacent)
         if method == "agglomerative"
@@ -113,24 +122,25 @@ def _check_linkage(linkage: str | None, method: str, metric: str) -> None:
 def basins(
     heights: np.ndarray, grid: Grid, clusters: int | None = None, within: np.ndarray | None = None
 ) -> np.ndarray:
-    """The basin of every unit of a landscape, int64 (M); the number of a basin is that of its lowest unit.
+    """Return the basin of every unit of a landscape, int64 (M). A basin is named by its lowest unit.
 
-    Water rises. A unit that it reaches belongs to the basin of its lowest neighbour under water, or else begins one;
-    where two basins meet, the shallower one is as deep as its lowest point lies below their pass.
+    Water rises. A unit that the water reaches joins the basin of its lowest neighbour under water; without such a
+    neighbour, the unit begins a basin. Where two basins meet, the depth of the shallower basin is the height of their
+    pass above its lowest point.
 
     Parameters
     ----------
     heights : (M,) float array
     grid : Grid of M units
     clusters : int, optional
-        Merge until so many basins are left; by default up to the greatest gap of their depths.
+        Merge basins until this number is left; by default, merge up to the greatest gap between their depths.
     within : (k,) int array of units, optional
-        Only basins that hold one of these are counted; by default all are.
+        Count only basins that hold a unit of `within`; by default all basins are counted.
 
     Raises
     ------
     ValueError
-        There are fewer basins than clusters.
+        There are fewer basins than `clusters`.
     """
     around = grid.neighbours()
     order = np.lexsort((np.arange(grid.units), heights))
@@ -138,7 +148,7 @@ def basins(
     rank[order] = np.arange(grid.units)
     basin = np.full(grid.units, -1)
     flood = _Overflows(rank, np.ones(grid.units, bool))
-    passes: list[tuple[float, int, int]] = []  # depth of what overflows there, and the two basins that touch
+    passes: list[tuple[float, int, int]] = []  # depth of the basin that overflows at a pass, and the basins that meet
     for unit in order.tolist():
         wet = [other for other in around[unit].tolist() if other >= 0 and basin[other] >= 0]
         if not wet:
@@ -149,7 +159,7 @@ def basins(
             if flood.top(beside) != flood.top(own):
                 out, _ = flood.unite(own, beside)
                 passes.append((float(heights[unit] - heights[out]), own, beside))
-    # The shallowest are merged first; of the equal, those that overflowed first.
+    # The shallowest basins are merged first; of basins with equal depth, the basin that overflowed first.
     passes.sort(key=lambda met: met[0])
     counted = np.zeros(grid.units, bool)
     counted[basin if within is None else basin[within]] = True
@@ -168,7 +178,7 @@ def basins(
 
 
 class _Overflows:
-    """Basins that overflow into deeper ones: a union-find over lowest units, and which of the sets are counted."""
+    """Basins that overflow into deeper basins: a union-find over lowest units, and whether each set is counted."""
 
     def __init__(self, rank: np.ndarray, counted: np.ndarray):
         self._rank, self._counted = rank, counted.copy()
@@ -182,7 +192,7 @@ class _Overflows:
         return a
 
     def unite(self, a: int, b: int) -> tuple[int, bool]:
-        """The basin that overflows into the other, and whether both were counted."""
+        """Merge two basins; returns the basin that overflowed into the other, and whether both were counted."""
         into, out = sorted((self.top(a), self.top(b)), key=lambda lowest: self._rank[lowest])
         both = bool(self._counted[into] and self._counted[out])
         self._counted[into] |= self._counted[out]
@@ -193,9 +203,10 @@ class _Overflows:
 def immersion(
     units: np.ndarray, samples: np.ndarray, grid: Grid, clusters: int | None = None, metric: str = "euclidean"
 ) -> np.ndarray:
-    """The cluster of every unit by U*C, int64 (M): the basin of the U*-matrix in which its immersion ends.
+    """Return the cluster of every unit by U*C, int64 (M): the basin of the U*-matrix where its immersion ends.
 
-    Density is that within spheres that hold a fifth of one cluster, out of `clusters` alike, or out of `EXPECTED`.
+    The density of a unit is the number of samples in a sphere. The sphere would hold about a fifth of a cluster, if
+    there were `clusters` clusters alike in size (`EXPECTED` if `clusters` is None).
     """
     radius = pareto_radius(samples, metric, EXPECTED if clusters is None else clusters)
     walls, density = u_matrix(units, grid, metric), p_matrix(units, samples, metric, radius)
@@ -204,7 +215,7 @@ def immersion(
 
 
 def _ascend(heights: np.ndarray, grid: Grid) -> np.ndarray:
-    """Where the steepest way up ends, from every unit (M)."""
+    """Return the unit where the steepest ascent from every unit ends, (M)."""
     around = np.concatenate([np.arange(grid.units)[:, None], grid.neighbours()], axis=1)
     to = around[np.arange(grid.units), np.where(around >= 0, heights[around], -np.inf).argmax(axis=1)]
     while (to[to] != to).any():
@@ -213,7 +224,7 @@ def _ascend(heights: np.ndarray, grid: Grid) -> np.ndarray:
 
 
 def _by_gap(depths: list[float]) -> int:
-    """How many basins are left when those below the greatest gap of their depths, in rising order, are merged."""
+    """Return how many basins are left once all basins below the greatest gap of the rising `depths` are merged."""
     gaps = np.diff([0.0, *depths])
     return len(depths) + 1 - int(gaps.argmax()) if len(depths) else 1
 
@@ -244,7 +255,7 @@ def _means(units: np.ndarray, clusters: Any, metric: str, seed: int) -> np.ndarr
     return cluster.KMeans(clusters, n_init=10, random_state=seed).fit_predict(units)
 
 
-_NAMES = {ours: theirs for theirs, ours in ALIASES.items()}  # of metrics, in scikit-learn
+_NAMES = {ours: theirs for theirs, ours in ALIASES.items()}  # scikit-learn's names of metrics
 
 
 def _scikit_learn() -> Any:
@@ -259,6 +270,6 @@ def _scikit_learn() -> Any:
 
 
 def _in_order(found: np.ndarray) -> np.ndarray:
-    """Numbers from 0 in the order of first units, int32."""
+    """Return the clusters renumbered from 0 in the order of their first units, int32."""
     _, first, numbers = np.unique(found, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[numbers].astype(np.int32)

@@ -1,11 +1,12 @@
-"""What an epoch of a self-organizing map does on one device, with any part of the samples.
+"""The steps of an epoch of a self-organizing map, on one device and for any part of the samples.
 
-1. Every part finds the best matching units of its samples and sums up the samples of each unit      `accumulate`
-2. The sums of all parts are added, and smoothing them gives the next codebook                       `learn`
-3. When training is over, every part counts hits and neighbours, to judge the last codebook          `survey`
+1. `accumulate`: find the best matching units of the samples of a part, and sum up the samples of each unit.
+2. `learn`: smooth the sums of all parts into the next codebook.
+3. `survey`: after the last epoch, count hits and neighbours of a part, to judge the last codebook.
 
-All sums are of integers: a value times a power of two, rounded. They are exact, so parts may be cut and added in any
-way and the same bits come out; so do the quantization errors, whose distances are summed like that too.
+All sums are sums of integers: each value is multiplied by a power of two and rounded. Such sums are exact, so the same
+bits result however samples are cut into parts and in whatever order parts are added. Distances are summed in the same
+manner, so the bits of the quantization errors do not change either.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pipelines.workers.device_arrays import later, to_host
 
 
 def check_kernel(kernel: str, online: bool = False) -> None:
-    """Refuse a kernel that there is not, and warn of one that batches are not made for."""
+    """Raise ValueError if `kernel` is unknown, and warn of a kernel that does not suit batch training."""
     check_neighbourhood(kernel, 1.0)
     if kernel == "mexican_hat" and not online:
         warnings.warn(
@@ -40,13 +41,14 @@ def check_kernel(kernel: str, online: bool = False) -> None:
 
 @dataclass(frozen=True)
 class MapJob:
-    """What the work on a map needs to know, of all samples together.
+    """The map to train, and the figures of all samples that every part needs.
 
     Attributes
     ----------
-    n, d : how many samples, and their dimensions
-    largest : of each column; no magnitude of a value exceeds it
-    largest_weight : no weight exceeds it; None where samples have no weights
+    n, d : number of samples, and of their dimensions
+    largest : for each column, a bound on the magnitude of its values
+    largest_weight : bound on the weights; None if samples have no weights
+    missing : whether values may be missing
     """
 
     grid: Grid
@@ -60,16 +62,19 @@ class MapJob:
 
     @cached_property
     def scale(self) -> FixedPoint:
-        """Units of the integer sums of samples and of weights."""
+        """The units of the integer sums of samples and of weights."""
         return fixed_point(self.n, self.largest, self.largest_weight)
 
     @property
     def length(self) -> int:
-        """Of all integer sums of an epoch, as one array."""
+        """The length of an array of all integer sums of an epoch."""
         return self.grid.units * (self.d + (self.d if self.missing else 1)) + len(Judgement._fields)
 
     def distance_unit(self, codebook: Any) -> Callable[[], float]:
-        """The same for distances to units of `codebook`, to be called once a GPU has been given other work."""
+        """Return a function that returns the unit of the integer sum of distances to units of `codebook`.
+
+        The function waits for a GPU, so call it after the GPU has been given other work.
+        """
         greatest = later(abs(codebook).max().reshape(1))
 
         def unit() -> float:
@@ -80,7 +85,7 @@ class MapJob:
 
 
 class Judgement(NamedTuple):
-    """Integer sums over samples: of weight times distance, of weight, and of weight where best units are apart."""
+    """Integer sums over samples: weight times distance, weight, and weight of samples with two best units apart."""
 
     distance: Any
     weight: Any
@@ -90,11 +95,11 @@ class Judgement(NamedTuple):
         return Judgement(*(a + b for a, b in zip(self, other, strict=True)))
 
     def on_host(self) -> Judgement:
-        """As whole numbers of Python."""
+        """Return the sums as Python's int."""
         return Judgement(*map(int, self))
 
     def quantization_error(self, job: MapJob, unit: Callable[[], float]) -> float:
-        """`unit` is the `MapJob.distance_unit` of the codebook."""
+        """Return the weighted mean distance; `unit` is the `MapJob.distance_unit` of the codebook."""
         return int(self.distance) / unit() / (int(self.weight) / job.scale.counts)
 
     def topographic_error(self) -> float:
@@ -102,7 +107,7 @@ class Judgement(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Of the samples of every unit, where these lie, in the units of `MapJob.scale`."""
+    """Sums over the samples of every unit, on the device of the samples, in the units of `MapJob.scale`."""
 
     sums: Any  # int64 (M, d)
     counts: Any  # int64 (M), or (M, d) where values are missing
@@ -110,7 +115,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, flat: Any, job: MapJob) -> Sums:
-        """What `flatten` wrote, views."""
+        """Return views of the sums that `flatten` wrote to `flat`."""
         shape = (job.grid.units, job.d)
         judged = len(flat) - len(Judgement._fields)
         counts = flat[job.grid.units * job.d : judged]
@@ -124,7 +129,7 @@ class Sums(NamedTuple):
         return Sums(self.sums + other.sums, self.counts + other.counts, self.judged.plus(other.judged))
 
     def flatten(self, out: Any) -> None:
-        """Write all to an int64 array of `MapJob.length`; such arrays may be added."""
+        """Write all sums to an int64 array of length `MapJob.length`; such arrays may be added."""
         counts, judged = self.sums.size, len(out) - len(self.judged)
         out[:counts], out[counts:judged] = self.sums.ravel(), self.counts.ravel()
         for at, value in enumerate(self.judged, judged):
@@ -132,23 +137,25 @@ class Sums(NamedTuple):
 
 
 class Survey(NamedTuple):
-    hits: np.ndarray  # int64 (M): samples whose best matching unit it is, whatever their weights
+    """Hits of every unit, and the sums that judge the codebook."""
+
+    hits: np.ndarray  # int64 (M): number of samples whose best matching unit is the unit, weights not counted
     judged: Judgement
 
 
 def accumulate(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Sums:
-    """Search and sum up.
+    """Find the best matching units of the samples, and sum up the samples of each unit.
 
     Parameters
     ----------
-    pieces : of a worker's samples
+    pieces : the samples of a worker
     codebook : (M, d) array
-        In the dtype of the samples, where the pieces lie.
+        In the dtype of the samples, and on their device.
     job : MapJob
 
     Notes
     -----
-    The store or the estimator has looked at the values, so that nothing waits for the device.
+    The values are not validated here, as that would wait for the device: the store or the estimator validated them.
     """
     total: Sums | None = None
     unit = job.distance_unit(codebook)
@@ -161,13 +168,13 @@ def accumulate(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Sums:
 
 
 def learn(total: Sums, codebook: Any, job: MapJob, sigma: float) -> Any:
-    """The next codebook from the sums of all samples.
+    """Return the next codebook from the sums of all samples, without waiting for the device.
 
     Parameters
     ----------
     total : Sums
     codebook : (M, d) array
-        Where the sums lie.
+        On the device of the sums.
     job : MapJob
     sigma : float
         Reach of the neighbourhood, in units of the grid.
@@ -175,14 +182,13 @@ def learn(total: Sums, codebook: Any, job: MapJob, sigma: float) -> Any:
     Returns
     -------
     (M, d) array like `codebook`
-        Nothing waits for the device.
     """
     sums, counts = from_fixed_point(total.sums, total.counts, job.scale)
     return smooth(sums, counts, codebook, job.grid, sigma, job.kernel)
 
 
 def survey(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Survey:
-    """Hits, quantization and topographic error of a part."""
+    """Return hits, and the sums for the quantization and the topographic error, of a part of the samples."""
     hits = np.zeros(job.grid.units, np.int64)
     judged = Judgement(0, 0)
     unit = job.distance_unit(codebook)
@@ -197,7 +203,7 @@ def survey(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Survey:
 
 
 def _judge(distances: Any, apart: Any, weights: Any, unit: float, job: MapJob) -> Judgement:
-    """The sums of a piece, numbers or arrays of none dimensions where the piece lies."""
+    """Return the sums of a piece: scalars, or 0-d arrays on the device of the piece."""
     distances = distances.astype(np.float64)
     if weights is None:
         return Judgement(_whole_sum(distances * unit), len(distances), 0 if apart is None else apart.sum())
@@ -209,5 +215,5 @@ def _judge(distances: Any, apart: Any, weights: Any, unit: float, job: MapJob) -
 
 
 def _whole_sum(values: Any) -> Any:
-    """The sum of rounded values, below 2^63."""
+    """Return the sum of the rounded values, as int64; it must be below 2^63."""
     return values.round().astype(np.int64).sum()

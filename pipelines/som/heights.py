@@ -3,7 +3,7 @@
 ========= ===================================================================================================
 u_matrix  mean distance of the unit to its neighbours: walls between clusters [1]_
 p_matrix  how many samples lie within the Pareto radius of the unit: density [2]_
-u_star    U (1 - (P - mean P) / (max P - mean P)): no walls within what is dense, full ones where it is thin [3]_
+u_star    U (1 - (P - mean P) / (max P - mean P)): no walls in dense regions, full walls in thin regions [3]_
 ========= ===================================================================================================
 
 .. [1] A. Ultsch, H. P. Siemon, "Kohonen's self organizing feature maps for exploratory data analysis", INNC 1990.
@@ -19,13 +19,13 @@ import numpy as np
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import distances_of_rows, distances_to_all
 
-PARETO_QUANTILE = 0.18  # of the distances between samples
-PAIRED = 1000  # samples whose distances are taken for the Pareto radius
-BLOCK = 1 << 22  # values at a time
+PARETO_QUANTILE = 0.18  # quantile of the distances between samples that is the Pareto radius of one cluster
+PAIRED = 1000  # samples whose distances give the Pareto radius
+BLOCK = 1 << 22  # values in a block of the computation, samples x units x dimensions
 
 
 def u_matrix(units: np.ndarray, grid: Grid, metric: str = "euclidean") -> np.ndarray:
-    """Mean distance of each unit to its neighbours on the grid.
+    """Return the mean distance of each unit to its neighbours on the grid.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def u_matrix(units: np.ndarray, grid: Grid, metric: str = "euclidean") -> np.nda
 def p_matrix(
     units: np.ndarray, samples: np.ndarray, metric: str = "euclidean", radius: float | None = None
 ) -> np.ndarray:
-    """How many of the samples lie within `radius` of each unit.
+    """Return how many of the samples lie within `radius` of each unit.
 
     Parameters
     ----------
@@ -71,20 +71,20 @@ def p_matrix(
 
 
 def pareto_radius(samples: np.ndarray, metric: str = "euclidean", clusters: int = 1) -> float:
-    """The radius of spheres that hold about a fifth of the samples of a cluster, in the units of the values.
+    """Return the radius of spheres that hold about a fifth of the samples of a cluster, in the units of the values.
 
     Parameters
     ----------
     samples : (N, d) float array without missing values
     metric : {"euclidean", "taxicab", "cosine"}
     clusters : int
-        How many clusters alike in size there are.
+        Number of clusters, supposed alike in size.
 
     Notes
     -----
-    It is the 18th percentile of the distances between samples for one cluster, of so many that part of the 18. Taken
-    from a thousand samples, evenly spread over the rows. A. Ultsch, "Pareto density estimation: a density estimation
-    for knowledge discovery", GfKl 2003.
+    The radius is the 18th percentile of the distances between samples for one cluster, and the (18 / `clusters`)th for
+    more. The distances are those between up to a thousand samples, evenly spread over the rows. A. Ultsch, "Pareto
+    density estimation: a density estimation for knowledge discovery", GfKl 2003.
     """
     rows = np.unique(np.linspace(0, len(samples) - 1, PAIRED).astype(np.int64))
     distances = distances_to_all(samples[rows], samples[rows], metric)
@@ -93,6 +93,6 @@ def pareto_radius(samples: np.ndarray, metric: str = "euclidean", clusters: int 
 
 
 def u_star(walls: np.ndarray, density: np.ndarray) -> np.ndarray:
-    """The U*-matrix (M,) float64 of a U-matrix `walls` and a P-matrix `density`, both (M,) float64."""
+    """Return the U*-matrix, float64 (M,), of a U-matrix `walls` and a P-matrix `density`, both float64 (M,)."""
     mean, greatest = density.mean(), density.max()
     return walls * (1 - (density - mean) / (greatest - mean)) if greatest > mean else walls.copy()

@@ -27,7 +27,7 @@ def draw_labels(
         draw_colours(axes, grid, np.tile(rgba("1.0"), (grid.units, 1)))
         shares = vote.shares(len(names))
         totals = shares.sum(axis=1)
-        # By area, and no pie too small to be seen.
+        # The area of a pie is proportional to its samples; 0.25 keeps small pies visible.
         radii = 0.46 * np.maximum(np.sqrt(totals / max(totals.max(initial=0), 1)), 0.25)
         draw_pies(axes, grid.positions(), shares, radii, [*colour_of])
     else:
@@ -42,7 +42,10 @@ def draw_labels(
 
 
 def _colours_of_labels(vote: Vote, names: list[str], all_of_them: bool = False) -> tuple[list[Any], list[Any]]:
-    """The colour of every label, and the entries of a legend in natural order of names."""
+    """Return the colour of every label, and the entries of a legend in natural order of names.
+
+    The most frequent labels get colours. Frequent are labels of most units, or with `all_of_them` of most samples.
+    """
     weights = vote.labels if all_of_them else vote.winners[vote.winners >= 0]
     times = np.bincount(weights, vote.counts if all_of_them else None, minlength=len(names))
     frequent = np.argsort(-times, kind="stable")[: np.count_nonzero(times)].tolist()
@@ -64,7 +67,10 @@ def draw_tree(
     clusters: np.ndarray | None,
     name: str,
 ) -> None:
-    """Nodes by hits; pies of labels where there are any, in discs of the colours of clusters."""
+    """Draw the minimum spanning tree of the units; the area of a node grows with its hits.
+
+    Labels are drawn as pies, and clusters as coloured discs, which are wider than the pies if there are labels.
+    """
     from matplotlib import colormaps
     from matplotlib.collections import LineCollection
 
@@ -83,11 +89,11 @@ def draw_tree(
     if clusters is not None:
         numbers = np.unique(clusters)
         palette = colours_of(len(numbers))
-        if classes:  # whose colours are to stand out
+        if classes:  # pale discs, so that the colours of the pies stand out
             palette = [colormaps["Set3"](i % 12) for i in range(len(numbers))]
         own = np.eye(len(numbers), dtype=np.int64)[np.searchsorted(numbers, clusters)]
         rings = radii if not classes else radii + 0.3 * reach  # a margin around the pies
-        draw_pies(axes, places, own, rings, palette, edge="0.3")  # pale discs need one on white
+        draw_pies(axes, places, own, rings, palette, edge="0.3")  # an edge, as the discs are pale on white
         entries += [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())]
     if classes:
         vote, names = vote_of_mapping(mapping, samples)

@@ -1,4 +1,4 @@
-"""Measures of a map on the samples of a mapping store, read in pieces; formulas stand in `pipelines.som.quality`."""
+"""Measures of a map on the samples of a mapping store, read in pieces. The formulas are in `pipelines.som.quality`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import Mapping, open_mapping
 from pipelines.stores.samples import Samples
 
+OF_VALUES = ("explained_variance", "trustworthiness", "neighbourhood_preservation")
+
 
 def mapping_quality(
     mapping: Mapping | str | os.PathLike[str],
@@ -18,7 +20,7 @@ def mapping_quality(
     codebook: Codebook | str | os.PathLike[str] | None = None,
     samples: Samples | str | os.PathLike[str] | None = None,
 ) -> dict[str, float]:
-    """How well a map shows the samples of a mapping, by the names of the measures.
+    """Return measures of how well a map shows the samples of a mapping, by name.
 
     Parameters
     ----------
@@ -28,28 +30,41 @@ def mapping_quality(
     Returns
     -------
     dict
-        The quantization error, in units of the scaled samples, and the topographic error, a share; both by the weights
-        of the samples. Explained variance (Euclidean maps), trustworthiness and preservation of neighbourhoods (10
-        nearest of up to 2,000 samples, evenly spread), in which each sample counts the same; 1 is perfect. What does
-        not go with the map or the samples is left out: the last two if values are missing or samples are few.
+        ``quantization_error``, in units of the scaled samples, and ``topographic_error``, a share of the samples; both
+        count samples by their weights. ``explained_variance`` (Euclidean maps), ``trustworthiness`` and
+        ``neighbourhood_preservation`` (10 nearest of up to 2,000 samples, evenly spread) count all samples the same;
+        1 is perfect. Measures that are not defined for the map or the samples are left out; `measured_quality` returns
+        the reasons.
 
     Raises
     ------
     pipelines.stores.StoreError
         A store is missing, foreign or damaged.
     """
+    return measured_quality(mapping, codebook=codebook, samples=samples)[0]
+
+
+def measured_quality(
+    mapping: Mapping | str | os.PathLike[str],
+    *,
+    codebook: Codebook | str | os.PathLike[str] | None = None,
+    samples: Samples | str | os.PathLike[str] | None = None,
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the measures of `mapping_quality`, and the reason for each measure that is left out."""
     mapping = mapping if isinstance(mapping, Mapping) else open_mapping(mapping)
     codebook = mapping.codebook_path if codebook is None else codebook
     codebook = codebook if isinstance(codebook, Codebook) else open_codebook(codebook)
     mapping.check_codebook(codebook)
     scaled = mapping.samples(samples).in_scaling(codebook.scaling)
-    found = {"quantization_error": mapping.quantization_error()}
+    found, left_out = {"quantization_error": mapping.quantization_error()}, {}
     if mapping.top > 1:
         found["topographic_error"] = mapping.topographic_error()
+    else:
+        left_out["topographic_error"] = "the mapping has one unit of each sample, not two"
     if scaled.missing:
-        return found
+        return found, left_out | dict.fromkeys(OF_VALUES, "values of the samples are missing")
     units, rows = codebook.units().astype(np.float64), ranked_rows(mapping.n)
-    centre = np.array(scaled.means)  # any point among the samples, that sums may stay small
+    centre = np.array(scaled.means)  # any point among the samples would do: it keeps the sums small
     left = squares = 0.0
     sums = np.zeros(codebook.d)
     ranked = []
@@ -65,5 +80,10 @@ def mapping_quality(
     whole = squares - float((sums * sums).sum()) / mapping.n
     if codebook.metric == "euclidean" and whole > 0:
         found["explained_variance"] = 1 - left / whole
+    else:
+        why = "all samples are equal" if codebook.metric == "euclidean" else f"the metric is {codebook.metric}"
+        left_out["explained_variance"] = why
     samples_ranked, units_ranked = (np.concatenate(parts) for parts in zip(*ranked, strict=True))
-    return found | kept_neighbours(samples_ranked, units_ranked, codebook.grid, codebook.metric)
+    found |= kept_neighbours(samples_ranked, units_ranked, codebook.grid, codebook.metric)
+    few = [name for name in OF_VALUES[1:] if name not in found]
+    return found, left_out | dict.fromkeys(few, "the samples are too few")

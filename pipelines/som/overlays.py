@@ -1,4 +1,4 @@
-"""What is drawn over the cells of a map: outlines of clusters, the ways of samples, text and shares of classes."""
+"""Draw over the cells of a map: outlines of clusters, trajectories of samples, text, and pies of labels."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from gpuops.som.grid import Grid
+from pipelines.answers.figures import shortened
 
-MOST_TEXT = 900  # cells; there is no room for letters in more
+MOST_TEXT = 900  # most cells with text; in more cells there is no room for letters
 
 
 def cell_corners(grid: Grid) -> np.ndarray:
-    """Corners of every unit's cell, (M, 4, 2) or hexagonal (M, 6, 2): cells fill the plane without a gap."""
+    """Return the corners of the cell of every unit, (M, 4, 2), or (M, 6, 2) if hexagonal; cells touch without gaps."""
     if grid.hexagonal:
         angles = np.pi / 6 + np.arange(6) * np.pi / 3
         corners = np.stack([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(3)
@@ -23,20 +24,23 @@ def cell_corners(grid: Grid) -> np.ndarray:
 
 
 def outlines(grid: Grid, clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sides of cells between clusters (M), and sides at the edge of the grid, each (k, 2, 2): ends, x and y."""
+    """Return sides of cells between two clusters, and sides at the edge of the grid.
+
+    Each is (k, 2, 2): sides, their two ends, x and y. `clusters` (M) has the cluster of every unit.
+    """
     corners = cell_corners(grid)
     sides = np.stack([corners, np.roll(corners, -1, axis=1)], axis=2).reshape(-1, 2, 2)
     of_cell = np.repeat(np.arange(grid.units), corners.shape[1])
-    places = np.rint(sides.mean(axis=1) * 1e6).astype(np.int64)  # a side is known by its middle
+    places = np.rint(sides.mean(axis=1) * 1e6).astype(np.int64)  # equal sides have equal middles
     _, first, number, counts = np.unique(places, axis=0, return_index=True, return_inverse=True, return_counts=True)
     last = np.empty(len(first), np.int64)
-    last[number.ravel()] = np.arange(len(sides))  # of a side that two cells share, the other cell
+    last[number.ravel()] = np.arange(len(sides))  # if two cells share a side: the side of the second cell
     inner = (counts == 2) & (clusters[of_cell[first]] != clusters[of_cell[last]])
     return sides[first[inner]], sides[first[counts == 1]]
 
 
 def draw_outlines(axes: Any, grid: Grid, clusters: np.ndarray | None = None) -> None:
-    """A thin frame around the grid, and a thick light line with a dark core between clusters (M)."""
+    """Draw a thin frame around the grid, and a thick light line with a dark core between `clusters` (M)."""
     from matplotlib.collections import LineCollection
 
     between, frame = outlines(grid, np.zeros(grid.units, int) if clusters is None else clusters)
@@ -46,9 +50,9 @@ def draw_outlines(axes: Any, grid: Grid, clusters: np.ndarray | None = None) -> 
 
 
 def draw_ways(axes: Any, grid: Grid, ways: Sequence[np.ndarray]) -> None:
-    """The ways of samples from unit to unit, int (k) each: a dot where one begins, a square where it ends.
+    """Draw trajectories of samples, each an int array of the units passed, from a dot to a square.
 
-    On a torus a step takes the short way, which may leave the map over an edge and come back over the other.
+    On a torus a step takes the shortest way, which may leave the map over one edge and come back over the opposite one.
     """
     from matplotlib import colormaps
 
@@ -64,7 +68,10 @@ def draw_ways(axes: Any, grid: Grid, ways: Sequence[np.ndarray]) -> None:
 
 
 def way_line(grid: Grid, units: np.ndarray) -> np.ndarray:
-    """Points (n, 2) of the line through these units (k); NaN parts what leaves the map from what comes back."""
+    """Return the points (n, 2) of the line through `units` (k).
+
+    Where the line leaves the map over an edge and comes back over the opposite edge, a point of NaN interrupts it.
+    """
     points = grid.positions()[units]
     if not grid.toroidal:
         return points
@@ -79,19 +86,22 @@ def way_line(grid: Grid, units: np.ndarray) -> np.ndarray:
 
 
 def draw_text(axes: Any, grid: Grid, texts: Sequence[str], backs: np.ndarray | None = None) -> None:
-    """A word in every cell, as large as cells allow; `backs` (M, 4) are their colours, for black or white letters."""
+    """Write a text into every cell, as large as cells allow.
+
+    `backs` (M, 4) are the colours of the cells; on dark cells letters are white, else black.
+    """
     if grid.units > MOST_TEXT:
         raise ValueError(f"the map has {grid.units:,} units; up to {MOST_TEXT} have room for text in their cells")
     longest = max((len(text) for text in texts), default=0)
     if not longest:
         return
     place = axes.get_position()
-    width = place.width * axes.figure.get_figwidth() * 72 / np.ptp(axes.get_xlim())  # of a cell, points
+    width = place.width * axes.figure.get_figwidth() * 72 / np.ptp(axes.get_xlim())  # width of a cell, in points
     size = min(10.0, 0.9 * width / (0.6 * min(longest, 12)), 0.6 * width)
     for unit, ((x, y), text) in enumerate(zip(grid.positions(), texts, strict=True)):
         dark = backs is not None and backs[unit, :3] @ (0.299, 0.587, 0.114) < 0.5
-        short = text if len(text) <= 12 else f"{text[:5]}…{text[-6:]}"  # names often differ at their ends
-        axes.text(x, y, short, size=size, ha="center", va="center", color="white" if dark else "black", zorder=7)
+        ink = "white" if dark else "black"
+        axes.text(x, y, shortened(text, 12), size=size, ha="center", va="center", color=ink, zorder=7)
 
 
 def draw_pies(
@@ -102,7 +112,7 @@ def draw_pies(
     palette: Sequence[Any],
     edge: str = "white",
 ) -> None:
-    """A pie at each of `places` (M, 2) with the counts `shares` (M, L), as large as `radii` (M)."""
+    """Draw a pie at each of `places` (M, 2), with the counts `shares` (M, L) and the radii `radii` (M)."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Wedge
 

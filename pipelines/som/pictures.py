@@ -1,22 +1,22 @@
-"""Pictures of self-organizing maps, drawn with matplotlib (the `plot` extra): every unit is a cell of the grid.
+"""Pictures of self-organizing maps, drawn with matplotlib (the `plot` extra). Every unit is a cell of the grid.
 
 ========= ==================================================================================================
 kind      what a cell shows
 ========= ==================================================================================================
 umatrix   mean distance of the unit to its neighbours (A. Ultsch, H. P. Siemon, 1990): walls between clusters
-pmatrix   how many samples lie within the Pareto radius of the unit (`pipelines.som.heights`): density
-ustar     the U*-matrix: walls where it is not dense
-hits      how many samples have the unit as their best matching one
-planes    the unit's value in a column, a picture for each, in units of the source
-clusters  its cluster
-labels    the label most of its samples have
-pies      the labels of its samples, the area of a pie being their number
+pmatrix   number of samples within the Pareto radius of the unit (`pipelines.som.heights`): density
+ustar     the U*-matrix: walls where samples are not dense
+hits      number of samples whose best matching unit is the unit
+planes    the unit's value in a column, in units of the source; each column is a picture
+clusters  the cluster of the unit
+labels    the label that most samples of the unit have
+pies      the labels of the samples of the unit; the area of a pie grows with the number of samples
 tree      no cells: the minimum spanning tree of the units, as FlowSOM draws it, with hits, clusters or pies
 curve     no cells: quantization error and reach of the neighbourhood from epoch to epoch
 ========= ==================================================================================================
 
-Row 0 of the grid is on top. Where samples are shown, a unit that has none is pale grey. Over the cells there may be
-outlines of clusters, text, and the ways of samples (`pipelines.som.overlays`).
+Row 0 of the grid is on top. Where samples are shown, a unit without samples is pale grey. Outlines of clusters, text
+and trajectories of samples may be drawn over the cells (`pipelines.som.overlays`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuops.som import metrics
-from pipelines.answers.figures import new_figure, save_figure
+from pipelines.answers.figures import figure_file, shortened
 from pipelines.som.cells import (
     EMPTY,
     LOWEST_BAR,
@@ -69,9 +69,9 @@ KINDS = tuple(TITLES)
 OF_LABELS = ("labels", "pies")
 OF_SAMPLES = ("pmatrix", "ustar")
 WITHOUT_CELLS = ("tree", "curve")
-MOST_PLANES = 64
-MOST_LETTERS = 36  # of the name of a plane
-MOST_SAMPLES = 20_000  # that densities are taken of
+MOST_PLANES = 64  # most planes drawn unless the user names the columns
+MOST_LETTERS = 36  # most letters of the name of a plane
+MOST_SAMPLES = 20_000  # most samples in a density
 
 
 def picture_map(
@@ -85,18 +85,24 @@ def picture_map(
     clusters: np.ndarray | None = None,
     text: bool = False,
     ways: Sequence[tuple[int, int]] = (),
+    title: str | None = None,
+    overwrite: bool = False,
 ) -> None:
-    """Draw a map to the image file `path`; its suffix names the format (.png, .pdf, .svg).
+    """Draw a map to the image file `path`, in the format of its suffix (.png, .pdf, .svg).
 
     Parameters
     ----------
-    kind : of `KINDS`
-    columns : names of those to show (planes); all by default
-    mapping : where samples lie, for their hits (by default of those the map was trained with), labels and ways
-    samples : those of the mapping, for their labels; for densities, by default those the map was trained with
+    codebook : the map
+    path : path of the new file
+    kind : one of `KINDS`
+    columns : names of the columns to show (planes); all by default
+    mapping : mapping of samples, for labels, trajectories and hits (by default, hits of the training)
+    samples : for labels, the samples of the mapping; for densities, any samples, by default the samples of the training
     clusters : (M) int array, the cluster of every unit, -1 for none; outlined in every picture with cells
     text : write labels into the cells (labels, pies), or else the numbers of clusters
-    ways : first and last row (excluded) of samples of the mapping, whose way from unit to unit is drawn
+    ways : for each trajectory to draw, the first and the last row (excluded) of samples of the mapping
+    title : line above the picture; by default the name of the store, the kind of picture and the size of the map
+    overwrite : replace `path` if it exists
 
     Raises
     ------
@@ -105,7 +111,9 @@ def picture_map(
     pipelines.stores.StoreError
         `mapping` is to another map, or of other samples.
     ValueError
-        An option is missing or names something that is not there.
+        An option is missing, does not go with `kind`, or names an unknown column, row or kind.
+    FileExistsError
+        `path` exists.
     """
     if kind not in KINDS:
         raise ValueError(f"there is no picture {kind!r}; choose {', '.join(KINDS)}")
@@ -119,12 +127,29 @@ def picture_map(
     if kind in WITHOUT_CELLS and (text or ways):
         raise ValueError(f"text and ways are drawn over cells, which {kind} does not have; leave them out")
     if ways and mapping is None:
-        raise ValueError("the ways of samples are those of a mapping store; name it (--mapping)")
+        raise ValueError("the ways of samples come from a mapping store; name it (--mapping)")
     if mapping is not None:
         mapping.check_codebook(codebook)
-    figure = new_figure(path)
-    joined = ", edges joined" if grid.toroidal else ""
-    name = f"{Path(codebook.path).name}: {TITLES[kind]}, {grid.rows:,} x {grid.columns:,} units{joined}"
+    if title is None:
+        joined = ", edges joined" if grid.toroidal else ""
+        title = f"{Path(codebook.path).name}: {TITLES[kind]}, {grid.rows:,} x {grid.columns:,} units{joined}"
+    with figure_file(path, overwrite, tight=True) as figure:
+        _draw_on(figure, codebook, kind, title, columns, mapping, samples, clusters, text, ways)
+
+
+def _draw_on(
+    figure: Any,
+    codebook: Codebook,
+    kind: str,
+    name: str,
+    columns: Sequence[str] | None,
+    mapping: Mapping | None,
+    samples: Samples | None,
+    clusters: np.ndarray | None,
+    text: bool,
+    ways: Sequence[tuple[int, int]],
+) -> None:
+    grid = codebook.grid
     if kind == "planes":
         of_cells = _draw_planes(figure, codebook, _chosen(codebook, columns), name)
     elif kind == "curve":
@@ -151,7 +176,6 @@ def picture_map(
             draw_ways(axes, grid, [_way(mapping, *rows) for rows in ways])
     for words in figure.findobj(lambda artist: hasattr(artist, "set_parse_math")):
         words.set_parse_math(False)  # a name may have dollar signs
-    save_figure(figure, path, bbox_inches="tight", pad_inches=0.1)
 
 
 def _draw_heights(
@@ -162,7 +186,7 @@ def _draw_heights(
     samples: Samples | None,
     clusters: np.ndarray | None,
 ) -> None:
-    """Cells by one number each, and what it is beside them."""
+    """Draw cells coloured by a number each, with a colour bar or a legend."""
     from matplotlib.ticker import MaxNLocator
 
     grid = codebook.grid
@@ -193,7 +217,13 @@ def _draw_heights(
 
 
 def learned_rows(codebook: Codebook, samples: Samples | None) -> np.ndarray:
-    """Samples on the scale of the map, some thousand, evenly spread over the rows; ValueError if values are missing."""
+    """Return up to `MOST_SAMPLES` samples, evenly spread over the rows, on the scale of the map.
+
+    Raises
+    ------
+    ValueError
+        Values are missing.
+    """
     samples = codebook.samples() if samples is None else samples
     samples = samples.in_scaling(codebook.scaling)
     blocks = min(100, -(-samples.n // MOST_SAMPLES) * 100 if samples.n > MOST_SAMPLES else 1)
@@ -216,7 +246,7 @@ def _draw_planes(figure: Any, codebook: Codebook, chosen: list[int], name: str) 
     down = -(-len(chosen) // across)
     grid, units = codebook.grid, codebook.scaling.undo(codebook.units())
     width, height = picture_size(grid, *((5.0, 7.0) if len(chosen) == 1 else (2.2, 3.2)))
-    # Inches from one plane to the next: its bar stands beside it, or lies below it, and its name is above.
+    # Inches from one plane to the next, with room for the colour bar (at the right or below) and the name (above).
     step_x = max(width, MOST_LETTERS * 0.06) + (0.2 if height < LOWEST_BAR else 0.75)
     step_y = height + (0.75 if height < LOWEST_BAR else 0.4)
     whole_x, whole_y = step_x * (across - 1) + width, step_y * (down - 1) + height
@@ -228,8 +258,7 @@ def _draw_planes(figure: Any, codebook: Codebook, chosen: list[int], name: str) 
         axes = figure.add_axes(
             (left / whole_x, (whole_y - row * step_y - height) / whole_y, width / whole_x, height / whole_y)
         )
-        title = codebook.columns[column]
-        axes.set_title(title if len(title) <= MOST_LETTERS else f"{title[: MOST_LETTERS - 1]}…", fontsize=8)
+        axes.set_title(shortened(codebook.columns[column], MOST_LETTERS), fontsize=8)
         cells = draw_cells(axes, grid, units[:, column], "viridis")
         bar = colour_bar(axes, cells).ax
         bar.tick_params(labelsize=6)

@@ -1,8 +1,8 @@
-"""Where samples lie on a trained map: their two best matching units and the distances to them, into a store.
+"""Map samples to a trained codebook: write their two best matching units, and the distances to them, to a store.
 
-Chunks of rows are dealt to the workers, which read, search and write; a worker that is done gets the next one. A unit
-is a function of the sample and the codebook alone, so the chunks of a lost worker are searched again with the same
-result.
+Chunks of rows are dealt to the workers, which read, search and write. A worker that is done gets the next chunk. The
+units of a sample depend on the sample and the codebook alone, so another worker that repeats the chunks of a lost
+worker gets the same result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import SCHEMA, Mapping, MappingWriter, create_mapping, open_mapping, resume_mapping
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
-from pipelines.workers.attempts import clear, held, keep, run_attempts, workers_of
+from pipelines.workers.attempts import Run, clear, held, keep, workers_of
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt
@@ -35,15 +35,15 @@ def map_samples(
     resume: bool = False,
     progress: bool | None = None,
 ) -> Mapping:
-    """Find the two best matching units of every sample, and write them with their distances to the store `out`.
+    """Find the two best matching units of every sample, and write units and distances to the store `out`.
 
     Parameters
     ----------
     client : distributed.Client
     codebook : Codebook or path of a codebook store
     samples : Samples or path of a samples store
-        Those the map was trained with, or others of the same columns and dtype. Where these are scaled otherwise, or
-        not at all, that is undone and they are scaled by what the map has recorded.
+        The samples the map was trained with, or other samples with the same columns and dtype. If they are scaled in
+        another way or not at all, their values are converted to the scaling that the map has recorded.
     out : path of the new mapping store
     overwrite, resume, progress : as for `pipelines.train_som`
 
@@ -66,7 +66,7 @@ def map_samples(
         if of_map != of_samples:
             what = f"{name} {of_samples}, the map {of_map}"
             what = what if len(what) < 120 else f"other {name} than the map"
-            raise ValueError(f"{samples.path} has {what}; import them like those of the map (--like {codebook.path})")
+            raise ValueError(f"{samples.path} has {what}; import the samples like the map's (--like {codebook.path})")
     scaled = samples.in_scaling(codebook.scaling)
     again = partial(resume_mapping, samples=samples, codebook=codebook)
     begun = resumed(out, SCHEMA, [codebook.path, samples.path], again, resume=resume, overwrite=overwrite)
@@ -75,31 +75,22 @@ def map_samples(
     writer = begun or create_mapping(out, samples, codebook, overwrite=overwrite)
     with Progress(samples.n, "samples", progress) as shown:
         if scaled is not samples:
-            shown.note(f"{samples.path}: scaling {samples.scaling.kind}, the map {codebook.scaling.kind}; as the map's")
-
-        def begin(members: list[str], before: Placing | None) -> Placing:
-            return Placing(client, members, before, codebook, scaled, writer, shown)
-
-        run_attempts(client, workers_of(client), begin, shown)
+            shown.note(
+                f"{samples.path} has the scaling {samples.scaling.kind}, the map {codebook.scaling.kind}; "
+                "samples are converted to the map's"
+            )
+        Run(client, workers_of(client), writer, shown).attempts(Placing, codebook, scaled)
     return open_mapping(out)
 
 
 class Placing(RowsAttempt):
-    """An attempt of searches, for `pipelines.workers.attempts.run_attempts`."""
+    """An attempt to search the chunks that are left."""
 
-    unit = "samples"
+    out: MappingWriter
+    kind, unit = "som-map", "samples"
 
-    def __init__(
-        self,
-        client: Client,
-        members: list[str],
-        before: Placing | None,
-        codebook: Codebook,
-        samples: Samples,
-        out: MappingWriter,
-        shown: Progress,
-    ):
-        super().__init__(client, members, "som-map", before, out, shown)
+    def __init__(self, run: Run, members: list[str], before: Placing | None, codebook: Codebook, samples: Samples):
+        super().__init__(run, members, before)
         self.codebook, self.samples = codebook, samples
 
     def run(self) -> None:
@@ -115,7 +106,7 @@ def _load(attempt: str, codebook: Codebook) -> None:
 
 
 def _place(attempt: str, samples: Samples, out: MappingWriter, start: int) -> None:
-    """Search for the units of a chunk of samples, by pieces that fit into memory, and write them."""
+    """Find the units of a chunk of samples, in pieces that fit into memory, and write them."""
     facts, units = held(attempt)
     top = min(2, len(units))
     stop = min(start + out.chunk, out.rows)

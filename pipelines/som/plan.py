@@ -1,4 +1,4 @@
-"""What training a self-organizing map takes: how samples are dealt, and whether they stay on the workers."""
+"""Plan the training of a map: which worker has which samples, whether samples stay in memory, and the bytes needed."""
 
 from __future__ import annotations
 
@@ -7,24 +7,28 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pipelines.som.shard import AHEAD, PIECE_BYTES
+from pipelines.som.stage_graph import SLOTS
 from pipelines.stores.samples import Samples
+from pipelines.stores.schema import counted
 from pipelines.workers.capacity import MEMORY_SHARE, WorkerFacts, memory_by_place, refuse_disk, refuse_memory
 from pipelines.workers.progress import size
 
-SLOTS = 2  # for the sums of a worker: all have learnt from those of epoch k - 2 before anyone makes those of k
-
-# Samples x units x dimensions of an epoch that one worker has done by the time it would have heard of the others.
+# Work of an epoch (samples x units x dimensions) that one worker does in the time of an exchange with other workers.
 FEW = 1 << 27
-TOGETHER_BYTES, MOST_TOGETHER = 1 << 20, 64  # codebooks in a chunk
+TOGETHER_BYTES, MOST_TOGETHER = 1 << 20, 64  # most bytes, and most codebooks, in a chunk of the store
 
 
 def are_few(samples: Samples, units: int) -> bool:
-    """Whether one worker should have all samples."""
+    """Return whether one worker should have all samples."""
     return samples.n * units * samples.d <= FEW and samples.n * samples.row_bytes <= PIECE_BYTES
 
 
 def epochs_together(samples: Samples, units: int) -> int:
-    """How many codebooks share a chunk of the store, and are committed together: those of a moment."""
+    """Return how many codebooks share a chunk of the store and are committed together.
+
+    If there are several, the codebooks have at most `TOGETHER_BYTES` bytes, and the work of their epochs is at most
+    `FEW`.
+    """
     work, codebook = samples.n * units * samples.d, units * samples.d * samples.dtype.itemsize
     return max(min(FEW // work, TOGETHER_BYTES // codebook, MOST_TOGETHER), 1)
 
@@ -33,7 +37,7 @@ def epochs_together(samples: Samples, units: int) -> int:
 class SomPlan:
     """How samples are spread: worker w has the rows from `bounds[w]` to `bounds[w + 1]`, `piece_rows` at a time.
 
-    Memory in bytes per worker, disk in bytes.
+    `worker_bytes` is the memory that each worker needs, `disk_bytes` the disk of the store.
     """
 
     bounds: tuple[int, ...]
@@ -48,12 +52,12 @@ class SomPlan:
         return self.bounds[1] == self.bounds[-1]
 
     def describe(self, samples: Samples, units: int, facts: list[WorkerFacts]) -> str:
-        """One line for people: what runs where and what it takes."""
+        """Return a line for the user: the samples, the units, the workers, and the memory and disk they need."""
         devices = ", ".join(sorted({f.device for f in facts}))
         where = "samples stay in memory" if self.resident else "samples are read again in each epoch"
         return (
-            f"{samples.n:,} x {samples.d} {samples.dtype} samples, {units:,} units, {len(facts)} "
-            f"worker{'s' if len(facts) > 1 else ''} on {devices}: {where}; memory {size(sum(self.worker_bytes))}, "
+            f"{samples.n:,} x {samples.d} {samples.dtype} samples, {counted(units, 'unit')}, "
+            f"{counted(len(facts), 'worker')} on {devices}: {where}; memory {size(sum(self.worker_bytes))}, "
             f"disk {size(self.disk_bytes)}"
         )
 
@@ -69,20 +73,22 @@ def make_som_plan(
     few: bool = False,
     alone: bool = False,
 ) -> SomPlan:
-    """Deal the samples, and keep them on the workers if they fit (`resident` None).
+    """Deal the samples to the workers; with `resident` None, they stay in memory if they fit.
 
-    The first worker gets them all if they are `few`, and with `alone`, as one piece that it keeps.
+    With `few` or `alone` the first worker gets all samples; with `alone` as one piece, which stays in memory.
 
     Raises
     ------
     DoesNotFitError
-        Memory is too small for the way asked for, or for any.
+        Memory is too small for samples that are resident, or streamed, as asked for; with `resident` None, for
+        streamed samples.
     """
     bounds = (0, *[samples.n] * len(facts)) if few or alone else equal_rows(samples.n, len(facts))
     if alone:
         piece_rows, resident = samples.n, True
     rows = piece_rows or max(1, PIECE_BYTES // samples.row_bytes)
-    # The codebook, sums and counts: in int64, in float64, and of two workers to be added; the ring, and what is pulled.
+    # The codebook; sums and counts in int64, in float64, and of two workers to be added; the slots of the ring, and the
+    # slots pulled from other workers.
     itemsize, of_sums = samples.dtype.itemsize, samples.d + (samples.d if samples.missing else 1)
     rings = 1 if bounds[1] == samples.n else 2 * SLOTS
     of_units = units * (samples.d * (2 * itemsize + 4 * 8) + 5 * 8 * (of_sums - samples.d) + rings * 8 * of_sums)
@@ -91,7 +97,7 @@ def make_som_plan(
         counts = []
         for first, last in pairwise(bounds):
             piece = min(rows, last - first)
-            # Beside a piece there are its units and distances and, for a GPU, the samples as the search lays them out.
+            # A piece also needs its units and distances and, on a GPU, a copy in the layout of the search.
             held = (last - first) * samples.row_bytes if kept else (AHEAD + 1) * piece * samples.row_bytes
             counts.append(held + piece * (16 + 2 * itemsize * 2) + of_units)
         return tuple(counts)
@@ -111,9 +117,9 @@ def make_som_plan(
 
 def refuse_disk_of_map(plan: SomPlan, out: str | os.PathLike[str]) -> None:
     """Raise DoesNotFitError if the disk of `out` is too small."""
-    refuse_disk(plan.disk_bytes, out, "train for fewer epochs at a time, each from the map of the last (--from)")
+    refuse_disk(plan.disk_bytes, out, "train in several runs of fewer epochs, each from the map of the last (--from)")
 
 
 def equal_rows(n: int, parts: int) -> tuple[int, ...]:
-    """Where the parts of n rows begin, and n."""
+    """Return the first rows of `parts` equal parts of n rows, and then n."""
     return tuple(n * part // parts for part in range(parts + 1))

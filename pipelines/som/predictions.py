@@ -1,7 +1,8 @@
-"""Labels that a map predicts: those of the majority of the labelled samples of a sample's unit."""
+"""Labels that a map predicts: a sample gets the label that most labelled samples of its unit have."""
 
 from __future__ import annotations
 
+import math
 import os
 from typing import NamedTuple
 
@@ -13,19 +14,23 @@ from pipelines.som.tables import check_export, write_units
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import Mapping, open_mapping
 from pipelines.stores.samples import Samples
+from pipelines.stores.schema import counted
 
 
 class Prediction(NamedTuple):
     """How well labels are predicted."""
 
-    purity: float  # the share of the samples that voted whose label is that of their unit
-    labelled: int  # samples that have a label and one predicted
-    score: float  # the share of these for which they are the same; NaN where there are none
+    purity: float  # share of the voting samples that have the label of their unit
+    labelled: int  # samples that have a label, to compare with the predicted label
+    score: float  # share of the labelled samples whose label was predicted; NaN if no sample has a label
 
     def describe(self) -> str:
-        """One line for people."""
-        score = f"; {self.score:.4g} of {self.labelled:,} labelled samples as predicted" if self.labelled else ""
-        return f"purity of the votes {self.purity:.4g}{score}"
+        """Return a line for the user. Shares are rounded down, so that 100 % means all samples."""
+        purity = f"mean purity {math.floor(100 * self.purity + 1e-9) / 100:.2f}"
+        if not self.labelled:
+            return purity
+        share = math.floor(1000 * self.score + 1e-9) / 10
+        return f"{share:.1f} % of {counted(self.labelled, 'labelled sample')} predicted correctly; {purity}"
 
 
 def predict_labels(
@@ -37,17 +42,19 @@ def predict_labels(
     samples: Samples | str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> Prediction:
-    """Write the units of the samples of a mapping, with the labels predicted for them, to the table `path`.
+    """Write the units of the samples of a mapping, and the labels predicted for the samples, to the table `path`.
 
     Parameters
     ----------
     mapping : Mapping or path of a mapping store
-    voters : Mapping or path of another, to the same map, of samples with labels
-        Every unit has the label of most of its samples, of equally many the first, and a unit without any that of the
-        nearest unit with some. May be `mapping` itself.
+        Samples whose labels are predicted.
+    voters : Mapping or path of a mapping store
+        Samples with labels, mapped to the same map; may be `mapping` itself. Every unit gets the label that most of its
+        samples have; of equally frequent labels, the first. A unit without labelled samples gets the label of the
+        nearest unit with labelled samples.
     path : .csv, .tsv (or .csv.gz, .tsv.gz) or .parquet
-        Its columns are those of `pipelines.export_map` for units, then ``predicted`` and ``purity``, the share of the
-        unit's votes that the label had; no number where the unit had none.
+        The columns are those that `pipelines.export_map` writes for units, then ``predicted`` and ``purity``: the share
+        of the unit's labelled voters that had the label, empty for a unit without labelled voters.
     codebook, samples : the map, and the samples of `mapping`, if they were moved
     overwrite : bool
         Replace a file that exists.
@@ -57,7 +64,7 @@ def predict_labels(
     FileExistsError
         `path` exists.
     pipelines.stores.StoreError
-        A store is missing, foreign or damaged, or both are not to one map.
+        A store is missing, foreign or damaged, or `mapping` and `voters` are not to the same map.
     ValueError
         No sample of `voters` has a label.
     """
@@ -72,14 +79,14 @@ def predict_labels(
     classes = voted_classes(vote, codebook.units(), codebook.metric)
     found = mapping.samples(samples)
     predicted = pa.array(names).take(pa.array(classes))
-    purity = pa.array(vote.purity, from_pandas=True)  # no number is null
+    purity = pa.array(vote.purity, from_pandas=True)  # NaN becomes null
     write_units(mapping, path, samples=found, of_units={"predicted": predicted, "purity": purity}, overwrite=overwrite)
     labelled, right = _compared(mapping, found, [names[code] for code in classes])
     return Prediction(vote.total_purity(), labelled, right / labelled if labelled else float("nan"))
 
 
 def _compared(mapping: Mapping, samples: Samples, of_units: list[str]) -> tuple[int, int]:
-    """How many samples have a label, and how many of them that of their unit."""
+    """Return how many samples have a label, and how many samples have the label of their unit."""
     if not samples.labelled:
         return 0, 0
     codes = {name: code for code, name in enumerate(samples.label_names())}

@@ -1,13 +1,15 @@
-"""Measures of a map on samples, besides the quantization and the topographic error.
+"""Measures of how well a map shows samples, in addition to quantization error and topographic error.
 
-explained variance   1 - sum |x - w(x)|^2 / sum |x - mean x|^2: of the samples, by their units. Euclidean maps only.
-trustworthiness      1 - 2 / (n k (2n - 3k - 1)) times the sum, over samples and those of their k nearest on the grid
-                     that are not among the k nearest of the data, of (rank in the data - k)
-neighbourhood        the same with data and grid exchanged: are neighbours in the data kept together? Also called
-preservation         continuity.
+explained variance   1 - sum |x - w(x)|^2 / sum |x - mean x|^2 over samples x with best matching units w(x). For
+                     Euclidean maps only.
+trustworthiness      1 - 2 / (n k (2n - 3k - 1)) times a sum over pairs of a sample and one of its k nearest samples on
+                     the grid. A pair adds (rank in the data - k), if that is positive: neighbours on the grid should be
+                     neighbours in the data.
+neighbourhood        the formula of trustworthiness with data and grid exchanged: neighbours in the data should be
+preservation         neighbours on the grid. Also called continuity.
 
-On the grid many samples are equally far, all those of a unit for a start. They are ranked as in the data there, so ties
-count for the map; with units for samples, nothing is tied.
+On the grid, many samples are equally far from a sample: for example, all samples of a unit. Samples that are equally
+far on the grid are ranked by their distances in the data, which favours the map.
 
 J. Venna, S. Kaski, "Neighborhood preservation in nonlinear projection methods: an experimental study", ICANN 2001.
 """
@@ -19,8 +21,8 @@ import numpy as np
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import distances_to_all
 
-RANKED = 2000  # samples whose distances to one another are ranked
-NEIGHBOURS = 10
+RANKED = 2000  # most samples whose distances to one another are ranked
+NEIGHBOURS = 10  # nearest samples, k in the formulas
 
 
 def map_quality(
@@ -31,18 +33,18 @@ def map_quality(
     metric: str = "euclidean",
     neighbours: int = NEIGHBOURS,
 ) -> dict[str, float]:
-    """The measures that go with the metric and the number of samples, by name.
+    """Return the measures that are defined for the metric and the number of samples, by name.
 
     Parameters
     ----------
     samples : (N, d) float array without missing values
     units : (N,) int array
-        Their best matching units.
+        Best matching units of the samples.
     codebook : (M, d) float array
     grid : Grid of M units
     metric : {"euclidean", "taxicab", "cosine"}
     neighbours : int
-        k; fewer where there are not more than 3 k + 1 of the ranked samples.
+        k of the formulas. It is reduced if 3 k + 2 exceeds the number of ranked samples, which is at most `RANKED`.
 
     Returns
     -------
@@ -69,14 +71,17 @@ def refuse_missing(samples: np.ndarray) -> None:
 
 
 def ranked_rows(n: int) -> np.ndarray:
-    """The rows of n samples whose distances are ranked, evenly spread, int64 (up to `RANKED`)."""
+    """Return up to `RANKED` rows of n samples, evenly spread, int64: the rows whose distances are ranked."""
     return np.unique(np.linspace(0, n - 1, RANKED).astype(np.int64))
 
 
 def kept_neighbours(
     samples: np.ndarray, units: np.ndarray, grid: Grid, metric: str, neighbours: int = NEIGHBOURS
 ) -> dict[str, float]:
-    """Trustworthiness and neighbourhood preservation of samples (n, d) with these units (n), of all pairs of them."""
+    """Return trustworthiness and neighbourhood preservation of `samples` (n, d) with best matching `units` (n).
+
+    All pairs of the samples are ranked. The result is empty if there are too few samples for one neighbour.
+    """
     k = min(neighbours, (len(samples) - 2) // 3)
     if k <= 0:
         return {}
@@ -89,7 +94,7 @@ def kept_neighbours(
 
 
 def explained_variance(samples: np.ndarray, units: np.ndarray, codebook: np.ndarray) -> float:
-    """The share of the variance of the samples that their units explain; NaN where all samples are the same.
+    """Return the share of the variance of the samples that their units explain; NaN if all samples are equal.
 
     Parameters
     ----------
@@ -104,7 +109,11 @@ def explained_variance(samples: np.ndarray, units: np.ndarray, codebook: np.ndar
 
 
 def _kept(truth: np.ndarray, shown: np.ndarray, k: int, ties: np.ndarray | None = None) -> float:
-    """How many of the k nearest of `shown` are such of `truth`, both (n, n) distances, by the formula above."""
+    """Return how well the k nearest samples by `shown` are also near by `truth`, both (n, n) distances.
+
+    The formula is the one of trustworthiness in the module's docstring. Samples equally far by `truth` are ranked by
+    the distances `ties`.
+    """
     n = len(truth)
     rank = _ranks(truth, ties)
     nearest = _ranks(shown, truth) <= k
@@ -113,7 +122,10 @@ def _kept(truth: np.ndarray, shown: np.ndarray, k: int, ties: np.ndarray | None 
 
 
 def _ranks(distances: np.ndarray, ties: np.ndarray | None = None) -> np.ndarray:
-    """The rank of every other sample from each, 1 for the nearest, 0 for itself; `ties` tells the equal apart."""
+    """Return the rank of every sample by its distance from each: 0 for itself, 1 for the nearest other sample.
+
+    Equal distances are ranked by the distances `ties`.
+    """
     own = distances.copy()
     np.fill_diagonal(own, -1)
     order = np.lexsort((own if ties is None else ties, own), axis=1)

@@ -1,14 +1,17 @@
-"""Can the sums of an epoch hold the samples?
+"""Check that the integer sums of an epoch are fine enough for the samples.
 
-The sums of a column are integers in units of about 2^-62 of the greatest sum that could be: of N times the greatest
-magnitude. One value that is 10^20 times as large as the others, or an offset that is, leaves nothing of what tells
-samples apart. Longer sums would not help: the neighbourhood spreads such a value over the whole map. So samples are
-refused where a unit, of the sums of a column or of the sum of distances, exceeds 2^-8 of what samples differ by in that
-column, or altogether. Rounding then never moves a sample by more than a thousandth of that (root mean square).
+The sums of a column are integers in units of about 2^-62 of the greatest possible sum, N times the greatest magnitude.
+If one value, or an offset of all values, is 10^20 times as large as the differences between samples, these differences
+are lost in the sums. Longer integers would not help: the neighbourhood spreads such a value over the whole map. So
+samples are refused if the unit of the sums of a column exceeds 2^-8 of the typical difference in that column, or if the
+unit of the sum of distances exceeds 2^-8 of the typical distance between samples. In samples that are accepted,
+rounding moves a sample by at most a thousandth of that difference or distance (root mean square).
 
-How much samples differ is estimated from some thousand rows spread over all of them, so that a few values do not count,
-however large. Columns of which most is next to nothing, such as probabilities, are taken as they are: their greatest
-values are not far beyond the distances between samples.
+Typical differences are estimated from some thousand rows spread over all samples, so that a few large values do not
+matter. A column with mostly tiny values, such as probabilities, has tiny differences, but its greatest values are not
+far beyond the distances between samples. Such a column is accepted.
+
+Squares of tiny values vanish, in distances and in the products of columns, so samples of tiny values are refused, too.
 """
 
 from __future__ import annotations
@@ -20,23 +23,32 @@ import numpy as np
 
 from pipelines.som.epoch import MapJob
 
-COARSEST = 2.0**-8  # unit, as a part of what samples differ by
-FAR = 2.0**10  # distances between samples, beyond which a value is out of the ordinary
+# Least greatest magnitude of samples: differences of 2^-61 of it still have squares that are normal numbers.
+SMALLEST = 2.0**-450
+COARSEST = 2.0**-8  # coarsest unit of sums, as a part of the typical difference between samples
+FAR = 2.0**10  # a column is accepted if its greatest value is at most this many typical distances between samples
+# Typical differences are estimated from `BLOCKS` blocks of up to `BLOCK_ROWS` rows, in all up to `MOST_VALUES` values.
 BLOCKS, BLOCK_ROWS, MOST_VALUES = 16, 256, 1 << 22
-SCANNED_VALUES = 1 << 22  # at a time, for the row of a value
+SCANNED_VALUES = 1 << 22  # values read at a time to find the row of a value
 
-# Values (k, d) and weights (k), or None, of the rows from a first one to a last one (excluded).
+# A function of the first and the last row (excluded): returns values (k, d), and weights (k) or None, of these rows.
 Read: TypeAlias = Callable[[int, int], tuple[np.ndarray, np.ndarray | None]]
 
 
 def refuse_unresolved(job: MapJob, read: Read, source: str, columns: Sequence[Any]) -> None:
-    """Raise ValueError if a value or a weight hides from the sums what tells the others apart.
+    """Raise ValueError if sums cannot resolve the samples: a value or a weight is too large, or all values are tiny.
 
     Parameters
     ----------
-    read : gives rows of the samples, on the host
-    source, columns : what samples and columns are called, for the message, which names column and row
+    job : the map and the figures of the samples
+    read : function that returns rows of the samples, on the host
+    source, columns : names of the samples and of the columns; the message names the row and the column
     """
+    if 0 < max(job.largest) < SMALLEST:
+        raise ValueError(
+            f"{source}: no value is larger than {max(job.largest):.3g}, and squares of such values vanish; multiply "
+            "them, or scale the columns (--scaling)"
+        )
     values, weights = _some_rows(job, read)
     apart = _distance(values)
     if not apart:
@@ -70,7 +82,7 @@ def refuse_unresolved(job: MapJob, read: Read, source: str, columns: Sequence[An
 
 
 def _some_rows(job: MapJob, read: Read) -> tuple[np.ndarray, np.ndarray | None]:
-    """Rows from all over the samples, or all: values in float64, and weights."""
+    """Return rows spread over all samples, or all rows if they are few: values in float64, and weights."""
     count = max(1, min(BLOCK_ROWS, MOST_VALUES // (BLOCKS * job.d)))
     if job.n <= BLOCKS * count:
         blocks = [read(0, job.n)]
@@ -83,7 +95,10 @@ def _some_rows(job: MapJob, read: Read) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _distance(values: np.ndarray) -> float:
-    """Between samples: of each of the first half and one of the second, the first quartile of those that differ."""
+    """Return the typical distance between samples: the first quartile of the distances that are not 0.
+
+    Each row of the first half is compared with one row of the second half.
+    """
     half = len(values) // 2
     squares = np.nansum((values[:half] - values[half : 2 * half]) ** 2, axis=1)
     distances = np.sort(np.sqrt(squares[squares > 0]))
@@ -91,14 +106,14 @@ def _distance(values: np.ndarray) -> float:
 
 
 def _spread(column: np.ndarray) -> float:
-    """Width of the shortest interval that holds half of the different values; 0 if all are the same."""
+    """Return the width of the shortest interval that holds half of the different values; 0 if all are the same."""
     different = np.unique(column[~np.isnan(column)])
     half = len(different) // 2
     return float((different[half:] - different[: len(different) - half]).min()) if half else 0.0
 
 
 def _first(source: str, job: MapJob, read: Callable[[int, int], Any], magnitude: Any) -> tuple[int, float]:
-    """The first row with a value of this magnitude, and the value."""
+    """Return the first row with a value of at least this magnitude, and the value."""
     step = max(1, SCANNED_VALUES // job.d)
     for start in range(0, job.n, step):
         values = read(start, min(start + step, job.n))

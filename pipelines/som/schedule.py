@@ -1,4 +1,4 @@
-"""How a map is trained: how reach and rate fall from the first epoch to the last, and when it has settled."""
+"""How the reach of the neighbourhood and the learning rate fall during training, and when a map has settled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEDULES = ("linear", "exponential")
 class OnlineSteps(NamedTuple):
     """Reach and rate of every step of online training, which takes each of n samples once an epoch.
 
-    `seed` draws the order of the samples; both fall as `schedule` says from the first step to the last.
+    Reach and rate fall as `schedule` says, from the first step to the last. `seed` draws the order of the samples.
     """
 
     n: int
@@ -25,17 +25,22 @@ class OnlineSteps(NamedTuple):
     seed: int
 
     def of_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Reaches and rates of its n steps; the first epoch is 0."""
+        """Return reaches and rates of the n steps of an epoch; the first epoch is 0."""
         parts = np.arange(epoch * self.n, (epoch + 1) * self.n) / max(self.epochs * self.n - 1, 1)
-        parts = np.minimum(parts, 1)  # the epochs that a tolerance adds
+        parts = np.minimum(parts, 1)  # 1 in the epochs that a tolerance adds
         return fall(parts, *self.sigma, self.schedule), fall(parts, *self.rate, self.schedule)
 
 
 class Recipe(NamedTuple):
     """How a map is trained.
 
-    `beginning` says what the first codebook is, `given` is that codebook where it was given. `online` are the steps of
-    online training, None for epochs of batch learning with the reaches `sigmas`.
+    Attributes
+    ----------
+    sigmas : the reach of the neighbourhood in every epoch of batch training
+    beginning : the record of where the first codebook comes from
+    given : the first codebook if the caller gave it, else None
+    tolerance : as for `settled`
+    online : the steps of online training, None for batch training
     """
 
     sigmas: list[float]
@@ -45,17 +50,17 @@ class Recipe(NamedTuple):
     online: OnlineSteps | None
 
     def is_over(self, epochs: int, errors: Sequence[float]) -> bool:
-        """Whether training ends after so many epochs; `errors` are those of the codebooks before the last."""
+        """Return whether training ends after `epochs` epochs; `errors` has an error for every codebook but the last."""
         return epochs == len(self.sigmas) or settled(errors, self.sigmas, self.tolerance)
 
 
 def sigma_schedule(
     epochs: int, first: float, last: float, schedule: str = "linear", tolerance: float | None = None
 ) -> list[float]:
-    """The reach of the neighbourhood in every epoch, in units of the grid.
+    """Return the reach of the neighbourhood in every epoch, in units of the grid.
 
-    "linear" takes equal steps from `first` to `last`, "exponential" equal ratios. A single epoch has the first. With a
-    tolerance as many epochs again follow with the last, in which the map may settle (`settled`).
+    "linear" takes equal steps from `first` to `last`, "exponential" equal ratios. A single epoch has the reach `first`.
+    With a tolerance, `epochs` further epochs follow with the reach `last`, in which the map may settle (`settled`).
 
     Raises
     ------
@@ -74,13 +79,14 @@ def sigma_schedule(
 
 
 def settled(errors: Sequence[float], sigmas: Sequence[float], tolerance: float | None) -> bool:
-    """Has the quantization error ceased to fall?
+    """Return whether the quantization error has ceased to fall.
 
-    `errors` are those of the codebooks known so far, the first one included; epoch e made codebook e + 1 with
-    `sigmas[e]`. The last two are compared once both were made with the last reach: as long as the reach falls, the
-    error falls with it, and the first smoothing raises it above that of the first codebook.
+    `errors` are the errors of all codebooks known so far, the first codebook included. Epoch e made codebook e + 1 with
+    the reach `sigmas[e]`. The last two errors are compared only if both codebooks were made with the last reach: while
+    the reach falls, the error falls with it. The first codebook is never compared, as the first smoothing raises the
+    error.
     """
-    epoch = len(errors) - 3  # which made the last codebook but one
+    epoch = len(errors) - 3  # the epoch that made the last codebook but one
     if tolerance is None or epoch < 0 or not math.isclose(sigmas[epoch], sigmas[-1]):
         return False
     before, now = errors[-2:]
@@ -88,10 +94,10 @@ def settled(errors: Sequence[float], sigmas: Sequence[float], tolerance: float |
 
 
 def fall(part: Any, first: float, last: float, schedule: str) -> Any:
-    """The value after a part, 0 to 1, of the way from `first` to `last`."""
+    """Return the value at `part` (0 to 1) of the schedule from `first` to `last`."""
     return first + (last - first) * part if schedule == "linear" else first * (last / first) ** part
 
 
 def first_sigma(rows: int, columns: int, last: float) -> float:
-    """The reach to begin with where none is given: half of the longer side, or the last where that is more."""
+    """Return the default reach of the first epoch: half of the longer side of the grid, but at least `last`."""
     return max(max(rows, columns) / 2, last)

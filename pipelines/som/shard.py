@@ -14,8 +14,8 @@ from pipelines.workers.device_arrays import synchronize
 if TYPE_CHECKING:  # the estimator has its samples in memory, and does not load zarr
     from pipelines.stores.samples import Samples
 
-PIECE_BYTES = 256 << 20
-AHEAD = 2  # pieces that are read while one is worked on
+PIECE_BYTES = 256 << 20  # bytes of a piece of samples by default
+AHEAD = 2  # pieces that are read while another piece is worked on
 
 
 class Piece(NamedTuple):
@@ -23,7 +23,7 @@ class Piece(NamedTuple):
 
     first: int  # number of the first row among all samples
     values: Any  # (k, d)
-    weights: Any  # (k), or None where all count the same
+    weights: Any  # (k), or None if all samples count the same
 
 
 class Shard:
@@ -31,7 +31,7 @@ class Shard:
 
     Parameters
     ----------
-    resident : keep them, read once; else every pass over `pieces` reads them again
+    resident : read the rows once and keep them; else every pass over `pieces` reads them again
     xp : NumPy or CuPy
     """
 
@@ -44,13 +44,13 @@ class Shard:
             self._kept = list(self._read_all())
 
     def pieces(self) -> Iterator[Piece]:
-        """All pieces in order. On a GPU the work on a streamed one ends before the next is asked for."""
+        """Yield all pieces in order. On a GPU, the next streamed piece is yielded when work on the last piece ended."""
         if self._kept is not None:
             yield from self._kept
             return
         for piece in self._read_all():
             yield piece
-            # It is given back to the memory of another stream; nothing may read it any more.
+            # Its memory goes back to the stream that loads pieces and may overwrite it, so no kernel may still read it.
             synchronize(piece.values)
 
     def _read_all(self) -> Iterator[Piece]:
@@ -68,7 +68,10 @@ class Shard:
         )
 
     def _to_device(self, fill: Callable[[np.ndarray], Any], shape: tuple[int, ...]) -> Any:
-        """Through page-locked memory, which `fill` fills, and beside the work that goes on."""
+        """Return a device array with the values that `fill` writes to page-locked memory.
+
+        The copy runs on a separate stream, at the same time as other work of the device.
+        """
         import cupyx
 
         pinned = cupyx.empty_pinned(shape, self._samples.dtype)
@@ -81,7 +84,7 @@ class Shard:
 
 
 def read_ahead(read: Any, items: Iterable[Any]) -> Iterator[Any]:
-    """`read` of every item in turn, by `AHEAD` threads, each an item ahead of who takes them."""
+    """Yield `read(item)` for every item in order; `AHEAD` threads read the next `AHEAD` items meanwhile."""
     waiting: deque[Any] = deque()
     with ThreadPoolExecutor(AHEAD, thread_name_prefix="samples") as reader:
         try:

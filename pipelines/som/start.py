@@ -1,12 +1,14 @@
 """First codebooks of self-organizing maps: a plane through the samples, or some of the samples.
 
-The plane is spanned by the two principal components, the greater along the longer side of the grid; units reach from
-one standard deviation below the mean to one above. The covariance is summed up over parts of the samples. For that a
-value is rounded to one of 2^(b + 1) steps around the mean of its column: products and their sums over a block of rows
-are integers below 2^53, which float64 holds exactly, whatever library multiplies the matrices in whatever order, and
-the sums of blocks are added as int64. So the plane does not depend on how samples are spread, to the last bit; what
-rounding costs, 2^-b of the range of a column (b = 20 up to 4 million samples, 16 for a billion), a first codebook does
-not miss. A value that is missing counts as the mean of its column.
+The plane is spanned by the two principal components, the greater along the longer side of the grid. Units reach from
+one standard deviation below the mean to one above.
+
+The covariance is summed up over parts of the samples, exactly. Every value is first rounded to one of 2^(b + 1) steps
+around the mean of its column. Products of rounded values and their sums over a block of rows are integers below 2^53.
+float64 holds such integers exactly, whichever library multiplies the matrices and in whatever order. The sums of blocks
+are added as int64. So the plane is the same, to the last bit, however samples are spread. Rounding changes a value by
+at most 2^-b of the range of its column (b = 20 up to 4 million samples, 16 for a billion), which is precise enough for
+a first codebook. A missing value counts as the mean of its column.
 """
 
 from __future__ import annotations
@@ -22,12 +24,19 @@ from gpuops.som.grid import Grid
 from pipelines.som.shard import Piece
 from pipelines.workers.device_arrays import to_host
 
-MOST_BITS = 20
+MOST_BITS = 20  # largest b: a column has up to 2^b steps on each side of its mean
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """How values are rounded to integers: the number of steps from the centre of a column to its farthest value."""
+    """How values are rounded to integers.
+
+    Attributes
+    ----------
+    bits : b; the farthest value of a column is 2^b steps from the centre of the column
+    centres, spans : (d,) arrays, for each column its centre and the distance to its farthest value
+    largest_weight : the largest weight of a sample, None if samples have no weights
+    """
 
     bits: int
     centres: np.ndarray
@@ -35,7 +44,7 @@ class Steps:
     largest_weight: float | None
 
     def rounded(self, piece: Piece) -> tuple[Any, Any, Any]:
-        """Integers in float64: values (k, d), the same times weight, weights (k)."""
+        """Return integers in float64: values (k, d), values times weight (k, d), and weights (k)."""
         steps = 2.0**self.bits
         centres, factors = (like(piece.values, x) for x in (self.centres, steps / self.spans))
         values = ((piece.values - centres) * factors).round()
@@ -47,7 +56,7 @@ class Steps:
 
 
 class Products(NamedTuple):
-    """Integer sums over samples, int64: of products (d, d), of values (d), of weights."""
+    """Integer sums over samples, int64: products of columns (d, d), values (d), and weights."""
 
     products: np.ndarray
     values: np.ndarray
@@ -58,7 +67,7 @@ class Products(NamedTuple):
 
 
 def steps_for(n: int, means: Any, minima: Any, maxima: Any, largest_weight: float | None) -> Steps:
-    """The finest steps with which no sum over n samples overflows."""
+    """Return the finest steps that let no sum over n samples overflow."""
     centres = np.asarray(means, np.float64)
     spans = np.maximum(np.asarray(maxima) - centres, centres - np.asarray(minima))
     bits = min(MOST_BITS, (62 - int(n).bit_length()) // 2)
@@ -66,10 +75,10 @@ def steps_for(n: int, means: Any, minima: Any, maxima: Any, largest_weight: floa
 
 
 def products_of(pieces: Iterable[Piece], steps: Steps) -> Products:
-    """Sum up a part of the samples."""
+    """Return the sums over a part of the samples."""
     d = len(steps.centres)
     total = Products(np.zeros((d, d), np.int64), np.zeros(d, np.int64), 0)
-    rows = 1 << (52 - 2 * steps.bits)  # a value of the centre's far side may round to one step more
+    rows = 1 << (52 - 2 * steps.bits)  # 52, not 53: the farthest value may round to one step more than 2^bits
     for piece in pieces:
         for start in range(0, len(piece.values), rows):
             block = Piece(0, piece.values[start : start + rows], None)
@@ -87,16 +96,16 @@ def products_of(pieces: Iterable[Piece], steps: Steps) -> Products:
 
 
 def principal_plane(total: Products, steps: Steps, grid: Grid, dtype: Any) -> np.ndarray:
-    """The codebook on the plane of the two principal components.
+    """Return the codebook on the plane of the two principal components.
 
     Parameters
     ----------
     total : Products
-        Of all samples.
+        Sums over all samples.
     steps : Steps
-        By which they were rounded.
+        The steps that were used to round the values.
     grid : Grid of M units
-    dtype : of the codebook
+    dtype : dtype of the codebook
 
     Returns
     -------
@@ -122,13 +131,14 @@ def principal_plane(total: Products, steps: Steps, grid: Grid, dtype: Any) -> np
 
 
 def random_rows(n: int, units: int, seed: int) -> np.ndarray:
-    """Distinct rows of n samples, int64 (units,), a function of the seed; ValueError if there are fewer samples."""
+    """Return distinct row numbers of n samples, int64 (units,), as drawn by `seed`; ValueError if units exceed n."""
     if units > n:
         raise ValueError(
             f"a map of {units:,} units cannot begin with {n:,} samples, a different one for each unit; "
             "take fewer units, or begin with the plane of the principal components (pca)"
         )
-    from pipelines.generators.counter_random import scramble_all, scrambler  # with all generators of graphs
+    # Imported here, as this import loads all generators of graphs.
+    from pipelines.generators.counter_random import scramble_all, scrambler
 
     rows = np.arange(units, dtype=np.int64)
     scramble_all(rows, scrambler(seed, n))
@@ -136,7 +146,10 @@ def random_rows(n: int, units: int, seed: int) -> np.ndarray:
 
 
 def pick(pieces: Iterable[Piece], rows: np.ndarray, means: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Which of `rows` are among the pieces, as positions in `rows`, and their values; missing ones as in `means`."""
+    """Return which of `rows` the pieces have, as positions in `rows`, and the values of these rows.
+
+    A missing value is replaced by the value of its column in `means`.
+    """
     at, found = [np.empty(0, np.int64)], [np.empty((0, len(means)))]
     for piece in pieces:
         inside = np.flatnonzero((rows >= piece.first) & (rows < piece.first + len(piece.values)))

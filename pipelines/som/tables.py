@@ -1,16 +1,16 @@
-"""What a map says, as tables and arrays for other programs: CSV, Parquet, .npy.
+"""Write maps and mappings as tables and arrays for other programs: CSV, Parquet, .npy.
 
 ========== =================================================================== ==============================
 what       a row of the table                                                  array in .npy
 ========== =================================================================== ==============================
-units      a sample: its row, id, origin, best unit and its place on the grid, none
-           distance, second best unit, label
+units      a sample: its row, id, origin, best unit with its place on the      not available
+           grid and distance, second best unit with its distance, label
 codebook   a unit: its place on the grid, its values in units of the source    float (rows, columns, d)
-hits       a unit: its place, how many samples have it as their best one       int64 (rows, columns)
+hits       a unit: its place, number of samples whose best unit it is          int64 (rows, columns)
 u-matrix   a unit: its place, mean distance to its neighbours                  float64 (rows, columns)
 ========== =================================================================== ==============================
 
-A file is written whole or not at all. Units of samples are written in pieces, so there may be more than fit in memory.
+A file is written whole or not at all. The table of samples is written in pieces, so it may be larger than memory.
 """
 
 from __future__ import annotations
@@ -46,26 +46,27 @@ def export_map(
     scaled: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Write what a map, or a mapping of samples to one, says to the file `path`.
+    """Write a table or an array of a map, or of a mapping of samples to a map, to the file `path`.
 
     Parameters
     ----------
     store : Codebook or Mapping, or path of such a store
-    path : .csv, .tsv (or .csv.gz, .tsv.gz), .parquet, or but for units .npy
+    path : .csv, .tsv (or .csv.gz, .tsv.gz), .parquet, or .npy (not for units)
     what : {"codebook", "hits", "u-matrix", "units"}
-        By default the codebook of a map, the units of a mapping. A mapping has units and hits.
-    samples : of a mapping, if their store was moved
+        By default "codebook" for a map and "units" for a mapping. A map has all but "units"; a mapping has "units" and
+        "hits".
+    samples : samples of the mapping, if their store was moved
     scaled : write the codebook as it was trained, not in units of the source
     overwrite : replace a file that exists
 
     Raises
     ------
     ValueError
-        The store does not have that, or the suffix of `path` does not go with it.
+        The store does not have `what`, or the suffix of `path` does not go with `what`.
     FileExistsError
         `path` exists.
     pipelines.stores.StoreError
-        The store, or that of the samples, is missing, foreign or damaged.
+        The store, or the store of the samples, is missing, foreign or damaged.
     """
     store = store if isinstance(store, Codebook | Mapping) else _opened(store)
     what = what or ("units" if isinstance(store, Mapping) else "codebook")
@@ -86,7 +87,7 @@ def export_map(
 
 
 def check_export(path: str | os.PathLike[str], overwrite: bool = False, *, array: bool = True) -> None:
-    """Make sure that a table, or an array if that is possible, can go to `path`, before work is done for it."""
+    """Raise an error if a table, or with `array` an .npy file, cannot be written to `path`."""
     if Path(path).suffix.lower() != ARRAY:
         check_output(path, overwrite)
     elif not array:
@@ -109,8 +110,8 @@ def write_units(
     ----------
     mapping : Mapping
     path : .csv, .tsv (or .csv.gz, .tsv.gz) or .parquet
-    samples : their store or its path, if it was moved
-    of_units : arrays (M,) by name, of which each sample has the value of its unit as another column
+    samples : the samples of the mapping or the path of their store, if it was moved
+    of_units : arrays (M,) of values of units, by name; each is written as a further column, by the unit of the sample
     overwrite : replace a file that exists
     """
     check_export(path, overwrite, array=False)
@@ -123,14 +124,14 @@ def write_units(
 def write_codebook(
     codebook: Codebook, path: str | os.PathLike[str], *, scaled: bool = False, overwrite: bool = False
 ) -> None:
-    """Write the values of each unit: in units of the source, or with `scaled` as they were trained."""
+    """Write the values of each unit, in units of the source, or with `scaled` as they were trained."""
     units = codebook.units()
     values = units if scaled else codebook.scaling.undo(units).astype(codebook.dtype)
     _write_grid(codebook.grid, path, dict(zip(codebook.columns, values.T, strict=True)), values, overwrite)
 
 
 def write_hits(store: Codebook | Mapping, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write how many samples have each unit as their best one: those of the training, or of a mapping."""
+    """Write the hits of each unit: the number of samples, of the training or of a mapping, whose best unit it is."""
     hits = store.hits()
     _write_grid(store.grid, path, {"hits": hits}, hits, overwrite)
 
@@ -149,7 +150,7 @@ def _opened(path: str | os.PathLike[str]) -> Codebook | Mapping:
 
 
 def _units_of(mapping: Mapping, samples: Samples, start: int, stop: int, of_units: Mapping_[str, pa.Array]) -> pa.Table:
-    """A piece of the table of samples."""
+    """Return the rows of the table of samples from `start` to `stop` (excluded)."""
     units, distances = mapping.units(start, stop), mapping.distances(start, stop)
     columns: dict[str, Any] = {"row": np.arange(start, stop)}
     if samples.identified:
@@ -183,7 +184,7 @@ def _write_grid(
             return
         places = _places(grid, np.arange(grid.units, dtype=np.int32))
         for name in places.keys() & columns.keys():
-            raise ValueError(f"{path}: a column of the map is called {name!r}, as one of the table; write it as .npy")
+            raise ValueError(f"{path}: the map and the table both have a column {name!r}; write the map as .npy")
         table = pa.table(places | {name: np.ascontiguousarray(column) for name, column in columns.items()})
         _write_pieces(partial, path, table.schema, [table])
 

@@ -1,8 +1,9 @@
-"""The call `train_som`: options, plan, and the way to the result (see `pipelines.som`)."""
+"""`train_som`: check the options, plan the training, and run it (see `pipelines.som`)."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,13 +21,13 @@ from pipelines.som.plan import SomPlan, are_few, epochs_together, make_som_plan,
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import OnlineSteps, Recipe, first_sigma, sigma_schedule
 from pipelines.som.start import random_rows
-from pipelines.som.stretches import STRETCH_BYTES
-from pipelines.som.training import UNDER_WAY, Training
+from pipelines.som.training import AHEAD, SEGMENT_BYTES, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, CodebookWriter, create_codebook, open_codebook, resume_codebook
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
-from pipelines.workers.attempts import run_attempts
+from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers
+from pipelines.workers.executors import check_coordination
 from pipelines.workers.progress import Progress
 
 STARTS = ("pca", "random")
@@ -56,6 +57,7 @@ def train_som(
     keep_codebooks: int | None = None,
     resident: bool | None = None,
     piece_rows: int | None = None,
+    coordination: str | None = None,
     overwrite: bool = False,
     resume: bool = False,
     progress: bool | None = None,
@@ -65,58 +67,64 @@ def train_som(
     Parameters
     ----------
     client : distributed.Client
-        Of any cluster; one task at a time per worker. Workers with the Dask resource ``GPU`` compute on their GPU.
+        Client of any cluster; one task at a time per worker. Workers with the Dask resource ``GPU`` compute on their
+        GPU.
     samples : Samples or path of a samples store
-        (N, d), with their weights if they have any. There may be fewer than units.
+        (N, d), with weights if the store has weights. There may be fewer samples than units.
     out : path of the new codebook store
     rows, columns : int
-        By default those of the map to begin with, if `initial` is one.
+        Sides of the grid. By default the sides of the map `initial`; without such a map, sides in the ratio 3:4 for
+        about 5 sqrt(N) units, but at most N units.
     hexagonal, toroidal : bool
-        The grid, see `gpuops.Grid`; by default as the map to begin with, else rectangular and planar.
+        Shape of the grid, see `gpuops.Grid`. By default the shape of the map `initial`; without such a map, rectangular
+        and planar.
     metric : {"euclidean", "taxicab", "cosine"}
-        By which best matching units are found; by default as in the map to begin with, else the first. The codebook is
-        made of means with any.
+        Distance between a sample and a unit, for best matching units. By default the metric of the map `initial`;
+        without such a map, "euclidean". The codebook is made of means with any metric.
     kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
-        The neighbourhood.
+        Neighbourhood function.
     epochs : int
-        Over which the reach of the neighbourhood falls.
+        Number of epochs, over which the reach of the neighbourhood falls.
     sigma, sigma_end : float
-        Its reach in the first and in the last of them, in units of the grid; the first is half of the longer side by
-        default.
+        Reach of the neighbourhood in the first and in the last epoch, in units of the grid. `sigma` is by default half
+        of the longer side of the grid.
     schedule : {"linear", "exponential"}
-        From one to the other.
+        How the reach falls from `sigma` to `sigma_end`.
     initial : {"pca", "random"}, or (M, d) array, or Codebook, or path of a codebook store
-        What to begin with: the plane of the two principal components, as many samples, or a codebook, such as one
-        that is to be trained further. Values are scaled as those of the samples.
+        First codebook: the plane of the two principal components, M random samples, or a given codebook, such as a
+        map that is to be trained further. A given codebook must be scaled like the samples.
     seed : int
-        Draws the samples to begin with, and the order of online training.
+        Seed of "random" samples, and of the order of online training.
     tolerance : float, optional
-        Let the map settle: train on with `sigma_end` until the quantization error falls by less than this part of
-        itself in an epoch, for as many epochs again at most. What comes before is the training without a tolerance.
+        Let the map settle: train on with `sigma_end` until an epoch reduces the quantization error by less than this
+        part of the error, for at most `epochs` further epochs. The epochs before are the same as without a tolerance.
     online : bool
-        Learn from one sample after another instead of from all at once (Kohonen's first rule), each once an epoch in a
-        new random order. It is a chain of steps, each of which moves the whole map: the first worker does them, on its
-        CPU. For small maps.
+        Learn from one sample after another (Kohonen's first rule) instead of from all samples at once. Each epoch takes
+        every sample once, in a new random order. Each step moves the whole map and needs the step before, so only the
+        first worker trains, on its CPU. For small maps.
     rate, rate_end : float
-        The rate of online learning at first and in the end; between them it falls like `sigma`.
+        Learning rate of the first and of the last step of online training; in between the rate falls like the reach.
     keep_codebooks : int, optional
-        How many codebooks stay in the store: the last one, those of the epochs before it; all by default.
+        How many codebooks stay in the store, counted back from the last; all by default.
     resident : bool, optional
-        Whether the samples stay in the memory of the workers; by default if they fit.
+        Whether the samples stay in the memory of the workers. By default they do if they fit.
     piece_rows : int, optional
-        Samples that a worker reads and searches at a time.
+        Number of samples that a worker reads and searches at a time.
+    coordination : {"scheduler", "signals"}, optional
+        Who coordinates the epochs of several workers: Dask's scheduler, or counters ("signals") that the workers of one
+        host show each other. By default signals, where they are possible. The codebook has the same bits with either.
     overwrite : bool
-        Replace a codebook store at `out`, once the new one is complete. Until then that grows beside it,
-        with ``.new`` added to its name; `resume` goes on with it there.
+        Replace a codebook store at `out` once the new store is complete. Until then the new store is written next to
+        `out`, with ``.new`` added to its name; `resume` finds it there.
     resume : bool
-        Go on with an unfinished `out`; begin if there is none; return a finished one as it is.
+        Continue an unfinished store `out`; begin if there is no store; return a finished store unchanged.
     progress : bool, optional
-        Show progress on standard error; by default where that is a terminal.
+        Show progress on standard error. By default, if standard error is a terminal.
 
     Returns
     -------
     Codebook
-        The finished store, opened. The same bits for any number of workers and any pieces.
+        The finished store, opened. Its bits are the same for any number of workers and any `piece_rows`.
 
     Raises
     ------
@@ -125,15 +133,16 @@ def train_som(
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
-        An option does not go with the samples or with another; a value or a weight is so large that the sums cannot
-        hold the others.
+        An option does not go with the samples or with another option; or a value or a weight is so large that sums
+        cannot resolve the other values or weights.
     """
     samples = samples if isinstance(samples, Samples) else open_samples(samples)
     initial = _opened(initial)
-    grid, metric = _grid(initial, rows, columns, hexagonal, toroidal), _metric(initial, metric)
+    grid, metric = _grid(initial, samples.n, rows, columns, hexagonal, toroidal), _metric(initial, metric)
+    check_coordination(coordination)
     _check_options(samples, metric, kernel, tolerance, piece_rows, rate, rate_end, online)
     whole("seed", seed, 0, 2**64 - 1)
-    seed = int(seed)  # as JSON has it
+    seed = int(seed)  # JSON does not take NumPy's integers
     if keep_codebooks is not None:
         whole("keep_codebooks", keep_codebooks, 1, 2**63 - 1)
     sigma = first_sigma(grid.rows, grid.columns, sigma_end) if sigma is None else float(sigma)
@@ -148,10 +157,10 @@ def train_som(
 
     job = _job(samples, grid, metric, kernel)
     refuse_unresolved(job, lambda *rows: (samples.values(*rows), samples.weights(*rows)), samples.path, samples.columns)
-    # Those under way are written before older ones are removed.
+    # Codebooks of segments under way are written before older codebooks are removed.
     codebook = grid.units * samples.d * samples.dtype.itemsize
     kept = keep_codebooks or len(recipe.sigmas)
-    under_way = UNDER_WAY * min(kept, STRETCH_BYTES // codebook + 1)
+    under_way = AHEAD * min(kept, SEGMENT_BYTES // codebook + 1)
     disk = min(len(recipe.sigmas) + 1, kept + under_way) * codebook
 
     few = are_few(samples, grid.units) or (writer is not None and writer.together > 1)
@@ -175,10 +184,11 @@ def train_som(
         overwrite=overwrite,
     )
     writer = replace(writer, keep=keep_codebooks)
-    # A store of an earlier version has no place for the epochs that a tolerance adds.
-    recipe = recipe._replace(sigmas=recipe.sigmas[: writer.epochs])
     with Progress(len(recipe.sigmas) * samples.n, "samples", progress) as shown:
-        _execute(client, samples, facts, plan, deal, job, recipe, writer, shown)
+        if (rows is None or columns is None) and not isinstance(initial, Codebook):
+            size = f"{grid.rows} x {grid.columns} units for {samples.n:,} samples"
+            shown.note(f"{size}, by the rule of 5 sqrt(N); for another size pass rows and columns (--rows, --columns)")
+        _execute(client, samples, facts, plan, deal, job, recipe, writer, shown, coordination)
     return open_codebook(out)
 
 
@@ -192,16 +202,17 @@ def _execute(
     recipe: Recipe,
     writer: CodebookWriter,
     shown: Progress,
+    coordination: str | None,
 ) -> None:
-    """Train for the epochs that are not done, through the loss of workers."""
+    """Train for the epochs that are not done; if workers are lost, begin again at the last commit."""
     shown.note(plan.describe(samples, job.grid.units, facts))
 
-    def begin(members: list[str], before: Training | None) -> Training:
+    def training(run: Run, members: list[str], before: Training | None) -> Training:
         # After a loss there may be fewer workers, or more.
         now = plan if len(members) == len(facts) else deal(measure_members(client, members, None))
-        return Training(client, members, before, samples, now, job, recipe, writer, shown)
+        return Training(run, members, before, samples, now, job, recipe, coordination)
 
-    run_attempts(client, [fact.address for fact in facts], begin, shown)
+    Run(client, [fact.address for fact in facts], writer, shown).attempts(training)
 
 
 def _job(samples: Samples, grid: Grid, metric: str, kernel: str) -> MapJob:
@@ -220,7 +231,7 @@ def _recipe(
     rates: tuple[float, float] | None,
     seed: int,
 ) -> tuple[Recipe, dict[str, Any]]:
-    """How the map is trained, and what is recorded of that; `rates` are those of online training."""
+    """Return how the map is trained, and the options to record; `rates` are the first and last rate, or None."""
     sigmas = sigma_schedule(epochs, *reaches, schedule, tolerance)
     given, beginning = _first_codebook(initial, samples, grid, seed)
     online = None if rates is None else OnlineSteps(samples.n, epochs, reaches, rates, schedule, seed)
@@ -236,7 +247,7 @@ def _recipe(
 
 
 def _opened(initial: Any) -> Any:
-    """The map to begin with, opened if it is given by its path; anything else as it is."""
+    """Return `initial`, opened if it is the path of a codebook store."""
     if not isinstance(initial, str | os.PathLike) or initial in STARTS:
         return initial
     if isinstance(initial, str) and not os.path.lexists(initial):
@@ -247,14 +258,31 @@ def _opened(initial: Any) -> Any:
     return open_codebook(initial)
 
 
-def _grid(initial: Any, rows: int | None, columns: int | None, hexagonal: bool | None, toroidal: bool | None) -> Grid:
-    """The grid asked for; what is not said of it is as in the map to begin with."""
+def _grid(
+    initial: Any, n: int, rows: int | None, columns: int | None, hexagonal: bool | None, toroidal: bool | None
+) -> Grid:
+    """Return the grid asked for; options that are None come from the map `initial`, or else suit n samples."""
     before = initial.grid if isinstance(initial, Codebook) else None
-    if before is None and (rows is None or columns is None):
-        raise ValueError("say how many rows and columns the map has (--rows, --columns), or begin with a map (--from)")
-    asked = {"rows": rows, "columns": columns, "hexagonal": hexagonal, "toroidal": toroidal}
     known = {"hexagonal": False, "toroidal": False} if before is None else vars(before)
-    return Grid(**{**known, **{name: value for name, value in asked.items() if value is not None}})
+    asked = {"rows": rows, "columns": columns, "hexagonal": hexagonal, "toroidal": toroidal}
+    known = {**known, **{name: value for name, value in asked.items() if value is not None}}
+    if "rows" not in known or "columns" not in known:
+        if not isinstance(initial, str):
+            raise ValueError("say how many rows and columns the map has, as it begins with an array")
+        known = {**known, **_sides(n, rows, columns, known["hexagonal"] and known["toroidal"])}
+    return Grid(**known)
+
+
+def _sides(n: int, rows: int | None, columns: int | None, even: bool) -> dict[str, int]:
+    """Return rows and columns of a map of n samples: about 5 sqrt(n) units (Vesanto), at most n, sides in ratio 3:4.
+
+    A given side is kept; with `even`, a number of rows that is not given becomes even.
+    """
+    units = min(5 * math.sqrt(n), n)
+    if rows is None:
+        rows = max(1, round(math.sqrt(units * 3 / 4)) if columns is None else int(units / columns))
+        rows += even and rows % 2
+    return {"rows": rows, "columns": columns or max(1, int(units / rows))}
 
 
 def _metric(initial: Any, metric: str | None) -> str:
@@ -262,7 +290,7 @@ def _metric(initial: Any, metric: str | None) -> str:
 
 
 def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tuple[np.ndarray | None, dict[str, Any]]:
-    """The codebook to begin with if it is given, and what is recorded of the beginning."""
+    """Return the first codebook, None if it is made of the samples, and a record of where it comes from."""
     if isinstance(initial, str) and initial in STARTS:
         if initial == "pca":
             return None, {"kind": "pca"}
@@ -272,7 +300,7 @@ def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tu
         if initial.scaling != samples.scaling:
             raise ValueError(
                 f"{initial.path} was trained with samples that were scaled in another way than {samples.path}; "
-                f"import these like the others (--like {initial.path})"
+                f"import the new samples like the map's (--like {initial.path})"
             )
         if (initial.grid.rows, initial.grid.columns) != (grid.rows, grid.columns):
             raise ValueError(

@@ -1,58 +1,69 @@
-"""The run of a training, for `pipelines.som.train`: stretches of epochs, each committed, and the tasks on the workers.
+"""Run a training for `pipelines.som.train`: segments of epochs, each written and committed while the next segment runs.
 
-Where all workers can map each other's memory, or one has all samples, a stretch is one task of each worker. It goes
-through epochs for a while (`pipelines.som.stretches`), as one of a small map is sooner done than scheduled, written or
-committed. Elsewhere a stretch is one epoch, in which the sums of the workers travel by way of Dask.
+An epoch of a small map takes less time than to schedule, write or commit it. So a segment has as many epochs as take
+half a second, and two segments are under way at a time.
 """
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import deque
+from typing import Any
 
 import numpy as np
-from distributed import Client, Future, secede
+from distributed import Future, secede
 
-from pipelines.som import stretches
+from pipelines.som import learner
 from pipelines.som.epoch import Judgement, MapJob, Survey
-from pipelines.som.plan import SLOTS, SomPlan
+from pipelines.som.learner import Learner
+from pipelines.som.plan import SomPlan
 from pipelines.som.schedule import Recipe
 from pipelines.som.shard import Shard
+from pipelines.som.stage_graph import SLOTS, Epochs
 from pipelines.som.start import Products, Steps, pick, principal_plane, products_of, random_rows, steps_for
-from pipelines.som.stretches import Learner, Stretch
 from pipelines.stores.codebook import CodebookWriter
 from pipelines.stores.samples import Samples
-from pipelines.workers.attempts import clear, held, keep
+from pipelines.workers.attempts import Attempt, Run, clear, held, keep
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.exchange import Exchange
+from pipelines.workers.executors import Executor, choose_executor
 from pipelines.workers.interruption import stop_if_asked
-from pipelines.workers.panels import Card, Panels
-from pipelines.workers.progress import Progress
-from pipelines.workers.signals import Signals, SignalsCard
+from pipelines.workers.rings import Card, Ring
+from pipelines.workers.signals import SignalsCard
+from pipelines.workers.stage_graph import Need
 
-UNDER_WAY = 2  # stretches under way at a time, so that no worker waits for a commit
+AHEAD = 2  # segments under way at a time, so that no worker waits for a commit
+SECONDS = 0.5  # longest time of a segment, unless one epoch takes longer
+# Segments submitted in a row, before all must end: Dask remembers all earlier tasks that a task under way depends on.
+CHAINED = 256
+MOST_EPOCHS = 1024  # most epochs in a segment
+SEGMENT_BYTES = 16 << 20  # most bytes of the codebooks of a segment, unless one codebook is larger
+
+# A write goes on after its attempt is lost. The next attempt may write the same chunk, so it waits for that write.
+_writing = threading.Lock()
 
 
-class Training(Exchange):
-    """An attempt, for `pipelines.workers.attempts.run_attempts`: training from the last commit on."""
+class Training(Attempt):
+    """An attempt to train from the last commit to the end."""
 
     def __init__(
         self,
-        client: Client,
+        run: Run,
         members: list[str],
         before: Training | None,
         samples: Samples,
         plan: SomPlan,
         job: MapJob,
         recipe: Recipe,
-        out: CodebookWriter,
-        shown: Progress,
+        coordination: str | None,
     ):
-        super().__init__(client, members, "som", out.run_id[:8], before)
-        self.samples, self.plan, self.job, self.recipe, self.out, self.shown = samples, plan, job, recipe, out, shown
-        self.committed, self.errors = out.committed(), out.errors()
-        # Those that have samples; and whether they get stretches of epochs, and wait for signals of each other.
-        self.workers = range(1 if plan.alone else len(members))
-        self._signalled = plan.alone
+        super().__init__(run.client, members, "som", run.out.run_id[:8], before)
+        self.samples, self.plan, self.job, self.recipe, self.shown = samples, plan, job, recipe, run.shown
+        self.out: CodebookWriter = run.out
+        self.committed, self.errors = self.out.committed(), self.out.errors()
+        self.workers = range(1 if plan.alone else len(members))  # numbers of the workers that have samples
+        self.coordination = coordination
 
     def done(self) -> int:
         return self.committed + 1
@@ -65,19 +76,19 @@ class Training(Exchange):
         recipe = self.recipe._replace(given=None)
         loads = [self.submit(_load, w, self.samples, self.plan, w, self.job, recipe) for w in range(len(self.members))]
         cards, signals = zip(*self.results(loads), strict=True)
-        if not self.plan.alone:
-            self.meet(cards, "sums", self.shown)
-            self._signalled = self.meet_signals(cards, signals, "epochs", self.shown)
+        exchange = Exchange(self, cards[: len(self.workers)], "sums", self.shown)
+        signals = signals[: len(self.workers)]
+        executor = choose_executor(exchange, signals, "epochs", self.shown, AHEAD, self.coordination)
         if self.committed < 0:
             self.shown.stage("first codebook")
-            self.out.write(0, self._first()[None])  # committed with those of the first stretch
+            self.out.write(0, self._first()[None])  # committed with the codebooks of the first segment
         self.shown.start(max(self.committed, 0) * self.samples.n)
         self.shown.stage("training")
-        self._epochs()
+        self._epochs(executor)
         self._judge()
 
     def _first(self) -> np.ndarray:
-        """The codebook to begin with."""
+        """Return the first codebook."""
         samples, workers = self.samples, range(len(self.members))
         if self.recipe.given is not None:
             return self.recipe.given
@@ -93,47 +104,61 @@ class Training(Exchange):
             first = first.plus(part)
         return principal_plane(first, steps, self.job.grid, samples.dtype)
 
-    def _epochs(self) -> None:
-        """All epochs to come, committed stretch by stretch.
+    def _epochs(self, executor: Executor) -> None:
+        """Run all epochs that are left, and commit them segment by segment.
 
-        It may turn out that training is over: what is under way then does nothing.
+        If training ends early, the segments still under way are skipped.
         """
-        begin = max(self.committed, 0)
-        done = [self.submit(stretches.begin, worker, self.out, begin, self.errors) for worker in self.workers]
-        under_way: deque[tuple[list[Future], Future]] = deque()
-        while True:
+        first, end = max(self.committed, 0), len(self.recipe.sigmas)
+        self.wait([self.submit(learner.begin, worker, self.out, first, self.errors) for worker in self.workers])
+        graph, number = Epochs(len(self.workers), self.job.length), first
+        writes: deque[Future] = deque()
+        written: Future | None = None  # the last write: writes follow each other, as two may change the same chunk
+        over, begin, left = first == end, time.monotonic(), CHAINED
+        while not over:
             stop_if_asked()
-            while len(under_way) < UNDER_WAY:
-                done = self._stretch(done)
-                under_way.append((done, self.submit(_write, 0, self.out, done[0])))
-            stretch, written = under_way.popleft()
-            self.wait([*stretch, written])  # an error of any worker, for whose sums the others wait, ends the run
-            ((number, self.errors, over),) = self.results([written])
-            if number > self.committed:
-                self.out.commit(number, self.errors)
-                self.shown.advance((number - max(self.committed, 0)) * self.samples.n)
-                self.committed = number
-            self.drop_done()
-            # A worker that gave up waiting for another is behind, and goes on with the next stretch.
-            if over and all(each.over for each in self.results(stretch[1:])):
-                return
+            while len(executor.under_way) < executor.ahead and number < end and left:
+                stop = min(number + self._at_once(number, time.monotonic() - begin, self.committed - first), end)
+                for epoch in range(number, stop):
+                    graph.epoch(epoch - first)
+                segment = graph.segment()
+                executor.submit(segment)
+                number, left = stop, left - 1
+                done = max(placed.done for placed in segment if placed.worker == 0)
+                written = self.submit(_write, 0, self.out, number, [executor.after(Need(0, done)), written])
+                writes.append(written)
+            executor.land()
+            over = self._commit(writes.popleft()) or (number == end and not executor.under_way)
+            if not executor.under_way:
+                executor.settle()
+                left, written = CHAINED, None
+        executor.settle()
+        for write in [*writes, self.submit(_write, 0, self.out, end, [written])]:
+            self._commit(write)  # the last write has codebooks that were late, as a worker waited too long for another
 
-    def _stretch(self, done: list[Future]) -> list[Future]:
-        """The next epochs of every worker that has samples, after those of `done`.
+    def _at_once(self, number: int, seconds: float, epochs: int) -> int:
+        """Return the number of epochs of the next segment, which ends with a full chunk of the store.
 
-        Every worker gets the sums of all and learns the next codebook from them, the same one: that is sooner done
-        than sent.
+        So far `epochs` epochs took `seconds` seconds; epoch `number` is the next.
         """
-        if self._signalled:
-            return [self.submit(stretches.train, w, self.out.together, after) for w, after in enumerate(done)]
-        sums = [self.submit(stretches.publish, worker, after) for worker, after in enumerate(done)]
-        parts = list(zip(*(self.sent(worker, token) for worker, token in enumerate(sums)), strict=True))
-        return [self.submit(stretches.learn_from, worker, list(parts[worker])) for worker in self.workers]
+        codebook, together = self.job.grid.units * self.samples.d * self.samples.dtype.itemsize, self.out.together
+        most = max(1, min(MOST_EPOCHS, SEGMENT_BYTES // codebook, int(SECONDS * epochs / max(seconds, 1e-9))))
+        return max(most // together, 1) * together - (number + 1) % together
+
+    def _commit(self, write: Future) -> bool:
+        """Commit the codebooks that the task `write` writes; returns whether training is over."""
+        ((number, errors, over),) = self.results([write])
+        if number > self.committed:
+            self.errors = errors
+            self.out.commit(number, errors)
+            self.shown.advance((number - max(self.committed, 0)) * self.samples.n)
+            self.committed = number
+        return over
 
     def _judge(self) -> None:
-        """Hits and errors of the last codebook, and the end."""
+        """Compute hits and errors of the last codebook, and finish the store."""
         self.shown.stage("judging")
-        found: list[Survey] = self.results([self.submit(stretches.judge, worker) for worker in self.workers])
+        found: list[Survey] = self.results([self.submit(learner.judge, worker) for worker in self.workers])
         judged = Judgement(0, 0)
         for part in found:
             judged = judged.plus(part.judged)
@@ -149,15 +174,17 @@ class Training(Exchange):
 def _load(
     attempt: str, samples: Samples, plan: SomPlan, worker: int, job: MapJob, recipe: Recipe
 ) -> tuple[Card, SignalsCard]:
-    """Set up this worker's ring, then its share of the samples; returns where the ring and the signals are."""
-    clear()
+    """Set up the ring of this worker, then load its samples; returns the addresses of the ring and of the signals."""
+    with _writing:
+        clear()
     start, stop = plan.bounds[worker], plan.bounds[worker + 1]
     xp = array_library() if recipe.online is None else np
-    slots, sums = 1 if plan.alone else SLOTS, (job.length + 1) * np.dtype(np.int64).itemsize
-    panels, signals = Panels(attempt, xp, slots, sums, shared=not plan.alone), Signals([0])
+    slots, sums = 1 if plan.alone else SLOTS, job.length * np.dtype(np.int64).itemsize
+    ring = Ring(attempt, xp, slots, sums, shared=not plan.alone)
     shard = Shard(samples, start, stop, plan.piece_rows, plan.resident, xp)
-    keep(attempt, Learner(worker, job, recipe, shard, xp, panels, slots, signals, [panels.card]))
-    return panels.card, signals.card
+    state = Learner(worker, job, recipe, shard, xp, ring)
+    keep(attempt, state)
+    return ring.card, state.tasks.signals.card
 
 
 def _products(attempt: str, steps: Steps) -> Products:
@@ -168,12 +195,22 @@ def _pick(attempt: str, rows: np.ndarray, means: tuple[float, ...]) -> tuple[np.
     return pick(held(attempt).shard.pieces(), rows, means)
 
 
-def _write(attempt: str, out: CodebookWriter, done: Stretch) -> tuple[int, list[float], bool]:
-    """Write the codebooks of a stretch that are to be kept, while the worker goes on; how far training is."""
-    held(attempt)
-    secede()
+def _write(attempt: str, out: CodebookWriter, until: int, _after: Any) -> tuple[int, list[float], bool]:
+    """Write the codebooks of this worker up to number `until` that are not written yet and are to be kept.
+
+    Returns the number of the last codebook, -1 if there is none; the errors of the codebooks before; and whether
+    training is over.
+    """
+    state: Learner = held(attempt)
+    made = [one for one in state.made if one[0] <= until]
+    del state.made[: len(made)]  # in place: a worker of several threads may append meanwhile
+    if not made:
+        return -1, [], state.over
+    secede()  # the worker takes further tasks meanwhile
+    number, errors = made[-1][0], state.errors[: made[-1][0]]
     # A chunk of several codebooks is kept or dropped whole.
-    made = done.made if out.keep is None or out.together > 1 else done.made[-out.keep :]
-    if made:
-        out.write(done.number + 1 - len(made), np.stack(made))
-    return done.number, done.errors, done.over
+    kept = made if out.keep is None or out.together > 1 else made[-out.keep :]
+    with _writing:
+        held(attempt)  # raises StateLost where the next attempt has begun
+        out.write(kept[0][0], np.stack([codebook() for _, codebook in kept]))
+    return number, errors, state.recipe.is_over(number, errors)

@@ -10,13 +10,13 @@ import numpy as np
 
 from gpuops.som.metrics import distances_to_all
 
-MOST_NODES = 1000  # of a tree that is laid out
+MOST_NODES = 1000  # most nodes of a tree that is laid out
 
 
 def spanning_tree(units: np.ndarray, metric: str = "euclidean") -> np.ndarray:
-    """The links of the tree of least total distance through all units.
+    """Return the links of the minimum spanning tree of the units.
 
-    By Prim's algorithm from unit 0, in time M^2 d and memory M d; of equal distances, the lowest unit comes first.
+    Prim's algorithm from unit 0, in time M^2 d and memory M d. Of units at equal distance, the lowest comes first.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def spanning_tree(units: np.ndarray, metric: str = "euclidean") -> np.ndarray:
 
 
 def tree_layout(units: np.ndarray, links: np.ndarray, metric: str = "euclidean") -> np.ndarray:
-    """Where to draw the nodes of a tree: distances on paper are close to numbers of links between.
+    """Return where to draw the nodes of a tree: distances on paper are close to the number of links between two nodes.
 
     Parameters
     ----------
@@ -70,13 +70,13 @@ def tree_layout(units: np.ndarray, links: np.ndarray, metric: str = "euclidean")
     tree = networkx.Graph()
     tree.add_nodes_from(range(m))
     tree.add_edges_from(links.tolist())
-    # A first layout without crossings; from a circle, which is the default, branches stay tangled.
+    # Start from a layout without crossings: from a circle, networkx's default, branches stay tangled.
     layout = networkx.kamada_kawai_layout(tree, pos=_radial(tree))
     return np.array([layout[node] for node in range(m)])
 
 
 def _radial(tree: object) -> dict[int, tuple[float, float]]:
-    """Around the middle of the tree, each branch in a sector as wide as it has leaves."""
+    """Return positions around the centre of the tree: each branch has a sector as wide as its number of leaves."""
     import networkx
 
     graph: networkx.Graph = tree

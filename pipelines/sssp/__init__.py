@@ -1,16 +1,16 @@
 """Shortest paths from given sources, from a graph store to a paths store: distances and predecessors.
 
-Weights may be negative, and a negative cycle that is reachable is an error that names it; vertices may be closed to
-through traffic; several sources may count as one (the nearest facility).
+Weights may be negative; a negative cycle that can be reached is an error, which names the cycle. Vertices may be closed
+to through traffic. Several sources may count as one (the nearest facility).
 
-Two ways to spread the work, `pipelines.sssp.plan` chooses and says why:
+The work is spread in one of two ways; `pipelines.sssp.plan` chooses one and says why:
 
 * by sources (`pipelines.sssp.searches`): every worker holds the graph, and takes some sources at a time;
 * by vertices (`pipelines.sssp.vertex_rounds`): every worker holds, or streams, the arcs that leave a range of vertices,
-  and all work on one search.
+  and all workers do one search together.
 
-Either gives the same distances, bit for bit, with any number of workers: the distance of v is the least, over all paths
-to v, of their lengths summed and rounded arc by arc from the source on. Rounded sums are monotone, so relaxing
-arcs until none improves anything arrives there, in whatever order. Predecessors are then read off the distances; where
-several paths are shortest, which one they make up may differ.
+Both ways give the same distances, bit for bit, with any number of workers: the distance of v is the least length of all
+paths to v, where lengths are summed and rounded arc by arc from the source on. Rounded sums are monotone, so these
+distances are reached by relaxing arcs, in any order, until no arc improves a distance. Predecessors are then derived
+from the distances. If there are several shortest paths to a vertex, the predecessors may describe any of them.
 """

@@ -1,7 +1,7 @@
 """A piece of a graph, laid out for searches: the arcs that leave a range of vertices.
 
-A piece is a graph of its own: its vertices are those of the range, and beside them, as *ghosts* without arcs, the heads
-that lie elsewhere.
+A piece is a graph with its own numbering. Its vertices are the vertices of the range and, as *ghosts* without arcs, the
+heads outside the range.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from gpuops.arrays import library_of
 from gpuops.sssp.graph_layout import SearchGraph, search_graph
 
-AT_A_TIME = 1 << 27  # arcs that are numbered at a time
+AT_A_TIME = 1 << 27  # arcs whose heads are renumbered at a time
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Piece:
     first: int
     last: int
     graph: SearchGraph
-    vertices: Any  # (local n) the vertex of each number in `graph`: the own ones first, then the ghosts
-    places: Any  # the same in the internal order of `graph`
+    vertices: Any  # (local n), the vertex of each number in `graph`: first the range, then the ghosts
+    places: Any  # (local n), `vertices` in the internal order of `graph`
 
     def moved(self, move: Callable[[Any], Any]) -> Piece:
-        """The piece with every array moved to the device or to the host."""
+        """Return the piece with every array moved to the device or to the host."""
         arrays = {name: move(part) for name, part in vars(self.graph).items() if hasattr(part, "dtype")}
         return replace(
             self, graph=replace(self.graph, **arrays), vertices=move(self.vertices), places=move(self.places)
@@ -37,13 +37,13 @@ class Piece:
 
 
 def lay_out_piece(n: int, first: int, last: int, rows: Any, dtype: np.dtype, through: Any, reverse: bool) -> Piece:
-    """A piece of a graph of n vertices, of the arcs that leave the vertices `first` to `last` (excluded).
+    """Return the piece with the arcs that leave the vertices `first` to `last` (excluded) of a graph of n vertices.
 
     Parameters
     ----------
-    rows : those arcs in CSR, arrays that this may change
-    through : bool (n), or None
-    reverse : lay out the transpose too
+    rows : the arcs in CSR; the arrays may be changed
+    through : bool (n), the vertices that may lie inside a path; None if all may
+    reverse : whether to lay out the transpose, too
     """
     indptr, heads, weights = rows
     xp = library_of(heads)

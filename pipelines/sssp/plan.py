@@ -1,15 +1,16 @@
-"""How searches are spread over the workers, and what that takes: stated before a run, refused where it cannot fit.
+"""How searches are spread over the workers, and their memory, disk and time; a run that cannot fit is refused.
 
-By *sources*: every worker holds the whole graph and takes some sources at a time. Nothing is exchanged, so this is the
-way wherever the graph fits a worker and there are sources for all of them, or a search is over sooner than rounds are.
+By *sources*: every worker holds the whole graph and takes some sources at a time. Workers exchange no data, so searches
+are spread by sources if the graph fits every worker and there are sources for all workers, or if a search on one worker
+takes less time than rounds do.
 
-By *vertices*: every worker holds the arcs that leave a range of the vertices, and all work on one search in rounds.
-This is the way for graphs that fit no worker alone, and for a few searches that take long. Where the arcs of a range
-exceed the memory of its worker, they stream through it in pieces while the distances stay.
+By *vertices*: every worker holds the arcs that leave a range of the vertices, and all workers do one search in rounds.
+This is for graphs that do not fit a single worker, and for a few searches that take long. If the arcs of a range exceed
+the memory of the worker, they stream through it in pieces, while the distances stay.
 
-What a search takes is estimated as so much for every search, vertex and arc, measured once for each kind of device
-(`SEARCHING` and its neighbours). The work depends on the graph too, so the estimate may be off by a factor of 2 or 3;
-nothing but the choice depends on it.
+The time of a search is estimated from times for every search, vertex and arc, measured once for each kind of device
+(`SEARCHING` and the constants after it). The time depends on the graph too, so the estimate may be off by a factor of 2
+or 3. It decides only how searches are spread.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gpuops.sssp.graph_layout import SORTED_TOGETHER
 from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.sssp.packets import ring_bytes
 from pipelines.stores import Graph
-from pipelines.stores.schema import CHUNK_BYTES
+from pipelines.stores.schema import CHUNK_BYTES, counted
 from pipelines.workers.capacity import (
     MEMORY_SHARE,
     WRITE_RATE,
@@ -38,11 +39,11 @@ from pipelines.workers.progress import duration, size
 
 Spread = Literal["sources", "vertices"]
 
-LANES = 32  # sources that share the read of an arc
+LANES = 32  # number of sources whose searches share the read of an arc
 
 
 class Cost(NamedTuple):
-    """Seconds that something takes: so much by itself, for every vertex, and for every stored arc."""
+    """A time in seconds: the sum of a constant, a time for every vertex, and a time for every stored arc."""
 
     itself: float
     vertex: float
@@ -52,51 +53,53 @@ class Cost(NamedTuple):
         return self.itself + self.vertex * graph.n + self.arc * graph.m
 
 
-# CPU: measured on 2 threads of a Xeon at 2.5 GHz, float32, R-MAT of scale 14 and 18 (32 arcs a vertex), grids of
-# 60 x 60 and 400 x 400, a random graph of 2^17 vertices and 4 arcs each; within a factor of 2 of them all. Together on
-# a CPU: processor time of an EPYC, R-MAT of scale 12 to 18, grids of 60 x 60 to 400 x 400, roads, 2048 vertices of 1024
-# arcs each; within a factor of 3, but for random graphs that are larger than the caches, which take 4 times as long.
-# GPU: an H100, R-MAT of scale 14 to 24 and grids of 2048 x 2048 and 4096 x 4096; a single cost for both kinds is within
-# a factor of 4.
+# Costs of single searches on a CPU were measured on 2 threads of a Xeon at 2.5 GHz with float32 weights: R-MAT graphs
+# of scale 14 and 18 (32 arcs a vertex), grids of 60 x 60 and 400 x 400, and a random graph of 2^17 vertices with 4 arcs
+# each. All measured times are within a factor of 2 of the cost.
+# Costs of LANES searches together on a CPU are processor times of an EPYC: R-MAT graphs of scale 12 to 18, grids of
+# 60 x 60 to 400 x 400, roads, and 2048 vertices with 1024 arcs each. Times are within a factor of 3 of the cost, except
+# for random graphs that are larger than the caches, which take 4 times as long.
+# Costs on a GPU were measured on an H100: R-MAT graphs of scale 14 to 24, and grids of 2048 x 2048 and 4096 x 4096. A
+# single cost for both kinds of graphs is within a factor of 4 of the times.
 SEARCHING = {"cpu": Cost(1e-4, 1.5e-7, 1e-9), "gpu": Cost(8e-4, 2e-9, 1.5e-11)}  # one search
 BATCHING = {"cpu": Cost(5e-4, 1.6e-6, 3e-9), "gpu": Cost(2e-3, 1.5e-9, 6e-11)}  # LANES searches, on one CPU thread
-LAYING_OUT = {"cpu": Cost(1e-2, 0.0, 2.5e-7), "gpu": Cost(5e-2, 0.0, 8e-9)}  # from the store
-GENERATING = LAYING_OUT | {"gpu": Cost(5e-2, 0.0, 2e-9)}  # where it is generated; an H100, R-MAT of scale 24 and 28
-TREE_SHARE = 0.3  # of the time of one search, to find its predecessors
-ROUND_SECONDS = 0.1  # a round: some tasks, a hop between workers, a barrier
-ROUNDS = 8  # of a search by vertices, to weigh it up against one on a single worker
-VERTEX_BYTES = 96  # what a search keeps of a vertex beside distances: numbering, offsets, cursors, queues
-NUMBERING_BYTES = 84  # and before, while its graph is laid out; half of that where it is all there is
-BUILDING_BYTES = {"cpu": 48, "gpu": 80}  # transient, an arc, while a graph is read and sorted for searches
+LAYING_OUT = {"cpu": Cost(1e-2, 0.0, 2.5e-7), "gpu": Cost(5e-2, 0.0, 8e-9)}  # reading a graph store and laying it out
+GENERATING = LAYING_OUT | {"gpu": Cost(5e-2, 0.0, 2e-9)}  # laying out a generated graph; H100, R-MAT of scale 24 and 28
+TREE_SHARE = 0.3  # time to find the predecessors of a search, as a share of the time of the search
+ROUND_SECONDS = 0.1  # seconds of a round: some tasks, a hop between workers, a barrier
+ROUNDS = 8  # rounds that a search by vertices is assumed to take
+VERTEX_BYTES = 96  # bytes for each vertex in a search, without distances: numbering, offsets, cursors, queues
+NUMBERING_BYTES = 84  # bytes for each vertex while a piece is laid out; half of that for a whole graph
+BUILDING_BYTES = {"cpu": 48, "gpu": 80}  # transient bytes for each arc while a graph is read and sorted for searches
 
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """The way and the size of a run: memory in bytes per worker, disk in bytes, an estimate of the time in seconds."""
+    """The spread and the size of a run: memory in bytes per worker, disk in bytes, estimated time in seconds."""
 
     spread: Spread
     reason: str
-    chunk: int  # rows of the result that are searched for, and written, together
-    pieces: int  # that the arcs of a worker come in, by vertices
-    transposed: bool  # whether the transpose of a single piece is laid out too
+    chunk: int  # rows of the result that are searched for and written together
+    pieces: int  # number of pieces of a worker's arcs, by vertices
+    transposed: bool  # whether the transpose of a worker's piece is laid out too, if there is only one
     worker_bytes: tuple[int, ...]
     disk_bytes: int
     seconds: float
 
     def describe(self, graph: Graph, rows: int, facts: list[WorkerFacts]) -> str:
-        """One line for people: what runs where and what it takes."""
+        """Return one line for the user: the graph, the workers, and the memory, disk and time of the run."""
         devices = sorted({f.device for f in facts})
         streamed = f", arcs in {self.pieces} pieces a worker" if self.pieces > 1 else ""
         return (
-            f"n = {graph.n:,}, m = {graph.m:,}, {rows:,} row{'s' if rows > 1 else ''}, {len(facts)} "
-            f"worker{'s' if len(facts) > 1 else ''} on {', '.join(devices)}, by {self.spread} ({self.reason})"
+            f"n = {graph.n:,}, m = {graph.m:,}, {counted(rows, 'row')}, "
+            f"{counted(len(facts), 'worker')} on {', '.join(devices)}, by {self.spread} ({self.reason})"
             f"{streamed}: memory {size(sum(self.worker_bytes))}, disk {size(self.disk_bytes)}, "
             f"about {duration(self.seconds)}"
         )
 
 
 def graph_bytes(n: int, m: int, itemsize: int, *, symmetric: bool) -> int:
-    """Bytes of a `gpuops.search_graph.SearchGraph` of n vertices and m arcs, its transpose included."""
+    """Return the bytes of a `SearchGraph` of n vertices and m arcs, its transpose included."""
     return (1 if symmetric else 2) * (8 * n + (4 + itemsize) * m)
 
 
@@ -112,24 +115,24 @@ def make_search_plan(
     piece_arcs: int | None = None,
     chunk: int | None = None,
 ) -> SearchPlan:
-    """Choose how `rows` searches are spread over the workers, and add up what they take.
+    """Choose how `rows` searches are spread over the workers, and add up their memory, disk and time.
 
     Parameters
     ----------
-    lanes : may searches share the reads of arcs?
-    spread : the way to take, whatever the sizes; None chooses
-    piece_arcs : arcs of a piece; None: what the memory has room for
+    lanes : whether searches may share the reads of arcs
+    spread : "sources" or "vertices", whatever the sizes; None chooses
+    piece_arcs : arcs of a piece; None takes as many arcs as fit in memory
     chunk : rows of a chunk of a store that was begun; None chooses
 
     Raises
     ------
     DoesNotFitError
-        Not even the distances fit a worker, or the graph does not where `spread` is "sources".
+        Not even the distances fit a worker, or `spread` is "sources" and the graph does not fit a worker.
     """
     n, m, count = graph.n, graph.m, len(facts)
     row = n * (dtype.itemsize + (4 if predecessors else 0))
     if chunk is None:
-        share = -(-rows // count)  # with fewer rows than that for a task, some worker has none
+        share = -(-rows // count)  # with larger chunks, some workers would have no task
         filled = CHUNK_BYTES // max(1, n * dtype.itemsize)
         chunk = max(1, min(share, max(filled, LANES if lanes else 1)))
     width = min(chunk, LANES) if lanes else 1
@@ -159,12 +162,12 @@ def make_search_plan(
 
     ring = ring_bytes(graph.ranges(count), dtype)
     fixed = n * (VERTEX_BYTES + 2 * dtype.itemsize) + ring + chunk * row
-    spare = n * (VERTEX_BYTES - NUMBERING_BYTES + dtype.itemsize)  # while a single piece is laid out
+    spare = n * (VERTEX_BYTES - NUMBERING_BYTES + dtype.itemsize)  # bytes not used while a single piece is laid out
     room, arc = _room(fixed, facts), 4 + dtype.itemsize
     per_arc = max(BUILDING_BYTES[_kind(f)] for f in facts) + 2 * arc
     if room < per_arc:
         needed = (fixed + per_arc,) * count
-        refuse_memory(f"the distances of {n:,} vertices", needed, facts, lambda _free: "Run on machines with more")
+        refuse_memory(f"the distances of {n:,} vertices", needed, facts, lambda _free: "Use machines with more memory")
         raise DoesNotFitError(
             f"the distances of {n:,} vertices leave no room for arcs; free memory, or use fewer workers"
         )
@@ -178,7 +181,7 @@ def make_search_plan(
     if pieces == 1 and not transposed:
         taken = own * arc + max(0, _building_bytes(facts, own, dtype, transposed=False) - spare)
     worker_bytes = (fixed + taken,) * count
-    refuse_memory(f"pieces of {arcs:,} arcs", worker_bytes, facts, lambda _free: "Ask for smaller pieces")
+    refuse_memory(f"pieces of {arcs:,} arcs", worker_bytes, facts, lambda _free: "Use smaller pieces (--piece-arcs)")
     return SearchPlan("vertices", reason, chunk, pieces, transposed, worker_bytes, rows * row, together + writing)
 
 
@@ -193,7 +196,7 @@ def _choose(rows: int, count: int, fits: bool, alone: float, together: float) ->
     if rows >= count:
         return "sources", f"{rows:,} searches for {count} workers that each hold the graph"
     if alone <= together:
-        return "sources", f"a search takes about {duration(alone)} on one worker, less than rounds of all would"
+        return "sources", f"a search takes about {duration(alone)} on one worker, less than in rounds of all workers"
     return "vertices", f"fewer searches than workers, each about {duration(alone)} on one worker"
 
 
@@ -202,7 +205,7 @@ def _kind(fact: WorkerFacts) -> str:
 
 
 def _building_bytes(facts: list[WorkerFacts], arcs: int, dtype: np.dtype, *, transposed: bool) -> int:
-    """Transient bytes while so many arcs are laid out; a GPU sorts some at a time unless the transpose is wanted."""
+    """Return the transient bytes while arcs are laid out; a GPU sorts some arcs at a time unless it transposes them."""
     most = 0
     for kind in {_kind(f) for f in facts}:
         each = BUILDING_BYTES[kind]
@@ -212,14 +215,14 @@ def _building_bytes(facts: list[WorkerFacts], arcs: int, dtype: np.dtype, *, tra
 
 
 def _seconds_a_row(fact: WorkerFacts, graph: Graph, width: int, predecessors: bool) -> float:
-    """On one worker, of which `width` searches share their reads."""
+    """Return the seconds of a row on one worker, if `width` searches share the reads of arcs."""
     one = SEARCHING[_kind(fact)].of(graph)
     shared = one if width == 1 else BATCHING[_kind(fact)].of(graph) / LANES / min(fact.threads, width)
     return shared + TREE_SHARE * one * predecessors
 
 
 def _room(fixed: int, facts: list[WorkerFacts]) -> int:
-    """Bytes that a worker has left for arcs, where all of them hold `fixed` bytes."""
+    """Return the bytes that a worker has left for arcs, if every worker holds `fixed` bytes."""
     left = []
     for place, (needed, free) in memory_by_place((fixed,) * len(facts), facts).items():
         workers = sum(place in (f.address, f.host) for f in facts)

@@ -1,13 +1,13 @@
 """Searches spread by sources: every worker holds the whole graph and takes some sources at a time.
 
 1. Load: every worker lays the graph out for searches, on its device.
-2. Deal: a task searches for the rows of one chunk of the result, `LANES` sources at a time where they can share the
-   reads of arcs, and writes them while the worker is at the next. A worker that is done gets another chunk: searches
-   take unequal times.
-3. Record which rows are complete, in an attribute of the store that is written after them.
+2. Deal: a task searches for the rows of one chunk of the result, `LANES` sources at a time if searches can share the
+   reads of arcs. It writes the rows while the worker searches for the next chunk. A worker that is done gets another
+   chunk, as searches take unequal times.
+3. Record which rows are complete, in an attribute of the store that is written after the rows.
 
-A row is written once and whole, and a distance is the least of all path lengths, rounded arc by arc, whatever the order
-in which they are found. So the chunks of a lost worker are searched for again, with the same bits.
+A row is written once and whole. A distance is the least of all path lengths, rounded arc by arc, and does not depend on
+the order of the search. So the chunks of a lost worker are searched for again, with the same bits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
-from distributed import Client, secede
+from distributed import secede
 
 from gpuops import NegativeCycleError, csr
 from gpuops.certificates import nonnegative_weights
@@ -30,29 +30,28 @@ from pipelines.sssp.plan import LANES
 from pipelines.stores import Graph
 from pipelines.validation.bounds import arc_pieces
 from pipelines.validation.limits import row_limit
-from pipelines.workers.attempts import clear, held, keep
+from pipelines.workers.attempts import Run, clear, held, keep
 from pipelines.workers.device_arrays import array_library
-from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowChunksWriter, RowsAttempt
 from pipelines.workers.saving import Savers
 
 
 @dataclass(frozen=True, eq=False)
 class SearchJob:
-    """What the tasks need to know of the problem."""
+    """The problem, for the tasks."""
 
     graph: Graph
     dtype: np.dtype
-    lanes: bool = True  # may searches share the reads of arcs? Not with negative weights or a cutoff
+    lanes: bool = True  # whether searches may share the reads of arcs: not with negative weights or a cutoff
     predecessors: bool = True
     cutoff: float | None = None
     targets: tuple[int, ...] | None = None
-    potentials: tuple[np.ndarray, np.ndarray] | None = None  # that make the weights non-negative; distances only
-    loops: tuple[np.ndarray, np.ndarray] | None = None  # vertices with loops of negative weight, and those weights
+    potentials: tuple[np.ndarray, np.ndarray] | None = None  # make weights non-negative; only without predecessors
+    loops: tuple[np.ndarray, np.ndarray] | None = None  # vertices with loops of negative weight, and the weights
 
     @cached_property
     def through(self) -> np.ndarray | None:
-        """bool (n): the vertices that may lie inside a path, None where all may. Read once in a process."""
+        """The vertices that may lie inside a path, bool (n); None if all may. Read once in a process."""
         mask = self.graph.through()
         return None if mask.all() else mask
 
@@ -60,9 +59,9 @@ class SearchJob:
         return {name: value for name, value in vars(self).items() if name != "through"}
 
     def arcs(self, first: int, last: int, library: Any = np) -> tuple[Any, Any, Any]:
-        """The arcs that leave the vertices from `first` to `last` (excluded), weights to search with: CSR.
+        """Return the arcs that leave the vertices `first` to `last` (excluded), in CSR, with weights for searches.
 
-        New arrays of `library`, numpy or cupy.
+        The arrays are new, of `library` (numpy or cupy).
         """
         loops = self.loops is not None and len(self.loops[0]) > 0
         if self.potentials is None and not loops:
@@ -70,14 +69,14 @@ class SearchJob:
         indptr, indices, weights = self.graph.rows(first, last)
         if self.potentials is not None:
             weights = nonnegative_weights(self.potentials, first, indptr, indices, weights)
-        if loops:  # left to `refuse_loops`: most may be out of reach
+        if loops:  # loops of negative weight are left to `refuse_loops`, as searches may never reach them
             rows = csr.tails(indptr, len(indices), np.int64)
             kept = indices != first + rows
             indptr, indices, weights = csr.row_starts(rows[kept], len(indptr) - 1), indices[kept], weights[kept]
         return tuple(map(library.asarray, (indptr, indices, weights.astype(self.dtype, copy=False))))
 
     def refuse_loops(self, distances: Any, sources: tuple[int, ...]) -> None:
-        """Raise NegativeCycleError if a loop of negative weight lies on the way: (n) distances."""
+        """Raise NegativeCycleError if a search can go around a loop of negative weight; `distances` is (n)."""
         if self.loops is None:
             return
         for vertex, weight in zip(*(part.tolist() for part in self.loops), strict=True):
@@ -86,15 +85,15 @@ class SearchJob:
                 raise NegativeCycleError(f"a loop of weight {weight:g} at vertex {vertex}", (vertex,), weight)
 
     def cut(self, distances: Any) -> None:
-        """Mark as unreachable what lies beyond the limit of a row, in place."""
+        """Mark the vertices beyond the limit of a row as unreachable, in place."""
         limit = row_limit(distances, self.cutoff, self.targets)
         if limit is not None:
             distances[distances > limit] = outside_infinity(self.dtype)
 
     def shift_back(self, distances: np.ndarray, column: int, sources: Sequence[tuple[int, ...]]) -> None:
-        """Turn distances under non-negative weights into those under the weights of the graph, in place.
+        """Turn distances by non-negative weights into distances by the weights of the graph, in place.
 
-        (k, c) distances from so many sources to the vertices from `column` on.
+        `distances` is (k, c), from k sources to the c vertices from `column` on.
         """
         if self.potentials is None:
             return
@@ -108,7 +107,7 @@ class SearchJob:
 
 
 def negative_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
-    """The vertices that have a loop of negative weight, and the lightest of each; None where no weight is negative."""
+    """Return the vertices with loops of negative weight, and their least weights; None if no weight is negative."""
     if graph.weight_min >= 0:
         return None
     lightest: dict[int, Any] = {}
@@ -121,10 +120,10 @@ def negative_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 class BlockWriter(Protocol):
-    """What the workers need of a store being written; pickles small."""
+    """A store being written, as the workers see it; its pickle is small."""
 
     def opened(self, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
-        """The width of a chunk of the distances or predecessors, and a function that writes chunks at (row, column)."""
+        """Return the width of a chunk of the array `name`, and a function that writes a chunk at (row, column)."""
 
 
 class SearchWriter(RowChunksWriter, Protocol):
@@ -136,30 +135,22 @@ class SearchWriter(RowChunksWriter, Protocol):
 
 
 class SearchAttempt(RowsAttempt):
-    """What the ways to spread searches have in common."""
+    """Base class of the attempts for both ways to spread searches."""
 
     out: SearchWriter
+    kind = "sssp"
 
-    def __init__(
-        self,
-        client: Client,
-        members: list[str],
-        kind: str,
-        before: RowsAttempt | None,
-        job: SearchJob,
-        out: SearchWriter,
-        shown: Progress,
-    ):
-        super().__init__(client, members, kind, before, out, shown)
+    def __init__(self, run: Run, members: list[str], before: SearchAttempt | None, job: SearchJob):
+        super().__init__(run, members, before)
         self.job = job
 
     def sources_of(self, start: int) -> list[tuple[int, ...]]:
-        """The sources of the rows of the chunk from row `start`."""
+        """Return the sources of each row in the chunk that begins with row `start`."""
         return [self.out.row_sources(row) for row in range(start, min(start + self.out.chunk, self.out.rows))]
 
 
 class BySources(SearchAttempt):
-    """An attempt of searches spread by sources, for `pipelines.workers.attempts.run_attempts`."""
+    """An attempt of searches spread by sources."""
 
     def run(self) -> None:
         writer = self.out.writer()
@@ -180,7 +171,7 @@ class _Searcher:
     graph: SearchGraph
 
     def rows(self, sources: Sequence[tuple[int, ...]]) -> tuple[Any, Any]:
-        """Distances and predecessors (or None) of some rows, (k, n) each, on the device, by the sources of each row."""
+        """Return distances and predecessors (or None), (k, n) each, on the device, given the sources of k rows."""
         job, k, xp = self.job, len(sources), array_library()
         distances = xp.empty((k, job.graph.n), job.dtype)
         predecessors = xp.empty((k, job.graph.n), np.int32) if job.predecessors else None
@@ -217,7 +208,7 @@ def _load(attempt: str, job: SearchJob) -> None:
 
 
 def _search(attempt: str, writer: BlockWriter, start: int, sources: list[tuple[int, ...]]) -> None:
-    """Search for the rows of the chunk from `start`, and write them."""
+    """Search for the rows of the chunk that begins with row `start`, and write them."""
     searcher = held(attempt)
     distances, predecessors = searcher.rows(sources)
 
@@ -226,9 +217,9 @@ def _search(attempt: str, writer: BlockWriter, start: int, sources: list[tuple[i
         write(start, column, block)
 
     columns, write = writer.opened("distances")
-    with Savers(waiting=math.inf) as savers:  # rows stay where they are
+    with Savers(waiting=math.inf) as savers:  # waiting chunks take no memory, so any number may wait
         savers.save(distances, columns, shift_and_write)
         if predecessors is not None:
             columns, write_predecessors = writer.opened("predecessors")
             savers.save(predecessors, columns, partial(write_predecessors, start))
-        secede()  # the next task searches while these are written
+        secede()  # the next task searches while these rows are written

@@ -1,9 +1,8 @@
-"""The call `single_source_shortest_paths`: options, plan, and the way to the result (see `pipelines.sssp`)."""
+"""The call `single_source_shortest_paths`: options, plan and run (see `pipelines.sssp`)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -16,15 +15,16 @@ from pipelines.answers.listed_vertices import brief, listed_vertices
 from pipelines.generators import RMat
 from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
-from pipelines.sssp.searches import BySources, SearchAttempt, SearchJob, SearchWriter, negative_loops
+from pipelines.sssp.searches import BySources, SearchJob, SearchWriter, negative_loops
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, create_paths, open_graph, open_paths
 from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsWriter, resume_paths
 from pipelines.stores.resuming import resumed
+from pipelines.stores.vertex_names import VertexNameList, positions
 from pipelines.validation.bounds import WeightRangeError, distance_dtype, distances_fit
 from pipelines.validation.limits import reach
 from pipelines.validation.negative_cycle import named_cycle
-from pipelines.workers.attempts import run_attempts
+from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.progress import Progress
 
@@ -33,11 +33,11 @@ def single_source_shortest_paths(
     client: Client,
     graph: Graph | RMat | str | os.PathLike[str],
     out: str | os.PathLike[str],
-    sources: Sequence[int | str] | Literal["all"],
+    sources: VertexNameList | Literal["all"],
     *,
     dtype: Any = None,
     cutoff: float | None = None,
-    targets: Sequence[int | str] | None = None,
+    targets: VertexNameList | None = None,
     together: bool = False,
     predecessors: bool = True,
     spread: Spread | None = None,
@@ -54,49 +54,51 @@ def single_source_shortest_paths(
     client : distributed.Client
         Of any cluster; one task at a time per worker. Workers with the Dask resource ``GPU`` compute on their GPU.
     graph : Graph or path of a graph store, or description or name of a graph to be generated
-        n vertices, m arcs. Weights may be negative. A graph such as ``RMat(28)``, or ``"rmat:28"``, is never stored:
-        workers generate the arcs that they hold (`pipelines.generators.generated_graph`).
+        n vertices, m arcs. Weights may be negative. A generated graph such as ``RMat(28)``, or ``"rmat:28"``, is never
+        stored: workers generate the arcs that they hold (`pipelines.generators.generated_graph`).
     out : path of the new paths store
-    sources : sequence of int or str, or "all"
-        A row of the result for each, named once: an int is an index, text a label or an index in the form "#17"
-        (`pipelines.stores.vertex_names`). A source may be closed: paths begin there all the same.
+    sources : sequence or array of int or str, `tilepath.positions`, or "all"
+        The result has a row for each source. Each source is named once: by its label, or by its index, as text or int,
+        if the graph has no labels; by position as "#17" or ``positions([17])``. Paths may begin at a closed source.
     dtype : {"float32", "float64", "int32"}, optional
-        Of the distances; float32 for float weights and int32 for integer weights by default.
+        Type of the distances; by default float32 for float weights and int32 for integer weights.
     cutoff : float, optional
         Vertices farther than this are marked as unreachable. Weights must not be negative.
-    targets : sequence of int or str, optional
-        Named as the sources are. Vertices farther than the farthest of these that is reached are marked as
-        unreachable: enough to know the paths to the targets, in a smaller store. With a cutoff too, a target beyond it
-        counts as not reached, and where none is reached the cutoff alone decides. Weights must not be negative.
+    targets : as sources, optional
+        Targets, named like sources. Vertices farther than the farthest reached target are marked as unreachable. The
+        paths to the targets are complete, and the store is smaller. With a cutoff too, a target beyond the cutoff
+        counts as not reached, and if no target is reached only the cutoff applies. Weights must not be negative.
     together : bool
-        All sources count as one: a single row, of the paths from the nearest source. Following the predecessors tells
-        which one that is.
+        All sources count as one: the result has a single row, with the paths from the nearest source. Following the
+        predecessors from a vertex leads to its nearest source.
     predecessors : bool
-        Keep them too.
+        Keep predecessors, too.
     spread : {"sources", "vertices"}, optional
-        How work is spread over the workers, chosen by size if not given.
+        How work is spread over the workers; by default chosen by estimates of time and memory.
     piece_arcs : int, optional
-        Arcs a worker holds at a time where work is spread by vertices; what its memory has room for if not given.
+        Arcs that a worker holds at a time if work is spread by vertices; by default as many arcs as fit.
     overwrite : bool
-        Replace a paths store at `out`, once the new one is complete. Until then that grows beside it, with
-        ``.new`` added to its name; `resume` goes on with it there.
+        Replace a paths store at `out`, once the new store is complete. Until then the new store grows next to it, with
+        ``.new`` added to its name; `resume` goes on with the new store there.
     resume : bool
-        Go on with the rows that an unfinished `out` lacks; begin if there is none; return a finished one as it is.
+        Go on with the rows that an unfinished store `out` lacks; begin if there is no store; return a finished store as
+        it is. The store must have been begun with the same options, except `spread` and `piece_arcs`.
     verify : bool
-        Prove rows of the result right (`pipelines.validation.certificates`): all, or 16 of many. That follows
-        predecessors, but where the graph is generated.
+        Prove that rows of the result are right (`pipelines.validation.certificates`): all rows, or 16 of many. The
+        proof needs predecessors, unless the graph is generated.
     progress : bool, optional
-        Show progress on standard error; by default where that is a terminal.
+        Show progress on standard error; by default if standard error is a terminal.
 
     Returns
     -------
     Paths
-        The finished store, opened.
+        The finished store, opened. Its `sources`, `targets` and predecessors are positions of vertices;
+        `Graph.names` turns them into names.
 
     Raises
     ------
     gpuops.NegativeCycleError
-        With the vertices and the weight of a negative cycle that can be reached from a source.
+        A negative cycle can be reached from a source; the error has its vertices and its weight.
     pipelines.workers.capacity.DoesNotFitError
         Memory or disk is too small; nothing is written.
     pipelines.validation.bounds.WeightRangeError
@@ -104,12 +106,12 @@ def single_source_shortest_paths(
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
-        An option does not go with the graph or with another.
+        An option does not go with the graph or with another option.
     """
     if not isinstance(graph, Graph):
         graph = generated_graph(graph) if isinstance(graph, RMat) else open_graph(graph)
     every = isinstance(sources, str) and sources == "all"
-    chosen = listed_vertices(graph, "source", np.arange(graph.n) if every else sources)
+    chosen = listed_vertices(graph, "source", positions(np.arange(graph.n)) if every else sources)
     cutoff = None if cutoff is None else float(cutoff)
     wanted = None if targets is None else listed_vertices(graph, "target", targets)
     options: dict[str, Any] = {
@@ -119,7 +121,7 @@ def single_source_shortest_paths(
         "cutoff": cutoff,
         "targets": wanted,
     }
-    asked = options if dtype is None else {"dtype": _path_dtype(graph, dtype), **options}
+    asked = {"dtype": _path_dtype(graph, dtype), **options}
     _check_options(graph, cutoff, wanted, verify, predecessors)
     again = partial(_resume, graph=graph, asked=asked)
     writer = resumed(out, SCHEMA, [graph.path], again, resume=resume, overwrite=overwrite)
@@ -147,23 +149,21 @@ def single_source_shortest_paths(
 def run_searches(
     client: Client, members: list[str], plan: SearchPlan, job: SearchJob, out: SearchWriter, shown: Progress
 ) -> None:
-    """Search for all rows of `out` that are not done, the way `plan` says, through the loss of workers.
+    """Search for all rows of `out` that are not done, as `plan` says; after the loss of workers, resume.
 
     Raises
     ------
     NegativeCycleError
-        With the labels of the cycle's vertices.
+        There is a negative cycle; the error has the labels of its vertices.
     WeightRangeError
         A distance does not fit the dtype.
     """
-
-    def begin(members: list[str], before: SearchAttempt | None) -> SearchAttempt:
-        if plan.spread == "sources":
-            return BySources(client, members, "sssp", before, job, out, shown)
-        return ByVertices(client, members, before, job, out, shown, plan.pieces, plan.transposed)
-
+    run = Run(client, members, out, shown)
     try:
-        run_attempts(client, members, begin, shown)
+        if plan.spread == "sources":
+            run.attempts(BySources, job)
+        else:
+            run.attempts(ByVertices, job, plan.pieces, plan.transposed)
     except NegativeCycleError as error:
         raise named_cycle(job.graph, error) from None
     except OverflowError as error:
@@ -182,9 +182,9 @@ def _path_dtype(graph: Graph, asked: Any) -> np.dtype:
 
 
 def _job(graph: Graph, dtype: np.dtype, options: dict[str, Any]) -> SearchJob:
-    """What the tasks need to know; WeightRangeError if the distances cannot fit the dtype."""
-    # Integer sums that would wrap are noticed by the searches, but for those of negative weights.
-    if not isinstance(graph, GeneratedGraph):  # whose weights are neither negative nor large
+    """Return the problem for the tasks; raises WeightRangeError if the distances cannot fit the dtype."""
+    # Searches notice integer sums that would wrap, except sums of negative weights.
+    if not isinstance(graph, GeneratedGraph):  # weights of generated graphs are neither negative nor large
         distances_fit(graph, dtype, limit=None if dtype.kind == "f" else float(outside_infinity(dtype)))
     cutoff = reach(options["cutoff"], dtype)
     lanes = graph.weight_min >= 0 and cutoff is None and not options["together"]
@@ -208,14 +208,14 @@ def _check_options(
 
 
 def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> PathsWriter:
-    """The store to go on with, which must have been begun with the same options."""
+    """Return the writer of the unfinished store, which must have been begun with the same options."""
     return resume_paths(
         found, graph, asked, lambda name, value: brief(graph, value) if name in ("sources", "targets") else value
     )
 
 
 def _verified(client: Client, paths: Paths, graph: Graph, verify: bool, progress: bool | None) -> Paths:
-    """The store, proven right if asked for."""
+    """Return the store; with `verify`, prove rows right first."""
     if verify and isinstance(graph, GeneratedGraph):
         from pipelines.validation.generated import certify_on_workers
 

@@ -1,10 +1,12 @@
-"""The Zarr stores, one module per schema. Nothing outside this package imports zarr.
+"""The Zarr stores, one module per schema. Only this package imports zarr.
 
-Names are imported when they are first asked for, so that a scaling, or the moments of columns, does not load zarr.
+Each name is imported on first access, so that importing `pipelines.stores.scaling` does not load zarr.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from gpuops.faces import offered_names
 
 if TYPE_CHECKING:
     from pipelines.stores.distances import Distances as Distances
@@ -22,15 +24,9 @@ if TYPE_CHECKING:
     from pipelines.stores.schema import store_bytes as store_bytes
     from pipelines.stores.schema import store_schema as store_schema
 
-_NAMES = {
-    "pipelines.stores.distances": ["Distances", "create_distances", "open_distances"],
-    "pipelines.stores.graph": ["Graph", "GraphWriter", "new_graph", "open_graph", "write_graph"],
-    "pipelines.stores.paths": ["Paths", "create_paths", "open_paths"],
-    "pipelines.stores.schema": ["StoreError", "store_bytes", "store_schema"],
-}
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = offered_names(__file__)
 
-if not TYPE_CHECKING:  # a checker sees the imports above; it could not read this
+if not TYPE_CHECKING:  # type checkers use the imports above and cannot evaluate this line
     __all__ = sorted(_MODULES)
 
 

@@ -1,20 +1,22 @@
-"""The boundary store (schema `boundary/1`): a graph cut into closed parts, from which any distance follows.
+"""The boundary store (schema `boundary/1`): a graph cut into parts, and tables that determine all its distances.
 
 =============== ================= ===========================================================================
 array           dtype, shape      meaning
 =============== ================= ===========================================================================
 part            int32 (n)         the part of each vertex
-place           int32 (n)         where it stands in its part; boundary vertices come first
-boundary_sizes  int64 (K)         boundary vertices of each part
-to_boundary     number (K, p, b)  distances within a part, from each place to its boundary
-from_boundary   number (K, b, p)  and from there
-inner           number (K, p, p)  distances within a part
+place           int32 (n)         the position of each vertex in its part; boundary vertices come first
+boundary_sizes  int64 (K)         the number of boundary vertices of each part
+to_boundary     number (K, p, b)  distances within a part, from all its vertices to its boundary vertices
+from_boundary   number (K, b, p)  distances within a part, from its boundary vertices to all its vertices
+inner           number (K, p, p)  distances within a part, between all its vertices
 among           number (S, S)     distances between the boundary vertices of all parts
 =============== ================= ===========================================================================
 
-p and b are those of the largest part; what is beyond the size of a part is infinite. Unreachable is +inf, or the
-integer dtype's maximum. `pipelines.boundary` says how distances follow. The first four are written when the cut is
-known, the tables part by part, and `among` last.
+p is the greatest number of vertices of a part, and b the greatest number of boundary vertices. The tables of smaller
+parts are padded with infinite distances. An unreachable distance is +inf, or the integer dtype's maximum.
+`pipelines.boundary` explains how any distance is computed from the tables. A part is closed when all distances within
+it are known. The arrays `part`, `place` and `boundary_sizes` are written when the graph is cut, the tables
+`to_boundary`, `from_boundary` and `inner` when their part is closed, and `among` last.
 """
 
 from __future__ import annotations
@@ -36,18 +38,20 @@ from pipelines.stores.contents import (
     StoredArray,
     Verified,
     compare_contents,
+    names,
     record,
     refuse_missing,
     write_small_array,
 )
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, place_of, recorded_rows, take_place
+from pipelines.stores.place import growing_store, recorded_rows, take_place, unfinished
 from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
 from pipelines.stores.schema import (
     StoreError,
     attribute,
     check_array,
+    counted,
     damaged_attributes,
     disk_errors,
     flag,
@@ -62,9 +66,9 @@ from pipelines.stores.whole_chunks import ReadChunks, WholeChunks
 
 SCHEMA = "boundary/1"
 TABLES = ("to_boundary", "from_boundary", "inner")  # written part by part
-EDGE = 1024  # of a chunk of `among`
-CHUNK_BYTES = 1 << 20  # of distances within parts that are closed and written together, or those of one part
-BATCH_BYTES = 64 << 20  # of rows that are computed at a time
+EDGE = 1024  # rows and columns of a chunk of `among`
+CHUNK_BYTES = 1 << 20  # most bytes of a chunk of `inner`, unless one part needs more; its parts are closed together
+BATCH_BYTES = 64 << 20  # bytes of rows computed at a time
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class Cut:
     part : (n,) int32
         The part of each vertex, from 0.
     boundary : (n,) bool
-        Vertices with an arc to or from another part.
+        Whether the vertex has an arc to or from another part.
     """
 
     part: np.ndarray
@@ -88,29 +92,29 @@ class Cut:
 
     @cached_property
     def order(self) -> np.ndarray:
-        """(n,) int64: the vertices by part, the boundary of a part before the others, else rising."""
+        """The vertices by part, within a part boundary vertices first, and then by index; int64 (n)."""
         return np.lexsort((~self.boundary, self.part))
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """(K,) int64: vertices of each part."""
+        """The number of vertices of each part, int64 (K)."""
         return np.bincount(self.part, minlength=self.parts)
 
     @cached_property
     def boundary_sizes(self) -> np.ndarray:
-        """(K,) int64: boundary vertices of each part."""
+        """The number of boundary vertices of each part, int64 (K)."""
         return np.bincount(self.part[self.boundary], minlength=self.parts)
 
     @cached_property
     def place(self) -> np.ndarray:
-        """(n,) int64: where a vertex stands in its part."""
+        """The position of each vertex in its part, int64 (n)."""
         place = np.empty(len(self.part), np.int64)
         starts = np.cumsum(self.sizes) - self.sizes
         place[self.order] = np.arange(len(place)) - np.repeat(starts, self.sizes)
         return place
 
     def vertices(self, part: int) -> np.ndarray:
-        """The vertices of a part in their order."""
+        """Return the vertices of a part in the order of their positions."""
         start = int(self.sizes[:part].sum())
         return self.order[start : start + int(self.sizes[part])]
 
@@ -119,13 +123,14 @@ class Cut:
 class Boundary:
     """A finished boundary store, opened by `open_boundary`. It pickles as its path.
 
-    Its tables are read when distances are first asked for, and kept. It has the rows of a store of distances
-    (`pipelines.stores.distances.Distances`), computed when they are asked for.
+    The tables are read when a distance is first computed, and then kept in memory. Rows of distances are read by the
+    same methods as from a `pipelines.stores.distances.Distances`, but each call computes them. The methods take and
+    return positions of vertices; `pipelines.distances_between` takes names.
 
     Attributes
     ----------
     n, parts, boundary : numbers of vertices, of parts and of boundary vertices
-    dtype : of the distances
+    dtype : dtype of the distances
     """
 
     path: str
@@ -141,23 +146,26 @@ class Boundary:
 
     @cached_property
     def _held(self) -> tuple[ClosedParts, np.ndarray]:
-        """The tables, and of which parts the distances within are there: most of the store, and only few are needed."""
-        part, place, sizes = (StoredArray(self.path, name)[:] for name in ("part", "place", "boundary_sizes"))
+        """The tables, and for which parts `inner` is read, bool (K).
+
+        `inner` takes most of the store, and a query needs only the parts of its sources.
+        """
+        part, place, sizes = _layout(self.path, self.boundary)
         to, back, among = (self._table(name) for name in ("to_boundary", "from_boundary", "among"))
         inner = np.empty(StoredArray(self.path, "inner").shape, self.dtype)
         return ClosedParts(part, place, sizes, to, back, inner, among), np.zeros(self.parts, bool)
 
     def _table(self, name: str) -> np.ndarray:
-        """A whole table."""
+        """Read a whole table, in inside form."""
         array = ReadChunks(self.path, name)
         table = np.empty(array.shape, self.dtype)
         _each(lambda row: to_inside(array.band(row, table[row : row + array.chunks[0]])), array.bands)
         return table
 
     def tables(self, sources: np.ndarray | None = None) -> ClosedParts:
-        """The tables in memory, integers with the inside infinity; distances within the parts of `sources`, or of all.
+        """Return the tables in memory, in inside form, with `inner` for the parts of `sources` (None: for all parts).
 
-        What is not asked for is not set.
+        For other parts, the entries of `inner` may be uninitialized.
         """
         tables, there = self._held
         wanted = np.ones_like(there)
@@ -177,7 +185,7 @@ class Boundary:
 
     @cached_property
     def tables_on_gpu(self) -> ClosedParts:
-        """All tables on the GPU that was current when they were first asked for; those within parts only there."""
+        """All tables on the GPU that was current at the first access; `inner` is not kept in host memory."""
         import cupy
 
         tables, _ = self._held
@@ -191,62 +199,67 @@ class Boundary:
         return replace(tables, inner=inner).on_gpu()
 
     def between(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Distances from each of (k) vertices to each of (l), (k, l); IndexError if there is no such vertex."""
+        """Return the distances (k, l) from k sources to l targets; raises IndexError if a vertex does not exist."""
         sources, targets = np.asarray(sources, np.int64), np.asarray(targets, np.int64)
         return to_outside(boundary_distances(self.tables(sources), sources, targets))
 
     def between_on_gpu(self, sources: np.ndarray, targets: np.ndarray) -> Any:
-        """The same as `between`, computed and left on the GPU."""
+        """Return the distances of `between`, computed on the GPU and left there."""
         return to_outside(boundary_distances(self.tables_on_gpu, sources, targets))
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns: (n, n)."""
+        """The numbers of rows and columns: (n, n)."""
         return self.n, self.n
 
     def row_vertices(self) -> np.ndarray:
-        """The vertex of each row, int64 (n)."""
+        """Return the vertex of each row, int64 (n)."""
         return np.arange(self.n)
 
     def row(self, source: int) -> np.ndarray:
-        """The distances from vertex `source` to every vertex, (n)."""
+        """Return the distances from the vertex at the position `source` to every vertex, (n)."""
         return self.between(np.array([source]), np.arange(self.n))[0]
 
     def rows(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Some rows, int (k), in batches: (position in `rows`, block)."""
+        """Iterate over the given rows, int (k), in batches: yields (position in `rows`, block of rows)."""
         batch = max(1, BATCH_BYTES // max(1, self.n * self.dtype.itemsize))
         for start in range(0, len(rows), batch):
             yield start, self.between(rows[start : start + batch], np.arange(self.n))
 
     @property
     def digest(self) -> str:
-        """The same for the same tables."""
+        """The attribute `seal`, a hash that changes with the tables and attributes (`pipelines.stores.contents`)."""
         group = open_store(self.path, SCHEMA)
         return str(attribute(self.path, group, "seal"))
 
     def cut(self) -> Cut:
-        """How the graph is cut."""
+        """Return the cut of the graph."""
         return _cut(self.path)
 
     def graph(self, moved_to: str | os.PathLike[str] | None = None) -> Graph:
-        """The graph that was cut; StoreError if it is gone, or another one."""
+        """Open the graph that was cut; raises StoreError if the graph is gone or has changed."""
         return open_origin(self.path, self.graph_path, self.graph_digest, moved_to)
 
+    @cached_property
+    def named(self) -> Graph:
+        """The graph that was cut, opened once, to look up names of vertices."""
+        return self.graph()
+
     def describe(self) -> str:
-        """One line for people about what the store holds."""
+        """Return a one-line description of the store, for display."""
         return (
-            f"{self.path}: {self.dtype} distances of {self.graph_path}, {self.n:,} vertices in {self.parts:,} parts,"
-            f" {self.boundary:,} of them on boundaries"
+            f"{self.path}: {self.dtype} distances of {self.graph_path}, {counted(self.n, 'vertex', 'vertices')} in "
+            f"{counted(self.parts, 'part')}, {self.boundary:,} of them on boundaries"
         )
 
     def verify(self) -> Verified:
-        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
         return _verify(self.path, np.ones(self.parts, bool), whole=True)
 
 
 @dataclass(frozen=True, eq=False)
 class BoundaryWriter(StoreWriter):
-    """A boundary store that is being written. Its rows are the parts, some to a chunk."""
+    """A boundary store that is being written. Each part counts as a row; a chunk holds one part or several."""
 
     n: int
     dtype: np.dtype
@@ -255,18 +268,19 @@ class BoundaryWriter(StoreWriter):
     options: dict[str, Any]
 
     def cut(self) -> Cut:
-        """How the graph is cut."""
+        """Return the cut of the graph."""
         return _cut(self.path)
 
     @property
     def chunk_bytes(self) -> int:
-        """Bytes of the distances within the parts of a chunk."""
+        """Bytes of a chunk of `inner`."""
         return int(np.prod(StoredArray(self.path, "inner").chunks)) * self.dtype.itemsize
 
     def writer(self) -> Callable[[int, Sequence[dict[str, np.ndarray]]], None]:
-        """Open the tables; the function returned writes those of a chunk of parts, by the number of the first.
+        """Open the tables for writing, and return a function that writes the tables of the parts of a chunk.
 
-        They are in inside form; each is filled up to the size of the largest.
+        The function takes the number of the first part, and for each part its tables in inside form. It pads each
+        table to the size of the largest part.
         """
         arrays = {name: WholeChunks(self.path, name) for name in TABLES}
 
@@ -282,15 +296,20 @@ class BoundaryWriter(StoreWriter):
         return write
 
     def inners(self) -> Iterator[np.ndarray]:
-        """The distances within each part, in inside form; filled up to the size of the largest. All are written."""
+        """Iterate over the distances within each part, in inside form, padded to the size of the largest part.
+
+        All parts must be written already.
+        """
         array = ReadChunks(self.path, "inner")
         for first in array.bands:
             yield from to_inside(array.band(first))
 
     def within_boundaries(self, through: np.ndarray) -> Iterator[np.ndarray]:
-        """The (b, b) distances between the boundary vertices of each part, in inside form. All parts are written.
+        """Iterate over the (b, b) distances between the boundary vertices of each part, in inside form.
 
-        `to_boundary`, which is small, has them but for those to closed vertices, where `through`, bool (n), is not set.
+        All parts must be written already. `to_boundary`, which is small, holds these distances, except the distances
+        to closed vertices, where `through`, bool (n), is false. Chunks with such boundary vertices are read from
+        `inner` instead.
         """
         cut, arrays = self.cut(), {name: ReadChunks(self.path, name) for name in TABLES}
         sizes, closed = cut.boundary_sizes.tolist(), np.unique(cut.part[cut.boundary & ~through])
@@ -306,29 +325,30 @@ class BoundaryWriter(StoreWriter):
                 yield from blocks
 
     def rows_done(self) -> np.ndarray:
-        """bool (K): which parts are recorded as closed."""
+        """Return which parts are recorded as closed, bool (K)."""
         return recorded_rows(self.path, open_store(self.path, SCHEMA), self.rows)
 
     def progress(self) -> tuple[int, int]:
-        """Parts closed and the number of parts."""
+        """Return the number of closed parts and the number of parts."""
         return int(self.rows_done().sum()), self.rows
 
     def verify(self) -> Verified:
-        """Reread the parts that are recorded as closed, as `Boundary.verify`."""
+        """Verify the parts that are recorded as closed, as `Boundary.verify` does."""
         return _verify(self.path, self.rows_done(), whole=False)
 
     def record(self, done: np.ndarray) -> None:
-        """Record which parts, bool (K), are closed."""
+        """Record which parts are closed, bool (K)."""
         before = self.rows_done()
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
             added = {name: StoredArray(self.path, name).places(done & ~before) for name in TABLES}
-            record(self.path, group, {"done": row_ranges(done)}, added, begun=bool(before.any()))
+            record(self.path, group, {"done": row_ranges(done)}, added)
 
     def make_among(self, boundary: int) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
-        """Create the array of the distances between all boundary vertices, so many.
+        """Create the array `among`, for `boundary` boundary vertices in all.
 
-        Returns the edge of a chunk, and a function that writes whole chunks at a row and a column, in outside form.
+        Returns the number of rows and columns of a chunk, and a function that writes whole chunks, in outside form, at
+        a row and a column.
         """
         edge = max(1, min(EDGE, boundary))
         with disk_errors(self.path):
@@ -350,10 +370,10 @@ class BoundaryWriter(StoreWriter):
         return edge, write
 
     def complete(self) -> None:
-        """The distances between all boundary vertices are written, too: the store is complete."""
+        """Record that `among` is written, too, and that the store is complete."""
         with disk_errors(self.path):
             group, among = owned(self.path, SCHEMA, self.run_id), StoredArray(self.path, "among")
-            remove_leftovers(self.path)
+            remove_leftovers(self.leftovers())
             record(self.path, group, {"complete": True, "boundary": among.shape[0]}, {"among": among.places()})
             take_place(self.path)
 
@@ -371,7 +391,7 @@ def create_boundary(
     options: dict[str, Any],
     overwrite: bool = False,
 ) -> BoundaryWriter:
-    """Begin a boundary store; no part is closed yet. `options` are what a resumed run must repeat (JSON)."""
+    """Create a boundary store in which no part is closed yet. A resumed run must repeat the `options` (JSON)."""
     dtype = np.dtype(dtype)
     size, boundary = (max(1, int(sizes.max(initial=0))) for sizes in (cut.sizes, cut.boundary_sizes))
     shapes = {"to_boundary": (size, boundary), "from_boundary": (boundary, size), "inner": (size, size)}
@@ -402,12 +422,12 @@ def resume_boundary(
     options: dict[str, Any],
     describe: Callable[[str, Any], Any] = lambda name, value: value,
 ) -> BoundaryWriter:
-    """Take over an unfinished store to resume it; a finished one is returned as it is.
+    """Take over an unfinished store to resume it; a finished store is returned as it is.
 
     Raises
     ------
     StoreError
-        It was begun from another graph or with other options.
+        The store was begun from another graph or with other options.
     """
 
     def refuse(begun: BoundaryWriter) -> None:
@@ -417,18 +437,16 @@ def resume_boundary(
 
 
 def begun_boundary(path: str | os.PathLike[str]) -> BoundaryWriter:
-    """How far the store at `path` is: a writer that belongs to no run."""
+    """Return the writer of the store at `path`, owned by no run, to read its progress."""
     return _read(path, open_store(path, SCHEMA))
 
 
 def open_boundary(path: str | os.PathLike[str]) -> Boundary:
-    """Open a finished boundary store and check its schema, shapes and dtypes; raises StoreError."""
+    """Open a finished boundary store and check its schema, shapes and dtypes; raises StoreError on a fault."""
     group = open_store(path, SCHEMA)
     writer, origin = _read(path, group), recorded_origin(path, group, "graph")
     if not writer.finished:
-        raise StoreError(
-            f"{path}: unfinished; resume with `tilepath partition {origin['path']} {place_of(path)} --resume`"
-        )
+        raise unfinished(path, f"partition {origin['path']}")
     with damaged_attributes(path):
         boundary = int(attribute(path, group, "boundary"))
     check_array(path, group, "among", (boundary, boundary), (writer.dtype,))
@@ -437,23 +455,39 @@ def open_boundary(path: str | os.PathLike[str]) -> Boundary:
 
 
 def _each(read: Callable[[int], object], rows: Iterable[int]) -> None:
-    """Read bands of chunks, several at a time."""
+    """Call `read` for each of `rows`, on several threads."""
     with ThreadPoolExecutor(READERS) as pool:
         for _ in pool.map(read, rows):
             pass
 
 
 def _cut(path: str) -> Cut:
-    part, place, sizes = (StoredArray(path, name)[:] for name in ("part", "place", "boundary_sizes"))
+    part, place, sizes = _layout(path)
     return Cut(part, place < sizes[part])
+
+
+def _layout(path: str, boundary: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the arrays `part`, `place` and `boundary_sizes`; raises StoreError if they do not fit the tables.
+
+    `boundary` is the number of boundary vertices, or None if it is not known yet.
+    """
+    parts, p, b = StoredArray(path, "to_boundary").shape
+    most = {"part": parts - 1, "place": p - 1, "boundary_sizes": b}
+    part, place, sizes = (StoredArray(path, name, within=(0, last))[:] for name, last in most.items())
+    ends = np.bincount(part[place < sizes[part]], minlength=parts)
+    if (ends != sizes).any() or np.bincount(part).max(initial=0) > p or boundary not in (None, sizes.sum()):
+        raise StoreError(f"{path}: {names(most)} do not belong together; cut the graph again (tilepath partition)")
+    return part, place, sizes
 
 
 def _verify(path: str, done: np.ndarray, *, whole: bool) -> Verified:
     small = {name: StoredArray(path, name).places() for name in ("part", "place", "boundary_sizes")}
     chunks = small | {name: StoredArray(path, name).places(done) for name in TABLES}
-    if whole and StoredArray(path, "among").shape[0]:
+    boundary = StoredArray(path, "among").shape[0] if whole else None
+    if boundary:
         chunks["among"] = StoredArray(path, "among").places()
     refuse_missing(path, chunks)
+    _layout(path, boundary)
     for name in chunks.keys() - small.keys():
         array = StoredArray(path, name)
         rows = np.flatnonzero(done) if name in TABLES else np.arange(array.shape[0])

@@ -1,14 +1,14 @@
-"""The circuits store (schema `circuits/1`): walks along every arc of a graph once, closed but for a path.
+"""The circuits store (schema `circuits/1`): Euler circuits of a graph, and at most one Euler path.
 
 ========= ============== ==============================================================
 array     dtype, shape   meaning
 ========= ============== ==============================================================
-arcs      int32/64 (k)   arcs by their places in the graph store, in walking order: all
-                         of them, or one of the two arcs of each undirected edge
+arcs      int32/64 (k)   arcs by position in the graph store, in walking order: every
+                         arc, or one of the two arcs of each undirected edge
 offsets   int64 (c + 1)  walk i is arcs[offsets[i] : offsets[i + 1]]
 ========= ============== ==============================================================
 
-Walks stand in the order of their least vertices, one for each component that has an arc.
+There is one walk for each component that has an arc. The walks are ordered by their least vertices.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ SCHEMA = "circuits/1"
 
 @dataclass(frozen=True, eq=False)
 class Circuits:
-    """A circuits store, opened by `open_circuits`: arcs read on demand. It pickles as its path.
+    """A circuits store, opened by `open_circuits`: arcs read on demand. Pickles leave out the arrays.
 
     Attributes
     ----------
-    length : arcs walked along in all
+    length : number of arcs of all walks
     count : number of walks
-    path_from : the vertex where the one walk that is open begins, or None if all are closed
-    directed : False: every edge of the graph, which stands twice, was walked along once
+    path_from : the first vertex of the only open walk, or None if all walks are closed
+    directed : True: the walks take every arc once; False: every edge, stored as two arcs, once
     method : "stages" or "hierholzer"
     """
 
@@ -62,25 +62,26 @@ class Circuits:
     graph_arcs: int
 
     def arcs(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """int32 or int64: the arcs at the places `start` to `stop` (excluded) of all walks, one after the other."""
-        return StoredArray(self.path, "arcs").rows(start, self.length if stop is None else stop)
+        """Return the arcs of all walks, in walking order, from position `start` to `stop` (excluded)."""
+        arcs = StoredArray(self.path, "arcs", within=(0, self.graph_arcs - 1))
+        return arcs.rows(start, self.length if stop is None else stop)
 
     def offsets(self) -> np.ndarray:
-        """int64 (c + 1): where each walk begins, and the end."""
-        return StoredArray(self.path, "offsets")[:]
+        """Return the position in `arcs` where each walk begins, and the end of the last walk, int64 (c + 1)."""
+        return StoredArray(self.path, "offsets", within=(0, self.length)).offsets(0, self.count + 1)
 
     def graph(self, moved_to: str | os.PathLike[str] | None = None) -> Graph:
-        """The graph that was walked along; StoreError if it is gone, or another one."""
+        """Open the graph of the walks; raises StoreError if the graph is gone or has changed."""
         return open_origin(self.path, self.graph_path, self.graph_digest, moved_to)
 
     def ranges(self) -> Iterator[tuple[int, int]]:
-        """The places of each chunk."""
+        """Iterate over the chunks of `arcs`: yields the first position in each chunk, and the end of the chunk."""
         step = StoredArray(self.path, "arcs").chunks[0]
         for start in range(0, self.length, step):
             yield start, min(start + step, self.length)
 
     def describe(self) -> str:
-        """One line for people about what the store holds."""
+        """Return a one-line description of the store, for display."""
         closed = self.count - (self.path_from is not None)
         walks = [counted(closed, "Euler circuit")] if closed or not self.count else []
         if self.path_from is not None:
@@ -90,18 +91,15 @@ class Circuits:
         return f"{self.path}: {' and '.join(walks)} along {counted(self.length, along)} of {self.graph_path}{by}"
 
     def verify(self) -> Verified:
-        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
         chunks = {name: StoredArray(self.path, name).places() for name in ("arcs", "offsets")}
         refuse_missing(self.path, chunks)
         offsets = self.offsets()
-        if offsets[0] != 0 or offsets[-1] != self.length or (offsets[1:] <= offsets[:-1]).any():
-            raise StoreError(f"{self.path}: `offsets` do not rise from 0 to {self.length}; find the circuits again")
+        if (offsets[1:] == offsets[:-1]).any():
+            raise StoreError(f"{self.path}: a walk has no arc; find the circuits again")
         seen = np.zeros(self.graph_arcs, bool)
         for start, stop in self.ranges():
-            arcs = self.arcs(start, stop)
-            if arcs.min() < 0 or arcs.max() >= self.graph_arcs:
-                raise StoreError(f"{self.path}: a walk has an arc that the graph has not; find the circuits again")
-            seen[arcs] = True
+            seen[self.arcs(start, stop)] = True
         if int(seen.sum()) != self.length:
             raise StoreError(f"{self.path}: an arc is walked along twice; find the circuits again")
         also = "that walks take no arc twice"
@@ -119,7 +117,10 @@ def write_circuits(
     method: str,
     overwrite: bool = False,
 ) -> Circuits:
-    """Write a circuits store, which appears when it is whole; StoreError if `path` exists or the disk is full."""
+    """Write a circuits store, which appears at `path` when it is complete, and return it opened.
+
+    Raises StoreError if `path` exists or the disk is full.
+    """
     with new_store(path, SCHEMA, overwrite) as group:
         for name, values in (("arcs", arcs), ("offsets", np.asarray(offsets, np.int64))):
             array = group.create_array(
@@ -148,7 +149,7 @@ def write_circuits(
 
 
 def open_circuits(path: str | os.PathLike[str]) -> Circuits:
-    """Open a circuits store and check its schema, shapes and dtypes; raises StoreError."""
+    """Open a circuits store and check its schema, shapes and dtypes; raises StoreError on a fault."""
     group = open_store(path, SCHEMA)
     origin = recorded_origin(path, group, "graph")
     with damaged_attributes(path, "the attributes of the circuits"):

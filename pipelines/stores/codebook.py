@@ -3,18 +3,17 @@
 ========= ================== ==================================================================================
 array     dtype, shape       meaning
 ========= ================== ==================================================================================
-codebooks float (E+1, M, d)  the units before the first epoch and after each, or only the last of them: those
-                             from `first_kept` on; unit u stands in row u // columns and column u % columns
-                             of the grid; of small maps some share a chunk, which is committed when it is full
-hits      int64 (M)          once complete: how many samples have the unit as their best matching one
-sigmas    float64 (E)        the reach of the neighbourhood in every epoch that was planned; in stores of earlier
-                             versions an attribute, which every commit wrote anew
+codebooks float (E+1, M, d)  the units before the first epoch and after each epoch, kept from epoch `first_kept`
+                             on; unit u is in row u // columns and column u % columns of the grid; a chunk holds
+                             several codebooks of a small map, and is committed when it is full
+hits      int64 (M)          the number of samples with this best matching unit, written when training ends
+sigmas    float64 (E)        the reach of the neighbourhood in every planned epoch
 ========= ================== ==================================================================================
 
-Attributes: what the map is (`grid`, `metric`, `missing`, names and scaling of the columns), how it was trained
-(`options`), `errors`, the quantization error of each codebook, and the `topographic_error` of the last.
-`committed` says how many epochs are complete, -1 before there is a first codebook. It is written after them, so a run
-that is killed resumes from there.
+The attributes `grid`, `metric`, `missing`, and the names and the scaling of the columns describe the map; `options`
+describes its training. `errors` holds the quantization error of each codebook, and `topographic_error` the topographic
+error of the last codebook. `committed` is the number of complete epochs, or -1 before the first codebook. It is written
+after the codebooks, so that the next run can resume there if a run is killed.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from pipelines.stores.contents import (
     write_small_array,
 )
 from pipelines.stores.origin import origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, place_of, take_place
+from pipelines.stores.place import growing_store, take_place, unfinished
 from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.scaling import Scaling, scaling_from
@@ -48,6 +47,7 @@ from pipelines.stores.schema import (
     StoreError,
     attribute,
     check_array,
+    counted,
     damaged_attributes,
     disk_errors,
     flag,
@@ -63,10 +63,10 @@ SCHEMA = "codebook/1"
 
 @dataclass(frozen=True, eq=False)
 class Codebook:
-    """A finished codebook store, opened by `open_codebook`. It pickles as its path.
+    """A finished codebook store, opened by `open_codebook`. Pickles leave out the arrays.
 
-    `quantization_errors` has one more entry than there were epochs, `sigmas` as many; `topographic_error` is None for
-    a map of one unit.
+    `sigmas` has one entry per epoch. `quantization_errors` has one entry more, because it begins with the initial map.
+    `topographic_error` is None for a map of one unit.
     """
 
     path: str
@@ -84,14 +84,14 @@ class Codebook:
     samples_path: str
     samples_digest: str
     compensated: bool = False
-    first_kept: int = 0  # the codebooks of the epochs before were not kept
+    first_kept: int = 0  # first epoch whose codebook was kept
 
     @property
     def d(self) -> int:
         return len(self.columns)
 
     def units(self, epoch: int = -1) -> np.ndarray:
-        """(M, d): the units after `epoch` epochs; 0 is the initial map, -1 the last one."""
+        """Return the units (M, d) after `epoch` epochs; 0 is the initial map, -1 the last map."""
         if not -self.epochs - 1 <= epoch <= self.epochs:
             raise ValueError(f"{self.path}: there is no epoch {epoch}; choose one from 0 to {self.epochs}")
         if epoch % (self.epochs + 1) < self.first_kept:
@@ -101,11 +101,11 @@ class Codebook:
         return StoredArray(self.path, "codebooks")[epoch]
 
     def hits(self) -> np.ndarray:
-        """(M) int64: how many samples have the unit as their best matching one."""
+        """Return for each unit the number of samples whose best matching unit it is, int64 (M)."""
         return StoredArray(self.path, "hits")[:]
 
     def samples(self, path: str | os.PathLike[str] | None = None) -> Samples:
-        """The samples the map was trained with; pass `path` if they were moved."""
+        """Open the samples that the map was trained with; pass `path` if they were moved."""
         if path is None and not os.path.isdir(self.samples_path):
             raise StoreError(f"{self.path}: its samples are no longer at {self.samples_path}; give their path")
         samples = open_samples(self.samples_path if path is None else path)
@@ -114,12 +114,12 @@ class Codebook:
         return samples
 
     def describe(self) -> str:
-        """One line for people about what the store holds."""
+        """Return a one-line description of the store, for display."""
         grid = self.grid
         kind = f"{'toroidal ' if grid.toroidal else ''}{'hexagonal' if grid.hexagonal else 'rectangular'}"
         parts = [
-            f"{self.path}: {grid.rows:,} x {grid.columns:,} {kind} map of {self.d} columns",
-            f"{self.epochs} epochs",
+            f"{self.path}: {grid.rows:,} x {grid.columns:,} {kind} map of {counted(self.d, 'column')}",
+            counted(self.epochs, "epoch"),
             f"quantization error {self.quantization_errors[-1]:.6g}",
         ]
         if self.topographic_error is not None:
@@ -127,13 +127,13 @@ class Codebook:
         return ", ".join(parts)
 
     def verify(self) -> Verified:
-        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
         return _verify(self.path, self.first_kept, self.epochs, finished=True)
 
 
 @dataclass(frozen=True, eq=False)
 class CodebookWriter(StoreWriter):
-    """A codebook store that is being trained; `keep` says how many of the last codebooks stay, None: all."""
+    """A codebook store that is being trained; `keep` is the number of last codebooks to keep, None for all."""
 
     epochs: int
     options: dict[str, Any]
@@ -141,11 +141,11 @@ class CodebookWriter(StoreWriter):
 
     @cached_property
     def together(self) -> int:
-        """How many codebooks share a chunk; the last one of each may be committed, and the last of all."""
+        """The number of codebooks in a chunk. A commit ends with the last codebook of a chunk, or of the training."""
         return StoredArray(self.path, "codebooks").chunks[0]
 
     def write(self, first: int, codebooks: np.ndarray) -> None:
-        """Write the units (k, M, d) after `first` epochs, and after each that follows."""
+        """Write codebooks, (k, M, d): the units after `first` epochs, and after each epoch that follows."""
         with disk_errors(self.path):
             writable_array(self.path, "codebooks")[first : first + len(codebooks)] = codebooks
 
@@ -153,35 +153,38 @@ class CodebookWriter(StoreWriter):
         return StoredArray(self.path, "codebooks")[epoch]
 
     def committed(self) -> int:
-        """How many epochs are complete; -1: there is no codebook yet."""
+        """Return the number of complete epochs, or -1 before the first codebook."""
         return self.progress()[0]
 
     def progress(self) -> tuple[int, int]:
-        """Epochs done, -1 before there is a codebook, and the total number of epochs."""
+        """Return the number of complete epochs, or -1 before the first codebook, and the total number of epochs."""
         return _progress(self.path, open_store(self.path, SCHEMA))
 
     def verify(self) -> Verified:
-        """Reread the codebooks that are committed, as `Codebook.verify`."""
+        """Verify the committed codebooks, as `Codebook.verify` does."""
         return _verify(self.path, _first_kept(self.path), self.committed(), finished=False)
 
     def errors(self) -> list[float]:
-        """The quantization errors known so far, from the first codebook on."""
+        """Return the quantization errors known so far, from the first codebook on."""
         return list(attribute(self.path, open_store(self.path, SCHEMA), "errors"))
 
     def chunks_committed(self) -> dict[str, list[str]]:
         return _places(self.path, _first_kept(self.path), self.committed())
 
     def commit(self, epochs: int, errors: list[float]) -> None:
-        """Record that the codebooks to be kept after `epochs` epochs are written, and the errors of those before."""
+        """Record that codebooks are written up to `epochs` epochs, and the `errors` of the codebooks before the last.
+
+        Codebooks that are no longer kept are deleted.
+        """
         before, oldest = self.committed(), _first_kept(self.path)
         kept = oldest if self.keep is None else max(oldest, (epochs + 1 - self.keep) // self.together * self.together)
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
-            added, dropped = _places(self.path, max(before + 1, kept), epochs), _places(self.path, oldest, kept - 1)
+            added, dropped = _places(self.path, max(before + 1, kept), epochs), _places(self.path, 0, kept - 1)
             removed = _places(self.path, oldest, min(before, kept - 1))
             facts = {"committed": epochs, "errors": errors, "first_kept": kept}
-            record(self.path, group, facts, added, begun=before >= 0, removed=removed)
-            for key in dropped["codebooks"]:
+            record(self.path, group, facts, added, removed=removed)
+            for key in dropped["codebooks"]:  # includes chunks that a run killed here left behind
                 Path(self.path, "codebooks", key).unlink(missing_ok=True)
 
     def finish(self, epochs: int, errors: list[float], topographic_error: float | None, hits: np.ndarray) -> None:
@@ -190,7 +193,7 @@ class CodebookWriter(StoreWriter):
             writable_array(self.path, "hits")[:] = hits
             codebooks = writable_array(self.path, "codebooks")
             codebooks.resize((epochs + 1, *codebooks.shape[1:]))
-            remove_leftovers(self.path)
+            remove_leftovers(self.leftovers())
             final = {"committed": epochs, "errors": errors, "topographic_error": topographic_error, "complete": True}
             self.commit(epochs, errors)
             group = owned(self.path, SCHEMA, self.run_id)
@@ -209,9 +212,9 @@ def create_codebook(
     together: int = 1,
     overwrite: bool = False,
 ) -> CodebookWriter:
-    """Begin a codebook store for a map of `samples`, with one epoch per entry of `sigmas`; nothing is committed yet.
+    """Create a codebook store for a map of `samples`, with one epoch per entry of `sigmas` and without a commit yet.
 
-    `options` is JSON; a run that resumes this store must have the same. `together` codebooks share a chunk.
+    A run that resumes this store must repeat the `options` (JSON). `together` is the number of codebooks in a chunk.
     """
     itemsize = samples.dtype.itemsize
     with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
@@ -251,21 +254,21 @@ def create_codebook(
 
 
 def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dict[str, Any]) -> CodebookWriter:
-    """Take over an unfinished store to resume it; a finished one is returned as it is.
+    """Take over an unfinished store to resume it; a finished store is returned as it is.
 
     Raises
     ------
     StoreError
-        It was begun with other samples or other options.
+        The store was begun with other samples or other options.
     """
 
     def refuse(begun: CodebookWriter) -> None:
-        every = sorted({*options, *begun.options})  # one that is not given is None
+        every = sorted({*options, *begun.options})  # an option that is not given counts as None
         refuse_other_options(path, begun.options, {name: options.get(name) for name in every})
 
     writer = resume_store(path, SCHEMA, samples, _read, refuse)
     if not writer.finished:
-        # A run that stopped early may have been killed between cutting the array and recording that it was over.
+        # A run that ended training early may have been killed after it shortened the array and before it recorded this.
         with disk_errors(writer.path):
             codebooks = writable_array(writer.path, "codebooks")
             codebooks.resize((writer.epochs + 1, *codebooks.shape[1:]))
@@ -273,7 +276,7 @@ def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dic
 
 
 def begun_codebook(path: str | os.PathLike[str]) -> CodebookWriter:
-    """How far the store at `path` is: a writer that belongs to no run."""
+    """Return the writer of the store at `path`, owned by no run, to read its progress."""
     return _read(path, open_store(path, SCHEMA))
 
 
@@ -294,16 +297,13 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
     Raises
     ------
     StoreError
-        It is missing, foreign, damaged or unfinished; the message names the cure.
+        The store is missing, damaged, unfinished or of another schema; the message names the cure.
     """
     group = open_store(path, SCHEMA)
     recorded = recorded_origin(path, group, "samples")
     if not flag(path, group, "complete"):
         done, total = _progress(path, group)
-        raise StoreError(
-            f"{path}: unfinished, {max(done, 0)} of {total} epochs are done; go on with --resume and the command "
-            f"`tilepath som train {recorded['path']} {place_of(path)}` it was begun with"
-        )
+        raise unfinished(path, f"som train {recorded['path']}", f"{max(done, 0):,} of {counted(total, 'epoch')}")
     attrs: dict[str, Any] = dict(group.attrs)
     with damaged_attributes(path, "the attributes of the codebook"):
         epochs, columns, sigmas = int(attrs["committed"]), tuple(map(str, attrs["columns"])), _sigmas(path, group)
@@ -325,7 +325,7 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
             options=dict(attrs["options"]),
             samples_path=origin_path(path, recorded),
             samples_digest=recorded["digest"],
-            compensated=bool(attrs.get("compensated", False)),
+            compensated=flag(path, group, "compensated"),
             first_kept=_first_kept(path),
         )
     shape = (epochs + 1, facts.grid.units, len(columns))
@@ -335,7 +335,7 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
 
 
 def _progress(path: str | os.PathLike[str], group: zarr.Group) -> tuple[int, int]:
-    """Epochs done, -1 before there is a codebook, and the total number of epochs."""
+    """Return the number of complete epochs, or -1 before the first codebook, and the total number of epochs."""
     with damaged_attributes(path):
         done = int(attribute(path, group, "committed"))
         total = done if flag(path, group, "complete") else len(_sigmas(path, group))
@@ -345,15 +345,13 @@ def _progress(path: str | os.PathLike[str], group: zarr.Group) -> tuple[int, int
 
 
 def _sigmas(path: str | os.PathLike[str], group: Any) -> Any:
-    """The reach of the neighbourhood in every epoch that was planned."""
-    if "sigmas" in group.attrs:  # of an earlier version
-        return attribute(path, group, "sigmas")
+    """Return the reach of the neighbourhood in every planned epoch."""
     check_array(path, group, "sigmas", (None,), ("float64",))
     return StoredArray(path, "sigmas")[:]
 
 
 def _first_kept(path: str | os.PathLike[str]) -> int:
-    """The first epoch whose codebook was kept; earlier versions kept all."""
+    """Return the first epoch whose codebook was kept, 0 before the first commit."""
     attributes = open_store(path, SCHEMA).attrs
     with damaged_attributes(path):
         first, last = int(attributes.get("first_kept", 0)), int(attributes["committed"])
@@ -363,7 +361,7 @@ def _first_kept(path: str | os.PathLike[str]) -> int:
 
 
 def _places(path: str, first: int, last: int) -> dict[str, list[str]]:
-    """The keys of the chunks of the codebooks after `first` to `last` epochs."""
+    """Return the keys of the chunks of the codebooks after `first` to `last` epochs (included)."""
     codebooks = StoredArray(path, "codebooks")
     epochs = np.arange(codebooks.shape[0])
     if last >= len(epochs):
@@ -373,8 +371,7 @@ def _places(path: str, first: int, last: int) -> dict[str, list[str]]:
 
 def _verify(path: str, first: int, epochs: int, *, finished: bool) -> Verified:
     chunks = _places(path, first, epochs)
-    if os.path.isdir(os.path.join(path, "sigmas")):
-        chunks["sigmas"] = StoredArray(path, "sigmas").places()
+    chunks["sigmas"] = StoredArray(path, "sigmas").places()
     if finished:
         chunks["hits"] = StoredArray(path, "hits").places()
     refuse_missing(path, chunks)

@@ -1,16 +1,15 @@
-"""What a store holds: reads that notice missing chunks, and the record by which chunks and attributes are checked.
+"""Read the arrays of stores, and record and check their chunks and attributes.
 
-Every chunk of a store is written, even one that equals the fill value. Zarr would read a missing chunk as that value,
-which in results means "unreachable"; here it is damage, and reading raises.
+Every chunk of a store is written, even a chunk that equals the fill value. Zarr would read a missing chunk as the fill
+value, which means "unreachable" in results. Here a missing chunk is damage, and reading it raises StoreError.
 
-Every chunk ends with its CRC-32C, which a codec put there. With each commit a store records in its attributes
+Every chunk ends with its CRC-32C, appended by a codec. Each commit of a store writes two attributes:
 
-* `contents`: for each array the sum, modulo 2^64, of a hash of place and checksum of every chunk complete by then.
-  Workers write chunks in any order, which does not change a sum. A commit reads four bytes of each new chunk;
-* `seal`: a hash of all other attributes, and of the metadata of those arrays (except the shape, which follows from the
-  attributes).
-
-Stores of earlier versions have neither; `Verified.unchecked` says what that leaves open.
+* `contents`: for each array, the sum modulo 2^64 of one hash per complete chunk, a hash of the key of the chunk and
+  its checksum. A sum does not depend on the order in which workers write chunks. A commit reads only the four bytes of
+  the checksum of each new chunk.
+* `seal`: a hash of all other attributes, and of the metadata of the arrays in `contents`. The shapes of the arrays are
+  left out, because they follow from the attributes.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from pipelines.stores.schema import (
 )
 
 CHECKSUM_BYTES = 4
-READERS = 16  # files open at a time: on a network, opening one takes as long as reading it
+READERS = 16  # files open at a time; on a network file system, opening a file takes as long as reading it
 
 
 class _EveryChunk(LocalStore):
@@ -54,53 +53,84 @@ class _EveryChunk(LocalStore):
 
 
 def missing_chunk(place: str | os.PathLike[str], key: str) -> StoreError:
-    """The error of an array at `place` that lacks a chunk."""
+    """Return the error for a chunk that is missing in the array at `place`."""
     return StoreError(f"{place}: the chunk {key} is missing; the store is damaged; recreate it")
 
 
-class StoredArray:
-    """An array of a store, opened for reading; anything wrong with a chunk is a StoreError.
+_DAMAGED = "the store is damaged, perhaps by a chunk of another store; recreate it"
 
-    Earlier versions left out chunks of some small arrays that equal the fill value: those are opened as `sparse`.
+
+class StoredArray:
+    """An array of a store, opened for reading; reading a missing or damaged chunk raises StoreError.
+
+    Parameters
+    ----------
+    path, name : path of the store, name of the array
+    within : the least and the greatest value that the array may hold. Every read checks the values, so that no index
+        points outside the memory of another array. Checksums do not ensure this: a chunk that was copied from another
+        store passes its checksum
     """
 
-    def __init__(self, path: str | os.PathLike[str], name: str, sparse: bool = False):
-        self._place, self._sparse = os.path.join(path, name), sparse
+    def __init__(self, path: str | os.PathLike[str], name: str, within: tuple[float, float] | None = None):
+        self._place, self._within = os.path.join(path, name), within
         if not os.path.isfile(os.path.join(self._place, "zarr.json")):
             raise no_array(path, name)
         with self._damage("the array is"):
-            files = (LocalStore if sparse else _EveryChunk)(self._place, read_only=True)
-            self._array = zarr.open_array(files, mode="r")
+            self._array = zarr.open_array(_EveryChunk(self._place, read_only=True), mode="r")
             self.shape: tuple[int, ...] = self._array.shape
             self.chunks: tuple[int, ...] = self._array.chunks
             self.dtype: np.dtype = self._array.dtype
-            self.raw: bool = self._array.compressors == checkpoint_codecs()  # a chunk is its values and a checksum
+            self.raw: bool = self._array.compressors == checkpoint_codecs()  # chunks hold plain values and a checksum
             if min(self.chunks, default=1) < 1:
                 raise ValueError(f"its chunks have the shape {self.chunks}")
 
     def __getitem__(self, selection: Any) -> np.ndarray:
-        """Any Zarr selection, as NumPy."""
+        """Return any Zarr selection as a NumPy array."""
         with self._damage("a chunk is"):
-            return np.asarray(self._array[selection])
+            return self._checked(np.asarray(self._array[selection]))
 
     def rows(self, start: int, stop: int, out: np.ndarray | None = None) -> np.ndarray:
-        """The rows from `start` to `stop` (excluded); into `out`, for example page-locked memory, without a copy."""
+        """Return the rows from `start` to `stop` (excluded); read without a copy into `out`, if it is given."""
         if out is None:
             return self[start:stop]
         with self._damage("a chunk is"):
             self._array.get_basic_selection(slice(start, stop), out=NDBuffer.from_numpy_array(out))
-        return out
+        return self._checked(out)
+
+    def offsets(self, start: int, stop: int) -> np.ndarray:
+        """Return the entries from `start` to `stop` (excluded) of an array of offsets.
+
+        Raises StoreError if offsets decrease, or if the array does not begin and end with the limits `within`.
+        """
+        assert self._within is not None
+        found, (first, last) = self.rows(start, stop), self._within
+        wrong_end = (start == 0 and found[0] != first) or (stop == self.shape[0] and found[-1] != last)
+        if wrong_end or (found[1:] < found[:-1]).any():
+            raise StoreError(f"{self._place}: does not rise from {first:,} to {last:,}; {_DAMAGED}")
+        return found
+
+    def _checked(self, values: np.ndarray) -> np.ndarray:
+        """Return `values`; raises StoreError if a value is NaN or outside the limits."""
+        if self._within is None or not values.size:
+            return values
+        least, most = self._within
+        if least == 0 and values.dtype.kind == "i":  # one pass is enough: negative values are huge as unsigned integers
+            if values.view(f"u{values.itemsize}").max() <= most:
+                return values
+        elif least <= values.min() and values.max() <= most:
+            return values
+        wrong = values[~((values >= least) & (values <= most))].flat[0]
+        raise StoreError(f"{self._place}: holds {wrong:,}, but its values run from {least:,} to {most:,}; {_DAMAGED}")
 
     def places(self, rows: np.ndarray | None = None) -> list[str]:
-        """The keys of the chunks; with `rows`, bool, only of those whose first row is selected."""
+        """Return the keys of the chunks; with `rows`, bool, only the keys of chunks whose first row is selected."""
         counts = [-(-size // chunk) for size, chunk in zip(self.shape, self.chunks, strict=True)]
         first: Iterable[int] = range(counts[0]) if rows is None else np.flatnonzero(rows[:: self.chunks[0]]).tolist()
-        keys = ["/".join(["c", *map(str, place)]) for place in product(first, *map(range, counts[1:]))]
-        return [key for key in keys if os.path.exists(os.path.join(self._place, key))] if self._sparse else keys
+        return ["/".join(["c", *map(str, place)]) for place in product(first, *map(range, counts[1:]))]
 
     @contextmanager
     def _damage(self, what: str) -> Iterator[None]:
-        """Turn whatever decoders raise on broken bytes into a StoreError."""
+        """Turn any error that a decoder raises on damaged bytes into a StoreError."""
         try:
             yield
         except (StoreError, IndexError, OSError):  # known damage, or a fault of the caller or the machine
@@ -114,16 +144,10 @@ class StoredArray:
             raise StoreError(f"{self._place}: {what} damaged ({brief(error)}); recreate the store") from error
 
 
-def small_array(path: str | os.PathLike[str], group: zarr.Group, name: str) -> StoredArray:
-    """An array that earlier versions wrote as Zarr does by default, without chunks that equal the fill value."""
-    with damaged_attributes(path):
-        return StoredArray(path, name, sparse=name not in dict(group.attrs.get("contents", {})))
-
-
 def write_small_array(
     group: zarr.Group, name: str, values: np.ndarray, dtype: Any, dimensions: Sequence[str] | None = None
 ) -> None:
-    """Write an array in one go, with every chunk; its dimensions may have names."""
+    """Write an array in one go, with every chunk, and with the names of its `dimensions` if they are given."""
     codecs = text_codecs() if dtype is str else result_codecs(np.dtype(dtype))
     every = {"write_empty_chunks": True}
     group.create_array(
@@ -132,15 +156,16 @@ def write_small_array(
 
 
 def writable_array(path: str, name: str) -> zarr.Array[Any]:
-    """An array of the store at `path`, opened for writing.
+    """Open an array of the store at `path` for writing.
 
-    Zarr does not keep `write_empty_chunks` with an array; without it, a chunk that equals the fill value is left out.
+    The option `write_empty_chunks` is set again, because Zarr does not store it with an array. Without this option,
+    Zarr would leave out chunks that equal the fill value.
     """
     try:
         return zarr.open_array(os.path.join(path, name), mode="r+").with_config({"write_empty_chunks": True})
     except OSError:
         raise
-    except Exception as error:  # whatever Zarr raises on metadata that are not what they should be
+    except Exception as error:  # Zarr raises errors of many types on invalid metadata
         raise StoreError(f"{path}: the array `{name}` is damaged ({brief(error)}); recreate the store") from error
 
 
@@ -150,7 +175,6 @@ def record(
     attributes: dict[str, Any],
     added: Mapping[str, Sequence[str]] | None = None,
     *,
-    begun: bool = False,
     dropped: Sequence[str | None] = (),
     removed: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
@@ -158,20 +182,16 @@ def record(
 
     Parameters
     ----------
-    added : for each array the keys of the chunks completed since
-    begun : whether other chunks of these arrays were recorded before
+    added : for each array, the keys of the chunks completed since the last record
     dropped : arrays that are no longer part of the record
-    removed : for each array the keys of recorded chunks that are about to be deleted
+    removed : for each array, the keys of recorded chunks that are about to be deleted
     """
     kept = dict(group.attrs.asdict())
     contents = {name: value for name, value in kept.get("contents", {}).items() if name not in dropped}
     for name, keys in (added or {}).items():
-        if name in contents or not begun:  # else an older version has begun the array, and its chunks are not known
-            before = int(contents[name], 16) if begun else 0
-            contents[name] = f"{(before + _chunk_sum(path, name, keys)) % 2**64:016x}"
+        contents[name] = f"{(int(contents.get(name, '0'), 16) + _chunk_sum(path, name, keys)) % 2**64:016x}"
     for name, keys in (removed or {}).items():
-        if name in contents:
-            contents[name] = f"{(int(contents[name], 16) - _chunk_sum(path, name, keys)) % 2**64:016x}"
+        contents[name] = f"{(int(contents[name], 16) - _chunk_sum(path, name, keys)) % 2**64:016x}"
     changes = attributes | {"contents": contents}
     group.update_attributes(changes | {"seal": _seal(path, kept | changes)})
 
@@ -188,56 +208,46 @@ def record_everything(path: str, group: zarr.Group) -> None:
 
 
 class Verified(NamedTuple):
-    """What was found correct, and what could not be checked."""
+    """The result of a verification: the checks that passed."""
 
     checked: tuple[str, ...]
-    unchecked: tuple[str, ...]
 
 
 def refuse_missing(path: str, chunks: Mapping[str, Sequence[str]]) -> None:
-    """Make sure that no chunk is missing, array by array."""
+    """Raise StoreError if a chunk is missing; `chunks` maps arrays to the keys of their chunks."""
     for name, keys in chunks.items():
         missing = sum(not os.path.isfile(os.path.join(path, name, key)) for key in keys)
         if missing:
             raise StoreError(f"{path}: {missing} of {len(keys)} chunks are missing in `{name}`; recreate the store")
 
 
-def compare_contents(
-    path: str, group: zarr.Group, chunks: Mapping[str, Sequence[str]], *also: str, digested: Sequence[str] = ()
-) -> Verified:
-    """Compare chunks, and all attributes, with what was recorded.
+def compare_contents(path: str, group: zarr.Group, chunks: Mapping[str, Sequence[str]], *also: str) -> Verified:
+    """Compare chunks and all attributes with the record; raises StoreError if they differ.
 
-    `also` names what was checked before; the arrays `digested` had a digest of their values checked.
+    `also` names further checks that the caller made.
     """
-    checked, unchecked = ["nothing but the attributes is committed yet"], []
+    checked = ["no chunk, because none is committed yet"]
     if chunks:
-        checked = [f"every chunk of {names(chunks)} ({sum(map(len, chunks.values())):,} in all)", *also]
+        every = f"every chunk of {names(chunks)} ({sum(map(len, chunks.values())):,} in all)"
+        checked = [every, *also, "that each chunk is the one written there"]
+    refuse_misplaced(path, group, chunks)
     attributes = dict(group.attrs.asdict())
-    if known := refuse_misplaced(path, group, chunks):
-        checked.append("that each chunk is the one written there")
-    if unknown := [name for name in chunks if name not in known and name not in digested]:
-        unchecked.append(f"whether each chunk of {names(unknown)} is the one written there")
-    if not attributes.keys() & {"contents", "seal"}:
-        unchecked.append("the attributes, except those that the arrays confirm")
-    elif attributes.get("seal") != _seal(path, attributes):
+    if attributes.get("seal") != _seal(path, attributes):
         raise StoreError(f"{path}: the attributes differ from those recorded; recreate the store")
-    else:
-        checked.append("the attributes")
-    return Verified(tuple(checked), tuple(unchecked))
+    return Verified((*checked, "the attributes"))
 
 
-def refuse_misplaced(path: str, group: zarr.Group, chunks: Mapping[str, Sequence[str]]) -> list[str]:
-    """Make sure that the chunks are those recorded; returns the arrays that have a record."""
+def refuse_misplaced(path: str, group: zarr.Group, chunks: Mapping[str, Sequence[str]]) -> None:
+    """Raise StoreError if the chunks differ from the record."""
     with damaged_attributes(path):
         contents = {name: int(value, 16) for name, value in group.attrs.get("contents", {}).items()}
     for name, keys in chunks.items():
-        if contents.get(name) not in (None, _chunk_sum(path, name, keys)):
+        if contents.get(name, 0) != _chunk_sum(path, name, keys):
             raise StoreError(f"{path}: a chunk of `{name}` is not the one written there; recreate the store")
-    return [name for name in chunks if name in contents]
 
 
 def names(found: Iterable[str]) -> str:
-    """Names as part of a sentence.
+    """Join names for a sentence.
 
     >>> names(["indptr", "indices", "weights"])
     'indptr, indices and weights'
@@ -247,7 +257,7 @@ def names(found: Iterable[str]) -> str:
 
 
 def _chunk_sum(path: str, name: str, keys: Sequence[str]) -> int:
-    """The sum, modulo 2^64, of a hash of the place and the checksum of each chunk."""
+    """Return the sum modulo 2^64 of one hash per chunk, a hash of the key of the chunk and its checksum."""
 
     def hashed(key: str) -> int:
         try:
@@ -265,7 +275,7 @@ def _chunk_sum(path: str, name: str, keys: Sequence[str]) -> int:
 
 
 def _seal(path: str, attributes: dict[str, Any]) -> str:
-    """A hash of the attributes, and of the metadata of the arrays that they record."""
+    """Return a hash of the attributes, and of the metadata of the arrays in the attribute `contents`."""
     arrays = {}
     for name in attributes.get("contents", {}):
         with damaged_attributes(path), open(os.path.join(path, name, "zarr.json"), encoding="utf-8") as file:

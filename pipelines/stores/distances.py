@@ -1,19 +1,19 @@
 """The distances store (schema `distances/1`): a matrix of shortest distances that grows in two slots.
 
-A run writes its state to the slot that is not committed, chunk by chunk, and names that slot and the stage in the
-attribute `committed`, written last: that is the commit. If the run is killed, the committed slot stays intact and the
-run resumes from there. The last commit writes the result, compressed and checksummed, and removes the other slot.
+A run writes its state, chunk by chunk, to the slot that is not committed. It commits by writing the attribute
+`committed`, which names this slot and the stage. If the run is killed, the committed slot is intact, and the next run
+resumes from it. The last commit writes the result, compressed and checksummed, and removes the other slot.
 
 ========== =================== ==========================================================================
 array      dtype, shape        meaning
 ========== =================== ==========================================================================
-slot-0/1   distance (n, n)     checkpoint: unreachable as inside `gpuops` (`gpuops.numbers`), raw chunks
+slot-0/1   distance (n, n)     checkpoint in raw chunks, in inside form (`gpuops.numbers`)
 slot-0/1   distance (S, n)     result: S = n, or the rows of `sources`; unreachable is +inf, or the integer
                                dtype's maximum
 sources    int64 (S)           optional: the vertices of the rows; absent: row i is vertex i
 ========== =================== ==========================================================================
 
-Every chunk is stored, even one that equals the fill value: a missing chunk is damage, not infinity.
+Every chunk is stored, even a chunk that equals the fill value: a missing chunk is damage, not infinity.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,11 @@ from pipelines.stores.contents import (
     compare_contents,
     record,
     refuse_missing,
-    small_array,
     write_small_array,
 )
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, place_of, take_place
+from pipelines.stores.place import growing_store, take_place, unfinished
 from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
 from pipelines.stores.row_files import RowFiles
 from pipelines.stores.schema import (
@@ -47,6 +47,7 @@ from pipelines.stores.schema import (
     attribute,
     check_array,
     checkpoint_codecs,
+    counted,
     damaged_attributes,
     disk_errors,
     flag,
@@ -62,12 +63,18 @@ from pipelines.stores.schema import (
 from pipelines.stores.whole_chunks import block_writer
 
 SCHEMA = "distances/1"
-BATCH_BYTES = 64 << 20  # of rows that are read at a time
+BATCH_BYTES = 64 << 20  # bytes of rows read at a time
+BY_ROWS = ("batched", "boundary")  # methods whose results are computed row by row
 
 
 @dataclass(frozen=True)
 class Distances:
-    """A finished distances store, opened by `open_distances`. It pickles as its path."""
+    """A finished distances store, opened by `open_distances`. Pickles leave out the matrix.
+
+    ``store[i, j]`` is the distance in row i and column j. Column j belongs to the vertex at position j. Row i belongs
+    to the vertex at position ``sources[i]``, or at position i if `sources` is None. ``graph().names`` turns positions
+    into names, and ``graph().vertices`` turns names into positions.
+    """
 
     path: str
     n: int
@@ -79,19 +86,19 @@ class Distances:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns: (n, n), or (S, n) where only the rows of some sources are kept."""
+        """The numbers of rows and columns: (n, n), or (S, n) if only the rows of S sources are kept."""
         return (self.n if self.sources is None else len(self.sources), self.n)
 
     def __getitem__(self, selection: Any) -> np.ndarray:
-        """Any Zarr selection of the matrix, as NumPy."""
+        """Return any Zarr selection of the matrix as a NumPy array."""
         return StoredArray(self.path, self.slot)[selection]
 
     def row(self, source: int) -> np.ndarray:
-        """The distances from vertex `source` to every vertex, (n)."""
+        """Return the distances from the vertex at the position `source` to every vertex, (n)."""
         return self[self.row_of(source)]
 
     def row_of(self, source: int) -> int:
-        """Which row holds the distances from vertex `source`; StoreError if none does."""
+        """Return the row of the vertex at the position `source`; raises StoreError if the store lacks this row."""
         if not 0 <= source < self.n:
             raise StoreError(f"{self.path}: there is no vertex {source}; choose one from 0 to {self.n - 1}")
         if self.sources is None:
@@ -99,35 +106,39 @@ class Distances:
         found = np.flatnonzero(self.sources == source)
         if found.size == 0:
             raise StoreError(
-                f"{self.path}: holds the rows of {len(self.sources)} sources only; vertex {source} is not among them"
+                f"{self.path}: holds the rows of {counted(len(self.sources), 'source')} only; vertex {source} is "
+                "not among them"
             )
         return int(found[0])
 
     def row_vertices(self) -> np.ndarray:
-        """The vertex of each row, int64 (S)."""
+        """Return the vertex of each row, int64 (S)."""
         return np.arange(self.n) if self.sources is None else self.sources
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Iterate over the matrix by whole chunk rows: (first row, block of rows), in order."""
+        """Iterate over the matrix in order, by the rows of whole chunks: yields (first row, block of rows)."""
         return _blocks(StoredArray(self.path, self.slot))
 
     def rows(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Some rows, int (k) and rising, in batches: (position in `rows`, block); a chunk is decoded once a batch."""
+        """Iterate over the given rows, int (k) and rising, in batches: yields (position in `rows`, block of rows).
+
+        Each batch decodes a chunk only once.
+        """
         batch = max(1, BATCH_BYTES // max(1, self.n * self.dtype.itemsize))
         for start in range(0, len(rows), batch):
             yield start, self[rows[start : start + batch], :]
 
     def graph(self, path: str | os.PathLike[str] | None = None) -> Graph:
-        """The graph the distances were computed from; pass `path` if it was moved."""
+        """Open the graph that the distances were computed from; pass `path` if it was moved."""
         return open_origin(self.path, self.graph_path, self.graph_digest, path)
 
     def describe(self) -> str:
-        """One line for people about what the store holds."""
+        """Return a one-line description of the store, for display."""
         rows, columns = self.shape
         return f"{self.path}: {rows:,} x {columns:,} {self.dtype} distances of {self.graph_path}"
 
     def verify(self) -> Verified:
-        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
         return _verify(self.path, self.slot, None, self.sources)
 
 
@@ -141,21 +152,22 @@ class DistancesWriter(StoreWriter):
     options: dict[str, Any]
     sources: tuple[int, ...] | None
     stages: int
-    stage: int  # of the last commit; 0 when nothing is committed yet
-    slot: str | None  # the committed one
+    stage: int  # stage of the last commit; 0 before the first commit
+    slot: str | None  # committed slot
 
     @property
     def other_slot(self) -> str:
         return "slot-0" if self.slot == "slot-1" else "slot-1"
 
     def make_slot(self, *, result: bool) -> None:
-        """Create the slot that the next commit will name, of square chunks: a checkpoint, or the result."""
+        """Create the slot that the next commit will name, in square chunks, for the result or for a checkpoint."""
         self._create_slot(result, self.rows if result else self.n, self.chunk)
 
     def make_row_slot(self) -> None:
-        """The slot that the next commit will name: a checkpoint of whole rows, for `row_files`.
+        """Create the slot that the next commit will name, in chunks of whole rows, for a checkpoint by `row_files`.
 
-        The one of the commit before the last is written over: its disk stays taken.
+        If the other slot is already in such chunks, it is reused and overwritten, so that its disk space stays
+        reserved.
         """
         with suppress(StoreError):
             found = RowFiles(self.path, self.other_slot)
@@ -185,65 +197,76 @@ class DistancesWriter(StoreWriter):
         return max(1, min(self.chunk, rows)), max(1, min(columns, self.n))
 
     def row_files(self, slot: str) -> RowFiles:
-        """The files of a slot that `make_row_slot` made."""
+        """Open the files of a slot that `make_row_slot` made."""
         return RowFiles(self.path, slot)
 
     def writer(self) -> Callable[[int, int, np.ndarray], None]:
-        """Open the slot being written; the function returned writes a block of whole chunks at a row and a column."""
+        """Open the slot being written; return a function that writes a block of whole chunks at a row and a column."""
         return block_writer(self.path, self.other_slot)[1]
 
     def write_rows(self, start: int, values: np.ndarray) -> None:
-        """Write whole chunk rows of the slot being written, from row `start`."""
+        """Write rows, in whole chunks, to the slot being written, from row `start` on."""
         self.writer()(start, 0, values)
 
     def read_rows(self, start: int, stop: int) -> np.ndarray:
-        """Rows of the committed checkpoint."""
+        """Return rows of the committed checkpoint."""
         assert self.slot is not None
         return StoredArray(self.path, self.slot)[start:stop]
 
     @property
     def rows(self) -> int:
-        """Rows of the result."""
+        """The number of rows of the result."""
         return self.n if self.sources is None else len(self.sources)
 
     def rows_done(self) -> np.ndarray:
-        """bool (S): complete rows of the slot being written, where a result is computed row by row."""
+        """Return which rows of the slot being written are complete, bool (S), for a result computed row by row."""
         return self._done(open_store(self.path, SCHEMA))
 
     def _done(self, group: zarr.Group) -> np.ndarray:
         return row_mask(self.path, group.attrs.get("done", []), self.rows)
 
     def record(self, done: np.ndarray) -> None:
-        """Record which rows, bool (S), of the slot being written are complete."""
+        """Record which rows of the slot being written are complete, bool (S)."""
         array = StoredArray(self.path, self.other_slot)
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
             before = self._done(group)
             added = {self.other_slot: array.places(done & ~before)}
-            record(self.path, group, {"done": row_ranges(done)}, added, begun=bool(before.any()))
+            record(self.path, group, {"done": row_ranges(done)}, added)
 
     def commit(self, stage: int) -> DistancesWriter:
-        """Commit the slot just written; at the last stage also drop the other one. Returns a new writer."""
+        """Commit the slot just written and return a new writer. The commit of the last stage removes the other slot."""
         done, array = stage == self.stages, StoredArray(self.path, self.other_slot)
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
             before = self._done(group)
             committed = {"committed": {"slot": self.other_slot, "stage": stage}, "complete": done}
             added = {self.other_slot: array.places(None if not before.any() else ~before)}
-            record(self.path, group, committed, added, begun=bool(before.any()), dropped=[self.slot])
-            if done and self.slot is not None:
-                del group[self.slot]
+            record(self.path, group, committed, added, dropped=[self.slot])
+            new = replace(self, stage=stage, slot=self.other_slot)
             if done:
-                remove_leftovers(self.path)
+                remove_leftovers(new.leftovers())
                 take_place(self.path)
-        return replace(self, stage=stage, slot=self.other_slot)
+        return new
+
+    def leftovers(self) -> list[Path]:
+        """Return the leftovers of any store and, once the store is complete, the slot that is not its result."""
+        slot = Path(self.path, self.other_slot)
+        return super().leftovers() + [slot] * (self.stage == self.stages and slot.exists())
+
+    @property
+    def unit(self) -> str:
+        """The unit of `progress`: "rows" for methods that compute the result row by row, "stages" for other methods."""
+        return "rows" if self.options.get("method") in BY_ROWS else "stages"
 
     def progress(self) -> tuple[int, int]:
-        """Stages committed and the total number of stages."""
-        return self.stage, self.stages
+        """Return the number of stages committed, or of rows recorded, and the total number."""
+        if self.unit == "stages":
+            return self.stage, self.stages
+        return self.rows if self.finished else int(self.rows_done().sum()), self.rows
 
     def verify(self) -> Verified:
-        """Reread what is committed, as `Distances.verify`."""
+        """Verify the committed data, as `Distances.verify` does."""
         return _verify(self.path, *self._committed(), self._sources())
 
     def chunks_committed(self) -> dict[str, list[str]]:
@@ -251,14 +274,14 @@ class DistancesWriter(StoreWriter):
         return {} if slot is None else {slot: StoredArray(self.path, slot).places(rows)}
 
     def _committed(self) -> tuple[str | None, np.ndarray | None]:
-        """The slot that holds what is committed, None if nothing is, and which of its rows do, None for all."""
+        """Return the slot that holds committed data, or None, and its committed rows, bool, or None for all rows."""
         if self.slot is not None:
             return self.slot, None
         done = self.rows_done()
         return (self.other_slot, done) if done.any() else (None, None)
 
     def begun_with(self) -> dict[str, Any]:
-        """The options that a run must agree with to go on with this store."""
+        """Return the options that a run must repeat to resume this store."""
         return {"dtype": str(self.dtype), "sources": self.sources, "method": "floyd-warshall", **self.options}
 
     def _sources(self) -> np.ndarray | None:
@@ -276,14 +299,14 @@ def create_distances(
     sources: Sequence[int] | None = None,
     overwrite: bool = False,
 ) -> DistancesWriter:
-    """Begin a distances store for `graph`; nothing is committed yet.
+    """Create a distances store for `graph`, without a commit yet.
 
     Parameters
     ----------
-    chunk : edge of the square chunks
-    stages : the number of the stage whose commit completes the result
-    options : what a resumed run must repeat (JSON), compared by `resume_distances`
-    sources : vertices whose rows the result keeps, None for all
+    chunk : rows and columns of a square chunk
+    stages : number of the last stage, whose commit completes the result
+    options : options that a resumed run must repeat (JSON), compared by `resume_distances`
+    sources : vertices whose rows the result keeps, None for all vertices
     """
     dtype = np.dtype(dtype)
     with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
@@ -309,16 +332,17 @@ def resume_distances(
     options: Mapping[str, Any] | None = None,
     describe: Callable[[str, Any], Any] = lambda name, value: value,
 ) -> DistancesWriter:
-    """Take over an unfinished store to resume it from its last commit; a finished one is returned as it is.
+    """Take over an unfinished store to resume it from its last commit; a finished store is returned as it is.
 
     Parameters
     ----------
-    options, describe : what the store must have been begun with, as `pipelines.stores.resuming.refuse_other_options`
+    options : options that the store must have been begun with
+    describe : as in `pipelines.stores.resuming.refuse_other_options`
 
     Raises
     ------
     StoreError
-        It was begun from another graph or with other options.
+        The store was begun from another graph or with other options.
     """
 
     def refuse(begun: DistancesWriter) -> None:
@@ -333,14 +357,14 @@ def open_distances(path: str | os.PathLike[str]) -> Distances:
     Raises
     ------
     StoreError
-        It is missing, foreign, damaged or unfinished; the message names the cure.
+        The store is missing, damaged, unfinished or of another schema; the message names the cure.
     """
     group = open_store(path, SCHEMA)
     writer, recorded = _read(path, group), recorded_origin(path, group, "graph")
     if not writer.finished:
-        raise StoreError(
-            f"{path}: unfinished, committed at stage {writer.stage} of {writer.stages}; "
-            f"go on with `tilepath apsp {recorded['path']} {place_of(path)} --resume`"
+        done, total = writer.progress()
+        raise unfinished(
+            path, f"apsp {recorded['path']}", f"{done:,} of {counted(total, writer.unit.removesuffix('s'))}"
         )
     if writer.slot is None:
         raise StoreError(f"{path}: the attributes are damaged (complete, but nothing is committed); compute it again")
@@ -351,17 +375,17 @@ def open_distances(path: str | os.PathLike[str]) -> Distances:
 
 
 def begun_distances(path: str | os.PathLike[str]) -> DistancesWriter:
-    """How far the store at `path` is: a writer that belongs to no run."""
+    """Return the writer of the store at `path`, owned by no run, to read its progress."""
     return _read(path, open_store(path, SCHEMA))
 
 
 def _verify(path: str, slot: str | None, rows: np.ndarray | None, sources: np.ndarray | None) -> Verified:
-    """Reread a slot (None: nothing is committed), or only the `rows`, bool, of it."""
+    """Reread `slot`, or only its `rows`, bool, and compare it with the record; `slot` is None before any commit."""
     group, chunks = open_store(path, SCHEMA), {}
     if slot is not None:
         chunks[slot] = StoredArray(path, slot).places(rows)
     if sources is not None:
-        chunks["sources"] = small_array(path, group, "sources").places()
+        chunks["sources"] = StoredArray(path, "sources").places()
     refuse_missing(path, chunks)
     for start, block in _blocks(StoredArray(path, slot), rows) if slot else ():
         if block.dtype.kind == "f" and np.isnan(block).any():
@@ -370,7 +394,7 @@ def _verify(path: str, slot: str | None, rows: np.ndarray | None, sources: np.nd
 
 
 def _blocks(array: StoredArray, rows: np.ndarray | None = None) -> Iterator[tuple[int, np.ndarray]]:
-    """Chunk rows of an array whose first row is one of `rows`: (first row, block of rows), in order."""
+    """Iterate over an array by the rows of whole chunks; skip chunks whose first row is not in `rows`, bool."""
     for start in range(0, array.shape[0], array.chunks[0]):
         if rows is None or rows[start]:
             yield start, array[start : start + array.chunks[0]]
@@ -382,7 +406,7 @@ def _read(path: str | os.PathLike[str], group: zarr.Group) -> DistancesWriter:
         sources = None
         if "sources" in group:
             check_array(path, group, "sources", (None,), ("int64",))
-            sources = tuple(recorded_vertices(path, "sources", small_array(path, group, "sources")[:], n).tolist())
+            sources = tuple(recorded_vertices(path, "sources", StoredArray(path, "sources")[:], n).tolist())
         writer = DistancesWriter(
             path=os.path.abspath(path),
             run_id="",

@@ -1,4 +1,4 @@
-"""Matrices in Zarr that others wrote, of version 2 or 3."""
+"""Read matrices from Zarr arrays, of version 2 or 3, that other programs wrote."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pipelines.stores.schema import StoreError, brief
 
 
 def open_matrix(path: str | os.PathLike[str]) -> Any:
-    """The array at `path`, or the only matrix of the group there, or the one called `values` or `X`.
+    """Open the array at `path`, or in the group at `path` the only matrix, or the matrix called `values` or `X`.
 
-    It has `shape` and `dtype`, and gives rows as NumPy. StoreError if there is none, FileNotFoundError if nothing is
-    there.
+    The array has `shape` and `dtype`, and its slices are NumPy arrays. Raises FileNotFoundError if `path` does not
+    exist, and StoreError if it holds no such matrix.
     """
     if not os.path.exists(path):
         raise FileNotFoundError(path)
@@ -23,11 +23,11 @@ def open_matrix(path: str | os.PathLike[str]) -> Any:
         if isinstance(found, zarr.Array):
             return found
         matrices = {name: array for name, array in found.arrays() if array.ndim == 2}
-    except Exception as error:  # whatever Zarr raises on files that are not what they should be
+    except Exception as error:  # Zarr raises errors of many types on invalid files
         raise StoreError(f"{path}: cannot be read as a Zarr array ({brief(error)}); check the path") from error
     chosen = [name for name in ("values", "X") if name in matrices] or [*matrices]
     if not chosen or (len(matrices) > 1 and len(chosen) == len(matrices)):
         raise StoreError(
-            f"{path}: a group of {len(matrices)} matrices, of which only one can be the samples; name the path of that"
+            f"{path}: a group of {len(matrices)} matrices, but only one can be the samples; give the path of one matrix"
         )
     return matrices[chosen[0]]

@@ -1,4 +1,4 @@
-"""Samples as Python holds them, matrices and data frames, as arrays that can be stored."""
+"""Convert samples in memory, matrices and data frames, to arrays that can be stored."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from gpuops.arrays import unmasked
 
 
 def columns_of(values: Any) -> list[str] | None:
-    """The names of the columns of a data frame (pandas, polars, pyarrow or another); None for a matrix."""
+    """Return the names of the columns of a data frame (pandas, polars, pyarrow or another), or None for a matrix."""
     if not _is_frame(values):
         return None
     return list(map(str, getattr(values, "column_names", None) or values.columns))
 
 
 def as_matrix(values: Any) -> np.ndarray:
-    """Values (N, d) of a matrix or of a data frame; a masked value, or a null, becomes NaN.
+    """Return the values (N, d) of a matrix or of a data frame; a masked value, or a null, becomes NaN.
 
-    A frame becomes float64, or float32 where no column has more bits.
+    A data frame becomes float64, or float32 if no column has more bits.
 
     Raises
     ------
@@ -30,10 +30,10 @@ def as_matrix(values: Any) -> np.ndarray:
         return np.asarray(unmasked(values))
     import pyarrow as pa
 
-    try:  # pandas would export its index as a column more
+    try:  # by default, pandas would export its index as an additional column
         table = pa.Table.from_pandas(values, preserve_index=False) if hasattr(values, "iloc") else pa.table(values)
     except pa.ArrowException as error:
-        raise ValueError(f"the data frame holds what is not a number ({error}); keep the columns of numbers") from error
+        raise ValueError(f"the data frame is not all numbers ({error}); keep the columns of numbers") from error
     matrix = np.empty((table.num_rows, table.num_columns))
     for place, (field, column) in enumerate(zip(table.schema, table.columns, strict=True)):
         kind = field.type

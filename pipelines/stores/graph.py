@@ -4,26 +4,25 @@
 array      dtype, shape   meaning
 ========== ============== =================================================================================
 indptr     int64 (n + 1)  arcs leaving u are indptr[u] : indptr[u + 1]
-indices    int32/64 (m)   heads; sorted within a row, equal heads in the order of the source; or rows as given
-weights    number (m)     in the natural dtype of the source
+indices    int32/64 (m)   heads of the arcs, within a row sorted (equal heads in source order) or as given
+weights    number (m)     weights of the arcs, in the natural dtype of the source
 labels     str (n)        optional: the names of the vertices in the source
 coordinates float64 (n,2) optional: x, y or longitude, latitude
-through    bool (n)       optional: whether the vertex may lie inside a path; absent: every vertex may
+through    bool (n)       optional: whether a path may pass through the vertex; absent: through every vertex
 ========== ============== =================================================================================
 
-Vertices are 0-based in file order. An undirected edge is stored twice, once in each direction, loops included.
-Parallel arcs and loops are kept. The `digest` attribute covers everything an answer depends on: n, the direction,
-the four arrays indptr, indices, weights and through; and that the rows are as given, where they are.
+Vertices are numbered from 0 in the order of the file. An undirected edge is stored as two arcs, one in each direction;
+so is an undirected loop. Parallel arcs and loops are kept. The attribute `digest` covers all data that results depend
+on: n, whether the graph is directed, the arrays indptr, indices, weights and through, and whether the rows are sorted.
 
-Most rows are sorted by head. A store may instead keep them in the order of the source (`sorted_rows` is false; older
-stores lack the attribute and are sorted), for Euler circuits, whose arcs are numbered by their places in the store.
-Everything else asks for `Graph.rows`, which hands out sorted rows of either store.
+Most stores sort the arcs of a row by head. A store for Euler circuits, which number arcs by their positions in the
+store, may instead keep the arcs of a row in the order of the source. Its attribute `sorted_rows` is false. All other
+algorithms call `Graph.rows`, which returns sorted rows of both kinds of stores.
 """
 
 from __future__ import annotations
 
 import hashlib
-import operator
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -54,16 +53,18 @@ from pipelines.stores.schema import (
     recorded_dtype,
     result_codecs,
 )
-from pipelines.stores.vertex_names import UNKNOWN, find_vertices, why_no_vertex
+from pipelines.stores.vertex_names import VertexName, VertexNameList, VertexNames
 
 SCHEMA = "graph/1"
 
 
 @dataclass(frozen=True, repr=False)
 class Graph(NamedRows):
-    """A graph store, opened by `open_graph`: attributes in memory, arrays read on demand. It pickles as its path.
+    """A graph store, opened by `open_graph`: attributes in memory, arrays read on demand. Pickles leave out the arrays.
 
-    ``graph["a"]`` are the neighbours of a vertex by name, ``for name, neighbours in graph`` those of all.
+    ``graph["a"]`` lists the neighbours of the vertex named a, and ``for name, neighbours in graph`` iterates over all
+    vertices. Arrays hold indices of vertices; `names` turns indices into names, and `vertices` turns names into
+    indices.
     """
 
     path: str
@@ -89,100 +90,115 @@ class Graph(NamedRows):
         return f"{counted(self.n, 'vertex', 'vertices')}, {counted(self.m, 'arc')}"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "reverse"}
+        return {name: value for name, value in vars(self).items() if name not in ("reverse", "naming")}
 
     @cached_property
     def reverse(self) -> ReversedGraph:
-        """The graph with all arcs turned around, made when it is first asked for; all arcs are then in memory."""
+        """The graph with all arcs reversed, built in memory on first access."""
         return ReversedGraph(self)
 
     def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """int64 offsets of rows `start` to `stop` (excluded), one more than the number of rows."""
+        """Return the int64 offsets of rows `start` to `stop` (excluded), one entry more than there are rows."""
         stop = self.n if stop is None else stop
-        return self._array("indptr")[start : stop + 1]
+        return self._array("indptr").offsets(start, stop + 1)
 
     def rows(self, start: int = 0, stop: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The arcs leaving vertices `start` to `stop` (excluded) as CSR: indptr (from 0), indices, weights.
+        """Return the arcs leaving vertices `start` to `stop` (excluded) as CSR: indptr (from 0), indices, weights.
 
-        Heads are sorted within a row, whether or not they are in the store; equal ones keep their order.
+        Arcs are sorted by head within a row, even if the store keeps another order; arcs with equal heads keep the
+        order of the store.
         """
         indptr = self.indptr(start, stop)
         arcs = slice(int(indptr[0]), int(indptr[-1]))
         indptr -= indptr[0]
         indices, weights = self._array("indices")[arcs], self._array("weights")[arcs]
         if not self.sorted_rows:
-            from pipelines.stores.row_order import sort_rows  # Numba, which most reading does without
+            from pipelines.stores.row_order import sort_rows  # imports Numba, which sorted stores do not need
 
             sort_rows(indptr, indices, weights.view(f"u{weights.itemsize}"))
         return indptr, indices, weights
 
     def ranges(self, count: int, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
-        """Cut the vertices `start` to `stop` (excluded) into ranges that as many arcs leave, or nearly."""
+        """Cut the vertices `start` to `stop` (excluded) into `count` ranges with nearly equal numbers of arcs."""
         indptr = self.indptr(start, stop)
         return [(start + a, start + b) for a, b in equal_ranges(indptr - indptr[0], count)]
 
     def rows_in(self, library: Any, dtype: Any, start: int, stop: int) -> tuple[Any, Any, Any]:
-        """The arcs leaving vertices `start` to `stop` (excluded) as CSR, in new arrays of NumPy or CuPy.
+        """Return the arcs leaving vertices `start` to `stop` (excluded) as CSR, in new arrays of NumPy or CuPy.
 
-        `library` is numpy or cupy, `dtype` that of the weights.
+        `library` is the module numpy or cupy; `dtype` is the dtype of the weights returned.
         """
         indptr, indices, weights = self.rows(start, stop)
         return tuple(map(library.asarray, (indptr, indices, weights.astype(dtype, copy=False))))
 
     def indices(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """int32 or int64: the heads of the arcs at the places `start` to `stop` (excluded), as they are stored."""
+        """Return the heads of the arcs `start` to `stop` (excluded) in the order of the store, int32 or int64."""
         return self._array("indices")[start : self.m if stop is None else stop]
 
     def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """The weights of the same arcs."""
+        """Return the weights of the arcs `start` to `stop` (excluded) in the order of the store."""
         return self._array("weights")[start : self.m if stop is None else stop]
 
     def labels(self) -> np.ndarray | None:
-        """The names of the vertices in the source, str (n), or None."""
+        """Return the names of the vertices in the source, str (n), or None if there are no names."""
         return self._optional("labels")
 
     def coordinates(self) -> np.ndarray | None:
-        """Positions, float64 (n, 2), or None."""
+        """Return the coordinates of the vertices, float64 (n, 2), or None if there are no coordinates."""
         return self._optional("coordinates")
 
     def through(self) -> np.ndarray:
-        """bool (n): whether the vertex may lie inside a path; all true where the store does not say."""
+        """Return which vertices a path may pass through, bool (n): all vertices if the store does not say."""
         mask = self._optional("through")
         return np.ones(self.n, dtype=bool) if mask is None else mask
 
     def find(self, names: Sequence[str] | pa.Array) -> np.ndarray:
-        """The vertices that names mean (`pipelines.stores.vertex_names`), int64; negative where there is none."""
-        return find_vertices(names, self.n, self.labels())
+        """Return the vertices that names mean (`pipelines.stores.vertex_names`), int64.
 
-    def vertex(self, name: str | int) -> int:
-        """The index of a vertex given by name (`pipelines.stores.vertex_names`) or by index, an int.
+        An entry is negative if its name means no vertex, or more than one.
+        """
+        return self.naming.find(names)
+
+    def vertex(self, name: VertexName, what: str = "vertex") -> int:
+        """Return the index of the vertex that `name` means: text, an int or `tilepath.positions`.
+
+        An int means the label with the same digits, or an index if the graph has no labels
+        (`pipelines.stores.vertex_names`).
 
         Raises
         ------
         StoreError
-            There is no such vertex, or several have the label.
+            There is no such vertex, or several vertices have the label.
+        ValueError
+            `name` is neither text, an int nor one position; the message calls it by the word `what`.
         """
-        if isinstance(name, str):
-            vertex = int(self.find([name])[0])
-        else:
-            name = operator.index(name)
-            vertex = name if name < self.n else UNKNOWN
-        if vertex >= 0:
-            return vertex
-        raise StoreError(f"{self.path}: {why_no_vertex(name, self.n, self.labels())}")
+        return self.naming.vertex(name, what)
+
+    def vertices(self, names: VertexNameList, what: str = "vertex") -> np.ndarray:
+        """Return the indices of the vertices in a list of names, int64 (k).
+
+        `names` is a list, a range, a NumPy or Arrow array, or a pandas Series or Index, of text or ints; or
+        `tilepath.positions`. The errors are the same as for `vertex`.
+        """
+        return self.naming.vertices(names, what)
+
+    @cached_property
+    def naming(self) -> VertexNames:
+        """The names of the vertices, kept in memory after the first use."""
+        return VertexNames(self.n, self.labels, self.path)
 
     def label(self, vertex: int) -> str:
-        """The label of a vertex, or its index as text; of several, `names` reads them at once."""
+        """Return the label of a vertex, or its index as text if there are no labels; `names` reads many at once."""
         return self.names([vertex])[0]
 
     def names(self, vertices: Sequence[int] | np.ndarray) -> list[str]:
-        """The labels of vertices, or their indices as text. Reads only the chunks of labels that they stand in."""
+        """Return the labels of vertices, or their indices as text. Only the chunks that hold these labels are read."""
         places = np.asarray(vertices, dtype=np.int64)
         found = self._array("labels")[places] if "labels" in self.optional and places.size else places
         return [str(name) for name in found]
 
     def describe(self) -> str:
-        """One line for people about what the store holds."""
+        """Return a one-line description of the store, for display."""
         kind = "directed" if self.directed else "undirected"
         unit = f" {self.weight_unit}" if self.weight_unit else ""
         closed = int((~self.through()).sum())
@@ -202,24 +218,17 @@ class Graph(NamedRows):
         return "; ".join(parts)
 
     def verify(self) -> Verified:
-        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
         arrays = {name: self._array(name) for name in ("indptr", "indices", "weights", *sorted(self.optional))}
         chunks = {name: array.places() for name, array in arrays.items()}
         refuse_missing(self.path, chunks)
         digest = _Digest(self.n, self.directed, self.sorted_rows)
-        indptr = self.indptr()
-        if indptr[0] != 0 or indptr[-1] != self.m or np.any(np.diff(indptr) < 0):
-            raise StoreError(
-                f"{self.path}: `indptr` is not a non-decreasing sequence from 0 to {self.m}; import the graph again"
-            )
-        digest.add("indptr", indptr)
+        digest.add("indptr", self.indptr())
         low, high = np.inf, -np.inf
         for name in ("indices", "weights"):
             array = arrays[name]
             for start in range(0, self.m, array.chunks[0]):
                 piece = array[start : start + array.chunks[0]]
-                if name == "indices" and not 0 <= piece.min() <= piece.max() < self.n:
-                    raise StoreError(f"{self.path}: `indices` points outside 0..{self.n - 1}; import the graph again")
                 if name == "weights":
                     low, high = min(low, float(piece.min())), max(high, float(piece.max()))
                 digest.add(name, piece)
@@ -234,18 +243,22 @@ class Graph(NamedRows):
             )
         for name in self.optional - {"through"}:
             arrays[name][:]
-        group, digested = open_store(self.path, SCHEMA), ("indptr", "indices", "weights", "through")
-        return compare_contents(self.path, group, chunks, "the digest of the graph", digested=digested)
+        return compare_contents(self.path, open_store(self.path, SCHEMA), chunks, "the digest of the graph")
 
     def _array(self, name: str) -> StoredArray:
-        return StoredArray(self.path, name)
+        ranges = {
+            "indptr": (0, self.m),
+            "indices": (0, self.n - 1),
+            "weights": (self.weight_min, self.weight_max),
+        }
+        return StoredArray(self.path, name, within=ranges.get(name))
 
     def _optional(self, name: str) -> np.ndarray | None:
         return self._array(name)[:] if name in self.optional else None
 
 
 def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
-    """Cut the vertices into `count` ranges that as many arcs leave, as nearly as whole vertices allow.
+    """Cut the vertices into `count` ranges with numbers of arcs as equal as whole vertices allow.
 
     >>> equal_ranges(np.array([0, 4, 5, 6, 8]), 2)
     [(0, 1), (1, 4)]
@@ -258,22 +271,22 @@ def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
 
 
 def names_generated(path: str | os.PathLike[str]) -> bool:
-    """Is this the name of a graph that is generated instead of stored, such as ``rmat:28``?"""
+    """Return whether `path` is the name of a generated graph, such as ``rmat:28``, and not of a stored graph."""
     return re.match(r"rmat:\d+(:|$)", os.fspath(path)) is not None and not os.path.exists(path)
 
 
 def open_graph(path: str | os.PathLike[str]) -> Graph:
     """Open a graph store and check its schema, shapes and dtypes.
 
-    A name such as ``rmat:28`` stands for a graph that is not stored (`pipelines.generators.generated_graph`).
+    A name such as ``rmat:28`` opens a generated graph, which is not stored (`pipelines.generators.generated_graph`).
 
     Raises
     ------
     StoreError
-        The message names the store, what is wrong with it and the cure.
+        The store cannot be opened; the message names the store, the fault and the cure.
     """
     if names_generated(path):
-        from pipelines.generators.generated_graph import generated_graph  # Numba, which stores do without
+        from pipelines.generators.generated_graph import generated_graph  # imports Numba, which stores do not need
 
         return generated_graph(os.fspath(path))
     group = open_store(path, SCHEMA)
@@ -294,7 +307,7 @@ def open_graph(path: str | os.PathLike[str]) -> Graph:
             source=str(attrs["source"]),
             digest=str(attrs["digest"]),
             optional=frozenset(name for name in ("labels", "coordinates", "through") if name in group),
-            sorted_rows="sorted_rows" not in attrs or flag(path, group, "sorted_rows"),
+            sorted_rows=flag(path, group, "sorted_rows"),
         )
     check_array(path, group, "indptr", (n + 1,), ("int64",))
     check_array(path, group, "indices", (m,), ("int32", "int64"))
@@ -325,18 +338,19 @@ def new_graph(
 ) -> Iterator[GraphWriter]:
     """Write a graph store from arcs that arrive sorted by tail; it appears when the block ends without an error.
 
-    ``with new_graph(path, n=..., m=..., weight_dtype=...) as writer:`` then `writer.append` until m arcs are
-    written, and `writer.annotate` for labels, coordinates and the through mask.
+    In the block ``with new_graph(path, n=..., m=..., weight_dtype=...) as writer:``, call `writer.append` until m arcs
+    are written, and `writer.annotate` to add labels, coordinates and the through mask.
 
     Parameters
     ----------
     path : path of the new store
     n, m : number of vertices and of arcs (an undirected edge counts as two arcs)
     weight_dtype : dtype of `weights`
-    directed : False promises that every edge is appended in both directions
-    input_edges : edges or arcs the source listed; default m
+    directed : False promises that every edge is appended in both directions; this is not checked
+    input_edges : number of edges or arcs listed in the source; default m
     simplified : whether parallel arcs and loops were removed
-    sorted_rows : whether the arcs of a vertex are appended in the order of their heads; True promises it
+    sorted_rows : True promises that the arcs of each vertex are appended in the order of their heads; this is not
+        checked
     weight_unit, source : text for `tilepath info`
     overwrite : replace an existing graph store at `path`
 
@@ -345,8 +359,8 @@ def new_graph(
     StoreError
         The path exists, or the disk is full.
     ValueError
-        An arc is out of range, a weight is NaN or infinite, or there are not m arcs: a bug in the caller, or input
-        that a reader should have refused.
+        An arc is out of range, a weight is NaN or infinite, or the number of arcs is not m. This is a bug in the
+        caller, or input that a reader should have refused.
     """
     attrs: dict[str, Any] = {
         "n": n,
@@ -391,7 +405,10 @@ class GraphWriter:
         self.append_rows(first, np.bincount(tails - first), indices, weights)
 
     def append_rows(self, first: int, degrees: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
-        """Append the arcs of vertices from `first` on, by how many each has; no arc of a vertex before the last one."""
+        """Append the arcs of the vertices from `first` on; `degrees` counts the arcs of each vertex.
+
+        Raises ValueError if a tail is less than the last tail appended before.
+        """
         if indices.size == 0:
             return
         left = first + np.flatnonzero(degrees)
@@ -404,7 +421,7 @@ class GraphWriter:
         self._degrees[first : first + degrees.size] += degrees
         self._weight_min = min(self._weight_min, weights.min().item())
         self._weight_max = max(self._weight_max, weights.max().item())
-        with ThreadPoolExecutor(1) as other:  # digests and compression let go of the GIL
+        with ThreadPoolExecutor(1) as other:  # digests and compression release the GIL
             appended = other.submit(self._indices.append, indices)
             self._weights.append(weights)
             appended.result()
@@ -421,7 +438,7 @@ class GraphWriter:
         through: np.ndarray | None = None,
     ) -> None:
         """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through (n)."""
-        from pipelines.stores.text_chunks import write_text  # Dask, which reading does without
+        from pipelines.stores.text_chunks import write_text  # imports Dask, which reading does not need
 
         self._through = through
         if labels is not None:
@@ -489,9 +506,9 @@ def write_graph(
     sorted_rows: bool = True,
     **keywords: Any,
 ) -> Graph:
-    """Write a graph held in memory as CSR; `keywords` are those of `new_graph`. Returns it opened.
+    """Write a graph held in memory as CSR and return it opened; `keywords` are passed to `new_graph`.
 
-    Rows need not be sorted; they are stored sorted by head, or, with ``sorted_rows=False``, as given.
+    Rows need not be sorted. They are stored sorted by head, or as given if ``sorted_rows=False``.
 
     Raises
     ------
@@ -500,7 +517,7 @@ def write_graph(
     TypeError, ValueError
         The arrays do not make up a graph (`gpuops.csr.check_csr`), or a weight is NaN or infinite.
     """
-    from gpuops import csr  # Numba, which reading does without
+    from gpuops import csr  # imports Numba, which reading does not need
 
     indptr, indices, weights = np.asarray(indptr), np.asarray(indices), np.asarray(weights)
     csr.check_csr(indptr, indices, weights=weights)
@@ -561,13 +578,13 @@ class _Appender:
 
 
 def _whole_chunks(group: zarr.Group, name: str) -> Any:
-    from pipelines.stores.whole_chunks import WholeChunks  # Dask, which reading does without
+    from pipelines.stores.whole_chunks import WholeChunks  # imports Dask, which reading does not need
 
     return WholeChunks(str(group.store.root), name)
 
 
 class _Digest:
-    """blake2b over the arrays of a graph, each fed in pieces of any size."""
+    """The blake2b digest of a graph; each array is added in pieces of any size."""
 
     def __init__(self, n: int, directed: bool, sorted_rows: bool):
         self._head = f"{SCHEMA} n={n} directed={directed}" + ("" if sorted_rows else " rows=as given")
@@ -582,7 +599,7 @@ class _Digest:
 
     def value(self) -> str:
         parts = {name: part.hexdigest() for name, part in self._parts.items()}
-        for name in ("indices", "weights"):  # absent when there is no arc
+        for name in ("indices", "weights"):  # `Graph.verify` adds no pieces of a graph without arcs
             parts.setdefault(name, hashlib.blake2b(digest_size=16).hexdigest())
         text = self._head + "".join(f" {name}={parts[name]}" for name in sorted(parts))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

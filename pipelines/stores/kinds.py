@@ -1,8 +1,9 @@
-"""The registry of stores: what is known of a schema outside its own module. A new schema is entered here, and once.
+"""The registry of schemas: the names of the stores and the commands that make them. A new schema is entered once, here.
 
-The schema NAME/1 has the module NAME of this package, which is imported when a store is opened. There, `open_NAME`
-opens a finished store: an object with `describe` and `verify`. Where stores grow, `begun_NAME` reads how far one has
-come, as a `pipelines.stores.resuming.StoreWriter`; beside it stand `create_NAME` and `resume_NAME`.
+The schema NAME/1 has the module NAME of this package, which is imported when a store is opened. In this module,
+`open_NAME` opens a finished store and returns an object with `describe` and `verify`. For stores that grow, the module
+also has `create_NAME`, `resume_NAME`, and `begun_NAME`, which reads the progress of a store and returns a
+`pipelines.stores.resuming.StoreWriter`.
 """
 
 from __future__ import annotations
@@ -10,29 +11,42 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class Progress(NamedTuple):
+    """The progress of a store: whether it is finished, and how many units of the total are done."""
+
+    finished: bool
+    done: int
+    total: int
+    unit: str
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What there is to know about a schema without its module."""
+    """The facts about a schema that are known without importing its module."""
 
     schema: str
-    name: str  # what people call such a store
-    made_by: str  # the command that makes one
-    unit: str = ""  # what its progress is counted in; none where stores are written in one go
+    name: str  # the word before "store" in messages
+    made_by: str  # the command that makes such a store
+    unit: str = ""  # unit of progress, unless the writer has an attribute `unit`; "" for stores written in one go
 
     def open(self, path: str | os.PathLike[str]) -> Any:
-        """The finished store at `path`; StoreError if it is unfinished or damaged."""
+        """Open the finished store at `path`; raises StoreError if it is unfinished or damaged."""
         return self._function("open")(path)
 
     def begun(self, path: str | os.PathLike[str]) -> Any:
-        """The `StoreWriter` of the store at `path`, which belongs to no run: for its progress, and to verify a part."""
+        """Return the writer of the store at `path`, owned by no run, to read its progress or verify what is written."""
         return self._function("begun")(path)
 
-    def progress(self, path: str | os.PathLike[str]) -> tuple[int, int]:
-        """How many of how many units are done."""
-        return self.begun(path).progress() if self.unit else (1, 1)
+    def progress(self, path: str | os.PathLike[str]) -> Progress:
+        """Return the progress of the store at `path`."""
+        if not self.unit:
+            return Progress(True, 1, 1, "")
+        begun = self.begun(path)
+        done, total = begun.progress()
+        return Progress(begun.finished, done, total, getattr(begun, "unit", self.unit))
 
     def _function(self, verb: str) -> Any:
         name = self.schema.partition("/")[0]
@@ -50,6 +64,6 @@ KINDS = {
         Kind("circuits/1", "circuits", "tilepath euler GRAPH STORE"),
         Kind("samples/1", "samples", "tilepath som import FILE STORE"),
         Kind("codebook/1", "map", "tilepath som train SAMPLES STORE", "epochs"),
-        Kind("mapping/1", "mapping", "tilepath som map CODEBOOK SAMPLES STORE", "samples"),
+        Kind("mapping/1", "mapping", "tilepath som map MAP SAMPLES STORE", "samples"),
     )
 }

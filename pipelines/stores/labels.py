@@ -1,4 +1,4 @@
-"""Labels and ids of samples, wherever they come from, as text."""
+"""Convert labels and ids of samples from any source to text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-# Text that stands for a missing entry: what pyarrow takes for one in CSV, and what pandas and NumPy print.
+# Texts that stand for a missing entry: pyarrow reads them as missing in CSV, or pandas and NumPy print them.
 ABSENT = frozenset(
     [
         *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
@@ -16,7 +16,7 @@ ABSENT = frozenset(
 
 
 def label_text(label: Any) -> str | None:
-    """The text of a label; None where there is none: None, NaN, a masked entry, or text in `ABSENT`.
+    """Return the text of a label, or None for a missing label: None, NaN, a masked entry, or text in `ABSENT`.
 
     >>> label_text(3.0), label_text(12345678), label_text(b"B cell")
     ('3', '12345678', 'B cell')

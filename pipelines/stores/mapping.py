@@ -5,11 +5,11 @@ array     dtype, shape   meaning
 ========= ============== ==============================================================
 units     int32 (N, t)   the t = 2 best matching units, the nearest first; t = 1 where
                          the map has a single unit
-distances float (N, t)   the distances of the sample to them
-weights   float (N)      optional: how much a sample counts in errors, as in its store
+distances float (N, t)   the distances of the sample to these units
+weights   float (N)      optional: the weight of the sample in errors, from its store
 ========= ============== ==============================================================
 
-The attribute `done` names the rows that are complete and is written after them.
+The attribute `done` lists the complete rows and is written after them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pipelines.stores.contents import (
     writable_array,
 )
 from pipelines.stores.origin import origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, place_of, record_rows, recorded_rows
+from pipelines.stores.place import growing_store, record_rows, recorded_rows, unfinished
 from pipelines.stores.resuming import StoreWriter, resume_store
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.schema import (
@@ -40,6 +40,7 @@ from pipelines.stores.schema import (
     StoreError,
     attribute,
     check_array,
+    counted,
     damaged_attributes,
     disk_errors,
     flag,
@@ -51,12 +52,12 @@ from pipelines.stores.schema import (
 
 SCHEMA = "mapping/1"
 ARRAYS = ("units", "distances", "weights")
-LEAST_ROWS = 4096  # of a chunk
+LEAST_ROWS = 4096  # least number of rows of a chunk
 
 
 @dataclass(frozen=True, eq=False)
 class Mapping:
-    """A finished mapping store, opened by `open_mapping`: rows read on demand. It pickles as its path."""
+    """A finished mapping store, opened by `open_mapping`: rows read on demand. Pickles leave out the arrays."""
 
     path: str
     n: int
@@ -65,15 +66,15 @@ class Mapping:
     grid: Grid
     samples_path: str
     samples_digest: str
-    codebook: dict[str, Any]  # what is recorded about the map
-    weighted: bool = False  # never in stores that an earlier version made
+    codebook: dict[str, Any]  # recorded facts about the map
+    weighted: bool
 
     @property
     def codebook_path(self) -> str:
         return str(self.codebook["path"])
 
     def check_codebook(self, codebook: Codebook) -> None:
-        """Refuse any map other than the one the samples were mapped to."""
+        """Raise StoreError unless `codebook` is the map that the samples were mapped to."""
         if self.grid != codebook.grid or not _is_recorded(self.codebook, codebook):
             raise StoreError(
                 f"{self.path} maps to another map than {codebook.path}; name the map it was made with, or map the "
@@ -81,7 +82,7 @@ class Mapping:
             )
 
     def samples(self, given: Samples | str | os.PathLike[str] | None = None) -> Samples:
-        """The samples that were mapped; pass them, or their path, if they were moved."""
+        """Return the samples that were mapped; if they were moved, pass them or their path."""
         if given is None and not os.path.isdir(self.samples_path):
             raise StoreError(
                 f"{self.path}: its samples are no longer at {self.samples_path}; give their path (--samples)"
@@ -92,37 +93,37 @@ class Mapping:
         return samples
 
     def units(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """int32 (k, t): the units of the rows from `start` to `stop` (excluded)."""
-        return StoredArray(self.path, "units")[start : self.n if stop is None else stop]
+        """Return the units of the samples from `start` to `stop` (excluded), int32 (k, t)."""
+        return _array(self.path, "units", self.grid)[start : self.n if stop is None else stop]
 
     def distances(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """(k, t): the distances to them."""
+        """Return the distances of the samples from `start` to `stop` (excluded) to their units, (k, t)."""
         return StoredArray(self.path, "distances")[start : self.n if stop is None else stop]
 
     def ranges(self) -> Iterator[tuple[int, int]]:
-        """The rows of each chunk."""
+        """Iterate over the chunks: yields the first row of each chunk, and the row after its last."""
         step = StoredArray(self.path, "units").chunks[0]
         for start in range(0, self.n, step):
             yield start, min(start + step, self.n)
 
     def hits(self) -> np.ndarray:
-        """(M) int64: how many samples have the unit as their best matching one."""
+        """Return for each unit the number of samples whose best matching unit it is, int64 (M)."""
         return sum(
             (np.bincount(self.units(*rows)[:, 0], minlength=self.grid.units) for rows in self.ranges()),
             start=np.zeros(self.grid.units, np.int64),
         )
 
     def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """(k) float64: how much samples count in errors; ones where they have no weights."""
+        """Return the weights of the samples in errors, float64 (k): ones if the store has no weights."""
         stop = self.n if stop is None else stop
         return (StoredArray(self.path, "weights")[start:stop] if self.weighted else np.ones(stop - start)).astype(float)
 
     def quantization_error(self) -> float:
-        """Mean distance of the samples to their units, by their weights if they have any."""
+        """Return the mean distance of the samples, weighted if they have weights, to their best matching units."""
         return self._mean(lambda *rows: self.distances(*rows)[:, 0].astype(np.float64))
 
     def topographic_error(self) -> float:
-        """Fraction of the samples, by weight if they have any, whose two nearest units are not neighbours."""
+        """Return the fraction of the samples, weighted if they have weights, whose two best units are not adjacent."""
         if self.top == 1:
             raise StoreError(f"{self.path}: the map has one unit, so there is no topographic error")
 
@@ -133,7 +134,7 @@ class Mapping:
         return self._mean(apart)
 
     def _mean(self, read: Callable[[int, int], np.ndarray]) -> float:
-        """The mean over all samples of what `read` gives for a range of rows."""
+        """Return the weighted mean over all samples of the values that `read` returns for a range of rows."""
         total = of_all = 0.0
         for rows in self.ranges():
             weights = self.weights(*rows)
@@ -142,9 +143,9 @@ class Mapping:
         return total / of_all
 
     def describe(self) -> str:
-        """One line for people about what the store holds."""
+        """Return a one-line description of the store, for display."""
         parts = [
-            f"{self.path}: units of {self.n:,} samples",
+            f"{self.path}: units of {counted(self.n, 'sample')}",
             f"quantization error {self.quantization_error():.6g}",
         ]
         if self.top > 1:
@@ -152,7 +153,7 @@ class Mapping:
         return ", ".join(parts)
 
     def verify(self) -> Verified:
-        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
         return _verify(self.path, self.grid, np.ones(self.n, bool))
 
 
@@ -163,26 +164,26 @@ class MappingWriter(StoreWriter):
     rows: int
     chunk: int
     grid: Grid
-    codebook: dict[str, Any]  # what is recorded about the map
+    codebook: dict[str, Any]  # recorded facts about the map
     arrays: tuple[str, ...]
 
     def write(self, start: int, units: np.ndarray, distances: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """Write whole chunks, from row `start`; weights only if the store has a place for them."""
+        """Write rows, in whole chunks, from row `start` on; weights are written only if the store has the array."""
         with disk_errors(self.path):
             for name, values in zip(ARRAYS, (units, distances, weights), strict=True):
                 if name in self.arrays:
                     writable_array(self.path, name)[start : start + len(units)] = values
 
     def rows_done(self) -> np.ndarray:
-        """bool (N): which rows are recorded as complete."""
+        """Return which rows are recorded as complete, bool (N)."""
         return recorded_rows(self.path, open_store(self.path, SCHEMA), self.rows)
 
     def progress(self) -> tuple[int, int]:
-        """Samples done and the total number of samples."""
+        """Return the number of samples done and the total number of samples."""
         return int(self.rows_done().sum()), self.rows
 
     def verify(self) -> Verified:
-        """Reread the rows that are recorded as done, as `Mapping.verify`."""
+        """Verify the rows that are recorded as complete, as `Mapping.verify` does."""
         return _verify(self.path, self.grid, self.rows_done())
 
     def chunks_committed(self) -> dict[str, list[str]]:
@@ -190,7 +191,7 @@ class MappingWriter(StoreWriter):
         return {name: StoredArray(self.path, name).places(done) for name in self.arrays}
 
     def record(self, done: np.ndarray) -> None:
-        """Record which rows, bool (N), are done; once all are, the store is complete."""
+        """Record which rows are done, bool (N). When all rows are done, the store is complete."""
         with disk_errors(self.path):
             record_rows(self.path, owned(self.path, SCHEMA, self.run_id), self.arrays, done)
 
@@ -198,9 +199,9 @@ class MappingWriter(StoreWriter):
 def create_mapping(
     path: str | os.PathLike[str], samples: Samples, codebook: Codebook, *, overwrite: bool = False
 ) -> MappingWriter:
-    """Begin a mapping store; no row is done yet."""
+    """Create a mapping store in which no row is done yet."""
     top = min(2, codebook.grid.units)
-    # Several chunks for every worker, and none too small to be worth a file.
+    # Make at least 16 chunks, to be shared by the workers, unless chunks would be too small to be worth a file.
     chunk = min(samples.n, CHUNK_BYTES // (top * codebook.dtype.itemsize), max(LEAST_ROWS, -(-samples.n // 16)))
     with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
         weighted = samples.largest_weight is not None
@@ -231,12 +232,12 @@ def create_mapping(
 
 
 def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Codebook) -> MappingWriter:
-    """Take over an unfinished store to resume it; a finished one is returned as it is.
+    """Take over an unfinished store to resume it; a finished store is returned as it is.
 
     Raises
     ------
     StoreError
-        It was begun with other samples or another map.
+        The store was begun with other samples or another map.
     """
 
     def refuse(begun: MappingWriter) -> None:
@@ -249,7 +250,7 @@ def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Cod
 
 
 def begun_mapping(path: str | os.PathLike[str]) -> MappingWriter:
-    """How far the store at `path` is: a writer that belongs to no run."""
+    """Return the writer of the store at `path`, owned by no run, to read its progress."""
     return _read(path, open_store(path, SCHEMA))
 
 
@@ -273,12 +274,12 @@ def _read(path: str | os.PathLike[str], group: zarr.Group) -> MappingWriter:
 
 
 def _arrays(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The arrays that the store has: stores of earlier versions, or of samples that all count the same, no weights."""
+    """Return the names of the arrays; stores of samples without weights lack `weights`."""
     return tuple(name for name in ARRAYS if name != "weights" or os.path.isdir(os.path.join(path, name)))
 
 
 def _codebook_facts(codebook: Codebook) -> dict[str, Any]:
-    """All that a codebook, and samples on its scale, depend on: where it agrees, results agree bit by bit."""
+    """Return all that the units and the scaled samples depend on; if it is equal, results are equal bit by bit."""
     return {
         "options": codebook.options,
         "epochs": codebook.epochs,
@@ -288,21 +289,16 @@ def _codebook_facts(codebook: Codebook) -> dict[str, Any]:
 
 
 def _is_recorded(recorded: dict[str, Any], codebook: Codebook) -> bool:
-    """Whether this is the map that a mapping store recorded. Stores of earlier versions recorded no scaling."""
-    facts = _codebook_facts(codebook)
-    recorded = {"scaling": facts["scaling"], **recorded}
-    return all(recorded.get(name) == fact for name, fact in facts.items())
+    """Return whether `codebook` is the recorded map."""
+    return all(recorded.get(name) == fact for name, fact in _codebook_facts(codebook).items())
 
 
 def open_mapping(path: str | os.PathLike[str]) -> Mapping:
-    """Open a finished mapping store and check its schema, shapes and dtypes; raises StoreError."""
+    """Open a finished mapping store and check its schema, shapes and dtypes; raises StoreError on a fault."""
     group = open_store(path, SCHEMA)
     mapped, trained = recorded_origin(path, group, "samples"), recorded_origin(path, group, "codebook")
     if not flag(path, group, "complete"):
-        raise StoreError(
-            f"{path}: unfinished; go on with "
-            f"`tilepath som map {trained['path']} {mapped['path']} {place_of(path)} --resume`"
-        )
+        raise unfinished(path, f"som map {trained['path']} {mapped['path']}")
     attrs: dict[str, Any] = dict(group.attrs)
     with damaged_attributes(path, "the attributes of the mapping"):
         facts = Mapping(
@@ -323,17 +319,19 @@ def open_mapping(path: str | os.PathLike[str]) -> Mapping:
     return facts
 
 
+def _array(path: str, name: str, grid: Grid) -> StoredArray:
+    return StoredArray(path, name, within=(0, grid.units - 1) if name == "units" else None)
+
+
 def _verify(path: str, grid: Grid, done: np.ndarray) -> Verified:
-    arrays = {name: StoredArray(path, name) for name in _arrays(path)}
+    arrays = {name: _array(path, name, grid) for name in _arrays(path)}
     chunks = {name: array.places(done) for name, array in arrays.items()}
     refuse_missing(path, chunks)
     step = arrays["units"].chunks[0]
     for start in np.flatnonzero(done[::step]) * step:
-        units, distances, *weights = (array[start : start + step] for array in arrays.values())
+        _, distances, *weights = (array[start : start + step] for array in arrays.values())
         if any(not ((found >= 0) & (found < np.inf)).all() for found in weights):
-            raise StoreError(f"{path}: rows from {start} on have weights that cannot be; map the samples again")
-        possible = (units >= 0) & (units < grid.units) & (distances >= 0) & (distances < np.inf)
-        if not possible.all():
-            row = start + int(np.flatnonzero(~possible.all(axis=1))[0])
-            raise StoreError(f"{path}: row {row} names a unit that the map does not have; map the samples again")
+            raise StoreError(f"{path}: from row {start} on weights are negative or not finite; map the samples again")
+        if not ((distances >= 0) & (distances < np.inf)).all():
+            raise StoreError(f"{path}: from row {start} on distances are negative or not finite; map the samples again")
     return compare_contents(path, open_store(path, SCHEMA), chunks, "that every entry is valid")

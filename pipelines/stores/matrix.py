@@ -3,13 +3,14 @@
 =========== ============= =======================================================================
 array       dtype, shape  meaning
 =========== ============= =======================================================================
-distance    number (k, l) unreachable is +inf, or the integer dtype's maximum
-origin      text (k)      what the origins are called
-destination text (l)      and the destinations
+distance    number (k, l) distances; unreachable is +inf, or the integer dtype's maximum
+origin      text (k)      names of the origins
+destination text (l)      names of the destinations
 =========== ============= =======================================================================
 
-The dimensions are named after the last two, so that xarray finds the coordinates by itself. The attribute `done` names
-the rows that are complete and is written after them.
+The attribute `unit` of `distance` is the unit of the graph's weights, if it is known. The dimensions of `distance` are
+called origin and destination, like the other two arrays, so that xarray finds the coordinates. The attribute `done` of
+the store lists the complete rows and is written after them.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from pipelines.stores.schema import (
     StoreError,
     attribute,
     check_array,
+    counted,
     damaged_attributes,
     disk_errors,
     flag,
@@ -56,7 +58,7 @@ NAMES = ("origin", "destination")
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """A finished matrix store, opened by `open_matrix`. It pickles as its path."""
+    """A finished matrix store, opened by `open_matrix`. Pickles leave out the arrays."""
 
     path: str
     shape: tuple[int, int]
@@ -64,20 +66,21 @@ class Matrix:
     graph_path: str
 
     def __getitem__(self, selection: Any) -> np.ndarray:
-        """Any Zarr selection of the distances, as NumPy."""
+        """Return any Zarr selection of the distances as a NumPy array."""
         return StoredArray(self.path, "distance")[selection]
 
     def names(self) -> tuple[np.ndarray, np.ndarray]:
-        """What origins (k) and destinations (l) are called, text."""
+        """Return the names of the origins (k) and of the destinations (l), text."""
         return StoredArray(self.path, "origin")[:], StoredArray(self.path, "destination")[:]
 
     def describe(self) -> str:
-        """One line for people about what the store holds."""
+        """Return a one-line description of the store, for display."""
         rows, columns = self.shape
-        return f"{self.path}: {self.dtype} distances of {self.graph_path}, {rows:,} origins, {columns:,} destinations"
+        size = f"{counted(rows, 'origin')}, {counted(columns, 'destination')}"
+        return f"{self.path}: {self.dtype} distances of {self.graph_path}, {size}"
 
     def verify(self) -> Verified:
-        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
         return _verify(self.path, np.ones(self.shape[0], bool))
 
 
@@ -92,27 +95,27 @@ class MatrixWriter(StoreWriter):
     options: dict[str, Any]
 
     def write(self, start: int, distances: np.ndarray) -> None:
-        """Write whole chunks of rows, from row `start`."""
+        """Write rows, in whole chunks, from row `start` on."""
         with disk_errors(self.path):
             WholeChunks(self.path, "distance")[start : start + len(distances)] = distances
 
     def rows_done(self) -> np.ndarray:
-        """bool (k): which rows are recorded as complete."""
+        """Return which rows are recorded as complete, bool (k)."""
         return recorded_rows(self.path, open_store(self.path, SCHEMA), self.rows)
 
     def progress(self) -> tuple[int, int]:
-        """Rows done and the total number of rows."""
+        """Return the number of complete rows and the total number of rows."""
         return int(self.rows_done().sum()), self.rows
 
     def verify(self) -> Verified:
-        """Reread the rows that are recorded as done, as `Matrix.verify`."""
+        """Verify the rows that are recorded as complete, as `Matrix.verify` does."""
         return _verify(self.path, self.rows_done())
 
     def chunks_committed(self) -> dict[str, list[str]]:
         return {"distance": StoredArray(self.path, "distance").places(self.rows_done())}
 
     def record(self, done: np.ndarray) -> None:
-        """Record which rows, bool (k), are done; once all are, the store is complete."""
+        """Record which rows are done, bool (k). When all rows are done, the store is complete."""
         with disk_errors(self.path):
             record_rows(self.path, owned(self.path, SCHEMA, self.run_id), ["distance"], done)
 
@@ -127,13 +130,13 @@ def create_matrix(
     options: dict[str, Any],
     overwrite: bool = False,
 ) -> MatrixWriter:
-    """Begin a matrix store; no row is done yet.
+    """Create a matrix store in which no row is done yet.
 
     Parameters
     ----------
-    names : what origins (k) and destinations (l) are called, text
-    chunk : rows of a chunk
-    options : what a resumed run must repeat (JSON)
+    names : names of the origins (k) and of the destinations (l), text
+    chunk : rows per chunk
+    options : options that a resumed run must repeat (JSON)
     """
     shape = tuple(map(len, names))
     width = max(1, min(shape[1], CHUNK_BYTES // (chunk * dtype.itemsize)))
@@ -149,6 +152,7 @@ def create_matrix(
             compressors=result_codecs(dtype),
             dimension_names=NAMES,
             config={"write_empty_chunks": True},
+            attributes={"unit": graph.weight_unit} if graph.weight_unit else None,
         )
         group.update_attributes({"graph": origin_of(path, graph), "plan": options, "done": []})
     return replace(begun_matrix(place), run_id=run_id)
@@ -160,12 +164,12 @@ def resume_matrix(
     options: dict[str, Any],
     describe: Callable[[str, Any], Any] = lambda name, value: value,
 ) -> MatrixWriter:
-    """Take over an unfinished store to resume it; a finished one is returned as it is.
+    """Take over an unfinished store to resume it; a finished store is returned as it is.
 
     Raises
     ------
     StoreError
-        It was begun from another graph or with other options.
+        The store was begun from another graph or with other options.
     """
     return resume_store(
         path, SCHEMA, graph, _read, lambda begun: refuse_other_options(path, begun.options, options, describe)
@@ -173,12 +177,12 @@ def resume_matrix(
 
 
 def begun_matrix(path: str | os.PathLike[str]) -> MatrixWriter:
-    """How far the store at `path` is: a writer that belongs to no run."""
+    """Return the writer of the store at `path`, owned by no run, to read its progress."""
     return _read(path, open_store(path, SCHEMA))
 
 
 def open_matrix(path: str | os.PathLike[str]) -> Matrix:
-    """Open a finished matrix store and check its schema, shapes and dtypes; raises StoreError."""
+    """Open a finished matrix store and check its schema, shapes and dtypes; raises StoreError on a fault."""
     group = open_store(path, SCHEMA)
     writer, origin = _read(path, group), recorded_origin(path, group, "graph")
     if not writer.finished:
@@ -190,6 +194,8 @@ def _verify(path: str, done: np.ndarray) -> Verified:
     array = StoredArray(path, "distance")
     chunks = {name: StoredArray(path, name).places() for name in NAMES} | {"distance": array.places(done)}
     refuse_missing(path, chunks)
+    for name in NAMES:
+        StoredArray(path, name)[:]
     for row in np.flatnonzero(done)[:: array.chunks[0]].tolist():
         block = array[row : row + array.chunks[0]]
         if block.dtype.kind == "f" and np.isnan(block).any():
@@ -198,7 +204,6 @@ def _verify(path: str, done: np.ndarray) -> Verified:
 
 
 def _read(path: str | os.PathLike[str], group: zarr.Group) -> MatrixWriter:
-    array = group.get("distance")
     with damaged_attributes(path):
         options = dict(attribute(path, group, "plan"))
         dtype = recorded_dtype(options["dtype"])
@@ -206,7 +211,7 @@ def _read(path: str | os.PathLike[str], group: zarr.Group) -> MatrixWriter:
     if dtype not in DISTANCE_DTYPES:
         raise StoreError(f"{path}: the attributes are damaged ({dtype} distances); recreate the store")
     check_array(path, group, "distance", (None, None), (dtype,))
-    assert isinstance(array, zarr.Array)
+    array = StoredArray(path, "distance")
     rows, columns = array.shape
     for name, length in zip(NAMES, array.shape, strict=True):
         check_array(path, group, name, (length,), (TEXT,))

@@ -1,23 +1,23 @@
-"""Columns that lose distinct values when they are stored as float32: Julian days, large offsets, long numbers."""
+"""Find columns that lose distinct values when stored as float32, such as Julian days, large offsets, long numbers."""
 
 from __future__ import annotations
 
 import numpy as np
 
-LOOKED_AT = 4096  # rows of each block, the others are taken to be like them
-MOST_VALUES = 1 << 17  # of a block
-NOISE = 2.0**-46  # values that differ by less, relative to themselves, differ by the rounding of float64 sums
+LOOKED_AT = 4096  # most rows examined of a block; the remaining rows are assumed to be similar
+MOST_VALUES = 1 << 17  # most values examined of a block
+NOISE = 2.0**-46  # a smaller relative difference of two values is taken for a rounding error of float64 sums
 
 
 class MergedValues:
-    """Counts distinct values of each column, in some rows, and how many of them float32 makes the same."""
+    """Counts the distinct values of each column, in some rows, and the distinct values that float32 merges."""
 
     def __init__(self, columns: int):
         self._rows = max(1, min(LOOKED_AT, MOST_VALUES // columns))
         self._merged, self._distinct = np.zeros(columns, np.int64), np.zeros(columns, np.int64)
 
     def add(self, values: np.ndarray) -> None:
-        """Look at a block of values (k, d)."""
+        """Examine a block of values (k, d)."""
         ordered = np.sort(values[: self._rows].astype(np.float64), axis=0)
         apart = np.diff(ordered, axis=0) > NOISE * abs(ordered[1:])
         still = np.diff(ordered.astype(np.float32), axis=0) > 0
@@ -25,9 +25,9 @@ class MergedValues:
         self._merged += (apart & ~still).sum(axis=0)
 
     def columns(self) -> np.ndarray:
-        """bool (d): the columns in which more than one distinct value in a hundred is merged."""
+        """Return the columns in which float32 merges more than 1 % of the distinct values, bool (d)."""
         return 100 * self._merged > self._distinct
 
     def most(self) -> float:
-        """The largest part of the distinct values of a column that is merged."""
+        """Return the fraction of distinct values that float32 merges, the largest fraction of all columns."""
         return float((self._merged / np.maximum(self._distinct, 1)).max())

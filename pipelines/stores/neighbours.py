@@ -1,26 +1,25 @@
-"""A graph in the hand: the neighbours of a vertex by name, all rows one after the other, and the reverse graph."""
+"""Access to the rows of a graph by the names of its vertices, and the reverse graph."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipelines.stores.schema import StoreError
+from pipelines.stores.vertex_names import VertexName, VertexNameList
 
 if TYPE_CHECKING:
     from pipelines.stores.graph import Graph
 
-ROWS = 1 << 16  # read at a time
+ROWS = 1 << 16  # rows read at a time
 
 
 class NamedRows:
-    """What a graph answers by the names of its vertices (`pipelines.stores.vertex_names`).
+    """The neighbours of vertices by name (`pipelines.stores.vertex_names`); a base class of graphs.
 
-    ``graph["a"]`` lists the names of the heads of the arcs that leave a, in the order of the arcs and once for each;
-    ``for name, neighbours in graph`` does so for all vertices, and reads the store once. An int is an index.
+    ``graph["a"]`` lists the names of the heads of the arcs that leave a: one name per arc, in the order of the arcs.
+    ``for name, neighbours in graph`` lists them for all vertices, and reads the store once.
     """
 
     if TYPE_CHECKING:
@@ -32,12 +31,12 @@ class NamedRows:
 
         def labels(self) -> np.ndarray | None: ...
 
-        def vertex(self, name: str | int) -> int: ...
+        def vertex(self, name: VertexName) -> int: ...
 
         def names(self, vertices: Any) -> list[str]: ...
 
-    def __getitem__(self, vertex: str | int) -> list[str]:
-        """The names of the neighbours; StoreError if there is no such vertex."""
+    def __getitem__(self, vertex: VertexName) -> list[str]:
+        """Return the names of the neighbours of a vertex; raises StoreError if the vertex does not exist."""
         found = self.vertex(vertex)
         return self.names(self.indices(*self.indptr(found, found + 1).tolist()).tolist())
 
@@ -57,29 +56,30 @@ class NamedRows:
         return self.n
 
     def __bool__(self) -> bool:
-        return True  # a graph without vertices is a graph
+        return True  # also for a graph without vertices
 
     def __contains__(self, vertex: object) -> bool:
-        """Does `vertex`, a name or an index, mean a vertex?"""
+        """Return whether `vertex` names a vertex."""
         try:
-            self.vertex(vertex if isinstance(vertex, str) else operator.index(vertex))  # type: ignore[arg-type]
-        except (StoreError, TypeError):
+            self.vertex(vertex)  # type: ignore[arg-type]
+        except ValueError:
             return False
         return True
 
 
 class ReversedGraph(NamedRows):
-    """A graph with all arcs turned around, held in memory; `Graph.reverse` makes it.
+    """A graph with all arcs reversed, held in memory; created by `Graph.reverse`.
 
     Attributes
     ----------
     graph : Graph
     arcs : int64 (m)
-        The number of each arc in `graph`: ``x[arcs]`` brings what belongs to its arcs into the order here.
+        The number of each arc in `graph`: if x has one entry per arc of `graph`, ``x[arcs]`` has the same entries in
+        the order of the reversed arcs.
     """
 
     def __init__(self, graph: Graph):
-        from gpuops.graphs import reverse  # Numba takes a second
+        from gpuops.graphs import reverse  # imports Numba, which takes a second
 
         self.graph, self.n, self.m = graph, graph.n, graph.m
         self._indptr, self._indices, self._weights, self.arcs = reverse(
@@ -95,25 +95,29 @@ class ReversedGraph(NamedRows):
         return self.graph
 
     def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """int64 offsets of rows `start` to `stop` (excluded); rows are sorted by head."""
+        """Return the int64 offsets of rows `start` to `stop` (excluded); rows are sorted by head."""
         return self._indptr[start : (self.n if stop is None else stop) + 1]
 
     def indices(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """int32 or int64: the heads of the arcs from `start` to `stop` (excluded), which are tails in `graph`."""
+        """Return the heads of the arcs `start` to `stop` (excluded), which are tails in `graph`; int32 or int64."""
         return self._indices[start:stop]
 
     def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """The weights of these arcs."""
+        """Return the weights of the arcs `start` to `stop` (excluded)."""
         return self._weights[start:stop]
 
     def labels(self) -> np.ndarray | None:
-        """The names of the vertices, str (n), or None."""
+        """Return the names of the vertices, str (n), or None if there are no names."""
         return self.graph.labels()
 
-    def vertex(self, name: str | int) -> int:
-        """As `Graph.vertex`."""
-        return self.graph.vertex(name)
+    def vertex(self, name: VertexName, what: str = "vertex") -> int:
+        """Return the index of a vertex, as `Graph.vertex` does."""
+        return self.graph.vertex(name, what)
+
+    def vertices(self, names: VertexNameList, what: str = "vertex") -> np.ndarray:
+        """Return the indices of vertices, as `Graph.vertices` does."""
+        return self.graph.vertices(names, what)
 
     def names(self, vertices: Any) -> list[str]:
-        """As `Graph.names`."""
+        """Return the names of vertices, as `Graph.names` does."""
         return self.graph.names(vertices)

@@ -5,17 +5,18 @@ array        dtype, shape      meaning
 ============ ================= ============================================================================
 distances    distance (S, n)   unreachable is +inf, or the integer dtype's maximum
 predecessors int32 (S, n)      optional: the preceding vertex on a shortest path from the source of the row;
-                               -1 at the sources and where no path leads
-sources      int64 (S)         the vertices of the rows, each once
+                               -1 at the sources and at unreachable vertices
+sources      int64 (S)         the source vertices in the order of the rows, all different
 ============ ================= ============================================================================
 
-With the attribute `together` all sources count as one: there is one row, of the paths from the nearest source, and
-following the predecessors leads to it. With the attribute `cutoff`, vertices farther than that are marked as
-unreachable. With `targets`, vertices farther than the farthest target that is reached (within the cutoff, if any) are.
+If the attribute `together` is true, all sources count as one. The only row holds the paths from the nearest source, and
+following the predecessors leads to this source. If the attribute `cutoff` is set, vertices farther than the cutoff are
+marked as unreachable. If `targets` is set, so are vertices farther than the farthest target that is reached (within the
+cutoff, if any).
 
-Rows are written by whole chunks. The attribute `done` names the rows that are complete and is written after them, so a
-run that is killed resumes with the others. Every chunk is stored, even one that equals the fill value: a missing chunk
-is damage, not infinity.
+Rows are written by whole chunks. The attribute `done` lists the complete rows and is written after them, so that a run
+resumed after a kill computes only the missing rows. Every chunk is stored, even a chunk that equals the fill value: a
+missing chunk is damage, not infinity.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ from pipelines.stores.contents import (
     Verified,
     compare_contents,
     refuse_missing,
-    small_array,
     write_small_array,
 )
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, place_of, record_rows, recorded_rows
+from pipelines.stores.place import growing_store, record_rows, recorded_rows, unfinished
 from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
 from pipelines.stores.schema import (
     CHUNK_BYTES,
     StoreError,
     attribute,
     check_array,
+    counted,
     damaged_attributes,
     disk_errors,
     flag,
@@ -65,7 +66,11 @@ PATH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """A finished paths store, opened by `open_paths`: rows are read on demand. It pickles as its path."""
+    """A finished paths store, opened by `open_paths`: rows are read on demand. Pickles leave out the rows.
+
+    Columns, `sources`, `targets` and predecessors are positions of vertices. ``graph().names`` turns positions into
+    names, and ``graph().vertices`` turns names into positions.
+    """
 
     path: str
     n: int
@@ -80,56 +85,62 @@ class Paths:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns: (S, n), or (1, n) where the sources count as one."""
+        """The numbers of rows and columns: (S, n), or (1, n) if the sources count as one."""
         return (1 if self.together else len(self.sources), self.n)
 
     def distances(self, selection: Any = slice(None)) -> np.ndarray:
-        """Any Zarr selection of the distances, as NumPy."""
+        """Return any Zarr selection of the distances as a NumPy array."""
         return StoredArray(self.path, "distances")[selection]
 
     def predecessors(self, selection: Any = slice(None)) -> np.ndarray:
-        """Any Zarr selection of the predecessors, as NumPy; StoreError where they were not kept."""
+        """Return any Zarr selection of the predecessors as a NumPy array of positions.
+
+        Raises StoreError if predecessors were not kept.
+        """
         if not self.has_predecessors:
             raise StoreError(f"{self.path}: holds no predecessors; compute it again without --no-predecessors")
-        return StoredArray(self.path, "predecessors")[selection]
+        return StoredArray(self.path, "predecessors", within=(-1, self.n - 1))[selection]
 
     def row_of(self, source: int) -> int:
-        """Which row holds the paths from vertex `source`; StoreError if none does."""
+        """Return the row of the vertex at the position `source`; raises StoreError if it is not one of the sources."""
         found = np.flatnonzero(self.sources == source)
         if found.size == 0:
-            raise StoreError(f"{self.path}: vertex {source} is not one of its {len(self.sources)} sources")
+            raise StoreError(f"{self.path}: vertex {source} is not one of its {counted(len(self.sources), 'source')}")
         return 0 if self.together else int(found[0])
 
     def row_sources(self, row: int) -> np.ndarray:
-        """The vertices that the paths of a row begin at, int64."""
+        """Return the vertices where the paths of a row begin, int64."""
         return self.sources if self.together else self.sources[row : row + 1]
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
-        """Iterate over the store by whole chunk rows: (first row, distances, predecessors or None), in order."""
+        """Iterate over the store in order, by the rows of whole chunks.
+
+        Yields (first row, block of distances, block of predecessors or None).
+        """
         step = StoredArray(self.path, "distances").chunks[0]
         for start in range(0, self.shape[0], step):
             rows = slice(start, start + step)
             yield start, self.distances(rows), self.predecessors(rows) if self.has_predecessors else None
 
     def graph(self, path: str | os.PathLike[str] | None = None) -> Graph:
-        """The graph the paths were computed from; pass `path` if it was moved."""
+        """Open the graph that the paths were computed from; pass `path` if it was moved."""
         return open_origin(self.path, self.graph_path, self.graph_digest, path)
 
     def describe(self) -> str:
-        """One line for people about what the store holds."""
+        """Return a one-line description of the store, for display."""
         rows, columns = self.shape
         kept = " distances and predecessors" if self.has_predecessors else " distances"
         parts = [f"{self.path}: {rows:,} x {columns:,} {self.dtype}{kept} of {self.graph_path}"]
         if self.together:
-            parts.append(f"from the nearest of {len(self.sources):,} sources")
+            parts.append(f"from the nearest of {counted(len(self.sources), 'source')}")
         if self.cutoff is not None:
             parts.append(f"up to a distance of {number(self.cutoff)}")
         if self.targets is not None:
-            parts.append(f"as far as {len(self.targets):,} target{'s' if len(self.targets) > 1 else ''}")
+            parts.append(f"as far as {counted(len(self.targets), 'target')}")
         return ", ".join(parts)
 
     def verify(self) -> Verified:
-        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
         return _verify(self, np.ones(self.shape[0], bool))
 
 
@@ -144,52 +155,52 @@ class PathsWriter(StoreWriter):
     cutoff: float | None
     targets: tuple[int, ...] | None
     has_predecessors: bool
-    chunk: int  # rows of a chunk: as many as are written at a time
+    chunk: int  # rows of a chunk, which are written together
 
     @property
     def rows(self) -> int:
         return 1 if self.together else len(self.sources)
 
     def row_sources(self, row: int) -> tuple[int, ...]:
-        """The vertices that the paths of a row begin at."""
+        """Return the vertices where the paths of a row begin."""
         return self.sources if self.together else self.sources[row : row + 1]
 
     def writer(self) -> PathsWriter:
-        """The writer without its sources, of which there may be millions, for the tasks that write rows."""
+        """Return the writer without its sources, for the tasks that write rows: there may be millions of sources."""
         return replace(self, sources=())
 
     def opened(self, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
-        """The width of a chunk of an array, and a function that writes whole chunks of it at a row and a column."""
+        """Return the width of the chunks of an array, and a function that writes whole chunks at a row and a column."""
         return block_writer(self.path, name)
 
     def rows_done(self) -> np.ndarray:
-        """bool (S): which rows are recorded as complete."""
+        """Return which rows are recorded as complete, bool (S)."""
         return recorded_rows(self.path, open_store(self.path, SCHEMA), self.rows)
 
     def record(self, done: np.ndarray) -> None:
-        """Record which rows, bool (S), are done; once all are, the store is complete."""
+        """Record which rows are done, bool (S). When all rows are done, the store is complete."""
         with disk_errors(self.path):
             group = owned(self.path, SCHEMA, self.run_id)
             record_rows(self.path, group, _arrays(self), done)
 
     def progress(self) -> tuple[int, int]:
-        """Rows done and the total number of rows."""
+        """Return the number of complete rows and the total number of rows."""
         return int(self.rows_done().sum()), self.rows
 
     def chunks_committed(self) -> dict[str, list[str]]:
         return _places(self, self.rows_done())
 
     def verify(self) -> Verified:
-        """Reread what is recorded as done, as `Paths.verify`."""
+        """Verify the rows that are recorded as complete, as `Paths.verify` does."""
         return _verify(self, self.rows_done())
 
     def begun_with(self) -> dict[str, Any]:
-        """The options that a run must agree with to go on with this store."""
+        """Return the options that a run must repeat to resume this store."""
         names = ("dtype", "sources", "together", "cutoff", "targets")
         return {name: getattr(self, name) for name in names} | {"predecessors": self.has_predecessors}
 
     def discard(self) -> None:
-        """Remove the store if none of its rows is complete."""
+        """Remove the store if it has no complete row."""
         if not self.rows_done().any():
             shutil.rmtree(self.path, ignore_errors=True)
 
@@ -207,12 +218,12 @@ def create_paths(
     targets: Sequence[int] | None = None,
     overwrite: bool = False,
 ) -> PathsWriter:
-    """Begin a paths store for `graph`; no row is done yet.
+    """Create a paths store for `graph` in which no row is done yet.
 
     Parameters
     ----------
-    chunk : rows that are written together
-    predecessors : whether to store that array
+    chunk : rows of a chunk, which are written together
+    predecessors : whether to store predecessors
     others : as in `pipelines.single_source_shortest_paths`
     """
     dtype, n = np.dtype(dtype), graph.n
@@ -223,7 +234,7 @@ def create_paths(
         if predecessors:
             arrays["predecessors"] = (np.dtype(np.int32), -1)
         for name, (kind, fill) in arrays.items():
-            # A row longer than a chunk should be is cut: one vertex can then be read without all the others.
+            # A chunk holds only a part of a long row, so that one vertex can be read without the whole row.
             columns = max(1, min(n, CHUNK_BYTES // kind.itemsize))
             group.create_array(
                 name,
@@ -256,16 +267,17 @@ def resume_paths(
     options: Mapping[str, Any] | None = None,
     describe: Callable[[str, Any], Any] = lambda name, value: value,
 ) -> PathsWriter:
-    """Take over an unfinished store to resume its missing rows; a finished one is returned as it is.
+    """Take over an unfinished store to compute its missing rows; a finished store is returned as it is.
 
     Parameters
     ----------
-    options, describe : what the store must have been begun with, as `pipelines.stores.resuming.refuse_other_options`
+    options : options that the store must have been begun with
+    describe : as in `pipelines.stores.resuming.refuse_other_options`
 
     Raises
     ------
     StoreError
-        It was begun from another graph or with other options.
+        The store was begun from another graph or with other options.
     """
 
     def refuse(begun: PathsWriter) -> None:
@@ -280,16 +292,13 @@ def open_paths(path: str | os.PathLike[str]) -> Paths:
     Raises
     ------
     StoreError
-        It is missing, foreign, damaged or unfinished; the message names the cure.
+        The store is missing, damaged, unfinished or of another schema; the message names the cure.
     """
     group = open_store(path, SCHEMA)
     writer, recorded = _read(path, group), recorded_origin(path, group, "graph")
     if not writer.finished:
         done = recorded_rows(path, group, writer.rows).sum()
-        raise StoreError(
-            f"{path}: unfinished, {done} of {writer.rows} rows are done; go on with --resume and "
-            f"the command `tilepath sssp {recorded['path']} {place_of(path)}` it was begun with"
-        )
+        raise unfinished(path, f"sssp {recorded['path']}", f"{done:,} of {counted(writer.rows, 'row')}")
     others = ("run_id", "finished", "chunk", "path", "sources")
     facts = {name: value for name, value in vars(writer).items() if name not in others}
     return Paths(
@@ -302,25 +311,26 @@ def open_paths(path: str | os.PathLike[str]) -> Paths:
 
 
 def begun_paths(path: str | os.PathLike[str]) -> PathsWriter:
-    """How far the store at `path` is: a writer that belongs to no run."""
+    """Return the writer of the store at `path`, owned by no run, to read its progress."""
     return _read(path, open_store(path, SCHEMA))
 
 
 def _arrays(store: Paths | PathsWriter) -> list[str]:
-    """The arrays that grow by rows."""
+    """Return the names of the arrays that grow by rows."""
     return ["distances", "predecessors"] if store.has_predecessors else ["distances"]
 
 
 def _places(store: Paths | PathsWriter, done: np.ndarray) -> dict[str, list[str]]:
-    """The keys of the chunks that exist when these rows, bool, are done."""
+    """Return the keys of the chunks that exist when the rows `done`, bool, are complete."""
     grown = {name: StoredArray(store.path, name).places(done) for name in _arrays(store)}
-    return grown | {"sources": small_array(store.path, open_store(store.path, SCHEMA), "sources").places()}
+    return grown | {"sources": StoredArray(store.path, "sources").places()}
 
 
 def _verify(store: Paths | PathsWriter, done: np.ndarray) -> Verified:
     path, chunks, n = store.path, _places(store, done), store.n
     refuse_missing(path, chunks)
-    arrays = {name: StoredArray(path, name) for name in _arrays(store)}
+    within = {"distances": None, "predecessors": (-1, n - 1)}
+    arrays = {name: StoredArray(path, name, within=within[name]) for name in _arrays(store)}
     step = arrays["distances"].chunks[0]
     for start in range(0, len(done), step):
         if not done[start]:
@@ -332,8 +342,6 @@ def _verify(store: Paths | PathsWriter, done: np.ndarray) -> Verified:
         if store.cutoff is not None and (distances[reached] > store.cutoff).any():
             raise StoreError(f"{path}: a distance exceeds the cutoff at or after row {start}; compute it again")
         for predecessors in kept:
-            if predecessors.size and not -1 <= predecessors.min() <= predecessors.max() < n:
-                raise StoreError(f"{path}: a predecessor is not a vertex; compute it again")
             if (predecessors[~reached] >= 0).any():
                 raise StoreError(
                     f"{path}: an unreachable vertex has a predecessor at or after row {start}; compute it again"
@@ -345,7 +353,7 @@ def _read(path: str | os.PathLike[str], group: zarr.Group) -> PathsWriter:
     with damaged_attributes(path):
         n, dtype = int(attribute(path, group, "n")), recorded_dtype(attribute(path, group, "dtype"))
         check_array(path, group, "sources", (None,), ("int64",))
-        sources = recorded_vertices(path, "sources", small_array(path, group, "sources")[:], n)
+        sources = recorded_vertices(path, "sources", StoredArray(path, "sources")[:], n)
         targets, cutoff = attribute(path, group, "targets"), attribute(path, group, "cutoff")
         writer = PathsWriter(
             path=os.path.abspath(path),

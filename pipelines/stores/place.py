@@ -1,13 +1,13 @@
-"""Where a store is while it is being written, and what it may replace.
+"""The path of a store while it is being written, and the existing stores that it may replace.
 
-A store that is written in one go is written to ``.NAME.HOST.PID.partial`` beside its place and renamed into it
-(`new_store`), so it is either whole or absent. A store that grows over hours (`growing_store`) records its progress as
-attributes written last. It grows in its final place if that is free, else beside it: the replacement of NAME grows as
-NAME.new, and takes its place when it is complete. Until then the old store stays unchanged, and a run that is resumed
-continues with NAME.new.
+A store that is written in one go (`new_store`) is written to ``.NAME.HOST.PID.partial`` in the same folder and then
+renamed to NAME, so NAME is either complete or absent. A store that grows over hours (`growing_store`) records its
+progress in attributes, which are written after the data. It grows at NAME if NAME does not exist. Otherwise it grows at
+NAME.new, and replaces NAME when it is complete. Until then NAME stays unchanged, and a resumed run continues with
+NAME.new.
 
-Remains of killed runs beside NAME are removed by the next run that writes NAME. NAME is absent only for the moment
-between two renames; if a run is killed in that moment, the next one puts it back.
+The next run that writes NAME removes the files that killed runs left for it. A replacement takes two renames, and NAME
+is absent between them; if a run is killed there, the next run restores NAME.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pipelines.stores.schema import (
     StoreError,
     attribute,
     disk_errors,
+    leftovers,
     new_run_id,
     open_store,
     remove_leftovers,
@@ -37,24 +38,24 @@ from pipelines.stores.schema import (
     store_schema,
 )
 
-NEW = ".new"  # ends the name of a store that grows beside the one it is to replace
+NEW = ".new"  # suffix of a store that will replace an existing store when it is complete
 
 
 def standing(
     out: str | os.PathLike[str], schema: str, inputs: Iterable[Any], *, resume: bool, overwrite: bool
 ) -> str | None:
-    """The store that a run writing to `out` resumes, None if it begins a new one.
+    """Return the path of the store that a run writing to `out` resumes, or None if the run begins a new store.
 
     Parameters
     ----------
     inputs : paths of the inputs; entries that are not paths are ignored
-    resume : resume the store at `out`, if there is one
-    overwrite : begin a store that will replace an existing one of the same schema
+    resume : resume the store at `out`, if it exists
+    overwrite : begin a store that will replace an existing store of the same schema
 
     Raises
     ------
     StoreError
-        `out` is an input, one lies within the other, or `out` exists already.
+        `out` is an input, lies within an input, holds an input, or exists and may not be replaced.
     """
     refuse_inputs(out, inputs)
     clear_leftovers(out)
@@ -65,7 +66,7 @@ def standing(
 
 
 def refuse_inputs(path: str | os.PathLike[str], inputs: Iterable[Any]) -> None:
-    """Refuse to write a store to the place of one of its inputs, within one, or around one."""
+    """Raise StoreError if a store written to `path` would replace one of its inputs, lie within it or hold it."""
     for given in inputs:
         if not isinstance(given, str | os.PathLike) or not os.path.exists(given):
             continue
@@ -77,7 +78,7 @@ def refuse_inputs(path: str | os.PathLike[str], inputs: Iterable[Any]) -> None:
 
 
 def _within(inner: str | os.PathLike[str], outer: str | os.PathLike[str]) -> bool:
-    """Whether one path leads to the other or into it, also through links and mounts."""
+    """Return whether `inner` is `outer` or lies within it, also through links and mounts."""
     real = Path(os.path.realpath(inner))
     return os.path.exists(outer) and any(
         place.exists() and os.path.samefile(place, outer) for place in (real, *real.parents)
@@ -87,7 +88,7 @@ def _within(inner: str | os.PathLike[str], outer: str | os.PathLike[str]) -> boo
 def refuse_existing(
     path: str | os.PathLike[str], schema: str, overwrite: bool, cure: str = "pass overwrite (--overwrite)"
 ) -> None:
-    """Refuse anything that exists at `path`; with `overwrite`, anything but a store of that schema."""
+    """Raise StoreError if `path` exists; with `overwrite`, only if it is not a store of this schema."""
     if not os.path.lexists(path):
         return
     if not overwrite:
@@ -102,7 +103,7 @@ def refuse_existing(
 
 @contextmanager
 def new_store(path: str | os.PathLike[str], schema: str, overwrite: bool = False) -> Iterator[zarr.Group]:
-    """A group to fill that appears at `path`, its contents recorded, only when the block ends without an error."""
+    """Yield a group to fill. If the block ends without an error, record its contents and rename it to `path`."""
     clear_leftovers(path)
     refuse_existing(path, schema, overwrite)
     place = os.path.realpath(path)
@@ -124,9 +125,9 @@ def new_store(path: str | os.PathLike[str], schema: str, overwrite: bool = False
 def growing_store(
     path: str | os.PathLike[str], schema: str, overwrite: bool = False
 ) -> Iterator[tuple[str, str, zarr.Group]]:
-    """Where the new store for `path` grows, the name of the run that writes it, and a group to fill.
+    """Yield the path where the new store for `path` grows, the id of the run that writes it, and a group to fill.
 
-    What the block puts into the group is recorded and appears there when the block ends without an error.
+    If the block ends without an error, the contents of the group are recorded and the store appears at that path.
     """
     clear_leftovers(path)
     refuse_existing(path, schema, overwrite)
@@ -143,15 +144,15 @@ def growing_store(
 
 
 def take_over(path: str | os.PathLike[str], group: zarr.Group) -> str:
-    """Hand an unfinished store to a new run; returns its name. The run before may no longer change it (`owned`)."""
+    """Give an unfinished store to a new run and return the id of this run. The previous run loses it (`owned`)."""
     run_id = new_run_id()
     record(os.fspath(path), group, {"run_id": run_id})
-    remove_leftovers(path)
+    remove_leftovers(leftovers(path))
     return run_id
 
 
 def take_place(path: str | os.PathLike[str]) -> str:
-    """A store is complete: if it grew beside an older one, it now replaces that one. Returns its final path."""
+    """Return the final path of a complete store. A store that grew at NAME.new is renamed to NAME first."""
     place = place_of(path)
     if place == os.fspath(path):
         return place
@@ -166,33 +167,41 @@ def take_place(path: str | os.PathLike[str]) -> str:
 
 
 def recorded_rows(path: str | os.PathLike[str], group: zarr.Group, rows: int) -> np.ndarray:
-    """bool (rows): which rows of a store written row by row are recorded as done."""
+    """Return which rows of a store that is written row by row are recorded as done, bool (rows)."""
     return row_mask(path, attribute(path, group, "done"), rows)
 
 
 def record_rows(path: str, group: zarr.Group, arrays: Iterable[str], done: np.ndarray) -> None:
-    """Record which rows, bool, of `arrays`, which are written row by row, are done; once all are, it is complete."""
+    """Record which rows of `arrays` are done, bool. When all rows are done, the store is complete."""
     before = recorded_rows(path, group, len(done))
     if done.all():
-        remove_leftovers(path)
+        remove_leftovers(leftovers(path))
     added = {name: StoredArray(path, name).places(done & ~before) for name in arrays}
-    record(path, group, {"done": row_ranges(done), "complete": bool(done.all())}, added, begun=bool(before.any()))
+    record(path, group, {"done": row_ranges(done), "complete": bool(done.all())}, added)
     if done.all():
         take_place(path)
 
 
 def growing_beside(path: str | os.PathLike[str]) -> str | None:
-    """The path of the store that is being written to replace the one at `path`, if there is one."""
+    """Return the path of the unfinished store that will replace the store at `path`, or None."""
     return _beside(path) if _replaces(_beside(path)) else None
 
 
 def place_of(path: str | os.PathLike[str]) -> str:
-    """The final place of a store: `path` itself, or the store that it grows beside."""
+    """Return the final path of a store: `path` itself, or the path of the store that it will replace."""
     return os.fspath(path).removesuffix(NEW) if _replaces(path) else os.fspath(path)
 
 
+def unfinished(path: str | os.PathLike[str], command: str, done: str = "") -> StoreError:
+    """Return the error for an unfinished store; `command` makes the store, and `done` says how much is done."""
+    far = f", {done} done" if done else ""
+    return StoreError(
+        f"{path}: unfinished{far}; repeat `tilepath {command} {place_of(path)}` with its options and --resume"
+    )
+
+
 def clear_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove what dead processes of this machine left beside `path`, and put back what they had moved away."""
+    """Remove the partial stores that dead processes of this host left for `path`; restore a store they moved away."""
     place = Path(os.path.realpath(path))
     host = re.escape(_host())
     form = re.compile(rf"\.{re.escape(place.name)}\.(?:{host}\.)?(\d+)\.(partial|replaced)")
@@ -207,7 +216,7 @@ def clear_leftovers(path: str | os.PathLike[str]) -> None:
 
 
 def _put(new: str, place: str) -> None:
-    """Rename a store to its place; an existing one is moved away at this moment, and deleted afterwards."""
+    """Rename a store to `place`. A store that exists there is moved away just before, and deleted afterwards."""
     if not os.path.lexists(place):
         os.rename(new, place)
         return
@@ -226,7 +235,7 @@ def _beside(path: str | os.PathLike[str]) -> str:
 
 
 def _replaces(path: str | os.PathLike[str]) -> bool:
-    """Whether the store growing at `path` will replace the one of this name without `NEW`."""
+    """Return whether the store growing at `path` will replace the store of this name without `NEW`."""
     if not os.fspath(path).endswith(NEW) or not os.path.isdir(path):
         return False
     try:
@@ -242,7 +251,7 @@ def _hidden(place: str, ending: str) -> str:
 
 
 def _host() -> str:
-    """The machine, as part of a name: process numbers are unique only within one machine."""
+    """Return the host name as part of a file name: process numbers are unique only within one host."""
     return re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())
 
 
@@ -257,5 +266,5 @@ def _alive(process: int) -> bool:
 
 
 def _literal(name: str) -> str:
-    """A glob pattern that matches this name only."""
+    """Return a glob pattern that matches only this name."""
     return re.sub(r"([*?[])", r"[\1]", name)

@@ -1,8 +1,8 @@
-"""How a run comes by the store it writes: it goes on with one that was begun, by the same rules for every schema.
+"""Create the output store of a run, or resume an unfinished store, by the same rules for every schema.
 
-`resumed` finds the store, its module takes it over with `resume_store`: the store must have been begun from the same
-inputs with the same options; a finished one is returned as it is; an unfinished one must hold all that was committed,
-and from then on belongs to this run alone. A store that is refused is left to whom it belongs.
+`resumed` finds the store, and the module of its schema takes it over with `resume_store`. The store must have been
+begun from the same inputs with the same options; otherwise it is refused and left unchanged. A finished store is
+returned as it is. An unfinished store must hold all committed chunks, and from then on only this run may write it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import zarr
@@ -19,14 +20,14 @@ from pipelines.stores.graph import Graph
 from pipelines.stores.origin import check_origin
 from pipelines.stores.place import standing, take_over, take_place
 from pipelines.stores.samples import Samples
-from pipelines.stores.schema import StoreError, open_store
+from pipelines.stores.schema import StoreError, leftovers, open_store, remove_leftovers
 
 
 @dataclass(frozen=True, eq=False)
 class StoreWriter:
-    """A store that is being written: what the driver records and the workers write. Picklable.
+    """A store that is being written: the workers write its chunks, and the driver records them. It can be pickled.
 
-    `finished` says whether it was complete when it was opened.
+    `finished` says whether the store was complete when it was opened.
     """
 
     path: str
@@ -34,15 +35,19 @@ class StoreWriter:
     finished: bool
 
     def chunks_committed(self) -> dict[str, list[str]]:
-        """The keys of the chunks that what is committed is made of, by array."""
+        """Return the keys of all committed chunks, by array."""
         raise NotImplementedError
 
+    def leftovers(self) -> list[Path]:
+        """Return the files and folders that killed runs left in the store and that the store does not need."""
+        return leftovers(self.path)
+
     def progress(self) -> tuple[int, int]:
-        """How much is committed, and of how much, in units of the schema (`pipelines.stores.kinds`)."""
+        """Return the number of committed units and their total number; `pipelines.stores.kinds` names the units."""
         raise NotImplementedError
 
     def verify(self) -> Verified:
-        """Reread what is committed and compare it with what was recorded; StoreError names what differs."""
+        """Reread the committed data and compare it with its record; raises StoreError at the first difference."""
         raise NotImplementedError
 
 
@@ -58,14 +63,14 @@ def resumed(
     resume: bool,
     overwrite: bool,
 ) -> W | None:
-    """The writer of the store that a run to `out` goes on with, or None if the run is to begin one.
+    """Return the writer of the store that a run writing to `out` resumes, or None if the run must create a store.
 
-    A store is begun later, once it is known that the run fits: until then nothing is written.
+    The run creates the store later, once it is known that the run fits into memory and disk.
 
     Parameters
     ----------
     inputs, resume, overwrite : as for `pipelines.stores.place.standing`
-    resume_from : takes over the store at a path, such as `resume_paths`
+    resume_from : function that takes over the store at a path, such as `resume_paths`
     """
     found = standing(out, schema, inputs, resume=resume, overwrite=overwrite)
     return None if found is None else resume_from(found)
@@ -78,22 +83,23 @@ def resume_store(
     read: Callable[[str | os.PathLike[str], zarr.Group], W],
     refuse: Callable[[W], None],
 ) -> W:
-    """Take over an unfinished store to go on from what is committed; return a finished one as it is.
+    """Take over an unfinished store to resume it from its last commit; return a finished store as it is.
 
     Parameters
     ----------
     source : the graph or the samples that the store must have been begun from
-    read : the writer of a store that is open, as a run of no name
-    refuse : raises StoreError if the store was begun otherwise
+    read : function that returns the writer of an open store, owned by no run
+    refuse : function that raises StoreError if the store was begun with other options
     """
     group = open_store(path, schema, "r+")
     found = read(path, group)
     check_origin(path, group, source)
     refuse(found)
     if found.finished:
+        remove_leftovers(found.leftovers())
         return replace(found, path=take_place(path))
     run_id = take_over(path, group)
-    group = open_store(path, schema)  # the run before may have committed something until then, but not from then on
+    group = open_store(path, schema)  # reread it: the previous run may have committed until it lost the store
     writer = replace(read(path, group), run_id=run_id)
     refuse_misplaced(writer.path, group, writer.chunks_committed())
     return writer
@@ -105,14 +111,23 @@ def refuse_other_options(
     asked: Mapping[str, Any],
     describe: Callable[[str, Any], Any] = lambda name, value: value,
 ) -> None:
-    """Refuse to go on with a store that was begun with another value of an option.
+    """Raise StoreError if a store, finished or not, was begun with another value of an option.
+
+    An option that the user leaves out has its default value, so callers must include defaults in `asked`.
 
     Parameters
     ----------
-    begun, asked : values by the names of the options; those that are not asked for do not matter
-    describe : the value of the option of a name as a message shows it
+    begun, asked : names and values of options; options that are not in `asked` are not compared
+    describe : function of the name and the value of an option that returns the value as shown in messages
     """
     for name, value in asked.items():
         if begun.get(name) != value:
             was, now = describe(name, begun.get(name)), describe(name, value)
-            raise StoreError(f"{path} was begun with {name} {was}, not {now}; use that or start over")
+            if was is None:
+                difference = f"without {name}, not with {now}"
+            else:
+                difference = f"with {name} {was}, not {'without' if now is None else now}"
+            raise StoreError(
+                f"{path} was begun {difference}; repeat its options, or begin again with overwrite (--overwrite) in "
+                "place of resume (--resume)"
+            )

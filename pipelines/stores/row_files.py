@@ -1,9 +1,10 @@
-"""Checkpoints whose chunks are whole rows, read and written past the page cache: matrices larger than memory.
+"""Checkpoints of matrices larger than memory, in chunks of whole rows, read and written without the page cache.
 
-A chunk that is not compressed is a file: rows as they lie in memory, zeros where the last chunk reaches beyond the
-array, and the CRC-32C of both, as Zarr has it. So rows are read to where they are needed, and written from there.
-Input and output are direct (O_DIRECT) where file system and memory allow it: the system keeps no copy, which would be
-memory beyond any budget, and which the processor often takes longer to make than the disk to write.
+The file of an uncompressed chunk holds rows as they lie in memory, zeros where the last chunk extends beyond the array,
+and the CRC-32C of both, as in Zarr. So rows are read directly into their destination, and written directly from their
+source. Input and output bypass the page cache (O_DIRECT) where the file system and the memory allow it. A copy in the
+page cache would take memory that no budget includes, and the processor often takes longer to make this copy than the
+disk takes to write it.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ import numpy as np
 from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray
 from pipelines.stores.schema import StoreError, disk_errors
 
-PAGE = 4096  # direct transfers are multiples of it: addresses, places in the file and lengths
-PART_BYTES = 8 << 20  # moved by one call
+PAGE = 4096  # bytes; in direct transfers, addresses, file offsets and lengths are multiples of a page
+PART_BYTES = 8 << 20  # bytes moved by one call
 MOVERS = 4  # calls in flight for one chunk
 ZEROS = np.zeros(1 << 18, np.uint8)
 
 
 def page_aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An array without values that begins on a page."""
+    """Return an uninitialized array that begins at a page boundary."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(size + PAGE, np.uint8)
     start = -memory.ctypes.data % PAGE
@@ -39,19 +40,19 @@ def page_aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 class RowFiles:
     """An uncompressed array of a store, shape (m, n), whose chunks are `piece` whole rows each.
 
-    Rows are read and written by whole chunks, and what is read is checked. Where the memory of rows does not begin on a
-    page, they pass through the page cache; so does the end of a chunk that does not fill one.
+    Rows are read and written by whole chunks, and reading checks their checksums. Rows whose memory does not begin at a
+    page boundary pass through the page cache; so does the end of a chunk that does not fill a page.
     """
 
     def __init__(self, path: str | os.PathLike[str], name: str):
         array = StoredArray(path, name)
         if not array.raw or array.chunks[1] < array.shape[1]:
-            raise StoreError(f"{path}: was begun by an earlier version; compute it again with --overwrite")
+            raise StoreError(f"{path}: `{name}` does not hold whole rows; compute the store again with --overwrite")
         self._store, self._place = os.fspath(path), os.path.join(path, name)
         self.shape, self.dtype, self.piece = array.shape, array.dtype, array.chunks[0]
 
     def read(self, rows: slice | np.ndarray, out: np.ndarray) -> None:
-        """Read a range of rows that begins with a chunk, or any rows, into `out`, (rows, n), contiguous."""
+        """Read a slice of rows that begins with a chunk, or rows by index, into `out`, (rows, n) and contiguous."""
         if isinstance(rows, slice):
             for start in range(rows.start, rows.stop, self.piece):
                 self._read(start, out[start - rows.start : min(start + self.piece, rows.stop) - rows.start])
@@ -63,7 +64,7 @@ class RowFiles:
             out[at] = chunk[rows[at] - start]
 
     def write(self, start: int, rows: np.ndarray) -> None:
-        """Write rows, contiguous, from row `start`, with which a chunk begins."""
+        """Write rows, contiguous in memory, from row `start` on, where a chunk begins."""
         for first in range(0, len(rows), self.piece):
             self._write(start + first, rows[first : first + self.piece])
 
@@ -94,18 +95,18 @@ class RowFiles:
         return os.path.join(self._place, "c", str(start // self.piece), "0")
 
     def _bytes(self, rows: np.ndarray) -> int:
-        """Of a chunk, without its checksum."""
+        """Return the bytes of a chunk without its checksum."""
         return self.piece * self.shape[1] * rows.itemsize
 
     def _checksum(self, rows: np.ndarray, checksum: int) -> bytes:
-        """The checksum of a chunk, given that of its rows: zeros fill it up."""
+        """Return the checksum of a chunk: extend the `checksum` of its rows by the zeros that fill the chunk."""
         for start in range(rows.nbytes, self._bytes(rows), len(ZEROS)):
             checksum = google_crc32c.extend(checksum, ZEROS[: self._bytes(rows) - start])
         return checksum.to_bytes(CHECKSUM_BYTES, "little")
 
 
 def _move(place: str, flags: int, rows: np.ndarray, call: Callable[..., int]) -> int:
-    """Read rows from the begin of a file, or write them to it, by `call`; returns their checksum."""
+    """Read rows from the beginning of a file, or write them there, by `call`; return their checksum."""
     data = rows.reshape(-1).view(np.uint8)
     pages = len(data) // PAGE * PAGE if data.ctypes.data % PAGE == 0 else 0
     starts = [*range(0, pages, PART_BYTES), *range(pages, len(data), PART_BYTES)]
@@ -119,7 +120,7 @@ def _move(place: str, flags: int, rows: np.ndarray, call: Callable[..., int]) ->
             except OSError as error:
                 if error.errno not in (errno.EINVAL, errno.EFAULT):
                     raise
-                # The disk wants multiples of more than a page, or cannot reach memory of this kind.
+                # The disk needs multiples of more than a page, or cannot access this kind of memory.
                 _transfer(call, cached, data, at, stop)
 
         def summed(moved: Iterable[Any]) -> int:
@@ -144,7 +145,7 @@ def _transfer(call: Callable[..., int], file: int, data: np.ndarray, at: int, st
 
 @contextmanager
 def _opened(place: str, flags: int, otherwise: int | None = None) -> Iterator[int]:
-    """A file, or `otherwise` where the file system does not open it like that."""
+    """Open a file; yield `otherwise` instead if the file system does not support `flags`."""
     try:
         file = os.open(place, flags, 0o666)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The order of arcs within the rows of a graph: stores may keep it, and all but Euler circuits want it by head."""
+"""Sort the arcs by head within the rows of a graph: stores may keep another order, for Euler circuits."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-SHORT = 48  # arcs up to which insertion is faster than distribution
-WIDEST = 16  # bits of a digit
+SHORT = 48  # most arcs of a row that is sorted by insertion; the radix sort is faster for longer rows
+WIDEST = 16  # most bits of a radix digit
 
-# Arrays are handed on whole, with the place where a row begins: slices take the compiler several times as long. The
-# sort of long rows is compiled only where there are any.
+# The functions take whole arrays and the position where a row begins: slices take the compiler several times as long.
+# The sort of long rows is compiled only if there are long rows.
 
 
 def sort_rows(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
-    """Sort each row by head in place, equal heads in the order given; takes memory for the longest row alone.
+    """Sort each row by head, in place and stably; takes additional memory only for the longest row.
 
-    `weights` are integers: a view of any weights as such, since only their bits are moved.
+    `weights` is a view of the weights as integers, because only their bits are moved.
     """
     longest = int(np.diff(indptr).max(initial=0))
     _insert(indptr, indices, weights)
@@ -29,7 +29,7 @@ def sort_rows(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> N
 @njit(nogil=True, cache=True)
 @no_type_check
 def _insert(indptr, indices, weights):
-    """Insertion sort of short rows."""
+    """Sort the short rows by insertion."""
     for row in range(indptr.size - 1):
         first, stop = indptr[row], indptr[row + 1]
         if stop - first > SHORT:
@@ -45,7 +45,7 @@ def _insert(indptr, indices, weights):
 @njit(nogil=True, cache=True)
 @no_type_check
 def _distribute_rows(indptr, indices, weights, spare_indices, spare_weights, places):
-    """Radix sort of the other rows that do not rise already."""
+    """Sort the long rows that are not sorted yet by radix sort."""
     for row in range(indptr.size - 1):
         first, stop = indptr[row], indptr[row + 1]
         if stop - first <= SHORT:
@@ -61,7 +61,10 @@ def _distribute_rows(indptr, indices, weights, spare_indices, spare_weights, pla
 @njit(nogil=True)
 @no_type_check
 def _distribute(indices, weights, first, size, most, spare_indices, spare_weights, places):
-    """Sort one row by the least digit first: to the spare arrays and back, with fewer values of a digit than arcs."""
+    """Sort one row by its digits, the least significant digit first, to the spare arrays and back.
+
+    Two digits are used if the number of values of a digit is about the number of arcs or less, else four digits.
+    """
     bits = 0
     while most >> bits:
         bits += 1
@@ -75,7 +78,7 @@ def _distribute(indices, weights, first, size, most, spare_indices, spare_weight
 @njit(nogil=True)
 @no_type_check
 def _deal(indices, weights, first, indices_out, weights_out, first_out, size, shift, width, places):
-    """One pass: arcs in the order of a digit of their heads, equal ones in the order given."""
+    """Make one pass of the radix sort: sort the arcs by one digit of their heads, stably."""
     mask = (1 << width) - 1
     for digit in range(mask + 1):
         places[digit] = 0

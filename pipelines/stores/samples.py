@@ -4,16 +4,16 @@
 array       dtype, shape    meaning
 =========== =============== =====================================================================================
 values      float (N, d)    float32 or float64, whole rows in a chunk; scaled as the attribute `scaling` says;
-                            NaN is a missing value, allowed only where the attribute `missing` declares it
-weights     as values (N)   optional: how much a sample counts, 0 or more
-labels      int32 (N)       optional: position in `label_names`, -1 for none
-label_names str (L)         optional
-ids         str (N)         optional: what a sample is called in its source, empty for none
+                            NaN is a missing value, allowed only if the attribute `missing` is true
+weights     as values (N)   optional: the weight of each sample, 0 or more
+labels      int32 (N)       optional: the label of each sample as a position in `label_names`, -1 for no label
+label_names str (L)         optional: the labels as text
+ids         str (N)         optional: the name of each sample in its source, empty for no name
 =========== =============== =====================================================================================
 
-Attributes: names of the columns; least, greatest and mean value of each as stored; `origins`, each source and the row
-with which it begins. The `digest` covers what a map
-depends on: shape, dtype, values and weights.
+The attributes hold the names of the columns, the least, greatest and mean stored value of each column, and in `origins`
+the name and the first row of each source. The attribute `digest` covers the data that a map depends on: shape, dtype,
+`missing`, values and weights.
 """
 
 from __future__ import annotations
@@ -26,12 +26,21 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing, small_array
+from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.frames import as_matrix, columns_of
 from pipelines.stores.place import new_store
 from pipelines.stores.samples_writer import SCHEMA, Digest, SamplesWriter
 from pipelines.stores.scaling import SCALINGS, Moments, Scaling, refuse_beyond, scaling_from
-from pipelines.stores.schema import TEXT, StoreError, check_array, damaged_attributes, flag, open_store, recorded_dtype
+from pipelines.stores.schema import (
+    TEXT,
+    StoreError,
+    check_array,
+    counted,
+    damaged_attributes,
+    flag,
+    open_store,
+    recorded_dtype,
+)
 from pipelines.stores.transforms import of_columns as transform_of_columns
 
 DTYPES = tuple(map(np.dtype, ("float32", "float64")))
@@ -39,7 +48,10 @@ DTYPES = tuple(map(np.dtype, ("float32", "float64")))
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """A samples store, opened by `open_samples`: attributes in memory, rows read on demand. It pickles as its path."""
+    """A samples store, opened by `open_samples`: attributes in memory, rows read on demand.
+
+    Pickles leave out the rows.
+    """
 
     path: str
     n: int
@@ -51,14 +63,14 @@ class Samples:
     minima: tuple[float, ...]
     maxima: tuple[float, ...]
     means: tuple[float, ...]
-    largest_weight: float | None  # None: no weights
+    largest_weight: float | None  # None if the samples have no weights
     labelled: bool
     source: str
     digest: str
     identified: bool = False
     compensated: bool = False
-    origins: tuple[tuple[str, int], ...] = ()  # each source, and its first row
-    seen_in: Scaling | None = None  # None: values as they are stored; see `in_scaling`
+    origins: tuple[tuple[str, int], ...] = ()  # name and first row of each source
+    seen_in: Scaling | None = None  # scaling of the values returned, see `in_scaling`; None: as stored
 
     @property
     def magnitudes(self) -> tuple[float, ...]:
@@ -67,20 +79,21 @@ class Samples:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes a sample takes in memory, with its weight."""
+        """The bytes that a sample takes in memory, with its weight."""
         return (self.d + (self.largest_weight is not None)) * self.dtype.itemsize
 
     def values(self, start: int = 0, stop: int | None = None, out: np.ndarray | None = None) -> np.ndarray:
-        """The rows from `start` to `stop` (excluded), into `out` if given."""
+        """Return the rows from `start` to `stop` (excluded), read into `out` if it is given."""
         values = StoredArray(self.path, "values").rows(start, self.n if stop is None else stop, out)
         if self.seen_in is not None:
             values[...] = self.seen_in.apply(self.scaling.undo(values))
         return values
 
     def in_scaling(self, scaling: Scaling) -> Samples:
-        """The same samples with `values` in another scaling: that of the store undone, then `scaling` applied.
+        """Return these samples with `values` in another scaling.
 
-        All other attributes stay as stored. ValueError where a value would exceed the dtype.
+        Reading then undoes the scaling of the store and applies `scaling`. All other attributes stay as stored. Raises
+        ValueError if a value would exceed the dtype.
         """
         if scaling == self.scaling:
             return self
@@ -89,42 +102,49 @@ class Samples:
         return replace(self, seen_in=scaling)
 
     def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray | None:
-        """Their weights, or None where all count the same."""
+        """Return the weights of the samples from `start` to `stop` (excluded), or None if there are no weights."""
         if self.largest_weight is None:
             return None
         return StoredArray(self.path, "weights").rows(start, self.n if stop is None else stop)
 
     def labels(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Their labels as positions in `label_names`, -1 for none; StoreError where there are no labels."""
+        """Return the labels of the samples from `start` to `stop` (excluded), as positions in `label_names`.
+
+        -1 means no label. Raises StoreError if the store has no labels.
+        """
         self._need_labels()
-        return StoredArray(self.path, "labels").rows(start, self.n if stop is None else stop)
+        names = StoredArray(self.path, "label_names").shape[0]
+        return StoredArray(self.path, "labels", within=(-1, names - 1)).rows(start, self.n if stop is None else stop)
 
     def label_names(self) -> list[str]:
-        """What the labels are called."""
+        """Return the labels as text; `labels` returns positions in this list."""
         self._need_labels()
-        return [str(name) for name in small_array(self.path, open_store(self.path, SCHEMA), "label_names")[:]]
+        return [str(name) for name in StoredArray(self.path, "label_names")[:]]
 
     def ids(self, start: int = 0, stop: int | None = None) -> list[str]:
-        """What they are called, empty for none; StoreError where no ids were imported."""
+        """Return the ids of the samples from `start` to `stop` (excluded), empty text for a sample without an id.
+
+        Raises StoreError if no ids were imported.
+        """
         if not self.identified:
             raise StoreError(f"{self.path}: the samples have no ids; import them with their ids (--id)")
         return [str(name) for name in StoredArray(self.path, "ids").rows(start, self.n if stop is None else stop)]
 
     def origin_codes(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """The source of each, int32, as its place in `origins`."""
+        """Return the sources of the samples from `start` to `stop` (excluded), as positions in `origins`, int32."""
         firsts = [first for _, first in self.origins]
         rows = np.arange(start, self.n if stop is None else stop)
         return (np.searchsorted(firsts, rows, side="right") - 1).astype(np.int32)
 
     def describe(self) -> str:
-        """One line for people about what the store holds."""
+        """Return a one-line description of the store, for display."""
         parts = [f"{self.path}: {self.n:,} x {self.d} {self.dtype} samples"]
         if self.scaling.kind != "none":
             parts.append(f"scaled by {self.scaling.kind}")
         if self.missing:
             parts.append("values may be missing")
         if self.scaling.transforms:
-            parts.append(f"{sum(map(bool, self.scaling.transforms)):,} columns transformed")
+            parts.append(f"{counted(sum(map(bool, self.scaling.transforms)), 'column')} transformed")
         if self.compensated:
             parts.append("compensated")
         there = {"labels": self.labelled, "weights": self.largest_weight, "ids": self.identified}
@@ -132,24 +152,19 @@ class Samples:
         if extras:
             parts.append(f"with {' and '.join(extras)}")
         if len(self.origins) > 1:
-            parts.append(f"from {len(self.origins):,} files")
+            parts.append(f"from {counted(len(self.origins), 'file')}")
         elif self.source:
             parts.append(f"from {self.source}")
         return "; ".join(parts)
 
     def verify(self) -> Verified:
-        """Reread everything and compare it with what was recorded; StoreError names what differs."""
+        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
         arrays = ["values"] + ["weights"] * (self.largest_weight is not None)
-        arrays += ["labels"] * self.labelled + ["ids"] * self.identified
+        arrays += ["labels", "label_names"] * self.labelled + ["ids"] * self.identified
         group = open_store(self.path, SCHEMA)
         chunks = {name: StoredArray(self.path, name).places() for name in arrays}
-        if self.labelled:
-            chunks["label_names"] = small_array(self.path, group, "label_names").places()
         refuse_missing(self.path, chunks)
         digest, moments, largest = Digest(self.d, self.dtype, self.missing), Moments(self.d), None
-        called = self.label_names() if self.labelled else []
-        if len(set(called)) < len(called):  # as a chunk that is missing in a store of an earlier version reads
-            raise StoreError(f"{self.path}: two of `label_names` are the same; import the samples again")
         step = StoredArray(self.path, "values").chunks[0]
         for start in range(0, self.n, step):
             values, weights = self.values(start, start + step), self.weights(start, start + step)
@@ -159,9 +174,7 @@ class Samples:
                 largest = max(largest or 0.0, float(weights.max()))
                 digest.weights.update(weights.data)
             if self.labelled:
-                labels = self.labels(start, start + step)
-                if not -1 <= labels.min() <= labels.max() < len(called):
-                    raise StoreError(f"{self.path}: rows from {start} on have labels without a name; import them again")
+                self.labels(start, start + step)
             if self.identified:
                 self.ids(start, start + step)
         if digest.value(self.n) != self.digest:
@@ -171,7 +184,7 @@ class Samples:
         if found != (self.minima, self.maxima, self.means, self.largest_weight):
             raise StoreError(f"{self.path}: extremes or means differ from those recorded; import the samples again")
         also = "the digest of values and weights, and extremes and means of the columns"
-        return compare_contents(self.path, group, chunks, also, digested=("values", "weights"))
+        return compare_contents(self.path, group, chunks, also)
 
     def _need_labels(self) -> None:
         if not self.labelled:
@@ -184,7 +197,7 @@ def open_samples(path: str | os.PathLike[str]) -> Samples:
     Raises
     ------
     StoreError
-        The message names the store, what is wrong with it and the cure.
+        The store cannot be opened; the message names the store, the fault and the cure.
     """
     group = open_store(path, SCHEMA)
     attrs: dict[str, Any] = dict(group.attrs)
@@ -210,8 +223,8 @@ def open_samples(path: str | os.PathLike[str]) -> Samples:
             source=str(attrs["source"]),
             digest=str(attrs["digest"]),
             identified="ids" in group,
-            compensated=bool(attrs.get("compensated", False)),
-            origins=tuple((str(name), int(first)) for name, first in attrs.get("origins", [[attrs["source"], 0]])),
+            compensated=flag(path, group, "compensated"),
+            origins=tuple((str(name), int(first)) for name, first in attrs["origins"]),
         )
     check_array(path, group, "values", (facts.n, facts.d), (facts.dtype,))
     if facts.largest_weight is not None:
@@ -249,15 +262,17 @@ def new_samples(
     path : path of the new store
     columns : distinct names of the d columns
     dtype : {"float32", "float64"}
-    missing : declares that NaN stands for a missing value
-    scaling : one of `pipelines.stores.scaling.SCALINGS`; while the store is written, the disk then also holds float64
-        values. Or a `Scaling`, for example that of a map, which is applied to values as they arrive
+    missing : whether NaN stands for a missing value; if False, NaN is refused
+    scaling : one of `pipelines.stores.scaling.SCALINGS`, which is computed from all rows; unless it is "none", the disk
+        also holds float64 values while the store is written. Or a `Scaling`, such as the scaling of a map, which is
+        applied to rows as they arrive
     cofactor : divisor of values before arcsinh
-    transforms : of single columns, by name or pattern, before the scaling; see `pipelines.stores.transforms`
+    transforms : transforms of single columns, by name or pattern, applied before the scaling; see
+        `pipelines.stores.transforms`
     weighted, labelled, identified : whether every piece comes with weights, with labels, with ids
-    compensated : whether the spill between detectors has been undone; recorded
+    compensated : whether the spill between detectors has been undone; it is only recorded
     source : text for messages and display
-    chunk_rows : rows of a chunk; by default as many as take 4 MiB
+    chunk_rows : rows of a chunk; by default, a chunk takes 4 MiB
     overwrite : replace an existing samples store at `path`
 
     Raises
@@ -265,7 +280,7 @@ def new_samples(
     StoreError
         The path exists, or the disk is full.
     ValueError
-        A value cannot be used, or a column is empty; the message names the row or the columns.
+        A value cannot be stored, or a column is empty; the message names the row or the columns.
 
     Warns
     -----
@@ -323,11 +338,11 @@ def write_samples(
     columns: Sequence[str] | None = None,
     **keywords: Any,
 ) -> Samples:
-    """Write samples held in memory, (N, d); `keywords` are those of `new_samples`. Returns the store, opened.
+    """Write samples held in memory, (N, d), and return the store, opened; `keywords` are passed to `new_samples`.
 
-    Values are a matrix, masked or not, or a data frame of pandas, polars or pyarrow. What is masked or null is a
-    missing value, and no label. Columns are called as those of the frame, else 0 to d - 1 by default. The dtype is
-    that of the values where it is float64, in any byte order, else float32.
+    `values` is a matrix, masked or not, or a data frame of pandas, polars or pyarrow. A masked or null value is a
+    missing value; a masked or null label means no label. By default, the columns have the names of the data frame, or
+    the names 0 to d - 1. Values of float64, in any byte order, are stored as float64, all others as float32.
     """
     columns, values = columns_of(values) if columns is None else columns, as_matrix(values)
     if values.ndim != 2:

@@ -1,8 +1,9 @@
-"""Writes the arrays of a samples store, from pieces of rows of any size.
+"""Write the arrays of a samples store from pieces of rows of any size.
 
-Appended rows go to disk in whole chunks, so there may be more rows than memory holds. Scaling needs to see all rows
-before it can store one: until then values are kept in the array `raw`, in float64 so that nothing is rounded twice, and
-the disk has to hold both. Digest, moments and chunks do not depend on how the rows were cut into pieces.
+Appended rows go to disk in whole chunks, so there may be more rows than memory holds. A scaling that is computed from
+the data needs all rows before the first row can be stored. Until then, values are kept in the array `raw`, in float64
+so that values are rounded only once. The disk must hold both arrays. The digest, the moments and the chunks do not
+depend on how the rows were cut into pieces.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pipelines.stores import transforms
 from pipelines.stores.contents import write_small_array
 from pipelines.stores.labels import label_text
 from pipelines.stores.merged_values import MergedValues
-from pipelines.stores.row_errors import RowError
+from pipelines.stores.row_errors import MISSING_CURE, RowError
 from pipelines.stores.scaling import LARGEST, Moments, Scaling, refuse_beyond
 from pipelines.stores.schema import CHUNK_BYTES, TEXT, result_codecs, text_codecs
 
@@ -29,9 +30,9 @@ SCHEMA = "samples/1"
 
 
 class SamplesWriter:
-    """Accepts the rows of a new samples store; `pipelines.stores.samples.new_samples` creates it and has the arguments.
+    """Accepts the rows of a new samples store; created by `pipelines.stores.samples.new_samples`.
 
-    A piece that is refused leaves nothing behind.
+    `new_samples` describes the arguments. A piece that is refused leaves nothing behind.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class SamplesWriter:
             self._raw_moments = Moments(d)
 
     def begin(self, source: str) -> None:
-        """Say that the rows to come are from `source`; messages count them from 0 again."""
+        """Begin a new source: the rows appended from now on are from `source`, and messages count its rows from 0."""
         self._origins = [*(self._origins if self.n else ()), (source, self.n)]
         self.source = source
 
@@ -84,9 +85,9 @@ class SamplesWriter:
         labels: Sequence[Any] | None = None,
         ids: Sequence[Any] | None = None,
     ) -> None:
-        """Append (k, d) values in units of the source, with (k) weights, labels and ids where they were announced.
+        """Append (k, d) values in units of the source, with (k) weights, labels and ids if the store has them.
 
-        A label is text or a number; None, NaN and what `pipelines.stores.labels.ABSENT` lists are no label.
+        A label is text or a number; None, NaN and the texts in `pipelines.stores.labels.ABSENT` mean no label.
         """
         values, d = np.asarray(unmasked(values)), len(self.columns)
         if values.dtype.kind not in "fiub":
@@ -100,34 +101,35 @@ class SamplesWriter:
         ):
             if (given is None) != (wanted is None) or (given is not None and len(given) != len(values)):
                 raise ValueError(f"{self.source}: give {name} with every row of the samples, or with none")
+        # Everything that can be refused is checked or computed before anything is appended.
         self._check(values)
-        if weights is not None and self._weights is not None:
-            kept = self._checked(weights)
+        kept = None if weights is None else self._checked(weights)
+        texts = None if labels is None else list(map(label_text, labels))
+        called = None if ids is None else np.array([label_text(name) or "" for name in ids], TEXT)
+        if any(self._transforms):
+            values = self._transformed(values)
+        if self._given is not None:
+            values = self._given.apply(values)
+            refuse_beyond(values, self.dtype, self.source, self.columns, self._row(0))
+        if kept is not None and self._weights is not None:
             self._largest_weight = max(self._largest_weight, float(kept.max(initial=0)))
             self._digest.weights.update(kept.data)
             self._weights.append(kept)
-        if labels is not None and self._labels is not None:
+        if texts is not None and self._labels is not None:
             names = self._names
-            texts = map(label_text, labels)
             codes = [-1 if text is None else names.setdefault(text, len(names)) for text in texts]
             self._labels.append(np.array(codes, np.int32))
-        if ids is not None and self._ids is not None:
-            self._ids.append(np.array([label_text(name) or "" for name in ids], TEXT))
-        if any(self._transforms):
-            values = self._transformed(values)
-        if self._kind == "none" and self._given is None:
+        if called is not None and self._ids is not None:
+            self._ids.append(called)
+        if self._kind == "none" or self._given is not None:
             self._store(values)
-        elif self._given is not None:
-            scaled = self._given.apply(values)
-            refuse_beyond(scaled, self.dtype, self.source, self.columns, self._row(0))
-            self._store(scaled)
         else:
             self._raw_moments.add(values)
             self._raw.append(values.astype(np.float64))
         self.n += len(values)
 
     def finish(self) -> dict[str, Any]:
-        """Write what is left. Returns the attributes of the store, which make it one."""
+        """Write the remaining rows, and return the attributes that complete the store."""
         if self.n == 0:
             raise ValueError(f"{self.source}: there are no rows; a map needs at least one")
         if self._weights is not None and self._largest_weight == 0:
@@ -148,7 +150,10 @@ class SamplesWriter:
         if (merged := self._merged.columns()).any():
             cure = "keep them with float64 (dtype='float64', --dtype float64), or subtract an offset first"
             what = f"float32 merges distinct values of {self._listed(merged)}"
-            warnings.warn(f"{self.source}: {what} ({self._merged.most():.0%} of those looked at); {cure}", stacklevel=4)
+            warnings.warn(
+                f"{self.source}: {what} (up to {self._merged.most():.0%} of the distinct values examined); {cure}",
+                stacklevel=4,
+            )
         if self._labels is not None:
             names = np.array([*self._names], dtype=object)
             write_small_array(self.group, "label_names", names, str)
@@ -169,39 +174,39 @@ class SamplesWriter:
         }
 
     def _row(self, row: int) -> int:
-        """The number that a row of the present piece has in its source."""
+        """Return the number, within its source, of a row of the present piece."""
         return self.n + row - self._origins[-1][1]
 
     def _check(self, values: np.ndarray) -> None:
-        """Refuse values that are infinite, too large, or missing undeclared, and rows with no value at all."""
-        # Scaled values are small, whatever they were before.
+        """Raise RowError for infinite or too large values, undeclared missing values, and rows without any value."""
+        # The limit of the dtype matters only without scaling: scaled values are small.
         limit = np.float64(LARGEST if self._kind != "none" else min(LARGEST, float(np.finfo(self.dtype).max)))
         if len(values) and -limit <= values.min() and values.max() <= limit:
-            return  # no NaN either: for NaN neither comparison is true
+            return  # there is no NaN either, for which both comparisons are false
         absent = np.isnan(values)
         wrong = ~absent & ~((-limit <= values) & (values <= limit))
         if not self.missing:
             wrong |= absent
         if wrong.any():
             row, column = (int(i[0]) for i in np.nonzero(wrong))
-            cure = (
-                "declare that values are missing (missing=True, --missing), or leave the row out"
+            fault = (
+                f"has no value; {MISSING_CURE}"
                 if absent[row, column]
-                else f"{self.dtype} samples are finite and at most {limit:.3g}; correct it, or leave the row out"
+                else f"is {values[row, column]}; {self.dtype} samples are finite and at most {limit:.3g}; correct it, "
+                "or leave the row out"
             )
-            what = f", column {self.columns[column]!r} is {values[row, column]}; {cure}"
-            raise RowError(self.source, self._row(row), what)
+            raise RowError(self.source, self._row(row), f", column {self.columns[column]!r} {fault}")
         empty = absent.all(axis=1)
         if empty.any():
             row = self._row(int(np.flatnonzero(empty)[0]))
             raise RowError(self.source, row, " has no value at all; leave it out")
 
     def _checked(self, weights: np.ndarray) -> np.ndarray:
-        """Weights as they are stored: (k), finite, not negative."""
+        """Return the weights as they are stored, (k); raises an error unless all are finite and not negative."""
         given = np.asarray(unmasked(weights), np.float64)
         if given.ndim != 1:
             raise ValueError(f"{self.source}: weights have the shape {given.shape}; give one per row")
-        # Compared before the cast, in which a number that is too large would become infinite with a warning.
+        # Compare before the cast, which would turn a number that is too large into infinity, with a warning.
         wrong = ~((given >= 0) & (given <= float(np.finfo(self.dtype).max)))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
@@ -210,7 +215,7 @@ class SamplesWriter:
         return given.astype(self.dtype)
 
     def _transformed(self, values: np.ndarray) -> np.ndarray:
-        """Values by the transforms of their columns; RowError for one that has no logarithm."""
+        """Return the values after the transforms of their columns; raises RowError for a value without a logarithm."""
         found = transforms.apply(self._transforms, values)
         wrong = np.isinf(found)
         if wrong.any():
@@ -234,11 +239,11 @@ class SamplesWriter:
         self._refuse("is empty", raw.counts == 0)
         if self._kind == "arcsinh":
             return Scaling(self._kind, (0.0,) * d, (float(self._cofactor),) * d)
-        # Squares of tiny differences may vanish, and those of huge ones overflow.
+        # Squares of tiny differences may underflow to 0, and squares of huge differences may overflow.
         deviations = raw.deviations
         constant = (raw.minima == raw.maxima) | ((deviations == 0) if self._kind == "zscore" else False)
         if constant.any():
-            fault = "is constant: it is stored with factor 1, and tells no samples apart"
+            fault = "is constant: it is stored with factor 1, and does not distinguish samples"
             warnings.warn(f"{self.source}: {self._listed(constant)} {fault}", stacklevel=4)
         if self._kind == "zscore":
             self._refuse("has a spread that is not finite", ~np.isfinite(deviations))
@@ -267,7 +272,7 @@ class _Rows:
             compressors=text_codecs() if dtype == TEXT else result_codecs(dtype),
             config={"write_empty_chunks": True},
         )
-        self._chunk = np.empty(chunks, dtype)  # the unfinished one; a copy, as callers reuse their arrays
+        self._chunk = np.empty(chunks, dtype)  # the unfinished chunk, a copy, because callers reuse their arrays
         self._held = 0
 
     def append(self, values: np.ndarray) -> None:
@@ -296,7 +301,7 @@ class _Rows:
 
 
 class Digest:
-    """blake2b over all that a map depends on, fed in pieces of any size."""
+    """The blake2b digest of all data that a map depends on; rows are added in pieces of any size."""
 
     def __init__(self, d: int, dtype: np.dtype, missing: bool):
         self._d, self._dtype, self._missing = d, dtype, missing

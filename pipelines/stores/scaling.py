@@ -1,16 +1,16 @@
-"""How columns of samples were brought to one scale, and the way back: for display, and to the scale of a map.
+"""Scalings of the columns of samples, and their inverses, for display and for samples in the scaling of a map.
 
 ========= ============================ =====================================================
 kind      stored value                 offset, factor of a column
 ========= ============================ =====================================================
 none      x                            0, 1
 zscore    (x - offset) / factor        mean, standard deviation (of the population)
-minmax    (x - offset) / factor        least value, greatest less least
+minmax    (x - offset) / factor        least value, greatest minus least value
 arcsinh   arcsinh(x / factor)          0, the cofactor
 ========= ============================ =====================================================
 
-A column may have a transform of its own (`pipelines.stores.transforms`), of which x is then the result. A constant
-column has the factor 1.
+x is a value of the source, or the transformed value if the column has a transform (`pipelines.stores.transforms`). A
+constant column has the factor 1.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from pipelines.stores.row_errors import RowError
 
 SCALINGS = ("none", "zscore", "minmax", "arcsinh")
 BLOCK_VALUES = 1 << 20
-LARGEST = 2.0**500  # the largest magnitude that searches for best matching units accept
+LARGEST = 2.0**500  # the largest magnitude that the search for best matching units accepts
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """A kind of `SCALINGS`, with an offset and a factor for each column, and perhaps transforms."""
+    """A scaling of one of the kinds in `SCALINGS`: an offset, a factor and possibly a transform for each column."""
 
     kind: str
     offsets: tuple[float, ...]
     factors: tuple[float, ...]
-    transforms: tuple[str, ...] = ()  # of each column, "" for none; empty where no column has one
+    transforms: tuple[str, ...] = ()  # one per column, "" for no transform; empty if no column has a transform
 
     def apply(self, values: np.ndarray) -> np.ndarray:
-        """Values of the source (k, d) as they are stored, float64."""
+        """Return values of the source, (k, d), as they are stored, float64."""
         values = transforms.apply(self.transforms, np.asarray(values, np.float64))
         if self.kind == "none":
             return values
@@ -48,7 +48,7 @@ class Scaling:
         return np.arcsinh(values) if self.kind == "arcsinh" else values
 
     def undo(self, values: np.ndarray) -> np.ndarray:
-        """Stored values (..., d), for example a codebook, in units of the source, float64."""
+        """Return stored values (..., d), for example a codebook, in units of the source, float64."""
         values = np.asarray(values, np.float64)
         if self.kind == "arcsinh":
             values = np.sinh(values)
@@ -57,7 +57,7 @@ class Scaling:
         return transforms.undo(self.transforms, values)
 
     def recorded(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the scaling as JSON."""
         found = {"kind": self.kind, "offsets": list(self.offsets), "factors": list(self.factors)}
         return found | ({"transforms": list(self.transforms)} if self.transforms else {})
 
@@ -65,7 +65,10 @@ class Scaling:
 def refuse_beyond(
     scaled: np.ndarray, dtype: np.dtype, source: str, columns: Sequence[str], first: int | None = None
 ) -> None:
-    """Refuse values that exceed `dtype` once scaled by another record; their rows count from `first`, if known."""
+    """Raise an error if values exceed `dtype` after the scaling of other samples was applied.
+
+    The error is a RowError whose rows count from `first`, or a plain ValueError if `first` is None.
+    """
     limit = min(LARGEST, float(np.finfo(dtype).max))
     beyond = abs(scaled) > limit
     if beyond.any():
@@ -80,7 +83,7 @@ def refuse_beyond(
 
 
 def scaling_from(recorded: dict[str, Any], columns: int) -> Scaling:
-    """Undo `Scaling.recorded`; the scaling must have that many columns."""
+    """Return the scaling that `Scaling.recorded` described; raises ValueError unless it has this number of columns."""
     offsets, factors = (tuple(map(float, recorded[name])) for name in ("offsets", "factors"))
     if recorded["kind"] not in SCALINGS or not len(offsets) == len(factors) == columns:
         raise ValueError(f"the scaling {recorded['kind']} has {len(factors)} columns, expected {columns}")
@@ -92,10 +95,11 @@ def scaling_from(recorded: dict[str, Any], columns: int) -> Scaling:
 
 
 class Moments:
-    """Extremes, means and variances of the values present in each column, however the rows are cut into pieces.
+    """Extremes, means and variances of the values present in each column.
 
-    Values are set aside until a block is full, so that every sum is rounded the same way. Blocks are merged as in
-    T. F. Chan, G. H. Golub and R. J. LeVeque (Technical Report STAN-CS-79-773, 1979).
+    Values are collected until a block is full, so that every sum is rounded the same way and results do not depend on
+    how the rows are cut into pieces. Blocks are merged as in T. F. Chan, G. H. Golub and R. J. LeVeque (Technical
+    Report STAN-CS-79-773, 1979).
     """
 
     def __init__(self, columns: int):
@@ -115,7 +119,7 @@ class Moments:
                 self._merge()
 
     def finish(self) -> Moments:
-        """Finish: no more values follow."""
+        """Merge the last block and return self; no values may be added afterwards."""
         if self._held:
             self._merge()
         return self
@@ -128,7 +132,7 @@ class Moments:
     def _merge(self) -> None:
         block, self._held = self._block[: self._held], 0
         minima, maxima = block.min(axis=0), block.max(axis=0)
-        if (minima == minima).all():  # a NaN would show here
+        if (minima == minima).all():  # false if the block holds a NaN
             counts = np.full(block.shape[1], len(block))
             means = block.sum(axis=0) / counts
             squares = np.square(block - means).sum(axis=0)

@@ -1,15 +1,16 @@
-"""What every store has in common: a Zarr 3 group on disk with a `schema` attribute, checked when it is opened.
+"""Functions that all stores share. A store is a Zarr 3 group on disk with a `schema` attribute, checked on opening.
 
-`place` says where a store is written, `contents` what it holds and how that is checked. Chunk writes are atomic with
-Zarr's default pipeline from 3.1.3 on, one writer per chunk.
+The module `place` decides where a store is written; the module `contents` records and checks the chunks. A chunk has
+a single writer, and writing it is atomic with the default pipeline of Zarr 3.1.3 or later.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,11 @@ TEXT = np.dtypes.StringDType()
 
 
 class StoreError(ValueError):
-    """A store is missing, foreign, damaged, in the way or cannot be written; the message names it and the cure."""
+    """A store is missing, not tilepath's, damaged, in the way or not writable; the message names it and the cure."""
 
 
 def result_codecs(dtype: np.dtype) -> tuple[Any, ...]:
-    """Compressors of arrays that are kept: fast, and they detect damage when a chunk is read."""
+    """Return the codecs of result arrays: a fast compressor, and a checksum that detects damage on reading."""
     return (
         BloscCodec(cname="lz4", clevel=5, shuffle="bitshuffle", typesize=dtype.itemsize),
         Crc32cCodec(),
@@ -37,22 +38,22 @@ def result_codecs(dtype: np.dtype) -> tuple[Any, ...]:
 
 
 def text_codecs() -> tuple[Any, ...]:
-    """Compressors of arrays of text."""
+    """Return the codecs of arrays of text: a compressor and a checksum."""
     return ZstdCodec(), Crc32cCodec()
 
 
 def checkpoint_codecs() -> tuple[Any, ...]:
-    """Compressors of arrays that are soon replaced: none, but damage is detected."""
+    """Return the codecs of checkpoints, which are soon replaced: a checksum without compression."""
     return (Crc32cCodec(),)
 
 
 def store_schema(path: str | os.PathLike[str]) -> str:
-    """The schema a store declares, such as ``"graph/1"``; StoreError if tilepath did not write it."""
+    """Return the schema that a store declares, such as ``"graph/1"``; raises StoreError if it declares no schema."""
     return str(_declared(path, "r")[1])
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:
-    """The kind of the store at `path`; StoreError if this version does not know it."""
+    """Return the kind of the store at `path`; raises StoreError if this version does not know its schema."""
     schema = store_schema(path)
     if schema not in KINDS:
         raise StoreError(f"{path}: a store of schema {schema}, which this version of tilepath does not know")
@@ -60,10 +61,11 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
 
 
 def open_store(path: str | os.PathLike[str], schema: str | None = None, mode: str = "r") -> zarr.Group:
-    """Open the group at `path` and check that it declares `schema` (None: any of tilepath's) and has its arrays."""
+    """Open the group at `path`; check that it declares `schema` (None: any schema) and lacks no recorded array."""
     group, found = _declared(path, mode)
     if schema is not None and found != schema:
-        raise StoreError(f"{path}: expected a store of schema {schema}, found {found}{_cure(schema)}")
+        made = f", made by `{KINDS[schema].made_by}`" if schema in KINDS else ""
+        raise StoreError(f"{path}: is {_called(found)}, but {_called(schema)} is needed{made}")
     with damaged_attributes(path):
         for name in dict(group.attrs.get("contents", {})):
             if not os.path.isfile(os.path.join(path, name, "zarr.json")):
@@ -72,13 +74,13 @@ def open_store(path: str | os.PathLike[str], schema: str | None = None, mode: st
 
 
 def _declared(path: str | os.PathLike[str], mode: str) -> tuple[zarr.Group, str]:
-    """The group at `path` and its schema."""
+    """Return the group at `path` and its schema."""
     if not Path(path).exists():
         raise StoreError(f"{path}: no such store")
     try:
         group = zarr.open_group(os.fspath(path), mode=mode, use_consolidated=False)
         found = group.attrs.get("schema")
-    except Exception as error:  # whatever Zarr raises on a file that is not what it should be
+    except Exception as error:  # Zarr raises errors of many types on invalid files
         raise StoreError(
             f"{path}: not a Zarr 3 group ({brief(error)}); if tilepath made it, remove it and make it again"
         ) from error
@@ -87,12 +89,12 @@ def _declared(path: str | os.PathLike[str], mode: str) -> tuple[zarr.Group, str]
     return group, found
 
 
-def _cure(schema: str) -> str:
-    return f"; create one with `{KINDS[schema].made_by}`" if schema in KINDS else ""
+def _called(schema: str) -> str:
+    return f"a {KINDS[schema].name} store ({schema})" if schema in KINDS else f"a store of schema {schema}"
 
 
 def check_array(path: Any, group: zarr.Group, name: str, shape: Sequence[int | None], dtypes: Sequence[Any]) -> None:
-    """Make sure that the group has an array `name` of that `shape` (None: of any length) and one of `dtypes`."""
+    """Raise StoreError unless the group has an array `name` of this `shape` (None: any length) and one of `dtypes`."""
     try:
         array = group.get(name)
     except Exception as error:
@@ -109,19 +111,19 @@ def check_array(path: Any, group: zarr.Group, name: str, shape: Sequence[int | N
 
 
 def no_array(path: Any, name: str) -> StoreError:
-    """The error to raise over an array that a store lacks."""
+    """Return the error for an array that is missing in a store."""
     return StoreError(f"{path}: the array `{name}` is missing; the store is damaged; recreate it")
 
 
 def attribute(path: Any, group: zarr.Group, name: str) -> Any:
-    """An attribute that every store of the schema has."""
+    """Return an attribute that every store of the schema has; raises StoreError if it is missing."""
     if name not in group.attrs:
         raise StoreError(f"{path}: the attribute `{name}` is missing; the store is damaged; compute it again")
     return group.attrs[name]
 
 
 def flag(path: Any, group: zarr.Group, name: str) -> bool:
-    """A boolean attribute."""
+    """Return a boolean attribute; raises StoreError if it is missing or not a boolean."""
     found = attribute(path, group, name)
     if not isinstance(found, bool):
         raise StoreError(f"{path}: the attribute `{name}` is {found!r}, neither true nor false; recreate the store")
@@ -140,14 +142,14 @@ def damaged_attributes(path: Any, what: str = "the attributes") -> Iterator[None
 
 
 def recorded_dtype(name: Any) -> np.dtype:
-    """The dtype of that name. NumPy accepts much more, such as the text of a tuple."""
+    """Return the dtype called `name`. Reject other text that `numpy.dtype` accepts, such as the text of a tuple."""
     if not (isinstance(name, str) and name.isalnum()):
         raise ValueError(f"{name!r} is not the name of a dtype")
     return np.dtype(name)
 
 
 def recorded_vertices(path: Any, name: str, vertices: Any, n: int) -> np.ndarray:
-    """Vertices as a store has them, int64, each in 0..n-1."""
+    """Return vertices read from a store as int64; raises StoreError unless each is in 0..n-1."""
     found = np.asarray(vertices)
     if found.ndim != 1 or found.dtype.kind not in "iu" or found.size == 0:
         raise StoreError(f"{path}: the {name} are damaged: not a list of vertices; compute the store again")
@@ -157,7 +159,7 @@ def recorded_vertices(path: Any, name: str, vertices: Any, n: int) -> np.ndarray
 
 
 def row_ranges(done: np.ndarray) -> list[list[int]]:
-    """Which rows, bool (S), as JSON: the [start, stop] of each run of consecutive rows.
+    """Return the rows selected by `done`, bool (S), as JSON: [start, stop] of each run of consecutive rows.
 
     >>> row_ranges(np.array([True, True, False, True]))
     [[0, 2], [3, 4]]
@@ -167,7 +169,7 @@ def row_ranges(done: np.ndarray) -> list[list[int]]:
 
 
 def row_mask(path: Any, ranges: Any, rows: int) -> np.ndarray:
-    """Undo `row_ranges`, as found in the attributes of the store at `path`."""
+    """Return the mask, bool (rows), that `row_ranges` turned into `ranges`; `path` names the store in messages."""
     done = np.zeros(rows, dtype=bool)
     with damaged_attributes(path, "the rows that are done"):
         for start, stop in ranges:
@@ -178,7 +180,7 @@ def row_mask(path: Any, ranges: Any, rows: int) -> np.ndarray:
 
 
 def owned(path: str, schema: str, run_id: str) -> zarr.Group:
-    """The group of an unfinished store, to be changed by the run that owns it; StoreError if another one does."""
+    """Open an unfinished store for writing by the run `run_id`; raises StoreError if another run owns the store."""
     group = open_store(path, schema, "r+")
     if group.attrs.get("run_id") != run_id:
         raise StoreError(f"{path}: another run took this store over; stop one of the two")
@@ -186,7 +188,7 @@ def owned(path: str, schema: str, run_id: str) -> zarr.Group:
 
 
 def new_run_id() -> str:
-    """A unique name for a run."""
+    """Return a unique id for a run."""
     return uuid.uuid4().hex
 
 
@@ -204,25 +206,34 @@ def disk_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
 
 
-def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Delete the partial chunk files that killed writers left in the store; no writer may be active."""
-    for leftover in Path(path).rglob("*.partial"):
-        leftover.unlink(missing_ok=True)
+def leftovers(path: str | os.PathLike[str]) -> list[Path]:
+    """Return the partial files of chunks and the partial stores that killed writers left within the store."""
+    found = Path(path).rglob("*.partial")
+    return [each for each in found if not any(up.suffix == ".partial" for up in each.relative_to(path).parents)]
+
+
+def remove_leftovers(found: Iterable[Path]) -> None:
+    """Delete files and folders that killed writers left; no writer may be active."""
+    for leftover in found:
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
+        else:
+            leftover.unlink(missing_ok=True)
 
 
 def store_bytes(path: str | os.PathLike[str]) -> int:
-    """Bytes the store takes on disk."""
-    return sum(f.stat().st_size for f in Path(path).rglob("*") if f.is_file())
+    """Return the bytes that the store takes on disk."""
+    return sum(f.stat().st_size for f in (Path(path), *Path(path).rglob("*")) if f.is_file())
 
 
 def brief(error: Exception) -> str:
-    """What an error says, on one line."""
+    """Return the message of an error on one line of at most 200 characters."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 200 else text[:197] + "..."
 
 
 def number(value: float) -> str:
-    """A number for people, digits grouped: all of a whole number, else six.
+    """Return a number as text with grouped digits: all digits of a whole number, else six significant digits.
 
     >>> number(65536.0), number(1234.5678)
     ('65,536', '1,234.57')
@@ -231,7 +242,7 @@ def number(value: float) -> str:
 
 
 def counted(count: int, one: str, more: str = "") -> str:
-    """How many there are of what, for people.
+    """Return a count and its noun as text, in the singular or the plural.
 
     >>> counted(1, "arc"), counted(4096, "vertex", "vertices")
     ('1 arc', '4,096 vertices')

@@ -1,4 +1,4 @@
-"""Stores that have the distance of any pair of vertices: as a matrix, or from the parts of a graph that is cut."""
+"""Stores of distances between vertices: distances stores hold a matrix, boundary stores compute it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SolutionLike: TypeAlias = Solution | str | os.PathLike[str]
 def open_solution(
     solution: SolutionLike, graph: Graph | str | os.PathLike[str] | None = None
 ) -> tuple[Solution, Graph]:
-    """Open such a store and the graph it was computed from (None: the one recorded in the store)."""
+    """Open a distances or boundary store, and the graph it was computed from (None: the graph that it records)."""
     if isinstance(solution, str | os.PathLike):
         solution = open_boundary(solution) if store_schema(solution) == BOUNDARY else open_distances(solution)
     return solution, solution.graph(graph.path if isinstance(graph, Graph) else graph)

@@ -1,7 +1,7 @@
-"""Writes an array of text with the same bytes as Zarr: from strings, or from consecutive numbers.
+"""Write an array of text, from strings or from consecutive numbers, with the same bytes as Zarr.
 
-Zarr makes a Python object of each string, and several copies of all. For the numbers of vertices, which most formats
-have as names, that took as long as reading the arcs.
+Zarr makes a Python object of each string, and several copies of all strings. Most formats name vertices by numbers, and
+writing these names with Zarr took as long as reading the arcs.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import zarr
 from pipelines.stores.schema import TEXT, text_codecs
 from pipelines.stores.whole_chunks import WRITERS, write_chunk
 
-LENGTH_BYTES = 4  # before each text its length, before all of a chunk their number
+LENGTH_BYTES = 4  # bytes of the length before each text, and of the number of texts at the beginning of a chunk
 
 
 def write_text(group: zarr.Group, name: str, texts: Sequence[str] | np.ndarray | range, rows: int) -> None:
-    """Create the array `name` of k texts, in chunks of `rows`: strings, or the numbers of a range."""
+    """Create the array `name` of `texts`, which are strings or the numbers of a range, in chunks of `rows` texts."""
     array = group.create_array(
         name,
         shape=(len(texts),),
@@ -51,7 +51,7 @@ def _of_strings(texts: Sequence[str]) -> Iterator[bytes]:
 
 
 def _of_numbers(numbers: range) -> Iterator[bytes]:
-    """Those with equally many digits at a time."""
+    """Yield the encoded numbers; numbers with the same number of digits are encoded together."""
     at = numbers.start
     while at < numbers.stop:
         width = len(str(at))

@@ -1,12 +1,12 @@
-"""Transforms of single columns of samples, before they are brought to one scale, and the way back.
+"""Transforms of single columns of samples, which are applied before the scaling, and their inverses.
 
 ============================= ============================================================================
 text                          value
 ============================= ============================================================================
 ``arcsinh:COFACTOR``          arcsinh(x / cofactor); 5 is customary in mass, 150 in fluorescence cytometry
 ``log``                       the decimal logarithm, of positive values
-``logicle:T:W:M:A``           D. R. Parks, M. Roederer and W. A. Moore (Cytometry A 69, 2006), as `flowutils`
-                              has it; what is left out is 262144, 0.5, 4.5 and 0
+``logicle:T:W:M:A``           D. R. Parks, M. Roederer and W. A. Moore (Cytometry A 69, 2006), as in `flowutils`;
+                              parameters that are left out are 262144, 0.5, 4.5 and 0
 ============================= ============================================================================
 """
 
@@ -22,12 +22,15 @@ DEFAULTS = {"arcsinh": (5.0,), "log": (), "logicle": (262144.0, 0.5, 4.5, 0.0)}
 
 
 def of_columns(transforms: Mapping[str, str], columns: Sequence[str]) -> tuple[str, ...]:
-    """The transform of each column, "" for none, from those of names or patterns such as ``FL*``; a name comes first.
+    """Return the transform of each column, "" for no transform.
+
+    `transforms` maps names of columns, or patterns such as ``FL*``, to transforms. A name takes precedence over
+    patterns, and an earlier pattern over a later one.
 
     Raises
     ------
     ValueError
-        A transform is unknown, or there is no such column.
+        A transform is unknown, or a name or pattern matches no column.
 
     >>> of_columns({"FL*": "arcsinh:150", "FL2": "log"}, ["FSC", "FL1", "FL2"])
     ('', 'arcsinh:150', 'log')
@@ -45,17 +48,17 @@ def of_columns(transforms: Mapping[str, str], columns: Sequence[str]) -> tuple[s
 
 
 def apply(transforms: Sequence[str], values: np.ndarray) -> np.ndarray:
-    """Transformed values (..., d), float64; NaN stays NaN, and what has no logarithm becomes minus infinity."""
+    """Return the transformed values (..., d), float64; NaN stays NaN, and values without a logarithm become -inf."""
     return _each(transforms, values, _forward)
 
 
 def undo(transforms: Sequence[str], values: np.ndarray) -> np.ndarray:
-    """The values that were transformed, float64."""
+    """Return the values before the transforms, float64."""
     return _each(transforms, values, _backward)
 
 
 def check(transforms: Sequence[str]) -> None:
-    """Raise ValueError unless every transform is known, or none."""
+    """Raise ValueError unless every transform is known or empty."""
     for text in transforms:
         if text:
             _parsed(text)
@@ -102,7 +105,7 @@ def _logicle(function: str, parameters: tuple[float, ...], values: np.ndarray) -
 
 
 def _parsed(text: str) -> tuple[str, tuple[float, ...]]:
-    """Kind and parameters of a transform."""
+    """Return the kind and the parameters of a transform."""
     kind, *given = str(text).split(":")
     if kind not in DEFAULTS:
         raise ValueError(f"there is no transform {text!r}; choose arcsinh:COFACTOR, log or logicle:T:W:M:A")
@@ -116,6 +119,6 @@ def _parsed(text: str) -> tuple[str, tuple[float, ...]]:
             raise ValueError
     except ValueError:
         raise ValueError(
-            f"the transform {text!r} has parameters that cannot be; see arcsinh:5, logicle:262144"
+            f"the transform {text!r} has invalid parameters; give, for example, arcsinh:5 or logicle:262144"
         ) from None
     return kind, parameters

@@ -1,8 +1,8 @@
-"""Writes and reads whole chunks of an array, with the same bytes as Zarr, on threads of the caller.
+"""Write and read whole chunks of an array on several threads, with the same bytes as Zarr.
 
-Zarr passes every chunk through one event loop, and copies it several times: on 16 cores that was 1 to 1.6 GB/s of
-distances, where compression alone does 8. Only the codecs of `schema.result_codecs` and `schema.checkpoint_codecs` are
-known here; an array with others is written and read by Zarr.
+Zarr passes every chunk through one event loop and copies it several times. On 16 cores, Zarr reached 1 to 1.6 GB/s of
+distances, while compression alone reaches 8 GB/s. This module knows only the codecs of `schema.result_codecs` and
+`schema.checkpoint_codecs`; arrays with any other codecs are written and read by Zarr.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dask.system import CPU_COUNT
 from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray, missing_chunk, writable_array
 from pipelines.stores.schema import disk_errors
 
-WRITERS = min(16, CPU_COUNT)  # chunks that are written at a time
+WRITERS = min(16, CPU_COUNT)  # chunks written at a time
 SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 
 
 class WholeChunks:
-    """An array of the store at `path` to whose whole chunks blocks are assigned.
+    """An array of the store at `path`, written by assigning blocks that cover whole chunks.
 
-    A block of several chunks is written by several threads. A chunk is there whole or not at all.
+    A block of several chunks is written by several threads. The file of a chunk is always complete or absent.
     """
 
     def __init__(self, path: str, name: str):
@@ -41,7 +41,7 @@ class WholeChunks:
         self._codec = _codec([codec.to_dict() for codec in self._array.metadata.codecs])
 
     def __setitem__(self, selection: tuple[slice, ...] | slice, block: np.ndarray) -> None:
-        """Write a block that covers whole chunks, but where the array ends."""
+        """Write a block that covers whole chunks; the last chunk may extend beyond the end of the array."""
         slices = selection if isinstance(selection, tuple) else (selection,)
         if self._codec is None:
             self._array[slices] = block
@@ -77,7 +77,10 @@ class WholeChunks:
 
 
 def block_writer(path: str, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
-    """The width of a chunk of a matrix, and a function that writes a block of whole chunks at a row and a column."""
+    """Return the width of the chunks of a matrix, and a function that writes a block of whole chunks to it.
+
+    The function takes the row and the column where the block begins, and the block.
+    """
     array = WholeChunks(path, name)
 
     def write(row: int, column: int, block: np.ndarray) -> None:
@@ -88,8 +91,8 @@ def block_writer(path: str, name: str) -> tuple[int, Callable[[int, int, np.ndar
 
 
 def write_chunk(path: str, data: Any) -> None:
-    """Write the file of a chunk, with its checksum at the end, whole or not at all."""
-    partial = f"{path}.{uuid.uuid4().hex}.partial"  # `schema.remove_leftovers` knows them
+    """Write the file of a chunk, with its checksum at the end, so that it is always complete or absent."""
+    partial = f"{path}.{uuid.uuid4().hex}.partial"  # `schema.leftovers` finds files with this suffix
     os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
         with open(partial, "wb") as file:
@@ -103,7 +106,7 @@ def write_chunk(path: str, data: Any) -> None:
 
 
 class ReadChunks(StoredArray):
-    """An array of the store at `path`, read by bands of chunks; several threads may read at a time."""
+    """An array of the store at `path`, read by bands: all chunks with the same rows. Threads may share it."""
 
     def __init__(self, path: str | os.PathLike[str], name: str):
         super().__init__(path, name)
@@ -115,7 +118,7 @@ class ReadChunks(StoredArray):
         return range(0, self.shape[0], self.chunks[0])
 
     def band(self, row: int, out: np.ndarray | None = None) -> np.ndarray:
-        """The rows of the chunks that begin with `row`, into `out` if it is given; damage is a StoreError."""
+        """Return the band that begins with `row`, read into `out` if it is given; raises StoreError on damage."""
         rows, *rest = self.chunks
         count = min(rows, self.shape[0] - row)
         if self._codec is None:
@@ -131,7 +134,7 @@ class ReadChunks(StoredArray):
         try:
             with open(os.path.join(self._place, key), "rb") as file:
                 found = file.read()
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError):
             raise missing_chunk(self._place, key) from None
         with self._damage("a chunk is"):
             data, checksum = found[:-CHECKSUM_BYTES], found[-CHECKSUM_BYTES:]
@@ -145,14 +148,14 @@ class ReadChunks(StoredArray):
 
 
 class Codec(NamedTuple):
-    """Turns a contiguous chunk into the bytes before its checksum, and back."""
+    """Functions that encode a contiguous chunk as the bytes before its checksum, and decode these bytes."""
 
     encode: Callable[[np.ndarray], Any]
     decode: Callable[[bytes, np.ndarray], Any]
 
 
 def _codec(codecs: list[dict[str, Any]]) -> Codec | None:
-    """The codec of a chunk; None if it is not known."""
+    """Return the codec of a chunk, or None if this module does not know it."""
     if len(codecs) not in (2, 3):
         return None
     little, *middle, last = codecs

@@ -1,1 +1,1 @@
-"""Proofs before and after a run: that distances fit and no cycle is negative; then certificates of the results."""
+"""Proofs before a run, that distances fit their dtype and no cycle is negative, and certificates of its results."""

@@ -1,9 +1,10 @@
-"""Which dtype holds the distances of a graph, and the proof that they fit it.
+"""Choose the dtype of the distances of a graph, and prove that all distances fit it.
 
-A shortest path leaves each vertex at most once, so the sum over the vertices of the largest |weight| of an arc that
-leaves them bounds every distance. It needs one pass over the arcs and is far below (n - 1) max |w| where a few arcs
-are long. Where it does not prove the fit and no weight is negative, the run itself can: walking along a shortest
-path, distances grow by less than the limit at a time, so the first that reaches the limit is still below infinity.
+A shortest path leaves each vertex at most once. Every distance is therefore at most the following sum over all
+vertices: the largest |weight| of the arcs that leave the vertex. This bound takes one pass over the arcs, and it is far
+below (n - 1) max |w| if only a few arcs are long. If the bound exceeds the limit and no weight is negative, the run
+itself can check the distances. Along a shortest path, distances grow by less than the limit per arc, so the first
+distance that reaches the limit is still below infinity.
 """
 
 from __future__ import annotations
@@ -21,33 +22,34 @@ PIECE = 1 << 22  # arcs examined at a time
 
 
 class WeightRangeError(ValueError):
-    """The weights or distances of a graph do not fit the dtype requested; the message names one that holds them."""
+    """The weights or distances of a graph do not fit the requested dtype; the message names a dtype that may."""
 
 
 def distance_dtype(graph: Graph, dtype: Any = None) -> np.dtype:
-    """The dtype of the distances: `dtype` if given, else float32 for float weights, int32 for integers."""
+    """Return the dtype of the distances: `dtype` if given, else float32 for float weights, int32 for integers."""
     if dtype is None:
         dtype = "float32" if graph.weight_dtype.kind == "f" else "int32"
     return check_dtype(dtype)
 
 
 def distances_fit(graph: Graph, dtype: np.dtype, limit: float | None = None) -> bool:
-    """Whether all distances provably fit `dtype`. False only for non-negative integers, to be checked during the run.
+    """Return whether all distances provably fit `dtype`. If not, the run must check them (`refuse_overflow`).
 
-    They must stay below `limit`; by default what Floyd-Warshall, with or without potentials, has room for.
+    The result can be False only for an integer `dtype` and non-negative weights. Distances must stay below `limit`; the
+    default is the limit for Floyd-Warshall, with or without potentials.
 
     Raises
     ------
     WeightRangeError
-        A weight is not an integer where `dtype` is, a weight does not fit, or negative weights might add up to
-        more than `dtype` holds.
+        A weight is not an integer although `dtype` is an integer dtype, or a weight does not fit. Or distances may
+        reach the limit, and `dtype` is a float dtype or a weight is negative.
     """
     if dtype.kind == "i" and graph.weight_dtype.kind == "f":
         _refuse_fractions(graph, dtype)
     if limit is None:
         limit = distance_limit(dtype)
         if graph.weight_min < 0:
-            limit /= 4  # on the way, potentials on either side make a distance up to three times as long
+            limit /= 4  # potentials of tail and head make intermediate distances up to three times as long
     largest = max(abs(graph.weight_min), abs(graph.weight_max))
     if largest * max(graph.n - 1, 1) < limit:
         return True
@@ -56,19 +58,20 @@ def distances_fit(graph: Graph, dtype: np.dtype, limit: float | None = None) -> 
         return True
     if dtype.kind == "i" and graph.weight_min >= 0 and largest < limit:
         return False
-    larger = {"int16": "int32", "int32": "float64", "float32": "float64"}.get(str(dtype), "smaller weights")
+    larger = {"int16": "int32", "int32": "float64", "float32": "float64"}.get(str(dtype), "float64 and smaller weights")
     raise WeightRangeError(
         f"{graph.path}: distances may reach {bound:.6g}, but {dtype} needs them below {limit:.6g}; use --dtype {larger}"
     )
 
 
 def refuse_overflow(block: Any, dtype: np.dtype) -> None:
-    """Refuse integers (inside form, NumPy or CuPy, not negative) too close to infinity to be told from it.
+    """Raise WeightRangeError if a distance in `block` reaches the limit of the integer `dtype`.
 
-    Distances below the limit add up to less than infinity, so the first that is not below it can be recognized.
+    `block` is in inside form, NumPy or CuPy, without negative distances. Two distances below the limit add up to less
+    than infinity, so the first distance that reaches the limit can be recognized.
     """
     limit = distance_limit(dtype)
-    # No selection by a mask, for which a GPU would scan it.
+    # `where` is used because a GPU would have to scan a mask to select by it.
     reached = library_of(block).where(block < infinity(dtype), block, dtype.type(0))
     if reached.size and int(reached.max()) >= limit:
         larger = "int32" if dtype == np.int16 else "float64"
@@ -78,9 +81,9 @@ def refuse_overflow(block: Any, dtype: np.dtype) -> None:
 def arc_pieces(
     graph: Graph, first: int = 0, last: int | None = None
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-    """The arcs leaving the vertices `first` to `last` (excluded), by ranges of about `PIECE` arcs.
+    """Iterate over the arcs leaving the vertices `first` to `last` (excluded), by ranges of about `PIECE` arcs.
 
-    Yields the first vertex of the range and its CSR: indptr (from 0), indices, weights.
+    Yields the first vertex of each range and the CSR of the range: indptr (from 0), indices, weights.
     """
     last = graph.n if last is None else last
     indptr = graph.indptr(first, last)

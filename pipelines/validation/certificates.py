@@ -1,4 +1,4 @@
-"""Certificates of a store of distances or of paths: proof of its rows against its graph, and a summary for the user."""
+"""Certificates of distances, boundary and paths stores: prove rows against the graph, and summarize for the user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows, verify_d
 from pipelines.validation.generated import certify_generated
 from pipelines.validation.limits import reach, row_limit
 
-PROVABLE = ("distances/1", "boundary/1", "paths/1")  # schemas whose rows have certificates
+PROVABLE = ("distances/1", "boundary/1", "paths/1")  # schemas of stores whose rows have certificates
 
 
 def certify(
@@ -22,23 +22,24 @@ def certify(
     graph: Graph | str | os.PathLike[str] | None = None,
     rows: int | Literal["all"] = CERTIFIED_ROWS,
 ) -> tuple[Certificate, int]:
-    """Prove rows of the finished store of distances or of paths, or of a boundary store, at `store` correct.
+    """Prove that rows of a finished distances, boundary or paths store are correct.
 
     Parameters
     ----------
-    graph : the graph or its path; None: the one recorded in the store
-    rows : how many rows, chosen at random except the first and the last, or "all"
+    store : path of the store
+    graph : the graph or its path; None: the graph recorded in the store
+    rows : number of rows, chosen at random except the first and the last, or "all"
 
     Returns
     -------
-    The certificate, and how many rows the store has.
+    The certificate, and the number of rows of the store.
 
     Raises
     ------
     VerificationError
         A row is wrong; the message says where.
     StoreError
-        The graph is another one, a store cannot be read, or it holds nothing that a certificate can prove.
+        The graph is not the recorded graph, a store cannot be read, or stores of this schema have no certificates.
     """
     schema = store_schema(store)
     if schema in ("distances/1", "boundary/1"):
@@ -56,7 +57,7 @@ def certify_paths(
     rows: int | Literal["all"] = CERTIFIED_ROWS,
     seed: int = 0,
 ) -> Certificate:
-    """Prove rows of a paths store correct, as `verify_distances` does for distances."""
+    """Prove that rows of a paths store are correct, as `verify_distances` does for a distances store."""
     graph = graph if isinstance(graph, Graph) else paths.graph(graph)
     if isinstance(graph, GeneratedGraph):
         return certify_generated(paths, graph, rows, seed)
@@ -84,8 +85,8 @@ def certify_paths(
 
 
 def describe_certificate(found: Certificate, total: int) -> str:
-    """What was proven, as text for the user."""
-    parts = [f"{rows_verified(total, found.rows)}: {found.arcs:,} arcs tested"]
+    """Return a summary of a certificate, as text for the user."""
+    parts = [f"{rows_verified(total, found.rows)}: {counted(found.arcs, 'arc')} tested"]
     if found.hops is not None:
         parts.append(f"the longest path has {counted(found.hops, 'arc')}")
     if found.relative or found.absolute:
@@ -94,7 +95,7 @@ def describe_certificate(found: Certificate, total: int) -> str:
 
 
 def rows_verified(total: int, rows: int = CERTIFIED_ROWS) -> str:
-    """How many of the rows of a store have a certificate.
+    """Return the number of verified rows and of all rows of a store, as text for the user.
 
     >>> rows_verified(3353), rows_verified(1)
     ('verified 16 of 3,353 rows', 'verified 1 of 1 row')

@@ -1,4 +1,4 @@
-"""Certificates of a distances store: which rows are proven, by `gpuops.certificates.distances`, and who does it."""
+"""Certificates of distances stores: choose rows, and prove them by `gpuops.certificates.distances` on threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuops.certificates import Certificate, arcs_for, join_certificates, verify
 from pipelines.stores import Graph
 from pipelines.stores.solutions import SolutionLike, open_solution
 
-CERTIFIED_ROWS = 16  # of a result, unless more are requested
+CERTIFIED_ROWS = 16  # default number of rows that are proven
 
 
 def verify_distances(
@@ -21,13 +21,13 @@ def verify_distances(
     rows: int | Literal["all"] = CERTIFIED_ROWS,
     seed: int = 0,
 ) -> Certificate:
-    """Prove rows of a distances store correct, or rows that follow from a boundary store.
+    """Prove that rows of a distances store, or rows computed from a boundary store, are correct.
 
     Parameters
     ----------
     distances : the store or its path
-    graph : the graph or its path; None: the one recorded in the store
-    rows : how many rows, chosen at random except the first and the last, or "all"
+    graph : the graph or its path; None: the graph recorded in the store
+    rows : number of rows, chosen at random except the first and the last, or "all"
     seed : seed of the choice
 
     Raises
@@ -35,7 +35,7 @@ def verify_distances(
     VerificationError
         A row is wrong; the message names it, the arc or vertex at fault and the numbers.
     StoreError
-        The graph is another one, or a store cannot be read.
+        The graph is not the recorded graph, or a store cannot be read.
     """
     distances, graph = open_solution(distances, graph)
     arcs = arcs_for(*graph.rows(), graph.through(), distances.dtype, graph.label)
@@ -49,7 +49,7 @@ def verify_distances(
 
 
 def choose_rows(count: int, rows: int | Literal["all"], seed: int) -> np.ndarray:
-    """The rows to be proven: the first, the last, and others at random; int64, in order."""
+    """Return the rows to prove, int64 and sorted: the first, the last, and further rows at random."""
     if rows == "all" or rows >= count:
         return np.arange(count)
     if rows < 1:

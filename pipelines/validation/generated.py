@@ -1,10 +1,11 @@
 """Certificates of searches over generated graphs: every worker generates some of the edges again, and tests them.
 
 1. Load: every worker reads the row from the store.
-2. Pass: the edges are dealt out by number, none of them twice, and tested batch by batch
-   (`gpuops.certificates.arc_batches`). So nothing of how the search cut its graph is trusted.
-3. Join: the workers learn which vertices others have proven. One pass does it, but for vertices that are as far as
-   those before them; these take another pass for each such step.
+2. Pass: every worker generates and tests its own ranges of edge numbers, batch by batch
+   (`gpuops.certificates.arc_batches`). A pass tests each edge once, and does not rely on how the search divided its
+   graph.
+3. Join: every worker learns which vertices all workers have proven. One pass proves every vertex that is farther than
+   its predecessor on a shortest path. A sequence of vertices at the same distance may need one more pass per vertex.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from pipelines.workers.attempts import Attempt, attempts, clear, held, keep
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
 
-STEPS = 16  # tasks of a worker in a pass, between which progress shows
+STEPS = 16  # tasks per worker in a pass; progress is shown after each task
 
 
 def certify_generated(
     paths: Paths, graph: GeneratedGraph, rows: int | Literal["all"] = CERTIFIED_ROWS, seed: int = 0
 ) -> Certificate:
-    """Prove rows of a paths store of a generated graph correct, in this process."""
+    """Prove in this process that rows of a paths store of a generated graph are correct."""
     return join_certificates([_prove(paths, graph, row) for row in choose_rows(paths.shape[0], rows, seed).tolist()])
 
 
@@ -42,7 +43,7 @@ def certify_on_workers(
     seed: int = 0,
     progress: bool | None = None,
 ) -> Certificate:
-    """The same by all workers, on their GPUs if they have some.
+    """Prove on all workers, on GPUs if they have any, that rows of a paths store of a generated graph are correct.
 
     Raises
     ------
@@ -110,7 +111,7 @@ def _proof(paths: Paths, graph: GeneratedGraph, row: int, xp: Any) -> RowProof:
     return RowProof(xp.asarray(distances), paths.row_sources(row), predecessors, limit=limit, label=graph.label)
 
 
-# The tasks.
+# The tasks of the workers.
 
 
 def _load(attempt: str, paths: Paths, graph: GeneratedGraph, row: int) -> None:
@@ -119,19 +120,19 @@ def _load(attempt: str, paths: Paths, graph: GeneratedGraph, row: int) -> None:
 
 
 def _test(attempt: str, start: int, stop: int) -> None:
-    """Test the arcs of some edges."""
+    """Test the arcs of the edges from `start` to `stop` (excluded)."""
     proof, graph = held(attempt)
     for arcs in graph.arcs(array_library(), start, stop):
         proof.test(*arcs)
 
 
 def _marks(attempt: str) -> np.ndarray:
-    """Which vertices this worker has proven, eight to a byte."""
+    """Return which vertices this worker has proven, as bits, eight vertices per byte."""
     return np.packbits(to_host(held(attempt)[0].proven))
 
 
 def _join(attempt: str, marks: list[np.ndarray]) -> int:
-    """Take over what all workers have proven; returns how many vertices are lacking still."""
+    """Mark the vertices that any worker has proven; return the number of vertices without a proof."""
     proof, _ = held(attempt)
     joined = np.unpackbits(np.bitwise_or.reduce(marks), count=len(proof.proven)).view(bool)
     proof.proven = array_library().asarray(joined)

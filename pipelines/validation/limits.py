@@ -1,4 +1,4 @@
-"""How far a row of searched distances reaches: a cutoff, and targets beyond which nothing is asked for."""
+"""The limit of the distances in a row of a search, given its cutoff and its targets."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from gpuops.numbers import outside_infinity
 
 
 def reach(cutoff: float | None, dtype: np.dtype) -> float | None:
-    """The cutoff where a distance of the dtype can be beyond it, else None."""
+    """Return the cutoff, or None if no distance of the dtype can exceed it."""
     largest = float(np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max)
     return cutoff if cutoff is not None and cutoff < largest else None
 
 
 def row_limit(distances: Any, cutoff: float | None, targets: tuple[int, ...] | None) -> float | None:
-    """The farthest distance a row keeps: that of the farthest target within the cutoff, or the cutoff.
+    """Return the greatest distance that a row keeps.
 
-    `distances` (n) are NumPy or CuPy, unreachable marked as in stores.
+    It is the distance of the farthest target that is reached within the cutoff. If there is no such target, it is the
+    cutoff. `distances` (n) is a NumPy or CuPy array in outside form, as in stores.
     """
     if targets is None:
         return cutoff

@@ -1,4 +1,4 @@
-"""Negative weights of a stored graph: what makes them non-negative, or the cycle that forbids it, by its labels."""
+"""Potentials that make the weights of a stored graph non-negative, or an error that names a negative cycle."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from pipelines.stores import Graph
 
 
 def potentials_of(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
-    """Potentials of tails and of heads, (n) each, that make the weights non-negative; None where they are.
+    """Return potentials of tails and of heads, (n) each, that make all weights non-negative.
+
+    Returns None if no weight is negative.
 
     Raises
     ------
     NegativeCycleError
-        There are none; it names the vertices of the cycle that forbids them.
+        The graph has a negative cycle, so there are no potentials; the error names the vertices of the cycle.
     """
     if graph.weight_min >= 0:
         return None
@@ -26,9 +28,9 @@ def potentials_of(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def named_cycle(graph: Graph, error: NegativeCycleError) -> NegativeCycleError:
-    """The error for users: the vertices of the cycle by their labels, and the cure."""
+    """Return the error for users, with the labels of the vertices of the cycle, and the cure."""
     vertices, weight = error.vertices, error.weight
-    if not vertices:  # none of its cycles is known: rounded sums fall, exact ones may not
+    if not vertices:  # no cycle is known: sums decrease with rounding, but may not decrease without it
         return NegativeCycleError(f"{graph.path}: {error}")
     names = graph.names([*vertices[:20], vertices[0]])
     shown = " -> ".join(names[:-1] + ["..."] * (len(vertices) > 20) + names[-1:])

@@ -1,1 +1,1 @@
-"""What every pipeline needs from its workers: state kept between tasks, capacity, distribution of rows, progress."""
+"""Workers of all pipelines: state kept between tasks, capacity, arrays passed on, rows dealt out, progress."""

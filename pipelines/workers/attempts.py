@@ -1,10 +1,11 @@
-"""State that stays on the workers between tasks, and the watch over those workers.
+"""State that stays on the workers between tasks, and new attempts after workers are lost.
 
 A pipeline keeps its matrix or its samples on the workers and changes them in place: a Dask future per tile would cost
 more to schedule than to compute, and Dask keeps the lineage of every future forever. Tasks therefore name the state
-they work on by *attempt* and return small tokens. A worker that was restarted has no state; a task that finds none
-raises `StateLost`, the driver drops the attempt and a new one, with new keys, reloads the last commit on all workers.
-Redoing part of an attempt on half-changed state would give other roundings; reloading gives the same bits.
+they work on by *attempt* and return small tokens. A worker that was restarted has no state, and a task that finds no
+state raises `StateLost`. Then the driver drops the attempt, and a new attempt, with new keys, reloads the last commit
+on all workers. Repeating part of an attempt on half-changed state would round differently; reloading gives the same
+bits.
 """
 
 from __future__ import annotations
@@ -15,18 +16,23 @@ import logging
 import math
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from distributed import Client, Future, KilledWorker, WorkerPlugin, get_worker, wait
+from distributed.comm import CommClosedError
 
 from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
 
-POLL_SECONDS = 0.5  # how often a silent cluster is asked which workers it has
-RECOVERIES = 5  # without progress in between, before a run gives up
-KEYS = "tilepath-"  # the keys of all tasks begin so
+if TYPE_CHECKING:
+    from pipelines.workers.exchange import Exchange
+
+POLL_SECONDS = 0.5  # seconds between two checks for lost workers, while no task ends
+RECOVERIES = 5  # losses of workers without progress in between that a run survives
+KEYS = "-tilepath-"  # part of the keys of all tasks
 
 
 class StateLost(RuntimeError):
@@ -38,24 +44,50 @@ class WorkersChanged(RuntimeError):
 
 
 class ResidentState(WorkerPlugin):
-    """Gives every worker, including one restarted later, a place to keep state."""
+    """Gives every worker a place to keep state, including workers that are restarted later."""
 
     name = "tilepath-resident"
     idempotent = True
 
     def setup(self, worker: Any) -> None:
         worker.tilepath_state = {}
-        logging.getLogger("distributed.worker").addFilter(_worth_logging)
+        _log_less()
 
     def teardown(self, worker: Any) -> None:
         worker.tilepath_state.clear()
 
 
+# How Dask's log records about failed tasks begin; their first argument is the key.
+_OF_TASKS = ("Compute Failed", "Task %s marked as failed because")
+# How Dask's log records about lost workers, and about workers that end slowly, begin.
+_OF_LOSSES = (
+    "Restarting worker",
+    "Worker process still alive after",
+    "Worker stream died during communication",
+    "failed during get data with",
+    "broadcast to ",
+    "Couldn't gather keys",
+    "Removing worker ",
+)
+
+
+def _log_less() -> None:
+    """Filter Dask's logs in this process by `_worth_logging`; a second call has no effect."""
+    for name in ("distributed.worker", "distributed.scheduler", "distributed.nanny", "asyncio"):
+        logging.getLogger(name).addFilter(_worth_logging)
+
+
 def _worth_logging(record: logging.LogRecord) -> bool:
-    """Drop log records of failed tasks: the driver raises the error, so the log would repeat it."""
-    if not (isinstance(record.msg, str) and record.msg.startswith("Compute Failed")):
-        return True
-    return not (isinstance(record.args, tuple) and str(record.args[0]).startswith(KEYS))
+    """Return False for log records of failed tasks and lost workers.
+
+    The driver raises the error of a failed task, and says that it resumes after the loss of a worker.
+    """
+    text = str(record.msg)
+    if text.startswith(_OF_TASKS):
+        return not (isinstance(record.args, tuple) and KEYS in str(record.args[0]))
+    if "exception was never retrieved" in text:  # comes when a connection to a lost worker is given up
+        return not (record.exc_info and isinstance(record.exc_info[1], TimeoutError | CommClosedError))
+    return not text.startswith(_OF_LOSSES)
 
 
 def keep(attempt: str, state: Any) -> None:
@@ -64,7 +96,7 @@ def keep(attempt: str, state: Any) -> None:
 
 
 def held(attempt: str) -> Any:
-    """The state this worker keeps for `attempt` (from a task); raises StateLost."""
+    """Return the state that this worker keeps for `attempt` (from a task); raises StateLost if there is none."""
     worker = get_worker()
     try:
         return worker.tilepath_state[attempt]
@@ -73,7 +105,7 @@ def held(attempt: str) -> Any:
 
 
 def clear() -> None:
-    """Forget the state of all attempts on this worker (from a task), to make room for the next one's."""
+    """Forget the state of all attempts on this worker (from a task), to make room for the next state."""
     get_worker().tilepath_state.clear()
 
 
@@ -83,15 +115,16 @@ def forget(attempt: str, dask_worker: Any) -> None:
 
 
 def has_gpu() -> bool:
-    """Whether this worker computes on a GPU. Such workers are started with the Dask resource ``GPU``."""
+    """Return whether this worker computes on a GPU: such workers are started with the Dask resource ``GPU``."""
     return bool(get_worker().state.total_resources.get("GPU"))
 
 
 def _without_locals(task: Callable[..., Any], *args: Any) -> Any:
-    """Call a task; if it fails, nothing its frames refer to stays.
+    """Call a task; if it fails, clear the local variables of all frames in the traceback.
 
-    A worker keeps the error of a task in a cycle, with its traceback, until some garbage collection. So the state the
-    task worked on, which may fill the memory, would outlive its attempt.
+    A worker keeps the error of a failed task, with its traceback, in a reference cycle until some garbage collection.
+    The frames refer to the state that the task worked on. That state may fill the memory, and would outlive its
+    attempt.
     """
     try:
         return task(*args)
@@ -104,14 +137,15 @@ def _without_locals(task: Callable[..., Any], *args: Any) -> Any:
 
 
 class Attempt:
-    """One lifetime of the state on the workers. Its keys are unique; its futures and state end with it.
+    """One lifetime of the state on the workers. The keys of its tasks are unique; its futures and state end with it.
 
     Parameters
     ----------
     members : addresses of the workers
-    kind : begins the keys of its tasks
-    run : what all attempts of a run are called; with their number it ends the keys, and the state goes by it
-    before : the attempt before this one, None at first
+    kind : beginning of the keys of its tasks
+    run : name of the run. The name of the attempt is this name and the attempt's number; workers keep the state under
+        that name, and the keys of tasks end with it.
+    before : the attempt before this one, None for the first
     """
 
     def __init__(self, client: Client, members: list[str], kind: str, run: str, before: Attempt | None = None):
@@ -119,19 +153,35 @@ class Attempt:
         self.number: int = 0 if before is None else before.number + 1
         self.name = f"{run}-{self.number}"
         self.futures: list[Future] = []
+        self.exchange: Exchange | None = None  # passes arrays between the workers, if the attempt needs that
         self._serial = 0
 
     def submit(
-        self, task: Callable[..., Any], worker: int, *args: Any, priority: int = 0, stateless: bool = False
+        self,
+        task: Callable[..., Any],
+        worker: int,
+        *args: Any,
+        priority: int = 0,
+        stateless: bool = False,
+        name: Sequence[str | int] = (),
     ) -> Future:
-        """Run `task` on a worker, by number; its first argument is the name of the attempt unless it is `stateless`."""
+        """Run `task` on the worker of that number; returns the future.
+
+        Parameters
+        ----------
+        task : gets the name of the attempt as its first argument, unless it is `stateless`
+        name : the name that the dashboard shows, followed by whatever distinguishes this task from other tasks of that
+            name; by default the name of the function
+        """
         self._serial += 1
+        shown, *which = name or (f"{self.kind}-{task.__name__.strip('_')}",)
+        key = f"{shown}-{self._serial}{KEYS}{self.name}"
         future = self.client.submit(
             _without_locals,
             task,
             *(() if stateless else (self.name,)),
             *args,
-            key=f"{KEYS}{self.kind}-{task.__name__.strip('_')}-{self._serial}-{self.name}",
+            key=(key, *which) if which else key,
             workers=[self.members[worker]],
             allow_other_workers=False,
             priority=priority,
@@ -140,12 +190,17 @@ class Attempt:
         self.futures.append(future)
         return future
 
+    def on_all(self, task: Callable[..., Any], *args: Any, each: Sequence[Sequence[Any]] = ()) -> list[Any]:
+        """Run `task` on every worker, with the further arguments ``each[w]`` on worker w; returns results by worker."""
+        own = each or [()] * len(self.members)
+        return self.results([self.submit(task, w, *args, *own[w]) for w in range(len(self.members))])
+
     def wait(self, futures: Iterable[Future], limit: float = math.inf) -> None:
-        """Wait until all are done; raises like `wait_all`."""
+        """Wait until all futures are done; raises like `wait_all`."""
         wait_all(self.client, futures, self.members, limit)
 
     def results(self, futures: list[Future], limit: float = math.inf) -> list[Any]:
-        """Wait, and fetch what the tasks returned; raises like `wait_all`, also if a result is lost on its way here."""
+        """Return the results of tasks; raises like `wait_all`, also if a result is lost on its way to the driver."""
         self.wait(futures, limit)
         fetched = [self._fetch(future) for future in futures]
         return [self._result(future, result) for future, result in zip(futures, fetched, strict=True)]
@@ -160,82 +215,96 @@ class Attempt:
             except TimeoutError:
                 if not set(self.members) <= set(self.client.nthreads()):
                     raise WorkersChanged("a worker is gone") from None
-                if fetched.done():  # it was the connection that took too long
+                if fetched.done():  # the fetch itself timed out, on the connection
                     fetched = self._fetch(future)
             except (concurrent.futures.CancelledError, KilledWorker, StateLost) as error:
                 raise WorkersChanged(f"{future.key}: {error or future.status}") from None
 
     def drop_done(self) -> None:
-        """Release the futures that are done; callers that need a result keep their own reference."""
+        """Release the futures that are done; a caller that still needs a result keeps a reference to its future."""
         self.futures = [future for future in self.futures if not future.done()]
 
     def cancel(self) -> None:
-        """Drop all unfinished tasks, and the state."""
-        # Released, not cancelled: cancelling a task fails in the scheduler if no client wants its dependents any more,
-        # and breaks the client's connection.
+        """Drop all unfinished tasks, and the state on the workers."""
+        # Futures are released, not cancelled: if no client wants the dependents of a task any more, cancelling it fails
+        # in the scheduler and breaks the client's connection.
         for future in self.futures:
             future.release()
         self.futures = []
         alive = [address for address in self.members if address in self.client.nthreads()]
         if alive:
+            if self.exchange is not None:
+                self.exchange.end(alive)
             self.client.run(forget, self.name, workers=alive, on_error="ignore")
 
 
 class Resumable(Protocol):
-    """A run within one attempt, for `run_attempts`."""
+    """An attempt that `Run` can repeat: it goes on from the last commit."""
 
     def run(self) -> None: ...
 
     def cancel(self) -> None: ...
 
     def done(self) -> int:
-        """How much is committed; it only grows."""
+        """Return how much is committed; it only grows."""
 
     def where(self) -> str:
-        """The same, as text for the user."""
+        """Return how much is committed, as text for the user."""
 
 
 A = TypeVar("A", bound=Resumable)
 T = TypeVar("T")
 
 
-def run_attempts(
-    client: Client,
-    members: list[str],
-    begin: Callable[[list[str], A | None], A],
-    shown: Progress,
-    resumes: bool = True,
-) -> A:
-    """Run to the end, in a new attempt whenever the workers change; returns the last one.
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run: the client, the store and the progress that all attempts at one result share.
 
     Parameters
     ----------
-    begin : makes an attempt of the members and of the attempt before, None at first
-    resumes : False: a run commits nothing before its end, so it cannot be resumed, and Ctrl-C stops it at once
-
-    Raises
-    ------
-    ConnectionError
-        Workers were lost `RECOVERIES` times while nothing was committed.
-    pipelines.workers.interruption.Interrupted
-        Ctrl-C on the command line stopped the run; what is done is committed.
+    members : addresses of the workers to begin with
+    out : the store that is written
+    resumes : whether the run commits before its end. If not, it cannot be resumed, and Ctrl-C stops it at once.
     """
-    latest: A | None = None
 
-    def once(members: list[str]) -> A:
-        nonlocal latest
-        latest = begin(members, latest)
-        try:
-            latest.run()
-            return latest
-        finally:
-            latest.cancel()
+    client: Client
+    members: list[str]
+    out: Any
+    shown: Progress
+    resumes: bool = True
 
-    def lost() -> None:
-        shown.note("a worker was lost; resuming" + (f" from {latest.where()}" if latest else ""))
+    def attempts(self, make: Callable[..., A], *arguments: Any) -> A:
+        """Run to the end, in a new attempt whenever the workers change; returns the last attempt.
 
-    with boundaries() if resumes else nullcontext():
-        return attempts(client, once, members, lambda: latest.done() if latest else 0, lost, resumes)
+        Each attempt is ``make(run, members, before, *arguments)``, where `before` is the attempt before it, None at
+        first.
+
+        Raises
+        ------
+        ConnectionError
+            Workers were lost more than `RECOVERIES` times without a commit in between.
+        pipelines.workers.interruption.Interrupted
+            Ctrl-C on the command line stopped the run; the store keeps the last commit.
+        """
+        latest: A | None = None
+
+        def once(members: list[str]) -> A:
+            nonlocal latest
+            latest = make(self, members, latest, *arguments)
+            try:
+                latest.run()
+                return latest
+            finally:
+                latest.cancel()
+
+        def lost() -> None:
+            self.shown.note("a worker was lost; resuming" + (f" from {latest.where()}" if latest else ""))
+
+        def done() -> int:
+            return latest.done() if latest else 0
+
+        with boundaries() if self.resumes else nullcontext():
+            return attempts(self.client, once, self.members, done, lost, self.resumes)
 
 
 def attempts(
@@ -250,15 +319,15 @@ def attempts(
 
     Parameters
     ----------
-    members : the workers to begin with; default: the current ones
-    done : how much is committed
+    members : the workers to begin with; by default the current workers
+    done : returns how much is committed
     lost : called after the loss of a worker
-    resumes : whether a run that gave up can be resumed; for messages
+    resumes : whether a run that gave up can be resumed; error messages say so
 
     Raises
     ------
     ConnectionError
-        Workers were lost `RECOVERIES` times while `done` stayed the same.
+        Workers were lost more than `RECOVERIES` times while `done` stayed the same.
     """
     again = "run again with --resume" if resumes else "run again"
     members = members or await_return(client, 1, again)
@@ -281,6 +350,7 @@ def attempts(
 
 def _make_room(client: Client) -> None:
     """Give the workers a place to keep state."""
+    _log_less()
     try:
         client.register_plugin(ResidentState())
     except OSError as error:
@@ -288,7 +358,7 @@ def _make_room(client: Client) -> None:
 
 
 def workers_of(client: Client) -> list[str]:
-    """Addresses of the workers, in an order that only a change of membership changes."""
+    """Return the addresses of the workers, sorted, so that the order changes only when the workers do."""
     return sorted(client.nthreads())
 
 
@@ -300,9 +370,9 @@ def wait_all(client: Client, futures: Iterable[Future], members: list[str], limi
     WorkersChanged
         A member is gone or has lost its state. (A task pinned to a dead worker would wait forever.)
     TimeoutError
-        The time is up.
+        The futures are not done within `limit` seconds.
     Exception
-        Whatever a task raised.
+        The error that a task raised.
     """
     deadline = time.monotonic() + limit
     pending = set(futures)
@@ -313,7 +383,7 @@ def wait_all(client: Client, futures: Iterable[Future], members: list[str], limi
 def wait_any(
     client: Client, pending: set[Future], members: list[str], deadline: float = math.inf
 ) -> tuple[set[Future], set[Future]]:
-    """Wait until some of the futures are finished: those, and the others. Raises as `wait_all`."""
+    """Wait until some of the futures are finished; returns the finished and the pending ones. Raises as `wait_all`."""
     while True:
         done = client.sync(_ended, client, pending)
         pending = pending - done
@@ -333,31 +403,34 @@ def wait_any(
 
 
 async def _ended(client: Client, pending: set[Future]) -> set[Future]:
-    """Those that are finished, or failed, or cancelled; after `POLL_SECONDS` there may be none."""
-    # As current, else the latest client of this process waits, in a loop that is not theirs.
+    """Return the futures that are finished, failed or cancelled; after `POLL_SECONDS` possibly an empty set."""
+    # `wait` takes the current client. By default that is the latest client of this process, whose event loop may differ
+    # from the event loop of these futures.
     with client.as_current(), suppress(TimeoutError, concurrent.futures.CancelledError):
         await wait(pending, timeout=POLL_SECONDS, return_when="FIRST_COMPLETED")
     return {future for future in pending if future.done()}
 
 
 async def _value(future: Future) -> Any:
-    """What a task returned. It is waited for without a limit: the client fetches several results in one transfer, and
-    where a limit cuts that off, the others fail with an error that its `sync` does not know.
+    """Return the result of a task, without a time limit.
+
+    The client fetches several results in one transfer. If a limit cut off one result, the other results would fail with
+    an error that the client's `sync` does not know.
     """
     return await future
 
 
-def await_return(client: Client, count: int, again: str, timeout: float = 60) -> list[str]:
-    """Wait until there are `count` workers again; after `timeout` seconds continue with those that are there.
+def await_return(client: Client, count: int, again: str, some: float = 20, timeout: float = 60) -> list[str]:
+    """Wait until there are `count` workers again, or after `some` seconds at least one; returns their addresses.
 
-    Raises TimeoutError when not a single one came back.
+    Raises TimeoutError if there is no worker after `timeout` seconds.
     """
-    deadline = time.monotonic() + timeout
+    begin = time.monotonic()
     while True:
         stop_if_asked()
-        members = workers_of(client)
-        if len(members) >= count or (members and time.monotonic() > deadline):
+        members, waited = workers_of(client), time.monotonic() - begin
+        if len(members) >= count or (members and waited > some):
             return members
-        if time.monotonic() > deadline:
+        if waited > timeout:
             raise TimeoutError(f"no worker came back within {timeout:.0f} s; start some and {again}")
         time.sleep(POLL_SECONDS / 5)

@@ -1,35 +1,38 @@
-"""What workers have, measured before a run starts; a run that cannot fit is refused, naming one that would."""
+"""Resources of workers, measured before a run. A run that cannot fit is refused; the message says what would fit."""
 
 from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numba
 import numpy as np
 from distributed import Client, get_worker
 from distributed.comm import get_address_host
+from distributed.utils import get_ip
 
 from gpuops import minplus_update
+from gpuops.memory import available_memory
 from pipelines.stores import store_bytes
 from pipelines.workers.attempts import Attempt, attempts, has_gpu
-from pipelines.workers.memory import available_memory
+from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import size
 
-MEMORY_SHARE = 0.9  # of the free memory; the rest is for the allocator and the system
-WRITE_RATE = 0.4e9  # bytes/s of compressed chunks one process was seen to write, low rather than high
-MEASURE_SECONDS = 300.0  # limit of measuring: a GPU compiles, and a busy worker first finishes its tasks
+MEMORY_SHARE = 0.9  # share of the free memory that a run may use; the allocator and the system need some, too
+WRITE_RATE = 0.4e9  # bytes/s of compressed chunks that one process writes, from the low end of measurements
+MEASURE_SECONDS = 300.0  # time limit of measuring: a GPU compiles, and a busy worker first finishes its tasks
 
 
 class DoesNotFitError(ValueError):
-    """The run needs more memory or disk than is free; the message says how much, and what would fit."""
+    """The run needs more memory or disk than is free; the message says how much, and which run would fit."""
 
 
 @dataclass(frozen=True)
@@ -38,21 +41,21 @@ class WorkerFacts:
 
     address: str
     host: str
-    device: str  # "cpu" or the name of the GPU
+    device: str  # "CPU" or the name of the GPU
     gpu: bool
-    free_memory: int  # bytes, of the GPU where there is one
+    free_memory: int  # free bytes of the GPU, or of the host if the worker has no GPU
     rate: float  # relaxations/s of `minplus_update`
-    threads: int = 1  # of the CPU that operations use; 1 for a GPU
-    host_memory: int = 0  # bytes free on the host
+    threads: int = 1  # CPU threads that operations use; 1 for a GPU
+    host_memory: int = 0  # free bytes of the host
 
 
 def measure_workers(client: Client, dtype: str | None, seconds: float = MEASURE_SECONDS) -> list[WorkerFacts]:
-    """The resources of all workers, by `worker_facts` on each; repeated if a worker is lost meanwhile.
+    """Return the resources of all workers, measured by `worker_facts` on each; repeated if a worker is lost meanwhile.
 
     Raises
     ------
     TimeoutError
-        A worker does not answer within so many `seconds`.
+        A worker does not answer within that many `seconds`.
     ConnectionError
         Workers are lost repeatedly.
     """
@@ -62,38 +65,47 @@ def measure_workers(client: Client, dtype: str | None, seconds: float = MEASURE_
 def measure_members(
     client: Client, members: list[str], dtype: str | None, seconds: float = MEASURE_SECONDS
 ) -> list[WorkerFacts]:
-    """The resources of these workers, for an attempt of `workers.attempts`: raises WorkersChanged if one is lost."""
+    """Return the resources of `members`; raises WorkersChanged, for `workers.attempts`, after the loss of a worker."""
     attempt = Attempt(client, members, "measure", uuid.uuid4().hex[:8])
     facts = [attempt.submit(worker_facts, worker, dtype, stateless=True) for worker in range(len(members))]
     try:
         return attempt.results(facts, seconds)
     except TimeoutError:
-        silent = ", ".join(address for address, fact in zip(members, facts, strict=True) if not fact.done())
+        silent = [address for address, fact in zip(members, facts, strict=True) if not fact.done()]
+        if not silent:  # the last answer came after the limit
+            return attempt.results(facts)
         raise TimeoutError(
-            f"no answer from {silent} within {seconds:.0f} s; look at the worker's log, or restart it"
+            f"no answer from {', '.join(silent)} within {seconds:.0f} s; look at the worker's log, or restart it"
         ) from None
     finally:
         attempt.cancel()
 
 
 def worker_facts(dtype: str | None) -> WorkerFacts:
-    """Measure this worker (a task): its free memory, and the rate of its product in `dtype`, which also compiles it.
+    """Measure this worker (a task): its free memory, and the rate of its min-plus product in `dtype`.
 
-    With `dtype` None the product is not measured, and its rate is 0.
+    Measuring also compiles the product. With `dtype` None the product is not measured, and its rate is 0.
     """
     address, gpu, on_host = get_worker().address, has_gpu(), available_memory()
     host = get_address_host(address)
-    xp: Any = np
-    edge, device, free, threads = 512, "CPU", on_host, numba.config.NUMBA_NUM_THREADS
+    device, free, threads = "CPU", on_host, numba.config.NUMBA_NUM_THREADS
     if gpu:
         import cupy
 
-        xp, edge, threads = cupy, 2048, 1
-        free = xp.cuda.Device().mem_info[0] + xp.get_default_memory_pool().free_bytes()
-        name = xp.cuda.runtime.getDeviceProperties(xp.cuda.Device().id)["name"].decode()
-        device = str(name)
-    if dtype is None:
-        return WorkerFacts(address, host, device, gpu, int(free), 0.0, threads, on_host)
+        threads = 1
+        free = cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().free_bytes()
+        device = str(cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode())
+    rate = 0.0 if dtype is None else _rate(address, dtype, gpu)
+    return WorkerFacts(address, host, device, gpu, int(free), rate, threads, on_host)
+
+
+@cache
+def _rate(_address: str, dtype: str, gpu: bool) -> float:
+    """Measure the product on a worker, which also compiles it: relaxations/s.
+
+    A worker measures once for each dtype, as that takes about as long as a small run.
+    """
+    xp, edge = array_library(), 2048 if gpu else 512
     c = xp.ones((edge, edge), dtype=dtype)
     best = np.inf
     for _ in range(3):
@@ -102,13 +114,16 @@ def worker_facts(dtype: str | None) -> WorkerFacts:
         if gpu:
             xp.cuda.get_current_stream().synchronize()
         best = min(best, time.perf_counter() - begin)
-    return WorkerFacts(address, host, device, gpu, int(free), edge**3 / best, threads, on_host)
+    return float(edge**3 / best)
 
 
 def within_budget(facts: list[WorkerFacts], device: int | None, host: int | None) -> list[WorkerFacts]:
-    """Facts of workers that may use so many bytes only: of each GPU, and of each host; None: all that is free."""
+    """Return `facts` with free memory reduced to a budget: `device` bytes of each GPU, and `host` bytes of each host.
 
-    def free(bytes_free: int, budget: int | None) -> int:  # of which MEMORY_SHARE is the budget
+    A budget of None leaves all that is free.
+    """
+
+    def free(bytes_free: int, budget: int | None) -> int:  # MEMORY_SHARE of the result is the budget
         return bytes_free if budget is None else min(bytes_free, math.ceil(budget / MEMORY_SHARE) + 1)
 
     return [
@@ -122,7 +137,7 @@ def within_budget(facts: list[WorkerFacts], device: int | None, host: int | None
 
 
 def memory_by_place(worker_bytes: Sequence[int], facts: list[WorkerFacts]) -> dict[str, tuple[int, int]]:
-    """Bytes needed and bytes free by place: each GPU is one, and so are all CPU workers of a host together."""
+    """Return bytes needed and bytes free by place; a place is a GPU, or a host with all its CPU workers."""
     places: dict[str, tuple[int, int]] = {}
     for fact, count in zip(facts, worker_bytes, strict=True):
         place = fact.address if fact.gpu else fact.host
@@ -131,20 +146,37 @@ def memory_by_place(worker_bytes: Sequence[int], facts: list[WorkerFacts]) -> di
     return places
 
 
+def place_name(place: str) -> str:
+    """Return the name of a place of `memory_by_place` for messages: "this machine" instead of its network address."""
+    gpu = "://" in place
+    here = re.split("[:/]", place.split("://")[-1])[0] in ("127.0.0.1", get_ip())
+    if gpu:
+        return "a GPU of this machine" if here else f"the GPU of {place}"
+    return "this machine" if here else place
+
+
 def refuse_memory(what: str, worker_bytes: Sequence[int], facts: list[WorkerFacts], cure: Callable[[int], str]) -> None:
-    """Raise DoesNotFitError if the workers need more memory than a place has; `cure` gets the bytes it has."""
+    """Raise DoesNotFitError if the workers need more memory than a place has free.
+
+    Parameters
+    ----------
+    what : subject of the message, such as "3,353 vertices"
+    cure : returns the advice that ends the message, given the free bytes of the place
+    """
     for place, (needed, free) in memory_by_place(worker_bytes, facts).items():
         if needed > MEMORY_SHARE * free:
-            raise DoesNotFitError(f"{what} need {size(needed)} on {place}, which has {size(free)} free. {cure(free)}")
+            raise DoesNotFitError(
+                f"{what} need {size(needed)} on {place_name(place)}, which has {size(free)} free. {cure(free)}"
+            )
 
 
 def refuse_disk(count: int, out: str | os.PathLike[str], cure: str) -> None:
-    """Raise DoesNotFitError if the disk of `out` has less than `count` bytes."""
+    """Raise DoesNotFitError if the disk of `out` has less than `count` bytes free; `cure` ends the message."""
     folder = Path(out).absolute().parent
     while not folder.exists():
         folder = folder.parent
     available = shutil.disk_usage(folder).free
-    if Path(out).is_dir():  # begun before, or to be overwritten
+    if Path(out).is_dir():  # the store was begun before, or will be overwritten
         available += store_bytes(out)
     if count > available:
         raise DoesNotFitError(

@@ -1,4 +1,4 @@
-"""Where a worker's arrays live, and the way from there to the host."""
+"""The array library of a worker, copies from its device to the host, and waiting for its GPU."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 
 def array_library() -> Any:
-    """CuPy on a worker that computes on a GPU, else NumPy (from a task)."""
-    from pipelines.workers.attempts import has_gpu  # distributed, which arrays in memory do not need
+    """Return CuPy on a worker that computes on a GPU, else NumPy (from a task)."""
+    from pipelines.workers.attempts import has_gpu  # imported here, as it needs distributed and arrays in memory do not
 
     if not has_gpu():
         return np
@@ -20,7 +20,10 @@ def array_library() -> Any:
 
 
 def to_host(array: Any) -> np.ndarray:
-    """A contiguous copy on the host; from a GPU in page-locked memory, which CuPy pools and the GPU writes directly."""
+    """Return a contiguous array on the host.
+
+    An array of a GPU is copied to page-locked memory, which CuPy pools and the GPU writes directly.
+    """
     if isinstance(array, np.ndarray):
         return np.ascontiguousarray(array)
     import cupy
@@ -32,10 +35,10 @@ def to_host(array: Any) -> np.ndarray:
 
 
 def later(array: Any) -> Callable[[], np.ndarray]:
-    """A function that returns `array` on the host.
+    """Return a function that returns `array` on the host.
 
-    From a GPU it is a copy, made after the work that the GPU was given before. The function waits for that copy, but
-    for no work that was given since. An array of the host is not copied.
+    An array of a GPU is copied after all work that the GPU has been given so far. The function waits for this copy,
+    not for work that the GPU is given later. An array of the host is not copied.
     """
     if isinstance(array, np.ndarray):
         return lambda: array
@@ -61,7 +64,7 @@ def synchronize(array: Any) -> None:
 
 
 def mark(array: Any) -> Any:
-    """The work given to the GPU so far, to be waited for by its `synchronize`; None where there is no GPU."""
+    """Return an event whose `synchronize` waits for all work given to the GPU so far; None for an array of the host."""
     if isinstance(array, np.ndarray):
         return None
     import cupy

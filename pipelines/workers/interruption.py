@@ -1,11 +1,11 @@
 """Ctrl-C on the command line: a run ends at its next boundary with everything committed, or at once the second time.
 
 A *boundary* is where a run can commit: after a stage, after an epoch, after a chunk of rows. While a run is under way
-(`boundaries`, which `attempts.run_attempts` enters) the first Ctrl-C is only noted, and the run looks at it
-there (`stop_if_asked`). The second one, and any outside a run, raises at once, as in any program.
+(`boundaries`, which `attempts.Run` enters) the first Ctrl-C is only noted, and the run stops at its next boundary
+(`stop_if_asked`). The second Ctrl-C, and any Ctrl-C outside a run, raises at once, as in any program.
 
-Only the command line installs the handler (`handling`). From Python Ctrl-C raises KeyboardInterrupt at once: what was
-committed before is kept, and the same call with ``resume=True`` resumes from there. To end at a boundary there too,
+Only the command line installs the handler (`handling`). In Python, Ctrl-C raises KeyboardInterrupt at once; the store
+keeps its last commit, and the same call with ``resume=True`` resumes from there. To stop at a boundary in Python too,
 wrap the call: ``with pipelines.workers.interruption.handling(): ...``; it then raises `Interrupted`.
 """
 
@@ -20,16 +20,16 @@ from typing import Any
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run was interrupted: its store keeps what is committed, and ``resume`` continues from there."""
+    """A run was interrupted: its store keeps the last commit, and ``resume`` continues from there."""
 
 
-_runs = 0  # under way
-_asked = False  # to end at the next boundary
+_runs = 0  # number of runs under way
+_asked = False  # whether runs should end at their next boundary
 
 
 @contextmanager
 def handling() -> Iterator[None]:
-    """Let runs end at a boundary on Ctrl-C; where it is ignored, or someone else handles it, nothing changes."""
+    """Let runs end at a boundary on Ctrl-C, unless Ctrl-C is ignored or the program has its own handler."""
     if (
         threading.current_thread() is not threading.main_thread()
         or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
@@ -45,7 +45,7 @@ def handling() -> Iterator[None]:
 
 @contextmanager
 def boundaries() -> Iterator[None]:
-    """A run is under way, which calls `stop_if_asked` wherever everything is committed."""
+    """Mark that a run is under way, which calls `stop_if_asked` wherever everything is committed."""
     global _runs, _asked
     _runs += 1
     try:
@@ -56,7 +56,7 @@ def boundaries() -> Iterator[None]:
 
 
 def asked() -> bool:
-    """Whether the run should end at its next boundary."""
+    """Return whether the run should end at its next boundary."""
     return _asked
 
 
@@ -73,5 +73,5 @@ def _on_interrupt(_number: int, _frame: Any) -> None:
     if _asked:
         raise Interrupted
     _asked = True
-    if os.isatty(2):  # not by print, which the handler may have interrupted
+    if os.isatty(2):  # os.write, as the handler may have interrupted a print
         os.write(2, b"\nStopping at the next commit; Ctrl-C again stops at once.\n")

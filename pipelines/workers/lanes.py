@@ -1,8 +1,8 @@
-"""Where the bands of a worker are computed, and the way there from the memory of the host or a store, and back.
+"""Copies of bands between the host's memory or a store and the device that computes them.
 
-On a CPU bands are read where they are computed. A GPU has two streams beside the one that computes; rows of the host
-reach it by way of pairs of small page-locked buffers, which threads fill and empty, or directly where the matrix itself
-is registered.
+A CPU computes bands where they are read to. A GPU has two streams for copies, apart from the stream that computes. Rows
+of the host pass through pairs of small page-locked buffers, which threads fill and empty. If the pages of the host's
+matrix are locked (registered), ranges of rows are copied directly.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import contextlib
 import copy
 import functools
 import math
-import os
-import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -23,9 +21,10 @@ from dask.system import CPU_COUNT
 from gpuops.arrays import is_cupy
 from pipelines.stores.row_files import page_aligned
 from pipelines.workers.conveyor import Rows, Sink, Source, count, parts
+from pipelines.workers.mapped_memory import HostMapping, HostMemory
 
-COPIERS = max(1, min(6, CPU_COUNT // 2))  # threads that copy within the host's memory, a direction
-PIECE_BYTES = 64 << 20  # copied at a time on the way to or from a GPU
+COPIERS = max(1, min(6, CPU_COUNT // 2))  # threads for each direction that copy within the host's memory
+PIECE_BYTES = 64 << 20  # bytes copied at a time to or from a GPU
 
 
 @functools.cache
@@ -34,31 +33,38 @@ def _copiers(_direction: str) -> ThreadPoolExecutor:
 
 
 class HostMatrix:
-    """An (n, n) matrix in the memory of the host, as a source and a sink; it begins with zeros.
+    """An (n, n) matrix of zeros in the memory of the host, as a source and a sink.
 
     Parameters
     ----------
-    shared : bool or str
-        True: other processes of the host may have it too. They name its `place`, by which the kernel finds the memory
-        as long as a process has it; nothing is left of it when all have ended, however they do.
+    shared : bool or bytes
+        True: make a matrix that other processes of the host can map. Bytes: map the matrix with this `handle`, with the
+        values it has.
+
+    Raises
+    ------
+    pipelines.workers.mapped_memory.CannotMap
+        The process that made the matrix has ended, or memory cannot be shared.
     """
 
-    def __init__(self, n: int, dtype: np.dtype, shared: bool | str = False):
-        self.place = shared if isinstance(shared, str) else ""
+    def __init__(self, n: int, dtype: np.dtype, shared: bool | bytes = False):
+        self.handle, size = shared if isinstance(shared, bytes) else b"", n * n * dtype.itemsize
         if shared is True:
-            self._file = os.memfd_create("tilepath")
-            os.ftruncate(self._file, max(1, n * n * dtype.itemsize))
-            self.place = f"/proc/{os.getpid()}/fd/{self._file}"
-            weakref.finalize(self, os.close, self._file)
-        self.matrix = np.memmap(self.place, dtype, "r+", shape=(n, n)) if shared else page_aligned((n, n), dtype)
+            self._memory = HostMemory(max(size, 1), reserved=False)
+            self.handle, found = self._memory.handle, self._memory.bytes
+        elif shared:
+            found = HostMapping(shared, max(size, 1), writable=True).bytes
+        else:
+            found = page_aligned((size,), np.uint8)
+        self.matrix = found[:size].view(dtype).reshape(n, n)
         self.whole, self.piece = self.matrix, _piece(self.matrix)
-        if not isinstance(shared, str):  # pages come to many threads faster than to one
+        if not isinstance(shared, bytes):  # many threads get pages from the system faster than one
             with ThreadPoolExecutor(CPU_COUNT) as pool:
                 for _ in pool.map(lambda part: self.matrix[part[1]].fill(0), parts(slice(0, n), self.piece)):
                     pass
 
     def columns(self, part: slice) -> HostMatrix:
-        """Some columns of the same matrix, as a source and a sink."""
+        """Return some columns of this matrix, as a source and a sink; a view."""
         some = copy.copy(self)
         some.matrix = self.matrix[:, part]
         some.piece = _piece(some.matrix)
@@ -84,7 +90,7 @@ def _piece(matrix: np.ndarray) -> int:
 
 
 class CpuLane:
-    """Bands of a CPU: NumPy, read into and written from where they are computed."""
+    """Bands of a CPU: NumPy arrays, read and written where they are computed."""
 
     library = np
 
@@ -95,19 +101,19 @@ class CpuLane:
         source.read(rows, out)
 
     def done(self) -> None:
-        """What `store` waits for, after the work on a band."""
+        """Return the mark of the work on a band, for `store` to wait for: None, as a CPU's work is done at once."""
 
     def store(self, sink: Sink, start: int, band: np.ndarray, _done: Any, *, beside: bool = False) -> None:
         sink.write(start, band)
 
 
 class GpuLane:
-    """Bands of a GPU, and the way there from the host and back.
+    """Bands of a GPU, copied from and to the host.
 
     Parameters
     ----------
-    registered : a matrix of the host to lock its pages, so that the GPU reads and writes it directly; where the system
-        does not let it, threads copy as they do elsewhere
+    registered : a matrix of the host. Its pages are locked, so that the GPU reads and writes it directly; if the system
+        refuses to lock them, threads copy rows through buffers, as for any other source and sink.
     """
 
     def __init__(self, registered: np.ndarray | None = None):
@@ -124,7 +130,7 @@ class GpuLane:
                 self._registered = registered
 
     def close(self) -> None:
-        """Unlock the pages of the host that are registered."""
+        """Unlock the pages of the registered matrix."""
         if self._registered is not None:
             self.library.cuda.runtime.hostUnregister(self._registered.ctypes.data)
             self._registered = None
@@ -150,18 +156,21 @@ class GpuLane:
         pair = self._pair("up", source.piece, out)
         for number, (start, part) in enumerate(parts(rows, source.piece)):
             buffer, event = pair[number % 2]
-            event.synchronize()  # what was in it has left
+            event.synchronize()  # the rows that were in this buffer have been copied
             source.read(part, buffer[: count(part)])
             self._copy(out[start : start + count(part)], buffer[: count(part)], self._up)
             event.record(self._up)
 
     def done(self) -> Any:
         event = self.library.cuda.Event(disable_timing=True)
-        event.record()  # on the stream that computes
+        event.record()  # on the current stream, which computes
         return event
 
     def store(self, sink: Sink, start: int, band: Any, done: Any, *, beside: bool = False) -> None:
-        """Write rows after the work marked `done`; of two threads that do so at a time, one says `beside`."""
+        """Write rows to a sink, after the work marked `done`.
+
+        With `beside`, a second pair of staging buffers is used: for a second thread that writes at the same time.
+        """
         if 0 in band.shape:
             return
         with self.device:
@@ -190,7 +199,7 @@ class GpuLane:
         return self._registered is not None and getattr(end, "whole", None) is self._registered
 
     def _pair(self, way: str, rows: int, like: Any) -> list[tuple[np.ndarray, Any]]:
-        """Two page-locked buffers of so many rows, each with the event after which it may be used again."""
+        """Return two page-locked buffers of `rows` rows, each with an event: the buffer may be used again after it."""
         import cupyx
 
         shape = rows, like.shape[1]
@@ -201,7 +210,7 @@ class GpuLane:
         return [(memory[:size].view(like.dtype).reshape(shape), event) for memory, event in self._buffers[way]]
 
     def _copy(self, to: Any, of: Any, stream: Any) -> None:
-        """Copy contiguous rows, which in the host's matrix may be some of its columns."""
+        """Copy rows with contiguous entries; on the host they may be some columns of a matrix."""
         runtime = self.library.cuda.runtime
         up = is_cupy(to)
         into, start = (to.data.ptr, of.ctypes.data) if up else (to.ctypes.data, of.data.ptr)

@@ -1,8 +1,8 @@
 """Memory that other processes of the same host can map: of a GPU by CUDA IPC, of the host as a file without a name.
 
-An owner makes a `DeviceMemory` or a `HostMemory` and hands out its `handle`; another process opens that as a mapping
-and copies from it on its own. Nobody waits for anybody: a mapping keeps the memory of a dead owner alive, with what it
-last held. So mappings have to be closed, above all those of lost owners, or their memory stays taken.
+An owner makes a `DeviceMemory` or a `HostMemory` and hands out its `handle`. Another process opens the handle as a
+mapping and copies from it. Neither process waits for the other: a mapping keeps the memory of a dead owner alive, with
+the bytes it last held. So mappings have to be closed, above all mappings of lost owners, or the memory stays in use.
 """
 
 from __future__ import annotations
@@ -16,31 +16,37 @@ from typing import Any
 
 import numpy as np
 
-HEADER = 256  # bytes of what says what follows, checked after each copy; what follows is aligned for any load
-NAME = "tilepath-panels"  # of the memory of the host, as /proc/PID/maps shows it
-LEAST_BYTES = 2 << 20  # the driver packs smaller pieces of a GPU's memory together, and a handle names the whole
+HEADER = 256  # bytes before an array that name it, checked after each copy; a multiple of any alignment
+NAME = "tilepath-panels"  # name of the host's shared memory in /proc/PID/maps
+LEAST_BYTES = 2 << 20  # least bytes of shared GPU memory: the driver packs smaller ones into a block with one handle
 
 
 class CannotMap(Exception):
-    """Why memory of another process cannot be mapped here, or cannot be handed out."""
+    """Memory of another process cannot be mapped here, or memory cannot be handed out; the message says why."""
 
 
 def host() -> str:
-    """This host, whatever containers call it."""
+    """Return an identifier of this host, which is the same in all its containers."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 class HostMemory:
-    """Bytes of the host. They have no name in any folder, so a killed process leaves nothing behind."""
+    """Bytes of the host, to be shared. They have no name in any folder, so a killed process leaves no file behind.
 
-    def __init__(self, count: int):
+    If they are not `reserved`, the system gives pages of zeros when they are first written.
+    """
+
+    def __init__(self, count: int, reserved: bool = True):
         try:
             file = os.memfd_create(NAME)
         except OSError as error:
             raise CannotMap(f"no shared memory: {error}") from None
         weakref.finalize(self, os.close, file)
         try:
-            os.posix_fallocate(file, 0, count)  # lack of memory shows here, not as a signal in the middle of a copy
+            if reserved:  # too little memory is an error here, not a signal in the middle of a copy
+                os.posix_fallocate(file, 0, count)
+            else:
+                os.ftruncate(file, count)
             self.bytes = np.frombuffer(mmap.mmap(file, count), np.uint8)
         except OSError as error:
             raise CannotMap(f"no {count:,} bytes of shared memory: {error}") from None
@@ -48,29 +54,30 @@ class HostMemory:
 
 
 class HostMapping:
-    """Another process's `HostMemory`."""
+    """A mapping of another process's `HostMemory`."""
 
-    def __init__(self, handle: bytes, count: int):
+    def __init__(self, handle: bytes, count: int, writable: bool = False):
         try:
-            file = os.open(handle, os.O_RDONLY)
+            file = os.open(handle, os.O_RDWR if writable else os.O_RDONLY)
             try:
-                self.bytes: Any = np.frombuffer(mmap.mmap(file, count, prot=mmap.PROT_READ), np.uint8)
+                access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+                self.bytes: Any = np.frombuffer(mmap.mmap(file, count, access=access), np.uint8)
             finally:
                 os.close(file)
         except (OSError, ValueError) as error:
             raise CannotMap(f"shared memory cannot be mapped: {error}") from None
 
     def pull(self, header: int, start: int, into: Any) -> bytes:
-        """Fill `into` with the bytes from `start` on; returns the header at a byte as it is afterwards."""
+        """Fill `into` with the bytes from `start` on; returns the header at byte `header`, read after the copy."""
         into[...] = self.bytes[start : start + len(into)]
         return self.bytes[header : header + HEADER].tobytes()
 
     def close(self) -> None:
-        self.bytes = None  # unmaps, as nobody else refers to it
+        self.bytes = None  # the last reference: this unmaps the memory
 
 
 class DeviceMemory:
-    """Bytes of the GPU, allocated plainly: a handle names a whole allocation, and a pool hands out parts of one."""
+    """Bytes of the GPU, to be shared. They are not from CuPy's pool, since a handle names a whole allocation."""
 
     def __init__(self, count: int):
         import cupy
@@ -87,7 +94,10 @@ class DeviceMemory:
 
 
 class DeviceMapping:
-    """Another process's `DeviceMemory`. Copies run on a stream of their own, by a copy engine, beside any kernel."""
+    """A mapping of another process's `DeviceMemory`.
+
+    Copies run on a separate stream, by a copy engine, at the same time as kernels.
+    """
 
     def __init__(self, handle: bytes, count: int):
         import cupy
@@ -98,14 +108,14 @@ class DeviceMapping:
         except runtime.CUDARuntimeError as error:
             raise CannotMap(f"memory of another GPU cannot be mapped: {error}") from None
         self.close = weakref.finalize(self, runtime.ipcCloseMemHandle, self._pointer)
-        self.close.atexit = False  # the driver does it, and may be gone by then
+        self.close.atexit = False  # at exit the driver unmaps the memory, and may be gone before this would run
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._header = cupy.empty(HEADER, np.uint8)
 
     def pull(self, header: int, start: int, into: Any) -> bytes:
-        """Fill `into` with the bytes from `start` on; returns the header at a byte as it is afterwards.
+        """Fill `into` with the bytes from `start` on; returns the header at byte `header`, read after the copy.
 
-        An error of CUDA ends this process, as its context may be unusable.
+        A CUDA error ends this process, as its CUDA context may be unusable.
         """
         copy, kind = self._runtime.memcpyAsync, self._runtime.memcpyDefault
         try:

@@ -1,4 +1,4 @@
-"""Progress of long work on the terminal: stage, rate, time left. One live line on a terminal, rare lines elsewhere."""
+"""Progress of long work on standard error: stage, rate, time left. A terminal gets one live line, a log rare lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import sys
 import time
 from typing import Any
 
-LINE_SECONDS = 10.0  # between two lines where there is no terminal, as in the log of a batch job
+from gpuops.memory import size as size
+
+LINE_SECONDS = 10.0  # seconds between two lines where there is no terminal, as in the log of a batch job
 
 
 class Progress:
@@ -19,7 +21,7 @@ class Progress:
     unit : str
         Name of a unit, such as "relaxations", for the rate.
     show : bool or None
-        None shows it where standard error is a terminal.
+        None shows progress if standard error is a terminal.
     """
 
     def __init__(self, total: int, unit: str, show: bool | None = None):
@@ -28,7 +30,7 @@ class Progress:
         self._done = 0
         self._begin = self._line = time.monotonic()
         self._counted = 0
-        self._stage = ""
+        self._stage = "starting"
         self._live: Any = None
 
     def __enter__(self) -> Progress:
@@ -40,7 +42,7 @@ class Progress:
             columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[facts]}"))
             self._live = Live(*columns, console=Console(stderr=True), transient=True)
             self._live.start()
-            self._task = self._live.add_task("", total=self.total, facts="")
+            self._task = self._live.add_task(self._stage, total=self.total, facts="")
         return self
 
     def __exit__(self, *exc: Any) -> None:
@@ -55,11 +57,11 @@ class Progress:
             print(text, file=sys.stderr, flush=True)
 
     def start(self, done: int) -> None:
-        """Work begins, or begins again, with `done` units already behind; the rate counts from here."""
+        """Begin, or begin again, with `done` units already done; the rate counts from here."""
         self._done, self._counted, self._begin = done, 0, time.monotonic()
 
     def stage(self, text: str) -> None:
-        """Say what is going on."""
+        """Show the name of the current stage of the work."""
         self._stage = text
         self._refresh()
 
@@ -88,7 +90,7 @@ class Progress:
 
 
 def with_prefix(value: float) -> str:
-    """A number with an SI prefix.
+    """Return a number with an SI prefix.
 
     >>> with_prefix(61_200_000_000), with_prefix(950)
     ('61.2 G', '950 ')
@@ -100,30 +102,20 @@ def with_prefix(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as text for the user.
+    """Return seconds as text for the user.
 
-    >>> duration(0.62), duration(75), duration(7300)
-    ('0.6 s', '1 min 15 s', '2 h 1 min')
+    >>> duration(0.0023), duration(0.62), duration(75), duration(7300)
+    ('2 ms', '0.6 s', '1 min 15 s', '2 h 1 min')
     >>> duration(59.9), duration(119.7), duration(3599.8)
     ('1 min 0 s', '2 min 0 s', '1 h 0 min')
     """
+    if seconds < 0.05:
+        return f"{max(1, round(1000 * seconds))} ms"
     if seconds < 9.95:
         return f"{seconds:.1f} s"
-    whole = round(seconds)  # before it is divided, so that no 60 s are left over
+    whole = round(seconds)  # rounded before it is divided, so that no remainder is 60 s
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def size(count: float) -> str:
-    """Bytes as text for the user.
-
-    >>> size(45_000_000), size(3 << 30)
-    ('42.9 MiB', '3.0 GiB')
-    """
-    for factor, unit in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if count >= factor:
-            return f"{count / factor:.1f} {unit}"
-    return f"{count:.0f} B"

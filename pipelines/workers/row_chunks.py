@@ -1,6 +1,6 @@
-"""A result computed by chunks of rows in any order: which are done, their record in the store, and who does the next.
+"""Results computed by chunks of rows, in any order: chunks are dealt to free workers, and the store records them.
 
-A row does not depend on any other, so the tasks of a lost worker are done again with the same result.
+A row does not depend on other rows, so the tasks of a lost worker are done again with the same result.
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from distributed import Client, Future
+from distributed import Future
 
-from pipelines.workers.attempts import Attempt, wait_any
+from pipelines.workers.attempts import Attempt, Run, wait_any
 from pipelines.workers.interruption import stop_if_asked
-from pipelines.workers.progress import Progress
 
-IN_HAND = 2  # tasks a worker has at a time: it never waits for the next
-RECORD_SECONDS = 1.0  # at least this long between two records of what is done
+IN_HAND = 2  # tasks that a worker is given at a time, so that it never waits for the next
+RECORD_SECONDS = 1.0  # least seconds between two records of the rows that are done
 
 
 class RowChunksWriter(Protocol):
-    """A store being written, whose rows are written by chunks."""
+    """An unfinished store whose rows are written by chunks."""
 
     @property
     def run_id(self) -> str: ...
@@ -33,41 +32,39 @@ class RowChunksWriter(Protocol):
     def chunk(self) -> int: ...
 
     def rows_done(self) -> np.ndarray:
-        """bool (rows)"""
+        """Return which rows are done, bool (rows)."""
 
     def record(self, done: np.ndarray) -> None: ...
 
 
 def together(out: RowChunksWriter, most: int, workers: int) -> int:
-    """Chunks of a task: at most so many, and some tasks for every worker."""
+    """Return the number of chunks of a task: at most `most`, and few enough that every worker gets about two tasks."""
     return max(1, min(most, out.rows // (2 * workers * out.chunk)))
 
 
 class RowsAttempt(Attempt):
-    """An attempt, for `workers.attempts.run_attempts`, that does rows of `out`.
+    """An attempt of a run that computes the rows of a store.
 
-    `unit` is what they are called, `work` what is done to them; a task does `together` chunks. A row is `amount` units
-    of the progress, and a worker has `in_hand` tasks at a time.
+    Attributes
+    ----------
+    kind : beginning of the keys of its tasks
+    unit, work : names of the rows and of the work on them, for the user
+    together : chunks of a task
+    amount : units of progress of a row
+    in_hand : tasks that a worker is given at a time
     """
 
-    unit, work, together, amount, in_hand = "rows", "searching", 1, 1, IN_HAND
+    out: RowChunksWriter
+    kind, unit, work, together, amount, in_hand = "rows", "rows", "searching", 1, 1, IN_HAND
 
-    def __init__(
-        self,
-        client: Client,
-        members: list[str],
-        kind: str,
-        before: RowsAttempt | None,
-        out: RowChunksWriter,
-        shown: Progress,
-    ):
-        super().__init__(client, members, kind, out.run_id[:8], before)
-        self.out, self.shown = out, shown
-        self.whole = out.rows_done()
+    def __init__(self, run: Run, members: list[str], before: RowsAttempt | None):
+        super().__init__(run.client, members, self.kind, run.out.run_id[:8], before)
+        self.out, self.shown = run.out, run.shown
+        self.whole = self.out.rows_done()
         self._recorded, self._last = int(self.whole.sum()), time.monotonic()
 
     def run(self) -> None:
-        """Do all rows that are not done."""
+        """Compute all rows that are not done."""
         raise NotImplementedError
 
     def done(self) -> int:
@@ -78,23 +75,23 @@ class RowsAttempt(Attempt):
 
     @property
     def step(self) -> int:
-        """Rows of a task."""
+        """The number of rows of a task."""
         return self.together * self.out.chunk
 
     def tasks_to_do(self) -> list[int]:
-        """The first rows of the tasks that are not done."""
+        """Return the first row of each task that is not done."""
         return [
             start for start in range(0, self.out.rows, self.step) if not self.whole[start : start + self.step].all()
         ]
 
     def receive(self, tasks: dict[int, Future]) -> None:
-        """Take the results of tasks that have ended, by their first rows.
+        """Take the results of tasks that have ended, by the first row of each task.
 
-        By default there are none, as tasks write their rows themselves.
+        By default there are no results to take, as tasks write their rows themselves.
         """
 
     def land(self, start: int) -> None:
-        """The rows of the task from row `start` are written."""
+        """Note that the rows of the task from row `start` on are written."""
         rows = self.whole[start : start + self.step]
         self.shown.advance((len(rows) - int(rows.sum())) * self.amount)
         rows[:] = True
@@ -102,13 +99,19 @@ class RowsAttempt(Attempt):
             self.record()
 
     def record(self) -> None:
-        """Record what is done, if that has changed."""
+        """Record in the store which rows are done, if there are more than at the last record."""
         if self.done() > self._recorded:
             self.out.record(self.whole)
             self._recorded, self._last = self.done(), time.monotonic()
 
     def deal(self, load: Callable[[int], Future], work: Callable[[int, int], Future]) -> None:
-        """Deal out what is to do: `load` prepares a worker, `work` does a task; a free worker gets the next."""
+        """Deal the tasks that are not done to the workers; a worker that is free gets the next task.
+
+        Parameters
+        ----------
+        load : submits the task that prepares a worker
+        work : submits to a worker the task that begins with a row
+        """
         left = self.tasks_to_do()[::-1]
         if not left:
             return

@@ -1,4 +1,4 @@
-"""Rows on their way from a worker's device to a store: threads copy and write them while what follows is computed."""
+"""Threads that copy rows from a worker's device and write them to a store, while the next rows are computed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import numpy as np
 from pipelines.stores.whole_chunks import WRITERS
 from pipelines.workers.device_arrays import mark
 
-SAVERS = WRITERS  # chunks a worker writes at a time; each is held in a few copies
-HELD = 2 * SAVERS  # chunks handed over and not written yet, while more is computed
+SAVERS = WRITERS  # chunks that a worker writes at a time; memory holds a few copies of each
+HELD = 2 * SAVERS  # chunks that may wait to be written while more rows are computed
 
 
 class Savers:
-    """Threads that write chunks of a store; a context manager, which waits for them in the end.
+    """Threads that write chunks of a store; a context manager, which waits for all chunks at its end.
 
-    What raises in a thread is raised by a later call, or in the end.
+    An error in a thread is raised by a later call, or at the end of the context.
 
     Parameters
     ----------
-    waiting : how many chunks may wait to be written, while their rows are kept
+    waiting : how many chunks may wait to be written; their rows must be kept meanwhile
     """
 
     def __init__(self, waiting: float = HELD) -> None:
@@ -43,21 +43,21 @@ class Savers:
             self._pool.shutdown(cancel_futures=True)
 
     def submit(self, write: Callable[..., None], *arguments: Any) -> None:
-        """Have a thread write something; waits where too much is not written yet."""
+        """Have a thread call `write`; waits while more calls than `waiting` are unfinished."""
         self._going.append(self._pool.submit(write, *arguments))
         self._wait(self._waiting)
 
     def save(self, rows: Any, columns: int, write: Callable[[int, np.ndarray], None]) -> None:
         """Have a band of rows written by chunks.
 
-        It is written as the GPU leaves it with the work that it has by now, and must stay so until it is written; work
-        that is given later does not delay the copies.
+        The rows are copied after all work that the GPU has been given so far; they must not change before they are
+        written. Work that is given to the GPU later does not delay the copies.
 
         Parameters
         ----------
         rows : (r, n) array, NumPy or CuPy, with contiguous rows
         columns : width of a chunk
-        write : is given the first column of a chunk, and the chunk on the host
+        write : called with the first column of a chunk, and the chunk on the host
         """
         after = mark(rows)
 
@@ -73,10 +73,10 @@ class Savers:
 
 
 def _on_host(block: Any, after: Any) -> np.ndarray:
-    """A contiguous copy on the host of (r, c) entries with contiguous rows, once the work `after` is done.
+    """Return a contiguous host array of (r, c) entries with contiguous rows, once the work `after` is done.
 
-    From a GPU in page-locked memory, by a stream of this thread: on the common one, the copy would be behind the work
-    that was given in the meantime.
+    A block of a GPU is copied to page-locked memory, on a stream of this thread. On the GPU's common stream, the copy
+    would wait for work that was given since.
     """
     if isinstance(block, np.ndarray):
         return np.ascontiguousarray(block)
@@ -99,10 +99,10 @@ _own = threading.local()
 
 
 def _stream(cupy: Any) -> tuple[Any, Any]:
-    """The stream of this thread, and an event by which to wait for it.
+    """Return the stream of this thread, and an event to wait for its work.
 
-    The stream and the null stream do not wait for each other. A thread that waits for the event sleeps; one that waits
-    for a stream would keep a core from those that compress.
+    The stream and the null stream do not wait for each other. A thread that waits for the event sleeps; a thread that
+    waits for a stream would keep a core busy, which other threads need to compress chunks.
     """
     if not hasattr(_own, "stream"):
         _own.stream = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Event(block=True, disable_timing=True)

@@ -1,12 +1,13 @@
-"""Counters that the workers of a host show each other, in memory that all of them map.
+"""Counters that the workers of a host show each other, in memory that all these workers map.
 
-A message through Dask takes some 5 ms, as it passes through the scheduler; a counter is seen within 0.2 ms. Each worker
-alone writes its own, which only grow, so there is nothing to lock. Nobody depends on being answered: a wait has a
-limit, after which the worker is free for other tasks, and it ends when its attempt is over.
+A message through Dask takes about 5 ms, as it passes through the scheduler; a counter is seen within 0.2 ms. A worker
+writes only its own counter, and counters only grow, so no lock is needed. A wait for a counter has a time limit, after
+which the worker is free for other tasks. It also ends when the attempt is over.
 """
 
 from __future__ import annotations
 
+import platform
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -18,14 +19,16 @@ import numpy as np
 from pipelines.workers.attempts import StateLost
 from pipelines.workers.mapped_memory import CannotMap, HostMapping, HostMemory, host
 
-PATIENCE, LATE = 10.0, 20.0  # a worker waits for so many seconds, or steps if these are longer, and then gives up
-LEAST_SLEEP, MOST_SLEEP = 2e-5, 2e-3  # seconds between two looks: within these bounds,
-PATIENCE_SHARE = 1 / 64  # this share of the time waited so far
+PATIENCE, LATE = 10.0, 20.0  # a worker gives up after PATIENCE seconds, or after LATE steps if they take longer
+LEAST_SLEEP, MOST_SLEEP = 2e-5, 2e-3  # bounds of the seconds between two looks at a counter
+PATIENCE_SHARE = 1 / 64  # seconds between two looks at a counter, as a share of the time waited so far
+STORES_IN_ORDER = ("x86_64", "AMD64")  # processors whose stores become visible in program order
+BYTES = 24  # bytes of a name and a counter
 
 
 @dataclass(frozen=True)
 class SignalsCard:
-    """Where the counters of a worker lie. `name` is unique."""
+    """Where the counter of a worker lies; `name` is unique."""
 
     name: bytes
     host: str
@@ -34,30 +37,30 @@ class SignalsCard:
 
 
 class Signals:
-    """The counters of one worker in one attempt, and what it maps of the others' (made in a task).
+    """The counter of one worker in one attempt, and its mappings of other workers' counters (made in a task).
 
-    Parameters
-    ----------
-    values : what its counters begin with
+    The counter begins with 0. A worker that sees a counter must also see everything that the counter's worker wrote
+    before. This holds on x86, whose processors keep the order of stores. On other processors `meet` fails.
     """
 
-    def __init__(self, values: Sequence[int]):
-        self._count, name = 16 + 8 * len(values), uuid.uuid4().bytes  # the name first
+    def __init__(self) -> None:
+        name = uuid.uuid4().bytes  # the first bytes of the memory
         handle, reason = None, None
-        self._own, self._others = np.array(values, np.int64), list[Any]()
+        self._own, self._others = np.zeros(1, np.int64), list[Any]()
         try:
-            self._memory = HostMemory(self._count)
+            if platform.machine() not in STORES_IN_ORDER:
+                raise CannotMap(f"{platform.machine()} processors may reorder stores")
+            self._memory = HostMemory(BYTES)
         except CannotMap as error:
             reason = str(error)
         else:
             handle = self._memory.handle
             self._memory.bytes[:16] = np.frombuffer(name, np.uint8)
             self._own = self._memory.bytes[16:].view(np.int64)
-            self._own[:] = values
         self.card = SignalsCard(name, host(), handle, reason)
 
     def meet(self, cards: Sequence[SignalsCard]) -> str | None:
-        """Map the counters of `cards`, by worker; returns why that failed, or None."""
+        """Map the counters of `cards`, in the order of the workers; returns why that failed, or None."""
         found = []
         for card in cards:
             if card.reason:
@@ -65,26 +68,26 @@ class Signals:
             if card.host != self.card.host:
                 return "workers on several hosts"
             try:
-                mapped = HostMapping(card.handle or b"", self._count).bytes
+                mapped = HostMapping(card.handle or b"", BYTES).bytes
             except CannotMap as error:
                 return str(error)
-            if mapped[:16].tobytes() != card.name:  # a process of another container
+            if mapped[:16].tobytes() != card.name:  # the handle names a process of another container
                 return "what was mapped is not the memory of the other worker"
             found.append(mapped[16:].view(np.int64))
         self._others = found
         return None
 
-    def show(self, counter: int, value: int) -> None:
-        """Set a counter of this worker: what it stands for is done."""
-        self._own[counter] = value
+    def show(self, count: int) -> None:
+        """Set the counter of this worker."""
+        self._own[0] = count
 
-    def seen(self, worker: int, counter: int) -> int:
-        """A counter of any worker."""
-        return int(self._others[worker][counter])
+    def seen(self, worker: int) -> int:
+        """Return the counter of any worker."""
+        return int(self._others[worker][0])
 
 
 def patience(step: float) -> float:
-    """How long a worker waits for others, a step of which takes so many seconds."""
+    """Return the seconds that a worker waits for other workers, if a step of the work takes `step` seconds."""
     return max(PATIENCE, LATE * step)
 
 

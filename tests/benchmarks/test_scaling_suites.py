@@ -38,13 +38,14 @@ def test_a_record_is_in_the_file_at_once(tmp_path, bench):
 def test_undirected_graphs_are_compared_with_directed_ones_of_their_dtype(tmp_path, bench):
     given = {"sizes": [200], "workers": [1, 2], "kept": 64, "whole": 0, "undirected": True, "no_constants": True}
     with pytest.raises(SystemExit, match="give --dtype int32"):
-        scaling.run(bench, argparse.Namespace(**given, dtype="float32"))
-    scaling.run(bench, argparse.Namespace(**given, dtype="int32"))
-    directed, half, two, whole = kept(tmp_path)
+        scaling.run(bench, argparse.Namespace(**given, dtype="float32", coordination=[None]))
+    scaling.run(bench, argparse.Namespace(**given, dtype="int32", coordination=["scheduler", "signals"]))
+    directed, half, two, _, by_scheduler, whole = kept(tmp_path)
     assert directed["speedup"] == 1
     assert half["share_of_directed"] == half["seconds"]["median"] / directed["seconds"]["median"]
     assert two["exchange"].startswith("go straight")
-    assert whole["case"] == "all pairs, n = 200, int32, undirected, workers 2"
+    assert whole["case"] == "all pairs, n = 200, int32, undirected, workers 2, by signals"
+    assert by_scheduler["case"] == "all pairs, n = 200, int32, undirected, workers 2, by scheduler"
     assert whole["sha256"] == half["sha256"] != directed["sha256"] == two["sha256"]
     assert {record["rows_written"] for record in kept(tmp_path)} == {64}
 

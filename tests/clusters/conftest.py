@@ -2,6 +2,7 @@ import threading
 import time
 
 import pytest
+from pipeline_fixtures import answers_ctrl_c as answers_ctrl_c
 
 
 @pytest.fixture
@@ -9,7 +10,7 @@ def no_thread_left():
     """Fails a test that leaves a thread behind. Dask's profiler takes a moment to end."""
     before = set(threading.enumerate())
     yield
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while left := [t for t in threading.enumerate() if t not in before]:
         assert time.monotonic() < deadline, f"left behind: {left}"
         time.sleep(0.05)

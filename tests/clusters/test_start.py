@@ -1,19 +1,23 @@
 """Starting clusters: what is in force in scheduler and workers, what closing leaves behind, what is refused."""
 
+import asyncio
 import math
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 
 import dask
 import pytest
 from dask.system import CPU_COUNT
+from distributed import Status
 
 from clusters import ClusterError, gpus, local, start
+from clusters.nanny import STARTS
 
 
 def children():
@@ -178,13 +182,13 @@ class TestProcesses:
     def test_a_start_that_takes_too_long_leaves_nothing(self):
         with start("cpu", processes=True) as other:
             (spared,) = children()
-            with pytest.raises(ClusterError, match=r"within 0.1 s.*timeout="):
+            with pytest.raises(ClusterError, match=r"within 0.1 s.*longer timeout"):
                 start("cpu", workers=2, processes=True, timeout=0.1)
             assert children() == [spared]
             assert other.submit(math.sqrt, 4).result() == 2
 
     def test_an_option_that_only_the_worker_process_finds_wrong(self):
-        with pytest.raises(ClusterError, match="did not start"):
+        with pytest.raises(ClusterError, match="did not start: .*no_such_option"):
             start("cpu", processes=True, no_such_option=1)
         assert children() == []
 
@@ -257,7 +261,55 @@ class TestProcesses:
         moments = []
         with pytest.raises(KeyboardInterrupt):
             work()
-        assert time.monotonic() - moments[-1] < 10
+        assert time.monotonic() - moments[-1] < 18
+        assert children() == []
+
+    @pytest.mark.usefixtures("answers_ctrl_c")
+    @pytest.mark.parametrize("processes", [False, True])
+    @pytest.mark.parametrize("interrupted", [False, True])
+    def test_ctrl_c_while_a_cluster_closes_ends_it(self, processes, interrupted):
+        """Also the second Ctrl-C: Dask would wait for the close that was interrupted, whenever it closes again."""
+
+        async def closing():
+            client.cluster.status = Status.closing
+            os.kill(os.getpid(), signal.SIGINT)  # from a thread, to the main one
+            await asyncio.sleep(60)
+
+        client = start("cpu", processes=processes)
+        client.cluster._close = closing
+        moment = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            client.__exit__(KeyboardInterrupt if interrupted else None, None, None)
+        client.close()
+        client.cluster.close()
+        assert time.monotonic() - moment < 50
+        _until(lambda: children() == [])
+
+    @pytest.mark.usefixtures("answers_ctrl_c")
+    def test_ctrl_c_while_worker_processes_start_ends_them(self):
+        threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            start("cpu", workers=2, processes=True)
+        assert time.monotonic() - began < 50
+        _until(lambda: children() == [])
+
+    def test_a_worker_process_that_is_killed_while_it_starts_is_started_again(self):
+        killed = threading.Thread(target=_kill_children, args=[1])
+        killed.start()
+        with start("cpu", workers=2, processes=True) as client:
+            assert len(client.run(in_worker)) == 2
+        killed.join()
+
+    def test_a_worker_process_that_is_killed_whenever_it_starts_is_given_up(self):
+        killed = threading.Thread(target=_kill_children, args=[STARTS])
+        killed.start()
+        with pytest.raises(
+            ClusterError, match=f"a worker process was killed by signal 9 .*, {STARTS} times"
+        ) as refusal:
+            start("cpu", processes=True)
+        killed.join()
+        assert "__main__" not in str(refusal.value)
         assert children() == []
 
 
@@ -422,7 +474,16 @@ def _workers_without(client, pid):
     return _until(workers)
 
 
-def _until(condition, seconds=30):
+def _kill_children(count):
+    """Kill the next `count` worker processes as soon as they exist."""
+    killed = set()
+    for _ in range(count):
+        (child, *_rest) = _until(lambda: [child for child in children() if child.pid not in killed])
+        killed.add(child.pid)
+        os.kill(child.pid, signal.SIGKILL)
+
+
+def _until(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if value := condition():

@@ -60,6 +60,12 @@ CALLS = {
     "weak_components": lambda f, of: f(*map(of, GRAPH[:2])),
     "spanning_forest": lambda f, of: f(*map(of, GRAPH[:2])),
     "hop_distances": lambda f, of: f(*map(of, GRAPH[:2]), [0, 2]),
+    "hierarchy_order": lambda f, of: f(*map(of, GRAPH[:2])),
+    "hierarchy_structure": lambda f, of: f(*map(of, GRAPH[:2]), of(np.arange(3))),
+    "close_hierarchy": lambda f, of: f(structure_of(of), *map(of, GRAPH)),
+    "one_to_all": lambda f, of: f(gpuops.close_hierarchy(structure_of(of), *map(of, GRAPH)), 0),
+    "distance_rows": lambda f, of: f(gpuops.close_hierarchy(structure_of(of), *map(of, GRAPH)), [0, 2]),
+    "distance_block": lambda f, of: f(gpuops.close_hierarchy(structure_of(of), *map(of, GRAPH)), [0, 2], [1]),
     "butterfly_reduction": lambda f, of: f(of(MATRIX), "minimum"),
     "pair_arcs": lambda f, of: f(of(np.array([0, 1, 2])), of(np.array([1, 0]))),
     "euler_circuit": lambda f, of: f(of(np.array([0, 1, 2])), of(np.array([1, 0]))),
@@ -100,13 +106,18 @@ CALLS = {
     "train_online": lambda f, of: f(of(SAMPLES[:4]), of(SAMPLES), of(np.arange(20)), GRID, 1.0, 0.5),
 }
 TAKE_NO_ARRAYS = {"peptide_masses"}
-ON_CPUS = {"dijkstra_rows", "hop_distances", "train_online", "fixed_point"}  # and nowhere else
+HIERARCHIES = {name for name in CALLS if name.startswith(("hierarchy", "close_h", "one_to", "distance"))}
+ON_CPUS = {"dijkstra_rows", "hop_distances", "train_online", "fixed_point"} | HIERARCHIES  # and nowhere else
 
 
 def improved(improve_distances, graph, row):
     """The row: the number of rounds depends on the device."""
     assert improve_distances(graph, row) > 0
     return row
+
+
+def structure_of(of):
+    return gpuops.hierarchy_structure(*map(of, GRAPH[:2]), of(np.arange(3)))[0]
 
 
 def scaled_sums(of):
@@ -129,6 +140,22 @@ def test_results_are_what_the_arguments_are(name):
     for tensor, array in zip(found, expected, strict=True):
         assert isinstance(tensor, Tensor) == isinstance(array, np.ndarray)
         np.testing.assert_array_equal(getattr(tensor, "values", tensor), array)
+
+
+def swapped(values):
+    return np.asarray(values).astype(np.asarray(values).dtype.newbyteorder(">"))
+
+
+def masked(values):
+    return np.ma.array(values, mask=True)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_arrays_that_would_be_misread_are_refused(name):
+    for of, says in (swapped, "in the byte order of other machines"), (masked, "has masked elements"):
+        if of is masked or not name.startswith("look_and_say"):  # bytes have no order
+            with pytest.raises(TypeError, match=says):
+                CALLS[name](getattr(gpuops, name), of)
 
 
 def test_every_operation_is_open_to_other_libraries():

@@ -42,17 +42,19 @@ def stores(solve):
 
 
 def test_vertices_by_label_and_by_marked_index(tilepath, stores):
-    for store in stores[:2]:
+    for store in stores:  # the last is the graph, which is searched
         assert tilepath("path", store, "3", "Ulm").splitlines()[1] == "3 -> 0 -> Ulm"
         assert tilepath("path", store, " 3", "#3").splitlines()[1] == "3 -> 0 -> Ulm -> 1"
         for wrong in ("2", "03", "+3", "3_"):
             tilepath("path", store, wrong, "Ulm", fault=f"there is no vertex '{wrong}'; give a label")
     tilepath("path", stores[0], "1", "Ulm", fault="no path leads from vertex 1 to vertex Ulm")
+    tilepath("path", stores[2], "1", "Ulm", fault="no path leads from vertex 1 to vertex Ulm")
+    tilepath("path", stores[2], "3", "Ulm", "--graph", stores[2], fault="is a graph itself; leave out graph (--graph)")
     tilepath("path", stores[1], "0", "Ulm", fault="the paths from 2 of 4 vertices only; vertex 0 is not among them")
 
 
 def test_numbers_in_full(tilepath, stores):
-    for store in stores[:2]:
+    for store in stores:
         found = json.loads(tilepath("path", store, "3", "Ulm", "--json"))
         assert found.pop("distance") == 0.1 + 0.2  # 0.30000000000000004
         assert found == {"source": "3", "target": "Ulm", "unit": "km", "arcs": 2, "path": ["3", "0", "Ulm"]}
@@ -71,9 +73,9 @@ def test_numbers_in_full(tilepath, stores):
     assert "diameter           2.5e+09 km, from 3 to 1" in tilepath("stats", stores[0])
 
 
-def test_tables_of_pairs_of_either_store(tilepath, stores, tmp_path):
+def test_tables_of_pairs_of_any_store(tilepath, stores, tmp_path):
     (tmp_path / "pairs.csv").write_text("source,target\n3, Ulm\n#2,1\n")
-    for store in stores[:2]:
+    for store in stores:
         assert (
             tilepath("path", store, "--pairs", "pairs.csv", "--out", "out.tsv", "--overwrite") == "out.tsv: 2 paths\n"
         )
@@ -129,7 +131,7 @@ def test_a_graph_that_was_moved(tilepath, stores, tmp_path):
 
 def test_the_axes_of_a_picture_have_labels(tilepath, solve, stores, tmp_path):
     def texts(store):
-        tilepath("picture", store, "d.svg")
+        tilepath("picture", store, "d.svg", "--overwrite")
         return (tmp_path / "d.svg").read_text()
 
     assert "<!-- Ulm -->" in texts(stores[0])

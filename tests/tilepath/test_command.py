@@ -1,17 +1,25 @@
 """The command `tilepath` as a user calls it, on a real file and on mistakes."""
 
+import ast
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import click
+import networkx as nx
 import pytest
+from click.testing import CliRunner
 
 from tilepath import cli
-from tilepath.cli import main
+from tilepath.cli import cluster, main
+from tilepath.cli.command import SECTIONS, with_options
 
+ROOT = Path(__file__).parents[2]
 ROME = "scripts/data/rome99.gr"
 SQUARE = "p sp 4 5\na 1 2 5\na 2 3 5\na 3 4 5\na 4 1 5\na 1 3 7\n"
 
@@ -37,6 +45,7 @@ def tilepath(tmp_path, monkeypatch, capfd):
             out, err = capfd.readouterr()
         assert status == code, err
         assert "Traceback" not in err
+        call.said = out + err
         return out if code == 0 else err
 
     (tmp_path / "square.gr").write_text(SQUARE)
@@ -73,7 +82,116 @@ def test_mistakes_are_one_line_with_the_cure(tilepath, tmp_path):
     tilepath("import", "cycle.gr", "c.zarr")
     assert "1 -> 2 -> 1 weighs -1" in tilepath("apsp", "c.zarr", "d.zarr", "--device", "cpu", code=1, process=True)
     assert not (tmp_path / "d.zarr").exists()
-    assert "distances/1" in tilepath("path", "g.zarr", "1", "2", code=1)
+    assert "distances/1" in tilepath("stats", "g.zarr", code=1)
+    assert "'' is not the address" in tilepath("apsp", "g.zarr", "d.zarr", "--scheduler", "", code=1)
+    refusal = tilepath("apsp", "g.zarr", "d.zarr", "--scheduler", "127.0.0.1:9", "--timeout", ".1", code=1)
+    assert "no scheduler answers at 127.0.0.1:9 within 0.1 s" in refusal
+
+
+def test_one_is_not_counted_as_many(tilepath, tmp_path):
+    """Of one arc, one row, one part, one sample."""
+    (tmp_path / "one.csv").write_text("0,1\n")
+    (tmp_path / "row.csv").write_text("a\n5\n")
+    (tmp_path / "from.csv").write_text("vertex\n0\n")
+    (tmp_path / "pairs.csv").write_text("source,target\n0,1\n")
+    for command in (
+        "import one.csv g.zarr",
+        "apsp g.zarr d.zarr --device cpu --source 0 --verify",
+        "info d.zarr",
+        "path d.zarr 0 1",
+        "path d.zarr --pairs pairs.csv --out paths.csv",
+        "stats d.zarr",
+        "sssp g.zarr p.zarr --device cpu --source 0 --together --verify",
+        "info p.zarr",
+        "partition g.zarr b.zarr --parts 1 --device cpu",
+        "info b.zarr",
+        "od b.zarr o.csv --origins from.csv --destinations from.csv",
+        "od b.zarr o.zarr --origins from.csv --destinations from.csv",
+        "info o.zarr",
+        "euler g.zarr e.zarr --path --device cpu",
+        "path e.zarr --out walk.csv",
+        "export g.zarr g.csv",
+        "graph show g.zarr --out rows.txt",
+        "som import row.csv s.zarr --transform a=log",
+        "info s.zarr",
+        "som train s.zarr m.zarr --rows 1 --columns 1 --epochs 1 --device cpu",
+        "som map m.zarr s.zarr n.zarr --out units.csv --device cpu",
+        "som cluster m.zarr c.csv --clusters 1",
+    ):
+        tilepath(*command.split())
+        assert not re.findall(r"(?<![\d.,-])1 (?!is\b|ms\b|pairs/s)(?:boundary )?[a-z]+s\b.*", tilepath.said), command
+
+
+# An argument of Python in a message: name=value, or a name of several words.
+ARGUMENT = re.compile(r"(?<![\w./'\"`-])(?:[a-z]+(?:_[a-z]+)*=|[a-z]+(?:_[a-z]+)+\b)|\b(?:True|False|None)\b")
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("euler g.zarr e.zarr --undirected", "there is a circuit along every edge both ways: leave out --undirected"),
+        ("euler way.zarr e.zarr", "store each edge as two arcs, one in each direction, and pass --undirected"),
+        ("assemble r.fa c.fa --min-coverage -1", "Error: --min-coverage is -1; give a whole number from 1"),
+        ("assemble r.fa c.fa --tips -5", "Error: --tips is -5; give"),
+        ("assemble r.fa c.fa --min-coverage 99", "stands in the reads 99 times; give a lesser --min-coverage"),
+        ("import names.csv n.zarr --no-header", "pass --labels if vertices have names"),
+        ("import far.csv n.zarr", "or if the numbers are names, pass --labels"),
+        ("import square.gr n.zarr --simplify --unsorted", "leave out --simplify or --unsorted"),
+        ("import some.graphml n.zarr --weight w", "choose another --weight"),
+        ("som train s.zarr m.zarr --rows 2 --columns 2 --online --piece-rows 0", "--piece-rows"),
+        ("apsp g.zarr d.zarr --device cpu --protocol ucx", "Error: --protocol ucx: for GPU workers only"),
+        ("apsp g.zarr d.zarr --scheduler-file f --scheduler tcp://a:1", "--scheduler-file and --scheduler both name"),
+    ],
+)
+def test_messages_name_options_and_not_arguments_of_python(tilepath, tmp_path, command, message):
+    (tmp_path / "r.fa").write_text(">r\n" + "ACGTTGCAACGGTACCATGA" * 3)
+    (tmp_path / "star.csv").write_text("1,2\n1,3\n1,4\n2,1\n3,1\n4,1\n")
+    (tmp_path / "names.csv").write_text("1,2\n1,b\n")
+    (tmp_path / "far.csv").write_text(f"1,{2**31 - 2}\n")
+    (tmp_path / "way.csv").write_text("1,2\n2,3\n1,3\n")
+    nx.write_graphml(nx.path_graph(3), tmp_path / "some.graphml")
+    for name, store in ("star", "g"), ("way", "way"):
+        tilepath("import", f"{name}.csv", f"{store}.zarr", "--base", 1)
+    words = command.split()
+    out = tilepath(*words, code=2 if "--scheduler" in words or "--piece-rows" in words else 1)
+    assert message in out
+    assert not ARGUMENT.findall(out)
+
+
+# Arguments that no command has: scripts alone reach these messages.
+OF_SCRIPTS = {"chunk_rows", "connected", "dashboard", "label_names", "memory_limit", "timeout", "address"}
+
+
+def test_no_message_reaches_the_command_line_with_an_argument_of_python():
+    """All messages of errors in pipelines and clusters, with the options of all commands."""
+
+    def every(command):
+        for each in getattr(command, "commands", {}).values():
+            yield from every(each)
+        yield command
+
+    options = {param.name: "--option" for command in every(cli.tilepath) for param in command.params}
+    found = set()
+    for path in (path for package in ("clusters", "pipelines") for path in (ROOT / package).rglob("*.py")):
+        for error in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Raise)):
+            for text in ast.walk(error):
+                parts = text.values if isinstance(text, ast.JoinedStr) else [text]
+                said = "".join(
+                    str(getattr(part, "value", "")) if isinstance(part, ast.Constant) else "0" for part in parts
+                )
+                if " " in said:
+                    found |= {name.rstrip("=") for name in ARGUMENT.findall(with_options(said, options))}
+    assert found - {"True", "False", "None"} <= OF_SCRIPTS
+
+
+def test_the_dashboard_is_served_and_its_address_is_printed(monkeypatch, capsys):
+    def start(dashboard, **_options):
+        assert dashboard
+        return SimpleNamespace(dashboard_link="http://127.0.0.1:8787/status")
+
+    monkeypatch.setattr("clusters.start", start)
+    cluster._open_client(dict.fromkeys(cluster.NAMES) | {"device": "cpu", "dashboard": True})
+    assert capsys.readouterr().err == "Dashboard: http://127.0.0.1:8787/status\n"
 
 
 def test_d_verify_and_info_for_people_and_for_scripts(tilepath, tmp_path):
@@ -94,7 +212,6 @@ def test_d_verify_and_info_for_people_and_for_scripts(tilepath, tmp_path):
     assert "--rows is none; give a number" in tilepath("verify", "d.zarr", "--rows", "none", code=2)
     facts = json.loads(tilepath("info", "d.zarr", "--json", "--verify"))
     assert (facts["schema"], facts["complete"], facts["attributes"]["n"]) == ("distances/1", True, 4)
-    assert facts["verified"]["unchecked"] == []
     (tmp_path / "g.zarr").rename(tmp_path / "moved.zarr")
     assert "no longer at" in tilepath("verify", "d.zarr", code=1)
     assert "verified 4 of 4 rows" in tilepath("verify", "d.zarr", "--graph", "moved.zarr")
@@ -133,6 +250,22 @@ def choices(*names):
     return tuple(found.type.choices)
 
 
+def test_no_option_takes_nan():
+    """It would pass by every bound."""
+
+    def walk(command):
+        yield from command.params
+        for each in getattr(command, "commands", {}).values():
+            yield from walk(each)
+
+    floats = [each for each in walk(cli.tilepath) if isinstance(each.type, click.types.FloatParamType)]
+    assert len(floats) > 10
+    for option in floats:
+        with pytest.raises(click.BadParameter, match="'nan' is not a number"):
+            option.type.convert("nan", option, None)
+        assert option.type.convert("-2.5", option, None) == -2.5
+
+
 def test_choices_are_those_of_the_library():
     """They are written out in the command line, so that --help need not import what knows them."""
     from gpuops.numbers import DISTANCE_DTYPES
@@ -161,3 +294,29 @@ def test_choices_are_those_of_the_library():
     assert choices("som", "train", "schedule") == schedule.SCHEDULES
     assert choices("som", "train", "initial") == train.STARTS
     assert choices("som", "plot", "kind") == pictures.KINDS
+
+
+def pages(group, *names):
+    """Every command with its names, of a group and the groups in it."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from pages(command, *names, name)
+        else:
+            yield [*names, name], command
+
+
+@pytest.mark.parametrize(("names", "command"), list(pages(cli.tilepath)))
+def test_every_page_has_an_example_of_its_command(names, command):
+    program, *words = shlex.split(command.example)
+    assert [program, *words[: len(names)]] == ["tilepath", *names]
+    command.make_parser(click.Context(command)).parse_args(words[len(names) :])
+    page = CliRunner().invoke(cli.tilepath, [*names, "--help"]).output
+    assert f"Example:\n  {command.example}" in page
+    assert ("Where to compute:" in page) == ("--scheduler-file" in page)
+
+
+def test_every_command_is_in_a_section_with_its_whole_summary():
+    page = CliRunner().invoke(cli.tilepath, ["--help"]).output
+    listed = [name for names in SECTIONS.values() for name in names]
+    assert sorted(listed) == sorted(cli.tilepath.commands)
+    assert "..." not in page.partition("Options:")[2]

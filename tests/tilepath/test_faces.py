@@ -35,11 +35,12 @@ def imports_for_checkers(face):
 @pytest.mark.parametrize("face", FACES.values(), ids=FACES)
 def test_every_name_is_the_object_of_its_module_and_known_to_type_checkers(face):
     expected = dict(imports_for_checkers(face))
-    assert sorted(expected) == face.__all__
+    # What needs scikit-learn is not imported by `*`.
+    assert sorted(name for name in expected if "sklearn" not in expected[name]) == face.__all__
     for name, module in expected.items():
         found = getattr(face, name)
         assert getattr(found, "__wrapped__", found) is getattr(importlib.import_module(module), name)
-    assert set(face.__all__) <= set(dir(face))
+    assert set(expected) <= set(dir(face))
     with pytest.raises(AttributeError, match=f"'{face.__name__}' has no attribute 'unknown'"):
         face.unknown  # noqa: B018
 
@@ -66,7 +67,7 @@ def test_users_find_what_they_call():
 )
 def test_nothing_heavy_is_loaded(arguments, call, says):
     code = f"import atexit, sys; atexit.register(lambda: print('loaded', *({HEAVY} & set(sys.modules)))); {call}"
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(says)
     assert done.stdout.splitlines()[-1] == "loaded"
@@ -77,7 +78,7 @@ def test_an_operation_hides_the_folder_of_its_name(name):
     """Whatever is imported first: the folder, something in it, or the operation."""
     for first in f"import gpuops.{name}", f"from gpuops.{name} import {name}_numba", f"import gpuops; gpuops.{name}":
         code = f"{first}; import gpuops, inspect; from gpuops import {name}; print(inspect.isfunction({name}))"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
         assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
@@ -86,12 +87,12 @@ def test_reading_a_store_compiles_nothing(tmp_path):
     pipelines.write_graph(tmp_path / "g.zarr", np.array([0, 1, 1]), np.array([1]), np.array([5]))
     path = str(tmp_path / "g.zarr")
     code = f"import sys, tilepath; tilepath.open_graph({path!r}); print('numba' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
     assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
 
 
 def test_the_module_runs_as_a_command():
     run = [sys.executable, "-m", "tilepath", "--help"]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(run, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Usage: python -m tilepath")

@@ -90,9 +90,12 @@ def test_degrees_and_components(tilepath, graph, tmp_path):
 
 def test_info_tells_the_structure(tilepath, graph, monkeypatch):
     told = tilepath("info", graph)
-    assert "degrees: out 0 to 2, 1.25 in the mean; in 0 to 2, 1.25 in the mean\n" in told
+    assert "degrees: out 0 to 2, 1.25 on average; in 0 to 2, 1.25 on average\n" in told
     assert "0 sources (no arc in), 0 sinks (no arc out), 1 isolated vertex; 2 weak components\n" in told
-    assert "numbers: 2 e + n + 1 = 15 and n^2 = 16 (n vertices, e arcs)\n" in told
+    assert "an Euler circuit (as many arcs in as out at every vertex)\n" in told
+    numbers = "numbers: 2 e + n + 1 = 15 and n^2 = 16; without weights e + n + 1 = 10 and n e = 20 (n vertices, e arcs)"
+    assert numbers not in told
+    assert numbers in tilepath("info", graph, "--full")
     facts = json.loads(tilepath("info", graph, "--json"))
     assert facts["structure"]["out_degrees"] == {"least": 0, "mean": 1.25, "largest": 2}
     assert (facts["structure"]["components"], facts["structure"]["isolated"]) == (2, 1)
@@ -100,7 +103,7 @@ def test_info_tells_the_structure(tilepath, graph, monkeypatch):
     monkeypatch.setattr(describe_structure, "COUNTED", 8)
     told = tilepath("info", graph)
     assert "degrees and components are not counted, as there are more than 8 vertices and arcs; --full" in told
-    assert "in the mean" not in told
+    assert "on average" not in told
     assert json.loads(tilepath("info", graph, "--json"))["structure"] is None
     assert "2 weak components" in tilepath("info", graph, "--full")
 
@@ -108,18 +111,19 @@ def test_info_tells_the_structure(tilepath, graph, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a -> b\nb -> a\n", "balanced: as many arcs in as out at every vertex; there is an Euler circuit"),
-        ("a -> a\nb -> b\n", "every vertex, but arcs in 2 components: a circuit of each"),
-        ("a -> b\nc\n", "not balanced: 2 vertices have unequal numbers of arcs in and out; there is an Euler path"),
-        ("a -> b\nc -> c\n", "not balanced: 2 vertices have unequal numbers of arcs in and out, but arcs in 2 comp"),
-        ("a -> b, c\n", "not balanced: 3 vertices have unequal numbers of arcs in and out\n"),
-        ("a\n", "balanced: there are no arcs"),
+        ("a -> b\nb -> a\n", "\nan Euler circuit (as many arcs in as out at every vertex)\n"),
+        ("a -> a\nb -> b\n", "\nan Euler circuit for each of 2 components (as many arcs in as out at "),
+        ("a -> b\nc\n", "\nan Euler path (2 vertices have unequal numbers of arcs in and out)\n"),
+        ("a -> b\nc -> c\n", "\nno Euler circuit (2 vertices have unequal numbers of arcs in and out; arcs in 2 comp"),
+        ("a -> b, c\n", "\nno Euler circuit (3 vertices have unequal numbers of arcs in and out)\n"),
+        ("a\n", "\nno Euler circuit (there are no arcs)\n"),
     ],
 )
 def test_info_tells_whether_there_is_an_euler_circuit(tilepath, tmp_path, text, says):
     (tmp_path / "g.adj").write_text(text)
     tilepath("import", "g.adj", "g.zarr")
-    assert says in tilepath("info", "g.zarr")
+    assert says in tilepath("info", "g.zarr", "--full")
+    assert (says in tilepath("info", "g.zarr")) == ("no Euler" not in says)
 
 
 def test_pictures_go_by_the_schema(tilepath, graph, tmp_path):
@@ -128,7 +132,17 @@ def test_pictures_go_by_the_schema(tilepath, graph, tmp_path):
     (tmp_path / "e.adj").write_text("a -> b, c\nb -> a\nc -> a\n")
     tilepath("import", "e.adj", "e.zarr")
     tilepath("euler", "e.zarr", "c.zarr")
+    before = (tmp_path / "g.svg").read_bytes()
+    tilepath(
+        "picture", graph, "g.svg", fault="g.svg exists already; choose another name or pass overwrite (--overwrite)"
+    )
+    assert (tmp_path / "g.svg").read_bytes() == before
+    tilepath("picture", graph, "g.svg", "--overwrite", "--title", "Mine")
+    assert "<!-- Mine -->" in (tmp_path / "g.svg").read_text()
     tilepath("picture", "c.zarr", "1.svg")
+    for legend in "arcs 1, 3, 5, ...", "arcs 2, 4, 6, ...":
+        assert f"<!-- {legend} -->" in (tmp_path / "1.svg").read_text()
+    tilepath("picture", "c.zarr", "1.svg", fault="(--overwrite)")
     tilepath("picture", "e.zarr", "2.svg", "--circuit", "c.zarr")
     tilepath("picture", "e.zarr", "3.svg", "--circuit")
     tilepath("picture", "e.zarr", "4.svg", "--circuit=c.zarr", "--components")
@@ -147,7 +161,11 @@ def test_pictures_go_by_the_schema(tilepath, graph, tmp_path):
     tilepath("picture", "e.zarr", "5.svg", "--partitions", "--stages", fault="leave --partitions out")
     tilepath("picture", "e.zarr", "stages", "--stages")
     assert len(list((tmp_path / "stages").iterdir())) == 5
+    tilepath("picture", "e.zarr", "stages", "--stages", fault="(--overwrite)")
+    tilepath("picture", "e.zarr", "stages", "--stages", "--overwrite")
     tilepath("picture", "e.zarr", "p.svg", "--partitions")
+    tilepath("picture", "e.zarr", "p.dot", "--partitions")
+    tilepath("picture", "e.zarr", "p.dot", "--partitions", fault="(--overwrite)")
     assert not (tmp_path / "5.svg").exists()
 
 

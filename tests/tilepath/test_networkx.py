@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 import gpuops
 import tilepath.networkx.backend as backend
 from tilepath import devices
+from tilepath.networkx import searches
 from tilepath.networkx.info import FUNCTIONS, ONLY, get_info
 
 ROOT = Path(__file__).parents[2]
@@ -114,7 +115,8 @@ def test_importing_networkx_loads_nothing_of_ours_but_the_table(installed):
     """
     loaded = run_script(installed, script)
     ours = sorted(name for name in loaded if name.partition(".")[0] in ("tilepath", "pipelines", "gpuops", "clusters"))
-    assert ours == ["pipelines", "tilepath", "tilepath.networkx", "tilepath.networkx.info"]
+    names = ["gpuops", "gpuops.faces", "pipelines", "tilepath", "tilepath.networkx", "tilepath.networkx.info"]
+    assert ours == names  # all but the last are lists of names
     assert not {"numpy", "numba", "dask", "zarr", "click"} & set(loaded)
 
 
@@ -149,6 +151,18 @@ def test_keyword_environment_and_cache_choose_the_backend(installed):
         assert answers["single_source_dijkstra_path_length"] == 1
         longer = nx.single_source_dijkstra_path_length(large, 0, backend="tilepath")
         assert longer[0.5] == 1
+
+        nodes, way = nx.path_graph(200), nx.path_graph(200, nx.DiGraph)
+        views = [nodes.subgraph(range(150)), nodes.edge_subgraph(list(nodes.edges)[:149]), way.reverse(copy=False)]
+        views.append(way.to_undirected(as_view=True))
+        for view in views:
+            nx.harmonic_centrality(view, backend="tilepath")
+        nodes.add_edge(0, 149)
+        nodes.remove_edge(70, 71)
+        way.add_edge(0, 199)
+        way.remove_edge(70, 71)
+        for view in views:
+            assert nx.harmonic_centrality(view, backend="tilepath") == nx.harmonic_centrality(view, backend="networkx")
 
         by_function = nx.closeness_centrality(large, distance=lambda u, v, d: 1)  # NetworkX answers
         assert answers["closeness_centrality"] == 1 and by_function[0] == nx.closeness_centrality(large)[0]
@@ -271,6 +285,9 @@ def test_dijkstra_from_one_node_and_from_several(budget):
                 assert length is None or length == theirs[0]
 
         several = data.draw(st.lists(st.sampled_from(nodes), max_size=3))
+        assert outcome(ask, "multi_source_dijkstra_path_length", graph, iter(several)) == outcome(
+            nx.multi_source_dijkstra_path_length, graph, several
+        )
         ours, theirs = outcomes("multi_source_dijkstra_path_length", graph, several, cutoff=cutoff)
         check_lengths(graph, ours, theirs)
         if isinstance(theirs, dict):
@@ -368,12 +385,13 @@ def test_the_floyd_warshall_family(budget):
         predecessors, distances = ask("floyd_warshall_predecessor_and_distance", graph)
         assert distances == theirs
         for source, row in predecessors.items():
-            assert source not in row
-            assert row
             for node, before in row.items():
-                assert theirs[source][before] + least_weight(graph, before, node) == theirs[source][node]
-        reachable = {(u, v) for u in graph for v in graph if u != v and theirs[u][v] < math.inf}
-        assert {(u, v) for u, row in predecessors.items() for v in row} == reachable
+                if node == source:  # by a loop, which may have a length
+                    assert before == source
+                else:
+                    assert theirs[source][before] + least_weight(graph, before, node) == theirs[source][node]
+        expected, _ = nx.floyd_warshall_predecessor_and_distance(graph)
+        assert {u: set(row) for u, row in predecessors.items()} == {u: set(row) for u, row in expected.items()}
 
         order = random.sample(list(graph), len(graph))
         for nodelist in (None, order, order[1:], [*order[1:], "stranger"], [*order[1:], order[-1]]):
@@ -586,11 +604,46 @@ def test_a_graph_that_makes_up_its_neighbours_is_left_to_networkx():
         converted(graph)
 
 
+@pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiDiGraph])
+def test_an_undirected_view_of_opposite_arcs_of_two_lengths_is_left_to_networkx(kind):
+    """NetworkX gives its edges a length for each direction."""
+    graph = kind()
+    graph.add_weighted_edges_from([(0, 1, 1), (1, 0, 3), (1, 2, 1)])
+    view = graph.to_undirected(as_view=True)
+    with pytest.raises(NotImplementedError, match="'weight' of an edge differs by direction"):
+        converted(view)
+    for taken, name in (view, "eccentricity"), (view.copy(), "all_pairs_dijkstra_path"):
+        ours, theirs = outcomes(name, taken)
+        assert ours == theirs
+    nx.set_edge_attributes(graph, 1, "weight")
+    ours, theirs = outcomes("all_pairs_dijkstra_path", view)
+    assert ours == theirs
+
+
+def test_a_circle_of_predecessors_is_no_endless_loop():
+    graph = converted(nx.path_graph(3))
+    found = searches.Tree(graph, graph.arcs("weight"), [0], np.array([0.0, 1, 2]))
+    found.predecessors = np.array([-1, 2, 1])
+    for follow in found.paths, lambda: found.path_to(2):
+        with pytest.raises(RuntimeError, match="form a cycle"):
+            follow()
+
+
 def test_the_largest_exact_integers():
     graph = nx.path_graph(3)
     nx.set_edge_attributes(graph, 2**52 - 1, "weight")
     assert ask("dijkstra_path_length", graph, 0, 2) == 2**53 - 2
     assert ask("dijkstra_path_length", graph, 0, np.int64(2)) == 2**53 - 2
+
+
+def test_sums_of_exact_integers_are_exact():
+    """They pass 2^53 where no distance does."""
+    graph = nx.Graph([("a", "a'", {"weight": 1}), ("a", "b", {"weight": 2**52})])
+    leaves = {"a": 2, "a'": 5, "b": 3}
+    graph.add_weighted_edges_from((node, f"{node}{i}", 1) for node, count in leaves.items() for i in range(count))
+    for name, options in {"barycenter": {"weight": "weight"}, "closeness_centrality": {"distance": "weight"}}.items():
+        ours, theirs = outcomes(name, graph, **options)
+        assert ours == theirs
 
 
 def test_negative_weights_and_cycles_that_are_left_to_networkx():

@@ -34,16 +34,18 @@ def sequence(tmp_path, monkeypatch, capsys):
 def test_look_and_say(sequence, tmp_path):
     assert sequence("look-and-say", 1113122113, 1) == "311311222113\n"
     assert sequence("look-and-say", 1, 5, "--lengths").splitlines()[-1] == "5: 6"
+    assert sequence("look-and-say", 22, 10**12) == "22\n"
     out = sequence("look-and-say", 1, 40)
     assert out.endswith("... 82,350 digits; --out FILE writes all\n")
     assert len(out.split("...")[0]) == SHOWN
-    assert sequence("look-and-say", 1, 40, "--out", "term.txt") == "term.txt: 1 lines\n"
+    assert sequence("look-and-say", 1, 40, "--out", "term.txt") == "term.txt: 1 line\n"
     sequence("look-and-say", 1, 40, "--out", "term.npy")
     assert (tmp_path / "term.txt").read_text().strip() == "".join(map(str, np.load(tmp_path / "term.npy")))
 
 
 def test_spectrum(sequence, tmp_path):
-    assert sequence("spectrum", 57, 71, 113, 113, 128).split() == SPECTRUM
+    for masses in (57, 71, 113, 113, 128), ("57,71,113,113,128",), ("57,", 71, "113 113 128"):
+        assert sequence("spectrum", *masses).split() == SPECTRUM
     sequence("spectrum", "GAIKL", "--out", "s.npy")
     sequence("spectrum", "gaikl", "--out", "s.txt")
     assert np.load(tmp_path / "s.npy").tolist() == [int(x) for x in (tmp_path / "s.txt").read_text().split()]
@@ -58,6 +60,8 @@ def test_spectrum(sequence, tmp_path):
 def test_permutations(sequence, tmp_path):
     assert sequence("permutations", 5, "--first", 5, "--count", 1) == "0 1 4 3 2\n"
     assert sequence("permutations", 2, 1, 1).splitlines() == ["1 1 2", "1 2 1", "2 1 1"]
+    assert len(sequence("permutations", *[1, 2] * 7200, "--count", 1).split()) == 14400  # of more than 10^4300
+    assert sequence("permutations", 2, -1).splitlines() == ["-1 2", "2 -1"]
     shown = sequence("permutations", 12).splitlines()
     assert shown[-1] == "... 479,001,600 permutations; --out FILE writes all"
     assert len(shown) == SHOWN + 1
@@ -71,7 +75,9 @@ def test_permutations(sequence, tmp_path):
     ("arguments", "message"),
     [
         (["look-and-say", "1x", 3], "Error: the seed '1x' is not a row of digits, such as 1113122113"),
-        (["look-and-say", 1, 400], "take --lengths"),
+        (["look-and-say", 1, 5000], "of memory; take fewer steps, or the lengths alone by --lengths"),
+        (["look-and-say", 1, 10**9], "of memory; take fewer steps"),
+        (["spectrum", 10**15, 5, "--counts"], "a table of masses up to 1,000,000,000,000,005 takes 7.1 PiB"),
         (
             ["look-and-say", 1, 3, "--out", "here.txt"],
             "here.txt exists already; choose another name or pass",
@@ -81,7 +87,7 @@ def test_permutations(sequence, tmp_path):
         (["spectrum", "NQ", "--against", "here.txt"], "here.txt, line 2: 'x' is not a whole mass"),
         (["spectrum", "NQ", "--against", "f.npy"], "f.npy: holds float64 of the shape (3,)"),
         (["permutations", 5, "--first", 500], "first is 500; ranks go from 0 to 119"),
-        (["permutations", 20, "--out", "p.npy"], "permutations of 20 elements take"),
+        (["permutations", 20, "--out", "p.npy"], "permutations take 42.2 EiB"),
     ],
 )
 def test_errors_are_one_line(sequence, tmp_path, arguments, message):
@@ -97,6 +103,9 @@ def test_errors_are_one_line(sequence, tmp_path, arguments, message):
     ("arguments", "message"),
     [
         (["permutations", "a"], "'a' is not a whole number"),
+        (["look-and-say", 1, -1], "'STEPS': -1 is not in the range"),
+        (["spectrum", ""], "PEPTIDE is empty; give letters such as NQEL"),
+        (["spectrum", 57, -3], "a mass is -3; masses are not negative"),
         (["permutations", 300], "N is 300; at most 256"),
         (["spectrum", 57, "x"], "'x' is not a whole number"),
         (["spectrum", 57, 3, "--counts", "--against", "a"], "leave out --counts"),

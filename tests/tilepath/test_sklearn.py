@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from sklearn.base import clone
@@ -293,7 +294,7 @@ def test_a_single_unit_and_a_single_sample():
     assert alone.score([[1.0, 3.0]]) == pytest.approx(-1)
 
 
-def test_a11_what_hides_the_others_is_named():
+def test_what_hides_the_others_is_named():
     values = cloud(300)
     values[17, 2] = 1e20
     for learn in "fit", "partial_fit":
@@ -328,8 +329,22 @@ def test_errors_name_the_cure():
         refused("tolerance is 2; give a fraction", tolerance=2, learn=learn)
         refused("random_state is -1", initial="random", random_state=-1, learn=learn)
         refused("device is 'tpu'; pass one of 'auto', 'cpu', 'gpu'", device="tpu", learn=learn)
+        refused("X: no value is larger than .*e-140, and squares of such values vanish", X=values * 1e-140, learn=learn)
         refused("weight.*zero", weights=np.zeros(20), learn=learn)
         refused("[Nn]egative", weights=np.full(20, -1), learn=learn)
+        for name, given, cure in (
+            ("tolerance", "a", "a number, or None"),
+            ("random_state", np.random.default_rng(0), "an integer, a RandomState, or None"),
+            ("sigma", "2", "a number, or None"),
+            ("missing", "no", "True or False"),
+            ("metric", None, "a name"),
+        ):
+            refused(f"{name} is .*; give {cure}", TypeError, learn=learn, **{name: given})
+        dates = pd.DataFrame({"x": values[:, 0], "day": pd.Timestamp("2020-01-01")})
+        refused("column 'day' of X holds dates or times", TypeError, X=dates, learn=learn)
+        refused("column 0 of X holds dates", TypeError, X=values.astype("datetime64[s]"), learn=learn)
+        frame = pd.DataFrame(values[:, :2], columns=["CD3", "CD4"]).mask(values[:, :2] == values[3, 1])
+        refused(r"X is NaN in row 3 \(from 0\), column 'CD4'; .* pass missing=True", X=frame, learn=learn)
     holes = values.copy()
     holes[3] = np.nan
     refused("row 3 of X has no value at all; leave it out", X=holes, missing=True)
@@ -351,7 +366,7 @@ def test_a_gpu_that_is_not_there_is_an_error(monkeypatch):
         cuda = Cuda
 
     monkeypatch.setitem(sys.modules, "cupy", NoGpu)
-    with pytest.raises(RuntimeError, match="take 'cpu' or 'auto'"):
+    with pytest.raises(RuntimeError, match="pass 'cpu' or 'auto'"):
         SelfOrganizingMap(device="gpu").fit(cloud(20))
     SelfOrganizingMap(2, 2, device="auto").fit(cloud(20))
     monkeypatch.setitem(sys.modules, "cupy", None)
@@ -367,7 +382,7 @@ def test_without_scikit_learn_the_cure_is_named(monkeypatch):
         importlib.import_module("tilepath.sklearn")
 
 
-def test_m1_a_masked_value_is_missing_to_the_estimator():
+def test_a_masked_value_is_missing_to_the_estimator():
     values = np.random.default_rng(0).normal(size=(50, 3))
     mask = np.random.default_rng(1).random((50, 3)) < 0.2
     mask[:, 0] = False
@@ -380,7 +395,7 @@ def test_m1_a_masked_value_is_missing_to_the_estimator():
 
 
 @pytest.mark.filterwarnings("default:in batches, the mexican hat")
-def test_m4_the_mexican_hat_warns():
+def test_the_mexican_hat_warns():
     with pytest.warns(UserWarning, match="in batches, the mexican hat"):
         SelfOrganizingMap(3, 3, epochs=1, kernel="mexican_hat").fit(np.random.default_rng(0).normal(size=(30, 2)))
 
@@ -409,7 +424,7 @@ def test_online_training_is_that_of_the_pipeline(client, tmp_path):
     found = SelfOrganizingMap(4, 5, random_state=7, **options).fit(X)
     np.testing.assert_array_equal(found.codebook_, want.units())
     assert found.quantization_errors_ == list(want.quantization_errors)
-    with pytest.raises(ValueError, match="no use for weights"):
+    with pytest.raises(ValueError, match="cannot use weights"):
         found.fit(X, sample_weight=np.ones(120))
     with pytest.raises(ValueError, match="rate is 2; give a number above 0"):
         SelfOrganizingMap(online=True, rate=2).fit(X)
@@ -458,7 +473,7 @@ def test_units_vote_and_a_class_driven_step_helps():
     for options, match in (
         ({"lvq_rate": 1}, "lvq_rate 1"),
         ({"lvq_epochs": 1, "metric": "cosine"}, "Euclidean maps only"),
-        ({"lvq_epochs": 1, "missing": True}, "does not know missing values"),
+        ({"lvq_epochs": 1, "missing": True}, "does not support missing values"),
     ):
         with pytest.raises(ValueError, match=match):
             SelfOrganizingMapClassifier(**options).fit(X, y)

@@ -1,6 +1,6 @@
-"""The command line of tilepath, the one place that sees both pipelines and clusters.
+"""The command line of tilepath, which brings pipelines and clusters together.
 
-A command imports what it needs when it runs: `tilepath --help` loads neither NumPy nor Dask.
+Each command imports its modules when it runs, so `tilepath --help` loads neither NumPy nor Dask.
 """
 
 from tilepath.cli.command import main as main

@@ -8,22 +8,25 @@ from typing import Any
 
 import click
 
+from tilepath.cli.help_pages import page
+
 VERTICES = (
-    "Vertices are named by their labels, or by index as '#17' (quoted, since # begins a comment in a shell); where the "
-    "graph has no labels, by index as 17 too. A label that is itself #17 takes precedence."
+    "Name a vertex by its label, or by its index as '#17' (in quotes, since # begins a comment in a shell). If the "
+    "graph has no labels, a plain 17 is the index too. If a vertex has the label #17, '#17' means that vertex."
 )
 
 GRAPH = click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits, for scripts.")
-OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace a table that exists.")
+TITLE = click.option("--title", metavar="TEXT", help="The title above the picture; '' for no title.")
+OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing table.")
 
 
-@click.command(epilog=VERTICES)
+@page(epilog=VERTICES, example="tilepath path roads.zarr 1 3353")
 @click.argument("store", type=click.Path())
 @click.argument("source", required=False)
 @click.argument("target", required=False)
 @click.option("--pairs", type=click.Path(exists=True), help="A table with the columns source and target.")
-@click.option("--out", type=click.Path(), help="The table to write: of the paths of --pairs, or of a walk.")
+@click.option("--out", type=click.Path(), help="Write the paths of --pairs, or the Euler walks, to this table.")
 @OVERWRITE
 @JSON
 @GRAPH
@@ -37,23 +40,25 @@ def path(
     as_json: bool,
     graph: str | None,
 ) -> None:
-    """Print a shortest path of STORE, a store of distances or of paths or a boundary store, from SOURCE to TARGET.
+    """Print a shortest path from SOURCE to TARGET.
 
-    In a store of paths from the nearest of several sources, TARGET alone is enough, as is the column target in --pairs.
-    Of a store of Euler circuits, print the walks, or write them to the table --out; --json prints long ones whole.
+    STORE is a graph store, which is searched, or a store of results: distances, paths, or a boundary store. If it holds
+    paths from the nearest of several sources, TARGET alone is enough, as is the column target in the table --pairs. If
+    STORE holds Euler circuits, print the walks, or write them to the table --out; --json prints even long walks whole.
 
-    Tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet. An entry means the same as on the command line, whatever the
-    format, and whether its column holds text or whole numbers.
+    Tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet. Their entries name vertices as the command line
+    does; the column may hold text or whole numbers.
     """
     from pipelines.stores import store_schema
-    from pipelines.stores.schema import number
+    from pipelines.stores.schema import counted, number
     from tilepath.cli.euler import echo_walks, echo_walks_as_json
 
     if store_schema(store) == "circuits/1":
         asked = source is not None or target is not None or pairs is not None
         if asked or (as_json and (out is not None or overwrite)):
             raise click.UsageError(
-                "a store of Euler circuits has its own walks; leave out all but --graph, and --out or --json"
+                "STORE holds Euler circuits, and path prints all their walks; leave out all options but --graph, and "
+                "--out or --json"
             )
         if as_json:
             echo_walks_as_json(store, graph)
@@ -65,7 +70,7 @@ def path(
             raise click.UsageError(
                 "--pairs takes the pairs from its file and needs --out; leave out SOURCE, TARGET and --json"
             )
-        click.echo(f"{out}: {_paths_of_pairs(store, graph, pairs, out, overwrite):,} paths")
+        click.echo(f"{out}: {counted(_paths_of_pairs(store, graph, pairs, out, overwrite), 'path')}")
         return
     if out is not None or overwrite:
         raise click.UsageError("--out and --overwrite need --pairs")
@@ -75,11 +80,11 @@ def path(
         found = {"source": names[0], "target": names[-1], "distance": distance, "unit": opened.weight_unit}
         click.echo(json.dumps({**found, "arcs": len(names) - 1, "path": names}))
         return
-    click.echo(f"{names[0]} -> {names[-1]}: {number(distance)}{_unit(opened)} over {len(names) - 1} arcs")
+    click.echo(f"{names[0]} -> {names[-1]}: {number(distance)}{_unit(opened)} over {counted(len(names) - 1, 'arc')}")
     click.echo(" -> ".join(names))
 
 
-@click.command()
+@page(example="tilepath stats distances.zarr --json")
 @click.argument("store", type=click.Path())
 @click.option("--out", type=click.Path(), help="Write a table of the eccentricity and closeness of every vertex.")
 @OVERWRITE
@@ -88,11 +93,13 @@ def path(
 def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: str | None) -> None:
     """Print diameter, radius and other measures of the distances store STORE.
 
-    The diameter is the largest finite distance, the radius the least eccentricity of a vertex that reaches all others.
-    Where STORE holds the rows of some vertices only, all measures refer to these rows.
+    The eccentricity of a vertex is the largest finite distance from it. The diameter is the largest eccentricity; the
+    radius is the least eccentricity of a vertex that reaches all vertices. If STORE holds only the rows of some
+    vertices, all measures refer to these rows.
     """
     from pipelines import measures, open_distances
     from pipelines.answers.tables import check_output
+    from pipelines.stores.schema import counted
 
     if out is not None:
         check_output(out, overwrite)
@@ -105,14 +112,15 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
         _echo_measures(found, opened)
     if out is not None:
         found.write(out, opened.labels(), overwrite=overwrite)
-        click.echo(f"{out}: eccentricity and closeness of {distances.shape[0]:,} vertices", err=as_json)
+        click.echo(
+            f"{out}: eccentricity and closeness of {counted(distances.shape[0], 'vertex', 'vertices')}", err=as_json
+        )
 
 
 def _path(store: str, graph: str | None, source: str | None, target: str | None) -> tuple[Any, tuple[int, ...], Any]:
-    """The graph, the vertices of the path and its length."""
-    from pipelines import open_paths, shortest_path, tree_path
+    """Return the opened graph, the vertices of the path, and the length of the path."""
+    from pipelines import PathFinder, open_paths, tree_path
     from pipelines.stores import store_schema
-    from pipelines.stores.solutions import open_solution
 
     if store_schema(store) == "paths/1":
         paths = open_paths(store)
@@ -124,15 +132,15 @@ def _path(store: str, graph: str | None, source: str | None, target: str | None)
         branch = tree_path(paths, source, target, graph=opened)
         return opened, branch.vertices, branch.distance
 
-    distances, opened = open_solution(store, graph)
     if source is None or target is None:
         raise click.UsageError("name SOURCE and TARGET, or a table with --pairs")
-    found = shortest_path(distances, source, target, graph=opened)
-    return opened, found.vertices, found.distance
+    finder = PathFinder(store, graph)
+    found = finder.path(source, target)
+    return finder.graph, found.vertices, found.distance
 
 
 def _paths_of_pairs(store: str, graph: str | None, pairs: str, out: str, overwrite: bool) -> int:
-    """Write the table; returns how many rows it has."""
+    """Write the table `out` and return its number of rows."""
     from pipelines import paths_of_pairs, tree_paths_of_pairs
     from pipelines.stores import store_schema
 
@@ -141,12 +149,12 @@ def _paths_of_pairs(store: str, graph: str | None, pairs: str, out: str, overwri
 
 
 def _echo_measures(found: Any, graph: Any) -> None:
-    from pipelines.stores.schema import number
+    from pipelines.stores.schema import counted, number
 
     first, last = graph.names(found.diameter_pair)
     unit = _unit(graph)
     if not found.all_sources:
-        click.echo(f"from only {len(found.sources):,} of {found.n:,} vertices:")
+        click.echo(f"from only {len(found.sources):,} of {counted(found.n, 'vertex', 'vertices')}:")
     lines = {
         "diameter": f"{number(found.diameter)}{unit}, from {first} to {last}",
         "radius": "none, as no vertex reaches all others" if math.isnan(found.radius) else number(found.radius) + unit,
@@ -158,7 +166,7 @@ def _echo_measures(found: Any, graph: Any) -> None:
 
 
 def _measures_in_full(found: Any, graph: Any) -> dict[str, Any]:
-    """What JSON holds; null where a measure is not defined."""
+    """Return the measures as entries of JSON; an undefined measure is null."""
     first, last = graph.names(found.diameter_pair)
     return {
         "vertices": found.n,

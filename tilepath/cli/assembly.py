@@ -1,4 +1,4 @@
-"""Uses of Euler circuits: `tilepath assemble`, and `tilepath sequence de-bruijn`."""
+"""The commands that apply Euler circuits: `tilepath assemble` and `tilepath sequence de-bruijn`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from typing import Any
 
 import click
 
+from tilepath.cli.help_pages import page
 
-@click.command("de-bruijn")
+
+@page("de-bruijn", example="tilepath sequence de-bruijn 0123456789 4 --out pins.txt")
 @click.argument("alphabet")
 @click.argument("order", type=click.IntRange(min=1))
-@click.option("--cyclic", is_flag=True, help="Leave out the letters at the end that repeat those at the beginning.")
+@click.option("--cyclic", is_flag=True, help="Leave out the last ORDER - 1 letters, which repeat the first ones.")
 @click.option("--out", type=click.Path(), help="Write the sequence to this file instead of the terminal.")
-@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def de_bruijn(alphabet: str, order: int, cyclic: bool, out: str | None, overwrite: bool) -> None:
-    """Print the shortest text that holds every word of ORDER letters of ALPHABET once.
+    """Print the shortest text that contains every word of ORDER letters of ALPHABET exactly once.
 
-    `tilepath sequence de-bruijn 0123456789 4` opens any lock that looks at the last four digits.
+    The example makes the shortest key sequence that opens any lock that checks the last four digits typed.
     """
     from pipelines import de_bruijn_sequence
     from pipelines.assembly.files import write_pieces
@@ -29,42 +31,48 @@ def de_bruijn(alphabet: str, order: int, cyclic: bool, out: str | None, overwrit
         click.echo(sequence)
         return
     write_pieces(out, [sequence, "\n"])
-    click.echo(f"{out}: {len(sequence):,} letters, each of {len(alphabet) ** order:,} words once")
+    click.echo(f"{out}: {len(sequence):,} letters; each of {len(alphabet) ** order:,} words occurs once")
 
 
-@click.command()
+@page(example="tilepath assemble reads.fastq.gz contigs.fa")
 @click.argument("reads", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
 @click.argument("out", type=click.Path())
-@click.option("--k", type=int, default=31, show_default=True, help="Letters in a k-mer, odd, 3 to 31.")
-@click.option("--min-coverage", type=int, default=1, show_default=True, help="Leave out k-mers read fewer times.")
+@click.option("--k", type=int, default=31, show_default=True, help="Letters in a k-mer: an odd number from 3 to 31.")
+@click.option(
+    "--min-coverage",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Leave out k-mers that are read fewer times than this.",
+)
 @click.option(
     "--tips",
     "tip_letters",
     type=int,
     default=0,
     show_default=True,
-    help="Leave out contigs of fewer letters that end blindly beside a more frequent way.",
+    help="Leave out dead ends of fewer letters than this that branch off a more frequent contig.",
 )
 @click.option("--gfa", type=click.Path(), help="Write contigs and their links to this file, in GFA 1.")
 @click.option("--graph", type=click.Path(), help="Write the de Bruijn graph of both strands to this graph store.")
-@click.option("--overwrite", is_flag=True, help="Replace files and the store that exist.")
+@click.option("--overwrite", is_flag=True, help="Replace existing files and the existing store.")
 def assemble(reads: tuple[str, ...], out: str, **options: Any) -> None:
     """Find the contigs of a genome in READS, FASTA or FASTQ files, and write them to the FASTA file OUT.
 
-    Contigs are the ways of the de Bruijn graph of both strands that do not branch. This shows what Euler circuits are
-    good for and is not an assembler to rely on: errors are not corrected, repeats longer than k stay unresolved,
-    qualities and pairs are not used.
+    Contigs are the unbranched paths of the de Bruijn graph of both strands. The command shows a use of Euler circuits;
+    it is not an assembler to rely on: it does not correct errors, resolve repeats longer than k, or use qualities and
+    pairs.
     """
     from pipelines import assemble as find
     from pipelines.stores.schema import counted
 
     found = find(reads, out, **options)
     contigs, k = found.contigs, options["k"]
-    click.echo(f"reads     {found.reads:,} with {found.bases:,} bases")
-    click.echo(f"{k}-mers{' ' * (4 - len(str(k)))}{found.kmers:,} different ones on both strands together")
+    click.echo(f"reads     {found.reads:,} with {counted(found.bases, 'base')}")
+    click.echo(f"{k}-mers{' ' * (4 - len(str(k)))}{found.kmers:,} different k-mers, both strands together")
     if options["min_coverage"] > 1 or options["tip_letters"]:
         click.echo(
-            f"left out  {found.rare:,} read fewer than {options['min_coverage']} times, {found.clipped:,} in tips"
+            f"left out  {found.rare:,} read fewer than {options['min_coverage']} times, {found.clipped:,} in dead ends"
         )
     circles = int(contigs.circular.sum())
     click.echo(

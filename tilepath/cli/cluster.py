@@ -1,4 +1,4 @@
-"""The cluster of a command that computes: its options, and the client that they ask for."""
+"""The cluster options of commands that compute, and the client that these options ask for."""
 
 from __future__ import annotations
 
@@ -10,34 +10,65 @@ from typing import Any, TypeAlias
 import click
 from click.core import ParameterSource
 
-from pipelines.workers.interruption import asked, boundaries
+from pipelines.workers.progress import Progress
+from tilepath.cli.help_pages import ClusterOption
+from tilepath.cli.quantities import NUMBER
 from tilepath.cli.warm import is_cold
+
+COORDINATION = (
+    "Coordinate several workers by Dask's scheduler or by signals between workers; by default the run chooses."
+)
 
 OpenClient: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
+_option = functools.partial(click.option, cls=ClusterOption)
 OPTIONS = (
-    click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", help="Where to compute."),
-    click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        help="Workers to start, or to wait for. All pairs may use fewer GPUs, and says why.",
+    _option(
+        "--device",
+        type=click.Choice(["auto", "cpu", "gpu"]),
+        default="auto",
+        help="Where to compute.",
     ),
-    click.option("--processes", is_flag=True, help="Start CPU workers as separate processes."),
-    click.option("--protocol", type=click.Choice(["tcp", "ucx"]), help="How workers communicate; ucx uses NVLink."),
-    click.option("--scheduler-file", type=click.Path(), help="Join the cluster of a batch job by its file."),
-    click.option(
-        "--scheduler", metavar="ADDRESS", help="Join the running cluster at ADDRESS, such as tcp://host:8786."
+    _option("--workers", type=click.IntRange(min=1), help="Workers to start, or to wait for."),
+    _option("--processes", is_flag=True, help="Start CPU workers as separate processes."),
+    _option(
+        "--protocol",
+        type=click.Choice(["tcp", "ucx"]),
+        help="How workers communicate; ucx uses NVLink.",
+    ),
+    _option(
+        "--scheduler-file",
+        type=click.Path(),
+        help="Join the cluster of a batch job by its scheduler file.",
+    ),
+    _option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Join the running cluster at ADDRESS, such as tcp://host:8786.",
+    ),
+    _option(
+        "--timeout",
+        type=NUMBER,
+        default=60.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Wait at most SECONDS for the scheduler and the workers.",
+    ),
+    _option(
+        "--dashboard",
+        is_flag=True,
+        help="Serve Dask's dashboard for the started workers and print its address.",
     ),
 )
 
-NAMES = ("device", "workers", "processes", "protocol", "scheduler_file", "scheduler")
+NAMES = ("device", "workers", "processes", "protocol", "scheduler_file", "scheduler", "timeout", "dashboard")
 
 
 def on_cluster(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of a cluster.
+    """Add the cluster options to a command.
 
-    `call` is handed `open_client`, which opens a client (a context manager) of the cluster that the options ask for:
-    not before the command has looked at its stores.
+    `call` gets the argument `open_client`, a function that returns a client of the requested cluster as a context
+    manager. The command calls it after it has checked its stores, so that no cluster is started in vain.
     """
 
     @functools.wraps(call)
@@ -51,20 +82,15 @@ def on_cluster(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_asked_for() -> bool:
-    """Whether the command line has an option of a cluster, for a command that can do without one."""
+    """Return True if the command line has a cluster option, for a command that also runs without a cluster."""
     context = click.get_current_context()
     return any(context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in NAMES)
 
 
 @contextmanager
 def _client(options: dict[str, Any]) -> Iterator[Any]:
-    """A client of the cluster the options ask for: joined if one is named, else started."""
-    with boundaries():  # workers that are starting cannot be stopped in good order
-        client = _open_client(options)
-        interrupted = asked()
-    with client:
-        if interrupted:
-            raise KeyboardInterrupt
+    """Join the cluster that the options name, or start one, and yield its client."""
+    with _open_client(options) as client:
         yield client
 
 
@@ -72,16 +98,25 @@ def _open_client(options: dict[str, Any]) -> Any:
     from clusters import join, start
     from clusters.gpus import visible
 
-    if options["scheduler_file"] or options["scheduler"]:
-        return join(scheduler_file=options["scheduler_file"], address=options["scheduler"], workers=options["workers"])
+    if options["scheduler_file"] is not None and options["scheduler"] is not None:
+        raise click.UsageError("--scheduler-file and --scheduler both name a cluster to join; give one of them")
+    if options["scheduler_file"] is not None or options["scheduler"] is not None:
+        return join(options["scheduler_file"], options["scheduler"], options["timeout"], options["workers"])
     if options["device"] != "cpu" and is_cold() and visible():
         click.echo(
-            "First use of the GPU here: kernels are compiled as they are needed. `tilepath warm` does it ahead.",
+            "First use of the GPU here: kernels are compiled when first used. `tilepath warm` compiles all in advance.",
             err=True,
         )
-    return start(
-        device=options["device"],
-        workers=options["workers"],
-        processes=options["processes"] or None,
-        protocol=options["protocol"],
-    )
+    with Progress(1, "workers") as shown:
+        shown.stage("starting workers")
+        client = start(
+            device=options["device"],
+            workers=options["workers"],
+            processes=options["processes"] or None,
+            protocol=options["protocol"],
+            dashboard=options["dashboard"],
+            timeout=options["timeout"],
+        )
+    if options["dashboard"]:
+        click.echo(f"Dashboard: {client.dashboard_link}", err=True)
+    return client

@@ -1,11 +1,16 @@
-"""The command `tilepath`: its subcommands, and how errors and Ctrl-C end it."""
+"""The command `tilepath`: its subcommands, and its messages on errors and Ctrl-C."""
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import logging
 import os
+import re
 import shlex
+import signal
 import sys
+import threading
 import warnings
 
 import click
@@ -17,6 +22,7 @@ from tilepath.cli.euler import euler
 from tilepath.cli.export import export
 from tilepath.cli.graph_operations import graph
 from tilepath.cli.graphs import generate_graph, import_file
+from tilepath.cli.help_pages import Pages
 from tilepath.cli.od import od
 from tilepath.cli.partition import partition
 from tilepath.cli.paths import apsp, sssp
@@ -26,10 +32,15 @@ from tilepath.cli.som import som
 from tilepath.cli.stores import info, verify
 from tilepath.cli.warm import warm
 
+# How a message of the Python interface writes an argument: as name=value, or as a name of several words.
+_ASSIGNED = r"(?<![\w./'\"-])[a-z]+(?:_[a-z]+)*=(?:'[^']*'|[^\s,;:()'\"]*)"
+_NAMED = r"(?<![\w./'\"-])[a-z]+(?:_[a-z]+)+(?![\w./'\"-])"
+_WORD = r"(?<![\w./'\"-])[a-z_]+"
+
 
 def main() -> None:
-    """Run the command; a warning, and an error a user can mend, is one line, not a traceback."""
-    warnings.showwarning = lambda message, *_about, **_options: click.echo(f"Warning: {message}", err=True)
+    """Run the command; print a warning, or an error that the user can mend, as one line without a traceback."""
+    warnings.showwarning = lambda message, *_about, **_options: click.echo(f"Warning: {_say(message)}", err=True)
     try:
         with handling():
             tilepath(standalone_mode=False)
@@ -37,11 +48,10 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as error:
-        # Writes in hand, which no commit counts, end with the process; asyncio would report each of them at exit.
-        logging.getLogger("asyncio").disabled = True
+        _end_quietly()
         message = "Interrupted."
         if isinstance(error.__cause__ or error, Interrupted):
-            message += f" What is committed is kept; resume with: {_command_to_go_on(sys.argv[1:])}"
+            message += f" Committed results are kept; resume with: {_command_to_go_on(sys.argv[1:])}"
         click.echo(message, err=True)
         sys.exit(130)
     except Exception as error:
@@ -51,18 +61,95 @@ def main() -> None:
             error, ValueError | OSError | ImportError | ClusterError
         ):
             raise
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {_say(error)}", err=True)
         sys.exit(1)
 
 
+def _say(message: object) -> str:
+    """Return `message` with the command's options in place of Python arguments."""
+    command: click.Command = tilepath
+    for word in sys.argv[1:]:
+        if not isinstance(command, click.Group) or word not in command.commands:
+            break
+        command = command.commands[word]
+    options = {param.name: option for param in command.params for option in param.opts if option.startswith("--")}
+    return with_options(str(message), options)
+
+
+def with_options(message: str, options: dict[str, str]) -> str:
+    """Return a message of the Python interface with each argument replaced by the command's option for it.
+
+    If the message names an argument and then, in parentheses, its option, only the option is kept.
+
+    >>> options = {"tip_letters": "--tips", "device": "--device", "overwrite": "--overwrite"}
+    >>> with_options("tip_letters is -5", options), with_options("use device='cpu'", options)
+    ('--tips is -5', 'use --device cpu')
+    >>> with_options("pass labels=True (--labels), or pass directed=True (leave out --undirected)", options)
+    'pass --labels, or leave out --undirected'
+    >>> with_options("tip_letters (--tips) is -5; choose another file (--out) or pass overwrite (--overwrite)", options)
+    '--tips is -5; choose another file (--out) or pass --overwrite'
+    """
+
+    def option(found: re.Match) -> str:
+        name, _, value = found[0].partition("=")
+        if name not in options:
+            return found[0]
+        return f"{options[name]} {'' if value == 'True' else value.strip(chr(39))}".rstrip()
+
+    def kept(found: re.Match) -> str:
+        named = "=" in found["name"] or options.get(found["name"]) == found["option"]
+        return (found["without"] or found["verb"] or "") + found["option"] if named else found[0]
+
+    both = rf"(?P<verb>pass )?(?P<name>{_ASSIGNED}|{_WORD}) \((?P<without>leave out )?(?P<option>--[^()]+)\)"
+    message = re.sub(both, kept, message)
+    message = re.sub(rf"\((?:{_ASSIGNED}|{_WORD}), (--[^()]+)\)", r"(\1)", message)
+    return re.sub(f"{_ASSIGNED}|{_NAMED}", option, message)
+
+
+def _end_quietly() -> None:
+    """Print no more messages, and let Ctrl-C kill this process, which is about to end.
+
+    Uncommitted writes are broken off when the process ends; asyncio and Dask would report each one. Python waits for
+    threads and processes before it ends, so a second Ctrl-C must not be caught.
+    """
+    logging.disable(logging.CRITICAL)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if "distributed" in sys.modules:
+        atexit.register(_kill_starting_workers)
+
+
+def _kill_starting_workers() -> None:
+    """Kill worker processes that are still starting: each would print a traceback when this process is gone."""
+    import psutil
+
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):  # the child has ended in the meantime
+            if "--multiprocessing-fork" in child.cmdline():
+                child.kill()
+
+
 def _command_to_go_on(arguments: list[str]) -> str:
-    """The command of an interrupted run, with --resume."""
+    """Return the command line of the interrupted run with --resume added."""
     kept = [argument for argument in arguments if argument not in ("--resume", "--overwrite")]
     end = kept.index("--") if "--" in kept else len(kept)
     return shlex.join(["tilepath", *kept[:end], "--resume", *kept[end:]])
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+SECTIONS = {
+    "Graphs": ["import", "generate", "graph", "picture"],
+    "Shortest paths": ["apsp", "sssp", "path", "stats"],
+    "Road networks": ["partition", "od"],
+    "Euler circuits and sequences": ["euler", "assemble", "sequence"],
+    "Self-organizing maps": ["som"],
+    "Stores": ["info", "verify", "export"],
+    "GPUs": ["warm"],
+}
+
+
+@click.group(
+    cls=Pages, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(package_name="tilepath")
 def tilepath() -> None:
     """Shortest paths, Euler circuits and self-organizing maps over Zarr, on a laptop or on many GPUs."""

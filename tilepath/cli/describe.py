@@ -1,50 +1,61 @@
-"""What a store is, for people: one line about its contents, whatever its schema, and how far an unfinished one is."""
+"""Describe a store of any schema for people: its contents in one line, its progress, and its size."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from pipelines.stores.contents import Verified
 from pipelines.stores.graph import Graph
 from pipelines.stores.kinds import Kind
 from pipelines.stores.place import growing_beside
-from pipelines.stores.schema import kind_of, open_store, store_bytes
+from pipelines.stores.schema import counted, kind_of, open_store, store_bytes
 from pipelines.workers.progress import size
 from tilepath.cli.describe_structure import structure_in_full, structure_lines
 
 
 def store_info(path: str | os.PathLike[str], verify: bool = False, full: bool = False) -> Iterator[str]:
-    """Lines about the store at `path`; with `verify` everything is reread, and StoreError names what is wrong.
+    """Yield lines about the store at `path`.
 
-    `full` finds the structure of a graph of any size.
+    With `verify`, reread all its data; StoreError names the first damage. With `full`, find the structure of a graph
+    however large it is.
     """
     kind = kind_of(path)
-    done, total = kind.progress(path)
-    opened = kind.open(path) if done == total else None
+    finished, done, total, unit = kind.progress(path)
+    opened = kind.open(path) if finished else None
+    verified = (
+        _verify(kind, path, opened) if verify else None
+    )  # before describe(): the error then names the damage itself
     if opened is not None:
         yield opened.describe()
         if isinstance(opened, Graph):
             yield from structure_lines(opened, full)
     else:
-        yield f"{path}: unfinished {kind.name}, {max(done, 0):,} of {total:,} {kind.unit} are done; go on with --resume"
+        of = counted(total, unit.removesuffix("s"))
+        yield f"{path}: unfinished {kind.name}, {max(done, 0):,} of {of} done; continue with --resume"
     yield f"{size(store_bytes(path))} on disk, schema {kind.schema}"
+    left = _left(kind, path, opened)
+    if left:
+        taken, more = size(sum(map(store_bytes, left))), f" and {len(left) - 1:,} more" * (len(left) > 1)
+        yield (
+            f"{taken} of this are left over from a killed run ({left[-1].name}{more}); the command that made the store "
+            "removes them with --resume"
+        )
     beside = growing_beside(path)
     if beside is not None:
-        yield f"{beside} will replace it once that is complete; `tilepath info {beside}` shows how far it is"
-    if verify:
-        found = _verify(kind, path, opened)
-        yield f"verified: {'; '.join(found.checked)}"
-        if found.unchecked:
-            yield f"not verified, as the version that made the store did not record it: {'; '.join(found.unchecked)}"
+        yield f"{beside} will replace this store when it is complete; `tilepath info {beside}` shows its progress"
+    if verified is not None:
+        yield f"verified: {'; '.join(verified.checked)}"
 
 
 def store_facts(path: str | os.PathLike[str], verify: bool = False, full: bool = False) -> dict[str, Any]:
-    """The same for programs, as JSON: what the store is, its progress, and its attributes as they are recorded."""
+    """Return the contents, progress and recorded attributes of the store at `path` as entries of JSON, for programs."""
     kind = kind_of(path)
-    done, total = kind.progress(path)
-    opened = kind.open(path) if done == total else None
+    finished, done, total, unit = kind.progress(path)
+    opened = kind.open(path) if finished else None
+    verified = {"verified": _verify(kind, path, opened)._asdict()} if verify else {}
     facts = {
         "path": os.path.abspath(path),
         "schema": kind.schema,
@@ -52,13 +63,22 @@ def store_facts(path: str | os.PathLike[str], verify: bool = False, full: bool =
         "complete": opened is not None,
         "done": max(done, 0),
         "total": total,
-        "unit": kind.unit or None,
+        "unit": unit or None,
         "bytes": store_bytes(path),
+        "leftovers": [os.path.relpath(each, path) for each in _left(kind, path, opened)],
         "replaced_by": growing_beside(path),
         "attributes": open_store(path).attrs.asdict(),
         **(structure_in_full(opened, full) if isinstance(opened, Graph) else {}),
     }
-    return facts | ({"verified": _verify(kind, path, opened)._asdict()} if verify else {})
+    return facts | verified
+
+
+def _left(kind: Kind, path: str | os.PathLike[str], opened: Any) -> list[Path]:
+    """Return the files that killed runs left in a finished store.
+
+    The list is empty for an unfinished store: its extra files may belong to a running writer.
+    """
+    return kind.begun(path).leftovers() if kind.unit and opened is not None else []
 
 
 def _verify(kind: Kind, path: str | os.PathLike[str], opened: Any) -> Verified:

@@ -1,4 +1,4 @@
-"""What `tilepath info` says of a graph beyond one line: degrees, components, balance, and sparse beside dense."""
+"""The lines of `tilepath info` about a graph: degrees, components, balance, and memory of sparse and dense storage."""
 
 from __future__ import annotations
 
@@ -12,23 +12,28 @@ from pipelines.workers.progress import size
 
 
 def structure_lines(graph: Graph, full: bool) -> Iterator[str]:
-    """Lines about what all arcs tell (left out of a large graph unless `full`), and about what the rows take."""
+    """Yield lines about the structure of a graph and about its memory.
+
+    The structure takes a pass over all arcs, so it is left out for a large graph unless `full`.
+    """
     if full or _soon(graph):
-        yield from _described(graph, graph_structure(graph))
+        yield from _described(graph, graph_structure(graph), full)
     else:
         yield (
             f"degrees and components are not counted, as there are more than {COUNTED:,} vertices and arcs; "
             "--full counts them"
         )
     found = graph_storage(graph)
-    yield (
-        f"in memory: {size(found.sparse_bytes)} in sparse rows, {size(found.dense_bytes)} as a dense matrix; numbers:"
-        f" 2 e + n + 1 = {found.sparse_numbers:,} and n^2 = {found.dense_numbers:,} (n vertices, e arcs)"
-    )
+    yield f"in memory: {size(found.sparse_bytes)} in sparse rows, {size(found.dense_bytes)} as a dense matrix"
+    if full:
+        yield (
+            f"numbers: 2 e + n + 1 = {found.sparse_numbers:,} and n^2 = {found.dense_numbers:,}; without weights "
+            f"e + n + 1 = {graph.m + graph.n + 1:,} and n e = {graph.n * graph.m:,} (n vertices, e arcs)"
+        )
 
 
 def structure_in_full(graph: Graph, full: bool) -> dict[str, Any]:
-    """The same as entries of JSON; `structure` is null where it is left out."""
+    """Return the structure and the memory as entries of JSON; `structure` is null where `structure_lines` omits it."""
     storage = graph_storage(graph)
     found = graph_structure(graph) if full or _soon(graph) else None
     return {
@@ -54,7 +59,7 @@ def _soon(graph: Graph) -> bool:
     return graph.n + graph.m <= COUNTED
 
 
-def _described(graph: Graph, found: Structure) -> Iterator[str]:
+def _described(graph: Graph, found: Structure, full: bool) -> Iterator[str]:
     if graph.directed:
         yield f"degrees: out {_spread(found.outgoing)}; in {_spread(found.incoming)}"
         ends = f"{counted(found.sources, 'source')} (no arc in), {counted(found.sinks, 'sink')} (no arc out), "
@@ -63,24 +68,27 @@ def _described(graph: Graph, found: Structure) -> Iterator[str]:
         ends = ""
     isolated = counted(found.isolated, "isolated vertex", "isolated vertices")
     yield f"{ends}{isolated}; {counted(found.components, 'weak component')}"
-    yield _balance(graph, found)
+    if full or (found.walks and found.balanced) or (found.walks == 1 and found.path):
+        yield _euler(graph, found)
 
 
-def _balance(graph: Graph, found: Structure) -> str:
-    """Whether there is an Euler circuit."""
+def _euler(graph: Graph, found: Structure) -> str:
+    """Return a line that says whether the graph has an Euler circuit or path, and why."""
     even = "as many arcs in as out at every vertex" if graph.directed else "even degrees"
     odd = "vertices have unequal numbers of arcs in and out" if graph.directed else "vertices have odd degrees"
-    apart = f", but arcs in {found.walks:,} components"
+    apart = f"arcs in {found.walks:,} components"
     if found.walks == 0:
-        return "balanced: there are no arcs"
+        return "no Euler circuit (there are no arcs)"
     if found.balanced:
-        return f"balanced: {even}" + (
-            "; there is an Euler circuit" if found.walks == 1 else f"{apart}: a circuit of each"
+        return (
+            f"an Euler circuit ({even})"
+            if found.walks == 1
+            else f"an Euler circuit for each of {found.walks:,} components ({even})"
         )
     if found.path:
-        return f"not balanced: 2 {odd}" + ("; there is an Euler path" if found.walks == 1 else apart)
-    return f"not balanced: {found.unbalanced:,} {odd}"
+        return f"an Euler path (2 {odd})" if found.walks == 1 else f"no Euler circuit (2 {odd}; {apart})"
+    return f"no Euler circuit ({found.unbalanced:,} {odd})"
 
 
 def _spread(degrees: Spread) -> str:
-    return f"{degrees.least:,} to {degrees.largest:,}, {degrees.mean:.4g} in the mean"
+    return f"{degrees.least:,} to {degrees.largest:,}, {degrees.mean:.4g} on average"

@@ -1,4 +1,4 @@
-"""The command `tilepath euler`, and what `tilepath path` prints of its result."""
+"""The command `tilepath euler`, and how `tilepath path` prints its walks."""
 
 from __future__ import annotations
 
@@ -8,54 +8,62 @@ from typing import Any
 import click
 
 from tilepath.cli.cluster import OpenClient, on_cluster
+from tilepath.cli.help_pages import page
 
-SHOWN_VERTICES = 40  # of a walk that is printed
-SHOWN_WALKS = 10
+SHOWN_VERTICES = 40  # vertices printed of one walk
+SHOWN_WALKS = 10  # walks printed
 
 
-@click.command()
+@page(example="tilepath euler deep.zarr circuit.zarr --verify")
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--start", metavar="VERTEX", help="Begin the circuit of its component there, or the path.")
+@click.option("--start", metavar="VERTEX", help="Begin the path at VERTEX, or the circuit of its component.")
 @click.option(
-    "--path", is_flag=True, help="A path will do, from a vertex with an arc too many to one with one too few."
+    "--path",
+    is_flag=True,
+    help="Allow a path, from the vertex with one more arc out than in to the vertex with one more in than out.",
 )
-@click.option("--undirected", is_flag=True, help="Walk along each edge of an undirected graph once, either way.")
+@click.option("--undirected", is_flag=True, help="Walk along each edge of an undirected graph once, in one direction.")
 @click.option(
     "--method",
     type=click.Choice(["stages", "hierholzer", "auto"]),
     default="stages",
     show_default=True,
-    help="stages: the same walk on any device. hierholzer: another one, the faster way on a CPU. auto: what is faster.",
+    help="stages: the same walk on any device. hierholzer: another walk, found faster on a CPU. auto: stages on a GPU, "
+    "hierholzer on a CPU.",
 )
-@click.option("--verify", is_flag=True, help="Prove that every arc is walked along once.")
-@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option("--verify", is_flag=True, help="Prove that every arc is walked along exactly once.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 @on_cluster
 def euler(graph: str, out: str, open_client: OpenClient, start: str | None, undirected: bool, **options: Any) -> None:
     """Walk along every arc of the graph store GRAPH once, and write the walk to the store OUT.
 
-    There is an Euler circuit for each component where every vertex has as many arcs in as out (--undirected: an even
-    degree). Weights and closed vertices do not matter. Prints the stages and their times.
+    Every vertex must have equally many arcs in and out (--undirected: an even degree); each component then has an Euler
+    circuit. Weights are ignored, and closed vertices are passed like any other vertex. The stages and their times are
+    printed.
     """
     from pipelines.euler.circuits import euler_circuits
     from pipelines.stores import open_graph
 
     opened = open_graph(graph)
-    options |= {"start": None if start is None else opened.vertex(start), "directed": not undirected}
+    if start is not None:
+        opened.vertex(start)  # raises if there is no such vertex, before a cluster is started
+    options |= {"start": start, "directed": not undirected}
     with open_client() as client:
         circuits = euler_circuits(client, opened, out, progress=True, **options)
     click.echo(circuits.describe() + (", verified" if options["verify"] else ""))
 
 
 def echo_walks(store: str, out: str | None, graph: str | None, overwrite: bool) -> None:
-    """Print the walks of a circuits store, the ends of long ones; with `out` write all of them to a table."""
+    """Print the walks of a circuits store, of long walks only both ends; with `out`, write all walks to that table."""
     from pipelines.euler.walks import walk_ends, write_walks
     from pipelines.stores.circuits import open_circuits
+    from pipelines.stores.schema import counted
 
     circuits = open_circuits(store)
     opened = circuits.graph(graph)
     if out is not None:
-        click.echo(f"{out}: {write_walks(circuits, opened, out, overwrite):,} arcs in walking order")
+        click.echo(f"{out}: {counted(write_walks(circuits, opened, out, overwrite), 'arc')} in walking order")
         return
     if circuits.count == 0:
         click.echo(f"{store}: there is no walk, since {opened.path} has no arcs")
@@ -65,17 +73,17 @@ def echo_walks(store: str, out: str | None, graph: str | None, overwrite: bool) 
         between = [f"... {walk.skipped:,} more ..."] if walk.skipped else []
         click.echo(" -> ".join([*first, *between, *last]))
     if circuits.count > len(ends):
-        click.echo(f"and {circuits.count - len(ends):,} more; --out TABLE writes all")
+        click.echo(f"and {circuits.count - len(ends):,} more walks; --out TABLE writes all")
 
 
 def echo_walks_as_json(store: str, graph: str | None) -> None:
-    """Print all walks of a circuits store as one JSON object, whole ones, piece by piece."""
+    """Print all walks of a circuits store in full as one JSON object, piece by piece."""
     from pipelines.euler.walks import walk_names
     from pipelines.stores.circuits import open_circuits
 
     circuits = open_circuits(store)
     walks = walk_names(circuits, circuits.graph(graph))
-    # What comes before a piece is printed with it, so that nothing is where nothing can be read.
+    # The text before a piece is printed together with the piece: if the piece cannot be read, neither is printed.
     before = json.dumps({"arcs": circuits.length, "closed": circuits.path_from is None})[:-1] + ', "walks": ['
     for walk in walks:
         before += "["

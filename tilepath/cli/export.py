@@ -1,24 +1,27 @@
-"""The command that writes stores to files of other formats: `tilepath export`."""
+"""The command `tilepath export`, which writes stores to files of other formats."""
 
 from __future__ import annotations
 
 import click
 
 from tilepath.cli.answers import GRAPH
+from tilepath.cli.help_pages import page
 
 
-@click.command()
+@page(example="tilepath export distances.zarr distances.npy")
 @click.argument("store", type=click.Path())
 @click.argument("out", metavar="FILE", type=click.Path())
-@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @GRAPH
 def export(store: str, out: str, overwrite: bool, graph: str | None) -> None:
-    """Write what STORE holds to FILE, whose suffix chooses the format.
+    """Write the contents of STORE to FILE; the suffix of FILE chooses the format.
 
-    Tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) take the arcs of a graph, the pairs that a path joins,
-    walks, the units of a map or of samples, samples. Vertices go by their labels. Arrays (.npy) take distances, the
-    arcs of walks, units and values; Matrix Market (.mtx) takes the arcs of a graph and finite distances.
+    Tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) hold the arcs of a graph, the distances of vertex pairs that a path
+    joins, Euler walks, the units of a map, the best units of samples, or samples; vertices are written by their labels.
+    Arrays (.npy) hold distances, the arcs of walks, the codebook of a map, the best units of samples, or samples.
+    Matrix Market files (.mtx) hold the arcs of a graph or finite distances.
     """
     from pipelines import export_store
+    from pipelines.stores.schema import counted
 
-    click.echo(f"{out}: {export_store(store, out, graph=graph, overwrite=overwrite):,} rows")
+    click.echo(f"{out}: {counted(export_store(store, out, graph=graph, overwrite=overwrite), 'row')}")

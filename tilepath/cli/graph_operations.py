@@ -1,4 +1,4 @@
-"""The commands about a graph as a whole: `tilepath graph show | reverse | degrees | components | tree`."""
+"""The commands on a whole graph: `tilepath graph show | reverse | degrees | components | tree`."""
 
 from __future__ import annotations
 
@@ -9,39 +9,41 @@ from typing import Any
 import click
 
 from tilepath.cli.answers import JSON, VERTICES
+from tilepath.cli.help_pages import Pages
 
-SHOWN_NEIGHBOURS = 20  # of a row that is printed
-SHOWN_CYCLES = 10
-SHOWN_COMPONENTS = 10
+SHOWN_NEIGHBOURS = 20  # neighbours printed in a row
+SHOWN_CYCLES = 10  # cycles printed of a permutation
+SHOWN_COMPONENTS = 10  # largest components printed
 
 STORE = click.argument("store", metavar="GRAPH", type=click.Path())
-OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace what exists.")
+OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing OUT.")
 
 
-@click.group()
+@click.group(cls=Pages)
 def graph() -> None:
-    """Look at a graph store: rows, degrees, components; turn its arcs around, span it by a tree."""
+    """Show the rows, degrees or components of a graph store; reverse its arcs; find a spanning tree."""
 
 
-@graph.command(epilog=VERTICES)
+@graph.command(epilog=VERTICES, example="tilepath graph show roads.zarr 17")
 @STORE
 @click.argument("vertices", nargs=-1)
 @click.option(
     "--rows", type=click.IntRange(min=0), default=10, show_default=True, help="Rows to print, from the first."
 )
-@click.option("--weights", is_flag=True, help="Print the weight of each arc behind it.")
-@click.option("--reverse", "turned", is_flag=True, help="Print where arcs come from, not where they lead.")
+@click.option("--weights", is_flag=True, help="Print the weight of each arc in parentheses.")
+@click.option("--reverse", "turned", is_flag=True, help="Print the tails of the arcs that enter each vertex instead.")
 @click.option("--out", type=click.Path(), help="Write all rows to this text file, as lines `a -> b, c`.")
 @OVERWRITE
 def show(
     store: str, vertices: tuple[str, ...], rows: int, weights: bool, turned: bool, out: str | None, overwrite: bool
 ) -> None:
-    """Print rows of GRAPH, each a vertex and where its arcs lead: those of VERTICES, or else the first ones.
+    """Print rows of GRAPH: the rows of VERTICES, or the first rows. A row is a vertex and the heads of its arcs.
 
-    Of a permutation, where one arc leaves every vertex and one enters it, the cycles are printed.
+    If GRAPH is a permutation (one arc leaves and one arc enters every vertex), its cycles are printed too.
     """
     from pipelines.formats.graphs.adjacency import write_adjacency_text
     from pipelines.stores import open_graph
+    from pipelines.stores.schema import counted
 
     opened = open_graph(store)
     if out is not None:
@@ -49,7 +51,7 @@ def show(
             raise click.UsageError(
                 "--out writes all rows, without weights; leave out VERTICES, --weights and --reverse"
             )
-        click.echo(f"{out}: {write_adjacency_text(opened, out, overwrite=overwrite):,} lines")
+        click.echo(f"{out}: {counted(write_adjacency_text(opened, out, overwrite=overwrite), 'line')}")
         return
     named = [opened.vertex(name) for name in vertices]
     shown: Any = opened.reverse if turned else opened
@@ -64,25 +66,25 @@ def show(
             click.echo(line)
 
 
-@graph.command()
+@graph.command(example="tilepath graph reverse roads.zarr back.zarr")
 @STORE
 @click.argument("out", type=click.Path())
 @OVERWRITE
 def reverse(store: str, out: str, overwrite: bool) -> None:
-    """Turn all arcs of GRAPH around and write that to the graph store OUT."""
+    """Reverse all arcs of GRAPH and write the result to the graph store OUT."""
     from pipelines.answers.derived_graphs import write_reverse
     from pipelines.stores import open_graph
 
     click.echo(write_reverse(open_graph(store), out, overwrite=overwrite).describe())
 
 
-@graph.command()
+@graph.command(example="tilepath graph degrees roads.zarr")
 @STORE
 @click.option("--out", type=click.Path(), help="Write a table of all vertices: vertex, out, in.")
 @OVERWRITE
 @JSON
 def degrees(store: str, out: str | None, overwrite: bool, as_json: bool) -> None:
-    """Print how many vertices of GRAPH have how many arcs out and in."""
+    """Print for each number of arcs how many vertices of GRAPH have that out-degree and that in-degree."""
     from pipelines.answers.structure import degree_histogram, out_and_in_degrees, write_degrees
     from pipelines.stores import open_graph
     from pipelines.stores.schema import counted
@@ -103,13 +105,13 @@ def degrees(store: str, out: str | None, overwrite: bool, as_json: bool) -> None
         click.echo(f"{out}: degrees of {counted(rows, 'vertex', 'vertices')}", err=as_json)
 
 
-@graph.command()
+@graph.command(example="tilepath graph components roads.zarr")
 @STORE
 @click.option("--out", type=click.Path(), help="Write a table of all vertices: vertex, component.")
 @OVERWRITE
 @JSON
 def components(store: str, out: str | None, overwrite: bool, as_json: bool) -> None:
-    """Print the weak components of GRAPH: what arcs join, whatever their directions.
+    """Print the weak components of GRAPH: vertices that arcs join, whatever the directions of the arcs.
 
     Components are numbered from 0 in the order of their first vertices.
     """
@@ -137,22 +139,24 @@ def components(store: str, out: str | None, overwrite: bool, as_json: bool) -> N
         click.echo(f"{out}: components of {counted(rows, 'vertex', 'vertices')}", err=as_json)
 
 
-@graph.command()
+@graph.command(example="tilepath graph tree roads.zarr tree.zarr")
 @STORE
 @click.argument("out", type=click.Path())
 @OVERWRITE
 def tree(store: str, out: str, overwrite: bool) -> None:
-    """Write a spanning tree of GRAPH, or one of each component, to OUT: a graph store, or a table.
+    """Write a spanning tree of each weak component of GRAPH to OUT: a graph store or a table.
 
-    Arcs count whatever their directions. An arc is in the tree unless arcs before it already join its ends, so weights
-    do not matter. A table (.csv, .tsv, .parquet) has a row for each vertex: vertex, parent, root.
+    The directions and weights of arcs are ignored: an arc is in the tree unless earlier arcs already join its ends. A
+    table (.csv, .tsv, .parquet) has a row for each vertex: vertex, parent, root.
     """
     from pipelines.answers.derived_graphs import write_forest, write_forest_table
     from pipelines.answers.tables import DELIMITERS, PARQUET
     from pipelines.stores import open_graph
+    from pipelines.stores.schema import counted
 
     if out.lower().endswith((*DELIMITERS, *PARQUET)):
-        click.echo(f"{out}: parents of {write_forest_table(open_graph(store), out, overwrite=overwrite):,} vertices")
+        count = write_forest_table(open_graph(store), out, overwrite=overwrite)
+        click.echo(f"{out}: parents of {counted(count, 'vertex', 'vertices')}")
     else:
         click.echo(write_forest(open_graph(store), out, overwrite=overwrite).describe())
 
@@ -171,7 +175,7 @@ def _row(graph: Any, vertex: int, arrow: str, weights: bool) -> str:
 
 
 def _cycles(opened: Any) -> Iterator[str]:
-    """The cycles of a permutation as lines, of any other graph nothing."""
+    """Yield the cycles of a permutation as lines; yield no line for any other graph."""
     from pipelines.answers.structure import COUNTED
     from pipelines.formats.graphs.in_memory import cycles, is_permutation
     from pipelines.stores.schema import counted
@@ -190,4 +194,4 @@ def _cycles(opened: Any) -> Iterator[str]:
             names.append(f"... {end - begin - len(names):,} more")
         yield " -> ".join([*names, names[0]])
     if count > SHOWN_CYCLES:
-        yield f"and {count - SHOWN_CYCLES:,} more"
+        yield f"and {count - SHOWN_CYCLES:,} more cycles"

@@ -6,50 +6,54 @@ from typing import Any
 
 import click
 
+from tilepath.cli.help_pages import page
+from tilepath.cli.quantities import NUMBER
+
 KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "euler-shallow"]
 
 
-@click.command("import")
+@page("import", example="tilepath import scripts/data/rome99.gr roads.zarr")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.argument("store", type=click.Path())
 @click.option(
     "--format",
     "file_format",
     type=click.Choice(["gr", "mtx", "tntp", "edges", "parquet", "graphml", "adjacency"]),
-    help="By default by the suffix.",
+    help="Format of FILE; by default chosen by its suffix.",
 )
 @click.option("--weight", metavar="COLUMN", help="Weight column by name, such as length or free_flow_time (TNTP).")
 @click.option("--columns", metavar="TAIL,HEAD[,WEIGHT]", help="Columns of an edge list, by name or number from 0.")
-@click.option("--delimiter", help="Between the columns of an edge list; by default blanks, or a comma in .csv.")
-@click.option("--comment", metavar="CHARACTERS", help="Lines that begin with one of these are skipped.")
+@click.option("--delimiter", help="Delimiter of the columns of an edge list; by default blanks, or a comma in .csv.")
+@click.option("--comment", metavar="CHARACTERS", help="Skip lines that begin with one of these characters.")
 @click.option("--header/--no-header", default=None, help="The first line of an edge list names its columns.")
-@click.option("--base", type=click.IntRange(min=0), help="Number of the first vertex in an edge list; 0 by default.")
+@click.option("--base", type=click.IntRange(min=0), help="Number of the first vertex in an edge list; by default 0.")
 @click.option(
     "--vertices", type=click.IntRange(min=1), help="Number of vertices of an edge list; some may have no edge."
 )
 @click.option("--labels/--no-labels", default=None, help="Vertices of an edge list are names, not numbers.")
-@click.option("--undirected", is_flag=True, help="Every edge of the list leads both ways.")
+@click.option("--undirected", is_flag=True, help="Take every edge in both directions.")
 @click.option(
     "--coordinates",
     type=click.Path(exists=True),
-    help="DIMACS .co file beside a .gr file, or a Parquet table of nodes with x and y.",
+    help="File of coordinates: a DIMACS .co file, TNTP's _node.tntp, or a table (CSV, TSV, Parquet) with the columns "
+    "node, x and y.",
 )
-@click.option("--simplify", is_flag=True, help="Keep the shortest of parallel arcs, drop loops.")
+@click.option("--simplify", is_flag=True, help="Keep only the shortest of parallel arcs, and drop loops.")
 @click.option(
     "--unsorted", is_flag=True, help="Keep the arcs of a vertex in the order of the file, not sorted by head."
 )
 @click.option("--unit", help="Unit of the weights, for display.")
 @click.option(
-    "--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; larger graphs use the disk."
+    "--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; larger graphs are sorted on disk."
 )
-@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 def import_file(file: str, store: str, **options: Any) -> None:
     """Read a graph from FILE into the graph store STORE.
 
-    DIMACS .gr, Matrix Market .mtx, TNTP .tntp, edge lists (.txt, .csv, .tsv, ...), GraphML, Parquet and lines
-    `a -> b, c` (.adj, or .txt with an arrow in its first line) are read in pieces: the file may be larger than memory.
-    Columns of edge lists and Parquet are found by names such as source, target and weight, else by position. The header
-    and the columns that were taken are printed.
+    Formats: DIMACS .gr, Matrix Market .mtx, TNTP .tntp, edge lists (.txt, .csv, .tsv, ...), GraphML, Parquet, and
+    adjacency lines `a -> b, c` (.adj, or .txt with an arrow in its first line). FILE is read in pieces, so it may be
+    larger than memory. Columns of edge lists and Parquet are found by names such as source, target and weight, else by
+    position. The command prints the header and the columns that it used.
     """
     from pipelines import import_graph
 
@@ -64,19 +68,24 @@ def import_file(file: str, store: str, **options: Any) -> None:
     click.echo(import_graph(file, store, report=click.echo, **given).describe())
 
 
-@click.command("generate")
+@page("generate", example="tilepath generate rmat rmat.zarr --scale 20")
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("store", type=click.Path())
 @click.option("--scale", type=int, metavar="S", help="Make 2^S vertices.")
-@click.option("--vertices", "n", type=int, metavar="N", help="Make N vertices (not rmat, grid, road).")
+@click.option("--vertices", "n", type=int, metavar="N", help="Make N vertices (not for rmat, grid, road).")
 @click.option("--edges", type=int, metavar="M", help="Arcs of euler-shallow; by default three per vertex.")
-@click.option("--max-degree", "k", type=int, metavar="K", help="Largest out-degree of euler; 7 by default.")
+@click.option("--max-degree", "k", type=int, metavar="K", help="Largest out-degree of euler; by default 7.")
 @click.option("--rows", type=int, help="Rows of a grid or road network.")
-@click.option("--columns", type=int, help="Its columns; by default as many as rows.")
-@click.option("--edge-factor", type=int, help="Mean number of edges per vertex; 16 by default (not grid, road).")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same graph anywhere.")
+@click.option("--columns", type=int, help="Columns of a grid or road network; by default equal to its rows.")
+@click.option("--edge-factor", type=int, help="Mean number of edges per vertex; by default 16 (not for grid, road).")
 @click.option(
-    "--directed", is_flag=True, default=None, help="Edges lead one way; only those of the first four kinds need not."
+    "--seed", type=int, default=0, show_default=True, help="Seed; the same seed makes the same graph anywhere."
+)
+@click.option(
+    "--directed",
+    is_flag=True,
+    default=None,
+    help="Make rmat, grid, road or random directed; the other kinds always are.",
 )
 @click.option(
     "--weights",
@@ -86,36 +95,45 @@ def import_file(file: str, store: str, **options: Any) -> None:
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int64"]), help="Dtype of the weights.")
 @click.option(
     "--shift",
-    type=float,
-    help="Make weights negative, but no cycle, by potentials of up to SHIFT times the largest weight.",
+    type=NUMBER,
+    help="Make some weights negative, without a negative cycle, by potentials of up to SHIFT times the largest weight.",
 )
 @click.option(
-    "--quadrants", type=float, nargs=3, metavar="A B C", help="Probabilities of rmat; .57 .19 .19 by default."
+    "--quadrants", type=NUMBER, nargs=3, metavar="A B C", help="Probabilities of rmat; by default .57 .19 .19."
 )
 @click.option("--unscrambled", is_flag=True, help="Leave the vertices of rmat in the order of the recursion.")
 @click.option(
-    "--missing", type=float, help="Share of the streets that are missing, of those that can be spared (grid, road)."
+    "--missing",
+    type=NUMBER,
+    help="Share of streets to leave out, among the streets that connectivity does not need (grid, road).",
 )
-@click.option("--jitter", type=float, help="How far vertices of grid and road are moved, up to 0.49 of a block.")
-@click.option("--negative", type=float, help="Share of the arcs of dag that have negative weights; 0.5 by default.")
-@click.option("--length", type=int, help="Arcs on the cycle of negative-cycle; 8 by default.")
-@click.option("--isolated", is_flag=True, default=None, help="No arc leads to the cycle of negative-cycle.")
 @click.option(
-    "--simplify", is_flag=True, help="Keep the shortest of parallel arcs, drop loops (not of euler and euler-shallow)."
+    "--jitter", type=NUMBER, help="Move vertices of grid and road by up to this share of a block, at most 0.49."
 )
-@click.option("--unsorted", is_flag=True, help="Keep the arcs of a vertex as they are generated, not sorted by head.")
+@click.option("--negative", type=NUMBER, help="Share of the arcs of dag that have negative weights; by default 0.5.")
+@click.option("--length", type=int, help="Arcs on the cycle of negative-cycle; by default 8.")
+@click.option("--isolated", is_flag=True, default=None, help="Let no arc enter the cycle of negative-cycle.")
 @click.option(
-    "--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; larger graphs use the disk."
+    "--simplify",
+    is_flag=True,
+    help="Keep only the shortest of parallel arcs, and drop loops (not for euler and euler-shallow).",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option(
+    "--unsorted", is_flag=True, help="Keep the arcs of a vertex in the order they are generated, not sorted by head."
+)
+@click.option(
+    "--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; larger graphs are sorted on disk."
+)
+@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 def generate_graph(kind: str, store: str, **options: Any) -> None:
     """Generate a graph of KIND and write it to the graph store STORE.
 
-    rmat: Kronecker graph with the parameters of Graph500. grid: four neighbours. road: a jittered grid with missing
-    streets, weighted by length. random: both ends of an edge uniform. dag: acyclic, with negative arcs.
-    negative-cycle: random, with negative arcs and one negative cycle, which is named. euler, euler-shallow: with an
-    Euler circuit, whose pairing falls into few circuits or into very many; the latter has one vertex less than N, as
-    published. Only the first four are undirected by default. All but euler may be larger than memory.
+    rmat: a Kronecker graph with the parameters of Graph500. grid: every vertex has four neighbours. road: a jittered
+    grid with missing streets, weighted by length. random: both ends of an edge are uniformly random. dag: acyclic, with
+    negative arcs. negative-cycle: random, with negative arcs and one negative cycle, which the output names. euler and
+    euler-shallow have an Euler circuit; the pairing of their arcs falls into few circuits (euler) or very many
+    (euler-shallow, which has N - 1 vertices, as published). rmat, grid, road and random are undirected by default, the
+    other kinds directed. All kinds but euler may be larger than memory.
     """
     from pipelines import generate, synthetic_graph
 

@@ -7,28 +7,33 @@ from typing import Any
 
 import click
 
+from tilepath.cli.answers import TITLE
+from tilepath.cli.help_pages import page
 
-@click.command()
+
+@page(example="tilepath som quality units.zarr")
 @click.argument("mapping", type=click.Path())
 @click.option("--map", "codebook", type=click.Path(exists=True), help="Store of the map, if it was moved.")
 @click.option("--samples", type=click.Path(exists=True), help="Store of the samples, if it was moved.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits, for scripts.")
 def quality(mapping: str, codebook: str | None, samples: str | None, as_json: bool) -> None:
     """Print how well a map shows the samples of the mapping store MAPPING.
 
-    Errors are better the lower they are; the other measures are 1 at best. docs/maps.md says what they measure.
+    Lower errors are better; the other measures are at most 1, the best value. docs/maps.md explains the measures and
+    says when a measure is left out.
     """
-    from pipelines import mapping_quality
+    from pipelines.som.mapping_quality import measured_quality
 
-    found = mapping_quality(mapping, codebook=codebook, samples=samples)
+    found, left_out = measured_quality(mapping, codebook=codebook, samples=samples)
     if as_json:
         click.echo(json.dumps(found))
         return
-    for name, value in found.items():
-        click.echo(f"{name.replace('_', ' '):26} {value:.6g}")
+    lines = {name: f"{value:.6g}" for name, value in found.items()}
+    for name, line in (lines | {name: f"left out: {why}" for name, why in left_out.items()}).items():
+        click.echo(f"{name.replace('_', ' '):26} {line}")
 
 
-@click.command()
+@page(example="tilepath som predict units.zarr labels.csv")
 @click.argument("mapping", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option(
@@ -39,12 +44,13 @@ def quality(mapping: str, codebook: str | None, samples: str | None, as_json: bo
 )
 @click.option("--map", "codebook", type=click.Path(exists=True), help="Store of the map, if it was moved.")
 @click.option("--samples", type=click.Path(exists=True), help="Store of the samples, if it was moved.")
-@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def predict(mapping: str, out: str, voters: str | None, **options: Any) -> None:
     """Write the label predicted for each sample of the mapping store MAPPING to OUT (.csv, .tsv, .parquet).
 
-    It is the label of most of the samples of its unit, of equally many the first; a unit without any has that of the
-    nearest one. Where samples have labels themselves, the share of those predicted is printed.
+    The predicted label is the commonest label among the samples of the same unit; of equally common labels, the first
+    wins. A unit without labelled samples takes the label of the nearest unit with labelled samples. If the samples of
+    MAPPING have labels, the share of correct predictions is printed.
     """
     from pipelines import predict_labels
 
@@ -52,50 +58,62 @@ def predict(mapping: str, out: str, voters: str | None, **options: Any) -> None:
     click.echo(f"{out}: {found.describe()}")
 
 
-@click.command()
+@page(example="tilepath som export map.zarr codebook.npy")
 @click.argument("store", type=click.Path())
 @click.argument("file", type=click.Path())
 @click.option(
     "--what",
     type=click.Choice(["codebook", "hits", "u-matrix", "units"]),
-    help="By default the codebook of a map, the units of a mapping.",
+    help="What to write; by default the codebook of a map, or the units of a mapping.",
 )
-@click.option("--scaled", is_flag=True, help="The codebook as it was trained; by default in units of the source.")
+@click.option(
+    "--scaled", is_flag=True, help="Write scaled values, as trained; by default values in units of the source."
+)
 @click.option("--samples", type=click.Path(exists=True), help="Samples store of a mapping, if it was moved.")
-@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def export(store: str, file: str, **options: Any) -> None:
-    """Write what the map or the mapping STORE says to FILE (.csv, .tsv, .parquet; arrays of the grid also as .npy)."""
+    """Write the map or mapping STORE to the table FILE (.csv, .tsv, .parquet; arrays of the grid also as .npy)."""
     from pipelines import export_map
 
     export_map(store, file, **options)
     click.echo(file)
 
 
-@click.command()
-@click.argument("codebook", type=click.Path())
+@page(example="tilepath som plot map.zarr walls.png")
+@click.argument("codebook", metavar="MAP", type=click.Path())
 @click.argument("image", type=click.Path())
 @click.option(
     "--kind",
     type=click.Choice(["umatrix", "pmatrix", "ustar", "hits", "planes", "clusters", "labels", "pies", "tree", "curve"]),
     default="umatrix",
     show_default=True,
-    help="Walls between clusters, density, walls where it is not dense, samples of units, values, clusters, labels, "
-    "shares of labels, the minimum spanning tree, or the training.",
+    help="umatrix = distances between neighbouring units; pmatrix = density of samples; ustar = umatrix, lowered where "
+    "samples are dense; hits = number of samples of each unit; planes = values of each column; clusters = the clusters "
+    "of --clusters; labels = commonest label; pies = shares of labels; tree = minimum spanning tree of the units; "
+    "curve = error after each epoch.",
 )
-@click.option("--column", "columns", multiple=True, help="Show this column; repeatable (planes).")
-@click.option("--mapping", type=click.Path(), help="Mapping store, for labels, ways, or the hits of other samples.")
-@click.option("--samples", type=click.Path(), help="Its samples store, if it was moved.")
+@click.option("--column", "columns", multiple=True, help="Draw this column only; repeatable (planes).")
 @click.option(
-    "--clusters", type=click.Path(exists=True), help="Table of `tilepath som cluster`: outlines in every picture."
+    "--mapping", type=click.Path(), help="Mapping store, for labels, trajectories, or the hits of other samples."
 )
-@click.option("--text", is_flag=True, help="Write labels, or else numbers of clusters, into the cells.")
+@click.option("--samples", type=click.Path(), help="Samples store of --mapping, if it was moved.")
+@click.option(
+    "--clusters",
+    type=click.Path(exists=True),
+    help="Table of `tilepath som cluster`; clusters are outlined in every picture.",
+)
+@click.option(
+    "--text", is_flag=True, help="Write labels into the cells, or numbers of clusters if there are no labels."
+)
 @click.option(
     "--way",
     "ways",
     multiple=True,
     metavar="FIRST:LAST",
-    help="Draw the way of these rows of the mapping from unit to unit, the last one excluded; repeatable.",
+    help="Draw the trajectory of samples FIRST to LAST - 1 from unit to unit; repeatable.",
 )
+@TITLE
+@click.option("--overwrite", is_flag=True, help="Replace IMAGE if it exists.")
 def plot(
     codebook: str,
     image: str,
@@ -105,7 +123,7 @@ def plot(
     ways: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Draw the map CODEBOOK to IMAGE (.png, .pdf or .svg)."""
+    """Draw MAP to IMAGE (.png, .pdf or .svg)."""
     from pipelines import open_codebook, open_mapping, open_samples, picture_map, read_clusters
 
     opened = open_codebook(codebook)
@@ -124,7 +142,7 @@ def plot(
     click.echo(image)
 
 
-@click.command()
+@page(example="tilepath som cluster map.zarr parts.csv --clusters 3")
 @click.argument("codebook", metavar="MAP", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option(
@@ -132,32 +150,42 @@ def plot(
     type=click.Choice(["agglomerative", "kmeans", "watershed", "immersion"]),
     default="agglomerative",
     show_default=True,
-    help="Merge units, divide them around means, or take basins of the U-matrix or of the U*-matrix (U*C).",
+    help="agglomerative merges units; kmeans divides them around means; watershed takes the basins of the U-matrix, "
+    "immersion the basins of the U*-matrix (U*C).",
 )
-@click.option("--clusters", type=click.IntRange(min=1), help="How many; watershed and immersion find a number.")
+@click.option(
+    "--clusters",
+    type=click.IntRange(min=1),
+    help="Number of clusters; required by agglomerative and kmeans, found by watershed and immersion by default.",
+)
 @click.option(
     "--linkage",
     type=click.Choice(["ward", "average"]),
-    help="What is merged next (agglomerative): ward for clusters alike in size, average where some are rare; by "
-    "default ward on Euclidean maps, else average.",
+    help="How to choose the clusters to merge (agglomerative): ward for clusters of similar size, average if some are "
+    "rare; by default ward on Euclidean maps, else average.",
 )
-@click.option("--adjacent", is_flag=True, help="Merge only what touches on the grid (agglomerative).")
-@click.option("--seed", type=int, default=0, show_default=True, help="Draws the first means (kmeans).")
-@click.option("--samples", type=click.Path(exists=True), help="Those the map was trained with, if they were moved.")
-@click.option("--mapping", type=click.Path(exists=True), help="Mapping store: write the clusters of its samples.")
-@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+@click.option("--adjacent", is_flag=True, help="Merge only clusters that touch on the grid (agglomerative).")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random first means (kmeans).")
+@click.option("--samples", type=click.Path(exists=True), help="Store of the training samples, if it was moved.")
+@click.option(
+    "--mapping",
+    type=click.Path(exists=True),
+    help="Write the cluster of each sample of this mapping store instead of each unit.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def cluster(codebook: str, out: str, samples: str | None, mapping: str | None, overwrite: bool, **options: Any) -> None:
-    """Find clusters of the units of MAP and write them, a unit a line, to OUT (comma-separated values)."""
+    """Find clusters of the units of MAP and write them to OUT (comma-separated values), one line for each unit."""
     from pipelines import cluster_map, open_codebook, open_mapping, open_samples, write_clusters
+    from pipelines.stores.schema import counted
 
     opened = open_codebook(codebook)
     found = cluster_map(opened, samples=open_samples(samples) if samples else None, **options)
     write_clusters(out, found, opened, mapping=open_mapping(mapping) if mapping else None, overwrite=overwrite)
-    click.echo(f"{out}: {found.max() + 1} clusters of {len(found):,} units")
+    click.echo(f"{out}: {counted(found.max() + 1, 'cluster')} of {counted(len(found), 'unit')}")
 
 
 def _rows(text: str) -> tuple[int, int]:
     first, colon, last = text.partition(":")
     if not (colon and first.isdecimal() and last.isdecimal()):
-        raise click.UsageError(f"--way is {text!r}; give the first row and the one after the last, such as 0:100")
+        raise click.UsageError(f"--way is {text!r}; give the first row and the row after the last row, such as 0:100")
     return int(first), int(last)

@@ -1,4 +1,4 @@
-"""The command `tilepath od`: tables from origins to destinations."""
+"""The command `tilepath od`: tables of distances from origins to destinations."""
 
 from __future__ import annotations
 
@@ -9,36 +9,45 @@ from typing import Any
 import click
 
 from tilepath.cli.cluster import OpenClient, is_asked_for, on_cluster
+from tilepath.cli.help_pages import page
+from tilepath.cli.quantities import NUMBER
 
-POINTS = "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with lon and lat, or x and y; and id, if wanted."
+POINTS = (
+    "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with columns lon and lat, or x and y; a column id is "
+    "optional."
+)
 
 
-@click.command()
+@page(example="tilepath od roads.boundary.zarr times.parquet --origins homes.csv --destinations schools.csv")
 @click.argument("store", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--origins", required=True, type=click.Path(exists=True), help=POINTS.format("origin"))
 @click.option(
     "--destinations",
     type=click.Path(exists=True),
-    help="Likewise, with a column destination or vertex; by default, the origins.",
+    help="A table like --origins, with a column destination instead of origin; by default, the origins.",
 )
-@click.option("--within", type=float, metavar="T", help="Leave out what is farther than T.")
+@click.option("--within", type=NUMBER, metavar="T", help="Leave out destinations farther than T.")
 @click.option("--nearest", type=int, metavar="K", help="Keep the K nearest destinations of each origin.")
 @click.option(
     "--reduce",
     metavar="HOW",
-    help="One value for each origin, over its destinations: count, min (the nearest), sum:COLUMN, or with each of them "
-    "counted as exp(-distance / SCALE), decay:SCALE or decay:SCALE:COLUMN.",
+    help="Write one value for each origin over its destinations: count, min (distance of the nearest), sum:COLUMN, or "
+    "decay:SCALE or decay:SCALE:COLUMN, which weight each destination by exp(-distance / SCALE).",
 )
-@click.option("--paths", is_flag=True, help="Add the vertices along a fastest path, and how long it is on the map.")
+@click.option(
+    "--paths",
+    is_flag=True,
+    help="Add the vertices along a shortest path, and its length by the coordinates of the graph.",
+)
 @click.option(
     "--snap-limit",
-    type=click.FloatRange(min=0),
+    type=NUMBER,
     metavar="METRES",
-    help="Refuse places that are farther from every vertex; in the units of the graph for x and y.",
+    help="Refuse places that are farther than this from every vertex; for x and y, in units of the coordinates.",
 )
 @click.option("--graph", type=click.Path(), help="The graph of a boundary store, if it was moved.")
-@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
+@click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @on_cluster
 def od(
@@ -52,19 +61,20 @@ def od(
     open_client: OpenClient,
     **options: Any,
 ) -> None:
-    """Write the distances from origins to destinations to the table OUT, or, if it ends in .npy or .zarr, as a matrix.
+    """Write the distances from origins to destinations to the table OUT, or as a matrix if OUT ends in .npy or .zarr.
 
-    STORE is a boundary store (tilepath partition), which answers at once, or a graph store, which is searched. Places
-    are snapped to the nearest vertex of the largest strongly connected component. Distances are in the unit of the
-    weights. There are no turn costs and no timetables. With --device, --workers or another option of a cluster, the
-    workers of that cluster make the table, which needs a boundary store and --reduce.
+    STORE is a boundary store (tilepath partition), which answers fast, or a graph store, which is searched. Places are
+    snapped to the nearest vertex of the largest strongly connected component. Distances are in the unit of the weights;
+    turn costs and timetables are not modelled. With --device, --workers or another cluster option, the workers of that
+    cluster make the table; this needs a boundary store and --reduce.
     """
     from pipelines import open_boundary, open_graph
     from pipelines.answers.od_points import read_points
     from pipelines.answers.od_tables import parse_reduction, refuse_workers, write_od_table
+    from pipelines.answers.tables import has_column
     from pipelines.stores.boundary import SCHEMA
     from pipelines.stores.place import refuse_inputs
-    from pipelines.stores.schema import store_schema
+    from pipelines.stores.schema import counted, store_schema
 
     asked = is_asked_for()
     refuse_inputs(out, [origins, destinations])
@@ -78,6 +88,12 @@ def od(
     ends = read_points(destinations or origins, opened, what, [column] if column else [], snap_limit=snap_limit)
     for warning in dict.fromkeys(points.warning for points in (begins, ends) if points.warning):
         click.echo(warning, err=True)
+    if destinations is None and has_column(origins, "destination"):
+        click.echo(
+            f"{origins}: its column `destination` is ignored; the table will pair every origin with every origin. Name "
+            "a table of destinations (--destinations), or use tilepath path --pairs for the pairs of the file",
+            err=True,
+        )
     if source is opened:
         click.echo(
             f"{store} is a graph, which is searched from each origin; a boundary store is faster (tilepath partition)",
@@ -88,10 +104,10 @@ def od(
         count = write_od_table(source, begins, ends, out, reduce=reduce, graph=opened, client=client, **options)
         seconds = time.perf_counter() - began
     if count is None:
-        click.echo(f"{out} is complete already; --overwrite without --resume makes it again")
+        recorded = "" if out.rstrip("/").lower().endswith(".zarr") else ", and does not record its inputs"
+        click.echo(f"{out} is already complete{recorded}; to make it again, pass --overwrite instead of --resume")
         return
     rate = len(begins.vertices) * len(ends.vertices) / seconds
-    click.echo(
-        f"{out}: {len(begins.vertices):,} origins, {len(ends.vertices):,} destinations, {count:,} rows;"
-        f" {rate:,.0f} pairs/s"
-    )
+    counts = f"{counted(len(begins.vertices), 'origin')}, {counted(len(ends.vertices), 'destination')}"
+    unit = f", distances in {opened.weight_unit}" if opened.weight_unit else ""
+    click.echo(f"{out}: {counts}, {counted(count, 'row')}{unit}; {rate:,.0f} pairs/s")

@@ -1,4 +1,4 @@
-"""The command `tilepath partition`: a graph cut into closed parts, for distances on demand."""
+"""The command `tilepath partition`: cut a graph into closed parts, for distances on demand."""
 
 from __future__ import annotations
 
@@ -7,32 +7,35 @@ from typing import Any
 import click
 
 from tilepath.cli.cluster import OpenClient, on_cluster
+from tilepath.cli.help_pages import page
 from tilepath.cli.paths import DTYPE
 from tilepath.cli.quantities import BYTES
 
 
-@click.command()
+@page(example="tilepath partition roads.zarr roads.boundary.zarr")
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--parts", type=click.IntRange(min=1), help="How many parts; by default as many as make the least work.")
+@click.option(
+    "--parts", type=click.IntRange(min=1), help="Number of parts; by default the number that makes the least work."
+)
 @click.option(
     "--like",
     type=click.Path(),
-    help="Cut as this boundary store is: for other weights on the same vertices; without METIS.",
+    help="Use the parts of this boundary store, for other weights on the same vertices; does not need pymetis.",
 )
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help=DTYPE)
 @click.option("--device-memory", type=BYTES, help="Most memory to use of each GPU, such as 16GiB.")
 @click.option("--host-memory", type=BYTES, help="Most memory to use of each host, such as 64GiB.")
-@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
-@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
 @on_cluster
 def partition(graph: str, out: str, open_client: OpenClient, **options: Any) -> None:
-    """Cut the graph store GRAPH into parts and write what any distance follows from to the store OUT.
+    """Split a road network into regions and precompute tables, so that any distance is answered fast.
 
-    It pays for road networks and other graphs that few vertices cut into parts: the store is much smaller than the
-    matrix of all distances. `tilepath od | path | picture` and `pipelines.distances_between` read from it. Needs
-    pymetis, but for --like.
+    The tables of the graph store GRAPH are written to the boundary store OUT. They pay for road networks and other
+    graphs that few vertices cut into regions (parts): OUT is much smaller than the matrix of all distances.
+    `tilepath od | path | picture` and `pipelines.distances_between` read from OUT. Needs pymetis, except with --like.
     """
     from pipelines import open_graph, partition_graph
     from pipelines.stores import store_bytes

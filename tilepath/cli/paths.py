@@ -7,49 +7,55 @@ from typing import Any
 import click
 
 from tilepath.cli.answers import VERTICES
-from tilepath.cli.cluster import OpenClient, on_cluster
-from tilepath.cli.quantities import BYTES, SECONDS_OR_NONE
+from tilepath.cli.cluster import COORDINATION, OpenClient, on_cluster
+from tilepath.cli.help_pages import page
+from tilepath.cli.quantities import BYTES, NUMBER, SECONDS_OR_NONE
 
 DTYPE = "Dtype of the distances; by default int32 for integer weights, else float32."
-LISTED = "A file with more of them: one per line, or a table with a column {0} or vertex."
+LISTED = "A file of further {0}s: one vertex per line, or a table with a column {0} or vertex."
 
 
-@click.command(epilog=VERTICES)
+@page(epilog=VERTICES, example="tilepath apsp roads.zarr distances.zarr --verify")
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help=DTYPE)
-@click.option("--source", "sources", multiple=True, help="Keep only the row of this vertex; repeatable.")
+@click.option("--source", "sources", multiple=True, metavar="VERTEX", help="Write only the row of VERTEX; repeatable.")
 @click.option("--sources-file", type=click.Path(exists=True), help=LISTED.format("source"))
 @click.option(
     "--method",
     type=click.Choice(["auto", "floyd-warshall", "batched", "boundary", "out-of-core"]),
     default="auto",
     show_default=True,
-    help="batched: searches from every source, for sparse graphs; boundary: cut into parts, for road networks; "
-    "out-of-core: Floyd-Warshall of matrices larger than memory; auto: the fastest that fits.",
+    help="batched: a search from every source, for sparse graphs; boundary: the graph is cut into parts, for road "
+    "networks; out-of-core: Floyd-Warshall on matrices larger than memory; auto: the fastest method that fits.",
 )
-@click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block; for Floyd-Warshall only.")
+@click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block (Floyd-Warshall only).")
 @click.option(
     "--commit-seconds",
     type=SECONDS_OR_NONE,
     default=60.0,
     show_default=True,
-    help="Least time between two commits of Floyd-Warshall; none: no commits before the end, which saves their disk.",
+    metavar="SECONDS",
+    help="Save progress at most every SECONDS. 'none': never save before the end (needs less disk, but cannot resume).",
 )
+@click.option("--coordination", type=click.Choice(["scheduler", "signals"]), help=COORDINATION)
 @click.option("--device-memory", type=BYTES, help="Most memory to use of each GPU, such as 16GiB.")
 @click.option(
     "--host-memory",
     type=BYTES,
-    help="Most memory to use of each host, such as 64GiB; a larger matrix goes out of core.",
+    help="Most memory to use of each host, such as 64GiB; a larger matrix is computed out of core.",
 )
-@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
-@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
 @on_cluster
 def apsp(
     graph: str, out: str, open_client: OpenClient, sources: tuple[str, ...], sources_file: str | None, **options: Any
 ) -> None:
-    """Write all shortest distances of the graph store GRAPH to the store OUT."""
+    """Write all shortest distances of the graph store GRAPH to the store OUT.
+
+    Floyd-Warshall may use fewer GPUs than --workers; it then prints the reason.
+    """
     from pipelines import all_pairs_shortest_paths, open_graph
     from pipelines.stores import store_bytes
     from pipelines.validation.certificates import rows_verified
@@ -64,23 +70,36 @@ def apsp(
     click.echo(f"{out}: {rows:,} x {columns:,} {distances.dtype} distances, {size(store_bytes(out))}{checked}")
 
 
-@click.command(epilog=VERTICES)
+@page(epilog=VERTICES, example="tilepath sssp roads.zarr paths.zarr --source 1 --source 17")
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--source", "sources", multiple=True, help="A vertex to start from; repeatable, or `all`.")
+@click.option(
+    "--source", "sources", multiple=True, metavar="VERTEX", help="A vertex to start from, or `all`; repeatable."
+)
 @click.option("--sources-file", type=click.Path(exists=True), help=LISTED.format("source"))
-@click.option("--together", is_flag=True, help="All sources count as one: paths from the nearest of them.")
-@click.option("--cutoff", type=float, help="Vertices farther than this count as unreachable.")
-@click.option("--target", "targets", multiple=True, help="Search as far as the farthest target; repeatable.")
+@click.option("--together", is_flag=True, help="Find paths from the nearest source, not from each source.")
+@click.option("--cutoff", type=NUMBER, help="Vertices farther than this count as unreachable.")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="VERTEX",
+    help="Search only as far as the farthest target; repeatable.",
+)
 @click.option("--targets-file", type=click.Path(exists=True), help=LISTED.format("target"))
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32"]), help=DTYPE)
 @click.option("--predecessors/--no-predecessors", default=True, help="Store predecessors (default).")
 @click.option(
-    "--spread", type=click.Choice(["sources", "vertices"]), help="How to spread the work; by default chosen by size."
+    "--spread",
+    type=click.Choice(["sources", "vertices"]),
+    help="sources: each worker holds the graph and takes some sources; vertices: each worker holds the arcs of some "
+    "vertices, and all share each search. By default chosen by memory, sources and expected time.",
 )
-@click.option("--piece-arcs", type=click.IntRange(min=1), help="Arcs a worker holds at a time (--spread vertices).")
-@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
-@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option(
+    "--piece-arcs", type=click.IntRange(min=1), help="Arcs that a worker holds at a time (--spread vertices)."
+)
+@click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates.")
 @on_cluster
 def sssp(
@@ -95,8 +114,8 @@ def sssp(
 ) -> None:
     """Write shortest paths from some vertices of the graph store GRAPH to the store OUT.
 
-    Weights may be negative. GRAPH may also be an R-MAT graph that is generated and never stored, such as rmat:24 or
-    rmat:24:seed=3.
+    Weights may be negative. GRAPH may also name an R-MAT graph, such as rmat:24 or rmat:24:seed=3, which is generated
+    during the search and never stored.
     """
     from pipelines import open_graph, single_source_shortest_paths
     from pipelines.stores import store_bytes
@@ -116,10 +135,12 @@ def sssp(
     click.echo(f"{paths.describe()}, {size(store_bytes(out))}{checked}")
 
 
-def _listed(graph: Any, what: str, names: tuple[str, ...], file: str | None) -> tuple[int, ...] | None:
-    """The vertices of an option and of its file, None if neither was given."""
+def _listed(graph: Any, what: str, names: tuple[str, ...], file: str | None) -> Any:
+    """Return the positions of the vertices that an option and its file name, or None if neither was given."""
+    from pipelines import positions
     from pipelines.answers.listed_vertices import listed_vertices, vertices_in_file
 
     if not names and file is None:
         return None
-    return listed_vertices(graph, what, [*names, *(() if file is None else vertices_in_file(graph, what, file))])
+    found = [*graph.vertices(names, what), *(() if file is None else vertices_in_file(graph, what, file))]
+    return positions(listed_vertices(graph, what, positions(found)))

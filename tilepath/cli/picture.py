@@ -1,4 +1,4 @@
-"""The command `tilepath picture`, of stores of graphs, circuits and distances."""
+"""The command `tilepath picture`, which draws graphs, circuits, distances and boundary stores."""
 
 from __future__ import annotations
 
@@ -6,52 +6,84 @@ from typing import Any
 
 import click
 
-from tilepath.cli.answers import GRAPH, VERTICES
+from tilepath.cli.answers import GRAPH, TITLE, VERTICES
+from tilepath.cli.help_pages import page
+from tilepath.cli.quantities import NUMBER
+
+ALWAYS = ("seed", "title", "overwrite")  # options of every picture, but --partitions and --stages take no title
 
 
-@click.command(epilog=VERTICES)
+@page(epilog=VERTICES, example="tilepath picture roads.zarr roads.svg --sample 80")
 @click.argument("store", type=click.Path())
 @click.argument("image", type=click.Path())
-@click.option("--edges", is_flag=True, help="Number the arcs by their places in the store.")
+@click.option("--edges", is_flag=True, help="Number the arcs in the order of the store.")
 @click.option(
     "--circuit",
     is_flag=False,
     flag_value="",
     metavar="[CIRCUITS]",
-    help="Number the arcs in walking order, alternately green and red: along the walks of the store CIRCUITS, or where "
-    "none is named along an Euler circuit or path found here. Write it last, or as --circuit=CIRCUITS.",
+    help="Number the arcs in walking order, alternately green and red: along the walks of the store CIRCUITS, or, "
+    "without CIRCUITS, along an Euler circuit or path found here. Write this option last, or as --circuit=CIRCUITS.",
 )
-@click.option("--spanning-tree", is_flag=True, help="A spanning tree in red over grey.")
-@click.option("--wash", is_flag=True, help="Wash away what is not in the tree or on the route.")
-@click.option("--components", is_flag=True, help="A frame around each weak component.")
-@click.option("--in", "in_degree", type=click.IntRange(min=0), metavar="N", help="Yellow: at least N arcs in.")
-@click.option("--out", "out_degree", type=click.IntRange(min=0), metavar="N", help="Green: at least N arcs out.")
+@click.option("--spanning-tree", is_flag=True, help="Draw a spanning tree in red over the grey graph.")
+@click.option("--wash", is_flag=True, help="Fade everything except the tree or the route.")
+@click.option("--components", is_flag=True, help="Draw a frame around each weak component.")
+@click.option(
+    "--in",
+    "in_degree",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Fill vertices of in-degree N or more with yellow.",
+)
+@click.option(
+    "--out",
+    "out_degree",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Fill vertices of out-degree N or more with green.",
+)
 @click.option(
     "--distances",
     type=click.Path(),
     metavar="STORE",
-    help="Colour vertices by distance, of a row of STORE, of distances, of paths or a boundary store.",
+    help="Colour vertices by their distances in a row of this store: a store of distances or paths, or a boundary "
+    "store.",
 )
-@click.option("--every", type=float, metavar="T", help="Colour arcs too, in bands of T of --distances: isochrones.")
 @click.option(
-    "--from", "source", metavar="VERTEX", help="The vertex that distances are from; by default that of the first row."
+    "--every", type=NUMBER, metavar="T", help="Colour arcs too, in bands of width T of --distances: isochrones."
 )
-@click.option("--route", nargs=2, metavar="A B", help="The shortest path of --distances from A to B, in red.")
-@click.option("--partitions", is_flag=True, help="Instead of the graph the cycles of its pairing, each node an arc.")
 @click.option(
-    "--stages", is_flag=True, help="The five pictures of how an Euler circuit is found, in the folder IMAGE, as .svg."
+    "--from",
+    "source",
+    metavar="VERTEX",
+    help="Measure --distances from VERTEX; by default the vertex of the first row.",
 )
-@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Draw N vertices that lie together.")
+@click.option("--route", nargs=2, metavar="A B", help="Draw the shortest path of --distances from A to B in red.")
+@click.option(
+    "--partitions",
+    is_flag=True,
+    help="Draw the cycles of the pairing of arcs instead of the graph; each point is an arc.",
+)
+@click.option(
+    "--stages",
+    is_flag=True,
+    help="Draw the five stages of finding an Euler circuit, as .svg files in the folder IMAGE.",
+)
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Draw only the N vertices closest to --around.")
 @click.option("--around", metavar="VERTEX", help="The middle of the sample; by default a random vertex.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of layouts and samples.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of layouts and of the sample."
+)
+@TITLE
+@click.option("--overwrite", is_flag=True, help="Replace IMAGE if it exists.")
 @GRAPH
 def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
-    """Draw STORE, of a graph, of Euler circuits or of distances, to IMAGE (.svg, .png, .pdf; of a graph also .dot).
+    """Draw a store of a graph, Euler circuits, distances or boundaries to IMAGE (.svg, .png, .pdf; a graph also .dot).
 
-    A graph with coordinates is drawn as a map, one of up to 10 vertices in layers, any other by forces between its
-    vertices. Up to 2,000 vertices are drawn, on a map 100,000; --sample draws a part of a larger graph. Of circuits,
-    their graph is drawn, as with --circuit. Of distances, the matrix. Of a boundary store, its parts and the vertices
-    on their boundaries.
+    A graph with coordinates is drawn as a map, a graph of up to 10 vertices in layers or as a circle, any other graph
+    with a force-directed layout. At most 2,000 vertices are drawn, on a map 100,000; --sample draws a part of a larger
+    graph. A store of circuits is drawn as its graph with --circuit, a store of distances as a matrix, and a boundary
+    store as its parts and the vertices on their boundaries.
     """
     from pipelines.stores import store_schema
 
@@ -64,23 +96,23 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
         from pipelines.stores.circuits import open_circuits
 
         circuits = open_circuits(store)
-        _refuse_options(_but_seed(options), "a store of circuits")
+        _refuse_options(options, "a store of circuits")
         _picture_graph(circuits.graph(graph), image, **{**options, "circuit": circuits})
     elif schema == "boundary/1":
         from pipelines import picture_parts
 
-        kept = {name: options.pop(name) for name in ("sample", "around", "seed")}
+        kept = {name: options.pop(name) for name in ("sample", "around", *ALWAYS)}
         _refuse_options(options, "a boundary store")
         picture_parts(store, image, graph=graph, **kept)
     elif schema == "paths/1":
         raise click.UsageError(
-            f"a store of paths is drawn over its graph: tilepath picture GRAPH {image} --distances {store}"
+            f"a store of paths is drawn over its graph; use: tilepath picture GRAPH {image} --distances {store}"
         )
     else:
         from pipelines import open_distances, picture_distances
 
-        _refuse_options(_but_seed(options), "a store of distances")
-        picture_distances(open_distances(store), image, graph)
+        _refuse_options(options, "a store of distances")
+        picture_distances(open_distances(store), image, graph, title=options["title"], overwrite=options["overwrite"])
     click.echo(image)
 
 
@@ -88,11 +120,11 @@ def _picture_graph(graph: Any, image: str, partitions: bool, stages: bool, **opt
     from pipelines import picture_euler_stages, picture_graph, picture_partitions
 
     if partitions or stages:
-        _refuse_options(_but_seed(options), "partitions or stages")
+        _refuse_options(options, "partitions or stages", ("seed", "overwrite"))
         if partitions and stages:
             raise click.UsageError("--stages draws the partitions too; leave --partitions out")
         draw = picture_partitions if partitions else picture_euler_stages
-        draw(graph, image, seed=options["seed"])
+        draw(graph, image, seed=options["seed"], overwrite=options["overwrite"])
         return
     if options["circuit"] is None:
         options["circuit"] = False
@@ -101,13 +133,9 @@ def _picture_graph(graph: Any, image: str, partitions: bool, stages: bool, **opt
     picture_graph(graph, image, **options)
 
 
-def _but_seed(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name != "seed"}
-
-
-def _refuse_options(options: dict[str, Any], what: str) -> None:
+def _refuse_options(options: dict[str, Any], what: str, but: tuple[str, ...] = ALWAYS) -> None:
     names = {"in_degree": "in", "out_degree": "out", "source": "from"}
-    asked = [name for name, value in options.items() if value is not None and value is not False]
+    asked = [name for name, value in options.items() if value is not None and value is not False and name not in but]
     given = ["--" + names.get(name, name).replace("_", "-") for name in asked]
     if given:
         it = "it" if len(given) == 1 else "them"

@@ -1,7 +1,8 @@
-"""Quantities that options take: bytes such as 16GiB, seconds or none."""
+"""Types of option values: numbers, sizes such as 16GiB, and seconds or "none"."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -9,6 +10,16 @@ import click
 
 UNITS = {"": 1} | {unit: 1 << 10 * (1 + power) for power, unit in enumerate(("KiB", "MiB", "GiB", "TiB"))}
 UNITS |= {unit: 1000 ** (1 + power) for power, unit in enumerate(("kB", "MB", "GB", "TB"))}
+
+
+class Number(click.types.FloatParamType):
+    """A number. "nan" is refused, since no comparison with a bound would catch it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return found
 
 
 class Bytes(click.ParamType):
@@ -51,5 +62,6 @@ class SecondsOrNone(click.ParamType):
         return seconds
 
 
+NUMBER = Number()
 BYTES = Bytes()
 SECONDS_OR_NONE = SecondsOrNone()

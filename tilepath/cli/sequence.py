@@ -1,52 +1,60 @@
-"""The commands `tilepath sequence`: look-and-say, spectra, permutations, every word once; to the terminal or a file.
+"""The commands `tilepath sequence`: look-and-say, spectra, permutations, de Bruijn sequences; to terminal or file.
 
-Results are one array of numbers, made in a moment and read by anything: files are text, or .npy, which NumPy maps into
-memory. A Zarr store would add what large results of long runs need, chunks, commits and a digest, to what has none.
+A result is one array of numbers that is computed fast, so files are text or .npy, which NumPy maps into memory and any
+program reads. The chunks, commits and digests of a Zarr store serve large results of long runs and are not needed here.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tilepath.cli.assembly import de_bruijn
+from tilepath.cli.help_pages import Pages
 
-SHOWN = 1000  # digits or numbers that are printed, or rows
+SHOWN = 1000  # digits, numbers or rows printed to the terminal
 _OUT = click.option(
-    "--out", type=click.Path(path_type=Path), help="Write to this file, text or .npy, not to the terminal."
+    "--out", type=click.Path(path_type=Path), help="Write to this file (text or .npy) instead of the terminal."
 )
-_OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+_OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+_NUMBERS = {"ignore_unknown_options": True}  # -1 is a number, not an option
 
 
-@click.group()
+@click.group(cls=Pages)
 def sequence() -> None:
-    """Sequences: look-and-say, spectra of cyclic peptides, permutations, every word once."""
+    """Make sequences: look-and-say, spectra of cyclic peptides, permutations, de Bruijn sequences."""
+    sys.set_int_max_str_digits(0)  # counts of permutations and lengths of terms have thousands of digits
 
 
-@sequence.command("look-and-say")
+@sequence.command("look-and-say", context_settings=_NUMBERS, example="tilepath sequence look-and-say 1 10")
 @click.argument("seed")
 @click.argument("steps", type=click.IntRange(min=0))
-@click.option("--lengths", is_flag=True, help="Print the length of every term; no term is made, so any STEPS will do.")
+@click.option(
+    "--lengths",
+    "look_and_say_lengths",  # the name in messages of gpuops
+    is_flag=True,
+    help="Print the length of every term instead; no term is made, so STEPS may be large.",
+)
 @_OUT
 @_OVERWRITE
-def look_and_say_command(seed: str, steps: int, lengths: bool, out: Path | None, overwrite: bool) -> None:
-    """The term of the look-and-say sequence that is STEPS after SEED, a row of digits.
+def look_and_say_command(seed: str, steps: int, look_and_say_lengths: bool, out: Path | None, overwrite: bool) -> None:
+    """Print the term of the look-and-say sequence STEPS steps after SEED, a string of digits.
 
-    A run of ten ones is said as 101.
+    A run of ten ones is written as 101.
     """
-    from gpuops import look_and_say, look_and_say_lengths
+    import gpuops
 
-    found = look_and_say_lengths(seed, steps)
-    if lengths:
+    if look_and_say_lengths:
+        found = gpuops.look_and_say_lengths(seed, steps)
         if out is not None:
             _write_lines(out, map(str, found), overwrite)
         else:
             _echo_lines([f"{step}: {length:,}" for step, length in enumerate(found)], "lengths")
         return
-    _check_room(found[-1], f"The term after {steps} steps", "take --lengths")
-    term = look_and_say(seed, steps)
+    term = gpuops.look_and_say(seed, steps)
     if out is not None and out.suffix == ".npy":
         _save(out, term, overwrite)
     elif out is not None:
@@ -56,59 +64,67 @@ def look_and_say_command(seed: str, steps: int, lengths: bool, out: Path | None,
         click.echo(_digits(term[:SHOWN]) + more)
 
 
-@sequence.command("spectrum")
+@sequence.command("spectrum", context_settings=_NUMBERS, example="tilepath sequence spectrum NQEL")
 @click.argument("peptide", nargs=-1, required=True)
-@click.option("--counts", is_flag=True, help="Each mass once, and how often it occurs: for rings of any length.")
+@click.option(
+    "--counts",
+    "cyclic_spectrum_counts",  # the name in messages of gpuops
+    is_flag=True,
+    help="Print each mass once with the number of times it occurs, for peptides of any length.",
+)
 @click.option(
     "--against",
     type=click.Path(path_type=Path),
-    help="A measured spectrum, text or .npy; prints what matches.",
+    help="Compare with the measured spectrum in this file (text or .npy), and print how many of its masses match.",
 )
 @_OUT
 @_OVERWRITE
 def spectrum_command(
-    peptide: tuple[str, ...], counts: bool, against: Path | None, out: Path | None, overwrite: bool
+    peptide: tuple[str, ...], cyclic_spectrum_counts: bool, against: Path | None, out: Path | None, overwrite: bool
 ) -> None:
-    """The masses of all pieces of the cyclic PEPTIDE, letters of amino acids (NQEL) or whole masses (57 71 113)."""
+    """Print the masses of all pieces of the cyclic PEPTIDE, given as amino acids (NQEL) or whole masses (57 71 113)."""
     import numpy as np
 
-    from gpuops import cyclic_spectrum, cyclic_spectrum_counts, spectrum_score
+    import gpuops
+    from pipelines.stores.schema import counted
 
-    if counts and against is not None:
+    if cyclic_spectrum_counts and against is not None:
         raise click.UsageError("--against compares the whole spectrum; leave out --counts")
     masses = _masses(peptide)
-    if counts:
-        table = cyclic_spectrum_counts(masses)
+    if cyclic_spectrum_counts:
+        table = gpuops.cyclic_spectrum_counts(masses)
         places = np.flatnonzero(table)
         result = np.column_stack((places, table[places]))
     else:
-        size = 8 * (len(masses) * (len(masses) - 1) + 2)
-        _check_room(size, f"The spectrum of {len(masses):,} masses", "take --counts")
-        result = cyclic_spectrum(masses)
+        result = gpuops.cyclic_spectrum(masses)
     if against is not None:
         measured = _numbers_in(against)
-        click.echo(f"{spectrum_score(result, measured):,} of {len(measured):,} masses match")
+        click.echo(f"{gpuops.spectrum_score(result, measured):,} of {counted(len(measured), 'mass', 'masses')} match")
         if out is None:
             return
     _put(result, out, overwrite, "masses")
 
 
-@sequence.command("permutations")
+@sequence.command("permutations", context_settings=_NUMBERS, example="tilepath sequence permutations 4")
 @click.argument("values", nargs=-1, required=True)
-@click.option("--first", type=click.IntRange(min=0), default=0, show_default=True, help="Rank of the first one.")
-@click.option("--count", type=click.IntRange(min=0), help="How many; default all from there on.")
+@click.option(
+    "--first", type=click.IntRange(min=0), default=0, show_default=True, help="Rank of the first permutation."
+)
+@click.option("--count", type=click.IntRange(min=0), help="Number of permutations; by default all from --first on.")
 @_OUT
 @_OVERWRITE
 def permutations_command(
     values: tuple[str, ...], first: int, count: int | None, out: Path | None, overwrite: bool
 ) -> None:
-    """Permutations of VALUES in lexicographic order: whole numbers, or one N for 0 to N - 1.
+    """Print the permutations of VALUES in lexicographic order. VALUES are whole numbers, or one N for 0 to N - 1.
 
-    Equal values do not count as different. Says first how many there are, and what they take.
+    Equal values are interchangeable. The number of permutations and their size in memory are printed first.
     """
     import numpy as np
 
     from gpuops import permutation_chunks, permutation_count, permutations
+    from gpuops.memory import refuse_beyond_memory, size
+    from pipelines.stores.schema import counted
 
     numbers = [_whole(value) for value in values]
     arranged: Any = numbers[0] if len(numbers) == 1 else np.array(numbers)
@@ -117,12 +133,13 @@ def permutations_command(
     total = permutation_count(arranged)
     rows = total - first if count is None else count
     chunks = permutation_chunks(arranged, first, min(rows, SHOWN + 1) if out is None and rows > 0 else count)
-    size = max(permutations(arranged, 0, 1).nbytes, 1)
-    click.echo(f"{rows:,} of {total:,} permutations, {rows * size / 10**6:.3g} MB", err=True)
+    needed = rows * permutations(arranged, 0, 1).nbytes
+    click.echo(f"{rows:,} of {counted(total, 'permutation')}, {size(needed)}", err=True)
     lines = (" ".join(map(str, row)) for chunk in chunks for row in chunk.tolist())
     if out is None:
         _echo_lines(list(lines), "permutations", rows)
     elif out.suffix == ".npy":
+        refuse_beyond_memory(needed, f"{rows:,} permutations take", "take fewer by --count, or write a text file")
         _save(out, permutations(arranged, first, count), overwrite)
     else:
         _write_lines(out, lines, overwrite)
@@ -147,25 +164,28 @@ def _masses(peptide: tuple[str, ...]) -> Any:
 
     from gpuops import peptide_masses
 
-    if len(peptide) == 1 and peptide[0].isalpha():
-        return peptide_masses(peptide[0])
-    masses = [_whole(mass) for mass in peptide]
+    words = " ".join(peptide).replace(",", " ").split()
+    if not words:
+        raise click.UsageError("PEPTIDE is empty; give letters such as NQEL, or whole masses such as 57 71 113")
+    if len(words) == 1 and words[0].isalpha():
+        return peptide_masses(words[0])
+    masses = [_whole(mass) for mass in words]
     if min(masses) < 0:
         raise click.UsageError(f"a mass is {min(masses)}; masses are not negative")
     return np.array(masses)
 
 
 def _numbers_in(path: Path) -> Any:
-    """Whole numbers of a file: .npy, or text with blanks, commas or lines between them."""
+    """Read whole numbers from a file: .npy, or text with blanks, commas or line ends between the numbers."""
     import numpy as np
 
     if path.suffix == ".npy":
         numbers = np.load(path)
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
             raise ValueError(
-                f"{path}: holds {numbers.dtype} of the shape {numbers.shape}; it must be integers in a row"
+                f"{path}: holds {numbers.dtype} of the shape {numbers.shape}; it must hold a 1-d array of integers"
             )
-        return numbers
+        return numbers.astype(numbers.dtype.newbyteorder("="), copy=False)
     found = []
     for number, line in enumerate(path.read_text().splitlines(), start=1):
         for word in line.replace(",", " ").split():
@@ -173,14 +193,6 @@ def _numbers_in(path: Path) -> Any:
                 raise ValueError(f"{path}, line {number}: {word!r} is not a whole mass")
             found.append(int(word))
     return np.array(found, np.int64)
-
-
-def _check_room(size: int, what: str, cure: str) -> None:
-    from pipelines.workers.memory import available_memory
-
-    room = available_memory()
-    if size > room:
-        raise ValueError(f"{what} takes {size / 10**9:.3g} GB, and {room / 1e9:.3g} are free; {cure}")
 
 
 def _put(numbers: Any, out: Path | None, overwrite: bool, what: str) -> None:
@@ -215,6 +227,7 @@ def _save(out: Path, numbers: Any, overwrite: bool) -> None:
 
 def _write_lines(out: Path, lines: Any, overwrite: bool) -> None:
     from pipelines.formats.output_file import check_free, whole_file
+    from pipelines.stores.schema import counted
 
     check_free(out, overwrite)
     count = 0
@@ -222,4 +235,4 @@ def _write_lines(out: Path, lines: Any, overwrite: bool) -> None:
         for line in lines:
             file.write(f"{line}\n")
             count += 1
-    click.echo(f"{out}: {count:,} lines")
+    click.echo(f"{out}: {counted(count, 'line')}")

@@ -6,38 +6,43 @@ from typing import Any
 
 import click
 
-from tilepath.cli.cluster import OpenClient, on_cluster
+from tilepath.cli.cluster import COORDINATION, OpenClient, on_cluster
+from tilepath.cli.help_pages import Pages
 from tilepath.cli.maps import cluster, export, plot, predict, quality
+from tilepath.cli.quantities import NUMBER
 
 
-@click.group("som")
+@click.group("som", cls=Pages)
 def som() -> None:
-    """Self-organizing maps: samples in, a map, pictures and best matching units out."""
+    """Self-organizing maps: import samples, train a map, draw it, and find best matching units."""
 
 
-@som.command("import")
+@som.command("import", example="tilepath som import flowers.csv samples.zarr --label species --scaling zscore")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True))
 @click.argument("store", type=click.Path())
 @click.option("--format", type=click.Choice(["csv", "parquet", "arrow", "npy", "npz", "zarr", "h5ad", "fcs"]))
 @click.option("--columns", metavar="NAME,...", help="Columns to keep, by name or number from 0; by default all others.")
 @click.option("--exclude", metavar="NAME,...", help="Columns to leave out.")
-@click.option("--label", metavar="COLUMN", help="Column of labels; in .npz an array.")
-@click.option("--weight", metavar="COLUMN", help="Column of weights of the samples; in .npz an array.")
-@click.option("--id", "ids", metavar="COLUMN", help="Column of what the samples are called; in .npz an array.")
+@click.option("--label", metavar="COLUMN", help="Column of labels; in .npz, an array.")
+@click.option("--weight", metavar="COLUMN", help="Column of sample weights; in .npz, an array.")
+@click.option("--id", "ids", metavar="COLUMN", help="Column of sample names; in .npz, an array.")
 @click.option(
     "--delimiter",
-    help="Between the fields of a line; by default a comma, in .tsv a tab, with decimal commas a semicolon. "
-    "`whitespace` stands for any number of blanks.",
+    help="Delimiter of the fields in a line; by default a comma, in .tsv a tab, with decimal commas a semicolon. "
+    "`whitespace` means any number of blanks.",
 )
-@click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark of text; by default a point.")
+@click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark in text files; by default a point.")
 @click.option(
     "--header/--no-header",
     default=None,
-    help="The first line holds names; by default, if none of its values is a number.",
+    help="The first line holds column names; by default, it does if no value in it is a number.",
 )
-@click.option("--missing", is_flag=True, help="Empty fields and NaN are missing values; without this they are errors.")
+@click.option("--missing", is_flag=True, help="Accept empty fields and NaN as missing values; else they are errors.")
 @click.option(
-    "--compensate", is_flag=True, default=None, help="Undo the spill between detectors by the matrix of the FCS file."
+    "--compensate",
+    is_flag=True,
+    default=None,
+    help="Undo the spillover between detectors with the matrix in the FCS file.",
 )
 @click.option("--layer", metavar="NAME", help="Matrix of an .h5ad file to read instead of X.")
 @click.option(
@@ -45,24 +50,25 @@ def som() -> None:
     "transforms",
     metavar="COLUMN=TRANSFORM",
     multiple=True,
-    help="Transform a column, or those of a pattern such as FL*, before the scaling: arcsinh:150, log, logicle; "
+    help="Transform a column, or all columns of a pattern such as FL*, before the scaling: arcsinh:150, log, logicle; "
     "repeatable.",
 )
 @click.option(
     "--scaling",
     type=click.Choice(["none", "zscore", "minmax", "arcsinh"]),
     show_default="none",
-    help="Bring columns to one scale; pictures undo it. A constant column gets the factor 1.",
+    help="Bring all columns to one scale; pictures show the original scale. A constant column has the factor 1.",
 )
-@click.option("--cofactor", type=float, default=5.0, show_default=True, help="Divisor of the values before arcsinh.")
+@click.option("--cofactor", type=NUMBER, default=5.0, show_default=True, help="Divisor of the values before arcsinh.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), show_default="float32")
 @click.option(
     "--like",
     type=click.Path(exists=True),
     metavar="STORE",
-    help="Take columns, scaling, compensation and dtype from a store of samples or of a map, for samples of that map.",
+    help="Take columns, scaling, compensation, dtype and --missing from this store of samples or of a map, so that the "
+    "samples can be placed on that map.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 def import_file(
     files: tuple[str, ...],
     store: str,
@@ -73,8 +79,9 @@ def import_file(
 ) -> None:
     """Read samples from FILES into the samples store STORE.
 
-    CSV (optionally gzip'd), Parquet, Arrow, Zarr, .h5ad, NumPy's .npy and .npz, and FCS files of cytometers are read
-    in pieces: a file may be larger than memory. Of several files, the store keeps which one a sample is from.
+    FILES are CSV (optionally gzip'd), Parquet, Arrow, Zarr, .h5ad, NumPy's .npy and .npz, or FCS files of cytometers.
+    They are read in pieces, so a file may be larger than memory. With several files, the store records the file of
+    each sample.
     """
     from pipelines import import_samples
 
@@ -95,16 +102,18 @@ def import_file(
     click.echo(samples.describe())
 
 
-@som.command()
+@som.command(example="tilepath som generate chainlink samples.zarr")
 @click.argument("kind", metavar="KIND")
 @click.argument("store", type=click.Path())
 @click.option("-n", "--samples", "n", type=int, default=1000, show_default=True)
-@click.option("--dimensions", "d", type=int, default=2, show_default=True, help="Of blobs and uniform points.")
+@click.option("--dimensions", "d", type=int, default=2, show_default=True, help="Dimensions of blobs and uniform.")
 @click.option("--clusters", type=int, default=5, show_default=True, help="Number of blobs.")
-@click.option("--spread", type=float, default=0.5, show_default=True, help="Their standard deviation.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same samples anywhere.")
+@click.option("--spread", type=NUMBER, default=0.5, show_default=True, help="Standard deviation of a blob.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed; the same seed makes the same samples anywhere."
+)
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
-@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any) -> None:
     """Generate samples of KIND and write them to the samples store STORE.
 
@@ -117,74 +126,92 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
     click.echo(write_cloud(cloud, store, dtype=dtype, overwrite=overwrite).describe())
 
 
-@som.command()
+@som.command(example="tilepath som train samples.zarr map.zarr --rows 20 --columns 30 --hexagonal")
 @click.argument("samples", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--rows", type=click.IntRange(min=1), help="Rows of the map; with --from, those of that map by default.")
-@click.option("--columns", type=click.IntRange(min=1), help="Columns of the map; the same default.")
+@click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    help="Rows of the map; by default as in --from, else chosen with --columns for about 5 sqrt(samples) units in the "
+    "ratio 3:4.",
+)
+@click.option("--columns", type=click.IntRange(min=1), help="Columns of the map; by default chosen like --rows.")
 @click.option(
     "--hexagonal/--rectangular",
     default=None,
-    help="Cells are hexagons or squares; by default as in --from, else squares.",
+    help="Shape of the cells: hexagons or squares; by default as in --from, else squares.",
 )
 @click.option(
     "--toroidal/--planar",
     default=None,
-    help="The edges of the map are joined or not; by default as in --from, else not.",
+    help="Join opposite edges of the map, or not; by default as in --from, else planar.",
 )
 @click.option(
-    "--metric", type=click.Choice(["euclidean", "taxicab", "cosine"]), help="By default that of --from, else euclidean."
+    "--metric",
+    type=click.Choice(["euclidean", "taxicab", "cosine"]),
+    help="Metric that finds best matching units; by default as in --from, else euclidean.",
 )
 @click.option(
     "--kernel",
     type=click.Choice(["gaussian", "bubble", "mexican_hat", "linear"]),
     default="gaussian",
-    help="The neighbourhood.",
+    help="Neighbourhood function.",
 )
 @click.option(
-    "--epochs", type=click.IntRange(min=1), default=20, show_default=True, help="Epochs over which sigma falls."
+    "--epochs", type=click.IntRange(min=1), default=20, show_default=True, help="Number of epochs in which sigma falls."
 )
-@click.option("--sigma", type=float, help="Reach of the neighbourhood at first; by default half of the longer side.")
-@click.option("--sigma-end", type=float, default=1.0, show_default=True, help="Reach in the last of these epochs.")
+@click.option(
+    "--sigma", type=NUMBER, help="Radius of the neighbourhood in the first epoch; by default half of the longer side."
+)
+@click.option(
+    "--sigma-end",
+    type=NUMBER,
+    default=1.0,
+    show_default=True,
+    help="Radius of the neighbourhood in the last of --epochs.",
+)
 @click.option("--schedule", type=click.Choice(["linear", "exponential"]), default="linear", help="How sigma falls.")
-@click.option("--initial", type=click.Choice(["pca", "random"]), default="pca", help="First codebook.")
+@click.option("--initial", type=click.Choice(["pca", "random"]), default="pca", help="How to make the first codebook.")
 @click.option(
     "--from",
     "given",
     type=click.Path(exists=True),
-    help="Map to begin with instead; the grid and metric are its by default.",
+    help="Begin with the codebook of this map instead, by default with its grid and metric.",
 )
 @click.option(
     "--seed",
     type=int,
     default=0,
     show_default=True,
-    help="Draws the samples of --initial random, and the order of --online.",
+    help="Seed of the samples drawn for --initial random and of the order of --online.",
 )
 @click.option(
     "--tolerance",
-    type=float,
-    help="Go on with --sigma-end until the error falls by less than this share of itself, for at most as many epochs "
-    "again.",
+    type=NUMBER,
+    help="After --epochs, train on with --sigma-end until an epoch lowers the error by less than this share of it, for "
+    "at most --epochs more epochs.",
 )
 @click.option("--online", is_flag=True, help="Learn from one sample after another, on the first worker's CPU.")
-@click.option("--rate", type=float, default=0.5, show_default=True, help="Rate of online learning at first.")
-@click.option("--rate-end", type=float, default=0.01, show_default=True, help="Rate of online learning at the end.")
+@click.option("--rate", type=NUMBER, default=0.5, show_default=True, help="First learning rate of --online.")
+@click.option("--rate-end", type=NUMBER, default=0.01, show_default=True, help="Last learning rate of --online.")
 @click.option(
     "--keep-codebooks",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Keep the codebooks of the last N epochs, not all.",
+    help="Keep only the codebooks of the last N epochs; by default all.",
 )
 @click.option(
-    "--resident/--streamed", default=None, help="Keep samples in memory, or read them in each epoch; chosen by size."
+    "--resident/--streamed",
+    default=None,
+    help="Keep samples in memory, or read them again in each epoch; by default chosen by size.",
 )
-@click.option("--piece-rows", type=click.IntRange(min=1), help="Samples that are read and searched at a time.")
-@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
-@click.option("--overwrite", is_flag=True, help="Replace a store that exists.")
+@click.option("--piece-rows", type=click.IntRange(min=1), help="Samples that a worker reads and searches at a time.")
+@click.option("--coordination", type=click.Choice(["scheduler", "signals"]), help=COORDINATION)
+@click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 @on_cluster
 def train(samples: str, out: str, open_client: OpenClient, given: str | None, **options: Any) -> None:
-    """Train a map with the samples store SAMPLES and write it to the codebook store OUT."""
+    """Train a map on the samples store SAMPLES and write it to the map store OUT."""
     from pipelines import open_codebook, open_samples, train_som
 
     opened = open_samples(samples)
@@ -195,27 +222,28 @@ def train(samples: str, out: str, open_client: OpenClient, given: str | None, **
     click.echo(codebook.describe())
 
 
-@som.command("map")
-@click.argument("codebook", type=click.Path())
+@som.command("map", example="tilepath som map map.zarr samples.zarr units.zarr --out units.csv")
+@click.argument("codebook", metavar="MAP", type=click.Path())
 @click.argument("samples", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--resume", is_flag=True, help="Go on with an unfinished OUT, or begin it.")
-@click.option("--overwrite", is_flag=True, help="Replace a store, and a table, that exists.")
+@click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing store, and an existing table.")
 @click.option(
     "--out",
     "table",
     type=click.Path(),
-    help="Write the units to this table too (.csv, .tsv, .parquet): a row a sample.",
+    help="Also write the units to this table (.csv, .tsv, .parquet), one row for each sample.",
 )
 @on_cluster
 def place(
     codebook: str, samples: str, out: str, open_client: OpenClient, table: str | None, overwrite: bool, **options: Any
 ) -> None:
-    """Find the best and second best unit of each of SAMPLES on the map CODEBOOK, and write them to the store OUT.
+    """Find the best and second best unit of each of SAMPLES on MAP, and write them to the mapping store OUT.
 
-    Samples on another scale than the map's, or on none, are brought to the scale that the map has recorded.
+    Samples with another scale, or none, are brought to the scale recorded in the map.
     """
     from pipelines import map_samples, open_codebook, open_samples
+    from pipelines.stores.schema import counted
 
     codebook_store, samples_store = open_codebook(codebook), open_samples(samples)
     if table is not None:
@@ -227,7 +255,7 @@ def place(
     click.echo(mapping.describe())
     if table is not None:
         write_units(mapping, table, samples=samples_store, overwrite=overwrite)
-        click.echo(f"{table}: units of {mapping.n:,} samples")
+        click.echo(f"{table}: units of {counted(mapping.n, 'sample')}")
 
 
 for command in (export, plot, cluster, quality, predict):

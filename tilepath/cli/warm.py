@@ -1,4 +1,4 @@
-"""The command `tilepath warm`: GPU kernels compiled ahead, all at once on all cores."""
+"""The command `tilepath warm`, which compiles all GPU kernels in advance on all cores."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from pathlib import Path
 
 import click
 
+from tilepath.cli.help_pages import page
 
-@click.command()
+
+@page(example="tilepath warm")
 def warm() -> None:
-    """Compile the GPU kernels of this machine ahead, so that no run waits for them.
+    """Compile all kernels for the GPUs of this machine in advance, so that no run waits for a compilation.
 
-    They are kept in CuPy's cache, ~/.cupy/kernel_cache or the folder CUPY_CACHE_DIR. Where machines of one kind share
-    that folder, one of them is enough. Without this, every kernel is compiled when it is first used.
+    Compiled kernels are kept in CuPy's cache, ~/.cupy/kernel_cache or the folder CUPY_CACHE_DIR. If several machines
+    with the same GPUs share that folder, run this on one machine. Kernels that are
+    not compiled in advance are compiled at their first use.
     """
     from clusters.gpus import missing_packages, visible
 
@@ -31,11 +34,11 @@ def warm() -> None:
 
 
 def cache_folder() -> Path:
-    """Where CuPy keeps what it has compiled."""
+    """Return the folder where CuPy keeps compiled kernels."""
     return Path(os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache")
 
 
 def is_cold() -> bool:
-    """Has nothing been compiled here yet?"""
+    """Return True if no kernel has been compiled here yet."""
     folder = cache_folder()
     return not (folder.is_dir() and any(folder.glob("*.cubin")))

@@ -1,16 +1,16 @@
-"""Shortest paths with the names, arguments and results of `scipy.sparse.csgraph`, by the operations of tilepath.
+"""Shortest paths with the names, arguments and results of `scipy.sparse.csgraph`, computed by tilepath.
 
     from tilepath import csgraph           # instead of: from scipy.sparse import csgraph
 
-`shortest_path`, `floyd_warshall`, `dijkstra`, `bellman_ford` and `johnson` are ours; every other name is SciPy's. All
-five take two more keywords:
+tilepath implements `shortest_path`, `floyd_warshall`, `dijkstra`, `bellman_ford` and `johnson`; every other name is
+SciPy's own. These five functions take two more keywords:
 
 dtype : {"float64", "float32", "int32"}
-    Of the distances; float64 as in SciPy. Whole numbers stay exact, or OverflowError is raised.
+    Dtype of the distances; by default float64, as in SciPy. Whole numbers stay exact, or OverflowError is raised.
 device : {"auto", "cpu", "gpu"}
-    "auto" takes a GPU where CuPy finds one and there is enough to do.
+    "auto" uses a GPU if CuPy finds one and the work is large enough.
 
-What else differs is in `docs/doors.md`. SciPy is not needed for anything else: ``pip install 'tilepath[csgraph]'``.
+`docs/doors.md` lists the other differences. Only this module needs SciPy: ``pip install 'tilepath[csgraph]'``.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from tilepath.csgraph.arcs import DTYPES, read_arcs, refuse_rounded
 from tilepath.csgraph.engines import Question, solve
 
 METHODS = ("auto", "FW", "D", "BF", "J")
-_NOWHERE = -9999  # SciPy's predecessor of a vertex that has none
+_NOWHERE = -9999  # how SciPy marks a vertex without predecessor
 
 
 class NegativeCycleError(gpuops.NegativeCycleError, _scipy.NegativeCycleError):
-    """There is a cycle of negative weight: `vertices` and `weight` are its own. SciPy's error, and that of gpuops."""
+    """The graph has a negative cycle with these `vertices` and this `weight`. Both SciPy's error and gpuops' error."""
 
 
 def shortest_path(
@@ -53,44 +53,49 @@ def shortest_path(
     dtype: Any = "float64",
     device: str = "auto",
 ) -> Any:
-    """Shortest paths between vertices, by whichever method suits the graph.
+    """Return shortest distances between vertices, and predecessors, by the method that suits the graph.
 
     Parameters
     ----------
     csgraph : (N, N) array or sparse array
-        Lengths of the arcs. A sparse or masked matrix has an arc for each entry that it stores, of length 0 too; in any
-        other, 0 is no arc. Infinity and NaN are never arcs. Of parallel arcs in unsummed rows the shortest counts.
+        Lengths of the arcs. In a sparse or masked matrix, each stored entry is an arc, even if it is 0; in any other
+        array, 0 means no arc. Infinity and NaN are never arcs. Of parallel arcs in unsummed rows, the shortest counts.
     method : {"auto", "FW", "D", "BF", "J"}
-        "auto" takes Floyd-Warshall or searches, whichever takes less, and notices negative weights. The others call
-        `floyd_warshall`, `dijkstra`, `bellman_ford` and `johnson`.
+        "auto" takes Floyd-Warshall or searches, whichever is less work, and handles negative weights. The other values
+        mean `floyd_warshall`, `dijkstra`, `bellman_ford` and `johnson`.
     directed : bool
-        False: arcs may be travelled both ways, the shorter of two opposite ones counting.
+        If False, arcs may be travelled in both directions; of two opposite arcs, the shorter counts.
     return_predecessors : bool
+        Return predecessors too.
     unweighted : bool
-        Every arc has the length 1.
+        Give every arc the length 1.
     overwrite : bool
-        Write all distances, with "FW" or "auto", into `csgraph` if it is a contiguous array of `dtype`.
+        With "FW" or "auto" and all sources, write the distances into `csgraph` and return it, if it is a contiguous
+        array of `dtype`.
     indices : array_like of int, optional
-        Sources, of any shape; None: all vertices. Negative ones count from the end. Not with "FW".
+        Sources, of any shape; by default all vertices. Negative indices count from the end. Not with "FW".
     dtype : {"float64", "float32", "int32"}
-        Of the distances.
+        Dtype of the distances.
     device : {"auto", "cpu", "gpu"}
+        "auto" uses a GPU if CuPy finds one and the work is large enough.
 
     Returns
     -------
     distances : (*indices.shape, N) array of `dtype`
-        Unreachable is +inf, or 2^31 - 1 for int32.
+        +inf, or 2^31 - 1 for int32, where unreachable.
     predecessors : array of int32 of the same shape
-        Only if asked for. -9999 at sources and where unreachable.
+        Only with `return_predecessors`. -9999 at sources and where unreachable.
 
     Raises
     ------
     NegativeCycleError
-        A subclass of SciPy's; of `gpuops.NegativeCycleError` too, with the vertices of the cycle.
+        The graph has a negative cycle. The error is a subclass of SciPy's error and of `gpuops.NegativeCycleError`, and
+        names the vertices of the cycle.
     OverflowError
-        Sums of whole numbers would be rounded, beyond 2^53 (float64) or 2^24 (float32), or do not fit int32.
+        Distances of whole numbers may be rounded, as they reach 2^53 (float64) or 2^24 (float32), or exceed int32.
     ValueError
-        What is not a square matrix, -inf in a sparse one, fractions for int32, or sources that are not vertices.
+        `csgraph` is not a square matrix, a sparse or masked matrix contains -inf, weights for int32 have fractions, or
+        sources are not vertices.
     """
     if method not in METHODS:
         raise ValueError(f"unrecognized method {method!r}; choose one of {', '.join(METHODS)}")
@@ -112,9 +117,9 @@ def floyd_warshall(
     dtype: Any = "float64",
     device: str = "auto",
 ) -> Any:
-    """All shortest paths by blocked Floyd-Warshall; with predecessors, by searches from every vertex.
+    """Return all shortest distances by blocked Floyd-Warshall; with predecessors, by searches from every vertex.
 
-    Parameters, results and errors are those of `shortest_path`.
+    See `shortest_path` for parameters, results and errors.
     """
     return shortest_path(
         csgraph, "FW", directed, return_predecessors, unweighted, overwrite, dtype=dtype, device=device
@@ -133,22 +138,22 @@ def dijkstra(
     dtype: Any = "float64",
     device: str = "auto",
 ) -> Any:
-    """Shortest paths from given vertices, on the graph as it is stored.
+    """Return shortest distances from the vertices `indices`, by a search on sparse rows from each vertex.
 
-    Parameters not named here, and errors, are those of `shortest_path`. Negative weights bring a warning, and distances
-    that are right all the same.
+    See `shortest_path` for the other parameters and the errors. If weights are negative, a warning is issued; the
+    distances are correct even then.
 
     Parameters
     ----------
     limit : float
-        Vertices farther than this are unreachable.
+        Vertices farther than this count as unreachable.
     min_only : bool
-        Distances from the nearest of the sources.
+        Find distances from the nearest of the sources, not from each source.
 
     Returns
     -------
     distances, predecessors
-        As `shortest_path`; with `min_only` of shape (N,).
+        As for `shortest_path`; of shape (N,) with `min_only`.
     sources : (N,) array of int32
         Only with `min_only` and `return_predecessors`: the source nearest to each vertex, -9999 where unreachable.
     """
@@ -171,9 +176,9 @@ def bellman_ford(
     dtype: Any = "float64",
     device: str = "auto",
 ) -> Any:
-    """Shortest paths from given vertices, weights being of any sign; only negative cycles they reach are errors.
+    """Return shortest distances from the vertices `indices` over weights of any sign.
 
-    Parameters, results and errors are those of `shortest_path`.
+    Only a negative cycle that a source reaches is an error. See `shortest_path` for parameters, results and errors.
     """
     return shortest_path(
         csgraph, "BF", directed, return_predecessors, unweighted, False, indices, dtype=dtype, device=device
@@ -190,9 +195,9 @@ def johnson(
     dtype: Any = "float64",
     device: str = "auto",
 ) -> Any:
-    """Shortest paths from given vertices, weights being of any sign; any negative cycle is an error.
+    """Return shortest distances from the vertices `indices` over weights of any sign.
 
-    Parameters, results and errors are those of `shortest_path`.
+    Any negative cycle is an error, reached or not. See `shortest_path` for parameters, results and errors.
     """
     return shortest_path(
         csgraph, "J", directed, return_predecessors, unweighted, False, indices, dtype=dtype, device=device
@@ -225,7 +230,7 @@ def _rows(
     target: Any = None,
     **options: Any,
 ) -> Any:
-    """What all functions do: read, ask, and give rows the shape of `indices`."""
+    """Read the graph, solve for all sources, and return rows in the shape of `indices`; shared by all functions."""
     dtype = np.dtype(dtype)
     if dtype not in DTYPES:
         raise TypeError(f"dtype is {dtype}; distances are {', '.join(map(str, DTYPES))}")
@@ -235,7 +240,7 @@ def _rows(
     sources = _sources(indices, arcs.n)
     if method == "D" and bool((arcs.weights < 0).any()):
         warnings.warn(
-            "the graph has negative weights: distances are right all the same, but use johnson or bellman_ford",
+            "the graph has negative weights: the distances are correct, but use johnson or bellman_ford instead",
             UserWarning,
             stacklevel=3,
         )
@@ -271,16 +276,17 @@ def _sources(indices: Any, n: int) -> np.ndarray:
     if indices is None:
         return np.arange(n)
     given = np.asarray(indices)
-    sources = given.astype(np.int64)
+    with np.errstate(invalid="ignore"):  # NaN and infinity are refused as fractions
+        sources = given.astype(np.int64)
     if given.dtype.kind == "f" and not np.array_equal(sources, given):
-        raise ValueError("indices have fractions; pass whole numbers of vertices")
+        raise ValueError("indices have fractions; pass the numbers of vertices as integers")
     if sources.size and not (-n <= sources.min() and sources.max() < n):
         raise ValueError(f"indices out of range: vertices are 0 to {n - 1}, or count from the end down to -{n}")
     return np.where(sources < 0, sources + n, sources)
 
 
 def _is_writable(target: Any, distances: np.ndarray) -> bool:
-    """Is it an array that can take them as they are?"""
+    """Return True if `target` is an array into which `distances` can be copied without conversion."""
     return (
         type(target) is np.ndarray
         and target.dtype == distances.dtype
@@ -296,7 +302,7 @@ def _scipys(predecessors: np.ndarray) -> np.ndarray:
 
 
 def _roots(predecessors: np.ndarray) -> np.ndarray:
-    """The root of each vertex in a forest, by leaps that double."""
+    """Return the root of each vertex in a forest, by pointer doubling."""
     roots = np.where(predecessors < 0, np.arange(len(predecessors), dtype=np.int32), predecessors)
     while not np.array_equal(further := roots[roots], roots):
         roots = further

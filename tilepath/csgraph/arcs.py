@@ -1,7 +1,7 @@
-"""Graphs as SciPy's csgraph takes them, read into compressed sparse rows.
+"""Read the graphs that SciPy's csgraph accepts into compressed sparse rows.
 
-A matrix that stores its entries, sparse or masked, has an arc for each of them, of length zero too. In a bare array
-zeros are no arcs. Infinity and NaN are arcs nowhere.
+In a sparse or masked matrix, each stored entry is an arc, even if it is zero. In a plain array, zeros are not arcs.
+Infinity and NaN are never arcs.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from scipy.sparse import issparse
 from gpuops import csr
 
 DTYPES = tuple(map(np.dtype, ("float64", "float32", "int32")))
-_EXACT = {np.dtype("float64"): 2**53, np.dtype("float32"): 2**24}  # whole numbers up to here are
+_EXACT = {np.dtype("float64"): 2**53, np.dtype("float32"): 2**24}  # whole numbers below this are exact
 
 
 class Arcs(NamedTuple):
-    """A graph in compressed sparse rows; heads in any order, loops and parallel arcs among them.
+    """A graph in compressed sparse rows. Heads may be in any order; loops and parallel arcs are allowed.
 
     Attributes
     ----------
     indptr : (n + 1,) int64
     indices : (m,) int32
     weights : (m,) array
-        Finite, contiguous, of the dtype of the distances.
+        Finite and contiguous, in the dtype of the distances.
     whole : bool
-        Are the weights whole numbers that were asked to stay exact?
+        True if the weights are whole numbers, so that distances must stay exact.
     """
 
     indptr: np.ndarray
@@ -44,7 +44,7 @@ class Arcs(NamedTuple):
 
 
 def read_arcs(csgraph: Any, directed: bool, unweighted: bool, dtype: np.dtype) -> Arcs:
-    """The arcs of a sparse, masked or bare matrix (N, N); of both directions, unless `directed`."""
+    """Return the arcs of a sparse, masked or plain matrix (N, N); unless `directed`, with all opposite arcs added."""
     indptr, indices, lengths = _stored(csgraph) if issparse(csgraph) else _filled(csgraph)
     if unweighted:
         lengths = np.ones(len(lengths), dtype)
@@ -69,17 +69,19 @@ def _stored(csgraph: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     lengths = _real(rows.data)
     if lengths.dtype.kind != "f" or bool(np.isfinite(lengths).all()):
         return indptr, indices, lengths
-    if bool((lengths == -np.inf).any()):
-        raise ValueError("the graph contains -inf, which is not a length; negative weights must be finite")
+    _refuse_minus_infinity(lengths)
     kept = np.isfinite(lengths)
     return np.concatenate([[0], np.cumsum(kept)])[indptr], indices[kept], lengths[kept]
 
 
 def _filled(csgraph: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    matrix = _real(np.ma.getdata(csgraph) if np.ma.isMaskedArray(csgraph) else np.asarray(csgraph))
+    masked = np.ma.isMaskedArray(csgraph)
+    matrix = _real(np.ma.getdata(csgraph) if masked else np.asarray(csgraph))
     _check_shape(matrix.shape)
-    arcs = ~np.ma.getmaskarray(csgraph) if np.ma.isMaskedArray(csgraph) else matrix != 0
+    arcs = ~np.ma.getmaskarray(csgraph) if masked else matrix != 0
     if matrix.dtype.kind == "f":
+        if masked:
+            _refuse_minus_infinity(matrix[arcs])
         arcs &= np.isfinite(matrix)
     indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(arcs, axis=1))])
     heads = np.flatnonzero(arcs)
@@ -87,15 +89,20 @@ def _filled(csgraph: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return indptr.astype(np.int64, copy=False), heads.astype(np.int32), matrix[arcs]
 
 
+def _refuse_minus_infinity(stored: np.ndarray) -> None:
+    if bool((stored == -np.inf).any()):
+        raise ValueError("the graph contains -inf, which is not a length; negative weights must be finite")
+
+
 def _real(lengths: np.ndarray) -> np.ndarray:
-    """Of a dtype of whole numbers, or float32 or float64."""
+    """Return `lengths` as they are if integers, booleans, float32 or float64, else converted to float64."""
     if lengths.dtype.kind in "iub" or lengths.dtype in DTYPES:
         return lengths
-    return lengths.astype(np.float64)  # NumPy warns where imaginary parts are lost
+    return lengths.astype(np.float64)  # NumPy warns if imaginary parts are lost
 
 
 def _convert(lengths: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, bool]:
-    """Lengths of `dtype`, and whether they are whole numbers that distances must not round."""
+    """Return the lengths in `dtype`, and True if they are whole numbers, which distances must not round."""
     whole = lengths.dtype.kind in "iub"
     if not whole and dtype != np.float64:
         whole = bool((lengths == np.rint(lengths)).all())
@@ -112,16 +119,16 @@ def _convert(lengths: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, bool]:
 
 
 def refuse_rounded(arcs: Arcs, distances: np.ndarray) -> None:
-    """Raise OverflowError if sums of whole numbers may have been rounded."""
+    """Raise OverflowError if whole numbers, or their sums, may have been rounded."""
     if not (arcs.whole and arcs.weights.dtype.kind == "f" and len(arcs.weights)):
         return
     exact = _EXACT[arcs.weights.dtype]
     heaviest = float(np.abs(arcs.weights).max())
     if heaviest * arcs.n < exact:
         return
-    signed = bool((arcs.weights < 0).any())  # what is small may then be the difference of what is not
+    signed = bool((arcs.weights < 0).any())  # then a small distance may be the difference of large sums
     finite = distances[np.isfinite(distances)]
-    if signed or (finite.size and float(finite.max()) > exact):
+    if signed or (finite.size and float(finite.max()) >= exact):  # >=: a sum may have been rounded down to `exact`
         raise OverflowError(
             f"distances of whole numbers may exceed {exact}, up to which {arcs.weights.dtype} is exact; "
             + ("scale the weights down, or pass them as floats" if exact == 2**53 else "take dtype='float64'")

@@ -1,13 +1,13 @@
-"""Distances between given vertices: by one heap a source, by Floyd-Warshall, or by searches on a GPU.
+"""Distances between given vertices: by Dijkstra's algorithm from each source, by Floyd-Warshall, or on a GPU.
 
-Negative weights are made non-negative by potentials first, whatever the method (Johnson): exact sums find negative
-cycles, and zero cycles that only rounding makes negative do no harm.
+Whatever the method, negative weights are first made non-negative by potentials (Johnson). Exact sums find the negative
+cycles, and a zero cycle that only rounding makes negative is not taken for one.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,27 +19,28 @@ from gpuops.numbers import distance_limit, infinity, outside_infinity, to_outsid
 from tilepath.csgraph.arcs import Arcs
 from tilepath.devices import library_for, search_work
 
-Found = tuple[np.ndarray, np.ndarray | None]  # distances and predecessors, -1 where there is none
+Found = tuple[np.ndarray, np.ndarray | None]  # distances, and predecessors (-1: no predecessor) if asked for
 
-_BATCH = 32  # searches that share the reads of arcs on a GPU
+_BATCH = 32  # searches on a GPU that share each read of an arc
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a graph.
+    """The distances that a caller asks of a graph.
 
     Attributes
     ----------
     sources : (k,) int64
     together : bool
-        All sources count as one; there is one row then.
+        Find one row of distances from the nearest source, instead of a row from each source.
     limit : float
-        What is farther is unreachable.
+        Vertices farther than this count as unreachable.
     predecessors : bool
+        Return predecessors too.
     everywhere : bool
-        Is a negative cycle an error also where no source reaches it?
+        True if a negative cycle is an error even if no source reaches it.
     min_plus : bool or None
-        Floyd-Warshall, or searches; None: whichever takes less.
+        True: Floyd-Warshall; False: searches; None: whichever is less work.
     """
 
     sources: np.ndarray
@@ -51,12 +52,12 @@ class Question:
 
 
 def solve(arcs: Arcs, question: Question, device: str) -> Found:
-    """(k, n) distances and predecessors, or one row of each if `together`.
+    """Return distances and predecessors, both (k, n), or (1, n) if `together`; predecessors are None if not asked for.
 
     Raises
     ------
     gpuops.NegativeCycleError
-        With the vertices of a cycle.
+        There is a negative cycle; the error has its vertices.
     OverflowError
         A distance does not fit int32.
     """
@@ -92,14 +93,14 @@ def _by_min_plus(arcs: Arcs, question: Question) -> bool:
     if not np.array_equal(question.sources, np.arange(n)):
         return False
     if dtype.kind == "i" and len(arcs.weights) and int(arcs.weights.max()) * n >= distance_limit(dtype):
-        return False  # a search notices what does not fit
+        return False  # a search raises OverflowError if a distance does not fit
     if question.min_plus is not None:
         return question.min_plus
     return n * n < search_work(1, n, len(arcs.weights))
 
 
 def _floyd_warshall(arcs: Arcs, xp: Any) -> np.ndarray:
-    """All rows, in order."""
+    """Return the distances from all vertices, (n, n)."""
     matrix = np.full((arcs.n, arcs.n), infinity(arcs.weights.dtype))
     np.minimum.at(matrix.reshape(-1), arcs.tails().astype(np.int64) * arcs.n + arcs.indices, arcs.weights)
     matrix = xp.asarray(matrix)
@@ -108,7 +109,7 @@ def _floyd_warshall(arcs: Arcs, xp: Any) -> np.ndarray:
 
 
 def searches(arcs: Arcs, question: Question, xp: Any) -> Found:
-    """By label correcting on a graph that is laid out, of NumPy or CuPy arrays; weights must not be negative."""
+    """Solve by label-correcting searches on a `gpuops.SearchGraph` in arrays of `xp`; weights must not be negative."""
     graph = gpuops.search_graph(*map(xp.asarray, arcs[:3]))
     dtype, unreachable = graph.dtype, outside_infinity(graph.dtype)
     sources = question.sources.tolist()
@@ -137,10 +138,17 @@ def searches(arcs: Arcs, question: Question, xp: Any) -> Found:
 
 
 def _solve_signed(arcs: Arcs, question: Question, device: str) -> Found:
-    """Johnson: the same question of non-negative weights, and its distances shifted back, in float64."""
+    """Solve for negative weights by Johnson's algorithm, in float64.
+
+    Potentials make the weights non-negative, `solve` finds distances over these weights, and the potentials are then
+    taken out of the distances.
+    """
     weights = signed = arcs.weights.astype(np.float64)
+    with np.errstate(over="ignore"):
+        if not math.isfinite(4 * float(np.abs(weights).sum())):
+            return _solve_scaled(arcs, question, device)
     if not question.everywhere:
-        # Cycles that no source reaches do not count, so no arc there may be negative.
+        # Negative cycles that no source reaches are no error: raise negative weights to 0 where no source reaches.
         lengths = np.zeros_like(weights)
         reached = (
             gpuops.dijkstra_rows(arcs.indptr, arcs.indices, lengths, question.sources, together=True, check=False)[0][0]
@@ -152,7 +160,7 @@ def _solve_signed(arcs: Arcs, question: Question, device: str) -> Found:
     lengths = nonnegative_weights(potentials, 0, arcs.indptr, arcs.indices, signed)
     changed, sources = Arcs(arcs.indptr, arcs.indices, lengths, False), question.sources
     if question.together:
-        # One more vertex, from which an arc leads to each source: then paths begin at different distances.
+        # The shifts of sources differ, so paths begin at different distances: add a vertex with an arc to each source.
         indptr = np.append(arcs.indptr, arcs.indptr[-1] + len(sources))
         indices = np.append(arcs.indices, sources).astype(np.int32)
         changed = Arcs(indptr, indices, np.append(lengths, -shifts[sources]), False)
@@ -173,8 +181,22 @@ def _solve_signed(arcs: Arcs, question: Question, device: str) -> Found:
     return _narrow(distances, arcs.weights.dtype), trees
 
 
+def _solve_scaled(arcs: Arcs, question: Question, device: str) -> Found:
+    """Solve with weights divided by a power of two, so that no sum of weights exceeds float64, and scale back."""
+    exponent = len(arcs.weights).bit_length() + 3
+    smaller = arcs._replace(weights=np.ldexp(arcs.weights, -exponent))
+    try:
+        distances, trees = solve(smaller, replace(question, limit=math.ldexp(question.limit, -exponent)), device)
+    except gpuops.NegativeCycleError as error:
+        with np.errstate(over="ignore"):
+            weight = float(np.ldexp(error.weight or 0, exponent))
+        raise gpuops.NegativeCycleError(str(error), error.vertices, weight) from None
+    with np.errstate(over="ignore"):
+        return np.ldexp(distances, exponent), trees
+
+
 def _narrow(distances: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """float64 distances in `dtype`."""
+    """Return float64 distances in `dtype`; OverflowError if a distance does not fit int32."""
     if dtype.kind == "i":
         reached = np.isfinite(distances)
         if reached.any() and not (
@@ -182,4 +204,5 @@ def _narrow(distances: np.ndarray, dtype: np.dtype) -> np.ndarray:
         ):
             raise OverflowError("distances exceed int32; use float64")
         distances = np.where(reached, distances, outside_infinity(dtype))
-    return distances.astype(dtype, copy=False)
+    with np.errstate(over="ignore"):
+        return distances.astype(dtype, copy=False)

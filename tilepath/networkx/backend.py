@@ -1,4 +1,4 @@
-"""The interface that NetworkX calls: conversion, what can and should run, and the functions by their names."""
+"""The interface that NetworkX calls: conversion, `can_run`, `should_run`, and the functions by their names."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ for _module, _names in FUNCTIONS.items():
 
 
 def can_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
-    """Can these arguments be answered? True, or the reason why not."""
+    """Return True if tilepath can answer a call with these arguments, else the reason why it cannot."""
     arguments = _arguments(name, args, kwargs)
     if not arguments:
         return "tilepath does not know these arguments; they may be of another version of NetworkX"
     if name in FUNCTIONS["measures"] and not len(arguments["G"]):
-        return "the graph is empty, of which versions of NetworkX say different things"
+        return "the graph is empty, and versions of NetworkX differ on empty graphs"
     for argument, value in arguments.items():
         if argument in ("weight", "distance") and callable(value):
             return f"{argument} is a function; tilepath takes the name of an edge attribute"
@@ -37,7 +37,7 @@ def can_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
 
 
 def should_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
-    """Does it pay? True, or the reason why not."""
+    """Return True if the call is faster with tilepath, conversion included, else the reason why it is not."""
     graph = _arguments(name, args, kwargs).get("G")
     if graph is None:
         return "tilepath does not know these arguments"
@@ -57,7 +57,7 @@ def _is_converted(graph: Any) -> bool:
 def _arguments(name: str, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
     try:
         return _signature(name).bind_partial(*args, **kwargs).arguments
-    except TypeError:  # arguments that there are not, or not in this version
+    except TypeError:  # unknown arguments, perhaps of another version of NetworkX
         return {}
 
 

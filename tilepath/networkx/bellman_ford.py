@@ -1,4 +1,4 @@
-"""Shortest paths with lengths of any sign, and negative cycles, with NetworkX's names and errors."""
+"""Shortest paths over lengths of any sign, and negative cycles, with NetworkX's names and errors."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def bellman_ford_path_length(G, source, target, weight="weight"):
 def bellman_ford_predecessor_and_distance(G, source, target=None, weight="weight", heuristic=False):
     arcs = G.arcs(weight)
     require(G, source, "Node {} is not found in the graph")
-    if len(arcs.negative_loops):  # wherever they are
+    if len(arcs.negative_loops):  # as in NetworkX, an error even if the source does not reach the loop
         raise nx.NetworkXUnbounded(_NEGATIVE_CYCLE)
-    if len(G) == 1:  # a loop of length 0 counts in larger graphs only
+    if len(G) == 1:  # NetworkX lists a loop of length 0 as a predecessor in larger graphs only
         return {source: []}, {source: 0}
     found = tree(G, arcs, source)
     return found.predecessors_of_all(), found.lengths()
@@ -86,13 +86,13 @@ def find_negative_cycle(G, source, weight="weight"):
     cycle = _negative_cycle(G.arcs(weight), [G.numbers[source]])
     if not cycle:
         raise nx.NetworkXError("No negative cycles detected.")
-    if len(cycle) > 2:  # NetworkX notices when it comes to the end of the arc that closes the cycle once more
+    if len(cycle) > 2:  # NetworkX's list begins one vertex earlier
         cycle = [cycle[-1], *cycle[:-1]]
     return G.nodes[[*cycle, cycle[0]]].tolist()
 
 
 def _negative_cycle(arcs: Arcs, sources: Any) -> list[int]:
-    """The vertices of a negative cycle that can be reached, in travel order, or none."""
+    """Return the vertices of a negative cycle that `sources` reach, in travel order; an empty list if there is none."""
     if not arcs.negative:
         return []
     try:

@@ -1,6 +1,6 @@
 """Connected components and the existence of Euler walks, with NetworkX's names and errors.
 
-The walks themselves are not offered: NetworkX's tests ask for its own one of many.
+The walks themselves are not offered: NetworkX's tests require the one walk, of many, that NetworkX finds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ is_weakly_connected = is_connected
 
 
 def is_eulerian(G):
-    # A connected graph with as many arcs into each vertex as out of it is strongly connected, too.
+    # A connected graph is strongly connected if every vertex has equally many arcs in and out.
     return bool((_imbalances(G) == 0).all()) and is_connected(G)
 
 
@@ -59,16 +59,16 @@ def is_semieulerian(G):
 
 
 def _labels(graph: ConvertedGraph) -> np.ndarray:
-    """The number of the component of each vertex, in the order of their first vertices."""
+    """Return the component number of each vertex; components are numbered in the order of their first vertices."""
     arcs = graph.arcs(None)
     return gpuops.weak_components(arcs.indptr, arcs.indices, compact=True, check=False)
 
 
 def _imbalances(graph: ConvertedGraph) -> Any:
-    """Arcs out of each vertex less arcs into it; in an undirected graph the parity of its degree."""
+    """Return the out-degree minus the in-degree of each vertex; in an undirected graph, the parity of its degree."""
     arcs = graph.arcs(None)
     degrees = gpuops.degrees(arcs.indptr, arcs.indices, check=False)
     if graph.is_directed():
         return degrees.outgoing - degrees.incoming
-    loops = np.bincount(arcs.tails[arcs.tails == arcs.indices], minlength=arcs.n)  # which count twice
+    loops = np.bincount(arcs.tails[arcs.tails == arcs.indices], minlength=arcs.n)  # a loop adds 2 to a degree
     return (degrees.outgoing + loops) % 2

@@ -1,7 +1,7 @@
 """The Floyd-Warshall family, with NetworkX's names and errors.
 
-What NetworkX 3.6 answers where there is a negative cycle are not distances, and later versions raise: so these graphs
-are left to NetworkX.
+Graphs with a negative cycle are left to NetworkX: its version 3.6 returns numbers that are not distances, and later
+versions raise an error.
 """
 
 from __future__ import annotations
@@ -48,9 +48,12 @@ def floyd_warshall_numpy(G, nodelist=None, weight="weight"):
 def floyd_warshall_predecessor_and_distance(G, weight="weight"):
     arcs = G.arcs(weight)
     predecessors, distances = {}, {}
+    loops = set(arcs.tails[arcs.tails == arcs.indices].tolist())
     try:
         for number, (node, found) in enumerate(trees(G, arcs)):
             distances[node] = _row(G, arcs, weight, found.distances, number)
+            if number in loops:  # as in NetworkX, where a node with a loop precedes itself
+                found.predecessors[number] = number
             heads = np.flatnonzero(found.predecessors >= 0)
             if len(heads):
                 before = G.nodes[found.predecessors[heads]].tolist()
@@ -61,7 +64,7 @@ def floyd_warshall_predecessor_and_distance(G, weight="weight"):
 
 
 def _closed(arcs: Arcs) -> np.ndarray:
-    """The matrix of distances."""
+    """Return the matrix of all distances, (n, n) float64."""
     if len(arcs.negative_loops):
         raise _left_to_networkx()
     matrix = np.full((arcs.n, arcs.n), math.inf)
@@ -79,7 +82,10 @@ def _left_to_networkx() -> NotImplementedError:
 
 
 def _row(graph: ConvertedGraph, arcs: Arcs, weight: Any, row: np.ndarray, source: int) -> defaultdict:
-    """The distances from a node to all, of those that cannot be reached +inf. An edge without attribute is 1.0 here."""
+    """Return the distances from a node to all nodes, +inf where unreachable.
+
+    If edges lack the attribute, distances are floats, as in NetworkX, which takes their lengths as 1.0 here.
+    """
     missing = weight is None or graph.missing
     if arcs.integers and not missing:
         finite = np.isfinite(row)

@@ -1,6 +1,6 @@
 """Dijkstra's algorithm from one node, from the nearest of several, and from all, with NetworkX's names and errors.
 
-Lengths must not be negative: NetworkX answers those as long as it meets no contradiction, so that is left to it.
+Graphs with negative lengths are left to NetworkX, which answers unless its search meets a contradiction.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def single_source_dijkstra_path_length(G, source, cutoff=None, weight="weight"):
 
 
 def multi_source_dijkstra(G, sources, target=None, cutoff=None, weight="weight"):
-    _require_sources(G, sources)
+    sources = _known_sources(G, sources)
     if target in sources:
         return 0, [target]
     found = _nearest(G, sources, cutoff, weight)
@@ -83,7 +83,7 @@ def all_pairs_dijkstra_path_length(G, cutoff=None, weight="weight"):
 
 
 def all_pairs_shortest_path_length(G, cutoff=None):
-    if cutoff is not None:  # NetworkX takes another step as long as it has taken fewer than that
+    if cutoff is not None:  # NetworkX takes another step while the number of steps is below `cutoff`
         cutoff = 0 if math.isnan(cutoff) else float(np.ceil(cutoff))
     return ((node, found.lengths()) for node, found in _all(G, cutoff, None))
 
@@ -95,18 +95,20 @@ def _arcs(graph: ConvertedGraph, weight: Any) -> Arcs:
     return arcs
 
 
-def _require_sources(graph: ConvertedGraph, sources: Any) -> None:
-    if not sources:
+def _known_sources(graph: ConvertedGraph, sources: Any) -> list[Any]:
+    known = list(sources or ())
+    if not known:
         raise ValueError("sources must not be empty")
-    for source in sources:
+    for source in known:
         require(graph, source, "Node {} not found in graph")
+    return known
 
 
 def _nearest(graph: ConvertedGraph, sources: Any, cutoff: float | None, weight: Any) -> Tree:
     arcs = _arcs(graph, weight)
-    _require_sources(graph, sources)
+    sources = _known_sources(graph, sources)
     if len(sources) == 1:
-        return tree(graph, arcs, next(iter(sources)), cutoff)
+        return tree(graph, arcs, sources[0], cutoff)
     return tree_of_nearest(graph, arcs, sources, cutoff)
 
 

@@ -1,7 +1,8 @@
 """A NetworkX graph as arrays.
 
-Nodes are numbered in NetworkX's order. Arcs are in compressed sparse rows, an undirected edge both ways, parallel edges
-and loops as they are. The lengths of the arcs come from one edge attribute; without one, each is 1.
+Nodes are numbered in NetworkX's order. Arcs are in compressed sparse rows: an undirected edge is two opposite arcs;
+parallel edges and loops are kept. The lengths of the arcs come from one edge attribute; without an attribute, every
+length is 1.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from gpuops import csr
 from tilepath.devices import library_for
 from tilepath.networkx.info import NAME
 
-EXACT = 2**53  # integers below it, and their sums, are float64 numbers
+EXACT = 2**53  # integers below this are exact in float64
 
 
 def library_of_config(work: int) -> Any:
-    """NumPy or CuPy, as ``nx.config.backends.tilepath.device`` says, for so many relaxations of a dense matrix."""
-    config = getattr(nx.config.backends, NAME, None)  # of an installed backend
+    """Return NumPy or CuPy for `work` relaxations of a dense matrix, by ``nx.config.backends.tilepath.device``."""
+    config = getattr(nx.config.backends, NAME, None)  # None if the backend is not installed
     return library_for(work, getattr(config, "device", "auto"))
 
 
 class Arcs:
-    """Arcs with their lengths: what searches run on.
+    """Arcs and their lengths, for searches.
 
     Attributes
     ----------
@@ -36,7 +37,7 @@ class Arcs:
     indices : (m,) int32
     lengths : (m,) float64
     integers : bool
-        Were the lengths integers? Then so are distances.
+        True if all lengths were integers; distances are then integers too.
     """
 
     def __init__(self, indptr: np.ndarray, indices: np.ndarray, lengths: np.ndarray, integers: bool, symmetric: bool):
@@ -54,7 +55,7 @@ class Arcs:
 
     @functools.cached_property
     def hops(self) -> bool:
-        """Is every length the integer 1? Then distances are numbers of arcs."""
+        """True if every length is the integer 1; distances are then numbers of arcs."""
         return self.integers and bool((self.lengths == 1).all())
 
     @functools.cached_property
@@ -63,16 +64,16 @@ class Arcs:
 
     @functools.cached_property
     def negative_loops(self) -> np.ndarray:
-        """The vertices that have one."""
+        """The vertices that have a loop of negative length."""
         return self.tails[(self.tails == self.indices) & (self.lengths < 0)]
 
     @property
     def layout(self) -> gpuops.SearchGraph:
-        """For searches over negative lengths, and from several sources. Without loops, also without negative ones."""
+        """The arcs laid out for searches over negative lengths or from several sources; all loops are left out."""
         return self.layout_in(np)
 
     def layout_in(self, xp: Any) -> gpuops.SearchGraph:
-        """`layout` in arrays of NumPy or CuPy."""
+        """Return `layout` in arrays of `xp`, NumPy or CuPy."""
         if xp not in self._layouts:
             kept = self.tails != self.indices
             arrays = csr.row_starts(self.tails[kept], self.n), self.indices[kept], self.lengths[kept]
@@ -88,17 +89,17 @@ class Arcs:
 
 
 class ConvertedGraph:
-    """A graph that NetworkX functions of the backend take.
+    """A converted graph, which the functions of this backend take in place of a NetworkX graph.
 
     Attributes
     ----------
     nodes : (n,) array of object
     numbers : dict
-        The number of each node.
+        The number of each node, its index in `nodes`.
     attribute : str or None
-        The edge attribute that has the lengths; None: there are none.
+        The edge attribute that holds the lengths; None if the graph was converted without lengths.
     missing : bool
-        Had an edge no such attribute?
+        True if some edge does not have this attribute.
     """
 
     __networkx_backend__ = NAME
@@ -139,7 +140,7 @@ class ConvertedGraph:
         return (m + int((self._hops.tails == self._hops.indices).sum())) // 2
 
     def arcs(self, attribute: Hashable) -> Arcs:
-        """The arcs, with the lengths of an attribute; None: each is 1."""
+        """Return the arcs with the lengths of an edge attribute; with None, every length is 1."""
         if attribute is None:
             return self._hops
         if attribute != self.attribute:
@@ -149,7 +150,7 @@ class ConvertedGraph:
         return self._arcs
 
     def bunch(self, nodes: Any) -> list[Any]:
-        """The nodes that `nodes` names: all for None, or one, or those of a container that are in the graph."""
+        """Return the nodes that `nodes` selects: all for None, one node, or the nodes of a container in the graph."""
         return list(nx.Graph.nbunch_iter(self, nodes))
 
     @property
@@ -157,12 +158,12 @@ class ConvertedGraph:
         return self.numbers
 
     def take_lengths(self, attribute: Hashable, values: list[Any]) -> None:
-        """The lengths of all arcs, for `arcs`.
+        """Set the lengths of all arcs to `values`, the values of an edge attribute, for `arcs`.
 
         Raises
         ------
         NotImplementedError
-            A value is not an int or a float, not finite, integers add up to 2^53 or more, or floats to infinity.
+            A value is not an int or a float, or is not finite; integers add up to 2^53 or more, or floats to infinity.
         """
         self.missing = any(value is _MISSING for value in values)
         if self.missing:
@@ -172,7 +173,7 @@ class ConvertedGraph:
             wrong = next(value for value in values if not isinstance(value, int | float | np.integer))
             raise NotImplementedError(f"{attribute!r} of an edge is {wrong!r:.80}; tilepath takes ints and floats")
         integers = all(issubclass(kind, int | np.integer) for kind in kinds)
-        limit = EXACT * (1 if self._directed else 2)  # an edge that leads both ways is counted twice
+        limit = EXACT * (1 if self._directed else 2)  # an undirected edge is two arcs
         if sum(abs(int(value)) for value in values if not isinstance(value, float)) >= limit:
             raise NotImplementedError(f"integers of {attribute!r} add up to 2^53 or more, which float64 cannot hold")
         lengths = np.array(values, np.float64)
@@ -202,21 +203,28 @@ def convert_from_nx(
 ) -> ConvertedGraph:
     """Convert a NetworkX graph.
 
+    NetworkX keeps the converted graph in the cache of `graph`. A view's cache is not cleared when the underlying graph
+    changes, so the cache of a view is disabled here.
+
     Parameters
     ----------
     graph : networkx.Graph or a subclass
     edge_attrs : dict, optional
-        The attribute that has the lengths, and the length of edges without it: ``{"weight": 1}``.
+        The attribute that holds the lengths, with the length of edges that lack it: ``{"weight": 1}``.
     node_attrs, preserve_edge_attrs, preserve_node_attrs, preserve_graph_attrs, name, graph_name
-        Of NetworkX's interface; no other attributes are kept.
+        Arguments of NetworkX's interface, ignored here: only the lengths are kept.
 
     Raises
     ------
     NotImplementedError
-        Several attributes, lengths that float64 does not hold exactly, or a subclass that makes up its neighbours.
+        There are several attributes, lengths are not exact in float64, `graph` is an undirected view whose opposite
+        arcs differ in length, or a subclass of Graph that computes its neighbours.
     """
     if edge_attrs and (len(edge_attrs) > 1 or list(edge_attrs.values()) != [1]):
-        raise NotImplementedError(f"tilepath takes one edge attribute, of the default 1, not {edge_attrs!r:.80}")
+        raise NotImplementedError(f"tilepath takes one edge attribute with the default 1, not {edge_attrs!r:.80}")
+    view = hasattr(graph, "_graph")
+    if view:
+        graph.__networkx_cache__ = None
     numbers = {node: number for number, node in enumerate(graph)}
     heads: list[Any] = []
     edges: list[dict] = []
@@ -239,11 +247,21 @@ def convert_from_nx(
     converted = ConvertedGraph(numbers, graph.is_directed(), graph.is_multigraph(), indptr, indices)
     for attribute in edge_attrs or ():
         converted.take_lengths(attribute, [edge.get(attribute, _MISSING) for edge in edges])
+        if view and not graph.is_directed() and not _same_both_ways(converted.arcs(attribute)):
+            raise NotImplementedError(
+                f"{attribute!r} of an edge differs by direction in this undirected view; tilepath takes a copy of it"
+            )
     return converted
 
 
+def _same_both_ways(arcs: Arcs) -> bool:
+    forth = np.lexsort((arcs.lengths, arcs.indices, arcs.tails))
+    back = np.lexsort((arcs.lengths, arcs.tails, arcs.indices))
+    return bool((arcs.lengths[forth] == arcs.lengths[back]).all())
+
+
 def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
-    """The NetworkX graph of a converted one: its nodes, edges and their lengths. Anything else is returned as it is."""
+    """Return a converted graph as a NetworkX graph with nodes, edges and lengths; return any other object unchanged."""
     if not isinstance(obj, ConvertedGraph):
         return obj
     kind = (nx.MultiDiGraph if obj.is_directed() else nx.MultiGraph) if obj.is_multigraph() else None

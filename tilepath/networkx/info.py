@@ -1,13 +1,13 @@
-"""What the backend offers: the one table from which NetworkX's documentation, `can_run` and the dispatch follow.
+"""The table of the backend's functions; NetworkX's documentation, `can_run` and the dispatch are made from it.
 
-Every ``import networkx`` calls `get_info`, so nothing is imported here.
+Every ``import networkx`` calls `get_info`, so this module has no imports.
 """
 
 NAME = "tilepath"
 
-# Functions by the module of this package that has them. The number is that of nodes from which a call pays, conversion
-# included; None: the conversion takes longer than NetworkX's own search, so it pays where the graph was converted
-# before. benchmarks/suites/networkx.py measures them.
+# The functions of each module of this package, each with the least number of nodes that makes a call faster than
+# NetworkX, conversion included. None: the conversion takes longer than NetworkX's own search, so a call is faster only
+# if the graph was converted before. benchmarks/suites/networkx.py measures the numbers.
 FUNCTIONS: dict[str, dict[str, int | None]] = {
     "dense": {
         "floyd_warshall": 20,
@@ -65,7 +65,7 @@ FUNCTIONS: dict[str, dict[str, int | None]] = {
     },
 }
 
-# Arguments of which only one value is taken, and what another one asks for.
+# Arguments with a single value that tilepath accepts, and the reason it gives for refusing other values.
 ONLY: dict[str, tuple[object, str]] = {
     "attr": (None, "attributes are written to the graph"),
     "e": (None, "eccentricities are given"),
@@ -74,16 +74,16 @@ ONLY: dict[str, tuple[object, str]] = {
 }
 
 _DOCS = {
-    "dense": "Blocked Floyd-Warshall in float64. With a negative cycle NetworkX has to answer.",
-    "dijkstra": "Equal distances are in the order of the nodes; of paths of equal length any may be returned.",
-    "bellman_ford": "Results are in the order of distances; of paths of equal length any may be returned.",
-    "measures": "A search from every node, on all cores; 64 of them share each step where edges have no weights.",
-    "connectivity": "Pays on a graph that has been converted before.",
+    "dense": "Blocked Floyd-Warshall in float64. A graph with a negative cycle is left to NetworkX.",
+    "dijkstra": "Equal distances are in the order of the nodes; of paths of equal length, any may be returned.",
+    "bellman_ford": "Results are in the order of distances; of paths of equal length, any may be returned.",
+    "measures": "A search from every node, on all cores; without weights, 64 searches share each step.",
+    "connectivity": "Faster than NetworkX on a graph that has been converted before.",
 }
 
 
 def get_info() -> dict:
-    """What NetworkX asks a backend at import: names and remarks for its documentation."""
+    """Return the names and the documentation that NetworkX asks of a backend at import."""
     return {
         "backend_name": NAME,
         "project": NAME,

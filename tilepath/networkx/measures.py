@@ -1,6 +1,6 @@
-"""Measures of distance and closeness, from a search at every node, with NetworkX's names and errors.
+"""Measures of distance and closeness, by a search from every node, with NetworkX's names and errors.
 
-Floats are added up in the order in which NetworkX does, so sums have the same bits.
+Floats are added up in NetworkX's order, so sums have the same bits.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def closeness_centrality(G, u=None, distance=None, wf_improved=True, *, sp=None)
     sources = None if u is None else [G.numbers[u]]
     closeness = {}
     for node, found in trees(G, _arcs(G, distance).reverse, sources):
-        total, others = found.total(), int(np.isfinite(found.distances).sum()) - 1
+        total, others = found.total(), np.isfinite(found.distances).sum().item() - 1.0
         closeness[node] = 0.0
         if total > 0.0 and n > 1:
             closeness[node] = others / total
@@ -81,7 +81,7 @@ def harmonic_centrality(G, nbunch=None, distance=None, sources=None):
         distances = found.distances
         adding = counted & np.isfinite(distances) & (distances != 0)
         if transposed:
-            terms = 1 / np.sort(distances[adding])  # NetworkX goes by distance
+            terms = 1 / np.sort(distances[adding])  # NetworkX adds in the order of distance here
             sums[G.numbers[node]] = terms.cumsum()[-1] if len(terms) else 0
         else:
             sums[adding] += 1 / distances[adding]

@@ -1,9 +1,9 @@
-"""Shortest-path trees of converted graphs, by operations of gpuops, and the dictionaries that NetworkX makes of them.
+"""Shortest-path trees of converted graphs, by operations of gpuops, and the dictionaries that NetworkX returns.
 
-A search from one node takes the arcs as they are, by `gpuops.dijkstra`, if no length is negative; so do searches from
-many where every length is 1, by `gpuops.hop_distances`. All others take the graph laid out for them:
-`gpuops.shortest_distances`, or `gpuops.batched_shortest_distances` from many nodes, and `gpuops.shortest_path_tree`
-where paths are asked for. Distances from many nodes may come from a GPU; counts of arcs and trees do not.
+Two searches run on the arcs as they are: `gpuops.dijkstra` from one node, if no length is negative, and
+`gpuops.hop_distances` from many nodes, if every length is 1. All other searches run on the arcs laid out as a
+`gpuops.SearchGraph`: `gpuops.shortest_distances` from the nearest of several nodes, `gpuops.batched_shortest_distances`
+from many nodes, and `gpuops.shortest_path_tree` for paths. Only `gpuops.batched_shortest_distances` may run on a GPU.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import gpuops
 from gpuops import NegativeCycleError
 from pipelines.workers.device_arrays import to_host
 from tilepath.devices import search_work
-from tilepath.networkx.graph import Arcs, ConvertedGraph, library_of_config
+from tilepath.networkx.graph import EXACT, Arcs, ConvertedGraph, library_of_config
 
-# Sources that are searched from at once double from 1: whoever wants the first result only does not pay for many.
-_LARGEST_BATCH = 512
-_BATCH_DISTANCES = 1 << 24
-_RADIX = 2**16 - 1  # NumPy sorts integers up to here by their digits, several times as fast as others
+# Batches of sources grow from 1 by doubling, so that a caller who takes only the first results does not wait for many.
+_LARGEST_BATCH = 512  # sources
+_BATCH_DISTANCES = 1 << 24  # most distances of a batch
+_RADIX = 2**16 - 1  # NumPy sorts 16-bit integers by radix sort, several times as fast as wider numbers
 
 
 class Tree:
-    """Shortest paths from one source or several, cut at a distance.
+    """Shortest paths from one source, or from the nearest of several, up to a cutoff.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Tree:
     predecessors : (n,) int32
         -1 at sources and where unreachable.
     reached : (k,) int64
-        Vertices in the order of NetworkX's dictionaries: the sources, then others by distance, equal ones by number.
+        Vertices in the order of NetworkX's dictionaries: the sources, then other vertices by distance and by number.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Tree:
     ):
         self.graph, self.arcs, self.sources, self.cutoff = graph, arcs, sources, cutoff
         if cutoff is not None:
-            beyond = distances > cutoff  # a cutoff of NaN is none
+            beyond = distances > cutoff  # a cutoff of NaN has no effect
             beyond[sources] = False
             distances[beyond] = math.inf
         self.distances = distances
@@ -73,31 +73,36 @@ class Tree:
         return np.concatenate([np.asarray(self.sources, np.int64), order[~np.isin(order, self.sources)]])
 
     def lengths(self) -> dict[Any, Any]:
-        """The distance of every node that is reached."""
+        """Return the distance of every node that is reached."""
         return dict(zip(self.graph.nodes[self.reached].tolist(), self.values(), strict=True))
 
     def values(self) -> list[Any]:
-        """The distances of `reached`; those of sources are the integer 0, as in NetworkX."""
+        """Return the distances of `reached`; the distance of a source is the integer 0, as in NetworkX."""
         reached = self.distances[self.reached]
         values = (reached.astype(np.int64) if self.arcs.integers else reached).tolist()
         values[: len(self.sources)] = [0] * len(self.sources)
         return values
 
     def total(self) -> Any:
-        """The sum of the distances of `reached`, floats in that order."""
+        """Return the sum of the distances of `reached`, which must not be negative; floats are added in that order."""
         finite = self.distances[np.isfinite(self.distances)]
-        return int(finite.sum()) if self.arcs.integers else sum(np.sort(finite).tolist())
+        if not self.arcs.integers:
+            return sum(np.sort(finite).tolist())
+        total = finite.sum()
+        return int(total) if total < EXACT else sum(finite.astype(np.int64).tolist())
 
     def paths(self) -> dict[Any, list[Any]]:
-        """The path to every node that is reached."""
+        """Return the path to every node that is reached."""
         nodes, before = self.graph.nodes.tolist(), self.predecessors.tolist()
         found = {source: [nodes[source]] for source in self.sources}
-        reached = self.reached.tolist()
+        reached, n = self.reached.tolist(), self.arcs.n
         for vertex in reached:
             way = []
-            while vertex not in found:  # with lengths of 0 or below, what precedes a vertex may come later here
+            while vertex not in found:  # with lengths of 0 or below, a predecessor may come later in `reached`
                 way.append(vertex)
                 vertex = before[vertex]
+                if len(way) > n:
+                    raise _circle()
             for vertex in reversed(way):
                 found[vertex] = [*found[before[vertex]], nodes[vertex]]
         return {nodes[vertex]: found[vertex] for vertex in reached}
@@ -113,15 +118,17 @@ class Tree:
         way = [self.graph.numbers[target]]
         while (before := int(self.predecessors[way[-1]])) >= 0:
             way.append(before)
+            if len(way) > self.arcs.n:
+                raise _circle()
         return self.graph.nodes[way[::-1]].tolist()
 
     def predecessors_of_all(self) -> dict[Any, list[Any]]:
-        """For every node that is reached, all that precede it on shortest paths, in the order of `reached`."""
+        """Return for every node that is reached all its predecessors on shortest paths, in the order of `reached`."""
         arcs, distances = self.arcs, self.distances
         ends = distances[arcs.indices]
         tight = (distances[arcs.tails] + arcs.lengths == ends) & np.isfinite(ends)
         if self.cutoff is not None:
-            tight &= ~(ends > self.cutoff)  # a source may lie beyond
+            tight &= ~(ends > self.cutoff)  # a source may lie beyond the cutoff
         heads, tails = arcs.indices[tight], arcs.tails[tight]
         place = np.empty(arcs.n, np.int64)
         place[self.reached] = np.arange(len(self.reached))
@@ -133,8 +140,12 @@ class Tree:
         return found
 
 
+def _circle() -> RuntimeError:
+    return RuntimeError("predecessors form a cycle, which is a fault of tilepath; please report it")
+
+
 def tree(graph: ConvertedGraph, arcs: Arcs, source: Any, cutoff: float | None = None) -> Tree:
-    """Shortest paths from one node.
+    """Return the shortest paths from one node.
 
     Raises
     ------
@@ -151,7 +162,7 @@ def tree(graph: ConvertedGraph, arcs: Arcs, source: Any, cutoff: float | None = 
 
 
 def tree_of_nearest(graph: ConvertedGraph, arcs: Arcs, sources: Iterable[Any], cutoff: float | None) -> Tree:
-    """Shortest paths from the nearest of some nodes, over lengths that are not negative."""
+    """Return the shortest paths from the nearest of the nodes `sources`; lengths must not be negative."""
     numbers = list(dict.fromkeys(graph.numbers[source] for source in sources))
     return Tree(graph, arcs, numbers, gpuops.shortest_distances(arcs.layout, numbers), cutoff)
 
@@ -159,7 +170,7 @@ def tree_of_nearest(graph: ConvertedGraph, arcs: Arcs, sources: Iterable[Any], c
 def trees(
     graph: ConvertedGraph, arcs: Arcs, sources: Iterable[int] | None = None, cutoff: float | None = None
 ) -> Iterator[tuple[Any, Tree]]:
-    """Each node, or those of the numbers `sources`, and its tree, one after the other; errors as in `tree`."""
+    """Yield each node and its tree, for all nodes or for the node numbers `sources`; errors as in `tree`."""
     numbers = list(range(arcs.n) if sources is None else sources)
     first, size = 0, 1
     while first < len(numbers):
@@ -170,7 +181,7 @@ def trees(
 
 
 def _distances(arcs: Arcs, sources: list[int]) -> np.ndarray:
-    """A row for each source, in NumPy."""
+    """Return the distances from each source as a NumPy array, one row for each source."""
     if arcs.hops:
         return gpuops.hop_distances(arcs.indptr, arcs.indices, sources, dtype=np.float64, check=False)
     xp = library_of_config(search_work(len(sources), arcs.n, len(arcs.indices)))
@@ -184,6 +195,6 @@ def _distances(arcs: Arcs, sources: list[int]) -> np.ndarray:
 
 
 def require(graph: ConvertedGraph, node: Any, message: str) -> None:
-    """Raise NodeNotFound, with a message of NetworkX about the node, unless it is in the graph."""
+    """Raise NodeNotFound with NetworkX's `message` unless `node` is in the graph."""
     if node not in graph:
         raise nx.NodeNotFound(message.format(node))

@@ -1,7 +1,8 @@
-"""The curves of arcs: quadratic Bezier curves from rim to rim, bent apart where arcs are parallel, and loops.
+"""The curves of arcs: quadratic Bezier curves from the rim of a node to the rim of another, and loops.
 
-Nodes are boxes with round ends: half a width and half a height, the corners as round as the lesser of them. A curve is
-cut where it leaves the one and enters the other, so arrow heads end at the rim.
+Curves of parallel arcs are bent apart. Nodes are boxes with round corners. The size of a node is half its width and
+half its height, and the smaller of the two is the radius of the corners. A curve is cut where it leaves its first node
+and where it enters its last, so arrow heads end at the rim.
 """
 
 from __future__ import annotations
@@ -12,27 +13,28 @@ from itertools import pairwise
 
 import numpy as np
 
-SAMPLES = 33
-HEAD = 6.5  # points
-TRIES = (0, 12, -12, 20, -20, 28, -28, 38, -38, 50, -50, 64, -64, 80, -80)  # how far a bundle is bent to miss nodes
+SAMPLES = 33  # points of a curve that are compared with nodes and texts
+HEAD = 6.5  # length of an arrow head, in points
+# How far a bundle of parallel arcs may be bent to miss nodes, in points; the first that fits is taken.
+TRIES = (0, 12, -12, 20, -20, 28, -28, 38, -38, 50, -50, 64, -64, 80, -80)
 
 
 @dataclass
 class Curve:
-    """An arc as control points, three of a bend or four of a loop, and the arrow head, (3, 2), if it has one."""
+    """An arc: three control points (of a loop, four), and the corners of the arrow head, (3, 2), or None."""
 
     points: np.ndarray
     head: np.ndarray | None
 
     def at(self, t: np.ndarray) -> np.ndarray:
-        """Points of the curve, (len(t), 2)."""
+        """Return the points of the curve at `t`, (len(t), 2)."""
         return _bezier(self.points, t)
 
 
 def route_arcs(
     tails: np.ndarray, heads: np.ndarray, centres: np.ndarray, sizes: np.ndarray, directed: bool, apart: float
 ) -> list[Curve]:
-    """A curve for every arc; parallel arcs, those in the other direction too, are `apart` points from each other."""
+    """Return a curve for every arc. Arcs between the same nodes, in either direction, are `apart` points apart."""
     bundles: dict[tuple[int, int], list[int]] = {}
     for arc, (u, v) in enumerate(zip(tails.tolist(), heads.tolist(), strict=True)):
         bundles.setdefault((min(u, v), max(u, v)), []).append(arc)
@@ -56,9 +58,10 @@ def route_arcs(
 
 
 def label_places(curves: list[Curve], boxes: np.ndarray, centres: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Where the texts of arcs go, (m, 2): on their curves, clear of nodes, arrow heads, each other and other curves.
+    """Return places of the texts of arcs, (m, 2).
 
-    `boxes` (m, 2) is half the width and the height of each text.
+    A text lies on the curve of its arc, and if possible clear of nodes, arrow heads, other texts and other curves.
+    `boxes` (m, 2) has half the width and half the height of each text.
     """
     if not curves:
         return np.zeros((0, 2))
@@ -85,7 +88,7 @@ def _overlap(place: np.ndarray, half: np.ndarray, centres: np.ndarray, sizes: np
 
 
 def _shift(u: int, v: int, offsets: np.ndarray, centres: np.ndarray, sizes: np.ndarray) -> float:
-    """How far to bend a bundle of arcs so that none runs over another node."""
+    """Return how far to bend a bundle of arcs, in points, so that the arcs miss other nodes if possible."""
     others = np.delete(np.arange(len(centres)), [u, v])
     if len(others) == 0:
         return 0.0
@@ -106,7 +109,7 @@ def _shift(u: int, v: int, offsets: np.ndarray, centres: np.ndarray, sizes: np.n
 
 
 def _bend(a: np.ndarray, b: np.ndarray, offset: float) -> np.ndarray:
-    """Control points of a curve whose middle is `offset` points beside the straight line, to its left."""
+    """Return the control points of a curve whose middle is `offset` points to the left of the straight line."""
     chord = b - a
     length = float(np.hypot(*chord)) or 1.0
     beside = np.array([-chord[1], chord[0]]) / length
@@ -114,14 +117,14 @@ def _bend(a: np.ndarray, b: np.ndarray, offset: float) -> np.ndarray:
 
 
 def _trimmed(points: np.ndarray, size_a: np.ndarray, size_b: np.ndarray, directed: bool) -> Curve:
-    """The curve from the rim of its first node to that of its last; if directed, with a head."""
+    """Return the curve from the rim of its first node to the rim of its last node; if directed, with an arrow head."""
     t = np.linspace(0, 1, 257)
     curve = _bezier(points, t)
     out_a = ~_inside(curve - points[0], size_a)
     out_b = ~_inside(curve - points[-1], size_b)
     first = int(out_a.argmax())
     last = len(t) - 1 - int(out_b[::-1].argmax())
-    if not out_a.any() or not out_b.any() or first >= last:  # nodes that touch
+    if not out_a.any() or not out_b.any() or first >= last:  # the nodes touch
         first, last = 96, 160
     tip, head = last, None
     if directed:
@@ -142,7 +145,7 @@ def _arrow_head(base: np.ndarray, tip: np.ndarray) -> np.ndarray:
 
 
 def _loop(centre: np.ndarray, size: np.ndarray, outward: float, k: int, directed: bool) -> Curve:
-    """A loop that leaves its node around the direction `outward`; the k-th one is larger."""
+    """Return a loop that leaves its node around the direction `outward`; loops grow with their number `k`."""
     reach, opening = 30.0 + 13 * k + float(size.max()), 0.5 + 0.06 * k
     points = [centre]
     for angle in (outward + opening, outward - opening):
@@ -151,7 +154,7 @@ def _loop(centre: np.ndarray, size: np.ndarray, outward: float, k: int, directed
 
 
 def _free_direction(node: int, tails: np.ndarray, heads: np.ndarray, centres: np.ndarray) -> float:
-    """The middle of the widest angle between neighbours; upwards where there are none."""
+    """Return the middle of the widest angle between neighbours; upwards if the node has no neighbours."""
     around = {int(v) for v in np.concatenate([heads[tails == node], tails[heads == node]])} - {node}
     if not around:
         return math.pi / 2
@@ -162,7 +165,7 @@ def _free_direction(node: int, tails: np.ndarray, heads: np.ndarray, centres: np
 
 
 def _inside(offsets: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Whether points, relative to the centre of a node, lie in it."""
+    """Return whether points, relative to the centre of a node, lie in the node."""
     radius = float(size.min())
     beyond = np.maximum(np.abs(offsets) - (size - radius), 0)
     return np.hypot(beyond[:, 0], beyond[:, 1]) < radius
@@ -177,7 +180,7 @@ def _bezier(points: np.ndarray, t: np.ndarray) -> np.ndarray:
 
 
 def _cut(points: np.ndarray, start: float, stop: float) -> np.ndarray:
-    """Control points of the part of a curve between two parameters (de Casteljau)."""
+    """Return the control points of the part of a curve between two parameters (de Casteljau's algorithm)."""
 
     def upto(points: np.ndarray, t: float) -> np.ndarray:
         rows = [points]

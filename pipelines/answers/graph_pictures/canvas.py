@@ -1,32 +1,39 @@
-"""Draws a `Drawing` with matplotlib (the `plot` extra): one unit of the axes is a point of the page.
+"""Draw a `Drawing` with matplotlib (the `plot` extra). One unit of the axes is a point of the page.
 
-The same drawing gives the same bytes: no dates, no random numbers but those of the seed.
+Equal drawings with equal seeds give equal bytes: the file has no dates, and all random numbers come from the seed.
 """
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from pipelines.answers.figures import new_figure, save_figure
+from pipelines.answers.figures import figure_file, shortened
 from pipelines.answers.graph_pictures.arrows import Curve, label_places, route_arcs
 from pipelines.answers.graph_pictures.drawing import GREY, INK, PAPER, Drawing
 from pipelines.answers.graph_pictures.layout import place_nodes
 
-NAME_SIZE, TEXT_SIZE, TITLE_SIZE = 9.0, 7.0, 8.0  # points
-LONGEST_NAME = 18
-MARGIN = 14.0
-ROW = 15.0  # of the legend
-MOST_BANDS = 24
+NAME_SIZE, TEXT_SIZE, TITLE_SIZE = 9.0, 7.0, 8.0  # sizes of letters in points
+LONGEST_NAME = 18  # most letters of a name
+MARGIN = 14.0  # margin of the page in points
+ROW = 15.0  # height of a row of the legend in points
+MOST_BANDS = 24  # most bands of colours
+FEW_NODES = 500  # with at most this many nodes, dots are large, and every node has a dot
+NAMED_MARKS = 10  # most marked nodes that get names
 
 
-def draw(drawing: Drawing, path: str | os.PathLike[str], seed: int = 0) -> None:
-    """Lay a drawing out and write it to an image file, whose suffix names the format."""
-    figure = new_figure(path)
-    names = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}\u2026" for name in drawing.names]
+def draw(drawing: Drawing, path: str | os.PathLike[str], seed: int = 0, overwrite: bool = False) -> None:
+    """Lay out a drawing and write it to an image file, in the format of its suffix."""
+    with figure_file(path, overwrite) as figure:
+        _draw_on(figure, drawing, seed)
+
+
+def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
+    names = [shortened(name, LONGEST_NAME) or '""' for name in drawing.names]
     detailed = drawing.detailed
     colours, bar = _node_colours(drawing)
     if bar is not None and drawing.every is not None:
@@ -35,10 +42,10 @@ def draw(drawing: Drawing, path: str | os.PathLike[str], seed: int = 0) -> None:
         widths = np.array([_text_width(name, NAME_SIZE) for name in names])
         sizes = np.stack([np.maximum(widths / 2 + 4.5, 10.0), np.full(drawing.n, 10.0)], axis=1)
     else:
-        sizes = np.full((drawing.n, 2), 3.0 if drawing.n <= 500 else 1.6)
+        sizes = np.full((drawing.n, 2), 3.0 if drawing.n <= FEW_NODES else 1.6)
     sizes = sizes.reshape(drawing.n, 2)
     numbered = drawing.texts is not None
-    step = 26.0 if drawing.n <= 500 else 15.0
+    step = 26.0 if drawing.n <= FEW_NODES else 15.0
     if detailed:
         step = (76.0 if numbered else 54.0) + 2 * float(sizes[:, 0].mean()) if drawing.n else 0.0
     centres = place_nodes(drawing, sizes, step, seed)
@@ -66,12 +73,13 @@ def draw(drawing: Drawing, path: str | os.PathLike[str], seed: int = 0) -> None:
         corners = _draw_frame(axes, name, within[:, 0].min(axis=0), within[:, 1].max(axis=0))
         low, high = np.minimum(low, corners[0]), np.maximum(high, corners[1])
     _draw_nodes(axes, drawing, centres, sizes, colours, names if detailed else None)
+    for corners in _draw_marks(axes, drawing, centres, sizes, names):
+        low, high = np.minimum(low, corners[0]), np.maximum(high, corners[1])
     _finish(figure, axes, drawing, low, high, bar)
-    save_figure(figure, path)
 
 
 def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.ndarray, bar: Any) -> None:
-    """Title, legend and scale around the graph, and the size of the page."""
+    """Draw title, legend and scale around the graph, and set the size of the page."""
     low, high = low - MARGIN, high + MARGIN
     wide = _text_width(drawing.title, TITLE_SIZE) + 2 * MARGIN
     keys = [12 + _text_width(text, TITLE_SIZE) + 16 for _, text in drawing.legend]
@@ -86,13 +94,16 @@ def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.
     if drawing.title:
         high[1] += 8
         axes.text(
-            low[0] + MARGIN, high[1] - 9, drawing.title, size=TITLE_SIZE, color=GREY, va="center", parse_math=False
+            low[0] + MARGIN, high[1] - 9, drawing.title, size=TITLE_SIZE, color=INK, va="center", parse_math=False
         )
     for row in rows:
         x = low[0] + MARGIN
         for i in row:
             colour, text = drawing.legend[i]
-            axes.scatter([x + 4], [low[1]], s=48, color=colour, edgecolor=INK, linewidth=0.6, zorder=6)
+            if colour in drawing.colours and colour not in drawing.fills:
+                axes.plot([x - 1, x + 9], [low[1], low[1]], color=colour, linewidth=2.0, zorder=6)
+            else:
+                axes.scatter([x + 4], [low[1]], s=48, color=colour, edgecolor=INK, linewidth=0.6, zorder=6)
             axes.text(x + 12, low[1], text, size=TITLE_SIZE, color=INK, va="center_baseline", parse_math=False)
             x += keys[i]
         low[1] -= ROW
@@ -153,7 +164,7 @@ def _draw_texts(
 
 
 def _draw_lines(axes: Any, drawing: Drawing, centres: np.ndarray) -> None:
-    """Arcs as straight lines without heads, where there are very many."""
+    """Draw arcs as straight lines without heads, for large graphs."""
     from matplotlib.collections import LineCollection
 
     segments = np.stack([centres[drawing.tails], centres[drawing.heads]], axis=1)
@@ -168,7 +179,7 @@ def _draw_lines(axes: Any, drawing: Drawing, centres: np.ndarray) -> None:
 
 
 def _node_colours(drawing: Drawing) -> tuple[list[Any], Any]:
-    """The fill of every node, and what a scale of colours is made of."""
+    """Return the fill of every node, and the mapping of values to colours, None if nodes have no values."""
     if drawing.values is None:
         return list(drawing.fills), None
     from matplotlib import colormaps
@@ -187,17 +198,17 @@ def _node_colours(drawing: Drawing) -> tuple[list[Any], Any]:
 
 
 def _bands(known: np.ndarray, every: float) -> np.ndarray:
-    """Where bands of the width `every` begin and end."""
+    """Return the limits of the bands of the width `every`."""
     first, last = (math.floor(known.min() / every), math.floor(known.max() / every) + 1) if known.size else (0, 1)
     if last - first > MOST_BANDS:
         raise ValueError(
-            f"bands of {every:g} would be {last - first:,}; up to {MOST_BANDS} can be told apart: widen them"
+            f"there would be {last - first:,} bands of {every:g}; up to {MOST_BANDS} can be told apart: widen them"
         )
     return np.arange(first, last + 1) * every
 
 
 def _arc_colours(drawing: Drawing, bar: Any) -> list[Any]:
-    """The band of the farther end of each arc; grey where an end is not reached."""
+    """Return the colour of each arc: the colour of its farther end, grey if an end is not reached."""
     assert drawing.values is not None
     ends = np.maximum(drawing.values[drawing.tails], drawing.values[drawing.heads])
     colours = bar.to_rgba(np.where(np.isfinite(ends), ends, 0.0))
@@ -212,9 +223,11 @@ def _draw_nodes(
     if not drawing.n:
         return
     if names is None:
-        dots = np.pi * (sizes[:, 0] ** 2)
-        edges = colours if drawing.values is not None or not drawing.rims else [GREY] * drawing.n
-        axes.scatter(*centres.T, s=dots, c=colours, edgecolors=edges, linewidths=0.5, zorder=3)
+        dots = _dots(drawing)
+        fills = [colours[v] for v in dots.tolist()]
+        edges = fills if drawing.values is not None or not drawing.rims else GREY
+        areas = np.pi * (sizes[dots, 0] ** 2)
+        axes.scatter(*centres[dots].T, s=areas, c=fills, edgecolors=edges, linewidths=0.5, zorder=3)
         return
     from matplotlib.collections import PathCollection
 
@@ -228,11 +241,47 @@ def _draw_nodes(
         )
 
 
+def _dots(drawing: Drawing) -> np.ndarray:
+    """Return the nodes that are drawn as dots: on a large map, only coloured nodes and nodes without arcs."""
+    coloured = drawing.values is not None and drawing.every is None
+    if drawing.coordinates is None or drawing.n <= FEW_NODES or coloured:
+        return np.arange(drawing.n)
+    alone = np.bincount(np.concatenate([drawing.tails, drawing.heads]), minlength=drawing.n) == 0
+    return np.flatnonzero(alone | np.array([fill != PAPER for fill in drawing.fills]))
+
+
+def _draw_marks(
+    axes: Any, drawing: Drawing, centres: np.ndarray, sizes: np.ndarray, names: list[str]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Draw a ring around each marked node; also its name, if nodes have no names and few nodes are marked.
+
+    Yields the corners of the names.
+    """
+    from matplotlib.collections import PathCollection
+    from matplotlib.patheffects import withStroke
+
+    around = 2.5 if drawing.detailed else 3.5
+    rings = [_rounded(centres[v], sizes[v] + around, sizes[v].min() + around) for v in drawing.marks]
+    axes.add_collection(PathCollection(rings, facecolors="none", edgecolors=PAPER, linewidths=3.6, zorder=7))
+    axes.add_collection(PathCollection(rings, facecolors="none", edgecolors=INK, linewidths=1.8, zorder=8))
+    if drawing.detailed or len(drawing.marks) > NAMED_MARKS:
+        return
+    middle = centres.mean(axis=0)
+    for v in drawing.marks:
+        half = np.array([_text_width(names[v], NAME_SIZE) / 2, NAME_SIZE / 2])
+        away = sizes[v, 0] + around + 4 + half[0]
+        place = centres[v] + [away if centres[v, 0] >= middle[0] else -away, 0]  # outwards: a route seldom leads there
+        effects = [withStroke(linewidth=3, foreground=PAPER)]
+        style = {"color": INK, "ha": "center", "va": "center_baseline", "zorder": 9, "path_effects": effects}
+        axes.text(*place, names[v], size=NAME_SIZE, parse_math=False, **style)
+        yield place - half, place + half
+
+
 def _rounded(centre: np.ndarray, size: np.ndarray, radius: float) -> Any:
-    """The outline of a box with round corners, a circle if they meet."""
+    """Return the outline of a box with round corners, which is a circle if the corners meet."""
     from matplotlib.path import Path
 
-    bent = radius * (1 - 0.5523)  # how far control points of a quarter of a circle are from the corner
+    bent = radius * (1 - 0.5523)  # distance from the corner to the control points of a quarter of a circle
     points: list[tuple[float, float]] = []
     for x, y, first in ((1, 1, "y"), (-1, 1, "x"), (-1, -1, "y"), (1, -1, "x")):  # corners anticlockwise
         corner = centre + np.array([x, y]) * size
@@ -249,7 +298,7 @@ def _bounds(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _draw_frame(axes: Any, name: str, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a frame around what lies between two corners, its name above; returns its own corners."""
+    """Draw a frame around the box from `low` to `high`, and its name above; returns the corners of frame and name."""
     from matplotlib.patches import PathPatch
 
     low, high = low - 9, high + 9
@@ -261,7 +310,7 @@ def _draw_frame(axes: Any, name: str, low: np.ndarray, high: np.ndarray) -> tupl
 
 
 def _text_width(text: str, size: float) -> float:
-    """Width of a line of text in points."""
+    """Return the width of a line of text in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 

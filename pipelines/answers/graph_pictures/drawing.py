@@ -1,4 +1,4 @@
-"""What a picture of a graph shows, before it is laid out: nodes and arcs with their texts, colours and widths."""
+"""The contents of a picture of a graph before it is laid out: nodes and arcs with texts, colours and widths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LIGHT_GREEN, LIGHT_RED = "#81c995", "#f6aea9"
 PAPER, INK = "#ffffff", "#202124"
 PARTS = ("#7baaf7", "#f6ae2d", "#6fbf8b", "#e58a8a", "#b39ddb", "#5ec4c4", "#d4b483", "#f48fb1")
 
-NAMED_NODES, NUMBERED_ARCS = 150, 400  # of a picture that has room for names, arrow heads and numbers of arcs
+NAMED_NODES, NUMBERED_ARCS = 150, 400  # most nodes and arcs with room for names, arrow heads and numbers of arcs
 
 
 @dataclass
@@ -20,20 +20,24 @@ class Drawing:
 
     Attributes
     ----------
-    names : of the nodes (n)
-    tails, heads : (m) nodes; parallel arcs and loops are drawn like all others
-    directed : whether arcs have heads
-    title : a line above; legend: colours of nodes, and what they mean
-    texts : (m) beside the arcs, or None
-    colours, widths : (m) of the arcs, widths in points
+    names : (n) names of the nodes
+    tails, heads : (m) nodes; parallel arcs and loops are allowed
+    directed : whether arcs have arrow heads
+    title : line above the picture
+    texts : (m) texts next to the arcs, or None
+    colours, widths : (m) colours and widths of the arcs, widths in points
     fills : (n) colours of the nodes
-    frames : groups of nodes with a frame around each, and its name
-    coordinates : (n, 2) if they are given, or None
-    circles : groups of nodes to be laid out as circles, in order, or None
-    values, scale : (n) numbers that colour the nodes, NaN for none, and what they are; or None
-    every : the width of the bands that values are coloured by, arcs as well as nodes; None: smoothly, nodes alone
+    frames : names and nodes of groups; each group gets a frame
+    legend : colours of nodes or arcs, and their meanings
+    coordinates : (n, 2) coordinates of the nodes, or None
+    circles : groups of nodes to be laid out as circles, each in order; or None
+    values : (n) numbers that give the nodes their colours, NaN for a node without a number; or None
+    scale : label of the scale of `values`
+    every : width of bands of values; nodes and arcs get the colours of bands. With None, colours of nodes are smooth,
+        and arcs are not coloured by values
     rims : whether nodes without room for names have a rim
-    lifted : (m) arcs that are drawn over the others
+    lifted : (m) bool, arcs that are drawn over other arcs
+    marks : nodes with a ring, such as the source of distances and the ends of a route
     """
 
     names: list[str]
@@ -54,6 +58,7 @@ class Drawing:
     every: float | None = None
     rims: bool = True
     lifted: np.ndarray | None = None
+    marks: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.colours = self.colours or [GREY] * self.m
@@ -72,5 +77,5 @@ class Drawing:
 
     @property
     def detailed(self) -> bool:
-        """Is there room for names, arrow heads and curved arcs?"""
+        """Whether the picture has room for names, arrow heads and curved arcs."""
         return self.n <= NAMED_NODES and self.m <= NUMBERED_ARCS

@@ -1,4 +1,4 @@
-"""Pictures of how an Euler circuit is found (`gpuops.euler`): what each stage makes, from the graph to one circle."""
+"""Pictures of the stages of finding an Euler circuit (`gpuops.euler`), from the graph to one circle of arcs."""
 
 from __future__ import annotations
 
@@ -13,33 +13,41 @@ from pipelines.answers.graph_pictures.drawing import NAMED_NODES, NUMBERED_ARCS,
 from pipelines.answers.graph_pictures.part import MOST_VERTICES
 from pipelines.answers.graph_pictures.picture import picture_graph, write_drawing
 from pipelines.answers.structure import out_and_in_degrees
+from pipelines.formats.output_file import check_free
 from pipelines.stores import Graph, open_graph
+from pipelines.stores.schema import counted
 
 STAGES = ("1-graph", "2-partitions", "3-circuit-graph", "4-spanning-tree", "5-full-circle")
 COLOURS = ("#aecbfa", "#fde293", "#a8dab5", "#f6aea9", "#d7aefb", "#fdcfe8", "#a1e4f2", "#e6c9a8")
 
 
-def picture_partitions(graph: Graph | str | os.PathLike[str], path: str | os.PathLike[str], *, seed: int = 0) -> None:
-    """Draw the cycles into which the pairing of arcs falls: every node is an arc, every cycle a circle.
+def picture_partitions(
+    graph: Graph | str | os.PathLike[str], path: str | os.PathLike[str], *, seed: int = 0, overwrite: bool = False
+) -> None:
+    """Draw the cycles that the pairing of arcs makes: every node is an arc, every circle a cycle.
 
     Raises
     ------
     gpuops.NotEulerianError
-        Some vertex has more arcs in than out, or fewer.
+        A vertex has unequal numbers of arcs in and out.
     """
     stages = _Stages(graph)
-    write_drawing(
-        stages.circles(stages.predecessors, f"{stages.count} partition{'s' * (stages.count != 1)}"), path, seed
-    )
+    write_drawing(stages.partitions(), path, seed, overwrite=overwrite)
 
 
 def picture_euler_stages(
-    graph: Graph | str | os.PathLike[str], folder: str | os.PathLike[str], *, suffix: str = ".svg", seed: int = 0
+    graph: Graph | str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    suffix: str = ".svg",
+    seed: int = 0,
+    overwrite: bool = False,
 ) -> list[Path]:
-    """Draw the stages of finding an Euler circuit: five pictures in a folder, which is made.
+    """Draw the stages of finding an Euler circuit as five pictures in a folder, which is created if it is missing.
 
-    1. the graph, its arcs numbered; 2. the partitions, cycles of the pairing; 3. the circuit graph, whose edges are
-    vertices that two partitions have in common; 4. its spanning tree; 5. the circle after the swaps.
+    The pictures show: 1. the graph, with numbered arcs; 2. the partitions, which are the cycles of the pairing; 3. the
+    circuit graph, whose edges are vertices that two partitions have in common; 4. a spanning tree of the circuit graph;
+    5. the circle of all arcs after the swaps.
 
     Returns
     -------
@@ -49,32 +57,38 @@ def picture_euler_stages(
     Raises
     ------
     gpuops.NotEulerianError
-        Some vertex has more arcs in than out, or fewer.
+        A vertex has unequal numbers of arcs in and out.
     ValueError
-        The graph is too large, or `folder` is called like a picture.
+        The graph is too large, or `folder` has the suffix of a picture.
+    FileExistsError
+        A picture exists, and `overwrite` is False.
     """
     if Path(folder).suffix.lower() in (".svg", ".png", ".pdf", ".dot"):
         raise ValueError(f"{folder}: the stages are several pictures; name a folder for them")
     stages = _Stages(graph)
     if stages.graph.n > NAMED_NODES or stages.graph.m > NUMBERED_ARCS:
         raise ValueError(
-            f"{stages.graph.path}: the stages number every arc, which is legible up to {NUMBERED_ARCS} arcs of"
-            f" {NAMED_NODES} vertices; here are {stages.graph.m:,} of {stages.graph.n:,}; draw a smaller graph"
+            f"{stages.graph.path}: the stages number every arc, which is legible up to {NUMBERED_ARCS} arcs and"
+            f" {NAMED_NODES} vertices; this graph has {stages.graph.m:,} and {stages.graph.n:,}; draw a smaller graph"
         )
     paths = [Path(folder) / f"{name}{suffix}" for name in STAGES]
     Path(folder).mkdir(parents=True, exist_ok=True)
-    picture_graph(stages.graph, paths[0], edges=True, seed=seed)
-    write_drawing(
-        stages.circles(stages.predecessors, f"{stages.count} partition{'s' * (stages.count != 1)}"), paths[1], seed
+    for path in paths:
+        check_free(path, overwrite)
+    picture_graph(stages.graph, paths[0], edges=True, seed=seed, overwrite=overwrite)
+    drawings = (
+        stages.partitions(),
+        stages.circuit_graph(tree=False),
+        stages.circuit_graph(tree=True),
+        stages.circles(stages.joined, "after the swaps"),
     )
-    write_drawing(stages.circuit_graph(tree=False), paths[2], seed)
-    write_drawing(stages.circuit_graph(tree=True), paths[3], seed)
-    write_drawing(stages.circles(stages.joined, "after the swaps"), paths[4], seed)
+    for drawing, path in zip(drawings, paths[1:], strict=True):
+        write_drawing(drawing, path, seed, overwrite=overwrite)
     return paths
 
 
 class _Stages:
-    """What the stages find in a graph."""
+    """The results of the stages for a graph."""
 
     def __init__(self, graph: Graph | str | os.PathLike[str]):
         from gpuops import circuit_graph, cycle_labels, join_circuits, pair_arcs, spanning_links
@@ -88,7 +102,7 @@ class _Stages:
         outgoing, incoming = out_and_in_degrees(self.graph)
         for v in np.flatnonzero(outgoing != incoming)[:1].tolist():
             raise NotEulerianError(
-                f"arcs are paired where as many enter every vertex as leave it; {{}} has {incoming[v]} in and "
+                f"arcs can be paired if every vertex has equal numbers in and out; {{}} has {incoming[v]} in and "
                 f"{outgoing[v]} out",
                 (v,),
             ).named(self.graph.label, self.graph.path)
@@ -100,8 +114,12 @@ class _Stages:
         self.names, self.partition = np.unique(labels, return_inverse=True)
         self.count = len(self.names)
 
+    def partitions(self) -> Drawing:
+        """Return a drawing of the cycles of the pairing."""
+        return self.circles(self.predecessors, counted(self.count, "partition"))
+
     def circles(self, predecessors: np.ndarray, what: str) -> Drawing:
-        """Arcs as nodes, each after its predecessor."""
+        """Return a drawing with arcs as nodes, in circles where each arc follows its predecessor."""
         from gpuops import walk_circuits
 
         order, offsets = walk_circuits(predecessors)
@@ -118,7 +136,7 @@ class _Stages:
         )
 
     def circuit_graph(self, tree: bool) -> Drawing:
-        """Partitions as nodes, joined by the vertices that they have in common."""
+        """Return a drawing with partitions as nodes, joined by the vertices that they have in common."""
         slots = self.links.slots
         vertices = np.searchsorted(self.indptr, slots, side="right") - 1
         tails, heads = (np.searchsorted(self.names, ends) for ends in (self.links.tails, self.links.heads))
@@ -145,4 +163,4 @@ class _Stages:
         if self.count > len(COLOURS):
             return []
         sizes = np.bincount(self.partition).tolist()
-        return [(self._colour(k), f"{k}: {size} arc{'s' * (size != 1)}") for k, size in enumerate(sizes)]
+        return [(self._colour(k), f"{k}: {counted(size, 'arc')}") for k, size in enumerate(sizes)]

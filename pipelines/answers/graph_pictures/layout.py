@@ -1,11 +1,13 @@
-"""Where the nodes of a picture go, in points: on a map, in circles, in layers, or by forces; components side by side.
+"""Place the nodes of a picture, in points: on a map, in circles, in layers, or by forces; components side by side.
 
-* Coordinates that the graph has make a map.
-* Up to `LAYERED` nodes lie in layers: below all nodes that lead to them where there is no cycle, else by how many arcs
-  lead there. Within layers they are ordered by the means of their neighbours, which makes few arcs cross.
-* More nodes are laid out by forces: T. Kamada, S. Kawai, "An algorithm for drawing general undirected graphs", 1989,
-  and beyond `EXACT` nodes T. Fruchterman, E. Reingold, "Graph drawing by force-directed placement", 1991, by NetworkX;
-  the latter begin with U. Brandes, C. Pich, "Eigensolver methods for progressive multidimensional scaling", 2006.
+* A graph with coordinates is drawn as a map.
+* Up to `LAYERED` nodes lie in layers. Without a cycle, a node lies below all nodes that lead to it; else its layer is
+  the number of arcs on a shortest path to it. Within a layer, nodes are ordered by the mean positions of their
+  neighbours, so that few arcs cross. A component with many arcs (`DENSE`) is a circle.
+* More nodes are laid out by forces, with NetworkX. Up to `EXACT` nodes the layout is by T. Kamada, S. Kawai, "An
+  algorithm for drawing general undirected graphs", 1989. Beyond, it is by T. Fruchterman, E. Reingold, "Graph drawing
+  by force-directed placement", 1991, and starts from a layout by U. Brandes, C. Pich, "Eigensolver methods for
+  progressive multidimensional scaling", 2006.
 """
 
 from __future__ import annotations
@@ -19,23 +21,24 @@ import numpy as np
 
 from pipelines.answers.graph_pictures.drawing import Drawing
 
-LAYERED = 10
-EXACT = 150
-PIVOTS = 50
-MAP_WIDTH = 540.0  # points: 7.5 inches
-GAP = 34.0  # between components
-LOOP = 22.0  # what a loop reaches beyond its node
+LAYERED = 10  # most nodes that lie in layers
+DENSE = 1.5  # pairs of neighbours per node, beyond which up to `LAYERED` nodes lie in a circle
+EXACT = 150  # most nodes for Kamada and Kawai's layout
+PIVOTS = 50  # nodes whose distances to all nodes begin a layout by forces
+MAP_WIDTH = 540.0  # greatest width of a map in points: 7.5 inches
+GAP = 34.0  # gap between components, in points
+LOOP = 22.0  # room for a loop around its node, in points
 
 
 def place_nodes(drawing: Drawing, sizes: np.ndarray, step: float, seed: int) -> np.ndarray:
-    """The centres of the nodes, float64 (n, 2), y upwards.
+    """Return the centres of the nodes, float64 (n, 2), y upwards.
 
     Parameters
     ----------
-    drawing : what is drawn
-    sizes : (n, 2) half the width and the height of each node
-    step : about how far apart neighbours are to be
-    seed : of what is random in a layout by forces
+    drawing : the nodes and arcs
+    sizes : (n, 2) half the width and half the height of each node
+    step : desired distance between neighbours, in points
+    seed : seed of the random numbers in a layout by forces
     """
     if drawing.n == 0:
         return np.zeros((0, 2))
@@ -48,12 +51,21 @@ def place_nodes(drawing: Drawing, sizes: np.ndarray, step: float, seed: int) -> 
         groups = _components(drawing)
         lay: Callable[..., np.ndarray] = _forces
         if drawing.n <= LAYERED:
-            lay = partial(_layers, drawing.directed)
+            lay = partial(_few, drawing.directed)
         placed = [lay(*_within(drawing, group), sizes[group], step, seed) for group in groups]
     around = sizes.copy()
     if drawing.detailed:
         around[drawing.tails[drawing.tails == drawing.heads]] += LOOP
     return _packed(groups, placed, around, GAP + (14 if drawing.frames else 0))
+
+
+def on_paper(degrees: np.ndarray) -> np.ndarray:
+    """Return x and y (n, 2) of longitudes and latitudes.
+
+    Longitudes are multiplied by the cosine of the latitude of the middle of the map, as in OSMnx and GeoPandas.
+    """
+    middle = (degrees[:, 1].min() + degrees[:, 1].max()) / 2
+    return degrees * [math.cos(math.radians(middle)), 1.0]
 
 
 def _map(coordinates: np.ndarray) -> np.ndarray:
@@ -64,14 +76,14 @@ def _map(coordinates: np.ndarray) -> np.ndarray:
 
 
 def _circle(count: int, apart: float) -> np.ndarray:
-    """Clockwise from the top."""
+    """Return the positions of `count` nodes on a circle, clockwise from the top, `apart` points from each other."""
     radius = 0.0 if count == 1 else apart / (2 * math.sin(math.pi / count))
     angles = math.pi / 2 - 2 * math.pi * np.arange(count) / count
     return radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def _components(drawing: Drawing) -> list[np.ndarray]:
-    """The nodes of each weak component, the largest first."""
+    """Return the nodes of each weak component, the largest component first."""
     parent = list(range(drawing.n))
 
     def root(v: int) -> int:
@@ -91,7 +103,7 @@ def _components(drawing: Drawing) -> list[np.ndarray]:
 
 
 def _within(drawing: Drawing, group: np.ndarray) -> tuple[int, list[tuple[int, int]]]:
-    """How many nodes a component has, and its arcs without loops, by their places in it."""
+    """Return the number of nodes of a component, and its arcs without loops; ends of arcs are positions in `group`."""
     place = {int(v): i for i, v in enumerate(group)}
     arcs = [
         (place[u], place[v])
@@ -101,9 +113,13 @@ def _within(drawing: Drawing, group: np.ndarray) -> tuple[int, list[tuple[int, i
     return len(group), list(dict.fromkeys(arcs))
 
 
-def _layers(
-    directed: bool, n: int, arcs: list[tuple[int, int]], sizes: np.ndarray, step: float, seed: int
-) -> np.ndarray:
+def _few(directed: bool, n: int, arcs: list[tuple[int, int]], sizes: np.ndarray, step: float, seed: int) -> np.ndarray:
+    if len({(min(arc), max(arc)) for arc in arcs}) > DENSE * n:
+        return _circle(n, 2 * float(sizes.max()) + step)
+    return _layers(directed, n, arcs, sizes, step)
+
+
+def _layers(directed: bool, n: int, arcs: list[tuple[int, int]], sizes: np.ndarray, step: float) -> np.ndarray:
     depth = _depths(n, arcs) if directed else _depths(n, [*arcs, *((v, u) for u, v in arcs)])
     layers = [[v for v in range(n) if depth[v] == d] for d in range(max(depth, default=0) + 1)]
     around: list[list[int]] = [[] for _ in range(n)]
@@ -128,7 +144,11 @@ def _spread(x: np.ndarray, layer: list[int], across: float) -> None:
 
 
 def _depths(n: int, arcs: list[tuple[int, int]]) -> list[int]:
-    """The layer of each node: the longest way to it, or where there is a cycle the shortest from the first node."""
+    """Return the layer of each node.
+
+    Without a cycle, the layer is the number of arcs on the longest path to the node. With a cycle, it is the number of
+    arcs on the shortest path from the nodes without arcs in, or else from the first node.
+    """
     into = [0] * n
     for _, v in arcs:
         into[v] += 1
@@ -171,7 +191,8 @@ def _forces(n: int, arcs: list[tuple[int, int]], sizes: np.ndarray, step: float,
         found = networkx.spring_layout(graph, pos=dict(enumerate(begin)), seed=seed, method="force", iterations=40)
     places = np.array([found[v] for v in range(n)], np.float64)
     places -= places.mean(axis=0)
-    # The long side lies across. The signs of the axes are free: the first node that has one is on the left, or above.
+    # The longer side is horizontal. The signs of the axes are free: the first node off an axis lies to the left, or
+    # above.
     axes = np.linalg.eigh(places.T @ places)[1][:, ::-1]
     places = places @ axes
     for axis, sign in ((0, -1), (1, 1)):
@@ -185,7 +206,10 @@ def _forces(n: int, arcs: list[tuple[int, int]], sizes: np.ndarray, step: float,
 
 
 def _unfolded(networkx: Any, graph: Any, rng: np.random.Generator) -> np.ndarray:
-    """Where forces begin, (n, 2) in a unit square: the numbers of arcs to some nodes far apart, projected."""
+    """Return the start of a layout by forces, (n, 2) in a unit square.
+
+    It is a projection of the numbers of arcs on shortest paths to some nodes that are far apart.
+    """
     n = len(graph)
     ways = np.full((n, min(PIVOTS, n)), np.inf)
     pivot = 0
@@ -201,7 +225,7 @@ def _unfolded(networkx: Any, graph: Any, rng: np.random.Generator) -> np.ndarray
 
 
 def _apart(places: np.ndarray, ends: np.ndarray, sizes: np.ndarray, step: float) -> np.ndarray:
-    """Push nodes apart that overlap or nearly do, and away from arcs of others."""
+    """Push nodes apart that overlap or nearly overlap, and away from arcs between other nodes."""
     if len(places) > EXACT:
         return places
     wanted = sizes[:, None].max(axis=2) + sizes[None].max(axis=2) + 0.3 * step
@@ -219,7 +243,7 @@ def _apart(places: np.ndarray, ends: np.ndarray, sizes: np.ndarray, step: float)
 
 
 def _from_arcs(places: np.ndarray, ends: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """How far each node is to go, (n, 2), to lie clear of the straight lines of arcs that are not its own."""
+    """Return how far each node must move, (n, 2), to lie clear of the straight lines of arcs between other nodes."""
     begin, chord = places[ends[:, 0]], places[ends[:, 1]] - places[ends[:, 0]]
     length = np.maximum(np.linalg.norm(chord, axis=1), 1e-9)
     across = np.stack([-chord[:, 1], chord[:, 0]], axis=1) / length[:, None]
@@ -234,7 +258,7 @@ def _from_arcs(places: np.ndarray, ends: np.ndarray, sizes: np.ndarray) -> np.nd
 
 
 def _packed(groups: list[np.ndarray], placed: list[np.ndarray], sizes: np.ndarray, room: float) -> np.ndarray:
-    """Components in rows from left to right, on a page that is a bit wider than high."""
+    """Return the centres of all nodes, with components in rows from left to right, on a page a bit wider than high."""
     boxes = []
     for group, places in zip(groups, placed, strict=True):
         low, high = (places - sizes[group]).min(axis=0), (places + sizes[group]).max(axis=0)

@@ -1,4 +1,4 @@
-"""The part of a graph that a picture shows: all of it, or a sample of what lies around a vertex."""
+"""The part of a graph that a picture shows: all vertices, or a sample of the vertices around one vertex."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipelines.stores import Graph
+from pipelines.stores.schema import counted
 
-MOST_VERTICES, MOST_ARCS = 2_000, 20_000
-MOST_ON_MAP, MOST_ARCS_ON_MAP = 100_000, 400_000
+MOST_VERTICES, MOST_ARCS = 2_000, 20_000  # largest picture of a graph without coordinates
+MOST_ON_MAP, MOST_ARCS_ON_MAP = 100_000, 400_000  # most vertices and arcs on a map
 
 
 @dataclass(frozen=True)
@@ -19,10 +20,10 @@ class Part:
 
     Attributes
     ----------
-    vertices : (k) of the graph, rising
-    arcs : (l) by their places in the store, rising
-    indptr, indices : the arcs by the places of their ends in `vertices`
-    about : what a sample is a sample of, for the title
+    vertices : (k) vertices of the graph, rising
+    arcs : (l) positions of the arcs in the store, rising
+    indptr, indices : the arcs in compressed sparse rows; vertices are numbered by their positions in `vertices`
+    about : for a sample, a text for the title: its size and its middle
     """
 
     vertices: np.ndarray
@@ -37,13 +38,13 @@ class Part:
 
 
 def part_of(graph: Graph, *, sample: int | None, around: int | None, seed: int, on_map: bool) -> Part:
-    """What to draw of a graph.
+    """Return the part of a graph to draw.
 
     Parameters
     ----------
-    sample : how many vertices at most; None: all
-    around : the vertex the sample is taken around; None: one drawn by `seed`
-    on_map : vertices have coordinates, which allows for many more
+    sample : most vertices of a sample; by default all vertices are drawn
+    around : middle of the sample; by default a vertex drawn by `seed`
+    on_map : whether vertices have coordinates, so that a picture may have many more
 
     Raises
     ------
@@ -70,7 +71,7 @@ def part_of(graph: Graph, *, sample: int | None, around: int | None, seed: int, 
     heads = where[indices[arcs]]
     kept = heads >= 0
     starts = np.concatenate([[0], np.cumsum(np.bincount(tails[kept], minlength=len(vertices)))])
-    about = f"{len(vertices):,} of {graph.n:,} vertices, around {graph.label(first)}"
+    about = f"{len(vertices):,} of {counted(graph.n, 'vertex', 'vertices')}, around {graph.label(first)}"
     part = Part(vertices, arcs[kept], starts, heads[kept], about)
     if len(part.arcs) > MOST_ARCS:
         raise ValueError(
@@ -82,16 +83,19 @@ def part_of(graph: Graph, *, sample: int | None, around: int | None, seed: int, 
 
 def _refuse_large(graph: Graph, on_map: bool) -> None:
     vertices, arcs = (MOST_ON_MAP, MOST_ARCS_ON_MAP) if on_map else (MOST_VERTICES, MOST_ARCS)
+    cure = "draw a sample of its vertices (--sample 100), around one that you name (--around)"
+    if not on_map:
+        cure += f"; or import the graph with coordinates (--coordinates), since a map shows up to {MOST_ON_MAP:,}"
     for count, most, what in (graph.n, vertices, "vertices"), (graph.m, arcs, "arcs"):
         if count > most:
-            raise ValueError(
-                f"{graph.path}: has {count:,} {what}; a picture shows up to {most:,}: draw a sample of its vertices "
-                "(--sample 100), around one that you name (--around)"
-            )
+            raise ValueError(f"{graph.path}: has {count:,} {what}; a picture shows up to {most:,}: {cure}")
 
 
 def _nearest(graph: Graph, indptr: np.ndarray, indices: np.ndarray, first: int, count: int) -> list[int]:
-    """`count` vertices by the number of arcs to `first`, in either direction; then from the next vertex on."""
+    """Return `count` vertices: those with the fewest arcs, in either direction, on a path to `first`.
+
+    If too few vertices are connected with `first`, the search goes on from the next vertex that was not found.
+    """
     turned = graph.reverse if graph.directed else graph
     back_starts, back = turned.indptr(), turned.indices()
     seen: dict[int, None] = {}

@@ -1,4 +1,4 @@
-"""Pictures of graphs: what is asked for becomes a `Drawing`, which is laid out and written."""
+"""Pictures of graphs: check the options, make a `Drawing`, lay it out and write it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from gpuops.errors import NotEulerianError
 from gpuops.numbers import outside_infinity
+from pipelines.answers.figures import title_of_distances
 from pipelines.answers.graph_pictures.drawing import Drawing
 from pipelines.answers.graph_pictures.part import part_of
 from pipelines.answers.graph_pictures.view import View, Walks
@@ -20,6 +21,7 @@ from pipelines.stores import Graph, Paths, StoreError, open_graph, open_paths, s
 from pipelines.stores.boundary import Boundary, open_boundary
 from pipelines.stores.circuits import Circuits, open_circuits
 from pipelines.stores.solutions import Solution, open_solution
+from pipelines.stores.vertex_names import VertexName
 
 
 def picture_graph(
@@ -35,51 +37,63 @@ def picture_graph(
     out_degree: int | None = None,
     distances: Solution | Paths | str | os.PathLike[str] | None = None,
     every: float | None = None,
-    source: int | str | None = None,
-    route: tuple[int | str, int | str] | None = None,
+    source: VertexName | None = None,
+    route: tuple[VertexName, VertexName] | None = None,
     sample: int | None = None,
-    around: int | str | None = None,
+    around: VertexName | None = None,
     seed: int = 0,
+    title: str | None = None,
+    overwrite: bool = False,
 ) -> None:
-    """Draw a graph to the image file `path`; its suffix names the format (.svg, .png, .pdf, or .dot for Graphviz).
+    """Draw a graph to the image file `path`, in the format of its suffix (.svg, .png, .pdf, or .dot for Graphviz).
 
-    A graph with coordinates is drawn as a map. Else up to 10 vertices lie in layers, and more are laid out by forces.
-    Beyond 150 vertices or 400 arcs names and arrow heads are left out. The same call gives the same bytes.
+    A graph with coordinates is drawn as a map; with longitudes and latitudes, the map is true to scale in its middle.
+    Without coordinates, up to 10 vertices lie in layers, or in a circle if there are many arcs, and more vertices are
+    laid out by forces. Beyond 150 vertices or 400 arcs, names and arrow heads are left out. Equal calls give equal
+    bytes.
 
     Parameters
     ----------
     graph : Graph or path of a graph store
-    path : the image
-    edges : number the arcs by their places in the store
-    circuit : True, or a circuits store: number the arcs in walking order, alternately green and red. Walks begin at
-        green vertices, and end at red ones where they are open.
-    spanning_tree : the forest of `gpuops.spanning_forest` in red over grey
-    wash : what is not in the tree, or on the route, is washed away
-    components : a frame around each weak component
-    in_degree, out_degree : vertices with so many arcs in are yellow, with so many arcs out green, with both blue
-    distances : a store of distances or paths, or a boundary store, whose row of `source` colours the vertices
-    every : colour vertices and arcs in bands of that width instead (isochrones)
-    source : a vertex, index (int) or name (str); by default the first of `route`, else that of the first row
-    route : two vertices: the shortest path of `distances` between them in red
-    sample : draw so many vertices, those that fewest arcs part from `around`, by default a random vertex
-    seed : of layouts and samples
+    path : path of the new file
+    edges : number the arcs by their positions in the store
+    circuit : True or a circuits store: number the arcs in walking order, alternately green and red. Walks begin at
+        green vertices; a walk that is not closed ends at a red vertex
+    spanning_tree : draw the forest of `gpuops.spanning_forest` in red, and other arcs in grey
+    wash : fade all arcs that are not in the spanning tree or on the route
+    components : draw a frame around each weak component
+    in_degree, out_degree : colour vertices with at least this many arcs in (yellow), arcs out (green), or both (blue)
+    distances : a store of distances or paths, or a boundary store; its row of `source` colours the vertices, and a ring
+        marks the source
+    every : colour vertices and arcs in bands of this width instead (isochrones)
+    source : a vertex by label (by index if the graph has no labels), as text or int; or by position, as "#17" or
+        ``tilepath.positions(17)``. By default the first vertex of `route`, else the vertex of the first row
+    route : two vertices, named as `source`: draw the shortest path of `distances` between them in red, and mark both by
+        rings
+    sample : draw this number of vertices: those with the fewest arcs on a path to `around`
+    around : middle of the sample, named as `source`; by default a random vertex
+    seed : seed of layouts and samples
+    title : line above the picture; by default the name of the store and the contents of the picture
+    overwrite : replace `path` if it exists
 
     Raises
     ------
     ImportError
         Matplotlib or NetworkX is missing; the message says how to install it.
     gpuops.NotEulerianError
-        `circuit` is True, and there is none.
+        `circuit` is True, and the graph has no Euler circuit or path.
     StoreError
-        There is no such vertex, or a store is of another graph.
+        A vertex does not exist, or a store belongs to another graph.
     ValueError
         The graph is too large, options exclude each other, or the suffix is unknown.
+    FileExistsError
+        `path` exists.
     """
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
     _check_bands(every, distances, bool(circuit) or spanning_tree or route is not None)
     on_map = "coordinates" in graph.optional
-    middle = None if around is None else graph.vertex(around)
+    middle = None if around is None else graph.vertex(around, "around")
     part = part_of(graph, sample=sample, around=middle, seed=seed, on_map=on_map)
     view = View(graph, part, on_map)
     if edges:
@@ -94,10 +108,13 @@ def picture_graph(
         view.mark_degrees(in_degree, out_degree)
     if distances is not None:
         solution = _solution(distances, graph)
-        view.colour(*_values(solution, graph, route[0] if route and source is None else source), every)
-        if route is not None:
+        values, scale, sources = _values(solution, graph, route[0] if route and source is None else source)
+        view.colour(values, scale, every)
+        if route is None:
+            view.mark(sources)
+        else:
             view.lead(_route(solution, graph, *route), wash)
-    write_drawing(view.drawing(), path, seed)
+    write_drawing(view.drawing(), path, seed, title, overwrite)
 
 
 def picture_parts(
@@ -106,35 +123,45 @@ def picture_parts(
     *,
     graph: Graph | str | os.PathLike[str] | None = None,
     sample: int | None = None,
-    around: int | str | None = None,
+    around: VertexName | None = None,
     seed: int = 0,
+    title: str | None = None,
+    overwrite: bool = False,
 ) -> None:
-    """Draw the parts that a graph is cut into, and the vertices on their boundaries.
+    """Draw the parts of a boundary store, and the vertices on their boundaries.
 
     Parameters
     ----------
     store : Boundary or path of a boundary store
-    path, sample, around, seed : as for `picture_graph`
+    path, sample, around, seed, title, overwrite : as for `picture_graph`
     graph : the graph or its path, if it was moved
     """
     store = store if isinstance(store, Boundary) else open_boundary(store)
     opened = graph if isinstance(graph, Graph) else store.graph(graph)
     on_map = "coordinates" in opened.optional
-    middle = None if around is None else opened.vertex(around)
+    middle = None if around is None else opened.vertex(around, "around")
     view = View(opened, part_of(opened, sample=sample, around=middle, seed=seed, on_map=on_map), on_map)
     view.divide(store.cut())
-    write_drawing(view.drawing(), path, seed)
+    write_drawing(view.drawing(), path, seed, title, overwrite)
 
 
-def write_drawing(drawing: Drawing, path: str | os.PathLike[str], seed: int = 0) -> None:
-    """Write a drawing in the format that the suffix of `path` names."""
+def write_drawing(
+    drawing: Drawing,
+    path: str | os.PathLike[str],
+    seed: int = 0,
+    title: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a drawing to `path`, in the format of its suffix; `title` replaces the title of the drawing."""
     from pipelines.answers.graph_pictures.canvas import draw
     from pipelines.answers.graph_pictures.dot import write_dot
 
+    if title is not None:
+        drawing.title = title
     if Path(path).suffix.lower() in (".dot", ".gv"):
-        write_dot(drawing, path)
+        write_dot(drawing, path, overwrite)
     else:
-        draw(drawing, path, seed)
+        draw(drawing, path, seed, overwrite)
 
 
 def _refuse_clashes(
@@ -210,22 +237,21 @@ def _solution(store: Solution | Paths | str | os.PathLike[str], graph: Graph) ->
     return store
 
 
-def _values(store: Solution | Paths, graph: Graph, source: int | str | None) -> tuple[np.ndarray, str]:
-    """Distances as float64 (n), NaN where there is none, and what they are."""
+def _values(store: Solution | Paths, graph: Graph, source: VertexName | None) -> tuple[np.ndarray, str, np.ndarray]:
+    """Return distances, float64 (n), NaN if unreachable; the label of their scale; and the sources of the distances."""
     if isinstance(store, Paths):
-        vertex = None if source is None else graph.vertex(source)
+        vertex = None if source is None else graph.vertex(source, "source")
         row = store.distances(0 if vertex is None else store.row_of(vertex))
         begins = store.row_sources(0 if vertex is None else store.row_of(vertex))
     else:
-        vertex = int(store.row_vertices()[0]) if source is None else graph.vertex(source)
+        vertex = int(store.row_vertices()[0]) if source is None else graph.vertex(source, "source")
         row, begins = store.row(vertex), np.array([vertex])
     values = np.where(row == outside_infinity(row.dtype), np.nan, row.astype(np.float64))
-    unit = f" [{graph.weight_unit}]" if graph.weight_unit else ""
     origin = graph.label(int(begins[0])) if len(begins) == 1 else f"the nearest of {len(begins):,} sources"
-    return values, f"distance from {origin}{unit}"
+    return values, title_of_distances(graph.weight_unit, f" from {origin}"), begins
 
 
-def _route(store: Solution | Paths, graph: Graph, source: int | str, target: int | str) -> tuple[int, ...]:
+def _route(store: Solution | Paths, graph: Graph, source: VertexName, target: VertexName) -> tuple[int, ...]:
     if isinstance(store, Paths):
         return tree_path(store, source, target, graph=graph).vertices
     return shortest_path(store, source, target, graph=graph).vertices

@@ -1,8 +1,8 @@
-"""A part of a graph, to which a picture adds one thing after the other: numbers, a circuit, a tree, frames, a route."""
+"""A part of a graph, and everything that a picture adds to it: numbers, a circuit, a tree, frames, colours, a route."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,9 @@ from pipelines.answers.graph_pictures.drawing import (
     YELLOW,
     Drawing,
 )
+from pipelines.answers.graph_pictures.layout import on_paper
 from pipelines.answers.graph_pictures.part import Part
+from pipelines.answers.od_points import in_degrees
 from pipelines.answers.structure import out_and_in_degrees
 from pipelines.stores import Graph
 from pipelines.stores.boundary import Cut
@@ -33,7 +35,7 @@ from pipelines.stores.schema import counted
 
 @dataclass
 class Walks:
-    """Arcs in walking order, by their places in the store; walk k is ``arcs[offsets[k] : offsets[k + 1]]``."""
+    """Arcs in walking order, by their positions in the store; walk k is ``arcs[offsets[k] : offsets[k + 1]]``."""
 
     arcs: np.ndarray
     offsets: np.ndarray
@@ -41,7 +43,7 @@ class Walks:
 
 
 class View:
-    """A part of a graph, to which one thing after the other is added."""
+    """Collects everything that a picture of a part of a graph shows; `drawing` returns it."""
 
     def __init__(self, graph: Graph, part: Part, on_map: bool):
         self.graph, self.part = graph, part
@@ -61,18 +63,20 @@ class View:
         self.rims = True
         coordinates = graph.coordinates() if on_map else None
         self.coordinates = None if coordinates is None else coordinates[part.vertices]
+        self.degrees = coordinates is not None and in_degrees(graph, coordinates)
+        self.marks: list[int] = []
         self.about = [part.about] if part.about else []
 
     def numbers(self) -> np.ndarray:
-        """The places in the store of the arcs that are drawn."""
+        """Return the positions in the store of the arcs that are drawn."""
         return self.part.arcs[self.chosen]
 
     def number(self, texts: list[str]) -> None:
         if len(self.part.vertices) > NAMED_NODES or len(self.chosen) > NUMBERED_ARCS:
             raise ValueError(
-                f"{self.graph.path}: numbers are legible beside up to {NUMBERED_ARCS} arcs of {NAMED_NODES} vertices; "
-                f"here are {len(self.chosen):,} arcs of {len(self.part.vertices):,} vertices: draw a part of it, or no "
-                "numbers"
+                f"{self.graph.path}: numbers are legible with up to {NUMBERED_ARCS} arcs and {NAMED_NODES} vertices; "
+                f"here are {len(self.chosen):,} arcs and {len(self.part.vertices):,} vertices: draw a part of the "
+                "graph, or leave out the numbers"
             )
         self.texts = texts
 
@@ -90,6 +94,7 @@ class View:
         self.legend.append((LIGHT_GREEN, "start"))
         if (starts != ends).any():
             self.legend.append((LIGHT_RED, "end"))
+        self.legend += [(GREEN, "arcs 1, 3, 5, ..."), (RED, "arcs 2, 4, 6, ...")][: len(walks.arcs)]
         kind = "Euler path" if len(starts) == 1 and (starts != ends).any() else "Euler circuit"
         self.about.append(kind if len(starts) == 1 else f"{len(starts):,} Euler circuits")
 
@@ -116,20 +121,24 @@ class View:
         self.fills[many_in], self.fills[many_out] = YELLOW, LIGHT_GREEN
         self.fills[many_in & many_out] = BLUE
         if in_degree is not None:
-            self.legend.append((YELLOW, f"at least {in_degree} arc{'s' * (in_degree != 1)} in"))
+            self.legend.append((YELLOW, f"at least {counted(in_degree, 'arc')} in"))
         if out_degree is not None:
-            self.legend.append((LIGHT_GREEN, f"at least {out_degree} arc{'s' * (out_degree != 1)} out"))
+            self.legend.append((LIGHT_GREEN, f"at least {counted(out_degree, 'arc')} out"))
         if in_degree is not None and out_degree is not None:
             self.legend.append((BLUE, "both"))
 
+    def mark(self, vertices: Any) -> None:
+        """Mark vertices of the graph by rings, if they are drawn."""
+        self.marks += np.flatnonzero(np.isin(self.part.vertices, vertices)).tolist()
+
     def colour(self, values: np.ndarray, scale: str, every: float | None = None) -> None:
-        """By distances: smoothly, or in bands of the width `every`."""
+        """Colour vertices by distances: smoothly, or with their arcs in bands of the width `every`."""
         self.values, self.scale, self.every = values[self.part.vertices], scale, every
         if every is not None:
             self.widths[:] = 2.0
 
     def divide(self, cut: Cut) -> None:
-        """The parts of a cut in colours, neighbours in different ones; boundaries and the arcs across them are dark."""
+        """Colour the parts of a cut, neighbouring parts differently; boundaries, and arcs between parts, are dark."""
         part, boundary = cut.part[self.part.vertices], cut.boundary[self.part.vertices]
         colours = np.array(PARTS, object)[_apart(part[self.tails], part[self.heads], cut.parts)]
         across = part[self.tails] != part[self.heads]
@@ -139,17 +148,19 @@ class View:
         self.lifted = across
         self.rims = False
         self.legend.append((INK, "boundary"))
-        self.about.append(f"{cut.parts:,} parts, {int(cut.boundary.sum()):,} vertices on boundaries")
+        self.about.append(
+            f"{counted(cut.parts, 'part')}, {counted(int(cut.boundary.sum()), 'vertex', 'vertices')} on boundaries"
+        )
 
     def lead(self, vertices: tuple[int, ...], wash: bool) -> None:
-        """A route, by vertices of the graph, whose arcs are the lightest between them."""
+        """Draw a route through `vertices` of the graph in red; of parallel arcs, the lightest is on the route."""
         weights = self.graph.weights()[self.part.arcs]
         on = np.zeros(len(self.part.arcs), bool)
         for u, v in pairwise(vertices):
             row = np.arange(self.part.indptr[u], self.part.indptr[u + 1])
             row = row[self.heads[row] == v]
             on[row[np.argmin(weights[row])]] = True
-        if not self.graph.directed:  # the arc of the edge that is drawn may be the other one
+        if not self.graph.directed:  # of the two arcs of an edge, the arc that is drawn may be the opposite one
             pairs = {(int(self.tails[arc]), int(self.heads[arc])) for arc in np.flatnonzero(on)}
             on[:] = False
             for arc in self.chosen.tolist():
@@ -158,8 +169,9 @@ class View:
                     on[arc] = True
                     pairs -= {(u, v), (v, u)}
         self._lift(on, wash)
+        self.mark([vertices[0], vertices[-1]])
         first, last = (self.graph.label(v) for v in (vertices[0], vertices[-1]))
-        self.about.append(f"route from {first} to {last}, {len(vertices) - 1:,} arcs")
+        self.about.append(f"route from {first} to {last}, {counted(len(vertices) - 1, 'arc')}")
 
     def drawing(self) -> Drawing:
         chosen, graph = self.chosen, self.graph
@@ -185,8 +197,13 @@ class View:
             every=self.every,
             rims=self.rims,
             lifted=self.lifted[chosen],
+            marks=self.marks,
         )
-        return drawing if self.coordinates is None else with_coordinates(drawing)
+        if drawing.coordinates is not None:
+            drawing = with_coordinates(drawing)
+        if drawing.coordinates is not None and self.degrees and drawing.n:
+            drawing.coordinates = on_paper(drawing.coordinates)
+        return drawing
 
     def _lift(self, arcs: np.ndarray, wash: bool) -> None:
         self.colours[:] = PALE if wash else "#b8bcc2"
@@ -197,7 +214,7 @@ class View:
 
 
 def _apart(tails: np.ndarray, heads: np.ndarray, count: int) -> np.ndarray:
-    """Numbers below ``len(PARTS)`` for so many parts, of which arcs join some; joined ones differ where that works."""
+    """Return a colour, below ``len(PARTS)``, for each of `count` parts; parts that arcs join differ if possible."""
     both = np.stack([np.concatenate([tails, heads]), np.concatenate([heads, tails])], axis=1)
     joined = np.unique(both[both[:, 0] != both[:, 1]], axis=0)
     starts = np.searchsorted(joined[:, 0], np.arange(count + 1))
@@ -210,14 +227,14 @@ def _apart(tails: np.ndarray, heads: np.ndarray, count: int) -> np.ndarray:
 
 
 def _one_of_two(part: Part) -> np.ndarray:
-    """Of the two arcs of each edge the lesser."""
+    """Return one of the two arcs of each edge, the arc with the smaller number."""
     from gpuops import mates_of
 
     return np.flatnonzero(np.arange(len(part.arcs)) < mates_of(part.indptr, part.indices))
 
 
 def with_coordinates(drawing: Drawing) -> Drawing:
-    """The drawing without nodes that have no place on the map; all of it, not as a map, where none has."""
+    """Return the drawing without nodes that have no coordinates; if all lack them, all nodes, but not as a map."""
     assert drawing.coordinates is not None
     there = np.isfinite(drawing.coordinates).all(axis=1)
     if there.all():
@@ -232,22 +249,19 @@ def with_coordinates(drawing: Drawing) -> Drawing:
         return None if items is None else [item for item, keep in zip(items, which.tolist(), strict=True) if keep]
 
     left_out = int((~there).sum())
-    return Drawing(
+    return replace(
+        drawing,
         names=some(drawing.names, there),
         tails=place[drawing.tails[kept]],
         heads=place[drawing.heads[kept]],
-        directed=drawing.directed,
-        title=f"{drawing.title}; without {left_out:,} that have no coordinates",
+        title=f"{drawing.title}; without {left_out:,} lacking coordinates",
         texts=some(drawing.texts, kept),
         colours=some(drawing.colours, kept),
         widths=some(drawing.widths, kept),
         fills=some(drawing.fills, there),
         frames=[(name, place[group[there[group]]]) for name, group in drawing.frames if there[group].any()],
-        legend=drawing.legend,
         coordinates=drawing.coordinates[there],
         values=None if drawing.values is None else drawing.values[there],
-        scale=drawing.scale,
-        every=drawing.every,
-        rims=drawing.rims,
         lifted=None if drawing.lifted is None else drawing.lifted[kept],
+        marks=[int(place[v]) for v in drawing.marks if there[v]],
     )

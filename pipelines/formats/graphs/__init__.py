@@ -1,8 +1,8 @@
-"""Imports graphs from files and from other libraries into graph stores.
+"""Import graphs from files and from other libraries into graph stores.
 
-Each reader is a context manager that yields an `ArcStream`: arcs in pieces of bounded size, in the order of the
-source, and what is known about the graph. `arc_sort.write_sorted` turns that into a store, so a file may be larger than
-memory. Parallel arcs and loops are kept, names become labels, negative weights are legal.
+Each reader is a context manager that yields an `ArcStream`: arcs in pieces of bounded size, in the order of the source,
+and the known properties of the graph. `arc_sort.write_sorted` writes this stream to a store, so a file may be larger
+than memory. Parallel arcs and loops are kept, names become labels, and weights may be negative.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ import numpy as np
 from pipelines.formats.arc_sort import ArcStream, FormatError, write_sorted
 from pipelines.formats.graphs.adjacency import looks_like_adjacency, read_adjacency
 from pipelines.formats.graphs.data_frames import is_data_frame, read_data_frame
-from pipelines.formats.graphs.dimacs import read_coordinates, read_dimacs
+from pipelines.formats.graphs.dimacs import read_dimacs
 from pipelines.formats.graphs.edge_list import read_edge_list
 from pipelines.formats.graphs.graphml import read_graphml
 from pipelines.formats.graphs.in_memory import read_igraph, read_networkx, read_sparse, read_successors
 from pipelines.formats.graphs.matrix_market import read_matrix_market
-from pipelines.formats.graphs.parquet import read_parquet, read_positions
+from pipelines.formats.graphs.parquet import read_parquet
+from pipelines.formats.graphs.positions import is_table, read_positions, table_positions
 from pipelines.formats.graphs.tntp import read_tntp
 from pipelines.stores import Graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import refuse_existing, refuse_inputs
+from pipelines.stores.schema import counted
 
 __all__ = ["FORMATS", "FormatError", "import_graph"]
 
@@ -71,39 +73,42 @@ def import_graph(
     ----------
     source : path of a DIMACS `.gr`, Matrix Market, TNTP, edge list, GraphML, Parquet or adjacency file (text may be
         gzip'd), or a SciPy sparse matrix, or a graph of NetworkX, OSMnx or igraph, or a data frame of edges, or a
-        vector of integers: v has one arc, to ``source[v]``
+        vector of integers, in which v has one arc to ``source[v]``
     path : path of the new store
     format : a key of `FORMATS`; default by the suffix. A `.txt` file whose first line has an arrow is "adjacency".
-    weight : column (edge list, Parquet, data frame, TNTP; there ``free_flow_time`` by default) or edge attribute
+    weight : column (edge list, Parquet, data frame, and TNTP, with the default ``free_flow_time``) or edge attribute
         (GraphML, NetworkX, igraph)
     columns : tail, head and optionally weight (edge list, Parquet, data frame)
     delimiter, comment, header : see `read_edge_list`
-    base : number of the first vertex (edge list, Parquet); default 0. Formats that count from 1 know it.
-    vertices : number of vertices, where they are numbers (edge list, Parquet); default: as the largest one implies
-    labels : whether vertices are names (edge list, Parquet); default: where they are not integers, and always in
-        adjacency. With any base but 0 the numbers of the source become labels. False: store no labels.
+    base : number of the first vertex (edge list, Parquet); default 0. Without `base` and `vertices`, some edge must
+        have vertex 0. Formats that count from 1 need no `base`.
+    vertices : number of vertices if vertices are numbers (edge list, Parquet); default: implied by the largest number
+    labels : True if vertices are names (edge list, Parquet). By default, vertices that are not integers are names, all
+        vertices of adjacency files, and in a data frame also ids, such as OpenStreetMap's, which are far larger than
+        their count. With a base other than 0, the numbers in the source become labels. False: store no labels.
     directed : False: each edge is stored in both directions (edge list, Parquet, SciPy)
     unit : unit of the weights, for `tilepath info`; default: the name of their column
-    coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file or of a Parquet table of nodes
-        with columns x and y, such as GeoPandas writes; the vertices of a Parquet source are names then
-    simplify : keep only the lightest of parallel arcs, and no loops
+    coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file, of TNTP's `_node.tntp`, or of a
+        table of nodes (CSV, TSV, Parquet) with columns node (or osmid, id, name, label) and x and y (or lon and lat),
+        such as GeoPandas writes; with a table, the vertices of a Parquet source or data frame are names by default
+    simplify : keep only the lightest of parallel arcs, and drop loops
     sorted_rows : False: keep the arcs of each vertex in the order of the source, not sorted by head
     overwrite : replace an existing graph store at `path`
-    memory : bytes to sort in; default a quarter of what is free, at most 1 GiB
-    report : called with remarks for the user: whether a header was read, which columns were used, and what looks odd
+    memory : bytes to sort in; default a quarter of the free memory, at most 1 GiB
+    report : called with remarks for the user: whether a header was read, which columns were used, and oddities
 
     Returns
     -------
     Graph
-        The store, opened. Integer weights in text become int32 if all fit, else int64; decimals become float64; without
+        The opened store. Integer weights in text become int32 if all fit, else int64; decimals become float64; without
         weights every weight is 1, int32; typed sources keep their dtype.
 
     Raises
     ------
     FormatError
-        The source cannot be read; the message names it, the line or row at fault and the cure.
+        The source cannot be read; the message names the source, the faulty line or row, and the cure.
     ValueError
-        Simplified rows are asked for as given: they are sorted.
+        Both `simplify` and ``sorted_rows=False`` are given: simplified rows are always sorted.
     StoreError
         `path` exists, or the disk is full.
     """
@@ -119,7 +124,7 @@ def import_graph(
         "header": header,
         "directed": directed,
     }
-    if labels is None and reader in (read_parquet, read_data_frame) and _is_table(coordinates):
+    if labels is None and reader in (read_parquet, read_data_frame) and is_table(coordinates):
         options["labels"] = True
     options = {option: value for option, value in options.items() if value is not None}
     known = inspect.signature(reader).parameters
@@ -134,7 +139,7 @@ def import_graph(
         arcs.source = name
         arcs.weight_unit = arcs.weight_unit if unit is None else unit
         if coordinates is not None:
-            arcs.coordinates = partial(_positions, coordinates)
+            arcs.coordinates = partial(_positions, coordinates, arcs.remarks)
         if labels is False:
             arcs.labels = None
         _tell(arcs, report)
@@ -154,7 +159,7 @@ def _tell(arcs: ArcStream, report: Callable[[str], None] | None) -> None:
 
 @contextmanager
 def _errors(source: str) -> Iterator[None]:
-    """Turn errors about names that cannot be written, and about too little memory, into a FormatError."""
+    """Turn the errors of names that are not valid Unicode, and of too little memory, into a FormatError."""
     try:
         yield
     except UnicodeEncodeError as error:
@@ -168,7 +173,7 @@ def _errors(source: str) -> Iterator[None]:
 
 
 def _reader(source: Any, format: str | None, tabular: bool) -> tuple[Callable[..., Any], str]:
-    """The reader for a source, and a name for the source; `tabular`: it is known to have columns."""
+    """Return the reader for a source, and a name of the source; with `tabular`, a `.txt` file has columns."""
     if not isinstance(source, str | os.PathLike):
         if hasattr(source, "tocoo"):
             return read_sparse, type(source).__name__
@@ -195,18 +200,24 @@ def _reader(source: Any, format: str | None, tabular: bool) -> tuple[Callable[..
     return FORMATS[format][0], name
 
 
-def _is_table(coordinates: Any) -> bool:
-    return isinstance(coordinates, str | os.PathLike) and os.fspath(coordinates).endswith(FORMATS["parquet"][1])
-
-
-def _positions(coordinates: Any, n: int, labels: Iterable[str] | None) -> np.ndarray:
-    """The option `coordinates` of `import_graph` as float64 (n, 2)."""
-    if _is_table(coordinates):
-        coordinates = read_positions(coordinates)
+def _positions(coordinates: Any, remarks: list[str], n: int, labels: Iterable[str] | None) -> np.ndarray:
+    """Return the option `coordinates` of `import_graph` as float64 (n, 2); add nodes without a match to `remarks`."""
+    source = "coordinates"
+    if is_table(coordinates):
+        source, coordinates = os.fspath(coordinates), table_positions(coordinates)
     if isinstance(coordinates, str | os.PathLike):
-        return read_coordinates(coordinates, n)
+        return read_positions(coordinates, n)
     if isinstance(coordinates, Mapping):
-        names = map(str, range(n)) if labels is None else labels
+        names = list(map(str, range(n)) if labels is None else labels)
+        if n and coordinates and coordinates.keys().isdisjoint(names):
+            raise FormatError(
+                f"{source}: none of its nodes, such as {next(iter(coordinates))!r}, is a vertex of the graph, "
+                f"such as {names[0]!r}; use the file of the same graph"
+            )
+        if apart := len(coordinates.keys() - set(names)):
+            remarks.append(f"{source}: left out {apart:,} of {counted(len(coordinates), 'node')}, without an edge")
+        if bare := len(set(names) - coordinates.keys()):
+            remarks.append(f"{source}: no position of {bare:,} of {counted(n, 'vertex', 'vertices')}")
         return np.array([coordinates.get(name, (np.nan, np.nan)) for name in names], dtype=np.float64)
     found = np.asarray(coordinates, dtype=np.float64)
     if found.shape != (n, 2):

@@ -1,14 +1,14 @@
-"""Adjacency in text: a vertex and its neighbours in each line (`.adj`).
+"""Read and write adjacency text (`.adj`): each line has a vertex and the heads of its arcs.
 
     # a comment
     a -> b, c
     "Ulm, Donau" -> a
     d
 
-Names become labels in order of first appearance. A line without an arrow, or with nothing after it, has no arcs but
-makes its vertex known; a vertex may have several lines. A name that holds a comma, an arrow, a quotation mark or #
-stands in quotation marks, each of its own doubled. A line that begins with # is a comment. There are no weights: read,
-every arc weighs 1.
+Names become labels in order of first appearance. A line without an arrow, or with an empty list after the arrow, names
+a vertex without arcs; a vertex may have several lines. A name with a comma, an arrow, a quotation mark or # is written
+in quotation marks, and quotation marks in the name are doubled. A line that begins with # is a comment. The format has
+no weights; every arc that is read has weight 1.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from pipelines.formats.text_file import BLANKS, TextFile
 from pipelines.stores import Graph
 
 ARROW = "->"
-PIECE = 1 << 18  # arcs, about, that are handed on at a time
+PIECE = 1 << 18  # approximate number of arcs in a piece
 
-# A token between blanks: a quoted name, an arrow, a comma, or a name as it stands.
+# A token between blanks: a quoted name, an arrow, a comma, or an unquoted name.
 _TOKEN = re.compile(r'[ \t\r]*(?:"((?:[^"]|"")*)"|(->)|(,)|((?:[^",\-]|-(?!>))+))')
 _QUOTED = re.compile(r'["#,\r\n]|->|^[ \t]|[ \t]$|^$')
 
@@ -39,13 +39,13 @@ _QUOTED = re.compile(r'["#,\r\n]|->|^[ \t]|[ \t]$|^$')
 def read_adjacency(
     source: str | os.PathLike[str], labels: bool = True, directed: bool = True, vertices: int | None = None
 ) -> Iterator[ArcStream]:
-    """The arcs of a text file of lines `a -> b, c`.
+    """Yield the arcs of a text file with lines `a -> b, c`.
 
     Parameters
     ----------
     labels : False: the names are numbers of vertices, from 0, and are not stored
-    directed : False: each arc is an undirected edge; give it in the line of one of its ends
-    vertices : number of vertices, where they are numbers; default: as the largest one implies
+    directed : False: each arc is an undirected edge, which the file has in the line of one of its ends
+    vertices : number of vertices if vertices are numbers; default: implied by the largest number
     """
     name = os.fspath(source)
     check_numbering(name, None, vertices, labels)
@@ -58,7 +58,7 @@ def read_adjacency(
 
 
 def looks_like_adjacency(path: str) -> bool:
-    """Does the first line that is not a comment have an arrow in it?"""
+    """Return True if the first line that is not a comment has an arrow."""
     with TextFile(path, plain=False) as text:
         while (line := text.line()) is not None:
             if line.strip(BLANKS) and line.lstrip(BLANKS)[0] not in "#%":
@@ -67,10 +67,10 @@ def looks_like_adjacency(path: str) -> bool:
 
 
 def write_adjacency_text(graph: Graph, path: str | os.PathLike[str], *, overwrite: bool = False) -> int:
-    """Write a graph as lines `a -> b, c`, arcs in the order of the store; weights are not written.
+    """Write a graph as lines `a -> b, c`, with arcs in the order of the store and without weights.
 
-    Read again, the vertices have the same names and rows, but are numbered in order of first appearance. Those of a
-    graph without labels are written by index; ``import_graph(..., labels=False)`` gives that graph back.
+    When the file is read again, vertices have the same names and rows, but are numbered in order of first appearance.
+    Vertices without labels are written by index, and ``import_graph(..., labels=False)`` returns the same graph.
 
     Parameters
     ----------
@@ -81,12 +81,12 @@ def write_adjacency_text(graph: Graph, path: str | os.PathLike[str], *, overwrit
     Returns
     -------
     int
-        How many lines were written, one for each vertex.
+        The number of lines written, one for each vertex.
 
     Raises
     ------
     ValueError
-        Two vertices have one name, or a name has a line break.
+        Two vertices have the same name, or a name has a line break.
     FileExistsError
         `path` exists.
     """
@@ -112,7 +112,7 @@ def write_adjacency_text(graph: Graph, path: str | os.PathLike[str], *, overwrit
 
 
 def in_quotes(name: str) -> str:
-    """The name as a line has it: in quotation marks if it needs them."""
+    """Return `name` as it is written in a line: in quotation marks if necessary."""
     doubled = name.replace('"', '""')
     return f'"{doubled}"' if _QUOTED.search(name) else name
 
@@ -141,7 +141,7 @@ def _piece(tails: list[int], heads: list[int]) -> Piece:
 
 
 def _lines(text: TextFile) -> Iterator[tuple[int, str]]:
-    """Lines that are neither blank nor a comment, with their numbers."""
+    """Yield the number and the text of each line that is neither blank nor a comment."""
     for first, _, block in text.blocks():
         for number, line in enumerate(block.split(b"\n")[:-1], first):
             try:
@@ -153,7 +153,7 @@ def _lines(text: TextFile) -> Iterator[tuple[int, str]]:
 
 
 def _names(text: TextFile, number: int, line: str) -> list[str]:
-    """The vertex of a line, and its neighbours."""
+    """Return the names in a line: the vertex, then its neighbours."""
     tail, _, rest = line.partition(ARROW)
     if '"' not in line and "#" not in line and ARROW not in rest:  # most lines
         names = [tail, *rest.split(",")] if rest.strip(BLANKS) else [tail]
@@ -164,10 +164,10 @@ def _names(text: TextFile, number: int, line: str) -> list[str]:
 
 
 def _tokens(text: TextFile, number: int, line: str) -> list[str]:
-    """The same for a line with quotation marks, or with a fault."""
+    """Return the names in a line with quotation marks, or raise FormatError for a faulty line."""
     shown = repr(line if len(line) <= 80 else f"{line[:77]}...")
     names: list[str] = []
-    at, arrows, wanted = 0, 0, True  # whether a name comes next
+    at, arrows, wanted = 0, 0, True  # `wanted`: the next token must be a name
     while at < len(line):
         match = _TOKEN.match(line, at)
         if match is None:
@@ -204,7 +204,7 @@ def _tokens(text: TextFile, number: int, line: str) -> list[str]:
                 raise text.error(f"{shown} has two names without a comma between them; correct the line", number)
             names.append(name)
             wanted = False
-    if wanted and len(names) != 1:  # nothing may follow the arrow
+    if wanted and len(names) != 1:  # after the arrow, the list of names may be empty
         raise text.error(f"{shown} has an empty name, expected `a -> b, c`; correct the line", number)
     return names
 

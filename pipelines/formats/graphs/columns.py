@@ -1,4 +1,4 @@
-"""Tables of edges: which columns hold tail, head and weight, by well-known names or by position."""
+"""Find the columns of tail, head and weight in a table of edges, by well-known names or by position."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from pipelines.formats.arc_sort import FormatError
 from pipelines.formats.graphs.decimals import count
+from pipelines.stores.schema import counted
 
-# Names of tail and head, without blanks, case, or words such as "node" and "id" around them. Both names of a pair must
-# be present. Those of `_VAGUE` could also be names of vertices.
+# Names of tail and head. Case, blanks, and words such as "node" and "id" around a name are ignored. Both names of a
+# pair must be present. The names in `_VAGUE` could also be names of vertices.
 _AROUND = "(?:id|node|vertex)*(?:{})(?:id|node|vertex|name|label|index)*"
 _PAIRS = tuple(
     (_AROUND.format(tail), _AROUND.format(head))
@@ -31,14 +32,14 @@ _NO_WEIGHTS = re.compile("|(?:edge|arc|link)?(?:id|index|key|type|kind|label|nam
 
 
 class Columns(NamedTuple):
-    """Positions of the columns to read; weight None: every weight is 1."""
+    """Positions of the columns to read. If `weight` is None, every weight is 1."""
 
     tail: int
     head: int
     weight: int | None
 
     def described(self, names: Sequence[str]) -> str:
-        """What is read from which column, as text for the user."""
+        """Return text for the user that names the columns of tails, heads and weights."""
 
         def column(position: int) -> str:
             return f"column {position}" + (f" ({names[position]})" if position < len(names) else "")
@@ -50,15 +51,16 @@ class Columns(NamedTuple):
 def choose_columns(
     source: str, width: int, names: Sequence[str], columns: Sequence[str | int] | None, weight: str | int | None
 ) -> Columns:
-    """The columns to read among `width` columns called `names` (empty: unnamed).
+    """Return the columns to read among `width` columns called `names` (empty if the columns have no names).
 
-    By default tails and heads are the columns with a well-known pair of names, such as source and target, else the
-    first two. The weight is then the only column with a well-known name for weights, else the third of three columns.
+    By default, tails and heads are the columns with a well-known pair of names, such as source and target, else the
+    first two columns. The weight is then the only column with a well-known name for weights, else the third column of
+    three.
 
     Raises
     ------
     FormatError
-        A column is missing, or it is unclear which one to use.
+        A column is missing, or the choice is unclear.
     """
     known = f"columns are {listed(names)}" if names else f"columns are 0 to {width - 1}, without a header"
     choice = "name tail, head and weight (--columns TAIL,HEAD,WEIGHT)"
@@ -72,7 +74,7 @@ def choose_columns(
                 columns = [*columns, found]
         elif width < 2 or (width > 3 and weight is None):
             raise FormatError(
-                f"{source}: has {width} columns ({known}); {choice}, or give their separator (--delimiter)"
+                f"{source}: has {counted(width, 'column')} ({known}); {choice}, or give their separator (--delimiter)"
             )
         else:
             columns = range(2 if weight is not None else width)
@@ -88,13 +90,13 @@ def choose_columns(
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names of columns for messages, the first of them where they are many or long."""
+    """Return the names of columns for a message: at most 12 names, and long names shortened."""
     shown = [name if len(name) <= 40 else f"{name[:37]}..." for name in names[:12]]
     return ", ".join(shown) + ", ..." * (len(names) > 12)
 
 
 def well_known_pairs(names: Sequence[str], vague: bool = True) -> list[tuple[int, int]]:
-    """Positions of columns whose names say that they are tail and head; without `vague`, beyond doubt."""
+    """Return the positions of column pairs with well-known names for tail and head; `vague` includes doubtful names."""
     return [
         (tail, head)
         for pair in _PAIRS + _VAGUE * vague
@@ -112,7 +114,7 @@ def _normal(name: str) -> str:
 
 
 def _weight_beside(source: str, ends: tuple[int, int], names: Sequence[str], known: str) -> int | None:
-    """The column of weights beside those of tails and heads."""
+    """Return the column of weights among the columns other than `ends`; None if there is no such column."""
     others = [column for column in range(len(names)) if column not in ends]
     weights = [column for column in others if _WEIGHTS.fullmatch(_normal(names[column]))]
     if len(weights) == 1:
@@ -129,13 +131,13 @@ def _weight_beside(source: str, ends: tuple[int, int], names: Sequence[str], kno
 
 
 def _refuse_misplaced(source: str, names: Sequence[str], columns: range, known: str) -> None:
-    """Refuse columns chosen by position where their names say something else."""
+    """Raise FormatError if the name of a column contradicts the use of the column that its position implies."""
     roles = *("|".join(words) for words in zip(*_PAIRS, strict=True)), _WEIGHTS.pattern
     for position, name in enumerate(names):
         place = position if position in columns else None
         normal = _normal(name)
         said = [role for role, words in enumerate(roles) if len(normal) > 1 and re.fullmatch(words, normal)]
-        beside = place is None and said == [2]  # one more column of weights, where one was asked for
+        beside = place is None and said == [2]  # a further column of weights, which the user did not choose
         key = place is not None and len(columns) == 3 and (normal or place < 2) and _NO_WEIGHTS.fullmatch(normal)
         if key or (said and place not in said and not beside):
             raise FormatError(f"{source}: it is unclear what column {position}, called {name[:40]!r}, holds; {known}")
@@ -144,7 +146,7 @@ def _refuse_misplaced(source: str, names: Sequence[str], columns: range, known: 
 def _position(source: str, column: str | int, width: int, names: Sequence[str], known: str) -> int:
     if isinstance(column, str) and column in names:
         if list(names).count(column) > 1:
-            raise FormatError(f"{source}: several columns are called {column[:40]!r}; give the number of one, from 0")
+            raise FormatError(f"{source}: several columns are called {column[:40]!r}; give the column's number, from 0")
         return list(names).index(column)
     position = count(column) if isinstance(column, str) else column
     if position is None or not 0 <= position < width:

@@ -1,7 +1,7 @@
-"""Tables that other libraries hold in memory: data frames of pandas, GeoPandas and Polars, tables of Arrow.
+"""Read edges from tables in memory: data frames of pandas, GeoPandas and Polars, and tables of Arrow.
 
-No library but pyarrow is imported: a caller that passes a frame has done so. Only the columns of edges are looked at;
-others, such as geometries, may hold anything.
+Only pyarrow is imported here; a caller that passes a frame has imported its library. Only the columns of tail, head and
+weight are read; other columns, such as geometries, may have any type.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from pipelines.formats.arc_sort import ArcStream, FormatError
+from pipelines.formats.arc_sort import DOUBTFUL_PER_ARC, DOUBTFUL_VERTICES, ArcStream, FormatError
 from pipelines.formats.graphs.columns import choose_columns
 from pipelines.formats.graphs.parquet import BATCH_ROWS, stream_of_batches
 
@@ -31,9 +32,10 @@ def read_data_frame(
     labels: bool | None = None,
     directed: bool = True,
 ) -> Iterator[ArcStream]:
-    """The edges of a data frame, a row for each, with the options of `read_parquet`.
+    """Yield the edges of a data frame, one for each row, with the options of `read_parquet`.
 
-    The levels of a pandas index that have names, such as u, v and key in frames of OSMnx, are columns too.
+    Named levels of a pandas index, such as u, v and key in frames of OSMnx, are columns too. Numbers that are ids, such
+    as OpenStreetMap's, become labels if none of the options `labels`, `base` and `vertices` is given.
     """
     what = f"the {type(source).__name__}"
     names, column = _columns(source)
@@ -43,6 +45,10 @@ def read_data_frame(
         table = pa.Table.from_arrays([column(at) for at in positions], [names[at] for at in positions])
     except pa.ArrowException as error:
         raise FormatError(f"{what}: {listed_names(names, positions)} cannot be read ({error}); convert them") from error
+    remarks = [f"{what}: {chosen.described(names)}"]
+    if labels is None and base is None and vertices is None and _holds_ids(table):
+        labels = True
+        remarks.append(f"{what}: the numbers are ids, since most are far larger than their count; they become labels")
     yield stream_of_batches(
         what,
         list(table.schema),
@@ -51,8 +57,22 @@ def read_data_frame(
         n=vertices,
         labels=labels,
         directed=directed,
-        remarks=[f"{what}: {chosen.described(names)}"],
+        remarks=remarks,
     )
+
+
+def _holds_ids(table: pa.Table) -> bool:
+    """Return True if tails and heads are integers that name vertices, rather than positions of vertices.
+
+    They are names if half of the numbers are far larger than the number of vertices; one large number may be a mistake.
+    """
+    if any(not pa.types.is_integer(column.type) or column.null_count for column in table.columns[:2]):
+        return False
+    largest = max((int(column.to_numpy().max(initial=0)) for column in table.columns[:2]), default=0)
+    if largest < max(DOUBTFUL_VERTICES, DOUBTFUL_PER_ARC * len(table)):
+        return False
+    ids = np.unique(np.concatenate([column.to_numpy() for column in table.columns[:2]]))
+    return bool(ids[len(ids) // 2] > DOUBTFUL_PER_ARC * len(ids))
 
 
 def listed_names(names: Sequence[str], positions: Sequence[int]) -> str:
@@ -60,7 +80,7 @@ def listed_names(names: Sequence[str], positions: Sequence[int]) -> str:
 
 
 def _columns(source: Any) -> tuple[list[str], Callable[[int], Any]]:
-    """The names of the columns, and each by its position as an Arrow array."""
+    """Return the names of the columns, and a function that returns the column at a position as an Arrow array."""
     if hasattr(source, "reset_index"):
         levels = [level for level, name in enumerate(source.index.names) if name is not None]
         own = list(source.columns)

@@ -1,4 +1,4 @@
-"""Numbers in text are plain decimal literals: no underscores, no hexadecimal, no digits but 0 to 9, no `inf`."""
+"""Recognize numbers in text: plain decimal literals with the digits 0 to 9, no underscores, hexadecimals or `inf`."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import re
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_INT64_DIGITS = 18  # that surely fit in int64
+_INT64_DIGITS = 18  # a number of up to 18 digits fits in int64
 
 
 def is_whole(word: str) -> bool:
-    """Whether the word is a whole number."""
+    """Return True if `word` is a whole number."""
     return _WHOLE.fullmatch(word) is not None
 
 
 def is_number(word: str) -> bool:
-    """Whether the word is a number, whole or not."""
+    """Return True if `word` is a whole or decimal number."""
     return _NUMBER.fullmatch(word) is not None
 
 
 def count(word: str) -> int | None:
-    """The count that the word denotes; None if it is not one, or has more than 18 digits.
+    """Return the non-negative integer that `word` denotes; None if it is no such integer or has more than 18 digits.
 
     >>> count("007"), count("-1"), count("9" * 5000), count("٣")
     (7, None, None, None)
@@ -31,6 +31,6 @@ def count(word: str) -> int | None:
 
 
 def rounded(word: str) -> bool:
-    """Whether the word is an integer that float64 does not hold exactly."""
-    digits = word.lstrip("+-0") or "0"  # Python reads at most 4,300 of them, zeros included
+    """Return True if `word` is an integer that is not exact in float64."""
+    digits = word.lstrip("+-0") or "0"  # int() reads at most 4,300 digits, leading zeros included
     return is_whole(word) and int(digits) != int(float(digits))

@@ -1,4 +1,4 @@
-"""DIMACS shortest-path graphs (`.gr`) and their coordinates (`.co`), as in the 9th DIMACS Implementation Challenge.
+"""Read graphs (`.gr`) and coordinates (`.co`) in the formats of the 9th DIMACS Implementation Challenge.
 
     c a comment                         c a comment
     p sp VERTICES ARCS                  p aux sp co VERTICES
@@ -20,11 +20,12 @@ from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
 from pipelines.formats.graphs.decimals import count
 from pipelines.formats.graphs.text import NUMBER, VERTEX, Layout, read_table
 from pipelines.formats.text_file import TextFile
+from pipelines.stores.schema import counted
 
 
 @contextmanager
 def read_dimacs(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
-    """The arcs of a `.gr` file."""
+    """Yield the arcs of a `.gr` file."""
     with TextFile(source) as text:
         n, m = _problem(text, ["p", "sp"], 2)
         layout = Layout("a TAIL HEAD WEIGHT", (VERTEX, VERTEX, NUMBER), comments="c", prefix="a", n=n)
@@ -32,11 +33,14 @@ def read_dimacs(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
 
 
 def read_coordinates(source: str | os.PathLike[str], n: int) -> np.ndarray:
-    """The positions in a `.co` file of a graph with n vertices, float64 (n, 2); NaN where it has none."""
+    """Return the positions of n vertices from a `.co` file, float64 (n, 2); NaN for vertices that the file lacks."""
     with TextFile(source) as text:
         (announced,) = _problem(text, ["p", "aux", "sp", "co"], 1)
         if announced != n:
-            raise text.error(f"announces {announced} vertices, but the graph has {n}; use the file of the same graph")
+            raise text.error(
+                f"announces {counted(announced, 'vertex', 'vertices')}, but the graph has {n}; use the file of the "
+                "same graph"
+            )
         coordinates = np.full((n, 2), np.nan)
         layout = Layout("v VERTEX X Y", (VERTEX, NUMBER, NUMBER), comments="c", prefix="v", n=n)
         for columns in read_table(text, layout):
@@ -45,7 +49,7 @@ def read_coordinates(source: str | os.PathLike[str], n: int) -> np.ndarray:
 
 
 def _problem(text: TextFile, words: list[str], numbers: int) -> list[int]:
-    """The numbers on the problem line, which begins with `words`."""
+    """Return the numbers on the problem line, which begins with `words`."""
     form = " ".join(words) + {1: " VERTICES", 2: " VERTICES ARCS"}[numbers]
     while (line := text.line()) is not None:
         fields = line.split()
@@ -69,7 +73,9 @@ def _pieces(text: TextFile, layout: Layout, announced: int) -> Iterator[Piece]:
 
 
 def check_count(text: TextFile, arcs: int, announced: int, line: int) -> None:
-    """Raise FormatError unless as many arcs followed as the header announced on `line`."""
+    """Raise FormatError if the number of arcs differs from the number announced in the header, on `line`."""
     if arcs != announced:
         cure = "the file is truncated; get a complete copy" if arcs < announced else "correct the header"
-        raise text.error(f"announces {announced} arcs, but {arcs} follow, up to line {text.number}; {cure}", line)
+        raise text.error(
+            f"announces {counted(announced, 'arc')}, but {arcs} follow, up to line {text.number}; {cure}", line
+        )

@@ -1,4 +1,4 @@
-"""Edge lists in text: one edge per line, fields separated by blanks or by a character (`.txt`, `.csv`, `.el`, ...).
+"""Read edge lists in text: one edge per line, fields separated by blanks or a character (`.txt`, `.csv`, `.el`, ...).
 
     # a comment
     0 1 2.5
@@ -23,7 +23,7 @@ from pipelines.formats.graphs.text import LABEL, NUMBER, SKIP, VERTEX, Layout, r
 from pipelines.formats.graphs.vertices import Names, check_numbering, edge_stream
 from pipelines.formats.text_file import BLANKS, TextFile
 
-SAMPLE_LINES = 1000  # examined to tell a header from an edge
+SAMPLE_LINES = 1000  # lines examined to decide whether the first line is a header
 
 
 @contextmanager
@@ -39,46 +39,49 @@ def read_edge_list(
     header: bool | None = None,
     directed: bool = True,
 ) -> Iterator[ArcStream]:
-    """The edges of a text file.
+    """Yield the edges of a text file.
 
     Parameters
     ----------
     columns : positions from 0, or names in the header, of tail, head and optionally weight (`choose_columns`)
-    weight : column of weights, where `columns` has only two
+    weight : column of weights, if `columns` has only tail and head
     delimiter : character between fields; "": runs of blanks; default: "," in `.csv`, tab in `.tsv`, else blanks
-    comment : lines whose first character is one of these are skipped
+    comment : characters; lines that begin with one of these characters are skipped
     base : number of the first vertex; default 0
-    vertices : number of vertices, where they are numbers; default: as the largest one implies
-    labels : whether vertices are names; default: where the first edge does not have whole numbers
-    header : whether the first line names the columns; default: where columns are given by name, or `is_header` says so
+    vertices : number of vertices if vertices are numbers; default: implied by the largest number
+    labels : True if vertices are names; default: True unless both ends of the first edge are whole numbers
+    header : True if the first line names the columns; default: True if columns are given by name, else by `is_header`
     directed : False: each line is an undirected edge
     """
     name = os.fspath(source)
     delimiter = _delimiter(name, delimiter, comment)
     with TextFile(source) as text:
         rows = _first_rows(text, delimiter, comment)
-        if not rows:
-            raise FormatError(f"{name}: holds no edges; check that it is the right file")
+        empty = "if it is a graph without edges, pass the number of its vertices (--vertices)"
+        if not rows and vertices is None:
+            raise FormatError(f"{name}: holds no edges; check that it is the right file; {empty}")
         if header is None:
-            header = _asked_by_name(rows[0], columns, weight) or is_header(
-                text, rows, _places(len(rows[0]), columns, weight), bool(labels)
+            header = bool(rows) and (
+                _asked_by_name(rows[0], columns, weight)
+                or is_header(text, rows, _places(len(rows[0]), columns, weight), bool(labels))
             )
         names: list[str] = []
-        if header:
+        if header and rows:
             text.line()
             names = rows.pop(0)
-        if not rows:
-            raise text.error("is a header, and no edge follows; if it is an edge, pass --no-header")
-        chosen = choose_columns(name, len(names or rows[0]), names, columns, weight)
-        if labels is None:
+        if not rows and vertices is None:
+            raise text.error(f"is a header, and no edge follows; if it is an edge, pass --no-header; {empty}")
+        width = len(names or (rows[0] if rows else "TH"))
+        chosen = choose_columns(name, width, names, columns, weight)
+        if labels is None and rows:
             row = rows[0]
             labels = len(row) > max(chosen.tail, chosen.head) and not (
                 is_whole(row[chosen.tail]) and is_whole(row[chosen.head])
             )
-        check_numbering(name, base, vertices, labels)
+        check_numbering(name, base, vertices, bool(labels))
         words = {chosen.tail: "TAIL", chosen.head: "HEAD", chosen.weight: "WEIGHT"}
         kinds = {"TAIL": LABEL if labels else VERTEX, "HEAD": LABEL if labels else VERTEX, "WEIGHT": NUMBER}
-        form = [words.get(i, "...") for i in range(len(names or rows[0]))]
+        form = [words.get(i, "...") for i in range(width)]
         layout = Layout(
             form=(delimiter or " ").join(form),
             kinds=tuple(kinds.get(word, SKIP) for word in form),
@@ -111,7 +114,7 @@ def _pieces(text: TextFile, layout: Layout, chosen: Columns, names: Names | None
 
 
 def _delimiter(name: str, given: str | None, comment: str) -> str:
-    """The character between fields, or "" for runs of blanks."""
+    """Return the character between fields, or "" for runs of blanks."""
     suffix = os.path.splitext(name.removesuffix(".gz"))[1].lower()
     delimiter = {".csv": ",", ".tsv": "\t"}.get(suffix, "") if given is None else given
     if len(delimiter.encode(errors="replace")) > 1 or re.match(r'[\w"\r\n.+-]', delimiter) or not comment.isascii():
@@ -123,9 +126,9 @@ def _delimiter(name: str, given: str | None, comment: str) -> str:
 
 
 def _first_rows(text: TextFile, delimiter: str, comment: str) -> list[list[str]]:
-    """The fields of the first lines, at least two if there are two; comments and blank lines are left out.
+    """Return the fields of the first lines without comments and blank lines, of at least two lines if there are two.
 
-    Afterwards the next line of `text` is the first of them.
+    Comments and blank lines at the start of the file are consumed; the returned lines remain to be read.
     """
     blanks = BLANKS.replace(delimiter, "")
 
@@ -147,7 +150,7 @@ def _first_rows(text: TextFile, delimiter: str, comment: str) -> list[list[str]]
 
 
 def _split(line: str, delimiter: str, blanks: str) -> list[str]:
-    """The fields of a line, split as in `read_table`."""
+    """Return the fields of a line, split as in `read_table`."""
     if not delimiter:
         return re.findall(f"[^{blanks}]+", line)
     apart, ends = re.escape(delimiter), rf"[{blanks}]*"
@@ -164,12 +167,12 @@ def _split(line: str, delimiter: str, blanks: str) -> list[str]:
 
 
 def _asked_by_name(first: list[str], columns: Sequence[str | int] | None, weight: str | int | None) -> bool:
-    """Whether the first line has a column that was requested by name."""
+    """Return True if the first line has a column name that the user gave."""
     return any(isinstance(c, str) and c in first and count(c) is None for c in [*(columns or []), weight])
 
 
 def _places(width: int, columns: Sequence[str | int] | None, weight: str | int | None) -> list[int]:
-    """Positions of tail, head and optionally weight in a table without a header."""
+    """Return the positions of tail, head and optionally weight in a table without a header."""
     if columns is None:
         columns = [0, 1] if width != 3 else [0, 1, 2]
     chosen = [*columns[:2], weight] if weight is not None else columns

@@ -1,4 +1,4 @@
-"""GraphML, read piece by piece: the XML that NetworkX, igraph, Gephi, yEd and OSMnx write.
+"""Read GraphML piece by piece: the XML format that NetworkX, igraph, Gephi, yEd and OSMnx write.
 
     <key id="d0" for="edge" attr.name="length" attr.type="double"/>
     <graph edgedefault="directed">
@@ -6,8 +6,8 @@
       <edge source="a" target="b"><data key="d0">12.5</data></edge>
     </graph>
 
-The ids of nodes become labels unless they are 0, 1, 2, ... Where nodes have the attributes x and y, as those of OSMnx
-do, they become coordinates. Parallel edges and loops are kept.
+The ids of nodes become labels unless they are 0, 1, 2, ... The node attributes x and y, which OSMnx writes, become
+coordinates. Parallel edges and loops are kept.
 http://graphml.graphdrawing.org/specification.html
 """
 
@@ -43,9 +43,10 @@ class _Key(NamedTuple):
 
 @contextmanager
 def read_graphml(source: str | os.PathLike[str], weight: str | None = None) -> Iterator[ArcStream]:
-    """The one graph of a GraphML file, gzip'd or not.
+    """Yield the only graph of a GraphML file, gzip'd or not.
 
-    `weight` names the edge attribute; by default it is "weight" if the file declares that, else every weight is 1.
+    `weight` names the edge attribute that holds the weights. By default it is "weight" if the file declares this
+    attribute; else every weight is 1.
     """
     name = os.fspath(source)
     try:
@@ -79,21 +80,21 @@ def _pieces(name: str, content: BinaryIO, elements: _Elements, stream: ArcStream
 
 
 class _Elements:
-    """What a file has, collected as the parser comes to it."""
+    """The nodes, edges and attributes of a file, collected by the parser's handlers."""
 
     def __init__(self, name: str, weight: str | None):
         self.name, self.weight = name, weight
         self.directed: bool | None = None
-        self.numbers: dict[str, int] = {}  # of nodes, by id
+        self.numbers: dict[str, int] = {}  # number of each node, by its id
         self.tails: list[int] = []
         self.heads: list[int] = []
         self.weights: list[int | float] = []
         self._keys: dict[str, _Key] = {}
         self._defaults: dict[str, str] = {}
-        self._weight_keys: list[str] = []  # several where writers have a key for each type
+        self._weight_keys: list[str] = []  # several keys if the writer has one for each type of value
         self._positions: dict[int, dict[str, float]] = {}
-        self._awaited: dict[int, int] = {}  # nodes that only edges have named yet, and the line of the first
-        self._open: list[str] = []  # graph, node or edge that is being read
+        self._awaited: dict[int, int] = {}  # nodes that so far only edges have named, with the line of the first edge
+        self._open: list[str] = []  # the open elements: graph, node, edge
         self._edge: dict[str, str] = {}
         self._node = self._line = 0
         self._data: dict[str, str] = {}
@@ -125,7 +126,7 @@ class _Elements:
         return piece
 
     def finish(self, stream: ArcStream) -> None:
-        """What is known at the end: the number of nodes, their positions, and whether they need names."""
+        """Complete `stream` at the end of the file: number of nodes, coordinates, and whether nodes need labels."""
         if self.directed is None:
             raise FormatError(f"{self.name}: has no <graph>; check that it is GraphML")
         for number, line in self._awaited.items():
@@ -141,10 +142,10 @@ class _Elements:
         stream.weight_unit = stream.weight_unit or (self.weight or "" if self._weight_keys else "")
         if not self._weight_keys:
             others = listed(self._names_of_edges())
-            cure = f"; others are {others} (--weight)" if others else ""
+            cure = f"; other attributes are {others} (--weight)" if others else ""
             stream.remarks.append(f"{self.name}: edges have no attribute 'weight', so every weight is 1{cure}")
 
-    # --- The elements, as the parser comes to them --------------------------------------------------------------------
+    # --- Handlers of the parser ---------------------------------------------------------------------------------------
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         kind = tag.rpartition(":")[2]

@@ -1,7 +1,7 @@
-"""Tells whether the first line of a table of edges names its columns or is an edge; if that is unclear, refuses it.
+"""Decide whether the first line of a table of edges is a header or an edge; if that is unclear, raise an error.
 
-It is a header if it holds a well-known pair of names, such as source and target, or if every field is a word above a
-column of numbers. It is an edge if no field is.
+The line is a header if it has a well-known pair of column names, such as source and target, or if every field is a word
+above a column of numbers. It is an edge if no field is a word above numbers.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _OTHER_KIND, _DOUBT, _SAME_KIND = "a word above numbers", "a word above numbers,
 
 
 def is_header(text: TextFile, rows: Sequence[Sequence[str]], chosen: Sequence[int], named: bool) -> bool:
-    """Whether the first of some rows names the columns of the others.
+    """Return True if the first row names the columns of the table.
 
     Parameters
     ----------
     text : the file; its next line is the first row
-    rows : fields of its first lines, comments and blank lines left out
+    rows : fields of its first lines, without comments and blank lines
     chosen : columns that hold tail, head and optionally weight if there is no header
-    named : whether the vertices are names, which may look like numbers
+    named : True if the vertices are names, which may look like numbers
 
     Raises
     ------
     FormatError
-        The first row may be either.
+        The first row may be a header or an edge.
     """
     first, below = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
     ends = [column for column in chosen[:2] if column < len(first)]
@@ -38,7 +38,8 @@ def is_header(text: TextFile, rows: Sequence[Sequence[str]], chosen: Sequence[in
     for column, word in enumerate(first):
         is_kind = is_whole if column in ends else is_number
         kind = _kind(word, [row[column] for row in below], is_kind, named and column in ends)
-        # In other columns an edge may have an empty field, or a word, but few headers have numbers.
+        # Columns that are not chosen count only in part: there an edge may have an empty field or a word. But few
+        # headers have numbers.
         if column in chosen or (word and kind != _DOUBT and not numbers):
             kinds[column] = kind
     if pairs := well_known_pairs(first):
@@ -66,7 +67,7 @@ def _kind(word: str, below: Sequence[str], is_kind: Callable[[str], bool], named
 
 
 def _is_float(word: str) -> bool:
-    """Names that look like numbers, such as the airports INF, NAN and 1E5."""
+    """Return True if `float` accepts the word, as it accepts the airport codes INF, NAN and 1E5."""
     try:
         float(word)
     except ValueError:

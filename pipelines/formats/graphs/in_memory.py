@@ -1,6 +1,6 @@
-"""Graphs held in memory: SciPy sparse matrices, graphs of NetworkX, OSMnx and igraph, and vectors of successors.
+"""Read graphs in memory: SciPy sparse matrices, graphs of NetworkX, OSMnx and igraph, and vectors of successors.
 
-None of them is imported: a caller that passes such an object has done so.
+These libraries are not imported here; a caller that passes such an object has imported its library.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pipelines.stores.schema import counted
 
 @contextmanager
 def read_sparse(source: Any, directed: bool = True) -> Iterator[ArcStream]:
-    """A square SciPy sparse matrix or array: every stored entry (i, j) = v, zeros included, is an arc i -> j.
+    """Yield the arcs of a square SciPy sparse matrix or array: each stored entry (i, j), even a zero, is an arc i -> j.
 
-    With ``directed=False`` every stored entry is an undirected edge; give one triangle then.
+    With ``directed=False``, every stored entry is an undirected edge; the matrix should then have one triangle only.
     """
     what = f"the {type(source).__name__}"
     if len(source.shape) != 2 or source.shape[0] != source.shape[1]:
@@ -41,10 +41,10 @@ def read_sparse(source: Any, directed: bool = True) -> Iterator[ArcStream]:
 
 @contextmanager
 def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
-    """A NetworkX graph: nodes in its order, with their names as labels unless these are 0, 1, 2, ...
+    """Yield the arcs of a NetworkX graph. Nodes keep their order; names other than 0, 1, 2, ... become labels.
 
-    `weight` names the edge attribute; by default it is "weight" if some edge has that, else every weight is 1. Where
-    nodes have the attributes x and y, as those of OSMnx do, they become coordinates.
+    `weight` names the edge attribute that holds the weights. By default it is "weight" if some edge has this attribute;
+    else every weight is 1. The node attributes x and y, which graphs of OSMnx have, become coordinates.
     """
     nodes = list(source.nodes)
     indices = {node: index for index, node in enumerate(nodes)}
@@ -58,7 +58,9 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
         known = {name: None for *_, found in source.edges(data=True) for name in found}
         if known:
             others = listed(list(map(str, known)))
-            remarks.append(f"edges have no attribute 'weight', so every weight is 1; others are {others} (weight=)")
+            remarks.append(
+                f"edges have no attribute 'weight', so every weight is 1; other attributes are {others} (weight=)"
+            )
     else:
         weights = _weights(edges, values, weight or "weight")
     yield ArcStream(
@@ -74,15 +76,15 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
 
 @contextmanager
 def read_successors(source: Any) -> Iterator[ArcStream]:
-    """A vector of integers: the one arc that leaves v leads to ``source[v]``, or there is none where that is -1.
+    """Yield the arcs of a vector of integers: vertex v has one arc to ``source[v]``, or no arc if that is -1.
 
-    Every weight is 1. Of a permutation the cycles are counted.
+    Every weight is 1. If the vector is a permutation, a remark counts its cycles.
     """
     successors = np.asarray(source)
     if successors.ndim != 1 or successors.dtype.kind not in "iu":
         shape = " x ".join(map(str, successors.shape))
         raise FormatError(
-            f"an array of {successors.dtype}, {shape}, is not a vector of successors; give one whole number a vertex"
+            f"an array of {successors.dtype}, {shape}, is not a vector of successors; give one whole number per vertex"
         )
     n = len(successors)
     wrong = np.flatnonzero((successors >= n) | (successors < -1))
@@ -101,13 +103,16 @@ def read_successors(source: Any) -> Iterator[ArcStream]:
 
 
 def is_permutation(successors: np.ndarray, n: int) -> bool:
-    """Is each of n vertices the successor of one?"""
+    """Return True if each of n vertices is the successor of exactly one vertex."""
     return 0 < n == len(successors) and bool((np.bincount(successors, minlength=n) == 1).all())
 
 
 def cycles(successors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The cycles of a permutation (n): cycle k is ``order[offsets[k] : offsets[k + 1]]``, from its least element on."""
-    from gpuops.euler import walk_circuits  # Numba takes a second
+    """Return `order` and `offsets` of the cycles of a permutation (n).
+
+    Cycle k is ``order[offsets[k] : offsets[k + 1]]`` and begins with its least element.
+    """
+    from gpuops.euler import walk_circuits  # imported here, since Numba takes a second
 
     predecessors = np.empty(len(successors), np.int64)
     predecessors[successors] = np.arange(len(successors))
@@ -116,9 +121,10 @@ def cycles(successors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @contextmanager
 def read_igraph(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
-    """An igraph graph: vertices in its order; the attribute "name" becomes labels, x and y coordinates.
+    """Yield the arcs of an igraph graph. Vertices keep their order; "name" becomes labels, x and y become coordinates.
 
-    `weight` names the edge attribute; by default it is "weight" if edges have that, else every weight is 1.
+    `weight` names the edge attribute that holds the weights. By default it is "weight" if edges have this attribute;
+    else every weight is 1.
     """
     known = source.es.attributes()
     if weight is not None and weight not in known:
@@ -144,7 +150,7 @@ def read_igraph(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
 
 
 def _positions(positions: list[tuple[Any, Any]]) -> np.ndarray | None:
-    """Coordinates, NaN where a vertex has none; None where that are all, or where some are not numbers."""
+    """Return coordinates (n, 2), NaN for vertices without position; None if all lack one or some are not numbers."""
     placed = [place for place in positions if None not in place]
     if not placed or not all(isinstance(x, int | float | np.integer | np.floating) for place in placed for x in place):
         return None
@@ -152,7 +158,7 @@ def _positions(positions: list[tuple[Any, Any]]) -> np.ndarray | None:
 
 
 def _weights(edges: list[Any], values: list[Any], name: str) -> np.ndarray:
-    """Integers, in the smallest dtype that is used for text, or float64; none is rounded."""
+    """Return weights as int32 or int64 if all are integers, else as float64; FormatError if one would be rounded."""
     exact = all(isinstance(value, int | np.integer | np.bool_) for value in values)
     for u, v, value in edges:
         fault = _fault(value, exact)
@@ -166,7 +172,7 @@ def _weights(edges: list[Any], values: list[Any], name: str) -> np.ndarray:
 
 
 def _fault(value: Any, exact: bool) -> str:
-    """The cure for a weight that cannot be used, or ""; `exact`: whether all weights are integers."""
+    """Return the cure for a weight that cannot be used, else ""; `exact` is True if all weights are integers."""
     if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
         return "give every edge a finite number, or name another attribute (weight=)"
     if exact:

@@ -1,4 +1,4 @@
-"""Matrix Market coordinate files (`.mtx`): entry (i, j) = v is an arc from i to j of weight v.
+"""Read Matrix Market coordinate files (`.mtx`): entry (i, j) = v is an arc from i to j of weight v.
 
     %%MatrixMarket matrix coordinate FIELD SYMMETRY
     % a comment
@@ -6,7 +6,8 @@
     I J VALUE
 
 FIELD is `real`, `integer` or `pattern` (no values: weight 1); SYMMETRY is `general` (directed) or `symmetric` (each
-entry is an undirected edge). Stored zeros are arcs of weight 0. Numbers count from 1 and become labels.
+entry is an undirected edge). Stored zeros are arcs of weight 0. Vertices are numbered from 1; their numbers become
+labels.
 https://math.nist.gov/MatrixMarket/formats.html
 """
 
@@ -27,7 +28,7 @@ from pipelines.formats.text_file import TextFile
 
 @contextmanager
 def read_matrix_market(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
-    """The arcs of a `.mtx` file."""
+    """Yield the arcs of a `.mtx` file."""
     with TextFile(source) as text:
         field, symmetry = _banner(text)
         n, announced = _size(text)

@@ -1,4 +1,4 @@
-"""Edges in a Parquet file: one row per edge, read in batches. Weights keep their dtype."""
+"""Read edges from a Parquet file, one row per edge, in batches. Weights keep their dtype."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
-from pipelines.formats.graphs.columns import choose_columns, listed
+from pipelines.formats.graphs.columns import choose_columns
 from pipelines.formats.graphs.text import first_not_utf8
 from pipelines.formats.graphs.vertices import Names, check_numbering, edge_stream
 
 BATCH_ROWS = 1 << 18
-_LARGEST = 1 << 62  # the number of a vertex must be below this, so that differences fit in int64
+_LARGEST = 1 << 62  # bound of vertex numbers, so that differences of two numbers fit in int64
 _DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)  # what pyarrow raises on a file that is not Parquet
 
 
@@ -31,15 +31,15 @@ def read_parquet(
     labels: bool | None = None,
     directed: bool = True,
 ) -> Iterator[ArcStream]:
-    """The edges of a Parquet file.
+    """Yield the edges of a Parquet file.
 
     Parameters
     ----------
     columns : names or positions from 0 of tail, head and optionally weight (`choose_columns`)
-    weight : column of weights, where `columns` has only two
+    weight : column of weights, if `columns` has only tail and head
     base : number of the first vertex; default 0
-    vertices : number of vertices, where they are numbers; default: as the largest one implies
-    labels : whether vertices are names; default: unless both columns are integers
+    vertices : number of vertices if vertices are numbers; default: implied by the largest number
+    labels : True if vertices are names; default: True unless tails and heads are integers
     directed : False: each row is an undirected edge
     """
     name = os.fspath(source)
@@ -79,7 +79,7 @@ def stream_of_batches(
     labels: bool | None,
     **facts: Any,
 ) -> ArcStream:
-    """The edges in record batches of `columns`: tail, head and perhaps the weight."""
+    """Return a stream of the edges in record batches of `columns`: tail, head and optionally weight."""
     ends = [column.type for column in columns[:2]]
     if labels is None:
         labels = not all(map(pa.types.is_integer, ends))
@@ -146,7 +146,7 @@ def _pieces(
 
 
 def _vertices(name: str, row: int, column: pa.Array, named: bool) -> Any:
-    """A column of tails or heads: text as a string array if they are names, else an array of integers."""
+    """Return a column of tails or heads as a pyarrow string array if they are names, else as an array of integers."""
     if not named:
         return column.to_numpy()
     column = column.cast(pa.string())
@@ -155,37 +155,8 @@ def _vertices(name: str, row: int, column: pa.Array, named: bool) -> Any:
     return column
 
 
-_NODE_IDS = ("osmid", "id", "node", "name", "label", "__index_level_0__")
-
-
-def read_positions(source: str | os.PathLike[str]) -> dict[str, tuple[float, float]]:
-    """The positions of a Parquet table of nodes, such as GeoPandas writes: x and y, by the id of the node.
-
-    The id is in the column osmid, id, node, name or label, the first there is, or in the index of a data frame.
-    """
-    name = os.fspath(source)
-    try:
-        with pq.ParquetFile(name) as file:
-            known = file.schema_arrow.names
-            ids = next((column for column in _NODE_IDS if column in known), None)
-            if ids is None or not {"x", "y"} <= set(known):
-                raise FormatError(
-                    f"{name}: positions are in columns x and y, and nodes in one of {', '.join(_NODE_IDS[:-1])}; "
-                    f"columns are {listed(known)}; rename them"
-                )
-            table = file.read([ids, "x", "y"])
-    except _DAMAGE as error:
-        raise FormatError(f"{name}: cannot be read as Parquet ({error}); get a new copy, or name its format") from error
-    for column in "xy":
-        kind = table[column].type
-        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
-            raise FormatError(f"{name}: column {column!r} holds {kind}; positions are numbers; convert it")
-    x, y = (table[column].cast(pa.float64()).to_numpy() for column in "xy")
-    return dict(zip(map(str, table[ids].to_pylist()), zip(x.tolist(), y.tolist(), strict=True), strict=True))
-
-
 def weight_dtype(what: str, dtype: Any) -> np.dtype:
-    """The dtype in which weights of a typed source are stored: their own, but int32 for bool, float32 for float16."""
+    """Return the stored dtype of weights of `dtype`: the same, but int32 for bool and float32 for float16."""
     dtype = np.dtype(dtype)
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise FormatError(f"{what} is {dtype}; weights are integers or floats of at most 64 bits; convert it")
@@ -193,8 +164,11 @@ def weight_dtype(what: str, dtype: Any) -> np.dtype:
 
 
 def check_rows(where: str, first: int, ends: Any, weights: np.ndarray, bounds: tuple[int, int] | None = None) -> None:
-    """Raise FormatError at the first row whose weight is not finite or beyond int64, or, with `bounds`, whose vertex
-    is below the first bound or not below the second. `ends` are the tails and the heads."""
+    """Raise FormatError at the first faulty row.
+
+    A row is faulty if its weight is not finite or beyond int64, or if its tail or head (in `ends`) is not in the range
+    from ``bounds[0]`` to ``bounds[1] - 1``, if `bounds` is given.
+    """
     bad = ~np.isfinite(weights) if weights.dtype.kind == "f" else weights > np.iinfo(np.int64).max
     if bounds is not None:
         for vertices in ends:

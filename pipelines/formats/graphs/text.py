@@ -1,10 +1,10 @@
-"""Tables in text: blocks of whole lines are turned into columns in one pass over the bytes.
+"""Read tables in text: blocks of whole lines are turned into columns in one pass over the bytes.
 
-A `Layout` says what a line looks like: a class for each of the 256 bytes, and a kind for each field. One compiled
-scan splits, checks and converts a block, blocks by threads; it knows the line it is in, so an error costs nothing
-until it occurs.
-pyarrow's CSV reader takes neither runs of blanks, comments nor leading letters, and cannot name the line at fault;
-the passes that would hide those from it cost more than this scan. Decimal numbers are converted by pyarrow.
+A `Layout` describes a line: a class for each of the 256 bytes, and a kind for each field. One compiled scan splits,
+checks and converts a block; threads scan several blocks at a time. The scan counts lines, so naming the line of an
+error takes time only if there is an error. pyarrow converts decimal numbers. Its CSV reader is not used: it accepts
+neither runs of blanks nor comments nor leading letters, and does not name the faulty line. Rewriting the text for
+pyarrow takes longer than this scan.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pipelines.formats.graphs.decimals import rounded
 from pipelines.formats.text_file import BLANKS, TextFile
 
 SKIP, VERTEX, NUMBER, LABEL = range(4)  # kinds of fields
-_DECIMAL = 4  # a NUMBER once a value was found that is not a plain integer
+_DECIMAL = 4  # kind of a NUMBER field after a value that is not a plain integer was found in it
 ORDINARY, QUOTE, COMMENT, BLANK, DELIMITER, NEWLINE = range(6)  # classes of bytes
 
 _NO_PREFIX, _WRONG_WIDTH, _NO_VERTEX, _OUTSIDE, _EMPTY, _OPEN_QUOTE, _NO_NUMBER, _ROUNDED, _NO_UTF8, _NOT_PLAIN = range(
@@ -33,19 +33,19 @@ _NO_PREFIX, _WRONG_WIDTH, _NO_VERTEX, _OUTSIDE, _EMPTY, _OPEN_QUOTE, _NO_NUMBER,
 
 @dataclass(frozen=True)
 class Layout:
-    """What a line of a table looks like.
+    """The format of the lines of a table.
 
     Attributes
     ----------
-    form : an example of the line, for messages
+    form : the fields of a line, for messages
     kinds : kind of each field: SKIP, VERTEX, NUMBER or LABEL
     delimiter : the byte between two fields; empty: runs of blanks and tabs
     blanks : further bytes that count as blanks
-    comments : a line whose first byte is one of these is skipped
-    prefix : the letter every line begins with, or empty
+    comments : bytes; a line that begins with one of these bytes is skipped
+    prefix : the letter at the start of every line, or empty
     base : number of the first vertex
-    n : number of vertices if it was announced
-    cure : what to do about a field that is not a vertex number
+    n : number of vertices, or None if it is not known
+    cure : cure in the message about a field that is not a vertex number
     """
 
     form: str
@@ -59,7 +59,7 @@ class Layout:
     cure: str = "correct the line"
 
     def classes(self) -> np.ndarray:
-        """The class of each byte, uint8 (256)."""
+        """Return the class of each byte, uint8 (256)."""
         table = np.full(256, ORDINARY, dtype=np.uint8)
         for characters, kind in (
             (BLANKS + self.blanks, BLANK),
@@ -73,18 +73,18 @@ class Layout:
 
 
 def read_table(text: TextFile, layout: Layout) -> Iterator[dict[int, Any]]:
-    """The columns of the remaining lines, block by block.
+    """Yield the columns of the remaining lines, block by block.
 
     Returns
     -------
     iterator of dict
-        Position of the field -> VERTEX: int64 array, from 0; NUMBER: int64 or float64 array, finite;
-        LABEL: pyarrow string array.
+        The column of each field, by the field's position. VERTEX: int64 array, from 0; NUMBER: finite int64 or float64
+        array; LABEL: pyarrow string array.
 
     Raises
     ------
     FormatError
-        The message names the first line at fault.
+        A line is faulty; the message names the first faulty line.
     """
     table = _Table(text, layout)
     for found in in_turn(table.columns, text.blocks()):
@@ -93,12 +93,13 @@ def read_table(text: TextFile, layout: Layout) -> Iterator[dict[int, Any]]:
 
 
 class _Table:
-    """Turns blocks into columns, by threads: nothing depends on the blocks before."""
+    """Turns blocks into columns. Blocks are independent, so threads may do this at the same time."""
 
     def __init__(self, text: TextFile, layout: Layout):
         self._text, self._layout, self._classes = text, layout, layout.classes()
         self._high = np.iinfo(np.int64).max if layout.n is None else layout.base + layout.n
-        self._kinds = np.array(layout.kinds, dtype=np.int8)  # as found so far, which saves scanning twice
+        # Fields become _DECIMAL here when a block has decimals in them, so that later blocks are scanned only once.
+        self._kinds = np.array(layout.kinds, dtype=np.int8)
         self._places = {field: column for column, field in enumerate(np.flatnonzero(self._kinds != SKIP).tolist())}
         self._slots = np.array([self._places.get(field, 0) for field in range(len(self._kinds))], dtype=np.int64)
 
@@ -108,7 +109,7 @@ class _Table:
         integers, lines = np.empty((columns, rows), dtype=np.int64), np.empty(rows, dtype=np.int32)
         packed, ends = np.empty((columns, 0), dtype=np.uint8), np.zeros((columns, rows + 1), dtype=np.int32)
         count, fault, line = 0, _NOT_PLAIN, 0
-        while fault == _NOT_PLAIN:  # scan again, this time setting the text of that field aside
+        while fault == _NOT_PLAIN:  # scan again, and keep the text of the field that is not a plain integer
             if packed.shape[1] < len(block) and not {LABEL, _DECIMAL}.isdisjoint(kinds):
                 packed = np.empty((columns, len(block)), dtype=np.uint8)
             count, fault, line, field = _scan(
@@ -140,12 +141,12 @@ class _Table:
 
 
 def _numbers(strings: pa.StringArray) -> tuple[np.ndarray, int | None, int]:
-    """Numbers parsed from text, the position of the first that is at fault, and its fault.
+    """Return the numbers in `strings`, the position of the first faulty number (None if all are valid), and its fault.
 
-    The scan has let through only digits, signs, points and e, so there is nothing hexadecimal, infinite or NaN here.
+    The scan accepts only digits, signs, points and e, so no string is hexadecimal, "inf" or "nan".
     """
     try:
-        strings[:100].cast(pa.int64())  # a cast that fails takes long, and most columns of decimals begin with one
+        strings[:100].cast(pa.int64())  # most columns of decimals fail here, faster than a cast of all strings
         return strings.cast(pa.int64()).to_numpy(), None, 0
     except pa.ArrowInvalid:
         pass
@@ -168,7 +169,7 @@ def _is_number(one: pa.StringArray) -> bool:
 
 
 def first_not_utf8(strings: pa.StringArray) -> int | None:
-    """The position of the first string that is not UTF-8."""
+    """Return the position of the first string that is not UTF-8; None if all are UTF-8."""
     try:
         strings.validate(full=True)
     except pa.ArrowInvalid:
@@ -206,16 +207,17 @@ def _error(text: TextFile, layout: Layout, fault: int, line: int, content: bytes
 
 
 @numba.njit(nogil=True, cache=True)
-@no_type_check  # mypy takes the compiler's integers for Python's
+@no_type_check  # mypy does not know Numba's integer types
 def _scan(text, classes, blanks_separate, prefix, kinds, slots, low, high, integers, packed, ends, lines):
     """Split, check and convert the lines of a block that ends in a newline.
 
-    Writes rows to integers (columns, rows), to packed and ends (the bytes of text fields end to end), and to lines
-    (the line of each row). Returns the number of rows, the fault (0: none), its line and its field.
+    Writes whole numbers to `integers` (columns, rows), text to `packed` (the bytes of all fields of a column, joined)
+    and `ends` (where each field ends there), and the line of each row to `lines`. Returns the number of rows, the fault
+    (0: no fault), and the line and the field of the fault.
 
-    One long function on purpose: cut into a function for each step, it took 1.3 to 1.6 times as long, inlined or not.
+    One long function on purpose: with a function for each step, it took 1.3 to 1.6 times as long, inlined or not.
     """
-    ending = BLANK if blanks_separate else DELIMITER  # classes from this one on end a field
+    ending = BLANK if blanks_separate else DELIMITER  # bytes of this class and of higher classes end a field
     at = line = row = 0
     while at < text.size:
         while classes[text[at]] == BLANK:
@@ -254,7 +256,7 @@ def _scan(text, classes, blanks_separate, prefix, kinds, slots, low, high, integ
                     at += 1
                 if text[start] == 45:
                     value = -value
-            whole = 0 < at - digits <= 18  # digits that surely fit in int64
+            whole = 0 < at - digits <= 18  # up to 18 digits fit in int64
             ended = at
             if quoted:
                 while classes[text[at]] != QUOTE or classes[text[at + 1]] == QUOTE:

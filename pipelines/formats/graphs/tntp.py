@@ -1,4 +1,4 @@
-"""TNTP road networks (`*_net.tntp`) of Transportation Networks for Research.
+"""Read TNTP road networks (`*_net.tntp`) of Transportation Networks for Research, and the positions of their nodes.
 
     <NUMBER OF NODES> 416
     <FIRST THRU NODE> 39
@@ -7,8 +7,11 @@
     ~ init_node term_node capacity length free_flow_time b power speed toll link_type ;
       1 117 9000 5280 1.090458488 0.15 4 4842 0 1 ;
 
-Nodes are numbered from 1; the numbers become labels. Nodes below the first through node are centroids of zones: trips
-begin and end there, but no path passes through one. They are closed in the store's `through` mask.
+`*_node.tntp` has a line `NODE X Y ;` for each node, below a header.
+
+Nodes are numbered from 1; the numbers become labels. Nodes with smaller numbers than the first through node are
+centroids of zones: trips begin and end there, but no path passes through a centroid. The store's `through` mask marks
+these nodes as closed.
 https://github.com/bstabler/TransportationNetworks
 """
 
@@ -33,7 +36,7 @@ COLUMNS = "init_node term_node capacity length free_flow_time b power speed toll
 
 @contextmanager
 def read_tntp(source: str | os.PathLike[str], weight: str = "free_flow_time") -> Iterator[ArcStream]:
-    """The links of a TNTP network; `weight` names the column of weights. The order of the columns is the header's."""
+    """Yield the links of a TNTP network; `weight` names the column of weights. The header gives the column order."""
     with TextFile(source) as text:
         weight = weight.lower()
         facts, remarks = _metadata(text)
@@ -59,8 +62,20 @@ def read_tntp(source: str | os.PathLike[str], weight: str = "free_flow_time") ->
         )
 
 
+def read_nodes(source: str | os.PathLike[str], n: int) -> np.ndarray:
+    """Return the positions of n nodes from a `_node.tntp` file, float64 (n, 2); NaN for nodes that the file lacks."""
+    coordinates = np.full((n, 2), np.nan)
+    with TextFile(source) as text:
+        if (lines := text.peek(1)) and not re.match(r"\s*\d", lines[0]):
+            text.line()  # the header
+        layout = Layout("NODE X Y ;", (VERTEX, NUMBER, NUMBER), blanks=";", comments="~", n=n)
+        for columns in read_table(text, layout):
+            coordinates[columns[0]] = np.column_stack([columns[1], columns[2]])
+    return coordinates
+
+
 def _metadata(text: TextFile) -> tuple[dict[str, tuple[str, int]], list[str]]:
-    """Key -> value and line number, up to the end of the metadata, and the `~` lines among them."""
+    """Return value and line number of each key of the metadata, and the lines in between, which begin with `~`."""
     facts: dict[str, tuple[str, int]] = {}
     remarks = []
     while (line := text.line()) is not None:
@@ -88,7 +103,11 @@ def _fact(text: TextFile, facts: dict[str, tuple[str, int]], key: str) -> tuple[
 
 
 def _column_names(text: TextFile, remarks: list[str]) -> list[str]:
-    """Names of the columns: the last `~` line before the first link with as many words as that, else the format's."""
+    """Return the names of the columns.
+
+    They are the words of the last `~` line before the first link that has as many words as the link has fields; else
+    the names in `COLUMNS`.
+    """
     while (lines := text.peek(1)) and lines[0].strip(BLANKS)[:1] in ("", "~"):
         remarks.append(lines[0])
         text.line()
@@ -107,7 +126,7 @@ def _column_names(text: TextFile, remarks: list[str]) -> list[str]:
 
 
 def _names(remark: str) -> list[str]:
-    """The words of a `~` line, which are the names of columns if it is the header."""
+    """Return the words of a `~` line; if the line is the header, these words are column names."""
     line = remark.replace("~", " ").replace(";", " ").strip()
     words = re.split(r"\s*\t\s*", line) if "\t" in line else line.split()
     return [re.sub(r"\s*\(.*\)", "", word).strip().lower().replace(" ", "_") for word in words if word]

@@ -1,4 +1,4 @@
-"""Vertices of tables of edges: names, which become labels, or numbers that count from some base."""
+"""Number the vertices in tables of edges: names, which become labels, or numbers that count from a base."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
 
-NAME_BYTES = 224  # of memory for the name of a vertex: its text, its entry in a dictionary and in a list
+NAME_BYTES = 224  # bytes of memory for the name of a vertex: its text, and its entries in a dictionary and a list
 
 
 class Names:
-    """Vertices in order of first appearance: the names become labels. Held in memory, like all data of vertices."""
+    """Names of vertices in order of first appearance, which become labels. They are held in memory."""
 
     def __init__(self) -> None:
         self._indices: dict[str, int] = {}
@@ -23,9 +23,9 @@ class Names:
         return iter(self._indices)
 
     def number(self, tails: Any, heads: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The indices of the vertices named in two pyarrow string arrays of equal length."""
+        """Return the indices of the vertices named in two pyarrow string arrays of equal length."""
         size = len(tails)
-        in_turn = np.arange(2 * size).reshape(2, size).T.ravel()  # tail, head, tail, head: as they are read
+        in_turn = np.arange(2 * size).reshape(2, size).T.ravel()  # tail, head, tail, head, ...: the order in the file
         names = pa.concat_arrays([tails, heads]).take(pa.array(in_turn)).dictionary_encode()
         indices = self._indices
         numbers = [indices.setdefault(name, len(indices)) for name in names.dictionary.to_pylist()]
@@ -34,7 +34,7 @@ class Names:
 
 
 def check_numbering(source: str, base: int | None, n: int | None, named: bool) -> None:
-    """Raise FormatError where `base` and the number of vertices `n` have no meaning, or are out of bounds."""
+    """Raise FormatError if `n`, the number of vertices, is given for named vertices, or `base` or `n` is too large."""
     if named and n is not None:
         raise FormatError(f"{source}: the vertices have names, so their number is not an option; leave --vertices out")
     if not -(2**60) < (base or 0) < 2**60 or not 0 < (1 if n is None else n) < 2**60:
@@ -44,23 +44,29 @@ def check_numbering(source: str, base: int | None, n: int | None, named: bool) -
 def edge_stream(
     pieces: Iterable[Piece], names: Names | None, *, source: str, base: int | None, n: int | None, **facts: Any
 ) -> ArcStream:
-    """The edges of a table whose vertices are `names`, or else numbers that count from `base` (None: 0)."""
+    """Return the edges of a table whose vertices are `names`, or, without names, numbers from `base` (None: 0)."""
     if names is not None:
         return ArcStream(pieces, labels=names, label_bytes=NAME_BYTES, **facts)
     stream = ArcStream(pieces, n=n, labels=range(base, 2**62) if base else None, **facts)
     if base is None:
-        stream.pieces = _noting_the_least(source, pieces, stream)
+        stream.pieces = _from_zero(source, pieces, stream)
     return stream
 
 
-def _noting_the_least(source: str, pieces: Iterable[Piece], stream: ArcStream) -> Iterator[Piece]:
+def _from_zero(source: str, pieces: Iterable[Piece], stream: ArcStream) -> Iterator[Piece]:
+    """Yield `pieces` unchanged. If no edge has vertex 0, set the stream's `fault`, or add a remark if `n` is known."""
     least = None
     for piece in pieces:
         found = min(int(ends.min(initial=np.iinfo(np.int64).max)) for ends in piece[:2])
         least = found if least is None else min(found, least)
         yield piece
     if least:
-        stream.remarks.append(
-            f"{source}: the vertices were counted from 0, but the smallest number is {least}; "
-            f"if they count from {least}, import with base={least} (--base {least})"
-        )
+        odd = f"{source}: the smallest number of a vertex is {least}"
+        cure = f"pass base={least} (--base {least}) if vertices are counted from {least}"
+        if stream.n is None:
+            stream.fault = (
+                f"{odd}; {cure}, base=0 (--base 0) if vertex 0 is there and has no edge, or labels=True (--labels) "
+                "if the numbers are names"
+            )
+        else:
+            stream.remarks.append(f"{odd}, so vertex 0 has no edge; {cure}")

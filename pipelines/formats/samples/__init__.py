@@ -1,8 +1,9 @@
-"""Imports samples from files into samples stores: CSV, Parquet, Arrow, NumPy's .npy and .npz, Zarr, FCS, .h5ad.
+"""Import samples from files into samples stores: CSV, Parquet, Arrow, NumPy's .npy and .npz, Zarr, FCS, .h5ad.
 
-A reader is a context manager that yields the names of the columns and then tables of some rows each: values in float64,
-and weights, labels and ids where a column of them was named. An empty field, a null, or NaN is a missing value, or no
-label. A file may be larger than memory, except in the cases of .npz that `samples.arrays` names.
+A reader is a context manager that yields an `Opened` source: the names of the columns, and an iterator over tables of
+some rows each. A table has values in float64, and weights, labels and ids if the user named columns for them. An empty
+field, a null, or NaN is a missing value or a missing label. A file may be larger than memory, except for the .npz files
+that `samples.arrays` describes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ FORMATS: dict[str, tuple[Callable[..., Source], tuple[str, ...]]] = {
     "h5ad": (read_h5ad, (".h5ad",)),
     "fcs": (read_fcs, (".fcs",)),
 }
-OPTIONS: dict[str, tuple[str, Callable[..., Source]]] = {  # of a reader, and what it reads
+OPTIONS: dict[str, tuple[str, Callable[..., Source]]] = {  # option: the files it is for, and their reader
     "delimiter": ("text files", read_csv),
     "header": ("text files", read_csv),
     "decimal": ("text files", read_csv),
@@ -70,40 +71,42 @@ def import_samples(
 ) -> Samples:
     """Import samples from files into a samples store.
 
+    Blanks around column names are ignored, in files and in these arguments.
+
     Parameters
     ----------
     source : path of a .csv, .tsv or .txt (optionally gzip'd), .parquet, .arrow, .npy, .npz, .zarr, .h5ad or .fcs file,
-        or several paths. All have the columns of the first; the store keeps the origin of each sample
+        or several paths. All files have the columns of the first file; the store records the file of each sample
     path : path of the new store
     format : {"csv", "parquet", "arrow", "npy", "npz", "zarr", "h5ad", "fcs"}, default by the suffix
-    columns : columns of values, by name or position from 0; default all that nothing else names
+    columns : columns of values, by name or position from 0; default all columns without another use
     exclude : columns to leave out
-    label, weight, ids : columns, or arrays of an .npz file, with labels, weights and what samples are called
-    delimiter : between the fields of a line; default a comma, in .tsv a tab, with decimal commas a semicolon;
+    label, weight, ids : columns, or arrays of an .npz file, with the labels, weights and names of samples
+    delimiter : delimiter of the fields in a line; default a comma, in .tsv a tab, with decimal commas a semicolon;
         "whitespace" for any number of blanks
-    header : whether a text file begins with the names of its columns; default: if a column is requested by name, or if
-        no value in the first line is a number
+    header : True if a text file begins with its column names; default: True if a column is requested by name, or if no
+        value in the first line is a number
     decimal : decimal mark of a text file, "." by default, or ","
-    compensate : whether to undo the spill between the detectors of a cytometer, by the matrix of the FCS file
-    layer : the matrix of an .h5ad file to read, by its name among the layers; default X
+    compensate : undo the spillover between the detectors of a cytometer, with the matrix in the FCS file
+    layer : name of the layer of an .h5ad file to read; default X
     dtype, missing, scaling, cofactor, transforms, overwrite : as for `pipelines.stores.samples.new_samples`
-    like : a samples or a codebook store, or its path: take columns, their scaling, compensation and dtype as recorded
-        there, for new samples that will be compared with others
-    piece_bytes : how much of the values, in float64, is read at a time; text by a fourth of that
+    like : a samples or a codebook store, or its path: take columns, scaling, compensation, dtype and `missing` from
+        this store, for new samples that will be compared with its samples
+    piece_bytes : bytes of values, in float64, that are read at a time; text is read in blocks of a fourth of it
 
     Returns
     -------
     Samples
-        The store, opened.
+        The opened store.
 
     Raises
     ------
     FormatError
-        A source cannot be read; the message names it, the line if it has lines, and the cure.
+        A source cannot be read; the message names the source, the line in a text file, and the cure.
     ImportError
-        A format is read with a package that is missing; the message says how to install it.
+        The package for a format is missing; the message says how to install it.
     ValueError
-        A value or a column cannot be used.
+        A value or a column is not valid.
     StoreError
         `path` exists, or the disk is full.
 
@@ -128,8 +131,10 @@ def import_samples(
                 raise ValueError(f"like determines the {option} of samples; leave out {option} (--{option})")
         like = like if isinstance(like, Samples | Codebook) else _open_record(like)
         columns, dtype, compensate = like.columns, like.dtype, like.compensated or None
+        missing = missing or like.missing
+    transforms = {name.strip(): transform for name, transform in (transforms or {}).items()}
     options = dict(delimiter=delimiter, header=header, decimal=decimal, compensate=compensate, layer=layer)
-    wanted = Wanted(columns, label, weight, ids, tuple(exclude), piece_bytes)
+    wanted = Wanted(columns, label, weight, ids, tuple(exclude), piece_bytes, missing).stripped()
     with ExitStack() as first:
         opened = first.enter_context(_open(sources[0], format, wanted, options))
         names = opened.names
@@ -166,9 +171,9 @@ def import_samples(
 def _open_alike(
     source: str, first: str, names: list[str], format: str | None, wanted: Wanted, options: Mapping[str, Any]
 ) -> Iterator[Opened]:
-    """Another source, opened for columns of these names in their order, which `first` has.
+    """Open a further source for the columns `names` of the source `first`, in the same order.
 
-    All of its columns are compared with those of the first, unless they were named.
+    If the user named no columns, `source` must have the same columns as `first`, in any order.
     """
     with _open(source, format, wanted, options) as opened:
         if opened.names == names:
@@ -181,7 +186,7 @@ def _open_alike(
 
 
 def _append(writer: SamplesWriter, source: str, opened: Opened) -> None:
-    """Write the rows of a source; a row at fault is named by its line, if it has one."""
+    """Write the rows of a source; an error about a row of a text file names its line."""
     try:
         for table in _tables(source, opened.rows):
             writer.append(*table)
@@ -193,7 +198,7 @@ def _append(writer: SamplesWriter, source: str, opened: Opened) -> None:
 
 
 def _difference(found: Sequence[str], expected: Sequence[str], first: str) -> str:
-    """How the columns of a file differ from those of the first."""
+    """Return how the columns of a file, `found`, differ from the columns of the first file."""
     for these, others, fault in ((expected, found, "lacks the column"), (found, expected, "has the column")):
         for name in these:
             if name not in others:
@@ -204,7 +209,7 @@ def _difference(found: Sequence[str], expected: Sequence[str], first: str) -> st
 
 @contextmanager
 def _open(source: str, format: str | None, wanted: Wanted, options: Mapping[str, Any]) -> Iterator[Opened]:
-    """An opened source, by a reader that knows all options given; errors in reading it name it."""
+    """Open a source with its reader, and refuse options of other readers; errors on opening name the source."""
     reader = _reader(source, format)
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
@@ -218,7 +223,7 @@ def _open(source: str, format: str | None, wanted: Wanted, options: Mapping[str,
 
 
 def _open_record(path: str | os.PathLike[str]) -> Samples | Codebook:
-    """Open a store that records how samples were scaled."""
+    """Open a samples or codebook store, which records the scaling of its samples."""
     schema = store_schema(path)
     if schema not in ("samples/1", "codebook/1"):
         raise StoreError(f"{path}: a store of schema {schema}; name a samples or a codebook store to scale like")
@@ -234,25 +239,25 @@ def _reader(source: str, given: str | None) -> Callable[..., Source]:
 
 
 def _tables(source: str, tables: Iterator[Rows]) -> Iterator[Rows]:
-    """The tables; errors in reading them are kept apart from errors in writing."""
+    """Yield the tables, and turn errors of reading, but not errors of writing, into a FormatError."""
     with _reading(source):
         yield from tables
 
 
 @contextmanager
 def _reading(source: str) -> Iterator[None]:
-    """Turn what libraries raise on a missing or damaged file into a FormatError that names it."""
+    """Turn the errors of libraries about a missing or damaged file into a FormatError that names the file."""
     try:
         yield
     except FileNotFoundError as error:
         raise FormatError(f"{source}: cannot be read (no such file); check the name") from error
     except MemoryError as error:
         raise FormatError(f"{source}: not enough memory ({error}); use a machine with more") from error
-    except StoreError as error:  # of an array that another program wrote
+    except StoreError as error:  # about a Zarr array of another program
         raise FormatError(str(error)) from error
     except (FormatError, ImportError):
         raise
-    except Exception as error:  # whatever a library raises on a damaged file
+    except Exception as error:  # libraries raise various errors on a damaged file
         raise FormatError(
             f"{source}: cannot be read ({brief(error)}); get a new copy or name its format (--format)"
         ) from error

@@ -1,7 +1,7 @@
-"""Samples from annotated matrices of single cells: .h5ad files, read with the package `anndata` (the `anndata` extra).
+"""Read samples from .h5ad files, annotated matrices of single cells, with the package `anndata` (the `anndata` extra).
 
-Values are those of `X` or of a layer, dense or sparse, and columns are called by the names of its variables. Labels and
-weights are columns of `obs`; ids too, by default the names of the observations. Rows are read in pieces.
+Values are the matrix `X` or a layer, dense or sparse; the names of the variables are the column names. Labels, weights
+and ids are columns of `obs`; by default, ids are the names of the observations. Rows are read in pieces.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Header(NamedTuple):
 
 @contextmanager
 def read_h5ad(source: str, wanted: Wanted, layer: str | None = None) -> Iterator[Opened]:
-    """The observations of an .h5ad file: rows of `X`, or of the matrix `layer`."""
+    """Yield the observations of an .h5ad file: the rows of `X`, or of the layer `layer`."""
     try:
         import h5py
         from anndata import io
@@ -33,10 +33,10 @@ def read_h5ad(source: str, wanted: Wanted, layer: str | None = None) -> Iterator
         raise ImportError(".h5ad files need anndata: pip install 'tilepath[anndata]'") from error
     with open(source, "rb"), h5py.File(source, "r") as file:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of versions of the libraries below
+            warnings.simplefilter("ignore")  # warnings about versions of the libraries that anndata uses
             obs, var = io.read_elem(file["obs"]), io.read_elem(file["var"])
         if not (hasattr(obs, "columns") and hasattr(var, "columns")):
-            raise FormatError(f"{source}: its tables are those of anndata before 0.7; write it anew with a later one")
+            raise FormatError(f"{source}: was written by anndata before 0.7; write it again with a later version")
         stored = _matrix(source, file, layer)
         matrix = io.sparse_dataset(stored) if isinstance(stored, h5py.Group) else stored
         header = _Header(matrix.shape, np.dtype(matrix.dtype))
@@ -64,7 +64,7 @@ def read_h5ad(source: str, wanted: Wanted, layer: str | None = None) -> Iterator
 
 
 def _matrix(source: str, file: Any, layer: str | None) -> Any:
-    """The stored matrix: X, or that layer."""
+    """Return the stored matrix: X, or the layer `layer`."""
     layers = file.get("layers", {})
     known = ", ".join(map(repr, layers)) or "none"
     if layer is None and "X" not in file:
@@ -75,7 +75,7 @@ def _matrix(source: str, file: Any, layer: str | None) -> Any:
 
 
 def _of_observations(source: str, obs: Any, column: str | int | None) -> Any:
-    """A column of `obs`, by name or position."""
+    """Return a column of `obs`, by name or position."""
     if column is None:
         return None
     names = list(map(str, obs.columns))

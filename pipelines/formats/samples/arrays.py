@@ -1,7 +1,7 @@
-"""Samples from matrices: in a .npy file, in an .npz file with labels and weights beside it, or in Zarr.
+"""Read samples from matrices: in a .npy file, in an .npz file with labels and weights, or in Zarr.
 
-Rows are read in pieces. Two things are not: labels and weights of an .npz file, and a matrix in an .npz file that lies
-there column after column (Fortran's order), so that no row is complete before the end.
+Rows are read in pieces, with two exceptions that are read whole: the labels, weights and ids in an .npz file, and a
+matrix in an .npz file in Fortran order, where no row is complete before the end of the file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Header(NamedTuple):
 
 @contextmanager
 def read_npy(source: str, wanted: Wanted) -> Iterator[Opened]:
-    """The rows of the matrix in a .npy file; its columns are named by their numbers."""
+    """Yield the rows of the matrix in a .npy file; the names of columns are their numbers."""
     with open(source, "rb") as file:
         header = _header(source, file)
     _check_matrix(source, header)
@@ -40,8 +40,10 @@ def read_npy(source: str, wanted: Wanted) -> Iterator[Opened]:
 
 @contextmanager
 def read_npz(source: str, wanted: Wanted) -> Iterator[Opened]:
-    """The rows of the only matrix in an .npz file, or of the one called `values` or `X`; labels and weights are
-    arrays of the file, by their names."""
+    """Yield the rows of a matrix in an .npz file: the matrix `values` or `X`, or the only matrix.
+
+    Labels, weights and ids are other arrays of the file, which `wanted` names.
+    """
     with ExitStack() as stack:
         archive = stack.enter_context(zipfile.ZipFile(source))
         arrays: dict[str, _Header] = {}
@@ -85,7 +87,7 @@ def read_npz(source: str, wanted: Wanted) -> Iterator[Opened]:
 
 @contextmanager
 def read_zarr(source: str, wanted: Wanted) -> Iterator[Opened]:
-    """The rows of a Zarr array, or of the only matrix of a group, or of the one called `values` or `X`."""
+    """Yield the rows of a Zarr array, or of a matrix in a group: the only matrix, or `values` or `X`."""
     array = open_matrix(source)
     yield matrix_rows(source, array, wanted, slices(array))
 
@@ -98,9 +100,10 @@ def matrix_rows(
     names: list[str] | None = None,
     also_called: list[str] | None = None,
 ) -> Opened:
-    """The rows of a matrix (anything with a shape and a dtype) that `read(start, stop)` returns.
+    """Return the opened source of a matrix whose rows `read(start, stop)` returns.
 
-    Without `names`, columns are called by their numbers; `also_called` is as for `choose_columns`.
+    `header` has the shape and the dtype of the matrix. Without `names`, the names of columns are their numbers;
+    `also_called` is as for `choose_columns`.
     """
     _check_matrix(source, header)
     shape = header.shape
@@ -119,7 +122,7 @@ def matrix_rows(
 
 
 def slices(array: Any) -> Callable[[int, int], np.ndarray]:
-    """Returns rows of an array in memory."""
+    """Return a function of start and stop that returns these rows of `array` as a NumPy array."""
     return lambda start, stop: np.asarray(array[start:stop])
 
 
@@ -133,7 +136,7 @@ def _check_matrix(source: str, header: Any) -> None:
 
 
 def _beside(source: str, loaded: Any, name: str, header: _Header) -> np.ndarray:
-    """The array of labels, weights or ids."""
+    """Return the array `name` of labels, weights or ids, (n,)."""
     try:
         array = loaded[name]
     except ValueError as error:
@@ -157,7 +160,7 @@ def _header(what: str, stream: IO[bytes]) -> _Header:
 
 
 def _in_turn(stream: IO[bytes], source: str) -> Callable[[int, int], np.ndarray]:
-    """Reads rows of an array in an .npz file, one range after another, without ever holding all of it."""
+    """Return a function that reads successive ranges of rows of an array in an .npz file."""
     shape, _, dtype = _header(source, stream)
 
     def read(start: int, stop: int) -> np.ndarray:

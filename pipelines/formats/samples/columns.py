@@ -1,4 +1,4 @@
-"""What is read from a source of samples: some columns are values, others may be labels, weights and ids."""
+"""Choose the columns of a source of samples: columns of values, and optionally of labels, weights and ids."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from pipelines.formats.arc_sort import FormatError
 
-PIECE_BYTES = 32 << 20  # of values in float64 that are read at a time
+PIECE_BYTES = 32 << 20  # bytes of values, in float64, that are read at a time
 
 
 class Rows(NamedTuple):
-    """Some samples: (k, d) values with NaN for those that are missing; (k) weights, labels and ids, or None."""
+    """Some samples: values (k, d), NaN where missing; weights, labels and ids, (k) each, or None."""
 
     values: np.ndarray
     weights: np.ndarray | None = None
@@ -23,9 +23,10 @@ class Rows(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The columns of a source to read, by name or position from 0; `columns` None: all that nothing else names.
+    """The columns of a source to read, by name or position from 0.
 
-    `piece_bytes` of values, in float64, are read at a time.
+    If `columns` is None, all columns that no other field names are values. `piece_bytes` bytes of values, in float64,
+    are read at a time. `missing` is True if values may be missing.
     """
 
     columns: Sequence[str | int] | None = None
@@ -34,14 +35,29 @@ class Wanted(NamedTuple):
     ids: str | int | None = None
     exclude: Sequence[str | int] = ()
     piece_bytes: int = PIECE_BYTES
+    missing: bool = False
+
+    def stripped(self) -> Wanted:
+        """Return a copy without blanks around names; `distinct` removes them from the names of a source."""
+        return self._replace(
+            columns=None if self.columns is None else [*map(_strip, self.columns)],
+            label=_strip(self.label),
+            weight=_strip(self.weight),
+            ids=_strip(self.ids),
+            exclude=[*map(_strip, self.exclude)],
+        )
 
     def of_values(self) -> Wanted:
-        """The same without what stands beside the values."""
+        """Return a copy without labels, weights and ids."""
         return self._replace(label=None, weight=None, ids=None)
 
 
+def _strip(column: Any) -> Any:
+    return column.strip() if isinstance(column, str) else column
+
+
 class Chosen(NamedTuple):
-    """Positions of the columns to read, and what those of values are called."""
+    """Positions of the columns to read, and the names of the columns of values."""
 
     values: list[int]
     label: int | None
@@ -56,7 +72,8 @@ class Chosen(NamedTuple):
 class Opened(NamedTuple):
     """An open source of samples.
 
-    `line_of` gives the line in which a row ends, in text; `ids` says whether rows have ids, asked for or not.
+    `line_of` returns the line of a text file in which a row ends, else None. `ids` is True if rows have ids without a
+    column for them.
     """
 
     names: list[str]
@@ -71,9 +88,10 @@ Source: TypeAlias = AbstractContextManager[Opened]
 def choose_columns(
     source: str, names: Sequence[str], wanted: Wanted, also_called: Sequence[str] | None = None
 ) -> Chosen:
-    """Positions of the columns that are wanted; FormatError if one is missing, or has been named twice.
+    """Return the positions of the wanted columns; FormatError if a column is missing, or is named twice.
 
-    A column may be named by what it is `also_called`, unless several are; one of values is then called that.
+    `also_called` has a second name of each column. A column may be named by its second name unless several columns have
+    it; a column of values that is named so gets the second name.
     """
     others = [""] * len(names) if also_called is None else list(also_called)
 
@@ -103,7 +121,7 @@ def choose_columns(
     if len(set(chosen)) < len(chosen):
         twice = next(names[column] for column in chosen if chosen.count(column) > 1)
         raise FormatError(
-            f"{source}: column {twice!r} was chosen twice; use it as value, label, weight or id, or leave it out, once"
+            f"{source}: column {twice!r} was chosen twice; use it once, as value, label, weight or id, or leave it out"
         )
     asked = wanted.columns or values
     called = [name if name in others else names[column] for column, name in zip(values, asked, strict=True)]
@@ -111,7 +129,7 @@ def choose_columns(
 
 
 def distinct(source: str, names: Sequence[str]) -> list[str]:
-    """The names without blanks around them; FormatError if two are the same."""
+    """Return the names without blanks around them; FormatError if two names are equal."""
     names = [name.strip() for name in names]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

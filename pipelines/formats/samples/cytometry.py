@@ -1,14 +1,15 @@
-"""Samples from flow cytometers: FCS files, read with the package `flowio` (the `cytometry` extra).
+"""Read samples from FCS files of flow cytometers, with the package `flowio` (the `cytometry` extra).
 
-A row is an event (a cell), a column a channel. Channels are called by their label (the keyword $PnS, the marker, such
-as CD3) where they have one of their own, else by their short name ($PnN, the detector, such as FL1-A); they may be
-chosen by either. Values are on a linear scale: where the file says so, flowio undoes logarithmic amplification and
-gain, and brings time to seconds. Then they are compensated, if that is asked for, by the matrix of the file: its row i
-says which part of the light of dye i each detector sees, so measured values are true values times the matrix. Then a
-transform of each channel is customary, such as arcsinh with a cofactor of 150 (fluorescence) or 5 (mass cytometry).
+A row is an event (a cell), a column a channel. The name of a channel is its label ($PnS, the marker, such as CD3), or
+its short name ($PnN, the detector, such as FL1-A) if it has no label or shares it with another channel. Either name
+selects the channel. Values are on a linear scale: flowio undoes logarithmic amplification and gain as the file states
+them, and converts time to seconds. On request, values are then compensated with the matrix in the file: row i of the
+matrix holds the share of the light of dye i that each detector sees, so measured values are true values times the
+matrix. After that, a transform of each channel is customary, such as arcsinh with a cofactor of 150 (fluorescence) or 5
+(mass cytometry).
 
-flowio reads the header, and brings pieces of events to their scale; the events themselves are read here, so that a file
-may be larger than memory. Files of several data sets are refused.
+flowio reads the header and scales pieces of events. This module reads the events, so that a file may be larger than
+memory. Files of several data sets are refused.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from pipelines.formats.samples.columns import Opened, Wanted, distinct
 
 _ORDERS = {"1,2,3,4": "<", "1,2": "<", "4,3,2,1": ">", "2,1": ">"}  # $BYTEORD, as FCS writes it
 _KINDS = {"F": "f4", "D": "f8"}
-SPILL = ("spillover", "spill")  # $SPILLOVER since FCS 3.1, SPILL by custom before
+SPILL = ("spillover", "spill")  # keywords of the spillover matrix: $SPILLOVER since FCS 3.1, SPILL by custom before
 
-# What flowio raises on a truncated or damaged file, besides errors of its own.
+# The errors that flowio raises on a truncated or damaged file, apart from FlowIOException.
 _DAMAGE = (
     ValueError,
     LookupError,
@@ -43,17 +44,17 @@ _DAMAGE = (
 
 
 class _Events(NamedTuple):
-    """Where the events of a file are, and how they are written there: a record each, a field for each channel."""
+    """The place and format of the events in a file: each event is a record with a field for each channel."""
 
     source: str
     first_byte: int
     record: np.dtype
-    masks: np.ndarray | None  # of integers: the bits that count, by channel
+    masks: np.ndarray | None  # for integer values: a mask of the valid bits of each channel
     shape: tuple[int, int]
     dtype: np.dtype = np.dtype(np.float64)
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Events from `start` to `stop`, as they were written, (k, channels)."""
+        """Read the events from `start` to `stop` - 1, not yet scaled, (k, channels)."""
         place = self.first_byte + start * self.record.itemsize
         records = np.fromfile(self.source, self.record, stop - start, offset=place)
         if len(records) < stop - start:
@@ -65,7 +66,7 @@ class _Events(NamedTuple):
 
 @contextmanager
 def read_fcs(source: str, wanted: Wanted, compensate: bool = False) -> Iterator[Opened]:
-    """The events of an FCS file of version 2.0, 3.0 or 3.1; `compensate` undoes the spill between detectors."""
+    """Yield the events of an FCS file of version 2.0, 3.0 or 3.1; `compensate` undoes spillover between detectors."""
     try:
         import flowio
         from flowio.exceptions import FlowIOException
@@ -79,7 +80,7 @@ def read_fcs(source: str, wanted: Wanted, compensate: bool = False) -> Iterator[
             _check_channels(data.text, data.channel_count)
             events = _find_events(source, data)
             data.events = np.zeros(data.channel_count)
-            data.as_array()  # what it says of scales can be used
+            data.as_array()  # raises if the keywords about scales are not valid
         except (FlowIOException, *_DAMAGE) as error:
             raise FormatError(
                 f"{source}: cannot be read as FCS ({error}); get a new copy or export it as CSV"
@@ -100,7 +101,7 @@ def read_fcs(source: str, wanted: Wanted, compensate: bool = False) -> Iterator[
 
 
 def _find_events(source: str, data: Any) -> _Events:
-    """Where the events of an FCS file are; ValueError or LookupError if what it says of that cannot be."""
+    """Return the place and format of the events in an FCS file; ValueError or LookupError if keywords are not valid."""
     text, channels, numbers = data.text, data.channel_count, range(1, data.channel_count + 1)
     if text["mode"].strip().upper() != "L":
         raise ValueError(f"$MODE is {text['mode'][:40]!r}, not L: it holds histograms, not events")
@@ -113,7 +114,7 @@ def _find_events(source: str, data: Any) -> _Events:
         if not {*bits} <= {8, 16, 32}:
             raise ValueError(f"integers have {', '.join(map(str, sorted({*bits})))} bits, not 8, 16 or 32")
         kinds = [f"u{size // 8}" for size in bits]
-        # Bits beyond $PnR, rounded up to a power of two, are to be ignored.
+        # The FCS standard ignores bits beyond the range $PnR, rounded up to a power of two.
         masks = np.array([(1 << (int(text[f"p{channel}r"]) - 1).bit_length()) - 1 for channel in numbers])
     else:
         kinds = [_KINDS[kind]] * channels
@@ -122,21 +123,21 @@ def _find_events(source: str, data: Any) -> _Events:
         first, last = data.header["data_start"], data.header["data_stop"]
     else:
         first, last = int(text["begindata"]), int(text["enddata"])
-    # The end is so often given one byte too far that this is taken.
+    # Many files state an end that is one byte too far, so this is accepted.
     count, rest = divmod(last + 1 - first, record.itemsize)
     if rest > 1 or first < 0 or count < 0 or first + count * record.itemsize > data.file_size:
-        raise ValueError(f"bytes {first} to {last} are not those of whole events of {record.itemsize} bytes")
+        raise ValueError(f"bytes {first} to {last} do not hold whole events of {record.itemsize} bytes")
     return _Events(source, first, record, masks, (count, channels))
 
 
 def _compensation(source: str, detectors: list[str], keywords: dict[str, str]) -> tuple[list[int], np.ndarray]:
-    """The columns among which light spills, and the matrix that undoes it.
+    """Return the columns of the spillover matrix, and the inverse of the matrix.
 
-    The file states ``SPILLOVER = n, n detectors, n x n parts by rows``.
+    The keyword has the form ``SPILLOVER = n, n detectors, n x n shares by rows``.
     """
     text = next((keywords[key] for key in SPILL if keywords.get(key, "").strip()), None)
     if text is None:
-        raise FormatError(f"{source}: has no matrix of spill ($SPILLOVER); import it without compensation")
+        raise FormatError(f"{source}: has no spillover matrix ($SPILLOVER); import it without compensation")
     try:
         count, *fields = (field.strip() for field in text.split(","))
         size = int(count)
@@ -149,12 +150,12 @@ def _compensation(source: str, detectors: list[str], keywords: dict[str, str]) -
         return places, np.linalg.inv(parts.reshape(size, size))
     except (ValueError, np.linalg.LinAlgError) as error:
         raise FormatError(
-            f"{source}: its matrix of spill cannot be used ({error}); import it without compensation"
+            f"{source}: its spillover matrix cannot be used ({error}); import it without compensation"
         ) from error
 
 
 def _check_channels(keywords: dict[str, str], channels: int) -> None:
-    """ValueError where a channel has no name, or its bits do not match its type: flowio would read on."""
+    """Raise ValueError if a channel has no name or its bits do not match its type, which flowio does not check."""
     kind = keywords["datatype"].strip().upper()
     if kind not in ("I", "F", "D"):
         raise ValueError(f"$DATATYPE is {kind[:40]!r}, not I, F or D")
@@ -168,6 +169,6 @@ def _check_channels(keywords: dict[str, str], channels: int) -> None:
 
 
 def _channels(labels: list[str], short_names: list[str]) -> list[str]:
-    """The label of each channel, or its short name where it has none or shares it."""
+    """Return the label of each channel, or its short name if it has no label or shares its label."""
     taken = [label or short for label, short in zip(labels, short_names, strict=True)]
     return [short if taken.count(name) > 1 else name for name, short in zip(taken, short_names, strict=True)]

@@ -1,7 +1,7 @@
-"""Samples from tables of named columns, CSV and Parquet, read in pieces by pyarrow.
+"""Read samples from tables of named columns, CSV, Parquet and Arrow, in pieces with pyarrow.
 
-pyarrow converts a gigabyte of text in seconds, but reports neither the line at fault nor what it takes for a header. So
-the first line is examined here, and the line of an error is searched for with Python's own csv module.
+pyarrow converts a gigabyte of text in seconds, but does not name the faulty line, and does not tell a header from
+values. So this module examines the first line, and finds the line of an error with Python's csv module.
 """
 
 from __future__ import annotations
@@ -22,24 +22,32 @@ from pipelines.formats.samples.columns import Chosen, Opened, Rows, Wanted, choo
 from pipelines.formats.samples.text_tables import TextTable, text_table
 from pipelines.formats.text_file import TextFile
 from pipelines.stores.labels import ABSENT
+from pipelines.stores.row_errors import MISSING_CURE
 
-TEXT_SHARE = 4  # of a piece is a block of text: pyarrow reads ahead, and holds some forty times as much
+TEXT_SHARE = 4  # a block of text is this part of a piece: pyarrow reads ahead, and holds some forty blocks
 _NO_UTF8 = frozenset("\0\ufffd")
 _RECODE = "is not text encoded in UTF-8; convert the file, or name its format (--format)"
-_CURE = "values are numbers: name the columns that hold them (--columns), and the one with the labels (--label)"
+_CURE = (
+    "values are numbers: name the columns of values (--columns), or leave out other columns (--exclude); name the "
+    "columns of labels and ids (--label, --id)"
+)
+SURVEYED = 10_000  # rows after the first fault that are searched for faults in other columns
 
 
 @contextmanager
 def read_csv(
     source: str, wanted: Wanted, delimiter: str | None = None, header: bool | None = None, decimal: str = "."
 ) -> Iterator[Opened]:
-    """The rows of a text file, gzip'd or not, in UTF-8; every line has the same number of fields, blank ones are
-    skipped. Fields may be quoted, by ``"``. Without a header columns are called by their numbers.
+    """Yield the rows of a text file in UTF-8, gzip'd or not.
+
+    Every line has the same number of fields; blank lines are skipped. Fields may be quoted by ``"``. Without a header,
+    the names of columns are their numbers.
 
     Parameters
     ----------
     delimiter : default a comma, in .tsv a tab, with decimal commas a semicolon; "whitespace" for runs of blanks
-    header : default: whether the fields of values in the first line are words, not numbers
+    header : True if the first line has column names; default: True if a column is requested by name, or if the fields
+        of values in the first line are words, not numbers
     decimal : the decimal mark of numbers, a point or a comma
     """
     text = text_table(source, delimiter, decimal)
@@ -50,7 +58,7 @@ def read_csv(
         raise FormatError(f"{source}, line {line}: {_RECODE}")
     if header is None:
         header = _is_header(text, line, words, wanted)
-    begin = line if header else 0  # pyarrow itself skips the blank lines before a first row
+    begin = line if header else 0  # without a header, pyarrow skips the blank lines before the first row
     names = distinct(source, words) if header else list(map(str, range(len(words))))
     chosen = choose_columns(source, names, wanted)
     types = {names[c]: pa.float64() for c in chosen.values}
@@ -74,7 +82,7 @@ def read_csv(
                 yield _rows(batch, names, chosen)
                 seen += len(batch)
         except pa.ArrowInvalid as error:
-            raise _fault(text, error, names, chosen, begin, seen) from error
+            raise _fault(text, error, names, chosen, begin, seen, wanted.missing) from error
 
     with text.stream() as stream:
         yield Opened(chosen.names, rows(), partial(text.line_of, begin))
@@ -82,8 +90,8 @@ def read_csv(
 
 @contextmanager
 def read_parquet(source: str, wanted: Wanted) -> Iterator[Opened]:
-    """The rows of a Parquet file."""
-    # Buffered, as a row group may be the whole file.
+    """Yield the rows of a Parquet file."""
+    # Buffered, since a row group may be the whole file.
     with pq.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False) as file:
         chosen, names = choose_typed(source, file.schema_arrow, wanted)
         batches = file.iter_batches(max(1, wanted.piece_bytes // (8 * len(names))), columns=names)
@@ -92,7 +100,7 @@ def read_parquet(source: str, wanted: Wanted) -> Iterator[Opened]:
 
 @contextmanager
 def read_arrow(source: str, wanted: Wanted) -> Iterator[Opened]:
-    """The rows of an Arrow file (Feather) or stream."""
+    """Yield the rows of an Arrow file (Feather) or stream."""
     with pa.memory_map(source) as mapped:
         batches: Any
         try:
@@ -107,13 +115,15 @@ def read_arrow(source: str, wanted: Wanted) -> Iterator[Opened]:
 
 
 def choose_typed(source: str, schema: Any, wanted: Wanted) -> tuple[Chosen, list[str]]:
-    """The columns of a table of types, and their names in it; FormatError if one has another type."""
+    """Return the chosen columns of a typed table, and their names there; FormatError if a column has a wrong type."""
     names = distinct(source, schema.names)
     chosen = choose_columns(source, names, wanted)
-    for column in (*chosen.values, *(() if chosen.weight is None else (chosen.weight,))):
-        kind = schema.field(column).type
-        if not any(is_kind(kind) for is_kind in _NUMBERS):
-            raise FormatError(f"{source}: column {names[column]!r} holds {kind}; {_CURE}")
+    kinds = {c: schema.field(c).type for c in (*chosen.values, *(() if chosen.weight is None else (chosen.weight,)))}
+    words = [
+        f"column {names[c]!r} holds {kind}" for c, kind in kinds.items() if not any(is_of(kind) for is_of in _NUMBERS)
+    ]
+    if words:
+        raise FormatError(f"{source}: {' and '.join(words)}; {_CURE}")
     for column in (chosen.label, chosen.ids):
         if column is not None and pa.types.is_nested(schema.field(column).type):
             raise FormatError(f"{source}: column {names[column]!r} holds lists; labels and ids are text or numbers")
@@ -129,7 +139,7 @@ _NUMBERS: tuple[Callable[[Any], bool], ...] = (
 
 
 def _rows(batch: Any, names: list[str], chosen: Chosen) -> Rows:
-    """A record batch as rows."""
+    """Return a record batch as `Rows`."""
     values = np.empty((len(batch), len(chosen.values)))
     for place, column in enumerate(chosen.values):
         values[:, place] = _floats(batch.column(names[column]))
@@ -142,12 +152,12 @@ def _rows(batch: Any, names: list[str], chosen: Chosen) -> Rows:
 
 
 def _floats(column: Any) -> np.ndarray:
-    """A column of numbers as float64, NaN for nulls."""
+    """Return a column of numbers as float64, with NaN for nulls."""
     return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
 def _is_header(text: TextTable, line: int, words: list[str], wanted: Wanted) -> bool:
-    """Whether the first line holds names: if a column is requested by name, else judged by the fields of values."""
+    """Return True if the first line has column names: if a column is requested by name, or if no value is a number."""
     asked = [*(wanted.columns or ()), *wanted.exclude]
     asked += [column for column in (wanted.label, wanted.weight, wanted.ids) if column is not None]
     if any(isinstance(column, str) and not column.isdecimal() for column in asked):
@@ -164,21 +174,36 @@ def _is_header(text: TextTable, line: int, words: list[str], wanted: Wanted) -> 
     return numbers < len(known)
 
 
-def _fault(text: TextTable, error: Exception, names: list[str], chosen: Chosen, begin: int, seen: int) -> FormatError:
-    """The error that stopped pyarrow after `seen` rows, and its line."""
+def _fault(
+    text: TextTable, error: Exception, names: list[str], chosen: Chosen, begin: int, seen: int, missing: bool
+) -> FormatError:
+    """Return an error that names the line of pyarrow's `error` after `seen` rows, and faults in the following rows.
+
+    Unless values may be `missing`, it also names the first missing value.
+    """
     numbers = [*chosen.values, *(() if chosen.weight is None else (chosen.weight,))]
     cut = f"check the line, and that {text.parted_by} separates the fields (--delimiter)"
+    words: dict[int, str] = {}  # the first word of each column that is not a number
+    first, absent = 0, ""
     with TextFile(text.source, plain=False) as file:
-        for line, fields in text.records(file, begin, seen):
+        for row, (line, fields) in enumerate(text.records(file, begin, seen)):
+            if words and (row > SURVEYED or len(fields) != len(names)):
+                break
             if len(fields) != len(names):
                 return file.error(f"has {len(fields)} fields, expected {len(names)}; {cut}", line)
             for column in numbers:
                 word = fields[column].strip()
-                if word not in ABSENT and not text.is_number(word):
-                    cure = _CURE if len(names) > 1 else cut
-                    return file.error(f"column {names[column]!r} is {word!r}, not a number; {cure}", line)
-            if any(set(field) & _NO_UTF8 for field in fields):
+                if word in ABSENT:
+                    absent = absent or f"column {names[column]!r} has no value in line {line}; {MISSING_CURE}"
+                elif column not in words and not text.is_number(word):
+                    first, words[column] = first or line, word
+            if not words and any(set(field) & _NO_UTF8 for field in fields):
                 return file.error(_RECODE, line)
+        if words:
+            faults = " and ".join(f"column {names[column]!r} is {word!r}" for column, word in words.items())
+            cure = _CURE if len(names) > 1 else cut
+            also = f". Besides, {absent}" if absent and not missing else ""
+            return file.error(f"{faults}, not a number; {cure}{also}", first)
     if seen == 0 and begin:
         return FormatError(f"{text.source}: has column names but no rows; a table has at least one row")
     return FormatError(f"{text.source}: cannot be read after row {seen} (from 0): {error}")

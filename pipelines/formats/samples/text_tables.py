@@ -1,7 +1,6 @@
-"""How a table of text is written, and its records by Python's own csv module, with their lines.
+"""The format of a text table, and its records with their lines, read with Python's csv module.
 
-pyarrow knows neither decimal commas beside other marks nor fields that are parted by runs of blanks, and does not say
-in which line a row is.
+pyarrow does not support fields that are separated by runs of blanks, and does not tell the line of a row.
 """
 
 from __future__ import annotations
@@ -19,11 +18,14 @@ import pyarrow as pa
 from pipelines.formats.arc_sort import FormatError
 from pipelines.formats.text_file import TextFile
 
-WHITESPACE = "whitespace"  # in the place of a delimiter: fields are parted by any number of blanks and tabs
+WHITESPACE = "whitespace"  # as a delimiter: fields are separated by any number of blanks and tabs
 
 
 class TextTable(NamedTuple):
-    """A file of text: fields are parted by `delimiter`, once every run of blanks is one tab if `blanks` says so."""
+    """The format of a text file: the delimiter and the decimal mark.
+
+    If `blanks`, every run of blanks is first replaced by a tab, which is then the `delimiter`.
+    """
 
     source: str
     delimiter: str
@@ -35,7 +37,7 @@ class TextTable(NamedTuple):
         return WHITESPACE if self.blanks else repr(self.delimiter)
 
     def is_number(self, word: str) -> bool:
-        """Whether a field is a number with this decimal mark."""
+        """Return True if a field is a number with this decimal mark."""
         if self.decimal != ".":
             word = "no number" if "." in word else word.replace(self.decimal, ".")
         try:
@@ -45,25 +47,25 @@ class TextTable(NamedTuple):
         return "_" not in word
 
     def first_record(self) -> tuple[int, list[str]]:
-        """The line that the first record ends in, and its fields; none if the file is empty."""
+        """Return the last line of the first record, and its fields; no fields if the file is empty."""
         with TextFile(self.source, plain=False) as file:
             return next(self._records(file, self._lines(file)), (0, []))
 
     def records(self, file: TextFile, begin: int, row: int) -> Iterator[tuple[int, list[str]]]:
-        """Line and fields of each row from `row` on; rows count from 0, after `begin` lines."""
+        """Yield line and fields of each row from `row` on; rows are counted from 0, after the first `begin` lines."""
         lines = self._lines(file)
         for _ in islice(lines, begin):
             pass
         yield from islice(self._records(file, lines, begin), row, None)
 
     def line_of(self, begin: int, row: int) -> int | None:
-        """The line in which that row ends."""
+        """Return the line in which row `row` ends; None if there is no such row."""
         with TextFile(self.source, plain=False) as file:
             return next((line for line, _ in self.records(file, begin, row)), None)
 
     @contextmanager
     def stream(self) -> Iterator[Any]:
-        """The text for pyarrow, whose fields are parted by `delimiter`."""
+        """Yield the text as a stream for pyarrow, with fields separated by `delimiter`."""
         if self.blanks:
             with TextFile(self.source, plain=False) as file:
                 yield _Blocks(_one_tab(block) for _, _, block in file.blocks())
@@ -79,7 +81,7 @@ class TextTable(NamedTuple):
             yield from block.decode(errors="replace").split("\n")[:-1]
 
     def _records(self, file: TextFile, lines: Iterable[str], begin: int = 0) -> Iterator[tuple[int, list[str]]]:
-        """Number of the last line, and fields, of every record that is not blank; `begin` lines came before."""
+        """Yield the last line and the fields of every record that is not blank; `begin` lines come before `lines`."""
         reader = csv.reader(lines, delimiter=self.delimiter)
         try:
             yield from ((begin + reader.line_num, fields) for fields in reader if fields)
@@ -88,7 +90,7 @@ class TextTable(NamedTuple):
 
 
 def text_table(source: str, delimiter: str | None, decimal: str) -> TextTable:
-    """How `source` is written; FormatError if delimiter or decimal mark cannot be."""
+    """Return the format of `source`; FormatError if the delimiter or the decimal mark is not valid."""
     if decimal not in (".", ","):
         raise FormatError(f"{source}: the decimal mark is {decimal!r}; give a point or a comma (--decimal)")
     if delimiter is None:
@@ -105,13 +107,13 @@ def text_table(source: str, delimiter: str | None, decimal: str) -> TextTable:
     return TextTable(source, delimiter, False, decimal)
 
 
-# A quoted field as it is, or blanks: at the end of a line they part nothing.
+# A quoted field, which is kept, or a run of blanks; blanks at the end of a line are dropped.
 _BLANKS = re.compile(rb'("(?:[^"]|"")*")|[ \t]+(\r?\n)|[ \t]+')
 _LEADING = re.compile(rb"^[ \t]+", re.MULTILINE)
 
 
 def _one_tab(block: bytes) -> bytes:
-    """Whole lines of text in which a tab stands for every run of blanks and tabs outside of quotes."""
+    """Return whole lines with every run of blanks and tabs outside of quotes replaced by one tab."""
 
     def put(found: re.Match[bytes]) -> bytes:
         return found[1] or found[2] or b"\t"
@@ -120,7 +122,7 @@ def _one_tab(block: bytes) -> bytes:
 
 
 class _Blocks(io.RawIOBase):
-    """Blocks of bytes as a file, for pyarrow."""
+    """A readable file of blocks of bytes, for pyarrow."""
 
     def __init__(self, blocks: Iterator[bytes]):
         self._blocks, self._rest = blocks, b""

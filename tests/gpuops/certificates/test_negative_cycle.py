@@ -137,7 +137,7 @@ def test_rounding_makes_no_cycle():
         assert find_negative_cycle(*csr(3, arcs, np.float64)) is None
 
 
-def test_large_integers():
+def test_large_weights():
     big = 2**55
     arcs = [(0, 1, big), (1, 2, -big), (2, 0, 0)]
     assert find_negative_cycle(*csr(3, arcs)) is None
@@ -146,6 +146,8 @@ def test_large_integers():
     assert find_negative_cycle(*graph)[1] == -1
     with pytest.raises(ValueError, match="int64"):
         find_negative_cycle(*csr(3, [(0, 1, 2**62), (1, 2, -(2**62)), (2, 0, 0)]))
+    with pytest.raises(ValueError, match="may exceed float64"):
+        find_negative_cycle(*csr(3, [(0, 1, -1e308), (1, 2, -1e308), (2, 0, -1)], np.float64))
 
 
 def test_a_negative_cycle_in_a_large_graph_is_found_soon():

@@ -347,7 +347,7 @@ def test_networkx_agrees_which_graphs_are_eulerian(xp, data, directed):
             assert len(found[1]) == 2
 
 
-EITHER = r"store each as an arc there and one back and pass directed=False \(--undirected\)"
+EITHER = r"store each edge as two arcs, one in each direction, and pass directed=False \(--undirected\)"
 BOTH = r"a circuit along every edge both ways: pass directed=True"
 
 

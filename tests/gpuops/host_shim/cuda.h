@@ -5,6 +5,9 @@
 // block. A cp.async poisons its target and delivers at the wait_group of the thread that issued it. A barrier that some
 // threads of a block do not reach ends the launch with a message.
 //
+// With HOST_RACES and -fsanitize=thread, whose calls come here instead of to its library, two threads that touch the same
+// byte of shared memory, one of them to store, with no barrier between them, end the launch as well.
+//
 // In a cooperative launch all blocks are there at once. A thread that reads with ld.acquire waits for others, so the
 // next block has its turn, with its own shared memory. Shuffled, threads also take turns at atomics and at loads and
 // stores that go past the first-level cache.
@@ -141,6 +144,71 @@ void for_lanes(unsigned t, Action action) {
     }
 }
 
+// --- Races in shared memory
+
+unsigned epoch;                            // of the block: what was touched in another one is in order
+unsigned warp_epochs[MAX_THREADS / 32];
+
+#ifdef HOST_RACES
+#define UNSEEN __attribute__((no_sanitize("thread")))
+
+struct Touch {
+    unsigned epoch, warp_epoch, thread;
+};
+struct Touches {
+    Touch store, loads[2];  // the last ones; of two threads that load, a third one that stores races with both
+};
+
+UNSEEN bool in_order(const Touch& touch) {
+    return touch.epoch != epoch || touch.thread == current ||
+           (touch.thread / warpSize == current / warpSize && touch.warp_epoch != warp_epochs[current / warpSize]);
+}
+
+UNSEEN void touched(const void* memory, size_t bytes, bool stores) {
+    static Touches* touches;
+    const size_t first = (const char*)memory - __start_host_shared, size = __stop_host_shared - __start_host_shared;
+    if (first >= size || cooperative) return;
+    if (!touches) touches = (Touches*)calloc(size, sizeof(Touches));
+    const Touch now = {epoch, warp_epochs[current / warpSize], current};
+    for (size_t i = first; i < first + bytes; ++i) {
+        Touches& of = touches[i];
+        if (!in_order(of.store)) fail(stores ? "races: stores twice" : "races: loads what is stored");
+        if (stores && !(in_order(of.loads[0]) && in_order(of.loads[1]))) fail("races: stores what is loaded");
+        (stores ? of.store : of.loads[!in_order(of.loads[0])]) = now;
+    }
+}
+
+#define HOST_TOUCH(bytes)                                          \
+    extern "C" UNSEEN void __tsan_read##bytes(void* memory) {      \
+        touched(memory, bytes, false);                             \
+    }                                                              \
+    extern "C" UNSEEN void __tsan_write##bytes(void* memory) {     \
+        touched(memory, bytes, true);                              \
+    }                                                              \
+    extern "C" UNSEEN void __tsan_unaligned_read##bytes(void* m) { \
+        touched(m, bytes, false);                                  \
+    }                                                              \
+    extern "C" UNSEEN void __tsan_unaligned_write##bytes(void* m) { \
+        touched(m, bytes, true);                                   \
+    }
+HOST_TOUCH(1)
+HOST_TOUCH(2)
+HOST_TOUCH(4)
+HOST_TOUCH(8)
+HOST_TOUCH(16)
+extern "C" UNSEEN void __tsan_read_range(void* memory, size_t bytes) {
+    touched(memory, bytes, false);
+}
+extern "C" UNSEEN void __tsan_write_range(void* memory, size_t bytes) {
+    touched(memory, bytes, true);
+}
+extern "C" UNSEEN void __tsan_init() {}
+extern "C" UNSEEN void __tsan_func_entry(void*) {}
+extern "C" UNSEEN void __tsan_func_exit() {}
+#else
+void touched(const void*, size_t, bool) {}
+#endif
+
 bool release_warps() {
     bool released = false;
     for (unsigned t = 0; t < threads; ++t) {
@@ -150,6 +218,7 @@ bool release_warps() {
             complete &= lane.state == AT_WARP_BARRIER && lane.mask == fibers[t].mask && lane.place == fibers[t].place;
         });
         if (complete) for_lanes(t, [](Fiber& lane) { lane.state = RUNNING; });
+        warp_epochs[t / warpSize] += complete;
         released |= complete;
     }
     return released;
@@ -172,6 +241,7 @@ void copy_shared(char* to, const char* from, size_t size) {
 }
 
 void start_block() {
+    ++epoch;
     memset(__start_host_shared, POISON, __stop_host_shared - __start_host_shared);
     for (unsigned t = 0; t < threads; ++t) {
         Fiber& fiber = fibers[t];
@@ -219,6 +289,7 @@ Outcome run_block(unsigned seed, unsigned* random) {
             return BLOCK_FAILED;
         }
         for (unsigned t = 0; t < threads; ++t) fibers[t].state = RUNNING;
+        ++epoch;
     }
 }
 
@@ -671,6 +742,7 @@ inline void ptx_cp_async_cg_shared_global(unsigned shared, const void* global, u
     if (bytes != 16 || ((size_t)to | (size_t)global) % 16) host::fail("cp.async.cg copies 16 bytes, aligned to 16");
     if (shared >= (size_t)(__stop_host_shared - __start_host_shared)) host::fail("cp.async outside of shared memory");
     if (fiber.copy_count == host::MAX_COPIES) host::fail("cp.async: more on their way than this shim remembers");
+    host::touched(to, bytes, true);
     memset(to, host::POISON, bytes);
     fiber.copies[fiber.copy_count++] = {to, global, bytes, fiber.groups};
 }
@@ -683,6 +755,7 @@ inline void ptx_cp_async_wait_group(unsigned pending) {
     for (unsigned i = 0; i < fiber.copy_count; ++i) {
         const host::Copy copy = fiber.copies[i];
         if (copy.group + pending < fiber.groups) {
+            host::touched(copy.to, copy.bytes, true);
             memcpy(copy.to, copy.from, copy.bytes);
         } else {
             fiber.copies[kept++] = copy;

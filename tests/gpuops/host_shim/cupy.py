@@ -25,6 +25,9 @@ HEADER = Path(__file__).with_name("cuda.h")
 COMPILER = shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
 FLAGS = ("-O1", "-shared", "-fPIC", "-w", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
 
+# Calls of -fsanitize=thread without its library: cuda.h answers them.
+RACES = ("-fsanitize=thread", "-DHOST_RACES", "-fno-exceptions", "-nodefaultlibs", "-Wl,--no-as-needed,-lm,-lc")
+
 ALIGNMENT = 512  # of CuPy's arrays
 GUARD = 64 << 10  # bytes of poison before and after an array
 # By turns 8 bytes that are a large negative number in every dtype and 8 of a large positive one: a minimum with the
@@ -40,15 +43,19 @@ class KernelError(RuntimeError):
 # --- The device ---------------------------------------------------------------------------------------------------
 
 
-_state = SimpleNamespace(device=1000, seed=0, multiprocessors=1)
+_state = SimpleNamespace(device=1000, seed=0, multiprocessors=1, flags=FLAGS)
 launched: set[tuple[str, tuple[str, ...], str]] = set()  # since `start`: code, options, entry
 launches = 0
 
 
-def start(seed=0, multiprocessors=1, device=None):
-    """From here on it is another device, of which gpuops remembers nothing, and threads take turns by this seed."""
+def start(seed=0, multiprocessors=1, device=None, races=False):
+    """From here on it is another device, of which gpuops remembers nothing, and threads take turns by this seed.
+
+    With `races`, a race in shared memory is an error, and kernels are slower.
+    """
     _state.device = _state.device + 1 if device is None else device
     _state.seed, _state.multiprocessors = seed, multiprocessors
+    _state.flags = FLAGS + RACES if races else FLAGS
     launched.clear()
 
 
@@ -151,8 +158,9 @@ def ones(shape, dtype):
     return asarray(np.ones(shape, dtype))
 
 
-def ascontiguousarray(x):
-    return x if x.flags.c_contiguous else asarray(x)
+def ascontiguousarray(x, dtype=None):
+    kept = x.flags.c_contiguous and dtype in (None, x.dtype)
+    return x if kept else asarray(np.asarray(x, dtype))
 
 
 def asarray(x):
@@ -239,7 +247,7 @@ class RawModule:
         entries = re.findall(r'extern "C" __global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(', code)
         text = f'#include "{HEADER}"\nnamespace {{\n{on_host(code)}\n}}\n'
         text += "".join(f"HOST_ENTRY({entry})\n" for entry in entries)
-        parts = (_compiler(), text, HEADER.read_text(), *FLAGS, *options)
+        parts = (_compiler(), text, HEADER.read_text(), *_state.flags, *options)
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
         if key not in _libraries:
             _libraries[key] = ctypes.CDLL(_compile(text, options, self.build / key))
@@ -297,7 +305,7 @@ def _compile(text, options, path):
     mine = path.with_name(f"{path.name}-{os.getpid()}")
     source, compiled = mine.with_suffix(".cc"), mine.with_suffix(".so")
     source.write_text(text)
-    command = [COMPILER, *FLAGS, *options, "-o", compiled, source]
+    command = [COMPILER, *_state.flags, *options, "-o", compiled, source]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"the compiler refuses a kernel; what of CUDA it misses belongs into cuda.h\n{done.stderr}")

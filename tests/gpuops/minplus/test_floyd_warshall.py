@@ -301,7 +301,7 @@ def test_batches_that_do_not_fit_are_refused():
         floyd_warshall(d, sizes=[3, 3, 3])
     with pytest.raises(ValueError, match="sizes are for a batch of matrices"):
         floyd_warshall(d[0], sizes=[3])
-    with pytest.raises(ValueError, match=r"\(n, n\) matrix for each of a batch"):
+    with pytest.raises(ValueError, match=r"\(n, n\) matrix for each graph of a batch"):
         floyd_warshall(d[:, :2])
     with pytest.raises(ValueError, match="4 dimensions; pass a matrix or a batch of matrices"):
         floyd_warshall(d[None])

@@ -316,7 +316,11 @@ def places(source):
     return found
 
 
-LINES = {place: p.source().splitlines()[index] for p in PROGRAMS for place, index in places(p.source()).items()}
+LINES = {
+    place: text.splitlines()[index]
+    for text in dict.fromkeys(program.source() for program in PROGRAMS)
+    for place, index in places(text).items()
+}
 MUTANTS = [
     pytest.param(place, pattern, replacement, id=f"{place}-{what}")
     for place, line in LINES.items()

@@ -80,6 +80,10 @@ def test_nothing(xp):
     assert look_and_say_lengths(np.empty(0, "uint8"), 2) == [0, 0, 0]
 
 
+def test_what_describes_itself_is_so_after_any_number_of_steps():
+    assert look_and_say("22", 10**12).tolist() == [2, 2]
+
+
 def test_a_seed_is_not_returned_itself():
     seed = digits("12")
     look_and_say(seed, 0)[0] = 5
@@ -95,6 +99,7 @@ def test_a_seed_is_not_returned_itself():
         (lambda: look_and_say(np.ones(3, int), 2), TypeError, "seed is int64; pass a str of digits"),
         (lambda: look_and_say(np.full(3, 10, "u1"), 2), ValueError, "seed has the element 10, which is not a digit"),
         (lambda: look_and_say("1", -1), ValueError, "steps is -1; it must not be negative"),
+        (lambda: look_and_say("1", 10**12), ValueError, r"a term of [\d,]{12,} digits, .* of memory; take fewer steps"),
         (lambda: look_and_say("1", 1, long_runs="x"), ValueError, "choose digits or element"),
         (lambda: look_and_say("1" * 300, 1, long_runs="element"), ValueError, "a run of 300, and an element counts"),
     ],

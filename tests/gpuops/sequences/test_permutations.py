@@ -103,8 +103,9 @@ def test_chunks():
         (
             lambda: permutations(18),
             ValueError,
-            "6,402,373,705,728,000 permutations of 18 elements take 115,",
+            "6,402,373,705,728,000 permutations of 18 elements take 102.4 PiB, and there are .* of memory; take fewer",
         ),
+        (lambda: permutations(np.repeat([1, 2], 700)), ValueError, "elements take 10\\^424 B, and there are"),
         (lambda: permutation_chunks(4, rows=0), ValueError, "rows is 0"),
     ],
 )

@@ -68,9 +68,11 @@ def test_scores(xp):
     [
         (lambda: peptide_masses("NQB"), ValueError, "letter 3 of the peptide is 'B'; amino acids are G A S"),
         (lambda: cyclic_spectrum([1, 2]), TypeError, "masses is a list"),
-        (lambda: cyclic_spectrum(np.ones(2)), TypeError, "masses is float64; multiply them to integers"),
+        (lambda: cyclic_spectrum(np.ones(2)), TypeError, "masses is float64; convert them to integers"),
         (lambda: cyclic_spectrum(np.ones((2, 2), int)), ValueError, "masses has 2 dimensions"),
         (lambda: cyclic_spectrum(np.array([2**61, 1])), ValueError, "may add up to 2"),
+        (lambda: cyclic_spectrum(np.ones(10**6, int)), ValueError, "takes 7.3 TiB, .* take cyclic_spectrum_counts"),
+        (lambda: cyclic_spectrum_counts(np.array([2**60])), ValueError, "takes 8.0 EiB, .* take a larger unit"),
         (lambda: cyclic_spectrum_counts(np.array([2, -1])), ValueError, "masses go down to -1"),
     ],
 )

@@ -365,7 +365,7 @@ def test_sums_have_the_same_bits_for_every_order_and_chunking(xp, missing):
 @dtypes
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("missing", [False, True])
-def test_a11_a_column_is_summed_up_in_units_of_its_own(xp, dtype, weighted, missing):
+def test_a_column_is_summed_up_in_units_of_its_own(xp, dtype, weighted, missing):
     """What is small beside another column is not lost; the integers are those of NumPy."""
     rng = np.random.default_rng(10)
     magnitudes = np.array([1e-17, 360, 3e12, 1e-30, 0, 1])
@@ -388,7 +388,7 @@ def test_a11_a_column_is_summed_up_in_units_of_its_own(xp, dtype, weighted, miss
 
 
 @pytest.mark.parametrize("weight", [None, 0.3])
-def test_a11_columns_of_like_magnitude_share_the_unit_of_the_greatest(weight):
+def test_columns_of_like_magnitude_share_the_unit_of_the_greatest(weight):
     largest = np.array([700.0, 1000, 0, 520, 9, 1.9, 1e-6])
     scale = fixed_point(1000, largest, weight)
     shared = float(fixed_point(1000, 1000, weight).sums)
@@ -533,6 +533,17 @@ def test_what_nothing_reaches_keeps_its_weights(xp):
     # exp(-800) is a number so small that little of it is left.
     result = host(smooth(*map(xp.asarray, (sums, counts, codebook)), grid, 0.025))
     np.testing.assert_array_equal(result, [[1.5, 1], [2, 3], [4, 5], [6, 7]])
+
+
+@pytest.mark.parametrize("sigma", [1.0, 2.0])
+def test_nothing_reaches_the_rim_of_a_mexican_hat(xp, sigma):
+    """There it is 0, and what is left by rounding is no neighbourhood."""
+    grid, at = Grid(5, 6, hexagonal=True), 15
+    sums, counts, codebook = np.zeros((grid.units, 1)), np.zeros(grid.units), np.zeros((grid.units, 1))
+    sums[at], counts[at] = 5.3, 1
+    found = host(smooth(*map(xp.asarray, (sums, counts, codebook)), grid, sigma, "mexican_hat"))
+    inside = grid.distances(np.arange(grid.units), at) < sigma - 1e-9
+    np.testing.assert_allclose(found[:, 0], np.where(inside, 5.3, 0), rtol=1e-13)
 
 
 def test_smoothing_errors():

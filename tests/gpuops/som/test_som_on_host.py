@@ -232,6 +232,19 @@ def expected(cupy):
     return {(d, metric): inside(cupy, *OPERANDS[d], metric) for d in OPERANDS for metric in ("euclidean", "taxicab")}
 
 
+def test_no_scores_are_read_where_no_screen_wrote_them(cupy, monkeypatch):
+    loads = r"const float\* (const )?least = .*;"
+    fails = 'struct { float operator[](int) const { host::fail("reads a score"); return 0; } } least;'
+    source = Program.source
+    monkeypatch.setattr(Program, "source", lambda program: re.sub(loads, fails, source(program)))
+    samples, codebook = np.ones((3, 2)), np.ones((70, 2))
+    cupy.start()
+    with pytest.raises(cupy.KernelError, match="reads a score"):
+        check(cupy, samples, codebook, "cosine")
+    samples[1, 0] = np.nan
+    check(cupy, samples, codebook, "cosine", missing=True)
+
+
 @pytest.mark.parametrize(("file", "number"), one_in(3, MUTANTS))
 def test_a_missing_barrier_is_caught(cupy, expected, monkeypatch, file, number):
     source = Program.source

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from families import diagonals
 
 from gpuops import NegativeCycleError, search_graph
 from gpuops.sssp import graph_layout_cuda
@@ -148,8 +149,7 @@ def test_every_kernel_runs_here(cupy):
     assert missing <= {"take_keys"}  # of 32 bits, whose keys have all in them
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize(("dtype", "symmetric"), diagonals(DTYPES, [False, True]))
 def test_a_graph_too_large_to_be_sorted_at_once(cupy, monkeypatch, dtype, symmetric):
     """Sorted by ranges of rows: a row longer than a range, empty rows, loops and parallel arcs among them."""
     monkeypatch.setattr(graph_layout_cuda, "WHOLE", 37)

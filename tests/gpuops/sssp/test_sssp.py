@@ -628,7 +628,7 @@ weights_by_dtype = {
 }
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), dtype=st.sampled_from(DTYPES), kind=st.sampled_from(KINDS), negative=st.booleans())
 def test_any_small_graph(xp, data, dtype, kind, negative):
     n = data.draw(st.integers(1, 8), "n")
@@ -897,7 +897,7 @@ def by_windows(graph, sources, limit=None):
     return distances[graph.rank]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data(), dtype=st.sampled_from(DTYPES), spread=st.sampled_from([1, 7, 10**6]))
 def test_the_wheel_finds_what_windows_find(data, dtype, spread):
     """Weights of zero, of many magnitudes, closed vertices, several sources: to the bit."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from families import diagonals
 
 from gpuops import (
     NegativeCycleError,
@@ -306,6 +307,15 @@ def test_only_pending_vertices_push(cupy):
     assert statistics.touched < graph.m
 
 
+@pytest.mark.parametrize("pending", [False, True])
+def test_no_cursor_is_what_memory_held_before(cupy, pending):
+    """A warp may read the cursor of a vertex that another one is about to store."""
+    graph = skewed(cupy, 3, "float32", "directed")
+    search = sssp_cuda._Search(graph, cupy.asarray(start_from(graph, [2])), signed=False)
+    assert search.run(cupy.asarray(np.arange(graph.n) == 2) if pending else None)
+    assert (search.memory.arrays["cursor"].get() >= 0).all()
+
+
 @pytest.mark.parametrize(("dtype", "kind"), [*zip(DTYPES, KINDS, strict=True)])
 def test_ties_make_a_forest(cupy, dtype, kind):
     """Zero weights; and in floats, weights too small to show in a sum."""
@@ -403,8 +413,7 @@ def test_negative_weights(cupy, dtype):
     check(cupy, graph, start_from(graph, [int(np.flatnonzero(~graph.through.get())[0])]))
 
 
-@dtypes
-@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize(("dtype", "closed"), diagonals(DTYPES, [False, True]))
 def test_later_searches_go_by_the_distances_of_an_earlier_one(cupy, dtype, closed, monkeypatch):
     """Then fewer arcs are read again, once the width of windows suits; also where the first search came nowhere."""
     seed = DTYPES.index(dtype)

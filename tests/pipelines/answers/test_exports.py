@@ -11,6 +11,7 @@ import scipy.io
 import scipy.sparse as sp
 from click.testing import CliRunner
 from path_rows import write_rows
+from tiny_stores import tiny_stores as tiny_stores
 
 import pipelines
 from gpuops.numbers import outside_infinity
@@ -118,10 +119,11 @@ def test_walks(tmp_path):
 
 
 @pytest.mark.usefixtures("_pieces")
-def test_maps_and_samples(tmp_path, stores_of_8db4b20):
-    codebook = open_codebook(stores_of_8db4b20 / "codebook-full")
-    mapping = open_mapping(stores_of_8db4b20 / "mapping-full")
-    samples = open_samples(stores_of_8db4b20 / "samples-full")
+def test_maps_and_samples(tmp_path, monkeypatch, tiny_stores):
+    monkeypatch.setattr(exports, "_PIECE", max(exports._PIECE, 500))  # bytes, of some rows
+    codebook = open_codebook(tiny_stores / "codebook")
+    mapping = open_mapping(tiny_stores / "mapping")
+    samples = open_samples(tiny_stores / "samples")
     for store, array in ((codebook, codebook.units()), (mapping, mapping.units()), (samples, samples.values())):
         pipelines.export_store(store.path, tmp_path / "x.npy", overwrite=True)
         np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), array)
@@ -143,11 +145,6 @@ def test_maps_and_samples(tmp_path, stores_of_8db4b20):
             assert found["row"][-1].as_py() == codebook.grid.rows - 1
 
 
-@pytest.fixture
-def stores_of_8db4b20(request):
-    return request.config.rootpath / "tests" / "fixtures" / "stores-8db4b20"
-
-
 def test_columns_of_one_name(tmp_path):
     write_samples(tmp_path / "s", np.ones((3, 2), np.float32), columns=["label", "x"], labels=np.array([*"aba"]))
     pipelines.export_store(tmp_path / "s", tmp_path / "s.csv")
@@ -157,20 +154,19 @@ def test_columns_of_one_name(tmp_path):
 @pytest.mark.parametrize(
     ("name", "out", "says"),
     [
-        ("graph", "x.npy", "a graph store does not go to .npy; choose one of .csv, .tsv, .csv.gz, .tsv.gz, .parquet"),
-        ("samples", "x.mtx", "a samples store does not go to .mtx; choose one of"),
+        ("graph", "x.npy", "a graph store cannot be exported to .npy; choose one of .csv, .tsv, .csv.gz, .tsv.gz, .pa"),
+        ("samples", "x.mtx", "a samples store cannot be exported to .mtx; choose one of"),
         ("graph", "x.txt", "a store is exported to one of .csv, .tsv"),
         ("graph", "there.csv", "there.csv exists already; choose another name or pass overwrite"),
-        ("half", "x.csv", "go on with --resume"),
+        ("half", "x.csv", "with its options and --resume"),
         ("nothing", "x.csv", "no such store"),
     ],
 )
-def test_what_is_refused(tmp_path, stores, stores_of_8db4b20, monkeypatch, name, out, says):
+def test_what_is_refused(tmp_path, stores, tiny_stores, monkeypatch, name, out, says):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.csv").write_text("kept")
-    place = {"graph": stores[0].path, "samples": stores_of_8db4b20 / "samples-plain"}.get(name, tmp_path / name)
-    if name == "half":
-        place = stores_of_8db4b20 / "paths-plain-half"
+    known = {"graph": stores[0].path, "samples": tiny_stores / "samples", "half": tiny_stores / "part-paths"}
+    place = known.get(name, tmp_path / name)
     before = sorted(tmp_path.iterdir())
     done = cli_of("export", place, out)
     assert says in str(done.exception)
@@ -219,7 +215,7 @@ def test_a_graph_that_was_moved(tmp_path, stores):
 @pytest.mark.parametrize("suffix", [".npy", ".mtx", ".csv", ".parquet"])
 def test_memory_does_not_grow_with_the_matrix(tmp_path, solve, monkeypatch, suffix):
     monkeypatch.setattr(exports, "_PIECE", 1 << 12)
-    n = 400
+    n = 340
     ring = np.arange(n), (np.arange(n) + 1) % n, np.ones(n)
     distances, _ = solve(n, ring, "float64")
     tracemalloc.start()

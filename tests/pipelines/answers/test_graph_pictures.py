@@ -3,10 +3,12 @@
 import math
 import re
 import sys
+from itertools import permutations
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib.image import imread
 
 from gpuops import NotEulerianError, euler_circuit
 from pipelines import partition_graph
@@ -26,7 +28,7 @@ from pipelines.answers.graph_pictures.drawing import (
 from pipelines.answers.graph_pictures.euler_stages import STAGES, picture_euler_stages, picture_partitions
 from pipelines.answers.graph_pictures.layout import place_nodes
 from pipelines.answers.graph_pictures.picture import picture_graph, picture_parts
-from pipelines.generators import EulerGraph, generate
+from pipelines.generators import EulerGraph, Grid, generate
 from pipelines.stores import StoreError, write_graph
 from tilepath.cli import tilepath
 
@@ -57,7 +59,7 @@ def dot(tmp_path):
     """dot(graph, **options): nodes (name, colour) and arcs (tail, head, text, colour) of the picture as text."""
 
     def drawn(graph, **options):
-        picture_graph(graph, tmp_path / "g.dot", **options)
+        picture_graph(graph, tmp_path / "g.dot", overwrite=True, **options)
         text = (tmp_path / "g.dot").read_text()
         nodes = re.findall(r'^  v\d+ \[label="(.*?)", fillcolor="(.*?)"', text, re.M)
         arcs = re.findall(r'^  v(\d+) -[->] v(\d+) \[color="(.*?)", penwidth=[\d.]+(?:, label="(.*?)")?', text, re.M)
@@ -137,16 +139,69 @@ def test_labels_are_escaped(write, dot):
 
 
 def test_a_route_and_the_distances_over_a_map(solve, tmp_path, dot):
-    coordinates = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [np.nan, 0]])
+    coordinates = np.array([[0, 0], [1000, 0], [1000, 1000], [0, 1000], [np.nan, 0]])
     arcs = np.array([0, 1, 0, 3, 4]), np.array([1, 2, 3, 2, 0]), np.array([1.0, 1, 3, 3, 1])
     distances, graph = solve(5, arcs, "float64", coordinates=coordinates, weight_unit="km")
     nodes, drawn, text = dot(graph, distances=distances.path, route=("0", "2"))
     assert [name for name, _ in nodes] == ["0", "1", "2", "3"]
-    assert "; without 1 that have no coordinates" in text
+    assert "; without 1 lacking coordinates" in text
     assert {arc[:2] for arc in drawn if arc[3] == RED} == {(0, 1), (1, 2)}
     assert 'pos="540.00,540.00!"' in text
-    picture_graph(graph, tmp_path / "map.svg", distances=distances, route=(0, 2), wash=True)
-    assert "<!-- distance from 0 [km] -->" in (tmp_path / "map.svg").read_text()
+    assert re.findall(r"v(\d) .*peripheries=2", text) == ["0", "2"]  # the ends
+    picture_graph(graph, tmp_path / "map.svg", distances=distances, route=(0, 2), wash=True, title="Home [h]")
+    assert {"distance from 0 [km]", "Home [h]"} <= words(tmp_path / "map.svg")
+
+
+def words(path):
+    """The texts of an SVG picture."""
+    return set(re.findall("<!-- (.*) -->", path.read_text()))
+
+
+@pytest.mark.parametrize(("unit", "ratio"), [(1, 1), (1000, 2)], ids=["degrees", "metres"])
+def test_longitude_and_latitude_have_equal_lengths(write, tmp_path, unit, ratio):
+    corners = np.array([[10, 59.5], [12, 59.5], [12, 60.5], [10, 60.5]]) * unit  # at 60 degrees twice as many east
+    graph = write([(0, 1), (1, 2), (2, 3), (3, 0)], coordinates=corners)
+    picture_graph(graph, tmp_path / "g.dot")
+    places = re.findall(r'pos="(.*),(.*)!"', (tmp_path / "g.dot").read_text())
+    width, height = np.ptp(np.array(places, float), axis=0)
+    assert width / height == pytest.approx(ratio, rel=1e-3)
+    picture_graph(graph, tmp_path / "g.png", title="")
+    down, across = imread(tmp_path / "g.png").shape[:2]
+    around = 2 * (canvas.MARGIN + 10) * 150 / 72  # margins and half of the vertices on each side
+    assert (across - around) / (down - around) == pytest.approx(ratio, rel=0.02)
+
+
+def test_places_of_a_generated_grid_are_no_degrees(tmp_path):
+    graph = generate(Grid(rows=80, columns=2), tmp_path / "grid.zarr")
+    picture_graph(graph, tmp_path / "g.dot")
+    places = re.findall(r'pos="(.*),(.*)!"', (tmp_path / "g.dot").read_text())
+    width, height = np.ptp(np.array(places, float), axis=0)
+    assert height / width == pytest.approx(79, rel=1e-3)
+
+
+def test_a_large_map_has_dots_only_where_they_say_something(monkeypatch):
+    monkeypatch.setattr(canvas, "FEW_NODES", 3)
+    facts = {"names": list("abcd"), "tails": np.array([0, 1]), "heads": np.array([1, 2])}
+    fills = ["#ffffff", "#ffffff", YELLOW, "#ffffff"]
+    places, values = np.zeros((4, 2)), np.arange(4.0)
+    for found, more in (
+        ([2, 3], {"coordinates": places}),  # a colour, and without arcs
+        ([2, 3], {"coordinates": places, "values": values, "every": 2.0}),  # arcs show the bands
+        ([0, 1, 2, 3], {"coordinates": places, "values": values}),
+        ([0, 1, 2, 3], {}),
+    ):
+        assert canvas._dots(Drawing(**facts, fills=fills, **more)).tolist() == found
+    picture = Drawing(**facts, coordinates=places)
+    monkeypatch.setattr(canvas, "FEW_NODES", 4)
+    assert len(canvas._dots(picture)) == 4
+
+
+def test_names_that_a_page_cannot_show(write, tmp_path):
+    graph = write([(0, 1), (1, 2), (2, 3)], labels=np.array(["\u6771\u4eac", "a\tb", "", "Charlottenburg-Wilmersdorf"]))
+    with pytest.warns(UserWarning, match="drawn as boxes: 2 characters such as .*; set font.family") as found:
+        picture_graph(graph, tmp_path / "g.svg")
+    assert len(found) == 1
+    assert {"a b", '""', "Charlott\u2026lmersdorf"} <= words(tmp_path / "g.svg")
 
 
 @pytest.fixture
@@ -157,7 +212,9 @@ def street(client, tmp_path):
     starts = np.searchsorted(ends[0][order], np.arange(14))
     coordinates = np.stack([np.arange(13.0), np.arange(13) % 2.0], axis=1)
     weights = np.full(22, 5)
-    graph = write_graph(tmp_path / "g", starts, ends[1][order], weights, coordinates=coordinates, directed=False)
+    graph = write_graph(
+        tmp_path / "g", starts, ends[1][order], weights, coordinates=coordinates, directed=False, weight_unit="s"
+    )
     return graph, partition_graph(client, graph, tmp_path / "b", parts=3)
 
 
@@ -169,9 +226,11 @@ def test_isochrones_colour_arcs_by_the_band_of_their_farther_end(street, tmp_pat
     bands = dict.fromkeys(lines)
     picture_graph(graph, tmp_path / "plain.svg", distances=store, source=0)
     assert len(bands) >= 3  # distances 0 to 55
-    assert "distance from 0" in text
+    assert "<!-- travel time from 0 [s] -->" in text
+    picture_graph(graph, tmp_path / "g.dot", distances=store, source=4)
+    assert re.findall(r"v(\d+) .*peripheries=2", (tmp_path / "g.dot").read_text()) == ["4"]
     assert text != (tmp_path / "plain.svg").read_text()
-    with pytest.raises(ValueError, match="bands of 0.5 would be 111; up to 24 can be told apart: widen them"):
+    with pytest.raises(ValueError, match="there would be 111 bands of 0.5; up to 24 can be told apart: widen them"):
         picture_graph(graph, tmp_path / "no.svg", distances=store, source=0, every=0.5)
     with pytest.raises(ValueError, match="all colour the arcs; ask for one"):
         picture_graph(graph, tmp_path / "no.svg", distances=store, route=(0, 3), every=20)
@@ -249,12 +308,13 @@ def test_options_that_exclude_each_other(demo, tmp_path):
 def test_a_graph_too_large_is_refused_before_it_is_read(write, tmp_path, monkeypatch):
     graph = write([(0, 1)], n=2001)
     monkeypatch.setattr(type(graph), "indices", lambda *_: pytest.fail("was read"))
-    with pytest.raises(ValueError, match=r"has 2,001 vertices; a picture shows up to 2,000: draw a sample"):
+    match = r"has 2,001 vertices; a picture shows up to 2,000: draw a sample .* import the graph with .*--coordinates"
+    with pytest.raises(ValueError, match=match):
         picture_graph(graph, tmp_path / "g.svg")
     ring = write([(v, (v + 1) % 160) for v in range(160)], name="ring")
     monkeypatch.undo()
     with pytest.raises(
-        ValueError, match=r"numbers are legible beside up to 400 arcs of 150 vertices; here are 160 arcs of"
+        ValueError, match=r"numbers are legible with up to 400 arcs and 150 vertices; here are 160 arcs and"
     ):
         picture_graph(ring, tmp_path / "g.svg", edges=True)
 
@@ -356,7 +416,7 @@ def cycles(after):
 
 
 def test_partitions_of_a_graph_that_has_none(write, tmp_path):
-    with pytest.raises(NotEulerianError, match=r"g\.zarr: arcs are paired where .*; 0 has 1 in and 2 out"):
+    with pytest.raises(NotEulerianError, match=r"g\.zarr: arcs can be paired if .*; 0 has 1 in and 2 out"):
         picture_partitions(write(LANE), tmp_path / "p.svg")
     with pytest.raises(ValueError, match="name a folder"):
         picture_euler_stages(write(LANE), tmp_path / "p.svg")
@@ -440,9 +500,17 @@ def test_a_graph_without_cycles_lies_in_layers():
     assert len(set(centres[:, 1].round(6))) == 4
 
 
+def test_few_nodes_with_many_arcs_lie_in_a_circle():
+    tails, heads = np.array(list(permutations(range(9), 2))).T
+    centres = place_nodes(Drawing(list("abcdefghi"), tails, heads), np.tile(SIZE, (9, 1)), 70.0, 0)
+    radii = np.linalg.norm(centres - centres.mean(axis=0), axis=1)
+    np.testing.assert_allclose(radii, radii[0])
+    assert np.linalg.norm(centres[0] - centres[1]) > 70
+
+
 def test_stages_of_a_graph_too_large_for_numbers_leave_no_folder(tmp_path):
     n = 500
     graph = write_graph(tmp_path / "ring", np.arange(n + 1), (np.arange(n) + 1) % n, np.ones(n, "int32"))
-    with pytest.raises(ValueError, match="the stages number every arc, which is legible up to 400 arcs of 150 v"):
+    with pytest.raises(ValueError, match="the stages number every arc, which is legible up to 400 arcs and 150 v"):
         picture_euler_stages(graph, tmp_path / "stages")
     assert not (tmp_path / "stages").exists()

@@ -10,7 +10,7 @@ import zarr
 from click.testing import CliRunner
 
 from gpuops.errors import VerificationError
-from pipelines import all_pairs_shortest_paths, single_source_shortest_paths
+from pipelines import all_pairs_shortest_paths, positions, single_source_shortest_paths
 from pipelines.answers.listed_vertices import listed_vertices, vertices_in_file
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
 from tilepath import cli
@@ -26,16 +26,17 @@ def graph(tmp_path):
 @pytest.mark.parametrize(
     ("listed", "vertices"),
     [
-        ([3, 0], (3, 0)),
-        (np.array([3, 0], np.uint8), (3, 0)),
-        (range(2), (0, 1)),
-        (["3", "#3", 0], (2, 3, 0)),
-        ((" 6", np.int16(1)), (5, 1)),
+        ([3, 1], (2, 0)),
+        (np.array([3, 1], np.uint8), (2, 0)),
+        (range(1, 3), (0, 1)),
+        (["3", "#3", 1], (2, 3, 0)),
+        ((" 6", np.int16(1)), (5, 0)),
         (np.array(["3", "1"]), (2, 0)),
-        (np.array(["3", 1], dtype=object), (2, 1)),
+        (np.array(["3", 1], dtype=object), (2, 0)),
+        (positions([3, 0]), (3, 0)),
     ],
 )
-def test_text_is_a_name_and_an_int_an_index(graph, listed, vertices):
+def test_an_int_is_a_name_as_its_text_is(graph, listed, vertices):
     assert listed_vertices(graph, "source", listed) == vertices
 
 
@@ -44,16 +45,9 @@ def test_text_is_a_name_and_an_int_an_index(graph, listed, vertices):
     [
         ([], "there is no target; name at least one"),
         (["0"], "there is no vertex '0'; give a label"),
-        ([1, 6], "there is no vertex 6; give an index from 0 to 5"),
-        ([-1], "there is no vertex -1"),
-        ([10**30], "there is no vertex 10+;"),
-        ([1.0], "1.0 is not a target; give indices"),
-        ([True], "True is not a target; give indices"),
-        ("12", "the targets are not a list"),
-        (np.array(3), "the targets are not a list"),
-        ([[1], [2]], "the targets are not a list"),
-        (["2", 1], "target 2 is named twice; name each target once"),
-        (np.array([4, 4]), "target 5 is named twice"),
+        ([1, 7], r"target 2 of the list: there is no vertex labelled 7; give a label, such as '1', or a position, as"),
+        (["2", 2], "target 2 is named twice; name each target once"),
+        (positions([4, 4]), "target 5 is named twice"),
     ],
 )
 def test_lists_that_cannot_be(graph, listed, message):
@@ -66,8 +60,9 @@ def test_files(graph, tmp_path):
     (tmp_path / "b").write_text("3\n#0\n6\n")
     (tmp_path / "c.lst.GZ").write_bytes(gzip.compress(b"3\n#0\n6\n"))
     (tmp_path / "d.csv").write_text("source,target\n3,1\n#0,1\n6,1\n")
+    (tmp_path / "g.csv").write_text("Origin;x\n3;1\n#0;1\n6;1\n")
     (tmp_path / "e.TSV").write_text("vertex\tx\n3\t1\n#0\t1\n6\t1\n")
-    for name in ("a.txt", "b", "c.lst.GZ", "d.csv", "e.TSV"):
+    for name in ("a.txt", "b", "c.lst.GZ", "d.csv", "e.TSV", "g.csv"):
         assert vertices_in_file(graph, "source", tmp_path / name) == [2, 0, 5]
     pa.parquet.write_table(pa.table({"target": pa.array([3, 1, 6], pa.int16())}), tmp_path / "f.parquet")
     assert vertices_in_file(graph, "target", tmp_path / "f.parquet") == [2, 0, 5]
@@ -80,7 +75,8 @@ def test_files(graph, tmp_path):
         ("a.txt", b"3\n1,2\n", "a.txt, line 2: .*there is no vertex '1,2'"),
         ("a.txt", b"3\n\xff\n", r"a.txt: cannot be read \(.utf-8. codec"),
         ("a.csv", b"source\n3\n7\n", "a.csv, row 2: .*there is no vertex '7'"),
-        ("a.csv", b"1\n2\n3\n", "a.csv: no column `source` or `vertex`; rename one, or list"),
+        ("a.csv", b"1\n2\n3\n", "a.csv: no column `source` or `vertex`; its columns are 1; rename one, or list"),
+        ("a.csv", b"lng,lat\n2,3\n", "its columns are lng, lat; .* only tilepath od snaps places to vertices"),
         ("a.txt.gz", b"1\n2\n3\n", r"a.txt.gz: cannot be read \(zlib"),
     ],
 )
@@ -93,19 +89,19 @@ def test_files_that_cannot_be(graph, tmp_path, name, content, message):
 def test_both_pipelines_take_labels_and_refuse_what_is_named_twice(client, graph, tmp_path):
     apsp, sssp = all_pairs_shortest_paths, single_source_shortest_paths
     for method in ("floyd-warshall", "batched"):
-        found = apsp(client, graph, tmp_path / method, sources=["2", 0, "#5"], method=method)
+        found = apsp(client, graph, tmp_path / method, sources=["2", 1, "#5"], method=method)
         assert found.sources.tolist() == [1, 0, 5]
-        again = apsp(client, graph, tmp_path / method, sources=np.array([1, 0, 5]), method=method, resume=True)
+        again = apsp(client, graph, tmp_path / method, sources=np.array([2, 1, 6]), method=method, resume=True)
         assert again.sources.tolist() == [1, 0, 5]
-        with pytest.raises(StoreError, match="was begun with sources 2, 1, 6, not 1, 2, 3 and 1 more; use that"):
-            apsp(client, graph, tmp_path / method, sources=range(4), method=method, resume=True)
-    found = sssp(client, graph, tmp_path / "p", ["2", 0], targets=["#3", "3"])
+        with pytest.raises(StoreError, match="was begun with sources 2, 1, 6, not 1, 2, 3 and 1 more; repeat"):
+            apsp(client, graph, tmp_path / method, sources=range(1, 5), method=method, resume=True)
+    found = sssp(client, graph, tmp_path / "p", ["2", 1], targets=["#3", "3"])
     assert (found.sources.tolist(), found.targets) == ([1, 0], (3, 2))
     with pytest.raises(StoreError, match="was begun with targets 4, 3, not none"):
-        sssp(client, graph, tmp_path / "p", ["2", 0], resume=True)
+        sssp(client, graph, tmp_path / "p", ["2", 1], resume=True)
     assert sssp(client, graph, tmp_path / "all", "all").sources.tolist() == list(range(6))
     for call in (apsp, sssp):
-        for twice in ([1, 3, 1], ["2", 1], np.array([1, 1])):
+        for twice in ([2, 3, 2], ["2", 2], np.array([2, 2])):
             with pytest.raises(ValueError, match="source 2 is named twice; name each source once"):
                 call(client, graph, tmp_path / "no", sources=twice)
         with pytest.raises(ValueError, match="the sources are not a list"):
@@ -113,7 +109,7 @@ def test_both_pipelines_take_labels_and_refuse_what_is_named_twice(client, graph
     assert not (tmp_path / "no").exists()
     zarr.open_array(tmp_path / "p" / "distances", mode="r+")[0, 2] = 0
     with pytest.raises(VerificationError, match="vertex 4 is at the distance 2, but the arc 3 -> 4"):
-        sssp(client, graph, tmp_path / "p", ["2", 0], targets=["#3", "3"], resume=True, verify=True)
+        sssp(client, graph, tmp_path / "p", ["2", 1], targets=["#3", "3"], resume=True, verify=True)
 
 
 def test_the_commands_take_files_of_sources_and_targets(graph, tmp_path, monkeypatch):

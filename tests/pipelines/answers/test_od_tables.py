@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from pipelines import StoreError, export_store, open_boundary, partition_graph, write_graph
+from pipelines import StoreError, export_store, open_boundary, partition_graph, positions, write_graph
 from pipelines.answers import od_tables, od_workers
 from pipelines.answers.od_blocks import Reducing
 from pipelines.answers.od_forms import TableForm
@@ -48,6 +48,7 @@ def graph(tmp_path_factory):
         rng.integers(1, 50, len(tails)).astype("int32"),
         labels=np.array([f"v{v}" for v in range(N)]),
         coordinates=np.stack([rng.uniform(5, 15, N), rng.uniform(45, 55, N)], axis=1),
+        weight_unit="s",
     )
 
 
@@ -70,7 +71,8 @@ def matrix(graph):
 @pytest.fixture
 def points(graph):
     rng = np.random.default_rng(5)
-    return points_of(graph, [*rng.integers(0, N, 17).tolist(), 55]), points_of(graph, rng.permutation(N).tolist())
+    origins, targets = [*rng.integers(0, N, 17).tolist(), 55], rng.permutation(N)
+    return points_of(graph, positions(origins)), points_of(graph, positions(targets))
 
 
 def expected_pairs(matrix, origins, destinations, keep):
@@ -165,7 +167,7 @@ def test_vertices_without_coordinates_are_not_snapped_to(tmp_path):
     (tmp_path / "o.csv").write_text("x,y\n2.2,0\n")
     assert read_points(tmp_path / "o.csv", graph, "origin").vertices.tolist() == [3]
     nowhere = write_graph(tmp_path / "n", np.arange(6), ring, np.ones(5, "int32"), coordinates=places * np.nan)
-    with pytest.raises(ValueError, match="has no coordinates where its roads are; name vertices"):
+    with pytest.raises(ValueError, match="in its largest strongly connected component; name vertices"):
         read_points(tmp_path / "o.csv", nowhere, "origin")
 
 
@@ -174,24 +176,78 @@ def test_vertices_without_coordinates_are_not_snapped_to(tmp_path):
     [
         ("origin\nv1\nx9\n", r"o.csv, row 2: .*there is no vertex 'x9'"),
         ("origin\n", "o.csv: no rows; give at least one origin"),
-        ("name\nv1\n", "no column `origin` or `vertex`, nor `lon` and `lat`, nor `x` and `y`"),
-        ("lon,lat\n10,50\n,50\n", "row 2: `lon` is missing or not a number"),
-        ("lon,lat\n10,nan\n", "row 1: `lat` is missing or not a number"),
+        (
+            "name,b\nv1,2\n",
+            "no column `origin` or `vertex`, nor `lon` .* and `y`; its columns are name, b; rename",
+        ),
+        ("Lng,longitude,lat\n1,2,3\n", "2 columns `lon`; its columns are Lng, longitude, lat"),
+        ("lon,lat\n10,50\n,50\n", "row 2: `lon` is missing; correct it"),
+        ("lon,lat\n10,nan\n", "row 1: `lat` is 'nan', not a number"),
         ("lon,lat\n50,100\n", "row 1: there is no longitude 50 with latitude 100; are they exchanged"),
-        ("lon,lat\n10,fifty\n", "row 1: `lat` is missing or not a number"),
+        ("lon,lat\n10,fifty\n", "row 1: `lat` is 'fifty', not a number; correct it"),
         (
             "lon,lat\n10,50\n50,10\n",
             r"row 2: lon 50 with lat 10 is [45],\d{3} km from the nearest vertex, and .* within the network; exch",
         ),
         ("id,vertex\na,v1\n,v2\n", "row 2: `id` is missing"),
         ("", "o.csv: cannot be read .*correct the file"),
-        ("origin,jobs\nv1,\n", "row 1: `jobs` is missing or not a number"),
+        ("origin,jobs\nv1,\n", "row 1: `jobs` is missing"),
     ],
 )
 def test_bad_tables_are_named_by_row(graph, tmp_path, text, message):
     (tmp_path / "o.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
         read_points(tmp_path / "o.csv", graph, "origin", ["jobs"] if "jobs" in text else [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ID,Longitude, LAT \n007,{},{}\n",
+        "id;lng;latitude\n007;{};{}\n",
+        "\ufeff id ;lon;lat\n007;{};{}\n",
+        "X,Y,Id\n{},{},007\n",
+    ],
+)
+def test_headers_as_people_write_them(graph, tmp_path, text):
+    (tmp_path / "o.csv").write_text(text.format(*graph.coordinates()[3].tolist()), encoding="utf-8")
+    found = read_points(tmp_path / "o.csv", graph, "origin")
+    assert (found.vertices.tolist(), found.ids.to_pylist()) == ([3], ["007"])
+
+
+def test_the_case_of_a_column_decides_only_between_several(graph, tmp_path):
+    (tmp_path / "o.csv").write_text("Origin,origin,VERTEX\nv1,v2,v3\n")
+    assert read_points(tmp_path / "o.csv", graph, "origin").vertices.tolist() == [2]
+    pa.parquet.write_table(pa.table({" Origin ": ["v1"]}), tmp_path / "o.parquet")
+    assert read_points(tmp_path / "o.parquet", graph, "origin").vertices.tolist() == [1]
+
+
+def test_the_unit_is_named_and_text_has_metres_to_a_tenth(graph, tmp_path):
+    (tmp_path / "o.csv").write_text("id,lon,lat,destination\na,10,50,b\nb,11,51,a\n")
+    for out in "od.csv", "od.parquet", "least.parquet":
+        more = ["--reduce", "min"] if out.startswith("least") else []
+        arguments = ["od", graph.path, str(tmp_path / out), "--origins", str(tmp_path / "o.csv"), *more]
+        said = CliRunner().invoke(tilepath, arguments)
+        assert f"2 origins, 2 destinations, {2 if more else 4} rows, distances in s; " in said.stdout
+        assert "o.csv: its column `destination` is ignored; the table will pair every origin with every" in said.stderr
+    said = CliRunner().invoke(tilepath, [*arguments, "--destinations", str(tmp_path / "o.csv"), "--overwrite"])
+    assert "its column" not in said.stderr
+    text, table = rows_of(tmp_path / "od.csv"), pa.parquet.read_table(tmp_path / "od.parquet")
+    metres = np.stack([table["origin_snapped"], table["destination_snapped"]], axis=1)
+    assert [row[3:] for row in text] == list(map(tuple, metres.round(1).tolist()))
+    assert (metres != metres.round(1)).all()
+    units = {field.name: field.metadata for field in table.schema if field.metadata}
+    metre = {b"unit": b"m"}
+    assert units == {"distance": {b"unit": b"s"}, "origin_snapped": metre, "destination_snapped": metre}
+    assert pa.parquet.read_schema(tmp_path / "least.parquet").field("min").metadata == {b"unit": b"s"}
+
+
+def test_places_moved_past_a_nearer_vertex_are_counted(graph, tmp_path):
+    coordinates = graph.coordinates()[[3, 55]]  # nothing leads to 55
+    (tmp_path / "o.csv").write_text("lon,lat\n" + "".join(f"{lon!r},{lat!r}\n" for lon, lat in coordinates.tolist()))
+    warning = read_points(tmp_path / "o.csv", graph, "origin").warning
+    assert "1 place moved past a nearer vertex, which is outside the largest strongly connected" in warning
+    assert "the first in row 2" in warning
 
 
 def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(graph, tmp_path):
@@ -208,6 +264,8 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
     with pytest.raises(ValueError, match=r"o.csv, row 2: \d{3} km from .* more than the limit of 50 km; correct it"):
         read_points(table, graph, "origin", snap_limit=50_000)
     read_points(table, graph, "origin", snap_limit=2e6)
+    with pytest.raises(ValueError, match="snap_limit .* is nan; give a distance of 0 or more"):
+        read_points(table, graph, "origin", snap_limit=float("nan"))
     arguments = ["od", graph.path, str(tmp_path / "od.csv"), "--origins", str(table)]
     said = CliRunner().invoke(tilepath, arguments)
     assert said.stderr.count("2 places are farther than") == 1  # origins are the destinations
@@ -227,8 +285,8 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
         ({"within": -1}, "od.csv", "within is -1; give a distance of 0 or more"),
         ({"nearest": 0}, "od.csv", "nearest is 0"),
         ({"nearest": 2, "reduce": "count"}, "od.csv", "nearest does not go with reduce"),
-        ({"within": 3}, "od.npy", "a matrix has every distance"),
-        ({"paths": True}, "od.zarr", "a matrix has every distance and nothing else"),
+        ({"within": 3}, "od.npy", "a matrix has all distances"),
+        ({"paths": True}, "od.zarr", "a matrix has all distances and no other values"),
         ({"paths": True, "reduce": "count"}, "od.csv", "paths does not go with reduce"),
         ({"reduce": "mean"}, "od.csv", "reduce is 'mean'; give count, min, sum:COLUMN"),
         ({"reduce": "decay:-1"}, "od.csv", "reduce is 'decay:-1'"),
@@ -282,6 +340,7 @@ def test_origins_are_the_destinations_by_default_and_are_not_replaced(source, tm
     arguments = ["od", source.path, str(out), "--origins", str(origins)]
     said = CliRunner().invoke(tilepath, arguments)
     assert said.exit_code == 0, said.output
+    assert "destination" not in said.stderr
     assert len(out.read_text().splitlines()) == 1 + 2 * 2
     arguments[2] = str(origins)
     said = CliRunner().invoke(tilepath, [*arguments, "--overwrite"])
@@ -297,7 +356,7 @@ def test_a_boundary_store_is_not_exported_and_the_cure_is_named(client, graph, t
 
 def test_negative_weights_need_a_boundary_store(client, tmp_path):
     graph = write_graph(tmp_path / "g", [0, 1, 1], [1], np.array([-2], "int32"))
-    both = points_of(graph, [0, 1])
+    both = points_of(graph, positions([0, 1]))
     with pytest.raises(ValueError, match="has negative weights; make a boundary store"):
         write_od_table(graph, both, both, tmp_path / "od.csv")
     partition_graph(client, graph, tmp_path / "b", parts=1)
@@ -438,7 +497,7 @@ def test_what_was_cut_into_other_blocks_is_not_gone_on_with(store, with_jobs, tm
     with pytest.raises(ZeroDivisionError):
         write_od_table(store, *with_jobs, tmp_path / "od.csv", reduce="count")
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="was begun with other blocks; use those, or leave out resume"):
+    with pytest.raises(ValueError, match="was begun with other blocks; use the same, or leave out resume"):
         write_od_table(store, *with_jobs, tmp_path / "od.csv", reduce="count", resume=True)
 
 
@@ -446,7 +505,7 @@ def test_what_was_cut_into_other_blocks_is_not_gone_on_with(store, with_jobs, tm
 @pytest.mark.usefixtures("in_blocks")
 def test_a_killed_worker_costs_nothing_but_time(two_processes, store, with_jobs, tmp_path, monkeypatch):
     destinations = with_jobs[1]
-    many = points_of(store.graph(), np.random.default_rng(7).integers(0, N, 2000).tolist())
+    many = points_of(store.graph(), positions(np.random.default_rng(7).integers(0, N, 2000)))
     write_od_table(store, many, destinations, tmp_path / "calm.csv", reduce="sum:jobs")
     append, appended = TableForm.append, []
 
@@ -477,9 +536,9 @@ def test_blocks_are_written_in_the_order_of_origins():
 
 
 def test_workers_that_have_no_part_in_a_table_are_refused(two, store, graph, points, tmp_path):
-    with pytest.raises(ValueError, match=r"only make tables that are reduced; give reduce \(--reduce\), or leave out"):
+    with pytest.raises(ValueError, match=r"only make reduced tables; give reduce \(--reduce\), or leave out"):
         write_od_table(store, *points, tmp_path / "od.csv", client=two)
-    with pytest.raises(ValueError, match="is a graph store, and workers of a cluster take a boundary store; make one"):
+    with pytest.raises(ValueError, match="is a graph store, but workers of a cluster need a boundary store; make one"):
         write_od_table(graph, *points, tmp_path / "od.csv", client=two, reduce="count")
     facts = [replace(fact, free_memory=1000, host_memory=1000) for fact in measure_workers(two, None)]
     reducing = Reducing(points[1].vertices, np.ones(N), parse_reduction("count"), None, 5)
@@ -491,7 +550,7 @@ def test_the_command_starts_a_cluster_where_it_is_told_to(store, tmp_path, monke
     (tmp_path / "o.csv").write_text("vertex,jobs\nv1,3\nv2,4\n")
     arguments = ["od", store.path, str(tmp_path / "od.csv"), "--origins", str(tmp_path / "o.csv")]
     said = CliRunner().invoke(tilepath, [*arguments, "--device", "cpu"])
-    assert "only make tables that are reduced" in str(said.exception)
+    assert "only make reduced tables" in str(said.exception)
     reduced = []
     monkeypatch.setattr(od_workers, "reduce_on_workers", lambda *given: reduced.append(given))
     said = CliRunner().invoke(tilepath, [*arguments, "--reduce", "sum:jobs", "--workers", "1", "--device", "cpu"])
@@ -552,6 +611,7 @@ def test_a_matrix_store(source, matrix, points, tmp_path, in_blocks):
     np.testing.assert_array_equal(np.where(found[:] == np.iinfo("int32").max, np.inf, found[:]), expected)
     assert [list(names) for names in found.names()] == [p.ids.to_pylist() for p in points]
     group = zarr.open_group(tmp_path / "od.zarr", mode="r")
+    assert group["distance"].attrs["unit"] == "s"
     assert group["distance"].metadata.dimension_names == ("origin", "destination")
     said = CliRunner().invoke(tilepath, ["info", str(tmp_path / "od.zarr"), "--verify"])
     assert "18 origins, 60 destinations" in said.output
@@ -589,7 +649,10 @@ def test_paths_lead_from_origins_to_destinations(source, graph, matrix, points, 
         seen.add(len(vertices))
     assert len(seen) > 3
     write_od_table(source, *points, tmp_path / "od.csv", paths=True, **options)
-    joined = pa.csv.read_csv(tmp_path / "od.csv")["path"].to_pylist()
+    text = pa.csv.read_csv(tmp_path / "od.csv")
+    assert text["length"].to_pylist() == [None if m is None else round(m, 1) for m in table["length"].to_pylist()]
+    assert table.schema.field("length").metadata == {b"unit": b"m"}
+    joined = text["path"].to_pylist()
     assert joined == [" ".join(path) if path else "" for path in table["path"].to_pylist()]
 
 

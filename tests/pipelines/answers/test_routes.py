@@ -9,11 +9,13 @@ from oracles import dijkstra
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra as scipy_dijkstra
 
-from gpuops.errors import VerificationError
+from gpuops.errors import NegativeCycleError, VerificationError
 from gpuops.numbers import outside_infinity
+from pipelines import positions
 from pipelines.answers.routes import NoPathError, PathFinder, paths_of_pairs, predecessors, shortest_path
 from pipelines.answers.tables import write_table
 from pipelines.stores import StoreError
+from pipelines.workers.capacity import DoesNotFitError
 
 
 def route(distances, graph, source, target):
@@ -72,6 +74,33 @@ def test_all_paths(solve, graphs, case, dtype):
             steps = zip(path.vertices[:-1], path.vertices[1:], strict=True)
             assert path.weights == tuple(weight[step] for step in steps)
             assert path.length == sum(path.weights) == path.distance == matrix[s, t]
+
+
+def test_a_graph_is_searched_for_what_its_distances_say(solve, graphs, case):
+    n, arcs, facts = graphs[case]
+    distances, graph = solve(n, arcs, "int32", **facts)
+    pairs = positions([(s, t) for s in range(0, n, 7) for t in range(n)])
+    assert paths_of_pairs(graph.path, pairs).equals(paths_of_pairs(distances, pairs))
+    sources = [0, n - 1]
+    np.testing.assert_array_equal(predecessors(graph, sources), predecessors(distances, sources))
+    assert predecessors(graph, []).shape == (0, n)
+    assert shortest_path(graph, 0, 0).vertices == (0,)
+
+
+def test_searches_that_cannot_be_are_refused_with_a_cure(solve, monkeypatch):
+    _, graph = solve(3, ([0, 1], [1, 2], [1, 1]), "int32")
+    _, cycle = solve(2, ([0, 1], [1, 0], [1, -2]), "int32", spoil=lambda matrix: None, labels=np.array(["a", "b"]))
+    with pytest.raises(NegativeCycleError, match="the cycle .*a.* weighs -1"):
+        shortest_path(cycle, "a", "b")
+    with pytest.raises(ValueError, match=r"graph is a graph itself; leave out graph \(--graph\)"):
+        shortest_path(graph.path, 0, 1, graph=graph)
+    monkeypatch.setattr("pipelines.answers.searched_distances.MOST_ARCS", 9)
+    assert paths_of_pairs(graph, [(0, 1)]).num_rows == 1
+    with pytest.raises(DoesNotFitError, match=r"2 searches in a graph of 2 arcs, .*tilepath sssp.*tilepath partition"):
+        paths_of_pairs(graph, [(0, 1), (1, 2)])
+    monkeypatch.setattr("pipelines.answers.searched_distances.available_memory", lambda: 100)
+    with pytest.raises(DoesNotFitError, match="to search it here takes .* of memory, but only 100 B are free"):
+        shortest_path(graph, 0, 1)
 
 
 @pytest.mark.parametrize("kind", ["closed", "closed undirected", "all closed", "closed plateaus"])
@@ -181,7 +210,7 @@ def test_labels_paths_and_a_graph_found_by_itself(solve):
     arcs = [0, 1, 2], [1, 2, 0], [1, 1, 1]
     distances, graph = solve(3, arcs, "int32", labels=np.array(["x", "y", "0"]))
     assert shortest_path(distances.path, "x", "0").vertices == (0, 1, 2)
-    assert route(distances, graph.path, "y", 0).vertices == (1, 2, 0)
+    assert route(distances, graph.path, "y", positions(0)).vertices == (1, 2, 0)
     with pytest.raises(StoreError, match="no vertex 'z'"):
         route(distances, graph, "x", "z")
 
@@ -204,7 +233,7 @@ def towns(solve):
     """0 - 1 - 2 in line, 3 apart; the label of 3 is the index of another."""
     arcs = [0, 1, 1, 2], [1, 0, 2, 1], [4, 4, 5, 5]
     labels = np.array(["Ulm", "007", "Bad Urach", "1"])
-    return solve(4, arcs, "int32", labels=labels, directed=False)
+    return solve(4, arcs, "int32", labels=labels, directed=False, weight_unit="min")
 
 
 def test_table_of_pairs(towns, tmp_path):
@@ -218,13 +247,17 @@ def test_table_of_pairs(towns, tmp_path):
         "path": [["Ulm", "007", "Bad Urach"], None, ["007", "Ulm"], ["Ulm"]],
     }
     assert table.to_pydict() == expected
-    assert pa.parquet.read_table(tmp_path / "out.parquet").equals(table)
+    read = pa.parquet.read_table(tmp_path / "out.parquet")
+    assert read.equals(table)
+    assert read.schema.field("distance").metadata[b"unit"] == b"min"
+    (tmp_path / "in.csv").write_text(" Origin;Destination\nUlm;Bad Urach\n007;1\n007;#0\nUlm;Ulm\n")
+    assert table_of(*towns, tmp_path / "in.csv").equals(table)
 
     array = np.array([[0, 2], [1, 3], [1, 0], [0, 0]])
-    for pairs in (array, array.astype(np.uint8), table, tmp_path / "out.parquet"):
+    for pairs in (positions(array), positions(array.astype(np.uint8).tolist()), table, tmp_path / "out.parquet"):
         assert table_of(*towns, pairs).equals(table)
 
-    table_of(*towns, array, tmp_path / "out.csv")
+    table_of(*towns, positions(array), tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text().splitlines()[1:3] == [
         '"Ulm","Bad Urach",9,2,"Ulm 007 Bad Urach"',
         '"007","1",,,',
@@ -234,7 +267,7 @@ def test_table_of_pairs(towns, tmp_path):
 
 def test_an_empty_table_of_pairs(towns, tmp_path):
     (tmp_path / "in.csv").write_text("source,target\n")
-    for pairs in (tmp_path / "in.csv", np.empty((0, 2), np.int64)):
+    for pairs in (tmp_path / "in.csv", np.empty((0, 2), np.int64), [], positions([])):
         table = table_of(*towns, pairs, tmp_path / "out.csv", overwrite=True)
         assert table.num_rows == 0
         assert table.column_names == ["source", "target", "distance", "hops", "path"]
@@ -256,11 +289,15 @@ def test_bad_tables_are_named(towns, tmp_path, text, message):
 
 
 def test_bad_pairs_are_named(towns, solve, tmp_path):
-    with pytest.raises(ValueError, match=r"pairs, row 2: .*no vertex 4;"):
-        table_of(*towns, np.array([[0, 1], [0, 4]]))
-    for kind in (float, object, bool):
-        with pytest.raises(ValueError, match=r"pass an array of integers \(indices\) or of text \(names\)"):
-            table_of(*towns, np.array([[0, 1]]).astype(kind))
+    for wrong, message in (
+        (np.array([["Ulm", "1"], ["Ulm", "4"]]), "target 2 of the list: there is no vertex '4'"),
+        (positions([[0, 1], [0, 4]]), "target 2 of the list: there is no vertex '#4'"),
+        (np.array([[1.0, 1.0]]), "source 1 of the list is 1.0; floats do not name"),
+        (np.array([[True, True]]), "the sources are a mask"),
+        ([("Ulm", "1"), ("1", None)], "target 2 of the list is None"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            table_of(*towns, wrong)
     with pytest.raises(ValueError, match=r"shape \(P, 2\)"):
         table_of(*towns, np.array([1, 2]))
     with pytest.raises(ValueError, match=r"out.txt: tables are .csv, .tsv"):
@@ -313,8 +350,8 @@ def test_a_table_of_pairs_means_the_same_in_every_format_and_type(numbered, tmp_
     for name in ("p.csv", "p.CSV", "p.tsv", "p.csv.gz", "P.TSV.GZ", "p.pq", "p.Parquet"):
         write_table(tables[0], tmp_path / name)
         assert table_of(*numbered, tmp_path / name)["path"].to_pylist() == expected
-    assert table_of(*numbered, integers - 1)["path"].to_pylist() == expected  # NumPy integers are indices
-    assert table_of(*numbered, np.array(rows))["path"].to_pylist() == expected
+    for pairs in (integers, integers.tolist(), positions(integers - 1), np.array(rows), rows):
+        assert table_of(*numbered, pairs)["path"].to_pylist() == expected
 
 
 def test_a_missing_value_makes_a_column_float_and_no_label_an_index(numbered, tmp_path):
@@ -366,7 +403,7 @@ def test_files_that_are_not_tables_are_named(numbered, tmp_path):
 
 
 def test_a_table_is_replaced_only_if_asked_for(numbered, tmp_path):
-    pairs = np.array([[0, 1]])
+    pairs = np.array([[1, 2]])
     for name in ("out.csv", "out.parquet"):
         (tmp_path / name).write_text("precious")
         with pytest.raises(FileExistsError, match=rf"{name} exists already; .*--overwrite"):
@@ -392,7 +429,7 @@ def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch
 
     write_table(pa.table({"a": [1]}), tmp_path / "t.csv")
     monkeypatch.setattr("pipelines.answers.tables.pa.csv.CSVWriter", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(StoreError, match="the disk is full; free some space"):
         write_table(pa.table({"a": [2]}), tmp_path / "t.csv", overwrite=True)
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("t.csv", '"a"\n1\n')]
 
@@ -409,5 +446,5 @@ def test_messages_name_vertices_by_label(solve):
         matrix[0, 2] = 7
 
     with pytest.raises(VerificationError, match="no path from vertex Ulm to vertex Jena has length 7"):
-        route(*solve(3, arcs, "int32", labels=labels, spoil=spoil), 0, 2)
-    assert trees_of(distances, graph, ["Bonn", 0]).tolist() == [[-1, -1, 1], [-1, 0, 1]]
+        route(*solve(3, arcs, "int32", labels=labels, spoil=spoil), "Ulm", "Jena")
+    assert trees_of(distances, graph, ["Bonn", "#0"]).tolist() == [[-1, -1, 1], [-1, 0, 1]]

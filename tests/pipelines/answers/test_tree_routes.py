@@ -7,6 +7,7 @@ import pytest
 from path_rows import write_rows
 
 from gpuops.numbers import outside_infinity
+from pipelines import positions
 from pipelines.answers.routes import NoPathError, paths_of_pairs, predecessors
 from pipelines.answers.tree_routes import tree_path, tree_paths_of_pairs
 from pipelines.stores import StoreError, create_paths, open_paths
@@ -20,7 +21,7 @@ def search(solve, tmp_path):
 
     def write(n, arcs, sources, *, together=False, keep=True, spoil=None, **facts):
         distances, graph = solve(n, arcs, "int32", **facts)
-        rows, trees = distances[:][sources], predecessors(distances, sources, graph=graph)
+        rows, trees = distances[:][sources], predecessors(distances, positions(sources), graph=graph)
         if together:
             nearest = rows.argmin(axis=0)
             rows, trees = rows.min(axis=0)[None], trees[nearest, np.arange(n)][None]
@@ -42,7 +43,7 @@ def test_pairs_agree_with_those_from_distances(search, graphs, kind, tmp_path):
     sources = [9, 0, 31, 4, 5]
     paths, distances, graph = search(n, arcs, sources, labels=LABELS, **facts)
     rng = np.random.default_rng(1)
-    pairs = np.column_stack([rng.choice(sources, 60), rng.integers(0, n, 60)])
+    pairs = positions(np.column_stack([rng.choice(sources, 60), rng.integers(0, n, 60)]))
     found = tree_paths_of_pairs(paths, pairs, out=tmp_path / "out.parquet")
     expected = paths_of_pairs(distances, pairs, graph=graph)
     for column in ("source", "target", "distance"):
@@ -53,14 +54,14 @@ def test_pairs_agree_with_those_from_distances(search, graphs, kind, tmp_path):
         if row["distance"] is None:
             assert (row["hops"], row["path"]) == (None, None)
             with pytest.raises(NoPathError, match=f"from vertex v{source} to vertex v{target}"):
-                tree_path(paths, source, target, graph=graph)
+                tree_path(paths, positions(source), positions(target), graph=graph)
             continue
         assert row["hops"] == len(row["path"]) - 1
-        one = tree_path(paths, source, target, graph=graph)
+        one = tree_path(paths, positions(source), positions(target), graph=graph)
         assert [f"v{v}" for v in one.vertices] == row["path"]
         assert one.distance == row["distance"]
     with pytest.raises(ValueError, match="pairs, row 2: .* the paths from 5 of 40 vertices only; vertex v1 is not"):
-        tree_paths_of_pairs(paths, np.array([[9, 1], [1, 9]]))
+        tree_paths_of_pairs(paths, [("v9", "v1"), ("v1", "v9")])
     with pytest.raises(FileExistsError, match="--overwrite"):
         tree_paths_of_pairs(paths, pairs, out=tmp_path / "out.parquet")
 
@@ -100,9 +101,9 @@ def test_damage_is_named_by_label(search):
     paths, _, graph = search(5, ring, [0, 3], spoil=spoil, labels=LABELS[:5])
     for fault, pair in (("the predecessors of vertex v2 lead nowhere", (0, 2)), ("do not lead to vertex v3", (3, 4))):
         with pytest.raises(StoreError, match=fault):
-            tree_path(paths, *pair, graph=graph)
+            tree_path(paths, *map(positions, pair), graph=graph)
         with pytest.raises(StoreError, match=fault):
-            tree_paths_of_pairs(paths, np.array([pair]))
+            tree_paths_of_pairs(paths, positions([pair]))
 
 
 def test_without_predecessors_there_are_no_paths(search):

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 from clusters import start
 from gpuops import NegativeCycleError
 from pipelines import all_pairs_shortest_paths as by_any_method
-from pipelines.apsp import resident_rows
+from pipelines.apsp.resident_rows import ResidentRows
 from pipelines.stores import StoreError, open_distances, write_graph
 from pipelines.stores.distances import begun_distances
 from pipelines.validation.bounds import WeightRangeError, distances_fit
@@ -134,9 +134,9 @@ def test_closed_vertices_are_never_inside_a_path(request, tmp_path, users, close
 def test_bands_are_written_while_the_last_stage_goes_on(client, tmp_path, monkeypatch):
     """The result of a band is on its way before the next band is updated."""
     n, events = 3000, []  # three bands on one worker
-    update, save = resident_rows._update, resident_rows._save_band
-    monkeypatch.setattr(resident_rows, "_update", lambda *args: events.append("update") or update(*args))
-    monkeypatch.setattr(resident_rows, "_save_band", lambda *args: events.append(args[3]) or save(*args))
+    update, save = ResidentRows._update, ResidentRows.save_band
+    monkeypatch.setattr(ResidentRows, "_update", lambda *args: events.append("update") or update(*args))
+    monkeypatch.setattr(ResidentRows, "save_band", lambda *args: events.append(args[3]) or save(*args))
     arcs = random_arcs(n, 6000)
     graph = store_arcs(tmp_path / "g.zarr", n, *arcs, "int32")
     all_pairs_shortest_paths(client, graph, tmp_path / "d.zarr", verify=True)
@@ -291,6 +291,19 @@ def test_a_resumed_run_must_ask_for_the_same(client, tmp_path):
         all_pairs_shortest_paths(client, graph, tmp_path / "d", resume=True, dtype="int16")
     with pytest.raises(StoreError, match="another graph"):
         all_pairs_shortest_paths(client, other, tmp_path / "d", resume=True)
+    options = {"sources": [3, 7], "dtype": "float64"}
+    all_pairs_shortest_paths(client, graph, tmp_path / "some", **options)
+    for left_out, message in (
+        (
+            "sources",
+            r"begun with sources 3, 7, not all; repeat its options, or begin again with overwrite \(--overwrite",
+        ),
+        ("dtype", "begun with dtype float64, not int32"),
+    ):
+        kept = {name: value for name, value in options.items() if name != left_out}
+        with pytest.raises(StoreError, match=message):
+            all_pairs_shortest_paths(client, graph, tmp_path / "some", resume=True, **kept)
+    assert all_pairs_shortest_paths(client, graph, tmp_path / "some", resume=True, **options).shape == (2, 50)
 
 
 def test_python_and_the_command_line_choose_the_same_method(client, tmp_path):

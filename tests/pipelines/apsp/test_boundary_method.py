@@ -128,7 +128,7 @@ def test_the_method_is_chosen_for_road_networks_and_tried_only_where_that_is_che
     assert name == "boundary"
     assert reason.startswith("the boundary method: Floyd-Warshall would take about")
     assert ", the boundary method " in reason
-    assert all(f"{what} " in reason.splitlines()[1] for what in ("parts", "memory", "disk", "about"))
+    assert all(f"{what} " in reason.splitlines()[1] for what in ("parts", "needs", "disk", "about"))
     assert chosen(roads, sources=(1, 2))[0] == "batched"
     assert chosen(social, "boundary")[1].startswith("the boundary method, as asked for: ")
     monkeypatch.setattr(boundary, "cut_graph", None)  # cannot be called

@@ -1,9 +1,11 @@
 """Contigs against a plain search in text, and against what is expected of genomes with planted repeats."""
 
 import gzip
+import re
 
 import numpy as np
 import pytest
+from campaigns import campaign, play
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,7 +86,10 @@ def plain_contigs(reads, k):
 
 
 def check(reads, k):
-    contigs = contigs_of(reads, k)
+    compare(contigs_of(reads, k), reads, k)
+
+
+def compare(contigs, reads, k):
     linear, circles = plain_contigs(reads, k)
     found = texts(contigs)
     assert sorted(canonical(t) for t, round_ in zip(found, contigs.circular, strict=True) if not round_) == sorted(
@@ -94,7 +99,60 @@ def check(reads, k):
     assert {frozenset(canonical(t[i : i + k]) for i in range(len(t) - k + 1)) for t in around} == circles
     assert len(around) == len(circles)
     np.testing.assert_array_equal(contigs.lengths, [len(text) for text in found])
-    return contigs
+
+
+def hostile_reads(rng):
+    """Reads, of either strand and with errors, of a genome with repeats, inverted repeats and palindromes."""
+    pieces = [random_genome(rng, int(rng.integers(1, 60))) for _ in range(3)]
+    pieces += [complement(pieces[0]), pieces[1], pieces[2] + complement(pieces[2]), "AT" * int(rng.integers(20))]
+    genome = "".join(pieces[i] for i in rng.integers(0, len(pieces), int(rng.integers(1, 9))))
+    genome += genome[:40] * bool(rng.integers(2))  # a circle
+    reads = []
+    for _ in range(int(rng.integers(1, 12))):
+        first, last = sorted(rng.integers(0, len(genome) + 1, 2))
+        read = [*(complement(genome[first:last]) if rng.random() < 0.5 else genome[first:last])]
+        for place in np.flatnonzero(rng.random(len(read)) < 0.01):
+            read[place] = rng.choice([*"ACGTNRY"])
+        reads.append("".join(read))
+    return [genome, *reads] if rng.random() < 0.5 else reads
+
+
+def write_hostile(path, reads, rng):
+    """As FASTA or FASTQ, lines wrapped, U for T, lower case, line ends of Windows, gzip'd; the path."""
+    fastq, end = rng.random() < 0.3, rng.choice(["\n", "\r\n"])
+    width = 10**6 if fastq else int(rng.choice([7, 60, 10**6]))
+    text = ""
+    for number, read in enumerate(reads):
+        read = read.replace("T", "U") if rng.random() < 0.1 else read
+        read = read.lower() if rng.random() < 0.2 else read
+        lines = [read[at : at + width] for at in range(0, len(read), width)] or [""]
+        text += end.join([f"{'@' if fastq else '>'}r{number} x", *lines, *["+", "I" * len(read)] * fastq, ""])
+    path = path.with_name("r.fq" if fastq else "r.fa")
+    path.write_bytes(text.encode())
+    if rng.random() < 0.2:
+        path = path.with_name(path.name + ".gz")
+        path.write_bytes(gzip.compress(text.encode()))
+    return path
+
+
+@campaign(few=30, many=5_000)
+def test_hostile_files_of_reads_give_the_contigs_of_a_plain_search(tmp_path, seeds):
+    """``pytest -m slow -s`` and this file: refused are reads without a k-mer."""
+
+    def trial(rng):
+        reads, k = hostile_reads(rng), int(rng.choice([3, 5, 9, 15, 31]))
+        path = write_hostile(tmp_path / "r", reads, rng)
+        words = [word for read in reads for word in re.split("[^ACGT]", read)]
+        try:
+            found = assemble(path, k=k).contigs
+        except ValueError:
+            if max(map(len, words)) >= k:
+                raise
+            return "refused"
+        compare(found, words, k)
+        return None
+
+    play(seeds, trial)
 
 
 @given(st.lists(st.text("ACGT", min_size=1, max_size=60), min_size=1, max_size=4), st.sampled_from([3, 5, 7]))

@@ -19,6 +19,7 @@ from pipelines import (
     WeightRangeError,
     open_boundary,
     paths_of_pairs,
+    positions,
     predecessors,
     shortest_path,
     verify_distances,
@@ -117,22 +118,34 @@ def test_the_store_answers_by_names_and_verifies(client, grid, tmp_path):
     store = partition_graph(client, grid, tmp_path / "b.zarr", parts=5, verify=True)
     assert (store.n, store.parts, store.dtype) == (144, 5, np.dtype("int32"))
     expected = plain_distances(grid)
-    np.testing.assert_array_equal(distances_between(store, range(144), range(144)), expected)
+    every = positions(range(144))
+    np.testing.assert_array_equal(distances_between(store, every, every), expected)
     np.testing.assert_array_equal(distances_between(store.path, ["v3", "#7"], ["v5"]), expected[[3, 7]][:, [5]])
-    assert distances_between(store, [], [1]).shape == (0, 1)
+    for rows, columns in ((0, 0), (0, 1), (0, 2), (2, 0)):
+        found = distances_between(store, ["v3", "v5"][:rows], positions(range(columns)))
+        assert (found.shape, found.dtype) == ((rows, columns), store.dtype)
     assert "that no distance is NaN" in store.verify().checked
-    with pytest.raises(ValueError, match="the vertices are 0 to 143"):
-        distances_between(store, [144], [0])
-    with pytest.raises(StoreError, match="there is no vertex 'x'"):
-        distances_between(store, ["x"], [0])
+    for wrong, message in (
+        (positions([144]), "there is no vertex '#144'; give an index from 0 to 143"),
+        (["x"], "there is no vertex 'x'"),
+        ("v3", "the sources are not a list but 'v3'"),
+        ([[3.0]], "source 1 of the list"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            distances_between(store, wrong, every)
+    grid_moved = tmp_path / "moved.zarr"
+    (tmp_path / "g.zarr").rename(grid_moved)
+    assert distances_between(store.path, positions([3]), positions([5])) == expected[3, 5]  # no graph is needed
+    assert distances_between(store.path, ["v3"], ["v5"], graph=grid_moved) == expected[3, 5]
 
 
 @pytest.mark.parametrize(("chunk_bytes", "task_bytes"), [(1, 1), (1, 1 << 20), (3000, 1 << 20), (1 << 20, 1 << 20)])
 def test_workers_parts_and_chunks_do_not_matter(client, two, grid, tmp_path, monkeypatch, chunk_bytes, task_bytes):
     monkeypatch.setattr("pipelines.stores.boundary.CHUNK_BYTES", chunk_bytes)
     monkeypatch.setattr("pipelines.boundary.stages.TASK_BYTES", task_bytes)
+    every = positions(range(144))
     found = [
-        distances_between(partition_graph(users, grid, tmp_path / name, parts=parts), range(144), range(144))
+        distances_between(partition_graph(users, grid, tmp_path / name, parts=parts), every, every)
         for name, users, parts in (("a", client, 1), ("b", client, 3), ("c", two, 7), ("d", two, None))
     ]
     for other in found[1:]:
@@ -150,10 +163,18 @@ def test_an_unfinished_store_is_resumed(client, grid, tmp_path, monkeypatch):
         patched.setattr("pipelines.boundary.stages.closed_boundary", stop)
         with pytest.raises(RuntimeError, match="stopped"):
             partition_graph(client, grid, tmp_path / "b.zarr", parts=6)
-    with pytest.raises(StoreError, match="unfinished; resume with `tilepath partition .*--resume`"):
+    with pytest.raises(
+        StoreError, match="unfinished; repeat `tilepath partition .*b.zarr` with its options and --resume"
+    ):
         open_boundary(tmp_path / "b.zarr")
-    with pytest.raises(StoreError, match="was begun with parts 6, not 5"):
-        partition_graph(client, grid, tmp_path / "b.zarr", parts=5, resume=True)
+    for path in (tmp_path / "b.zarr", calm.path):  # what is complete, too, must be what is asked for
+        for options, message in (
+            ({"parts": 5}, "was begun with parts 6, not 5; repeat its options, or begin again with overwrite"),
+            ({}, "was begun with parts 6, not without; repeat"),
+            ({"parts": 6, "dtype": "float64"}, "was begun with dtype int32, not float64"),
+        ):
+            with pytest.raises(StoreError, match=message):
+                partition_graph(client, grid, path, resume=True, **options)
     with monkeypatch.context() as patched:
         patched.setattr("pipelines.boundary.stages.closed_part", stop)  # all parts are done
         again = partition_graph(client, grid, tmp_path / "b.zarr", parts=6, resume=True)
@@ -161,7 +182,7 @@ def test_an_unfinished_store_is_resumed(client, grid, tmp_path, monkeypatch):
         for chunk in (tmp_path / "calm.zarr" / name).rglob("[0-9]*"):
             if chunk.is_file():
                 assert chunk.read_bytes() == (tmp_path / "b.zarr" / chunk.relative_to(calm.path)).read_bytes()
-    assert partition_graph(client, grid, tmp_path / "b.zarr", resume=True).path == again.path
+    assert partition_graph(client, grid, tmp_path / "b.zarr", parts=6, resume=True).path == again.path
 
 
 def test_a_wrong_distance_is_found(client, grid, tmp_path):
@@ -211,13 +232,13 @@ def test_routes_and_predecessors_follow_from_a_cut_graph(client, grid, tmp_path,
     store = partition_graph(client, grid, tmp_path / "b.zarr", parts=5, dtype=dtype)
     indptr, indices, weights = grid.rows()
     expected = plain_distances(grid)
-    found = shortest_path(store.path, "v3", 140)
+    found = shortest_path(store.path, "v3", "#140")
     assert found.vertices[0] == 3
     assert found.vertices[-1] == 140
     assert found.length == found.distance == expected[3, 140]
-    table = paths_of_pairs(store, np.array([[3, 140], [9, 9], [77, 0]]))
+    table = paths_of_pairs(store, positions([[3, 140], [9, 9], [77, 0]]))
     assert table["distance"].to_pylist() == [expected[3, 140], 0, expected[77, 0]]
-    for source, row in zip((0, 88), predecessors(store, [0, 88]), strict=True):
+    for source, row in zip((0, 88), predecessors(store, positions([0, 88])), strict=True):
         for v in np.flatnonzero(np.arange(144) != source).tolist():
             u = row[v]
             arcs = slice(indptr[u], indptr[u + 1])
@@ -258,9 +279,9 @@ def test_a_store_made_on_a_gpu_is_that_of_the_cpu(gpu_client, client, grid, tmp_
     ]
     for name in ("to_boundary", "from_boundary", "inner", "among"):
         np.testing.assert_array_equal(*(getattr(store.tables(), name) for store in stores))
-    vertices = np.random.default_rng(0).integers(0, 144, 60)
-    found = distances_between(stores[0], cupy.asarray(vertices), range(144))
-    np.testing.assert_array_equal(found.get(), distances_between(stores[0], vertices, range(144)))
+    vertices, every = np.random.default_rng(0).integers(0, 144, 60), positions(range(144))
+    found = distances_between(stores[0], positions(cupy.asarray(vertices)), every)
+    np.testing.assert_array_equal(found.get(), distances_between(stores[0], positions(vertices), every))
 
 
 def test_the_commands(grid, tmp_path, monkeypatch):

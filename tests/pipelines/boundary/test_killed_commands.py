@@ -1,4 +1,4 @@
-"""`kill -9` of `tilepath partition` and of `tilepath od`, then --resume: the bytes of an undisturbed run.
+"""`kill -9` of `tilepath partition`, `od` and `apsp --method boundary`, then --resume: the bytes of an undisturbed run.
 
 One kill of each by default, where something is done and something is not; at random moments, and again and again, with
 ``pytest -m slow`` and this file.
@@ -19,6 +19,7 @@ from tilepath.cli import tilepath
 OFTEN = {  # many small tasks and blocks, all recorded
     "pipelines.stores.boundary.CHUNK_BYTES": 1,
     "pipelines.boundary.stages.TASK_BYTES": 1,
+    "pipelines.apsp.boundary.TASK_BYTES": 1,
     "pipelines.workers.row_chunks.RECORD_SECONDS": 0.0,
     "pipelines.answers.od_tables.BLOCK_BYTES": 8 * 400,
 }
@@ -52,6 +53,8 @@ def invoke(*arguments):
 def command_of(what, inputs, out):
     if what == "partition":
         return ["partition", str(inputs / "g"), str(out), "--parts", "60", "--device", "cpu"]
+    if what == "apsp":
+        return ["apsp", str(inputs / "g"), str(out), "--method", "boundary", "--device", "cpu"]
     return ["od", str(inputs / "b"), str(out), "--origins", str(inputs / "o.csv")]
 
 
@@ -113,7 +116,7 @@ def test_a_killed_command_goes_on_to_the_same_bytes(inputs, tmp_path, often, wha
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("what", ["partition", "od.parquet", "od.zarr"])
+@pytest.mark.parametrize("what", ["partition", "od.parquet", "od.zarr", "od.csv", "od.npy", "apsp"])
 def test_kills_at_random_moments(inputs, tmp_path, often, what):
     rng = np.random.default_rng(7)
     (tmp_path / "calm").mkdir()

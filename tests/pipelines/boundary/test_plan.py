@@ -62,9 +62,7 @@ def test_closed_vertices_and_potentials_take_more():
 
 def test_the_plan_states_its_memory():
     closing, joining = closing_memory(CUT, job(), gpu=True)
-    assert " of tables, memory 1.8 GiB of a GPU and 3.0 GiB of its host" in describe(
-        CUT, job().dtype, closing | joining
-    )
+    assert " of tables, needs 1.8 GiB of GPU memory and 3.0 GiB of RAM" in describe(CUT, job().dtype, closing | joining)
 
 
 def test_a_command_that_cannot_fit_writes_nothing_and_names_the_memory(client, tmp_path):
@@ -85,7 +83,7 @@ def test_all_pairs_passes_over_a_boundary_that_does_not_fit_the_budget(tmp_path)
         found = BOUNDARY.estimate(Request(all_pairs, None, None, 60.0, where, None))
         if budget == (10**11, None):
             assert found.too_large is None
-            assert " of a GPU and " in found.summary
+            assert " of GPU memory and " in found.summary
             found.refuse(tmp_path / "d")
             continue
         assert found.too_large == "the tables of parts do not fit in memory"

@@ -55,7 +55,7 @@ def test_letters_beyond_a_byte():
     ("alphabet", "order", "message"),
     [
         ("", 2, "alphabet: it is empty"),
-        ("aba", 2, "alphabet: 'a' is there twice"),
+        ("aba", 2, "alphabet: 'a' occurs twice"),
         ("ab", 0, "order is 0; give a whole number from 1"),
     ],
 )
@@ -77,7 +77,7 @@ def test_the_command(tmp_path):
 
     assert run("01", 3).output == "0001011100\n"
     out = tmp_path / "pins.txt"
-    assert run("0123456789", 4, "--out", out).output == f"{out}: 10,003 letters, each of 10,000 words once\n"
+    assert run("0123456789", 4, "--out", out).output == f"{out}: 10,003 letters; each of 10,000 words occurs once\n"
     assert len(out.read_text()) == 10_004
     assert isinstance(run("01", 3, "--out", out).exception, FileExistsError)
     assert len(out.read_text()) == 10_004

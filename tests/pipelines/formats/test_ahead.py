@@ -80,7 +80,7 @@ def test_an_iterator_given_up_may_end_while_a_thread_starts(threads):
     GivenUp()
     collector = threading.Thread(target=collect, daemon=True)
     collector.start()
-    assert ended.wait(20)
+    assert ended.wait(60)
 
 
 def test_the_first_line_at_fault_is_named_whatever_is_read_ahead(tmp_path, monkeypatch, threads):

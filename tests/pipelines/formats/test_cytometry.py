@@ -70,7 +70,7 @@ def test_events_may_be_more_than_memory(tmp_path):
         ({"DATATYPE": "F", "MODE": "C"}, "holds histograms"),
         ({"DATATYPE": "F", "BYTEORD": "3,4,1,2"}, "$BYTEORD is '3,4,1,2'"),
         ({"DATATYPE": "I", "P1B": "24"}, "integers have 24, 32 bits"),
-        ({"DATATYPE": "F", "PAR": "3", "P3N": "c", "P3B": "32", "P3R": "9"}, "not those of whole events"),
+        ({"DATATYPE": "F", "PAR": "3", "P3N": "c", "P3B": "32", "P3R": "9"}, "do not hold whole events"),
         ({"DATATYPE": "F", "P1E": "many,1"}, "could not convert"),
     ],
 )

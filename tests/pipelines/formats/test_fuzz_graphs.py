@@ -277,7 +277,7 @@ TEXT = {
 
 
 @pytest.mark.parametrize("kind", TEXT)
-def test_c4_mutated_text_gives_the_graph_of_a_naive_parse_or_one_error(kind, campaign, mutations, outcome):
+def test_mutated_text_gives_the_graph_of_a_naive_parse_or_one_error(kind, campaign, mutations, outcome):
     name, make, naive = TEXT[kind]
     graphs = 0
     for case, content in mutations(campaign, make):
@@ -356,7 +356,7 @@ def naive_parquet(file, said):
     ]
 
 
-def test_c4_mutated_parquet_gives_its_table_or_one_error(campaign, mutations, outcome, tmp_path):
+def test_mutated_parquet_gives_its_table_or_one_error(campaign, mutations, outcome, tmp_path):
     graphs = 0
     for case, content in mutations(campaign, make_parquet, 0.5):  # few changes of bytes leave it readable
         graph, said = outcome("x.parquet", content)

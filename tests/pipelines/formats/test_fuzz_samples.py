@@ -161,7 +161,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_c4_mutated_samples_give_the_rows_of_a_naive_reader_or_one_error(kind, campaign, mutations, tmp_path):
+def test_mutated_samples_give_the_rows_of_a_naive_reader_or_one_error(kind, campaign, mutations, tmp_path):
     make, naive = KINDS[kind]
     file, read = tmp_path / f"x.{kind}", 0
     for case, content in mutations(campaign, make, 1.0 if kind == "csv" else 0.5):

@@ -120,7 +120,7 @@ def test_tntp_there_and_back(arcs):
 def test_edge_list_there_and_back(arcs, separator):
     content = "# x\n" + "".join(f"{t}{separator}{h}{separator}{w!r}\r\n" for t, h, w in arcs)
     delimiter = separator if separator in ",;" else None
-    there_and_back(content, "x.txt", arcs, "float64", delimiter=delimiter)
+    there_and_back(content, "x.txt", arcs, "float64", delimiter=delimiter, base=0)
 
 
 @settings(max_examples=8, deadline=None)
@@ -166,7 +166,7 @@ def test_parquet_and_scipy_there_and_back(arcs, dtype):
     expected = list(zip(tails.tolist(), heads.tolist(), weights.tolist(), strict=True))
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"w": weights, "t": tails, "h": heads.astype(np.int16)}), sink, row_group_size=7)
-    there_and_back(sink.getvalue().to_pybytes(), "x.parquet", expected, dtype, columns=("t", "h"), weight="w")
+    there_and_back(sink.getvalue().to_pybytes(), "x.parquet", expected, dtype, columns=("t", "h"), weight="w", base=0)
     there_and_back(scipy.sparse.coo_matrix((weights, (tails, heads)), shape=(N, N)), "", expected, dtype)
 
 
@@ -325,6 +325,32 @@ def test_coordinates(load, tmp_path):
     assert load("a b\n", "x.txt", coordinates={"b": (1, 2), "a": (0, 0)}).coordinates().tolist() == [[0, 0], [1, 2]]
     with fails(r"coordinates have the shape .*; give \("):
         load(GR, "x.gr", coordinates=np.zeros((2, 2)))
+    expected = [[5, 6.5], [np.nan] * 2, [-73, 41]]
+    for name, text in (
+        ("x_node.tntp", "Node\tX\tY\t;\n1\t5\t6.5\t;\n3 -73 41 ;\n"),
+        ("nodes.csv", "node,x,y\n1,5,6.5\n3,-73,41\n9,1,1\n"),
+        ("places.csv", "ID;Longitude;Latitude\n1;5;6.5\n2;;\n3;-73;41\n"),
+    ):
+        (tmp_path / name).write_text(text)
+        found = load(GR, "x.gr", coordinates=tmp_path / name).coordinates()
+        np.testing.assert_array_equal(found, expected)
+    for name, text, fault in (
+        ("x_node.tntp", "Node X Y ;\n4 0 0 ;\n", "x_node.tntp, line 2"),
+        (
+            "nodes.csv",
+            "node,x,y\n7,5,6.5\n",
+            "none of its nodes, such as '7', is a vertex of the graph, such as",
+        ),
+        ("nodes.csv", "node,x,y\n1,5,a\n", "nodes.csv, row 1: `y` is 'a', not a number"),
+        (
+            "nodes.csv",
+            "node,x\n1,5\n",
+            "positions are in columns x and y or lon and lat, .* columns are node, x; rename",
+        ),
+    ):
+        (tmp_path / name).write_text(text)
+        with fails(fault):
+            load(GR, "x.gr", coordinates=tmp_path / name)
     co.write_text("p aux sp co 4\n")
     with fails("x.co, line 1: announces 4 vertices, but the graph has 3"):
         load(GR, "x.gr", coordinates=co)
@@ -373,7 +399,7 @@ def test_coordinates(load, tmp_path):
         ("x.txt", "0 1\nA B\n", r"line 2: .*labels=True \(--labels\)"),
         ("x.txt", "0 1\n-1 0\n", "line 2: .*outside 0 and up.*--base"),
         ("x.txt", "0 1 2 3\n", "has 4 columns .*--columns"),
-        ("x.txt", "0,1\n", "has 1 columns .*--delimiter"),
+        ("x.txt", "0,1\n", "has 1 column .*--delimiter"),
         ("x.txt", "0 99999999999999\n", r"implies 100000000000000 vertices.*--labels"),
         ("x.csv", 'a,b\nc,"d\n', "line 2: .*quotation mark"),
         ("x.csv", "a,b\nc,\n", "line 2: .*empty field"),

@@ -60,7 +60,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_c4_types_of_parquet_that_are_no_weights(refused, kind):
+def test_types_of_parquet_that_are_no_weights(refused, kind):
     table = pa.table({"source": [0, 1], "target": [1, 0], "weight": TYPES[kind]})
     assert f"column 'weight' holds {kind}" in refused(table, "x.parquet")
     if kind not in ("dictionary", "string"):  # which are names
@@ -68,7 +68,7 @@ def test_c4_types_of_parquet_that_are_no_weights(refused, kind):
         assert f"tails and heads are int64 and {kind}" in refused(table, "x.parquet")
 
 
-def test_c4_float16_weights_are_read(tmp_path):
+def test_float16_weights_are_read(tmp_path):
     table = pa.table({"source": [0, 1], "target": [1, 0], "weight": np.array([0.5, 2], np.float16)})
     pq.write_table(table, tmp_path / "x.parquet")
     graph = import_graph(tmp_path / "x.parquet", tmp_path / "s")
@@ -76,7 +76,7 @@ def test_c4_float16_weights_are_read(tmp_path):
     graph.verify()
 
 
-def test_c4_names_of_parquet_columns_and_vertices(refused):
+def test_names_of_parquet_columns_and_vertices(refused):
     twice = pa.table([pa.array([0]), pa.array([1]), pa.array([2])], names=["a", "a", "w"])
     assert "several columns are called 'a'" in refused(twice, "x.parquet")
     assert "several columns are called 'a'" in refused(twice, "x.parquet", columns=(0, 2))
@@ -88,7 +88,7 @@ def test_c4_names_of_parquet_columns_and_vertices(refused):
 
 
 @pytest.mark.parametrize("name", ["x.gr", "x.mtx", "x.tntp", "x.txt", "x.csv"])
-def test_c4_line_breaks_of_cr_alone(refused, name):
+def test_line_breaks_of_cr_alone(refused, name):
     text = {
         "x.gr": "c x\np sp 2 1\na 1 2 3\n",
         "x.mtx": REAL + "2 2 1\n1 2 3\n",
@@ -103,7 +103,7 @@ def test_c4_line_breaks_of_cr_alone(refused, name):
     assert f"{name}, line {line}: holds a zero byte" in refused(text[:last] + "\0" + text[last:], name)
 
 
-def test_c4_line_breaks_of_cr_lf_are_read(tmp_path, monkeypatch):
+def test_line_breaks_of_cr_lf_are_read(tmp_path, monkeypatch):
     (tmp_path / "x.txt").write_bytes(b"0 1 5\r\n1 2 6\r\r\n2 0 7\r")
     for size in (1, 2, 3, 6, 7, 8 << 20):
         monkeypatch.setattr("pipelines.formats.text_file.BLOCK_BYTES", size)
@@ -116,7 +116,7 @@ def test_c4_line_breaks_of_cr_lf_are_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [DIGITS, "٣", "1_0", "+3", "1e3"])
-def test_c4_counts_are_plain_and_short(refused, number):
+def test_counts_are_plain_and_short(refused, number):
     assert "line 1: " in refused(f"p sp {number} 1\na 1 2 3\n", "x.gr")
     assert "line 1: " in refused(f"p sp 3 {number}\na 1 2 3\n", "x.gr")
     assert "line 2: " in refused(f"{REAL}{number} {number} 1\n1 2 3\n", "x.mtx")
@@ -126,7 +126,7 @@ def test_c4_counts_are_plain_and_short(refused, number):
     assert "x.txt, line 1: " in refused(f"0 1 {number}.{number}e\n", "x.txt")
 
 
-def test_c4_lone_surrogates(refused, tmp_path):
+def test_lone_surrogates(refused, tmp_path):
     assert "line 1: " in refused(b"a \xed\xa0\x80\n", "x.txt")
     graph = nx.Graph([("\ud800", "b")])
     with pytest.raises(FormatError, match=r"Graph: the text '\\ud800' is not valid Unicode"):
@@ -134,7 +134,7 @@ def test_c4_lone_surrogates(refused, tmp_path):
     assert not (tmp_path / "store").exists()
 
 
-def test_c4_too_little_memory_is_one_line(tmp_path, monkeypatch):
+def test_too_little_memory_is_one_line(tmp_path, monkeypatch):
     def nothing_left(*_args, **_options):
         raise MemoryError("Unable to allocate 7.28 TiB")
 
@@ -147,7 +147,7 @@ def test_c4_too_little_memory_is_one_line(tmp_path, monkeypatch):
             call(tmp_path / name, tmp_path / "store")
 
 
-def test_c5_counts_of_headers_are_compared_with_memory_before_the_work(refused):
+def test_counts_of_headers_are_compared_with_memory_before_the_work(refused):
     n = 10**14
     for text, name in (
         (f"p sp {n} 1\na 1 2 3\n", "x.gr"),
@@ -159,7 +159,7 @@ def test_c5_counts_of_headers_are_compared_with_memory_before_the_work(refused):
         assert "100,000,000,000,000 vertices need" in refused(text, name, **options)
 
 
-def test_c5_one_line_of_a_large_number_is_asked_about(tmp_path):
+def test_one_line_of_a_large_number_is_asked_about(tmp_path):
     file = tmp_path / "x.txt"
     file.write_text("100000000 1 5\n")
 

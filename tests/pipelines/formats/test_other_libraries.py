@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines import shortest_path
 from pipelines.formats.graphs import FormatError, graphml, import_graph
 
 
@@ -75,7 +76,7 @@ def test_a_graph_of_osmnx(load):
     load(street_graph(), report=remarks.append)
     assert remarks == [
         "edges have no attribute 'weight', so every weight is 1; "
-        "others are osmid, highway, oneway, length, travel_time (weight=)"
+        "other attributes are osmid, highway, oneway, length, travel_time (weight=)"
     ]
 
 
@@ -138,6 +139,15 @@ def test_the_two_tables_of_geopandas(load, tmp_path):
     graph = load(tmp_path / "edges.parquet", weight="length", coordinates=tmp_path / "nodes.parquet")
     check_streets(graph)
     check_streets(load(edges, weight="length", coordinates=tmp_path / "nodes.parquet"))
+    nodes.iloc[1:].to_parquet(tmp_path / "fewer.parquet")
+    pd.concat([nodes, nodes.iloc[:1].rename(index={nodes.index[0]: 7})]).to_parquet(tmp_path / "more.parquet")
+    for name, told in (
+        ("fewer", f"fewer.parquet: no position of 1 of {len(nodes)} vertices"),
+        ("more", f"more.parquet: left out 1 of {len(nodes) + 1} nodes, without an edge"),
+    ):
+        said = []
+        load(edges, weight="length", coordinates=tmp_path / f"{name}.parquet", report=said.append)
+        assert told in "".join(said)
     with pytest.raises(FormatError, match="unclear which column holds the weights"):
         load(tmp_path / "edges.parquet", coordinates=tmp_path / "nodes.parquet")
 
@@ -164,6 +174,24 @@ def test_numbers_in_data_frames_are_vertices(load):
     frame = pd.DataFrame({"u": [0, 2], "v": [1, 0], "length": [0.5, 1.5]})
     assert arcs_of(load(frame)) == [(0, 1, 0.5), (2, 0, 1.5)]
     assert arcs_of(load(frame + 1, base=1, vertices=5)) == [(0, 1, 1.5), (2, 0, 2.5)]
+
+
+def test_ids_in_data_frames_name_vertices_and_a_stray_large_number_does_not(load):
+    u, v, w = (
+        np.array([25_400_010, 10_004_200, 9_930_071_152]),
+        np.array([10_004_200, 9_930_071_152, 7]),
+        [1.0, 2.0, 4.0],
+    )
+    edges, remarks = pd.DataFrame({"u": u, "v": v, "length": w}), []
+    graph = load(edges, columns=("u", "v", "length"), report=remarks.append)
+    assert graph.labels().tolist() == ["25400010", "10004200", "9930071152", "7"]
+    assert shortest_path(graph, u[0], 7).length == 7
+    assert graph.vertices(edges.v).tolist() == [1, 2, 3]
+    assert "they become labels" in remarks[-1]
+    stray = pd.DataFrame({"u": np.arange(9), "v": np.append(np.arange(8), 10_004_200)})
+    for frame, options in ((stray, {}), (edges.drop(index=2).assign(v=1), {"base": 1})):
+        with pytest.raises(FormatError, match=r"vertices.*pass labels=True \(--labels\)"):
+            load(frame, **options)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +251,7 @@ def test_graphml(load, written, piece, monkeypatch):
     assert lanes.rows()[2].dtype == np.int32
     remarks = []
     assert {weight for *_, weight in arcs_of(load(written(GRAPHML), report=remarks.append))} == {1}
-    assert "so every weight is 1; others are length, lanes (--weight)" in remarks[0]
+    assert "so every weight is 1; other attributes are length, lanes (--weight)" in remarks[0]
     undirected = load(written(GRAPHML.replace('"directed"', '"undirected"')))
     assert len(arcs_of(undirected)) == 10
 

@@ -9,6 +9,7 @@ import sys
 import flowio
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -105,11 +106,24 @@ def test_a_first_line_of_values_with_its_label_is_no_header(read):
         read(text, label="species")
 
 
+def test_all_columns_at_fault_are_named_at_once(read, tmp_path):
+    text = "id,x,y,kind\na,1,2,u\nb,,2,v\n"
+    faults = "column 'id' is 'a' and column 'kind' is 'u', not a number; .*--exclude.*--label"
+    with pytest.raises(FormatError, match=f"line 2: {faults}.*column 'x' has no value in line 3; .*--missing"):
+        read(text)
+    with pytest.raises(FormatError, match=f"line 2: {faults}") as told:
+        read(text, missing=True)
+    assert "no value" not in str(told.value)
+    pq.write_table(pa.table({"id": ["a"], "x": [1.0], "kind": ["u"]}), tmp_path / "t.parquet")
+    with pytest.raises(FormatError, match="column 'id' holds string and column 'kind' holds string; "):
+        import_samples(tmp_path / "t.parquet", tmp_path / "t")
+
+
 def test_missing_values(read):
     text = "x,y\n1,\n,2\nNA,3\nnan,4\nNULL,5\n6,7\n"
     samples = read(text, missing=True)
     np.testing.assert_array_equal(samples.values(), [[1, NAN], [NAN, 2], [NAN, 3], [NAN, 4], [NAN, 5], [6, 7]])
-    with pytest.raises(ValueError, match=r"t\.csv, line 2, column 'y' is nan; declare .*--missing"):
+    with pytest.raises(ValueError, match=r"t\.csv, line 2, column 'y' has no value; declare .*--missing"):
         read(text)
     np.testing.assert_array_equal(read("NA,1\n2,3\n", missing=True).values(), [[NAN, 1], [2, 3]])  # no header
     with pytest.raises(ValueError, match=r"t\.csv, line 3 has the weight nan"):
@@ -443,3 +457,18 @@ def test_a_store_that_exists_is_not_lost(tmp_path):
     with pytest.raises(StoreError, match="not made by tilepath|not a Zarr"):
         import_samples(tmp_path / "t.npy", tmp_path / "t.npy", overwrite=True)
     assert np.load(tmp_path / "t.npy").tolist() == ROWS.tolist()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_blanks_around_names_count_neither_in_files_nor_in_options(tmp_path, suffix):
+    table = pa.table(
+        {" lead": [1.0, 2.0], "zinc ": [3.0, 4.0], " kind ": ["a", "b"], " id": [7, 8], "note": [0.0, 1.0]}
+    )
+    source = tmp_path / f"t{suffix}"
+    (pa.csv.write_csv if suffix == ".csv" else pq.write_table)(table, source)
+    for blank in "", " ":
+        names = {"label": f"{blank}kind", "ids": f"{blank}id", "exclude": [f"note{blank}"]}
+        transforms = {f"{blank}lead": "log"}
+        found = import_samples(source, tmp_path / "s", transforms=transforms, overwrite=True, **names)
+        assert (found.columns, found.scaling.transforms[0][:3]) == (("lead", "zinc"), "log")
+        assert import_samples(source, tmp_path / "s", columns=[f"{blank}zinc"], overwrite=True).columns == ("zinc",)

@@ -44,7 +44,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("word", ODD)
-def test_a9_weights_are_plain_decimal_literals(weights, word):
+def test_weights_are_plain_decimal_literals(weights, word):
     for name, text in (
         ("x.txt", f"0 1 2\n1 0 {word}\n"),
         ("x.txt", f"0 1 2.5\n1 0 {word}\n"),
@@ -58,7 +58,7 @@ def test_a9_weights_are_plain_decimal_literals(weights, word):
 
 @pytest.mark.parametrize("large", [2**53 + 1, -(2**53) - 1, 2**63 - 1, 2**64 - 1, 10**30 + 1])
 @pytest.mark.parametrize("blocks", ["one", "several"])
-def test_a9_integers_are_not_rounded_beside_decimals(weights, monkeypatch, large, blocks):
+def test_integers_are_not_rounded_beside_decimals(weights, monkeypatch, large, blocks):
     if blocks == "several":
         monkeypatch.setattr(text_file, "BLOCK_BYTES", 16)
     with pytest.raises(FormatError, match=r"x\.txt.*(does not hold exactly|is not exact)"):
@@ -85,14 +85,14 @@ def test_a9_integers_are_not_rounded_beside_decimals(weights, monkeypatch, large
         (["5"], "finite number"),
     ],
 )
-def test_a9_weights_of_networkx_do_not_wrap(weights, values, fault):
+def test_weights_of_networkx_do_not_wrap(weights, values, fault):
     graph = nx.DiGraph()
     graph.add_weighted_edges_from((i, i + 1, value) for i, value in enumerate(values))
     with pytest.raises(FormatError, match=f"the edge . - . has .*{fault}"):
         weights(graph)
 
 
-def test_a9_weights_of_networkx_are_exact(weights):
+def test_weights_of_networkx_are_exact(weights):
     graph = nx.DiGraph()
     graph.add_weighted_edges_from([(0, 1, 2**63 - 1), (1, 2, -(2**63)), (2, 3, True), (3, 4, np.uint8(7))])
     assert weights(graph) == [2**63 - 1, -(2**63), 1, 7]
@@ -100,7 +100,7 @@ def test_a9_weights_of_networkx_are_exact(weights):
     assert weights(graph) == [2**60, 0.5, 1, 7]
 
 
-def test_a9_typed_weights_above_int64_are_refused(weights, tmp_path):
+def test_typed_weights_above_int64_are_refused(weights, tmp_path):
     pq.write_table(pa.table({"a": [0, 1], "b": [1, 2], "w": pa.array([1, 2**63], pa.uint64())}), tmp_path / "x.parquet")
     with pytest.raises(FormatError, match=r"x\.parquet, row 1 \(from 0\): arc 1 -> 2, weight 9223372036854775808"):
         weights(tmp_path / "x.parquet")
@@ -110,7 +110,7 @@ def test_a9_typed_weights_above_int64_are_refused(weights, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["x.txt", "x.parquet"])
-def test_a9_a_list_that_never_uses_0_gets_a_hint(tmp_path, name):
+def test_a_list_that_never_uses_0_is_asked_about(tmp_path, name):
     def hints(tails, heads, **options):
         file, said = tmp_path / name, []
         if name == "x.txt":
@@ -120,11 +120,11 @@ def test_a9_a_list_that_never_uses_0_gets_a_hint(tmp_path, name):
         import_graph(file, tmp_path / "s", overwrite=True, report=said.append, **options)
         return [line for line in said if "--base" in line]
 
-    (hint,) = hints([1, 3], [2, 1])
-    assert hint == (
-        f"{tmp_path / name}: the vertices were counted from 0, but the smallest number is 1; "
-        "if they count from 1, import with base=1 (--base 1)"
-    )
-    assert "--base 5" in hints([5], [6])[0]
+    for least in 1, 5:
+        ways = rf"pass base={least} \(--base {least}\) if .*base=0 \(--base 0\) if .*, or labels=True \(--labels\)"
+        with pytest.raises(FormatError, match=rf"{name}: the smallest number of a vertex is {least}; {ways}"):
+            hints([least, 8], [9, 7])
+    (hint,) = hints([1, 3], [2, 1], vertices=4)
+    assert hint.endswith("so vertex 0 has no edge; pass base=1 (--base 1) if vertices are counted from 1")
     assert hints([1, 3], [2, 0]) == hints([1], [2], base=1) == hints([1], [2], base=0) == []
     assert hints([1], [2], labels=True) == []

@@ -181,10 +181,10 @@ def test_a_graph_is_made_once_for_all_threads(monkeypatch):
     [
         (lambda: EulerGraph(0), "n is 0; give a whole number from 1"),
         (lambda: EulerGraph(9, 128), "k is 128; give a whole number from 1 to 127"),
-        (lambda: EulerGraph(9, directed=False), "EulerGraph is directed"),
+        (lambda: EulerGraph(9, directed=False), "EulerGraph is always directed"),
         (lambda: ShallowEulerGraph(2), "vertices is 2; give a whole number from 3"),
         (lambda: ShallowEulerGraph(10, 22), "edges is 22; give a whole number from 23"),
-        (lambda: ShallowEulerGraph(10, directed=False), "ShallowEulerGraph is directed"),
+        (lambda: ShallowEulerGraph(10, directed=False), "ShallowEulerGraph is always directed"),
         (lambda: euler_of_degrees([2, -1]), r"degrees\[1\] is -1; give 0 or more"),
         (lambda: euler_of_degrees([0.5]), "degrees are float64 of the shape .1,.; give an integer for each vertex"),
         (lambda: euler_of_degrees([1], -1), "seed is -1; give a whole number from 0"),

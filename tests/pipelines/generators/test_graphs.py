@@ -409,7 +409,7 @@ def test_edges_that_do_not_exist():
 
 
 def test_what_cannot_fit_is_refused(tmp_path):
-    with pytest.raises(StoreError, match="of memory, but only"):
+    with pytest.raises(StoreError, match="of memory, but this machine has"):
         generate(RMat(40), tmp_path / "g.zarr")
     with pytest.raises(StoreError, match="of disk, but"):
         generate(RMat(20, edge_factor=1 << 20), tmp_path / "g.zarr")

@@ -166,6 +166,9 @@ def test_faults_are_named():
     }.items():
         with pytest.raises(ValueError, match=match):
             cluster_units(units, grid, **options)
+    for options in {"method": "kmeans"}, {}, {"method": "kmeans", "metric": "cosine"}:
+        with pytest.raises(ValueError, match="only 2 units of the map differ; choose no more clusters"):
+            cluster_units(units[[0, 1, 1, 0, 0, 0, 1, 1, 1]], grid, clusters=3, **options)
 
 
 def test_from_samples_to_clusters_and_pictures_by_commands(tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ from pipelines.som.overlays import cell_corners, outlines, way_line
 from pipelines.som.pictures import KINDS, picture_map
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import create_codebook, open_codebook
-from pipelines.stores.mapping import create_mapping, open_mapping, resume_mapping
+from pipelines.stores.mapping import create_mapping, open_mapping
 from pipelines.stores.samples import write_samples
 
 GRIDS = {
@@ -69,7 +69,7 @@ def made(tmp_path):
 
 def draw(path, codebook, kind, **options):
     """The pixels of a picture, (height, width, 3) from 0 to 1."""
-    picture_map(codebook, path, kind, **options)
+    picture_map(codebook, path, kind, overwrite=True, **options)
     return imread(path)[..., :3]
 
 
@@ -222,7 +222,7 @@ def test_labels_beyond_the_colours_are_one(tmp_path, made):
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_a13_a_mapping_to_another_map_of_the_same_grid_is_refused(tmp_path, made, change):
+def test_a_mapping_to_another_map_of_the_same_grid_is_refused(tmp_path, made, change):
     """Another seed, fewer epochs, other samples, another scale: a picture of its hits would be of nothing."""
     codebook, samples, mapping = made(Grid(3, 4))
     placed = {"mapping": mapping, "samples": samples}
@@ -240,19 +240,10 @@ def test_a13_a_mapping_to_another_map_of_the_same_grid_is_refused(tmp_path, made
     assert not (tmp_path / "y.png").exists()
 
 
-def test_a13_a_mapping_of_an_earlier_version_is_still_drawn(tmp_path, made):
-    """It has not recorded the scaling of the map, which was that of its samples."""
-    codebook, samples, mapping = made(Grid(3, 4), scaling="zscore")
-    group = zarr.open_group(mapping.path)
-    group.attrs["codebook"] = {name: fact for name, fact in group.attrs["codebook"].items() if name != "scaling"}
-    draw(tmp_path / "x.png", codebook, "labels", mapping=open_mapping(mapping.path), samples=samples)
-    assert resume_mapping(mapping.path, samples, codebook).finished
-
-
 def words_of(tmp_path, codebook, kind, **options):
     """What is written on a picture, in its order."""
     with matplotlib.rc_context({"svg.fonttype": "none"}):
-        picture_map(codebook, tmp_path / "words.svg", kind, **options)
+        picture_map(codebook, tmp_path / "words.svg", kind, overwrite=True, **options)
     text = (tmp_path / "words.svg").read_text()
     return [html.unescape(word) for word in re.findall(r"<text[^>]*>([^<]*)</text>", text)]
 

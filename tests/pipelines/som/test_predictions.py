@@ -1,5 +1,6 @@
 """Labels that maps predict, against a plain vote."""
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from pipelines import map_samples, open_codebook, open_mapping, open_samples, predict_labels, train_som, write_samples
+from pipelines.som.predictions import Prediction
 from pipelines.stores import StoreError
 from tilepath import cli
 from tilepath.sklearn_classifier import SelfOrganizingMapClassifier
@@ -71,6 +73,15 @@ def test_the_classifier_predicts_the_same(placed, tmp_path):
     assert [names[c] for c in learner.predict(blobs(1, 5000)[0])] == predicted
 
 
+def test_only_all_are_100_percent():
+    assert Prediction(1.0, 94_996, 1.0).describe() == (
+        "100.0 % of 94,996 labelled samples predicted correctly; mean purity 1.00"
+    )
+    assert Prediction(0.9999, 94_996, 94_995 / 94_996).describe().startswith("99.9 % of 94,996 labelled samples")
+    assert Prediction(0.9999, 1, 0.29).describe() == "29.0 % of 1 labelled sample predicted correctly; mean purity 0.99"
+    assert Prediction(0.5, 0, float("nan")).describe() == "mean purity 0.50"
+
+
 def test_by_command_and_what_cannot_be(client, placed, tmp_path):
     def run(*arguments, code=0):
         done = CliRunner().invoke(cli.tilepath, ["som", "predict", *map(str, arguments)])
@@ -78,8 +89,9 @@ def test_by_command_and_what_cannot_be(client, placed, tmp_path):
         return f"{done.output}{done.exception or ''}"
 
     said = run(placed / "p", tmp_path / "o.parquet", "--voters", placed / "v")
-    assert "purity of the votes 0." in said
-    assert "of 5,000 labelled samples as predicted" in said
+    assert re.search(
+        r"o.parquet: [89]\d\.\d % of 5,000 labelled samples predicted correctly; mean purity 0\.\d\d\n", said
+    )
     assert "exists already" in run(placed / "p", tmp_path / "o.parquet", code=1)
     assert "of 320 labelled samples" in run(placed / "v", tmp_path / "self.csv")
     bare = write_samples(tmp_path / "bare", blobs(3, 50)[0], dtype="float64")

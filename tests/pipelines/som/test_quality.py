@@ -1,6 +1,7 @@
 """Measures of maps against scikit-learn's, and against what they are by definition."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -66,6 +67,8 @@ def test_a_mapping_has_the_measures_of_its_samples(client, tmp_path, monkeypatch
     for arguments in ([], ["--json"]):
         done = CliRunner().invoke(cli.tilepath, ["som", "quality", str(tmp_path / "p"), *arguments])
         assert done.exit_code == 0, done.output
+        if not arguments:
+            assert ("left out: the metric is" in done.output) == (metric != "euclidean")
     assert json.loads(done.output) == found
     (tmp_path / "s").rename(tmp_path / "moved")
     with pytest.raises(StoreError, match="no longer at"):
@@ -80,3 +83,6 @@ def test_measures_of_what_has_missing_values_are_the_errors_alone(client, tmp_pa
     codebook = train_som(client, samples, tmp_path / "m", 3, 3, epochs=2)
     map_samples(client, codebook, samples, tmp_path / "p")
     assert [*mapping_quality(tmp_path / "p")] == ["quantization_error", "topographic_error"]
+    said = CliRunner().invoke(cli.tilepath, ["som", "quality", str(tmp_path / "p")]).output
+    left_out = re.findall("(.*?) +left out: values of the samples are missing", said)
+    assert left_out == ["explained variance", "trustworthiness", "neighbourhood preservation"]

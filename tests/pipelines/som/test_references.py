@@ -186,7 +186,7 @@ def test_maps_are_as_good_as_those_of_others(name, hexagonal):
 
 @pytest.mark.parametrize("tolerance", [1e-4, 1e-2])
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_digits, load_breast_cancer])
-def test_a10_a_map_with_a_tolerance_is_as_good_as_one_without(load, tolerance):
+def test_a_map_with_a_tolerance_is_as_good_as_one_without(load, tolerance):
     values = standardized(load().data)
     plain, found = (SelfOrganizingMap(10, 10, tolerance=given).fit(values) for given in (None, tolerance))
     assert 20 < found.n_iter_ <= 40

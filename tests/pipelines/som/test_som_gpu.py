@@ -107,12 +107,12 @@ def test_a_gpu_and_a_cpu_train_the_map_of_one(client, tmp_path, capsys):
 
 
 def _cannot_hand_out(cannot):
-    from pipelines.workers import mapped_memory, panels
+    from pipelines.workers import mapped_memory, rings
 
     def refuse(_count):
         raise mapped_memory.CannotMap("for a test")
 
-    panels.DeviceMemory = refuse if cannot else mapped_memory.DeviceMemory
+    rings.DeviceMemory = refuse if cannot else mapped_memory.DeviceMemory
 
 
 @pytest.mark.multigpu

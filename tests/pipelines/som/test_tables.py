@@ -42,7 +42,7 @@ def table(path):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "csv.gz", "tsv.gz"])
-def test_a1_units_of_samples_are_a_table(placed, tmp_path, suffix):
+def test_units_of_samples_are_a_table(placed, tmp_path, suffix):
     mapping, out = open_mapping(placed / "p"), tmp_path / f"u.{suffix}"
     assert len(list(mapping.ranges())) > 1
     export_map(mapping, out)
@@ -65,7 +65,7 @@ def test_a1_units_of_samples_are_a_table(placed, tmp_path, suffix):
     assert [4 * r + c for r, c in zip(found["unit_row"], found["unit_column"], strict=True)] == found["unit"]
 
 
-def test_a1_the_map_is_tables_and_arrays(placed, tmp_path):
+def test_the_map_is_tables_and_arrays(placed, tmp_path):
     found, mapping = train(placed), open_mapping(placed / "p")
     raw = np.genfromtxt(placed / "a.csv", delimiter=",", skip_header=1)[:, 1:3]
     values = found.scaling.undo(found.units())
@@ -108,13 +108,13 @@ def train(placed):
         ("s", "x.csv", None, "name a map or a mapping"),
     ],
 )
-def test_a1_what_cannot_be_exported_is_named(placed, tmp_path, store, name, what, fault):
+def test_what_cannot_be_exported_is_named(placed, tmp_path, store, name, what, fault):
     with pytest.raises(ValueError, match=fault):
         export_map(placed / store, tmp_path / name, what)
     assert os.listdir(tmp_path) == []
 
 
-def test_a1_a_file_is_replaced_when_told_and_whole(placed, tmp_path, monkeypatch):
+def test_a_file_is_replaced_when_told_and_whole(placed, tmp_path, monkeypatch):
     (tmp_path / "x.csv").write_text("mine")
     with pytest.raises(FileExistsError, match=r"x\.csv exists already; .*--overwrite"):
         export_map(placed / "m", tmp_path / "x.csv")
@@ -136,7 +136,7 @@ def fail_at(row):
     return made
 
 
-def test_a1_samples_that_were_moved_are_named(client, tmp_path):
+def test_samples_that_were_moved_are_named(client, tmp_path):
     samples = write_samples(tmp_path / "s", np.random.default_rng(0).normal(size=(30, 2)), columns=["unit", "y"])
     map_samples(client, train_som(client, samples, tmp_path / "m", 1, 1, epochs=1), samples, tmp_path / "p")
     shutil.move(tmp_path / "s", tmp_path / "elsewhere")
@@ -144,14 +144,14 @@ def test_a1_samples_that_were_moved_are_named(client, tmp_path):
         export_map(tmp_path / "p", tmp_path / "u.csv")
     export_map(tmp_path / "p", tmp_path / "u.csv", samples=tmp_path / "elsewhere")
     assert list(table(tmp_path / "u.csv")) == ["row", "unit", "unit_row", "unit_column", "distance"]  # one unit
-    with pytest.raises(ValueError, match="a column of the map is called 'unit'"):
+    with pytest.raises(ValueError, match="the map and the table both have a column 'unit'"):
         export_map(tmp_path / "m", tmp_path / "c.csv")
     write_samples(tmp_path / "s", np.ones((30, 2)))
     with pytest.raises(StoreError, match="maps other samples"):
         export_map(tmp_path / "p", tmp_path / "v.csv")
 
 
-def test_a1_commands_write_tables(placed, tmp_path):
+def test_commands_write_tables(placed, tmp_path):
     def som(*arguments):
         result = CliRunner().invoke(cli.command.tilepath, ["som", *map(str, arguments)])
         return result.output + repr(result.exception)

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -19,7 +20,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
-from pipelines import all_pairs_shortest_paths, single_source_shortest_paths
+from pipelines import all_pairs_shortest_paths, positions, single_source_shortest_paths
 from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.solve import METHODS
 from pipelines.formats.graphs import import_graph
@@ -91,10 +92,12 @@ def test_rome(client, three, tmp_path):
     tails = np.repeat(np.arange(graph.n), np.diff(indptr))
     sources = [7, 3000, 512]
     want = [expected(graph.n, (tails, indices, weights), s) for s in sources]
-    by_vertices = single_source_shortest_paths(three, graph, tmp_path / "v", sources, spread="vertices", verify=True)
+    by_vertices = single_source_shortest_paths(
+        three, graph, tmp_path / "v", positions(sources), spread="vertices", verify=True
+    )
     np.testing.assert_array_equal(by_vertices.distances(), want)
     many = range(0, graph.n, 8)
-    by_sources = single_source_shortest_paths(three, graph, tmp_path / "s", [*many, 7], verify=True)
+    by_sources = single_source_shortest_paths(three, graph, tmp_path / "s", positions([*many, 7]), verify=True)
     np.testing.assert_array_equal(
         by_sources.distances([many.index(3000), many.index(512), len(many)]), [want[1], want[2], want[0]]
     )
@@ -295,12 +298,12 @@ def test_a_negative_cycle_in_reach_is_named(request, tmp_path, monkeypatch, way)
             graph = write_graph(tmp_path / "closed", indptr, indices, weights, through=through, labels=graph.labels())
             # The way round is barred, so there is an answer.
             result = single_source_shortest_paths(
-                request.getfixturevalue(users), graph, tmp_path / "p", [0], verify=True, **options
+                request.getfixturevalue(users), graph, tmp_path / "p", ["v0"], verify=True, **options
             )
             assert result.distances((0, 43)) == 20 + 2 - 4 + 1
             continue
         with pytest.raises(NegativeCycleError, match="v4[0-3] -> .* weighs -1") as caught:
-            single_source_shortest_paths(request.getfixturevalue(users), graph, tmp_path / "p", [0], **options)
+            single_source_shortest_paths(request.getfixturevalue(users), graph, tmp_path / "p", ["v0"], **options)
         assert set(caught.value.vertices) == {40, 41, 42, 43}
         assert caught.value.weight == -1
         assert not (tmp_path / "p").exists()
@@ -311,12 +314,12 @@ def test_a_negative_cycle_out_of_reach_is_none(request, tmp_path, way):
     users, options = WAYS[way]
     graph = negative_cycle_graph(tmp_path / "g", way_in=False)
     result = single_source_shortest_paths(
-        request.getfixturevalue(users), graph, tmp_path / "p", [0], verify=True, **options
+        request.getfixturevalue(users), graph, tmp_path / "p", ["v0"], verify=True, **options
     )
     assert result.distances((0, 29)) == 29
     assert result.distances((0, 41)) == outside_infinity("int32")
     with pytest.raises(NegativeCycleError):
-        single_source_shortest_paths(request.getfixturevalue(users), graph, tmp_path / "q", [0, 42], **options)
+        single_source_shortest_paths(request.getfixturevalue(users), graph, tmp_path / "q", ["v0", "#42"], **options)
 
 
 @pytest.mark.parametrize("way", ["one by sources", "two by vertices"])
@@ -461,7 +464,7 @@ def test_the_planner_says_how_and_why(tmp_path):
 
     assert (plan(1, 10**9).spread, plan(1, 10**9).reason) == ("sources", "one worker holds the graph")
     assert plan(40, 10**9, workers=3).spread == "sources"
-    assert "less than rounds" in plan(1, 10**9, workers=3).reason
+    assert "less than in rounds" in plan(1, 10**9, workers=3).reason
     streamed = plan(1, 10**6)
     assert (streamed.spread, streamed.reason) == ("vertices", "the graph does not fit a worker")
     assert streamed.pieces > 2
@@ -494,7 +497,7 @@ def test_an_existing_output_is_not_touched_unasked(client, tmp_path):
     for options, fault in (
         ({"dtype": "float32"}, "begun with dtype"),
         ({"together": True}, "begun with together"),
-        ({"cutoff": 3}, "begun with cutoff"),
+        ({"cutoff": 3}, "begun without cutoff, not with 3.0; repeat its options, or begin again with overwrite"),
         ({"predecessors": False}, "begun with predecessors"),
     ):
         with pytest.raises(StoreError, match=fault):
@@ -656,16 +659,25 @@ def test_the_method_is_chosen_by_cost(tmp_path):
     sparse = store_arcs(tmp_path / "sparse", 1500, *random_arcs(1500, 3000), "int32")
     dense = store_arcs(tmp_path / "dense", 300, *map(np.ravel, np.indices((300, 300))), np.ones(90_000), "int32")
 
-    def chosen(graph, method="auto", *, free=10**9, dtype="int32", block=None):
-        facts = [WorkerFacts("w", "host", "CPU", False, free, 1e9)]
+    def request(graph, free=10**9, dtype="int32", block=None, writer=None):
+        facts = [WorkerFacts("w", "127.0.0.1", "CPU", False, free, 1e9)]
         job = Job(graph, np.dtype(dtype), np.ones(graph.n, bool), None, True)
-        how, _, reason = choose(METHODS, method, Request(job, None, block, 60.0, facts, None))
+        return Request(job, None, block, 60.0, facts, writer)
+
+    def chosen(graph, method="auto", **options):
+        how, _, reason = choose(METHODS, method, request(graph, **options))
         assert reason.startswith(how.title)
         return reason
 
     assert chosen(sparse).startswith("batched searches: Floyd-Warshall would take about 3.")
-    assert chosen(dense).startswith("Floyd-Warshall: Floyd-Warshall would take about 0.0 s, searches")
+    assert chosen(dense).startswith("Floyd-Warshall: Floyd-Warshall would take about 28 ms, searches")
     assert chosen(dense, "batched").startswith("batched searches, as asked for: n = 300, m = 90,000")
+    begun = SimpleNamespace(chunk=32)  # a store, whose method nobody needs to ask for again
+    assert chosen(dense, "batched", writer=begun).startswith("batched searches, as before: n = 300, m = 90,000")
+    _, too_large, _ = choose(METHODS, "floyd-warshall", request(sparse, free=15 * 10**6))
+    others = r"on this machine, .*These methods fit: --method batched \(about \d.*\)"
+    with pytest.raises(DoesNotFitError, match=others):
+        too_large.refuse(tmp_path / "d")
     assert "the matrix does not fit in memory" in chosen(sparse, free=15 * 10**6)
     assert "hold all arcs to search, which does not fit" in chosen(dense, free=10**6)
     with pytest.raises(DoesNotFitError):

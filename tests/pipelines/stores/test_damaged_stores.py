@@ -6,29 +6,28 @@ damage on copies of `tiny_stores`; `pytest -m slow` runs the long one.
 
 import json
 import random
-import re
 import shutil
-import tarfile
 from dataclasses import fields
-from pathlib import Path
 
 import numpy as np
 import pytest
 import zarr
-from path_rows import write_rows
 
 from pipelines.answers.measures import measures
 from pipelines.answers.pictures import picture_distances
 from pipelines.answers.routes import shortest_path
-from pipelines.stores import StoreError, open_distances, open_graph, open_paths
+from pipelines.stores import StoreError, open_graph
+from pipelines.stores.boundary import open_boundary
 from pipelines.stores.contents import writable_array
 from pipelines.stores.distances import resume_distances
-from pipelines.stores.paths import resume_paths
 from pipelines.stores.schema import kind_of, open_store, store_schema
 from tilepath.cli.describe import store_facts, store_info
 
 NAMES = "graph distances rows part-distances part-searched paths one part-paths nearest samples codebook part-codebook"
-NAMES = (*NAMES.split(), "mapping", "part-mapping")
+NAMES = (*NAMES.split(), "mapping", "part-mapping")  # also as version 0.1 made them
+NEWER = ("boundary", "part-boundary", "matrix", "part-matrix", "circuits")
+EVERY = NAMES + NEWER
+BOUNDARY_ARRAYS = ("part", "place", "boundary_sizes", "to_boundary", "from_boundary", "inner", "among")
 READS = {  # what reads an array, by its name
     "graph/1": {
         "indptr": lambda graph: graph.indptr(),
@@ -40,6 +39,13 @@ READS = {  # what reads an array, by its name
     },
     "distances/1": {"slot-1": lambda distances: list(distances.blocks())},
     "paths/1": {"distances": lambda paths: paths.distances(), "predecessors": lambda paths: paths.predecessors()},
+    "boundary/1": {name: lambda kept: open_boundary(kept.path).between(range(5), range(5)) for name in BOUNDARY_ARRAYS},
+    "matrix/1": {
+        "distance": lambda matrix: matrix[:],
+        "origin": lambda matrix: matrix.names()[0],
+        "destination": lambda matrix: matrix.names()[1],
+    },
+    "circuits/1": {"arcs": lambda circuits: circuits.arcs(), "offsets": lambda circuits: circuits.offsets()},
     "samples/1": {
         "values": lambda samples: samples.values(),
         "weights": lambda samples: samples.weights(),
@@ -62,7 +68,7 @@ def outcome(path):
     """Everything that is told of a store, as text."""
     kind = kind_of(path)
     progress = kind.progress(path)
-    if progress[0] < progress[1]:
+    if not progress.finished:
         kind.begun(path).verify()
         return repr((progress, open_store(path).attrs.asdict()))
     store = kind.open(path)
@@ -113,6 +119,14 @@ def copy_over(rng, files):
     source = rng.choice(chunks)
     kin = [file for file in chunks if file.parts[-4] == source.parts[-4] or rng.random() < 0.1]
     rng.choice(kin).write_bytes(source.read_bytes())
+
+
+def copy_of_another_store(rng, files):
+    """A chunk of a store beside this one, whose array has the same name, over the chunk in its place."""
+    chunk = rng.choice([file for file in files if file.name != "zarr.json"])
+    store = next(folder for folder in chunk.parents if folder.name == "victim")
+    others = sorted(store.parent.glob(f"*/{chunk.relative_to(store)}"))
+    chunk.write_bytes(rng.choice(others).read_bytes())
 
 
 def swap(rng, files):
@@ -173,6 +187,7 @@ DAMAGE = (
     delete_array,
     copy_over,
     copy_over,
+    copy_of_another_store,
     swap,
     replace_with_folder,
     edit_json,
@@ -201,9 +216,9 @@ def play(folder, name, seed, whole):
 
 @pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
 def test_damage_is_an_error_or_changes_nothing(tiny_stores, count):
-    whole = {name: outcome(tiny_stores / name) for name in NAMES}
+    whole = {name: outcome(tiny_stores / name) for name in EVERY}
     rng = random.Random(count)
-    found = [play(tiny_stores, name, rng.randrange(2**32), whole[name]) for name in (NAMES * count)[:count]]
+    found = [play(tiny_stores, name, rng.randrange(2**32), whole[name]) for name in (EVERY * count)[:count]]
     assert sum(told == "same" for told in found) < count / 5  # such as a bit of an attribute that Zarr alone reads
 
 
@@ -221,8 +236,8 @@ def chunks_of(store):
     return sorted(file for file in store.rglob("*") if file.is_file() and file.name != "zarr.json")
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "part" not in name])
-def test_a6_a_missing_chunk_is_never_read_as_its_fill_value(tiny_stores, tmp_path, name):
+@pytest.mark.parametrize("name", [name for name in EVERY if "part" not in name])
+def test_a_missing_chunk_is_never_read_as_its_fill_value(tiny_stores, tmp_path, name):
     path = copy_of(tiny_stores, tmp_path, name)
     store = kind_of(path).open(path)
     for array, read in READS[store_schema(path)].items():
@@ -238,21 +253,21 @@ def test_a6_a_missing_chunk_is_never_read_as_its_fill_value(tiny_stores, tmp_pat
     store.verify()
 
 
-def test_a6_commands_do_not_take_a_missing_chunk_for_unreachable(tiny_stores, tmp_path):
+def test_commands_do_not_take_a_missing_chunk_for_unreachable(tiny_stores, tmp_path):
     path = copy_of(tiny_stores, tmp_path, "distances")
     chunks_of(path / kind_of(path).open(path).slot)[-1].unlink()
     store = kind_of(path).open(path)
     for command in (
         measures,
-        lambda of: shortest_path(of, 4, 3),
-        lambda of: picture_distances(of, path / "p.png"),
+        lambda of: shortest_path(of, "#4", "#3"),
+        lambda of: picture_distances(of, tmp_path / "p.png"),
     ):
         with pytest.raises(StoreError, match="is missing"):
             command(store)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("graph", "one", "nearest", "part-mapping")])
-def test_a7_a_copy_of_one_chunk_over_another_is_found(tiny_stores, tmp_path, name):
+@pytest.mark.parametrize("name", sorted({*EVERY} - {"graph", "one", "nearest", "part-mapping", "part-boundary"}))
+def test_a_copy_of_one_chunk_over_another_is_found(tiny_stores, tmp_path, name):
     path = copy_of(tiny_stores, tmp_path, name)
     list(store_info(path, verify=True))
     arrays = [chunks_of(file.parent) for file in path.glob("*/zarr.json")]
@@ -290,11 +305,43 @@ def other_values(path, name, change):
         ("part-distances", "slot-1", lambda v: v.__setitem__((0, 1), 9)),
     ],
 )
-def test_a7_arrays_that_were_changed_are_found(tiny_stores, tmp_path, name, array, change):
+def test_arrays_that_were_changed_are_found(tiny_stores, tmp_path, name, array, change):
     path = copy_of(tiny_stores, tmp_path, name)
     other_values(path, array, change)
     with pytest.raises(StoreError, match=rf"{path}: a chunk of `{array}` is not the one written there"):
         list(store_info(path, verify=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "value"),
+    [
+        ("graph", "indptr", 6),  # of 5 arcs
+        ("graph", "indptr", -1),
+        ("graph", "indptr", 2),  # in its first place: it no longer rises from 0
+        ("graph", "indices", 5),
+        ("graph", "indices", -1),
+        ("graph", "weights", -7),
+        ("paths", "predecessors", 5),
+        ("paths", "predecessors", -2),
+        ("boundary", "part", 2),
+        ("boundary", "place", 3),
+        ("boundary", "boundary_sizes", -1),
+        ("boundary", "boundary_sizes", 1),  # not as many as the first places of the part
+        ("circuits", "arcs", 5),
+        ("circuits", "offsets", 1),
+        ("samples", "labels", 2),
+        ("mapping", "units", 6),
+    ],
+)
+def test_no_value_leads_outside_what_it_is_an_index_of(tiny_stores, tmp_path, name, array, value):
+    path = copy_of(tiny_stores, tmp_path, name)
+    other_values(path, array, lambda values: values.__setitem__((0,) * values.ndim, value))
+    store = kind_of(path).open(path)
+    for look in READS[store_schema(path)][array], lambda store: store.verify():
+        with pytest.raises(
+            StoreError, match=rf"{path}.*`?{array}.*(holds|rise from|belong together).*(again|recreate)"
+        ):
+            look(store)
 
 
 @pytest.mark.parametrize(
@@ -312,14 +359,14 @@ def test_a7_arrays_that_were_changed_are_found(tiny_stores, tmp_path, name, arra
         ("part-codebook", "sigmas", [3.0, 2.0, 1.0]),
     ],
 )
-def test_a7_attributes_that_were_changed_are_found(tiny_stores, tmp_path, name, attribute, value):
+def test_attributes_that_were_changed_are_found(tiny_stores, tmp_path, name, attribute, value):
     path = copy_of(tiny_stores, tmp_path, name)
     zarr.open_group(path).attrs[attribute] = value
     with pytest.raises(StoreError, match=str(path)):
         list(store_info(path, verify=True))
 
 
-def test_a7_an_array_that_reads_otherwise_is_found(tiny_stores, tmp_path):
+def test_an_array_that_reads_otherwise_is_found(tiny_stores, tmp_path):
     path = copy_of(tiny_stores, tmp_path, "distances")
     about = path / kind_of(path).open(path).slot / "zarr.json"
     about.write_text(about.read_text().replace('"little"', '"big"'))
@@ -327,7 +374,7 @@ def test_a7_an_array_that_reads_otherwise_is_found(tiny_stores, tmp_path):
         kind_of(path).open(path).verify()
 
 
-def test_a7_an_array_that_is_gone_is_missed(tiny_stores, tmp_path):
+def test_an_array_that_is_gone_is_missed(tiny_stores, tmp_path):
     for name, array in (("graph", "through"), ("graph", "labels"), ("rows", "sources"), ("samples", "labels")):
         path = copy_of(tiny_stores, tmp_path / f"{name}-{array}", name)
         shutil.rmtree(path / array)
@@ -335,13 +382,13 @@ def test_a7_an_array_that_is_gone_is_missed(tiny_stores, tmp_path):
             kind_of(path).open(path)
 
 
-def test_a7_what_was_verified_is_said(tiny_stores):
+def test_what_was_verified_is_said(tiny_stores):
     assert list(store_info(tiny_stores / "graph", verify=True))[-1] == (
         "verified: every chunk of indptr, indices, weights, coordinates, labels and through (6 in all); the digest of "
         "the graph; that each chunk is the one written there; the attributes"
     )
     part = list(store_info(tiny_stores / "part-paths", verify=True))
-    assert "unfinished paths, 2 of 3 rows are done" in part[0]
+    assert "unfinished paths, 2 of 3 rows done" in part[0]
     assert part[-1].startswith("verified: every chunk of distances, predecessors and sources (5 in all); ")
     facts = store_facts(tiny_stores / "part-codebook", verify=True)
     assert (facts["complete"], facts["done"], facts["total"], facts["unit"]) == (False, 1, 3, "epochs")
@@ -349,7 +396,7 @@ def test_a7_what_was_verified_is_said(tiny_stores):
     assert "sigmas" not in facts["attributes"]  # every commit would write them again
 
 
-def test_a7_a_run_does_not_go_on_from_a_state_that_is_not_the_one_committed(tiny_stores, tmp_path):
+def test_a_run_does_not_go_on_from_a_state_that_is_not_the_one_committed(tiny_stores, tmp_path):
     path = copy_of(tiny_stores, tmp_path, "part-distances")
     chunks = chunks_of(path / "slot-1")
     shutil.copyfile(chunks[0], chunks[1])
@@ -383,64 +430,16 @@ def test_a7_a_run_does_not_go_on_from_a_state_that_is_not_the_one_committed(tiny
         ("part-mapping", "n", "four"),
     ],
 )
-def test_c4_damaged_attributes_are_named(tiny_stores, tmp_path, name, attribute, value):
+def test_damaged_attributes_are_named(tiny_stores, tmp_path, name, attribute, value):
     path = copy_of(tiny_stores, tmp_path, name)
     zarr.open_group(path).attrs[attribute] = value
     with pytest.raises(StoreError, match=rf"{path}.*(again|recreate)"):
         outcome(path)
 
 
-def test_c4_a_text_array_that_does_not_decode_is_named(made_before):
-    (chunk,) = chunks_of(made_before / "graph" / "labels")
-    content = bytearray(chunk.read_bytes())
-    content[:4] = b"none"  # the magic number of zstd
-    chunk.write_bytes(content)
-    with pytest.raises(StoreError, match=rf"{made_before}/graph/labels: a chunk is damaged .*(again|recreate)"):
-        open_graph(made_before / "graph").labels()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_stores_made_before_open_verify_and_say_what_was_not_checked(made_before, tiny_stores, name):
-    told, now = outcome(made_before / name), outcome(tiny_stores / name)
-    if "part" not in name:  # there the record itself differs
-        # The place of samples and map; the scaling of the map and the weights, which mappings record now.
-        source = re.compile(
-            r"'[^']*/(samples|codebook)'|, 'scaling': \{[^}]*\}(?=\}, (True|False), \(dtype)"
-            r"|(True|False)(?=, \(dtype\('<i4'\), \(4, 2\))|\(dtype\('float64'\), \(4,\), [^)]*\)(?=\]$)"
-        )
-        assert source.sub("", told) == source.sub("", now)
-    *_, last = store_info(made_before / name, verify=True)
-    assert last.startswith("not verified, as the version that made the store did not record it: whether each chunk of ")
-    assert last.endswith("; the attributes, except those that the arrays confirm")
-
-
-def test_runs_begun_before_go_on(made_before):
-    graph = open_graph(made_before / "graph")
-    run = resume_paths(made_before / "part-paths", graph)
-    write_rows(run, 1, np.zeros((1, 5), "int32"), np.full((1, 5), -1, "int32"))
-    run.record(np.ones(3, bool))
-    found = open_paths(made_before / "part-paths").verify()
-    assert "whether each chunk of distances, predecessors and sources is" in found.unchecked[0]
-    run = resume_distances(made_before / "part-distances", graph)
-    assert run.read_rows(0, 5).tolist() == [[(j - i) % 5 for j in range(5)] for i in range(5)]
-    run.make_slot(result=True)
-    run.write_rows(0, run.read_rows(0, 5)[[4, 1]])
-    run.commit(3)
-    found = open_distances(made_before / "part-distances").verify()
-    assert found.unchecked == ("whether each chunk of sources is the one written there",)
-
-
-@pytest.fixture
-def made_before(tmp_path):
-    """Stores of `tiny_stores` as version 0.1 made them before chunks and attributes were recorded."""
-    with tarfile.open(Path(__file__).parent / "made_before_contents.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    return tmp_path / "made"
-
-
 @pytest.mark.parametrize("word", ["blosc", "bytes", "crc32c"])
 @pytest.mark.parametrize("name", ["codebook", "part-codebook", "part-mapping", "part-paths"])
-def test_m2_an_array_whose_codec_is_unknown_is_named_by_who_writes_it(tiny_stores, tmp_path, name, word):
+def test_an_array_whose_codec_is_unknown_is_named_by_who_writes_it(tiny_stores, tmp_path, name, word):
     path = copy_of(tiny_stores, tmp_path, name)
     for about in sorted(path.glob("*/zarr.json")):
         text = about.read_text()
@@ -453,7 +452,7 @@ def test_m2_an_array_whose_codec_is_unknown_is_named_by_who_writes_it(tiny_store
         about.write_text(text)
 
 
-def test_m2_chunks_of_no_length_are_damage(tiny_stores, tmp_path):
+def test_chunks_of_no_length_are_damage(tiny_stores, tmp_path):
     path = copy_of(tiny_stores, tmp_path, "codebook")
     about = path / "codebooks" / "zarr.json"
     facts = json.loads(about.read_text())
@@ -463,13 +462,9 @@ def test_m2_chunks_of_no_length_are_damage(tiny_stores, tmp_path):
         list(store_info(path, verify=True))
 
 
-def test_m2_the_names_of_labels_are_verified(tiny_stores, tmp_path, made_before):
+def test_the_names_of_labels_are_verified(tiny_stores, tmp_path):
     path = copy_of(tiny_stores, tmp_path, "samples")
     assert "every chunk of values, weights, labels and label_names" in list(store_info(path, verify=True))[2]
     zarr.open_array(path / "label_names", mode="r+")[:] = np.array(["virginica", "setosa"], object)
     with pytest.raises(StoreError, match="a chunk of `label_names` is not the one written there"):
         list(store_info(path, verify=True))
-    for chunk in chunks_of(made_before / "samples" / "label_names"):
-        chunk.unlink()  # these stores did not record their chunks
-    with pytest.raises(StoreError, match="two of `label_names` are the same"):
-        list(store_info(made_before / "samples", verify=True))

@@ -3,6 +3,7 @@ import pytest
 
 from pipelines.stores import StoreError, create_distances, open_distances, write_graph
 from pipelines.stores.distances import begun_distances, resume_distances
+from tilepath.cli.describe import store_facts, store_info
 
 
 @pytest.fixture
@@ -46,12 +47,32 @@ def test_commits_alternate_between_two_slots(tmp_path, graph):
 
 def test_an_unfinished_store_says_how_to_go_on(tmp_path, graph):
     run = begin(tmp_path / "d", graph)
-    with pytest.raises(StoreError, match=r"stage 0 of 3; go on with `tilepath apsp .*g\.zarr .*d --resume`"):
+    with pytest.raises(
+        StoreError,
+        match=r"0 of 3 stages done; repeat `tilepath apsp .*g\.zarr .*d` with",
+    ):
         open_distances(tmp_path / "d")
     fill(run, np.zeros((5, 5), "float32"), result=False)
     run.commit(2)
-    with pytest.raises(StoreError, match="stage 2 of 3"):
+    with pytest.raises(StoreError, match="2 of 3 stages done"):
         open_distances(tmp_path / "d")
+
+
+@pytest.mark.parametrize("method", ["batched", "boundary"])
+def test_results_made_row_by_row_say_how_many_rows_are_done(tmp_path, graph, method):
+    path = tmp_path / "d"
+    run = begin(path, graph, stages=1, options={"method": method, "block": None})
+    fill(run, np.zeros((5, 5), "float32"), result=True)
+    for done in 0, 2, 5:  # all rows, and the run ends before it commits the store
+        run.record(np.arange(5) < done)
+        assert next(store_info(path)).endswith(f"unfinished distances, {done} of 5 rows done; continue with --resume")
+        facts = store_facts(path)
+        assert [facts[name] for name in ("complete", "done", "total", "unit")] == [False, done, 5, "rows"]
+        with pytest.raises(StoreError, match=f"{done} of 5 rows done; repeat"):
+            open_distances(path)
+    run.commit(1)
+    facts = store_facts(path)
+    assert [facts[name] for name in ("complete", "done", "total")] == [True, 5, 5]
 
 
 def test_a_run_that_lost_its_store_cannot_commit(tmp_path, graph):

@@ -33,7 +33,7 @@ def test_round_trip(tmp_path):
     assert graph.labels().tolist() == ["a", "b", "č"]
     assert graph.coordinates().tolist() == [[0, 1], [2, 3], [4, 5]]
     assert graph.through().tolist() == [True, False, True]
-    assert (graph.vertex("č"), graph.vertex(1), graph.vertex("#1"), graph.label(2)) == (2, 1, 1, "č")
+    assert (graph.vertex("č"), graph.vertex("#1"), graph.label(2)) == (2, 1, "č")
     graph.verify()
     assert pickle.loads(pickle.dumps(graph)) == graph
 
@@ -47,7 +47,7 @@ def test_round_trip(tmp_path):
         )
     )
 )
-@settings(max_examples=40)  # two stores each
+@settings(max_examples=20)  # two stores each
 def test_pieces_of_any_size_give_the_same_store(tmp_path_factory, case):
     n, arcs, size = case
     folder = tmp_path_factory.mktemp("pieces")
@@ -135,7 +135,7 @@ def test_foreign_and_missing_stores(tmp_path):
     with pytest.raises(StoreError, match="not made by tilepath"):
         open_graph(tmp_path / "other")
     zarr.open_group(tmp_path / "distances", mode="w").attrs["schema"] = "distances/1"
-    with pytest.raises(StoreError, match="expected a store of schema graph/1, found distances/1.*tilepath import"):
+    with pytest.raises(StoreError, match="is a distances store .*, but a graph store .*is needed.*tilepath import"):
         open_graph(tmp_path / "distances")
 
 
@@ -146,10 +146,10 @@ def test_damage_is_found_and_named(tmp_path):
     with pytest.raises(StoreError, match="do not match the recorded digest"):
         graph.verify()
     group["indices"][0] = 7
-    with pytest.raises(StoreError, match="points outside"):
+    with pytest.raises(StoreError, match="indices: holds 7, but its values run from 0 to 2"):
         graph.verify()
     group["indptr"][1] = 9
-    with pytest.raises(StoreError, match="not a non-decreasing sequence"):
+    with pytest.raises(StoreError, match="indptr: holds 9, but its values run from 0 to 3"):
         graph.verify()
     group.attrs["m"] = 4
     with pytest.raises(StoreError, match=r"array `indices` is int32 \(3,\), expected"):

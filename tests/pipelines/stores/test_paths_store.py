@@ -74,7 +74,7 @@ def test_an_unfinished_store_goes_on_where_it_was(tmp_path, graph):
     run = begin(tmp_path / "p", graph)
     fill(run, rows=[0, 2])
     assert begun_paths(tmp_path / "p").progress() == (2, 3)
-    with pytest.raises(StoreError, match=r"2 of 3 rows are done; go on with --resume .*tilepath sssp .*g\.zarr"):
+    with pytest.raises(StoreError, match=r"2 of 3 rows done; repeat .*tilepath sssp .*g\.zarr"):
         open_paths(tmp_path / "p")
     again = resume_paths(tmp_path / "p", graph)
     assert again.rows_done().tolist() == [True, False, True]
@@ -95,10 +95,10 @@ def test_other_stores_and_other_graphs_are_refused(tmp_path, graph):
     with pytest.raises(StoreError, match="computed from another graph"):
         open_paths(tmp_path / "p").graph(other.path)
     with pytest.raises(
-        StoreError, match="expected a store of schema paths/1, found graph/1; create one with `tilepath sssp"
+        StoreError, match="is a graph store .graph/1., but a paths store .paths/1. is needed, made by `tilepath sssp"
     ):
         open_paths(graph.path)
-    with pytest.raises(StoreError, match="found paths/1"):
+    with pytest.raises(StoreError, match="is a paths store"):
         open_distances(tmp_path / "p")
     with pytest.raises(StoreError, match="exists already"):
         begin(tmp_path / "p", graph)
@@ -124,7 +124,7 @@ def test_damage_is_found_and_named(tmp_path, graph):
 @pytest.mark.parametrize(
     ("spoil", "fault"),
     [
-        (lambda d, p: p.__setitem__((0, 2), 5), "a predecessor is not a vertex"),
+        (lambda d, p: p.__setitem__((0, 2), 5), "predecessors: holds 5, but its values run from -1 to 4"),
         (lambda d, p: d.__setitem__((0, 2), FAR), "unreachable vertex has a predecessor"),
     ],
 )

@@ -1,6 +1,8 @@
 """One meaning of resuming, whatever the schema: what is refused, what is returned as it is, whose a store then is."""
 
+import shutil
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from pipelines.stores.distances import resume_distances
 from pipelines.stores.mapping import create_mapping, resume_mapping
 from pipelines.stores.paths import resume_paths
 from pipelines.stores.samples import write_samples
+from tilepath.cli.describe import store_facts, store_info
 
 KINDS = ("distances", "paths", "codebook", "mapping")
 
@@ -93,6 +96,15 @@ def begin(tmp_path, graph, samples):
     return {"distances": distances, "paths": paths, "codebook": codebook, "mapping": mapping}
 
 
+def leave(path):
+    """What killed runs leave in a store: partial stores within it and partial files of chunks, in any folder."""
+    left = [Path(path, ".inner.zarr.host.123.partial"), Path(path, "zarr.json.1f.partial")]
+    (left[0] / "c").mkdir(parents=True)
+    for file in left[1], left[0] / "c" / "0.2f.partial":
+        file.write_text("begun")
+    return left
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_is_refused_takes_nothing_over(kind, begin):
     _, commit, _, other = begin[kind]()
@@ -105,7 +117,9 @@ def test_a_run_that_is_refused_takes_nothing_over(kind, begin):
 def test_an_unfinished_store_belongs_to_the_run_that_resumed_it(kind, begin):
     writer, commit, resume, _ = begin[kind]()
     assert not writer.finished
+    left = leave(writer.path)
     assert not resume(writer.path).finished
+    assert not any(each.exists() for each in left)
     with pytest.raises(StoreError, match="another run took this store over"):
         commit()
 
@@ -116,3 +130,20 @@ def test_a_finished_store_is_returned_as_it_is(kind, begin):
     commit()
     again = resume(writer.path)
     assert (again.finished, again.path, again.run_id) == (True, writer.path, "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_killed_run_left_in_a_finished_store_is_reported_and_removed(kind, begin):
+    writer, commit, resume, _ = begin[kind]()
+    commit()
+    assert "remains" not in "".join(store_info(writer.path))
+    left = leave(writer.path)
+    if kind == "distances":  # killed between the mark of completion and the removal of the other slot
+        left.append(Path(writer.path, "slot-0"))
+        shutil.copytree(Path(writer.path, "slot-1"), left[-1])
+    told = "".join(store_info(writer.path, verify=True))
+    assert f"are left over from a killed run ({left[-1].name} and {len(left) - 1} more); " in told
+    assert sorted(store_facts(writer.path)["leftovers"]) == sorted(str(each.relative_to(writer.path)) for each in left)
+    assert resume(writer.path).finished
+    assert not any(each.exists() for each in left)
+    assert "remains" not in "".join(store_info(writer.path, verify=True))

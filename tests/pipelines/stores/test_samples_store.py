@@ -176,7 +176,7 @@ def test_whole_chunks_are_on_disk_before_the_end(tmp_path, sizes, scaling):
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"values": [[1, np.nan, 2]]}, r"here: row 4 \(from 0\), column 'y' is nan; declare .*--missing"),
+        ({"values": [[1, np.nan, 2]]}, r"here: row 4 \(from 0\), column 'y' has no value; declare .*--missing"),
         (
             {"values": [[1, 2, np.inf]], "missing": True},
             r"row 4 \(from 0\), column 'z' is inf; float32 samples are fin",
@@ -302,7 +302,7 @@ def test_damage_is_found(tmp_path, array):
 def test_values_that_were_changed_are_found(tmp_path):
     samples = write_samples(tmp_path / "s", ROWS, weights=np.ones(4), labels=list("abab"))
     group = zarr.open_group(tmp_path / "s")
-    for name, fault in (("values", "recorded digest"), ("weights", "recorded digest"), ("labels", "without a name")):
+    for name, fault in (("values", "recorded digest"), ("weights", "recorded digest"), ("labels", "run from -1 to 1")):
         kept = group[name][:]
         group[name][2] = 7
         with pytest.raises(StoreError, match=fault):
@@ -339,7 +339,7 @@ def test_damaged_attributes_are_refused(tmp_path):
 
 def test_other_stores_are_no_samples(tmp_path):
     write_graph(tmp_path / "g", np.array([0, 1]), np.array([0]), np.ones(1))
-    with pytest.raises(StoreError, match="expected a store of schema samples/1, found graph/1"):
+    with pytest.raises(StoreError, match="is a graph store .*, but a samples store .*is needed"):
         open_samples(tmp_path / "g")
     with pytest.raises(StoreError, match="no such store"):
         open_samples(tmp_path / "nothing")
@@ -357,9 +357,32 @@ def test_other_stores_are_no_samples(tmp_path):
         ([[0, 2], [1e-200, 4]], "zscore", [[0, -1], [0, 1]]),  # its variance is 0
     ],
 )
-def test_m4_a_constant_column_has_the_factor_1_and_is_said(tmp_path, values, scaling, want):
+def test_a_constant_column_has_the_factor_1_and_is_said(tmp_path, values, scaling, want):
     with pytest.warns(UserWarning, match="s: column '0' is constant: it is stored with factor 1"):
         samples = write_samples(tmp_path / "s", np.array(values), scaling=scaling, dtype="float64")
     np.testing.assert_allclose(samples.values(), want, atol=1e-15)
     assert samples.scaling.factors[0] == 1
     np.testing.assert_allclose(samples.scaling.undo(samples.values()), values, atol=1e-15)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_piece_that_is_refused_leaves_nothing(tmp_path, given):
+    """Also one that only its transform, or the scaling of another store, refuses."""
+    options = {"transforms": {"x": "log"}, "scaling": "none"}
+    if given:
+        options = {
+            "scaling": write_samples(
+                tmp_path / "other", np.array([[1.0], [3.0]]), columns=["x"], scaling="minmax"
+            ).scaling
+        }
+    refused = np.full((2, 1), -1.0) if not given else np.full((2, 1), 1e300)
+    with new_samples(
+        tmp_path / "s", columns=["x"], dtype="float32", weighted=True, labelled=True, identified=True, **options
+    ) as writer:
+        with pytest.raises(ValueError, match="x"):
+            writer.append(refused, np.ones(2), ["a", "b"], ["p", "q"])
+        writer.append(np.ones((2, 1)), np.full(2, 3.0), ["c", "d"], ["r", "s"])
+    found = open_samples(tmp_path / "s")
+    assert (found.n, found.label_names(), found.ids()) == (2, ["c", "d"], ["r", "s"])
+    assert found.weights().tolist() == [3.0, 3.0]
+    found.verify()

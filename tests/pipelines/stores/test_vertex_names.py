@@ -1,8 +1,11 @@
 """Which vertex a name means."""
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
+from pipelines import positions
 from pipelines.stores import StoreError, write_graph
 from pipelines.stores.vertex_names import SEVERAL, UNKNOWN
 
@@ -26,12 +29,15 @@ def test_without_labels_text_is_the_decimal_index(tmp_path):
 
 def test_with_labels_digits_are_never_an_index(tmp_path):
     graph = named(tmp_path / "g", [str(10 * i) for i in range(20)])
-    assert [graph.vertex(name) for name in ("10", " 10", "190\n", "#10", " #10", 10)] == [1, 1, 19, 10, 10, 10]
+    assert [graph.vertex(name) for name in ("10", " 10", "190\n", "#10", " #10", 10)] == [1, 1, 19, 10, 10, 1]
     for name in (*NOT_INTEGERS, "1", "5", "19", "010", "+10", "1_0", "#20", "\udcff"):
         with pytest.raises(StoreError, match=r"give a label, such as '0', or an index from #0 to #19"):
             graph.vertex(name)
-    with pytest.raises(StoreError, match="there is no vertex 20; give an index from 0 to 19"):
-        graph.vertex(20)
+    for name in (5, -1, 10**30):
+        with pytest.raises(
+            StoreError, match=rf"no vertex labelled {name}; give a label, such as '0', or a position, as"
+        ):
+            graph.vertex(name)
 
 
 def test_labels_that_look_like_an_index_or_have_blanks(tmp_path):
@@ -87,3 +93,92 @@ def test_many_names_mean_what_each_does(tmp_path, labelled):
         return int(digits)
 
     assert found == [plainly(name) for name in names]
+
+
+LISTS = [
+    [7, 30],
+    (np.int16(7), "30"),
+    range(7, 31, 23),
+    {7: 0, 30: 0}.keys(),
+    np.array([7, 30], np.uint64),
+    np.array(["7", "30"]),
+    np.array(["7", 30], object),
+    pd.Series([7, 30]),
+    pd.Series([7, 30], dtype="Int64"),
+    pd.Series(["7", "30"]).astype("category"),
+    pd.Index([7, 30]),
+    pa.array([7, 30]),
+    pa.chunked_array([["7"], ["30"]]),
+    ["#1", "#4"],
+    positions([1, 4]),
+    positions(pd.Series([1, 4], dtype="UInt8")),
+]
+
+
+@pytest.mark.parametrize("labels", [["5", "7", "x", "12", "30"], ["5", "7", "9", "12", "30"]])
+@pytest.mark.parametrize("given", LISTS, ids=lambda given: type(given).__name__)
+def test_lists_of_any_library_name_vertices_by_text_and_by_int(tmp_path, given, labels):
+    assert named(tmp_path / "g", labels, 5).vertices(given).tolist() == [1, 4]
+
+
+def test_an_int_is_an_index_where_there_are_no_labels(tmp_path):
+    graph = named(tmp_path / "g", None)
+    assert graph.vertices([3, "4", "#5", np.int8(6)]).tolist() == [3, 4, 5, 6]
+    assert graph.vertices(np.arange(20)).tolist() == list(range(20))
+    for nothing in ([], (), np.array([]), pd.Series([], dtype=object), positions([])):
+        assert (graph.vertices(nothing).dtype, len(graph.vertices(nothing))) == (np.int64, 0)
+    for given in ([3, 20], [-1], ["x"], positions([20]), positions([-1]), [2**64]):
+        with pytest.raises(StoreError, match="there is no vertex .*; give an index from 0 to 19"):
+            graph.vertices(given)
+
+
+@pytest.mark.parametrize("labels", [None, [str(10 * i) for i in range(20)]])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("12", "the sources are not a list but '12'; give a list of vertices, such as"),
+        (None, "the sources are not a list but None"),
+        (10, "the sources are not a list but 10"),
+        (np.array(10), r"the sources are not a list but have the shape \(\)"),
+        (np.array([[10], [0]]), r"the sources are not a list but have the shape \(2, 1\)"),
+        (positions([[10], [0]]), r"the sources have the shape \(2, 1\)"),
+        ([[10], [0]], r"source 1 of the list is \[10\]; give a label"),
+        (["10", 1.5], "source 2 of the list is 1.5; give a label"),
+        (np.array([10.0, 0.0]), r"source 1 of the list is 10.0; .*convert them to ints, such as by .astype\(\"int64"),
+        ([np.nan], "source 1 of the list is nan; fill in the vertex that is missing"),
+        (pd.Series([10, None], dtype="Int64"), "source 2 of the list is nan; fill in the vertex"),
+        (pa.array(["10", None]), "source 2 of the list is None; fill in the vertex"),
+        ([0, True], "source 2 of the list is True"),
+        (np.zeros(20, bool), r"the sources are a mask; give positions\(np.flatnonzero\(mask\)\)"),
+        ([b"10"], "source 1 of the list is b'10'"),
+    ],
+)
+def test_what_names_no_vertex_is_refused_with_its_place(tmp_path, labels, given, message):
+    with pytest.raises(ValueError, match=message):
+        named(tmp_path / "g", labels).vertices(given, "source")
+
+
+def test_one_vertex_is_named_by_one_name(tmp_path):
+    graph = named(tmp_path / "g", [str(10 * i) for i in range(20)])
+    assert [graph.vertex(name) for name in (positions(3), positions(np.int8(4)), np.array(50))] == [3, 4, 5]
+    assert (graph[positions(3)], 10 in graph, 1 in graph, "#1" in graph, 1.0 in graph) == ([], True, False, True, False)
+    for name in (None, True, 1.0, ["10"], positions([3])):
+        with pytest.raises(ValueError, match="the start is .*; give a label or"):
+            graph.vertex(name, "start")
+
+
+def test_positions_are_integers():
+    for wrong in ([1.5], ["1"], [None], [True], "1"):
+        with pytest.raises(ValueError, match="position"):
+            positions(wrong)
+
+
+def test_ints_that_are_labels_of_several_or_are_written_otherwise(tmp_path):
+    graph = named(tmp_path / "g", ["1", "1", "02", "3", "+4", " 5"], 6)
+    assert graph.vertex(3) == 3
+    with pytest.raises(StoreError, match="2 vertices are labelled '1'; name one by its index, such as #0"):
+        graph.vertices([3, 1])
+    for name in (2, 4, 5):
+        with pytest.raises(StoreError, match=f"there is no vertex labelled {name}; give a label, such as '1'"):
+            graph.vertex(name)
+    assert named(tmp_path / "h", [str(2**63), "-1"], 2).vertices([-1, 2**63, np.uint64(2**63)]).tolist() == [1, 0, 0]

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from distributed import Client, KilledWorker, LocalCluster, default_client, wait
+from distributed.comm import CommClosedError
 
 from gpuops import NegativeCycleError
 from pipelines import single_source_shortest_paths
@@ -19,13 +20,13 @@ from pipelines.workers import capacity
 from pipelines.workers.attempts import (
     Attempt,
     ResidentState,
+    Run,
     StateLost,
     WorkersChanged,
     attempts,
     clear,
     held,
     keep,
-    run_attempts,
     wait_all,
     workers_of,
 )
@@ -120,24 +121,38 @@ def test_measuring_does_not_read_what_the_client_forgets(client, monkeypatch, dt
     assert (fact.rate > 0) == (dtype is not None)
 
 
+def test_a_worker_measures_its_product_once_for_each_dtype(client, monkeypatch):
+    measured = []
+    monkeypatch.setattr(capacity, "minplus_update", lambda c, *_, **__: measured.append(str(c.dtype)))
+    capacity._rate.cache_clear()
+    for dtype in "int16", "float64", None, "int16", "float64":
+        measure_workers(client, dtype)
+    capacity._rate.cache_clear()
+    assert measured == ["int16"] * 3 + ["float64"] * 3
+
+
 def _measured_slowly(_dtype):
-    time.sleep(3)
+    time.sleep(1)
 
 
 def test_a_worker_killed_while_workers_are_measured_costs_time_alone(plain, monkeypatch):
     monkeypatch.setattr(capacity, "worker_facts", _measured_slowly)
     pids = plain.run(os.getpid)
-    threading.Timer(1, os.kill, (min(pids.values()), signal.SIGKILL)).start()
+    threading.Timer(0.3, os.kill, (min(pids.values()), signal.SIGKILL)).start()
     assert measure_workers(plain, None) == [None, None]
     assert plain.run(os.getpid) != pids
 
 
+def _measured_late(_dtype):
+    time.sleep(3)
+
+
 def test_a_worker_that_does_not_answer_is_named(client, monkeypatch):
-    monkeypatch.setattr(capacity, "worker_facts", _measured_slowly)
+    monkeypatch.setattr(capacity, "worker_facts", _measured_late)
     with pytest.raises(
         TimeoutError, match=f"no answer from {workers_of(client)[0]} within 1 s; look at the worker's log"
     ):
-        measure_workers(client, None, seconds=1)
+        measure_workers(client, None, seconds=0.6)
 
 
 def test_a_wait_runs_in_the_loop_of_its_own_client(client, two, monkeypatch):
@@ -183,12 +198,12 @@ def test_a_cancelled_task_is_a_loss(client, monkeypatch, when):
         wait(task)
         client.cancel([task])
         monkeypatch.setattr(attempt, "wait", lambda *_: None)
-    with pytest.raises(WorkersChanged, match="tilepath-test-slow-1-cancelled-0: "):
+    with pytest.raises(WorkersChanged, match="test-slow-1-tilepath-cancelled-0: "):
         attempt.results([task])
 
 
 def _large(_attempt, number):
-    return bytes([number]) * (40 << 20)
+    return bytes([number]) * (16 << 20)
 
 
 def test_results_that_take_long_on_their_way_arrive(two_processes, monkeypatch):
@@ -232,13 +247,13 @@ def test_a_loss_while_an_attempt_begins_begins_it_again(client):
 
     begun = []
 
-    def begin(members, before):
+    def begin(run, members, before):
         begun.append(before)
         if len(begun) == 1:
             raise WorkersChanged("gone while it was measured")
         return Once()
 
-    run_attempts(client, workers_of(client), begin, Progress(1, "", False))
+    Run(client, workers_of(client), None, Progress(1, "", False)).attempts(begin)
     assert begun == [None, None]
 
 
@@ -253,6 +268,24 @@ def test_an_ordinary_negative_cycle_logs_nothing(request, tmp_path, caplog, capf
 
 def _fails():
     raise KeyError("a task of somebody else")
+
+
+@pytest.mark.parametrize(
+    ("logger", "text", "argument", "error", "kept"),
+    [
+        ("distributed.scheduler", "Task %s marked as failed because", "x-1-tilepath-y", None, False),
+        ("distributed.scheduler", "Task %s marked as failed because", "inc-1", None, True),
+        ("distributed.worker", "Worker stream died during communication: %s", "tcp://w", CommClosedError(), False),
+        ("distributed.nanny", "Restarting worker (status=%s)", "running", None, False),
+        ("distributed.nanny", "Failed to restart worker %s", "w", OSError(), True),
+        ("asyncio", "Future exception was never retrieved%s", "", TimeoutError(), False),
+        ("asyncio", "Future exception was never retrieved%s", "", OSError(28, "disk full"), True),
+    ],
+)
+def test_the_log_is_silent_about_what_a_run_handles(two, caplog, logger, text, argument, error, kept):
+    assert attempts(two, len) == 2
+    logging.getLogger(logger).error(text, argument, exc_info=error)
+    assert (text % argument in caplog.text) is kept
 
 
 def test_failures_of_other_tasks_are_logged(client, caplog):

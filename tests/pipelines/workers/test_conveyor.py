@@ -58,7 +58,7 @@ def test_the_first_are_loaded_meanwhile_and_the_last_may_be_stored_later():
         stored.clear()
         conveyor.begin(range(10), lambda item, _: loaded.release() or item)
         for _ in range(3):
-            assert loaded.acquire(timeout=10)
+            assert loaded.acquire(timeout=60)
         conveyor.run(lambda item, made: made, store)
         conveyor.settle(1)
         assert stored == list(range(9))
@@ -110,7 +110,7 @@ def test_an_error_that_nobody_asked_for_keeps_nothing_alive():
         reference = weakref.ref(conveyor)
         del conveyor
         go.set()
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while reference() is not None and time.monotonic() < end:
             time.sleep(0.001)
         assert reference() is None

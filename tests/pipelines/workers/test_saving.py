@@ -38,7 +38,7 @@ def test_no_more_is_in_hand_than_said():
             pass
         assert len(given) <= 3 + written
         gate.release()
-    giver.join(10)
+    giver.join(60)
     assert len(given) == 8
 
 

@@ -16,34 +16,32 @@ PEER = """
 import pickle, sys
 from pipelines.workers.signals import Signals, wait_until
 
-signals = Signals([3, 4])
+signals = Signals()
 print(pickle.dumps(signals.card).hex(), flush=True)
 (card,) = pickle.loads(bytes.fromhex(sys.stdin.readline()))
 assert signals.meet([card, signals.card]) is None
 for value in range(1, 200):
-    assert wait_until(lambda: signals.seen(0, 1) >= value, lambda: False, 60)
-    signals.show(0, value)
-assert signals.seen(1, 0) == 199
+    assert wait_until(lambda: signals.seen(0) >= value, lambda: False, 60)
+    signals.show(value)
+assert signals.seen(1) == 199
 """
 
 
 def test_counters_go_there_and_back_between_processes():
     import pickle
 
-    signals = Signals([0, 0])
+    signals = Signals()
     with subprocess.Popen([sys.executable, "-c", PEER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as peer:
         card = pickle.loads(bytes.fromhex(peer.stdout.readline().decode()))
         assert signals.meet([signals.card, card]) is None
-        assert [signals.seen(1, counter) for counter in (0, 1)] == [3, 4]
+        assert signals.seen(1) == 0
         peer.stdin.write(pickle.dumps([signals.card]).hex().encode() + b"\n")
         peer.stdin.flush()
-        signals.show(1, 1)
-        assert wait_until(lambda: signals.seen(1, 0) == 1, lambda: False, 60)  # no longer what it began with
-        for value in range(2, 200):
-            signals.show(1, value)
-            assert wait_until(lambda value=value: signals.seen(1, 0) == value, lambda: False, 60)
+        for value in range(1, 200):
+            signals.show(value)
+            assert wait_until(lambda value=value: signals.seen(1) == value, lambda: False, 60)
     assert peer.returncode == 0
-    assert signals.seen(1, 0) == 199  # who is gone leaves what it showed last
+    assert signals.seen(1) == 199  # who is gone leaves what it showed last
 
 
 def test_a_wait_ends_when_it_is_ready_at_its_limit_and_with_its_attempt():
@@ -52,7 +50,7 @@ def test_a_wait_ends_when_it_is_ready_at_its_limit_and_with_its_attempt():
     assert not wait_until(flag.is_set, lambda: False, 0.0)
     begin = time.monotonic()
     assert not wait_until(flag.is_set, lambda: False, 0.2)
-    assert 0.2 <= time.monotonic() - begin < 5
+    assert 0.2 <= time.monotonic() - begin < 60
     threading.Timer(0.1, flag.set).start()
     assert wait_until(flag.is_set, lambda: False, 60)
     with pytest.raises(StateLost, match="the attempt is over"):
@@ -60,7 +58,7 @@ def test_a_wait_ends_when_it_is_ready_at_its_limit_and_with_its_attempt():
 
 
 def test_counters_that_cannot_be_mapped_are_said(monkeypatch):
-    signals, other = Signals([1]), Signals([2])
+    signals, other = Signals(), Signals()
     assert signals.meet([dataclasses.replace(other.card, host="elsewhere")]) == "workers on several hosts"
     assert signals.meet([dataclasses.replace(other.card, name=b"0" * 16)]) == (
         "what was mapped is not the memory of the other worker"
@@ -72,6 +70,12 @@ def test_counters_that_cannot_be_mapped_are_said(monkeypatch):
         raise CannotMap("for a test")
 
     monkeypatch.setattr("pipelines.workers.signals.HostMemory", refuse)
-    alone = Signals([5])
-    alone.show(0, 6)  # nobody sees it, and it does no harm
+    alone = Signals()
+    alone.show(6)  # nobody sees it, and it does no harm
     assert signals.meet([other.card, alone.card]) == "for a test"
+
+
+def test_counters_are_not_used_where_stores_may_be_seen_in_another_order(monkeypatch):
+    """A counter says that what was written before is there: x86 sees stores in their order, Arm may not."""
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    assert Signals().card.reason == "aarch64 processors may reorder stores"

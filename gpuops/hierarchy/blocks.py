@@ -1,0 +1,178 @@
+"""Distances from many sources: rows, or a block for any origins and destinations.
+
+Each thread takes a batch of sources. The batch climbs to the upper tree and sweeps it. Then, for each brick with
+destinations, one product gives the distances by paths that enter the brick through its front; for sources in the same
+brick, the distances are lowered by paths that never leave it. The bits of a distance do not depend on the other sources
+and destinations of the call.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from gpuops._threads import for_all
+from gpuops.arrays import has_contiguous_rows
+from gpuops.csr import check_vertices
+from gpuops.hierarchy import blocks_numba
+from gpuops.hierarchy.closing import Hierarchy
+from gpuops.hierarchy.destinations import Destinations
+from gpuops.hierarchy.ends import finish, narrowed, starts_of
+from gpuops.hierarchy.tree import tree_of
+from gpuops.numbers import outside_infinity
+
+# Number of sources that climb and sweep together.
+_BATCH = 64
+# Most distances to the upper tree, or in float64 before they are converted to integers, that are kept at a time.
+_ROUND = 2**24
+# Number of tasks into which computing the tables is cut.
+_TASKS = 16
+# Estimated relaxations for an entry of a table; for the distance from a source to a vertex of the upper tree.
+_TABLE_WORK, _UPPER_WORK = 8, 32
+
+
+def distance_rows(hierarchy: Hierarchy, sources: Any, *, out: Any = None) -> np.ndarray:
+    """Return the distances from each source to all vertices.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+    sources : (k,) sequence of int
+        In any order, repeated or not.
+    out : (k, n) array, optional
+        Receives the result, with contiguous rows.
+
+    Returns
+    -------
+    (k, n) array
+        Distances in the dtype of the hierarchy. Unreachable is +inf, or the maximum of an integer dtype. A distance has
+        the same bits for any other sources, for any number of threads, and in `gpuops.distance_block`.
+
+    Raises
+    ------
+    OverflowError
+        A distance does not fit the dtype.
+    ValueError
+        A source is not a vertex, or `out` does not fit.
+    """
+    return _answer(hierarchy, sources, None, out)
+
+
+def distance_block(hierarchy: Hierarchy, origins: Any, destinations: Any, *, out: Any = None) -> np.ndarray:
+    """Return the distances from each origin to each destination.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+    origins, destinations : (k,), (l,) sequences of int
+        In any order, repeated or not.
+    out : (k, l) array, optional
+        Receives the result, with contiguous rows.
+
+    Returns
+    -------
+    (k, l) array
+        As for `gpuops.distance_rows`.
+
+    Raises
+    ------
+    OverflowError, ValueError
+        As for `gpuops.distance_rows`.
+    """
+    return _answer(hierarchy, origins, destinations, out)
+
+
+class _Plan:
+    """The destinations of a call, and their tables if all tables are in one window."""
+
+    def __init__(self, hierarchy: Hierarchy, vertices: np.ndarray):
+        self.destinations = there = Destinations.of(hierarchy, vertices, _BATCH)
+        self.tree, self.kernels = tree_of(hierarchy), blocks_numba.compile_for(hierarchy.dtype)
+        self.columns = (
+            there.group_brick, there.group_starts, there.chunk_starts, there.column, there.target, there.again,
+            there.arc_starts, there.arc_rows, there.arc_lengths, there.needed, there.table_starts,
+        )  # fmt: skip
+        self._kept = self._made(*there.windows[0]) if len(there.windows) == 1 else None
+
+    def table(self, first: int, last: int) -> np.ndarray:
+        """Return the tables of the window of chunks `first` to `last` - 1."""
+        return self._made(first, last) if self._kept is None else self._kept
+
+    def _made(self, first: int, last: int) -> np.ndarray:
+        starts, chunks = self.destinations.table_starts, self.destinations.chunk_starts
+        first, last = int(chunks[first]), int(chunks[last])
+        table = np.empty(starts[last] - starts[first], self.tree.out.dtype)
+        cuts = sorted({first + (last - first) * i // _TASKS for i in range(_TASKS + 1)})
+
+        def make(groups: tuple[int, int]) -> None:
+            part = table[starts[groups[0]] - starts[first] : starts[groups[1]] - starts[first]]
+            self.kernels.tables(part, *groups, *self.columns, self.tree)
+
+        for_all(make, list(pairwise(cuts)), _TABLE_WORK * len(table))
+        return table
+
+
+_everywhere: WeakKeyDictionary[Hierarchy, _Plan] = WeakKeyDictionary()  # plans with all vertices as destinations
+
+
+def _answer(hierarchy: Hierarchy, origins: Any, destinations: Any, out: Any) -> np.ndarray:
+    n, dtype = len(hierarchy.structure.order), hierarchy.dtype
+    origins = check_vertices(origins, n, "origin" if destinations is not None else "source")
+    wide = hierarchy if hierarchy.fits else hierarchy.in_float64
+    if destinations is not None:
+        plan = _Plan(wide, check_vertices(destinations, n, "destination"))
+    elif wide not in _everywhere:
+        plan = _everywhere[wide] = _Plan(wide, np.arange(n))
+    else:
+        plan = _everywhere[wide]
+    vertices = plan.destinations.vertices
+    shape = (len(origins), len(vertices))
+    out = np.empty(shape, dtype) if out is None else out
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype or not has_contiguous_rows(out):
+        raise ValueError(f"out must be a NumPy array of {dtype}, of shape {shape}, with contiguous rows")
+    # Sort the origins by place, so that the sources of a batch are near each other in the tree.
+    order = np.argsort(hierarchy.structure.place[origins], kind="stable")
+    if hierarchy.fits:
+        _fill(hierarchy, plan, origins, order, out)
+        finish(hierarchy, out, origins, vertices)
+        return out
+    step = max(1, _ROUND // max(1, len(vertices)))
+    for first in range(0, len(order), step):
+        rows = order[first : first + step]
+        found = np.empty((len(rows), len(vertices)), wide.dtype)
+        _fill(wide, plan, origins[rows], np.arange(len(rows)), found)
+        finish(wide, found, origins[rows], vertices)
+        out[rows] = narrowed(found, dtype)
+    return out
+
+
+def _fill(hierarchy: Hierarchy, plan: _Plan, origins: np.ndarray, order: np.ndarray, out: np.ndarray) -> None:
+    """Fill the rows of `out` with distances by paths through the tree, taking the origins in the given order."""
+    out[:, plan.destinations.missing] = outside_infinity(hierarchy.dtype)
+    step = max(1, _ROUND // max(1, hierarchy.structure.bricks.upper) // _BATCH) * _BATCH
+    for first in range(0, len(order), step):
+        _fill_some(hierarchy, plan, origins, order[first : first + step], out)
+
+
+def _fill_some(hierarchy: Hierarchy, plan: _Plan, origins: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+    """Fill some rows of `out`, with their distances to the upper tree all in memory."""
+    there, upper = plan.destinations, hierarchy.structure.bricks.upper
+    batches = [rows[first : first + _BATCH] for first in range(0, len(rows), _BATCH)]
+    starts = [starts_of(hierarchy, hierarchy.structure.place[origins[batch]]) for batch in batches]
+    above = [np.empty((upper, len(batch)), hierarchy.dtype) for batch in batches]
+
+    def depart(i: int) -> None:
+        plan.kernels.depart(above[i], *starts[i], there.needed, plan.tree)
+
+    def arrive(window: tuple[int, int], table: np.ndarray, i: int) -> None:
+        plan.kernels.arrive(out, batches[i], above[i], *starts[i], table, *window, *plan.columns, plan.tree)
+
+    numbers = range(len(batches))
+    for_all(depart, numbers, len(rows) * upper * _UPPER_WORK)
+    for window in there.windows:
+        table = plan.table(*window)
+        for_all(partial(arrive, window, table), numbers, len(rows) * len(table))

@@ -1,0 +1,214 @@
+"""Close a hierarchy: compute the tables of every node, for given weights.
+
+Each brick is closed by one thread; when all bricks are closed, one thread closes the upper tree. The order in
+which pivots are eliminated follows from the structure alone, so the bits of the tables do not depend on the number of
+threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpuops import csr
+from gpuops._threads import for_all
+from gpuops.hierarchy import closing_numba, structure_numba
+from gpuops.hierarchy.closed_arcs import ClosedArcs, Links
+from gpuops.hierarchy.order import check_graph
+from gpuops.hierarchy.structure import HierarchyStructure
+from gpuops.numbers import check_dtype, distance_limit, infinity, outside_infinity
+
+# Relative rounding error of potentials: a float weight that is this little below 0 with potentials added counts as 0.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """A structure and the tables of its nodes, in one distance dtype. Unreachable is `gpuops.numbers.infinity`.
+
+    Attributes
+    ----------
+    structure : HierarchyStructure
+    out : (cost.out,) array
+        For each node of w vertices with a front of r vertices, a (w, w + r) table by rows: the distances from the
+        vertices of the node to each other, then to the front.
+    into : (cost.into,) array, or None
+        For each node, a (w, r) table: row i has the distances from the front to vertex i of the node. None if the graph
+        is undirected; the last r columns of the `out` table then have the same distances.
+    closed : ClosedArcs
+    potentials : pair of (n,) arrays, or None
+        The potentials that made negative weights non-negative.
+    bound : float
+        An upper bound of the magnitudes of all finite distances.
+    """
+
+    structure: HierarchyStructure
+    out: np.ndarray
+    into: np.ndarray | None
+    closed: ClosedArcs
+    potentials: tuple[np.ndarray, np.ndarray] | None
+    bound: float
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the distances."""
+        return self.out.dtype
+
+    @property
+    def fits(self) -> bool:
+        """Whether `bound` proves that all distances fit the dtype; if not, every answer is checked."""
+        return self.bound < distance_limit(self.dtype)
+
+    @cached_property
+    def in_float64(self) -> Hierarchy:
+        """The same hierarchy in float64. Integer distances up to 2^53 are exact."""
+
+        def floats(values: np.ndarray) -> np.ndarray:
+            return np.where(values < infinity(values.dtype), values, np.inf)
+
+        def links(of: Links) -> Links:
+            return replace(of, lengths=floats(of.lengths))
+
+        closed = ClosedArcs(*map(links, (self.closed.leaving, self.closed.entering, self.closed.beside)))
+        into = None if self.into is None else floats(self.into)
+        return replace(self, out=floats(self.out), into=into, closed=closed)
+
+
+def close_hierarchy(
+    structure: HierarchyStructure,
+    indptr: Any,
+    indices: Any,
+    weights: Any,
+    *,
+    potentials: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Hierarchy:
+    """Compute the tables of a structure for given weights. One structure can be closed with many sets of weights.
+
+    Parameters
+    ----------
+    structure : HierarchyStructure
+        The result of `gpuops.hierarchy_structure`.
+    indptr, indices, weights : (n + 1,), (m,), (m,) NumPy arrays
+        The graph that the structure was made for, or the same graph with fewer arcs. Weights are float32, float64,
+        int32 or int16; distances have the same dtype. An arc of weight +inf, or of the maximum of an integer dtype, is
+        ignored.
+    potentials : pair of (n,) arrays, optional
+        The result of `gpuops.certificates.find_potentials`, which raises NegativeCycleError if a negative cycle rules
+        out potentials. Required if a weight is negative.
+
+    Returns
+    -------
+    Hierarchy
+
+    Raises
+    ------
+    OverflowError
+        A weight, or a distance in the table of a node, does not fit the dtype.
+    TypeError
+        CuPy arrays, or weights of another dtype.
+    ValueError
+        Arrays that are not a graph, NaN, a weight that is negative even with the potentials, or an arc that the
+        structure was not made for.
+    """
+    n, open_, dtype = len(structure.order), structure.open, check_dtype(weights.dtype)
+    check_graph(indptr, indices, None, weights=weights)
+    if len(indptr) != n + 1:
+        raise ValueError(f"the graph has {len(indptr) - 1:,} vertices and the structure {n:,}; make a structure for it")
+    tails = csr.tails(indptr, len(indices), np.int64)
+    lengths = _lengths(tails, indices, weights, potentials, n)
+    place, there = structure.place, np.empty(0, np.int64)
+    if open_ < n:
+        there = np.flatnonzero((lengths < infinity(dtype)) & ((place[tails] >= open_) | (place[indices] >= open_)))
+    closed = ClosedArcs.of(place[tails[there]], place[indices[there]], lengths[there], open_, n)
+    arcs = structure_numba.deal(csr.contiguous(indptr), csr.contiguous(indices), place, open_, True)
+    undirected = closing_numba.are_symmetric(*arcs, lengths, infinity(dtype))
+    out = np.empty(structure.out_starts[-1], dtype)
+    into = None if undirected else np.empty(structure.into_starts[-1], dtype)
+    climbing, sweeping = _close(structure, arcs, lengths, out, into)
+    limit = distance_limit(dtype)
+    if max(climbing.max(initial=0), sweeping.max(initial=0)) >= limit:
+        raise OverflowError(f"a distance reaches {limit:.6g}, too far for {dtype}; {_LARGER[dtype.kind]}")
+    bound = sum(closing_numba.path_sums(each, structure.parent).max(initial=0) for each in (climbing, sweeping))
+    bound += sum(float(links.lengths.max(initial=0)) for links in (closed.leaving, closed.entering, closed.beside))
+    bound += sum(float(np.abs(each).max(initial=0)) for each in potentials or ())
+    return Hierarchy(structure, out, into, closed, potentials, bound)
+
+
+_LARGER = {"i": "convert the weights to float64", "f": "scale the weights down"}
+
+
+def _lengths(
+    tails: np.ndarray,
+    indices: np.ndarray,
+    weights: np.ndarray,
+    potentials: tuple[np.ndarray, np.ndarray] | None,
+    n: int,
+) -> np.ndarray:
+    """Return the weights, made non-negative by the potentials, with `gpuops.numbers.infinity` where there is no arc."""
+    dtype = weights.dtype
+    there = weights != outside_infinity(dtype)
+    if dtype.kind == "f" and np.isnan(weights).any():
+        raise ValueError("weights contain NaN; write +inf where there is no arc")
+    lengths = np.where(there, weights, dtype.type(0)).astype(np.float64 if dtype.kind == "f" else np.int64)
+    if potentials is not None:
+        out, into = potentials
+        if out.shape != (n,) or into.shape != (n,):
+            raise ValueError(
+                f"potentials have shapes {out.shape} and {into.shape}; pass two for each of {n:,} vertices"
+            )
+        rounding = 0.0
+        if dtype.kind == "f":
+            rounding = _ROUNDING * max(float(np.abs(each).max(initial=0)) for each in (lengths, out, into))
+        lengths = lengths + out[tails] - into[indices]
+        lengths[(lengths < 0) & (lengths >= -rounding) | ~there] = 0
+    if not (lengths >= 0).all():  # nor NaN, of potentials
+        raise ValueError(
+            "a weight is negative; pass potentials=gpuops.certificates.find_potentials(indptr, indices, weights, "
+            "through)"
+        )
+    largest, limit = lengths.max(initial=0), distance_limit(dtype)
+    if largest >= limit or (dtype.kind == "f" and float(largest) * n >= limit):
+        raise OverflowError(f"a weight is {largest:.6g}, too large for distances in {dtype}; {_LARGER[dtype.kind]}")
+    return np.where(there, lengths, infinity(dtype)).astype(dtype) + dtype.type(0)  # -0.0 becomes +0.0
+
+
+def _close(
+    structure: HierarchyStructure,
+    arcs: tuple[np.ndarray, np.ndarray, np.ndarray],
+    lengths: np.ndarray,
+    out: np.ndarray,
+    into: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Fill the tables. Returns the largest finite entry of the `out` table and of the `into` table of each node."""
+    bricks, nodes = structure.bricks, len(structure.parent)
+    widths, fronts = np.diff(structure.starts), np.diff(structure.front_starts)
+    children = np.bincount(structure.parent[structure.parent >= 0], minlength=nodes).astype(np.int64)
+    update_starts = np.concatenate([[0], np.cumsum(np.diff(bricks.front_starts) ** 2)])
+    updates = np.empty(update_starts[-1], out.dtype)
+    largest = np.zeros((2, nodes))
+    close = closing_numba.compile_for(out.dtype)
+    fixed = (
+        structure.starts, structure.front_starts, structure.front, children, *arcs, lengths,
+        structure.out_starts, out, structure.into_starts, out[:0] if into is None else into, into is None,
+        bricks.of_node, update_starts, updates, *largest,
+    )  # fmt: skip
+    unknown: list[int] = []
+
+    def close_brick(brick: int) -> None:
+        first, last = bricks.node_starts[brick : brick + 2]
+        unknown.append(close(bricks.nodes[first:last], False, *fixed))
+
+    work = (widths * (widths + fronts) ** 2.0)[bricks.nodes[: bricks.node_starts[-2]]].sum()
+    for_all(close_brick, range(len(bricks.sizes)), int(work))
+    if max(unknown, default=-1) < 0:
+        upper = np.sort(np.concatenate([structure.roots, bricks.nodes[bricks.node_starts[-2] :]]))
+        unknown.append(close(upper, True, *fixed))
+    if max(unknown) >= 0:
+        raise ValueError(
+            f"the structure has no room for arc {max(unknown)}; make the structure of a graph with this arc, "
+            "on the same order"
+        )
+    return largest[0], largest[1]

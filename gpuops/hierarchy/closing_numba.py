@@ -1,0 +1,257 @@
+"""Numba kernels that close nodes: a node and its front are a small dense matrix, with the node's vertices as pivots."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numba
+import numpy as np
+from numba import njit, types
+
+from gpuops.numbers import infinity
+
+
+@functools.cache
+def compile_for(dtype: np.dtype) -> Any:
+    """Return `_close`, compiled for one dtype."""
+    scalar, long = numba.from_dtype(dtype), types.Array(types.int64, 1, "C", readonly=True)
+    number, short = types.Array(scalar, 1, "C"), types.Array(types.int32, 1, "C", readonly=True)
+    signature = types.int64(
+        short, types.boolean, long, long, short, long, long, short, long, types.Array(scalar, 1, "C", readonly=True),
+        long, number, long, number, types.boolean, short, long, number,
+        types.Array(types.float64, 1, "C"), types.Array(types.float64, 1, "C"), scalar,
+    )  # fmt: skip
+    compiled = njit(signature, nogil=True, cache=True)(_close)
+    unreachable = infinity(dtype)
+    return lambda *arguments: compiled(*arguments, unreachable)
+
+
+def _close(
+    nodes, above, starts, front_starts, front, children, arc_starts, higher, arcs, lengths,
+    out_starts, out, into_starts, into, undirected, of_node, update_starts, updates,
+    largest_out, largest_into, unreachable,
+):  # fmt: skip
+    """Close some nodes, each after its children. Returns -1, or an arc that the structure has no room for.
+
+    The *update* of a node is the matrix of distances among the vertices of its front, by paths through its subtree. An
+    update waits on a stack until the parent of the node is closed. The update of the last node of a brick goes to
+    `updates` instead. `above` says that all bricks are closed already and `nodes` are their last nodes and the upper
+    tree; the updates of the bricks are then read from `updates`.
+    """
+    bricks = len(update_starts) - 1
+    closed = np.array([above and of_node[node] < bricks for node in nodes])
+    most, widest = _room(nodes, closed, starts, front_starts, children)
+    stack, memory, column = np.empty(most, out.dtype), np.empty(widest * widest, out.dtype), np.empty(widest, out.dtype)
+    places, waiting, top, count = np.empty(widest, np.int64), np.empty(len(nodes), np.int32), 0, 0
+    for i in range(len(nodes)):
+        node = nodes[i]
+        brick, width = of_node[node], starts[node + 1] - starts[node]
+        own_front = front[front_starts[node] : front_starts[node + 1]]
+        size = len(own_front)
+        if closed[i]:
+            _copy(updates[update_starts[brick] : update_starts[brick + 1]], stack[top:])
+        else:
+            matrix = memory[: (width + size) ** 2].reshape(width + size, width + size)
+            matrix[:] = unreachable
+            for vertex in range(width + size):
+                matrix[vertex, vertex] = 0
+            unknown = _enter_arcs(
+                matrix, starts[node], width, own_front, arc_starts, higher, arcs, lengths, unreachable
+            )
+            if unknown >= 0:
+                return unknown
+            for _ in range(children[node]):
+                count -= 1
+                child = waiting[count]
+                theirs = front[front_starts[child] : front_starts[child + 1]]
+                top -= len(theirs) ** 2
+                _enter_update(matrix, starts[node], width, own_front, theirs, stack[top:], places)
+            table = out[out_starts[node] : out_starts[node + 1]].reshape(width, width + size)
+            back = into[into_starts[node] : into_starts[node + 1]] if not undirected else into
+            _eliminate(matrix, width, table, back, undirected, column)
+            largest_out[node] = _largest(table.ravel(), unreachable)
+            largest_into[node] = largest_out[node] if undirected else _largest(back, unreachable)
+            last = not above and i == len(nodes) - 1
+            update = updates[update_starts[brick] : update_starts[brick + 1]] if last else stack[top:]
+            for row in range(size):
+                _copy(matrix[width + row, width:], update[row * size :])
+        if size > 0:
+            top += size * size
+            waiting[count] = node
+            count += 1
+    return -1
+
+
+@njit(nogil=True)
+def _room(nodes, closed, starts, front_starts, children):
+    """Return the most entries on the stack at a time, and the most vertices of a node and its front.
+
+    `closed` nodes only put their updates on the stack.
+    """
+    sizes, count, top, most, widest = np.empty(len(nodes), np.int64), 0, 0, 0, 0
+    for i in range(len(nodes)):
+        node = nodes[i]
+        size = front_starts[node + 1] - front_starts[node]
+        if not closed[i]:
+            widest = max(widest, starts[node + 1] - starts[node] + size)
+            for _ in range(children[node]):
+                count -= 1
+                top -= sizes[count]
+        if size > 0:
+            sizes[count] = size * size
+            top += size * size
+            count += 1
+        most = max(most, top)
+    return most, widest
+
+
+@njit(nogil=True)
+def _enter_arcs(matrix, first, width, front, arc_starts, higher, arcs, lengths, unreachable):
+    """Enter the arcs within a node, and between the node and its front, in `matrix`.
+
+    Returns -1, or the number of an arc that connects the node with a later vertex outside its front.
+    """
+    for i in range(width):
+        for at in range(arc_starts[first + i], arc_starts[first + i + 1]):
+            j = higher[at] - first
+            arc = arcs[at] if arcs[at] >= 0 else ~arcs[at]
+            if lengths[arc] >= unreachable:
+                continue
+            if j >= width:
+                place, behind = 0, len(front)
+                while place < behind:
+                    middle = (place + behind) // 2
+                    if front[middle] < higher[at]:
+                        place = middle + 1
+                    else:
+                        behind = middle
+                if place == len(front) or front[place] != higher[at]:
+                    return arc
+                j = width + place
+            if arcs[at] >= 0:
+                matrix[i, j] = min(matrix[i, j], lengths[arc])
+            else:
+                matrix[j, i] = min(matrix[j, i], lengths[arc])
+    return -1
+
+
+@njit(nogil=True)
+def _enter_update(matrix, first, width, front, theirs, update, places):
+    """Enter the update of a child. Each vertex of the child's front is in the node or in the node's front."""
+    at, size = 0, len(theirs)
+    for i in range(size):
+        places[i] = theirs[i] - first
+        if places[i] >= width:
+            while front[at] != theirs[i]:
+                at += 1
+            places[i] = width + at
+    for i in range(size):
+        row, values = matrix[places[i]], update[i * size : (i + 1) * size]
+        for j in range(size):
+            row[places[j]] = min(row[places[j]], values[j])
+
+
+@njit(nogil=True)
+def _eliminate(matrix, width, table, back, undirected, column):
+    """Close a matrix over paths through its first `width` vertices, the vertices of the node.
+
+    The rows of the node go to `table`. The distances from the front to the node, transposed, go to `back`, unless the
+    graph is undirected and `table` has the same distances. The distances among the front stay in `matrix`.
+    """
+    size = len(matrix) - width
+    for pivot in range(width):
+        for i in range(width):
+            if i != pivot:
+                _relax(matrix[i, :width], matrix[i, pivot], matrix[pivot, :width])
+    for i in range(width):
+        _copy(matrix[i], table[i])
+        _relax_by_fours(table[i, width:], matrix[i], matrix, width, width)
+    own = column[:width]
+    for e in range(size):
+        row = matrix[width + e]
+        if undirected:
+            for i in range(width):
+                own[i] = table[i, width + e]
+        else:
+            _copy(row[:width], own)
+            _relax_by_fours(own, row, matrix, width, 0)
+            for i in range(width):
+                back[i * size + e] = own[i]
+        _relax_by_fours(row[width:], own, table, width, width)
+
+
+@njit(nogil=True)
+def _copy(values, to):
+    """Assign to[: len(values)] = values. Numba compiles this loop much faster than the slice assignment."""
+    for i in range(len(values)):
+        to[i] = values[i]
+
+
+@njit(nogil=True)
+def _relax(row, first, second):
+    """Lower `row` to min(row, first + second). Sums of integers are cast to the dtype of the row, and so may wrap."""
+    for j in range(row.size):
+        length = row.dtype.type(first + second[j])
+        row[j] = length if length < row[j] else row[j]
+
+
+@njit(nogil=True)
+def _relax_by_fours(row, values, table, width, column):
+    """Lower `row` to min(row, values (x) table), with the first `width` rows of `table`, from column `column` on.
+
+    Four rows of the table are processed at a time, so that `row` is loaded and stored less often. Processing the last
+    row several times does not change the result.
+    """
+    kind, last = row.dtype.type, column + row.size
+    for k in range(0, width, 4):
+        k1, k2, k3 = min(k + 1, width - 1), min(k + 2, width - 1), min(k + 3, width - 1)
+        a0, a1, a2, a3 = values[k], values[k1], values[k2], values[k3]
+        b0, b1, b2, b3 = table[k, column:last], table[k1, column:last], table[k2, column:last], table[k3, column:last]
+        for j in range(row.size):
+            first, second = kind(a0 + b0[j]), kind(a1 + b1[j])
+            third, fourth = kind(a2 + b2[j]), kind(a3 + b3[j])
+            first = second if second < first else first
+            third = fourth if fourth < third else third
+            first = third if third < first else first
+            row[j] = first if first < row[j] else row[j]
+
+
+@njit(nogil=True)
+def _largest(values, unreachable):
+    """Return the largest value below `unreachable`, at least 0."""
+    most = 0.0
+    for value in values:
+        if value < unreachable and value > most:
+            most = float(value)
+    return most
+
+
+@njit(nogil=True, cache=True)
+def are_symmetric(arc_starts, higher, arcs, lengths, unreachable):
+    """Return whether the shortest arc between any two vertices is as long in one direction as in the other."""
+    out, into = np.empty(len(arc_starts), lengths.dtype), np.empty(len(arc_starts), lengths.dtype)
+    out[:], into[:] = unreachable, unreachable
+    for v in range(len(arc_starts) - 1):
+        for at in range(arc_starts[v], arc_starts[v + 1]):
+            x, arc = higher[at], arcs[at]
+            if arc >= 0:
+                out[x] = min(out[x], lengths[arc])
+            else:
+                into[x] = min(into[x], lengths[~arc])
+        for at in range(arc_starts[v], arc_starts[v + 1]):
+            if out[higher[at]] != into[higher[at]]:
+                return False
+        for at in range(arc_starts[v], arc_starts[v + 1]):
+            out[higher[at]] = into[higher[at]] = unreachable
+    return True
+
+
+@njit(nogil=True, cache=True)
+def path_sums(values, parent):
+    """Return, for each node, the sum of the values on its path to the root."""
+    sums = values.copy()
+    for node in range(len(parent) - 1, -1, -1):
+        if parent[node] >= 0:
+            sums[node] += sums[parent[node]]
+    return sums

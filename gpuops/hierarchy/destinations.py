@@ -1,0 +1,139 @@
+"""Destinations grouped by brick, and everything about them that is the same for all origins.
+
+An open destination is a column of its brick, or of the upper tree. A closed destination is a column wherever an arc
+into the destination begins: in each such brick, and in the upper tree. The distance to a closed destination is the
+minimum over its columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from gpuops.hierarchy.closing import Hierarchy
+
+# Most entries of tables that are in memory at a time.
+_TABLES = 2**26
+# Most bytes of distances in a chunk, for one batch of sources. They are still in a cache when the result is written.
+_CHUNK = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class Destinations:
+    """Destinations as c columns in G groups, in H chunks of successive groups.
+
+    A group has the columns of one brick. The last group may have the columns of the upper tree.
+
+    Attributes
+    ----------
+    vertices : (l,) integers
+        The destinations. The attributes below name a destination by its position here.
+    missing : integers
+        Destinations without a column: closed vertices that no arc from an open vertex leads to.
+    group_brick, group_starts : (G,) int32, (G + 1,) int64
+        The brick of each group, and its first column.
+    chunk_starts : (H + 1,) int64
+        The first group of each chunk. The distances of a chunk are copied to the result together.
+    column, target, again : (c,) int32, (c,) int32, (c,) bool
+        For each chunk, its columns by rising destination, counted from the first column of the chunk; their
+        destinations; and whether an earlier entry, in any chunk, has the same destination.
+    arc_starts, arc_rows, arc_lengths : (c + 1,) int64, (a,) int32, (a,) numbers
+        The arcs of each column in CSR. The distance to a column is the minimum, over its arcs, of the distance to a row
+        in the table of the brick plus a length.
+    needed : (N,) bool
+        Whether a node is on the path to the root from a node with a column.
+    table_starts : (G + 1,) int64
+        Where the table of each group begins. It has, by rows, the distances from the front of the brick to the columns.
+    windows : list of pairs
+        Ranges of chunks; the tables of one range are in memory at a time.
+    """
+
+    vertices: np.ndarray
+    missing: np.ndarray
+    group_brick: np.ndarray
+    group_starts: np.ndarray
+    chunk_starts: np.ndarray
+    column: np.ndarray
+    target: np.ndarray
+    again: np.ndarray
+    arc_starts: np.ndarray
+    arc_rows: np.ndarray
+    arc_lengths: np.ndarray
+    needed: np.ndarray
+    table_starts: np.ndarray
+    windows: list[tuple[int, int]]
+
+    @classmethod
+    def of(cls, hierarchy: Hierarchy, vertices: np.ndarray, batch: int) -> Destinations:
+        """Group the destinations `vertices` by brick, for batches of `batch` sources."""
+        structure, bricks = hierarchy.structure, hierarchy.structure.bricks
+        places = structure.place[vertices]
+        inside, outside = np.flatnonzero(places < structure.open), np.flatnonzero(places >= structure.open)
+        owners, tails, lengths = hierarchy.closed.entering.rows(places[outside] - structure.open)
+        ends = np.concatenate([places[inside], tails])
+        targets = np.concatenate([inside, outside[owners]])
+        lengths = np.concatenate([np.zeros(len(inside), lengths.dtype), lengths])
+        nodes = structure.node_of[ends]
+        brick, rows = bricks.of_node[nodes], bricks.node_row[nodes] + ends - structure.starts[nodes]
+        order = np.argsort(brick, kind="stable") if len(outside) == 0 else np.lexsort((targets, brick))
+        brick, targets = brick[order], targets[order]
+        first = np.flatnonzero(_differs(brick) | _differs(targets))  # the first arc of each column
+        column_brick, target = brick[first], targets[first]
+        begins = np.flatnonzero(_differs(column_brick))
+        group_brick, group_starts = column_brick[begins], np.append(begins, len(target))
+        depths = np.append(np.diff(bricks.front_starts), 0)[group_brick]
+        table_starts = np.concatenate([[0], np.cumsum(depths * np.diff(group_starts))])
+        chunk_starts = _cut(group_starts, _CHUNK // (batch * hierarchy.dtype.itemsize))
+        chunk = np.repeat(np.arange(len(chunk_starts) - 1), np.diff(group_starts[chunk_starts]))
+        by_target = np.lexsort((target, chunk))
+        target = target[by_target]
+        again = np.ones(len(target), bool)
+        again[np.unique(target, return_index=True)[1] if len(outside) else slice(None)] = False
+        windows = _cut(table_starts[chunk_starts], _TABLES)
+        return cls(
+            vertices=vertices,
+            missing=np.setdiff1d(outside, outside[owners]),
+            group_brick=group_brick,
+            group_starts=group_starts,
+            chunk_starts=chunk_starts,
+            column=(by_target - group_starts[chunk_starts][chunk]).astype(np.int32),
+            target=target.astype(np.int32),
+            again=again,
+            arc_starts=np.append(first, len(targets)),
+            arc_rows=rows[order].astype(np.int32),
+            arc_lengths=lengths[order],
+            needed=_needed(np.unique(nodes), structure.parent),
+            table_starts=table_starts,
+            windows=list(pairwise(windows.tolist())),
+        )
+
+
+def _differs(values: np.ndarray) -> np.ndarray:
+    """Return whether each value differs from the value before it."""
+    result = np.ones(len(values), bool)
+    result[1:] = values[1:] != values[:-1]
+    return result
+
+
+def _needed(nodes: np.ndarray, parent: np.ndarray) -> np.ndarray:
+    """Return whether each node is one of `nodes` or their ancestors."""
+    needed = np.zeros(len(parent), bool)
+    while len(nodes):
+        needed[nodes] = True
+        nodes = np.unique(parent[nodes])
+        nodes = nodes[(nodes >= 0) & ~needed[nodes]]
+    return needed
+
+
+def _cut(starts: np.ndarray, most: int) -> np.ndarray:
+    """Cut successive ranges into runs of at most `most` elements; a longer range is a run alone.
+
+    `starts` has the starts of the ranges and the end of the last range.
+    """
+    cuts = [0]
+    while cuts[-1] < len(starts) - 1:
+        last = int(np.searchsorted(starts, starts[cuts[-1]] + most, side="right")) - 1
+        cuts.append(max(last, cuts[-1] + 1))
+    return np.array(cuts)

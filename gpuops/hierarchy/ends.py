@@ -1,0 +1,97 @@
+"""The two ends of a search: where sources enter the tree, and corrections of the distances that the tree gives."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuops.hierarchy.closing import Hierarchy
+from gpuops.numbers import distance_limit, outside_infinity
+
+_PIECE = 2**20  # distances to which potentials are applied at a time
+
+
+class Starts(NamedTuple):
+    """The open vertices where searches start, by rising place.
+
+    An open source starts at itself. A closed source starts at the open heads of its arcs.
+
+    Attributes
+    ----------
+    places : (s,) int32
+        The place of each start.
+    sources : (s,) int32
+        The number of the source of each start: its position among all sources.
+    lengths : (s,) array of the distance dtype
+        The distance from the source to the start.
+    """
+
+    places: np.ndarray
+    sources: np.ndarray
+    lengths: np.ndarray
+
+
+def starts_of(hierarchy: Hierarchy, places: np.ndarray) -> Starts:
+    """Return the starts of sources, given by their places."""
+    open_ = hierarchy.structure.open
+    inside, outside = np.flatnonzero(places < open_), np.flatnonzero(places >= open_)
+    owners, heads, lengths = hierarchy.closed.leaving.rows(places[outside] - open_)
+    all_places = np.concatenate([places[inside], heads]).astype(np.int32)
+    sources = np.concatenate([inside, outside[owners]]).astype(np.int32)
+    all_lengths = np.concatenate([np.zeros(len(inside), lengths.dtype), lengths])
+    order = np.argsort(all_places, kind="stable")
+    return Starts(all_places[order], sources[order], all_lengths[order])
+
+
+def finish(hierarchy: Hierarchy, found: np.ndarray, origins: np.ndarray, destinations: np.ndarray) -> None:
+    """Complete distances that the tree gives, in place: count arcs between closed vertices, and remove the potentials.
+
+    Parameters
+    ----------
+    found : (k, l) array
+        The distances by paths through the tree. Unreachable is +inf, or the maximum of an integer dtype.
+    origins, destinations : (k,), (l,) arrays of vertices
+    """
+    structure = hierarchy.structure
+    from_ = structure.place[origins] - structure.open
+    rows = np.flatnonzero(from_ >= 0)
+    if len(rows) == 0 and hierarchy.potentials is None:
+        return
+    to = structure.place[destinations] - structure.open
+    positions, heads, lengths = hierarchy.closed.beside.rows(from_[rows])
+    _lower(found, rows[positions], heads, lengths, to)
+    if hierarchy.potentials is not None:
+        out, into = hierarchy.potentials
+        step = max(1, _PIECE // max(1, len(destinations)))
+        for first in range(0, len(origins), step):
+            piece = found[first : first + step]
+            moved = piece - out[origins[first : first + step], None] + into[destinations]
+            np.copyto(piece, moved, where=piece != outside_infinity(found.dtype), casting="unsafe")
+    _lower(found, rows, from_[rows], np.zeros(len(rows), found.dtype), to)
+
+
+def _lower(found: np.ndarray, rows: np.ndarray, heads: np.ndarray, lengths: np.ndarray, to: np.ndarray) -> None:
+    """For each row, head and length, lower `found` in this row to the length in every column whose `to` is the head."""
+    if len(rows) == 0:
+        return
+    columns = np.argsort(to, kind="stable")
+    first, last = (np.searchsorted(to[columns], heads, side) for side in ("left", "right"))
+    counts = last - first
+    places = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
+    np.minimum.at(found, (np.repeat(rows, counts), columns[places]), np.repeat(lengths, counts))
+
+
+def narrowed(found: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return distances in float64, which are whole numbers, as integers of `dtype`.
+
+    Raises
+    ------
+    OverflowError
+        A distance does not fit `dtype`.
+    """
+    reached, limit = np.isfinite(found), distance_limit(dtype)
+    most = np.abs(found, where=reached, out=np.zeros_like(found)).max(initial=0)
+    if most >= limit:
+        raise OverflowError(f"a distance is {most:,.0f}, and {dtype} holds less than {limit:,}; use float64 weights")
+    return np.where(reached, found, outside_infinity(dtype)).astype(dtype)

@@ -1,0 +1,93 @@
+"""Order the vertices of a graph for elimination.
+
+Vertices of degree 2 and less go first, in rounds of independent sets, so that a long road becomes a tree of logarithmic
+height. These rounds eliminate most vertices of a road network. METIS orders the rest by nested dissection: a small
+separator comes last, and before it the two sides that it separates, each ordered in the same manner.
+
+G. Karypis, V. Kumar, "A fast and high quality multilevel scheme for partitioning irregular graphs", SIAM J. Sci.
+Comput. 20, 1998.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuops import csr
+from gpuops.arrays import is_cupy
+from gpuops.hierarchy import order_numba
+
+_THOROUGH = 5  # separators that METIS computes for each bisection if `thorough`; it keeps the smallest
+
+
+def hierarchy_order(indptr: Any, indices: Any, through: Any = None, *, thorough: bool = False) -> np.ndarray:
+    """Return an order of the vertices for `gpuops.hierarchy_structure`.
+
+    Parameters
+    ----------
+    indptr, indices : (n + 1,), (m,) NumPy arrays
+        The graph in compressed sparse rows, int32 or int64. Directions, loops and parallel arcs are ignored.
+    through : (n,) array of bool, optional
+        False for closed vertices, which no path passes through. By default no vertex is closed.
+    thorough : bool
+        Compute an order whose hierarchy is up to a fifth smaller, in about three times the time.
+
+    Returns
+    -------
+    (n,) int32
+        A permutation of the vertices: the first vertex is eliminated first; closed vertices come last.
+
+    Raises
+    ------
+    ImportError
+        `pymetis` is not installed, and vertices remain after the rounds that eliminate vertices of small degree.
+    TypeError, ValueError
+        CuPy arrays, or arrays that do not make up a graph.
+    """
+    through = check_graph(indptr, indices, through)
+    open_ = np.flatnonzero(through)
+    starts, neighbours = _pattern(indptr, indices, through, len(open_))
+    peeled, rest, degrees = order_numba.peel(starts, neighbours)
+    starts, neighbours = order_numba.compress(starts, neighbours, degrees, rest)
+    dissected = rest[_dissect(starts, neighbours, thorough)]
+    return np.concatenate([open_[peeled], open_[dissected], np.flatnonzero(~through)]).astype(np.int32)
+
+
+def check_graph(indptr: Any, indices: Any, through: Any, **of_arcs: Any) -> np.ndarray:
+    """Raise an error if the arrays are not a graph, or lie on a GPU. Returns `through`, by default all True."""
+    csr.check_csr(indptr, indices, **of_arcs)
+    if is_cupy(indptr):
+        raise TypeError("a hierarchy is made on a CPU; pass NumPy arrays")
+    n = len(indptr) - 1
+    if n >= 2**31:
+        raise ValueError(f"there are {n} vertices; at most 2^31 - 1 are supported")
+    through = np.ones(n, bool) if through is None else np.asarray(through)
+    if through.shape != (n,) or through.dtype != np.bool_:
+        raise ValueError(f"through is {through.dtype} of shape {through.shape}; pass a bool for each of {n} vertices")
+    return through
+
+
+def _pattern(indptr: np.ndarray, indices: np.ndarray, through: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the open neighbours of each open vertex, each once, in CSR (int64, int32).
+
+    Vertices are numbered by their positions among the open vertices.
+    """
+    number = np.where(through, np.cumsum(through) - 1, -1).astype(np.int32)
+    indptr, indices = indptr.astype(np.int64), indices.astype(np.int32)
+    reverse_starts, tails, _ = csr.transpose(indptr, indices)
+    return order_numba.pattern(indptr, indices, reverse_starts, tails, number, size)
+
+
+def _dissect(starts: np.ndarray, neighbours: np.ndarray, thorough: bool) -> np.ndarray:
+    """Return the vertices of a graph in the order of METIS's nested dissection."""
+    if len(starts) == 1:
+        return np.empty(0, np.int64)
+    try:
+        import pymetis
+    except ImportError as error:
+        raise ImportError("ordering a graph needs pymetis: pip install 'tilepath[partition]'") from error
+    options = pymetis.Options(seed=1, **({"nseps": _THOROUGH} if thorough else {}))
+    adjacency = pymetis.CSRAdjacency(adj_starts=starts, adjacent=neighbours)
+    order, _ = pymetis.nested_dissection(adjacency, options=options)
+    return np.asarray(order, np.int64)

@@ -1,0 +1,126 @@
+"""Distances from any vertex of a graph store: each row is searched for when it is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+import numpy as np
+
+from gpuops import batched_shortest_distances, search_graph
+from gpuops.errors import NegativeCycleError
+from gpuops.memory import available_memory
+from pipelines.stores import Graph, open_graph, store_schema
+from pipelines.stores.graph import SCHEMA
+from pipelines.stores.solutions import Solution, SolutionLike, open_solution
+from pipelines.validation.bounds import WeightRangeError
+from pipelines.validation.negative_cycle import named_cycle
+from pipelines.workers.capacity import DoesNotFitError
+from pipelines.workers.progress import size
+
+LANES = 32  # searches that share the reads of arcs
+# Memory for an arc and for a vertex: the graph as stored, laid out for searches, and both transposes.
+ARC_BYTES, VERTEX_BYTES = 56, 64
+MOST_ARCS = 1 << 36  # most arcs that the searches for a table read: some ten minutes of a few cores
+
+
+class SearchedDistances:
+    """The rows of distances of a graph, with the methods of a store of distances (`pipelines.stores.distances`).
+
+    Parameters
+    ----------
+    graph : Graph
+        Weights may be negative.
+
+    Attributes
+    ----------
+    dtype : dtype of the distances: int32 for integer weights, else the dtype of the weights
+
+    Raises
+    ------
+    NegativeCycleError
+        The graph has a negative cycle; the message has the labels of its vertices. Methods that search raise it too.
+    pipelines.validation.bounds.WeightRangeError
+        A weight does not fit int32. Methods that search raise it for a distance.
+    pipelines.workers.capacity.DoesNotFitError
+        The memory of this process is too small for the graph.
+    """
+
+    def __init__(self, graph: Graph):
+        needed, free = ARC_BYTES * graph.m + VERTEX_BYTES * graph.n, available_memory()
+        if needed > free:
+            raise DoesNotFitError(
+                f"{graph.path}: to search it here takes {size(needed)} of memory, but only {size(free)} are free; let "
+                "the workers of a cluster search (tilepath sssp)"
+            )
+        self.graph, self.path, self.n = graph, graph.path, graph.n
+        with self._errors():
+            self._laid_out = search_graph(*graph.rows(), through=graph.through(), symmetric=not graph.directed)
+        self.dtype = self._laid_out.dtype
+
+    def search(self, sources: np.ndarray) -> np.ndarray:
+        """Return distances (k, n) from some vertices (k) to all; unreachable is +inf, or the maximum of int32."""
+        with self._errors():
+            return batched_shortest_distances(self._laid_out, sources)
+
+    def row_vertices(self) -> np.ndarray:
+        """Return the vertex of each row, int64 (n)."""
+        return np.arange(self.n)
+
+    def row(self, source: int) -> np.ndarray:
+        """Return the distances from the vertex at the position `source` to every vertex, (n)."""
+        return self.search(np.array([source]))[0]
+
+    def rows(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the rows numbered `rows`, int (k), in batches: (position in `rows`, block of rows).
+
+        Raises
+        ------
+        DoesNotFitError
+            The searches would take too long.
+        """
+        if len(rows) * (self.graph.m + self.n) > MOST_ARCS:
+            raise DoesNotFitError(
+                f"{self.path}: these are {len(rows):,} searches in a graph of {self.graph.m:,} arcs, which would take "
+                "too long; let the workers of a cluster write the paths (tilepath sssp --sources-file), or cut a road "
+                "network into parts once (tilepath partition) and pass that store"
+            )
+        for start in range(0, len(rows), LANES):
+            yield start, self.search(rows[start : start + LANES])
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except NegativeCycleError as error:
+            raise named_cycle(self.graph, error) from None
+        except OverflowError as error:
+            raise WeightRangeError(f"{self.path}: {error}; use `tilepath sssp --dtype float64`") from None
+
+
+Rows: TypeAlias = Solution | SearchedDistances
+RowsLike: TypeAlias = SolutionLike | Graph
+
+
+def open_rows(given: RowsLike, graph: Graph | str | os.PathLike[str] | None = None) -> tuple[Rows, Graph]:
+    """Open a source of distances, and its graph: a store of distances, a boundary store, or a graph that is searched.
+
+    Parameters
+    ----------
+    given : the source or its path
+    graph : the graph of a store, if it was moved; by default the graph recorded in the store
+
+    Raises
+    ------
+    ValueError
+        `given` is a graph, and `graph` is given as well.
+    """
+    if isinstance(given, str | os.PathLike) and store_schema(given) == SCHEMA:
+        given = open_graph(given)
+    if not isinstance(given, Graph):
+        return open_solution(given, graph)
+    if graph is not None:
+        raise ValueError(f"{given.path} is a graph itself; leave out graph (--graph)")
+    return SearchedDistances(given), given

@@ -1,0 +1,61 @@
+"""The layout of help pages: commands in sections with whole summaries, cluster options in a section, an example.
+
+Click prints one list of commands, with shortened summaries, and one list of options. cloup offers sections, but takes
+as long to import as Click itself, and `tilepath --help` should print at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+
+class ClusterOption(click.Option):
+    """An option of the section "Where to compute"."""
+
+
+class Page(click.Command):
+    """A command whose help page has its cluster options in a section, and an example."""
+
+    def __init__(self, *arguments: Any, example: str = "", **options: Any):
+        super().__init__(*arguments, **options)
+        self.example = example
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows: dict[str, list[tuple[str, str]]] = {"Options": [], "Where to compute": []}
+        for option in self.get_params(ctx):
+            row = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            if row is not None:
+                rows["Where to compute" if isinstance(option, ClusterOption) else "Options"].append(row)
+        for title, of_section in rows.items():
+            if of_section:
+                with formatter.section(title):
+                    formatter.write_dl(of_section)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.example:
+            with formatter.section("Example"):
+                formatter.write_text(f"\b\n{self.example}")
+        super().format_epilog(ctx, formatter)
+
+
+class Pages(click.Group):
+    """A group whose help page lists its commands in `sections`: names by title, by default one section of all."""
+
+    command_class = Page
+
+    def __init__(self, *arguments: Any, sections: Mapping[str, Sequence[str]] | None = None, **options: Any):
+        super().__init__(*arguments, **options)
+        self.sections = sections
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, names in (self.sections or {"Commands": sorted(self.commands)}).items():
+            with formatter.section(title):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=1000)) for name in names])
+
+
+def page(name: str | None = None, **options: Any) -> Any:
+    """Return a decorator that makes a function a `Page`."""
+    return click.command(name, cls=Page, **options)
