@@ -1,6 +1,7 @@
 """Joining clusters that others started: waiting, the check of their settings, and the recipes for SLURM."""
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -77,13 +78,11 @@ def test_join_by_scheduler_file_waits_for_the_cluster_and_leaves_it_running(tmp_
         address = json.loads(file.read_text())["address"]
         with join(address=address, workers=1, timeout=30) as client:
             assert len(client.nthreads()) == 1
-        with pytest.raises(
-            ClusterError, match=r"1 of 2 workers came to tcp://\S+ within 1.5 s; .*--workers.*--timeout"
-        ):
-            join(file, workers=2, timeout=1.5)
+        with pytest.raises(ClusterError, match=r"1 of 2 workers came to tcp://\S+ within 4 s; .*--workers.*--timeout"):
+            join(file, workers=2, timeout=4)
     said = capsys.readouterr().err.splitlines()
     assert said[0] == f"Waiting for the scheduler file {file}, up to 60 s"
-    assert said[-1] == "Waiting for workers: 1 of 2 are there, up to 1.5 s"
+    assert said[-1] == "Waiting for workers: 1 of 2 are there, up to 4 s"
 
 
 def test_settings_of_dask_are_refused_and_the_cure_is_named(no_thread_left):
@@ -133,10 +132,20 @@ def test_a_scheduler_file_that_never_comes(tmp_path, content, lack):
 def test_a_scheduler_file_of_an_earlier_job(tmp_path, impatient, capsys):
     file = tmp_path / "scheduler.json"
     file.write_text(json.dumps({"address": "tcp://127.0.0.1:9"}))
-    told = r"at tcp://127.0.0.1:9 within 1.5 s \(Connection refused\).*left over from an earlier"
+    # On a busy machine the last attempt to connect may end by its own time limit and not by a refusal.
+    told = r"at tcp://127.0.0.1:9 within 1.5 s( \(Connection refused\))?; .*left over from an earlier"
     with pytest.raises(ClusterError, match=told):
         join(file, timeout=1.5)
     assert capsys.readouterr().err == "Waiting for the scheduler at tcp://127.0.0.1:9, up to 1.5 s\n"
+
+
+def test_the_error_says_why_the_last_attempt_to_connect_failed(monkeypatch):
+    def refuse(*_, **__):
+        raise OSError("timed out") from ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+
+    monkeypatch.setattr(batch, "Client", refuse)
+    with pytest.raises(ClusterError, match=r"at tcp://127.0.0.1:9 within 1 s \(Connection refused\); correct the"):
+        join(address="tcp://127.0.0.1:9", timeout=1)
 
 
 def test_a_server_that_is_no_scheduler():

@@ -253,7 +253,7 @@ class TestProcesses:
     def test_an_interrupted_block_does_not_wait_for_its_tasks(self, processes):
         def work():
             with start("cpu", processes=processes) as client:
-                moments.append(client.submit(time.sleep, 20))
+                moments.append(client.submit(time.sleep, 60))
                 time.sleep(0.5)
                 moments.append(time.monotonic())
                 raise KeyboardInterrupt
@@ -261,7 +261,7 @@ class TestProcesses:
         moments = []
         with pytest.raises(KeyboardInterrupt):
             work()
-        assert time.monotonic() - moments[-1] < 18
+        assert time.monotonic() - moments[-1] < 50
         assert children() == []
 
     @pytest.mark.usefixtures("answers_ctrl_c")
