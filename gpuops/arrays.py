@@ -18,6 +18,7 @@ _cupy_kinds: dict[type, bool] = {}  # cached, because an operation calls `is_cup
 
 
 def is_cupy(array: Any) -> bool:
+    """Return whether `array` is an array of CuPy, which need not be installed."""
     kind = type(array)
     if kind not in _cupy_kinds:
         _cupy_kinds[kind] = kind.__module__.partition(".")[0] == "cupy"

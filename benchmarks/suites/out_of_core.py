@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -93,10 +94,8 @@ def timed(call: Callable[[], Any], enough: int, skip: int) -> tuple[list[float],
     """
     Timed.enough, Timed.runs, Timed.began = enough, [], time.perf_counter()
     with patch("pipelines.apsp.solve.Progress", Timed):
-        try:
+        with suppress(Enough):
             call()
-        except Enough:
-            pass
     (run,) = Timed.runs
     seconds = np.diff(run.times)
     assert len({*run.units[skip:]}) == 1

@@ -144,7 +144,7 @@ def boundary_distances(parts: ClosedParts, sources: Any, targets: Any, *, out: A
                 parts.device_tables.distances(out, None if whole[0] else sources, None if whole[1] else targets)
         return out
     columns = parts.all_columns if whole[1] else _columns(parts, targets)
-    rows: Callable = compile_for(dtype)
+    rows: Callable[..., Any] = compile_for(dtype)
     order = np.argsort(parts.part[sources], kind="stable")  # neighbours in a part share rows of `among`
     tables = (parts.part, parts.place, parts.starts, parts.to_boundary, parts.inner, parts.among)
     work = len(sources) * (len(targets) + len(parts.among)) * max(1, parts.to_boundary.shape[2])

@@ -17,12 +17,14 @@ _PROGRAMS = {
 
 
 def row_totals(found: Any, values: Any, limit: float, scale: float | None = None) -> Any:
+    """Launch the kernel of `totals.row_totals`."""
     if scale is None:
         return _launch("add", found, np.float64(limit), values)
     return _launch("decay", found, np.float64(limit), values, np.float64(scale))
 
 
 def row_minima(found: Any, limit: float) -> Any:
+    """Launch the kernel of `totals.row_minima`."""
     return _launch("nearest", found, np.float64(limit))
 
 

@@ -160,7 +160,8 @@ def _among_open(indptr, indices, weights, through, rounding, negative, tails):
 
 def _follow(first, last, parents, tail_of, weights, rounding):
     """Follow the parents back from `last` to `first`. Returns the vertices of the cycle in travel order, its exact
-    weight, and the largest weight that rounding of its arcs can give to a cycle of weight zero."""
+    weight, and the largest weight that rounding of its arcs can give to a cycle of weight zero.
+    """
     vertices, arcs, v = [], [], int(last)
     while True:
         arcs.append(parents[v])

@@ -13,7 +13,8 @@ def check_arcs(
 ):  # fmt: skip
     """Check rule 2 for the arcs out of the vertices `first` to `last` - 1, and mark in `tight` the vertices whose arc
     from the predecessor is tight. Returns the tail and the arc that break rule 2 (or -1, -1), the number of arcs tested
-    and the largest excess within tolerance. Numba adds int16 and int32 in int64, float32 in float32."""
+    and the largest excess within tolerance. Numba adds int16 and int32 in int64, float32 in float32.
+    """
     checked, slack = 0, 0.0
     for u in range(first, last):
         push = pushes[u]

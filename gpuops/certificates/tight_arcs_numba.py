@@ -8,6 +8,7 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def breadth_first(arcs, row, unreachable, source, relative, absolute):
+    """Return the predecessors and levels of a breadth-first search along tight arcs; see `tight_arcs`."""
     indptr, indices, weights, through = arcs
     n = row.size
     predecessors, levels = np.full(n, -1, indices.dtype), np.full(n, -1, indices.dtype)

@@ -60,6 +60,7 @@ def pair(indptr: Any, indices: Any) -> Any:
 
 
 def label(predecessors: Any) -> Any:
+    """Return the least arc of the circuit of each arc."""
     import cupy
 
     m, arc = len(predecessors), predecessors.dtype
@@ -85,6 +86,7 @@ def label(predecessors: Any) -> Any:
 
 
 def span(indptr: Any, labels: Any, slots: Any) -> tuple[Any, Any, Any]:
+    """Join circuits to trees by links between them; see `spanning_links`."""
     import cupy
 
     m, arc = len(labels), labels.dtype
@@ -112,6 +114,7 @@ def span(indptr: Any, labels: Any, slots: Any) -> tuple[Any, Any, Any]:
 
 
 def walk(predecessors: Any, labels: Any, starts: Any) -> tuple[Any, np.ndarray]:
+    """Return the arcs of each circuit in order, from its start, and where each circuit begins in them."""
     import cupy
 
     m, arc, circuits = len(predecessors), predecessors.dtype, len(starts)

@@ -11,6 +11,7 @@ from gpuops._union_find_numba import find, unite
 
 
 def pair(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray | None:
+    """Return the predecessor of each arc, None if a vertex has more arcs of one direction than of the other."""
     predecessors = np.empty(len(indices), np.int32 if len(indices) < 2**31 else np.int64)
     return predecessors if _pair(indptr, indices, indptr[:-1].copy(), predecessors) else None
 
@@ -29,6 +30,7 @@ def _pair(indptr, indices, cursor, predecessors):
 
 @njit(nogil=True, cache=True)
 def label(predecessors):
+    """Return the least arc of the circuit of each arc."""
     labels = np.full_like(predecessors, -1)
     for least in range(predecessors.size):
         arc = predecessors.dtype.type(least)
@@ -39,6 +41,7 @@ def label(predecessors):
 
 
 def span(indptr: np.ndarray, labels: np.ndarray, slots: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Join circuits to trees by links between them; see `spanning_links`."""
     trees = np.arange(len(labels), dtype=labels.dtype)
     if slots is None:
         found = _span_rows(indptr, labels, trees)
@@ -85,6 +88,7 @@ def _least_arcs(labels, trees):
 
 
 def walk(predecessors: np.ndarray, labels: Any, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the arcs of each circuit in order, from its start, and where each circuit begins in them."""
     arcs, offsets = np.empty_like(predecessors), np.zeros(len(starts) + 1, np.int64)
     _walk(predecessors, starts, arcs, offsets)
     return arcs, offsets

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops._cuda import Program, Told, multiprocessors, prepare
-from gpuops.som.bmu_numba import COSINE, EUCLIDEAN, TAXICAB, error_bound
+from gpuops.som.bmu_numba import error_bound
+from gpuops.som.metrics import COSINE, EUCLIDEAN, TAXICAB
 
 _TILE, _PANEL = 64, 128
 _WARPS = 8  # warps in a block of `decide`

@@ -92,7 +92,7 @@ def mix(h: np.ndarray, values: np.ndarray, start: np.ndarray | None = None) -> n
     ]
     groups = [pieces[first : first + 64] for first in range(0, len(pieces), 64)]
 
-    def mix_group(group: list) -> None:
+    def mix_group(group: list[Any]) -> None:
         _mix(h, values, result, np.array(group))
 
     for_all(mix_group, groups, result.size * h.shape[1])

@@ -35,6 +35,7 @@ _profiles: weakref.WeakKeyDictionary[Any, Profile] = weakref.WeakKeyDictionary()
 
 
 def profile(graph: Any) -> Profile:
+    """Return the facts of a graph that the searches choose by; they are computed once."""
     if graph not in _profiles:
         potentials = graph.potentials
         lightest = _lightest(graph.indptr, graph.indices, graph.weights, potentials)

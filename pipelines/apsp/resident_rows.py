@@ -236,6 +236,7 @@ def rows_of(attempt: str, vertices: list[int], writer: DistancesWriter) -> np.nd
 
 
 def write_pieces(writer: DistancesWriter, start: int, pieces: list[np.ndarray], places: list[np.ndarray]) -> None:
+    """Write the rows from `start` on, whose pieces stand at `places`."""
     rows = np.empty((sum(map(len, pieces)), writer.n), dtype=writer.dtype)
     for piece, place in zip(pieces, places, strict=True):
         rows[place] = piece

@@ -89,8 +89,10 @@ class Slab:
 
 
 def within(row: int, window: tuple[int, int]) -> bool:
+    """Return whether a window of rows, (first, end), has the row."""
     return window[0] <= row < window[1]
 
 
 def vertices_of(rows: Rows) -> np.ndarray:
+    """Return the vertices of rows."""
     return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows

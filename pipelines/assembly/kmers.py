@@ -68,6 +68,7 @@ def count_kmers(batches: Iterable[Batch], k: int) -> Kmers:
 
 
 def check_k(k: int) -> None:
+    """Raise ValueError if `k` is not an odd number from 3 to `MOST`."""
     if not 3 <= k <= MOST:
         raise ValueError(f"k is {k}; give an odd number from 3 to {MOST}")
     if k % 2 == 0:

@@ -9,7 +9,7 @@ from typing import Any
 from distributed import Client
 
 from gpuops.arrays import is_cupy
-from pipelines.boundary.cut import Cut, cut_graph, cut_into
+from pipelines.boundary.cut import cut_graph, cut_into
 from pipelines.boundary.cut_graph import Job
 from pipelines.boundary.plan import refuse_what_cannot_fit
 from pipelines.boundary.stages import close_parts
@@ -17,6 +17,7 @@ from pipelines.stores import Graph, open_graph
 from pipelines.stores.boundary import (
     SCHEMA,
     Boundary,
+    Cut,
     create_boundary,
     open_boundary,
     resume_boundary,

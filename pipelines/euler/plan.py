@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from distributed import Client
 
+from gpuops.memory import available_memory
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import (
     MEMORY_SHARE,
     WorkerFacts,
-    available_memory,
     measure_workers,
     refuse_disk,
     refuse_memory,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def read_batches(paths: Iterable[str | os.PathLike[str]], *, batch_bytes: int = 
             raise FormatError(f"{path}: cannot be read ({error}); get a new copy") from error
 
 
-def _batches(path: str | os.PathLike[str], records: Iterable, batch_bytes: int) -> Iterator[Batch]:
+def _batches(path: str | os.PathLike[str], records: Iterable[Any], batch_bytes: int) -> Iterator[Batch]:
     names: list[str] = []
     parts: list[bytes] = []
     held = 0
@@ -93,7 +93,7 @@ def _batches(path: str | os.PathLike[str], records: Iterable, batch_bytes: int) 
         yield _batch(path, names, parts)
 
 
-def _ascii(path: str | os.PathLike[str], record) -> bytes:
+def _ascii(path: str | os.PathLike[str], record: Any) -> bytes:
     try:
         return record.sequence.encode("ascii")
     except UnicodeEncodeError as error:

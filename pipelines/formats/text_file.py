@@ -21,7 +21,7 @@ _ODD = re.compile(rb"\r(?![\r\n]|\Z)|\0")
 
 
 def _line_ends(block: bytes) -> int:
-    """Return ``block.count(b"\\n")``; comparing all bytes at once is faster than stopping at each newline."""
+    r"""Return ``block.count(b"\\n")``; comparing all bytes at once is faster than stopping at each newline."""
     return int(np.count_nonzero(np.frombuffer(block, np.uint8) == 10))
 
 

@@ -71,6 +71,7 @@ def colours_of(count: int) -> list[Any]:
 
 
 def rgba(colour: Any) -> Any:
+    """Return a colour of Matplotlib as four numbers."""
     from matplotlib.colors import to_rgba
 
     return to_rgba(colour)
@@ -83,6 +84,7 @@ def cell_colours(axes: Any) -> np.ndarray:
 
 
 def draw_legend(axes: Any, entries: list[tuple[Any, str]]) -> None:
+    """Draw a legend of coloured fields to the right of the axes."""
     from matplotlib.patches import Patch
 
     patches = [Patch(facecolor=colour, edgecolor="0.6", lw=0.4, label=name) for colour, name in entries]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def draw_labels(
     axes: Any, grid: Grid, mapping: Mapping | None, samples: Samples | None, *, pies: bool, text: bool
 ) -> None:
+    """Colour each unit by the label of most of its samples, or draw a pie of all their labels."""
     vote, names = vote_of_mapping(mapping, samples)
     colour_of, entries = _colours_of_labels(vote, names, pies)
     if pies:

@@ -32,13 +32,13 @@ import numpy as np
 
 from gpuops import NegativeCycleError
 from gpuops.arrays import like
+from gpuops.memory import available_memory
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import improve_distances, shortest_path_tree
 from pipelines.sssp.packets import Outbox, opened
 from pipelines.sssp.pieces import Piece, lay_out_piece
 from pipelines.sssp.searches import SearchJob
 from pipelines.sssp.stage_graph import ATTACH, COMPLETE, SETTLE, SHOW, TAKE
-from pipelines.workers.capacity import available_memory
 from pipelines.workers.device_arrays import to_host
 from pipelines.workers.rings import Token
 from pipelines.workers.stage_graph import Task

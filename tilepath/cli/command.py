@@ -90,13 +90,13 @@ def with_options(message: str, options: dict[str, str]) -> str:
     '--tips is -5; choose another file (--out) or pass --overwrite'
     """
 
-    def option(found: re.Match) -> str:
+    def option(found: re.Match[str]) -> str:
         name, _, value = found[0].partition("=")
         if name not in options:
             return found[0]
         return f"{options[name]} {'' if value == 'True' else value.strip(chr(39))}".rstrip()
 
-    def kept(found: re.Match) -> str:
+    def kept(found: re.Match[str]) -> str:
         named = "=" in found["name"] or options.get(found["name"]) == found["option"]
         return (found["without"] or found["verb"] or "") + found["option"] if named else found[0]
 

@@ -6,7 +6,7 @@ as long to import as Click itself, and `tilepath --help` should print at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -56,6 +56,6 @@ class Pages(click.Group):
                 formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=1000)) for name in names])
 
 
-def page(name: str | None = None, **options: Any) -> Any:
+def page(name: str | None = None, **options: Any) -> Callable[[Callable[..., None]], Page]:
     """Return a decorator that makes a function a `Page`."""
     return click.command(name, cls=Page, **options)

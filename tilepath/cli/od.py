@@ -70,7 +70,8 @@ def od(
     """
     from pipelines import open_boundary, open_graph
     from pipelines.answers.od_points import read_points
-    from pipelines.answers.od_tables import parse_reduction, refuse_workers, write_od_table
+    from pipelines.answers.od_reductions import parse_reduction
+    from pipelines.answers.od_tables import refuse_workers, write_od_table
     from pipelines.answers.tables import has_column
     from pipelines.stores.boundary import SCHEMA
     from pipelines.stores.place import refuse_inputs

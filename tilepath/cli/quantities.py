@@ -22,7 +22,7 @@ class Number(click.types.FloatParamType):
         return found
 
 
-class Bytes(click.ParamType):
+class Bytes(click.ParamType):  # type: ignore[type-arg]  # of newer Clicks only
     """A number of bytes, with a unit or without.
 
     >>> BYTES("16GiB"), BYTES("1.5 MB"), BYTES("4096")
@@ -41,7 +41,7 @@ class Bytes(click.ParamType):
         return int(float(found[1]) * units[found[2].lower()])
 
 
-class SecondsOrNone(click.ParamType):
+class SecondsOrNone(click.ParamType):  # type: ignore[type-arg]
     """Seconds, 0 or more; "none" is infinity.
 
     >>> SECONDS_OR_NONE("none"), SECONDS_OR_NONE("2.5")

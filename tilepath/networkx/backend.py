@@ -19,7 +19,7 @@ for _module, _names in FUNCTIONS.items():
     globals().update({name: getattr(_functions, name) for name in _names})
 
 
-def can_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
+def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
     """Return True if tilepath can answer a call with these arguments, else the reason why it cannot."""
     arguments = _arguments(name, args, kwargs)
     if not arguments:
@@ -36,7 +36,7 @@ def can_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
     return True
 
 
-def should_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
+def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
     """Return True if the call is faster with tilepath, conversion included, else the reason why it is not."""
     graph = _arguments(name, args, kwargs).get("G")
     if graph is None:
@@ -54,7 +54,7 @@ def _is_converted(graph: Any) -> bool:
     return any(isinstance(found, ConvertedGraph) for found in cache.get("backends", {}).get(NAME, {}).values())
 
 
-def _arguments(name: str, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+def _arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     try:
         return _signature(name).bind_partial(*args, **kwargs).arguments
     except TypeError:  # unknown arguments, perhaps of another version of NetworkX

@@ -81,7 +81,7 @@ def _left_to_networkx() -> NotImplementedError:
     return NotImplementedError("the graph has a negative cycle, so there are no distances")
 
 
-def _row(graph: ConvertedGraph, arcs: Arcs, weight: Any, row: np.ndarray, source: int) -> defaultdict:
+def _row(graph: ConvertedGraph, arcs: Arcs, weight: Any, row: np.ndarray, source: int) -> defaultdict[Any, Any]:
     """Return the distances from a node to all nodes, +inf where unreachable.
 
     If edges lack the attribute, distances are floats, as in NetworkX, which takes their lengths as 1.0 here.

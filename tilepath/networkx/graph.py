@@ -104,7 +104,9 @@ class ConvertedGraph:
 
     __networkx_backend__ = NAME
 
-    def __init__(self, numbers: dict, directed: bool, multigraph: bool, indptr: np.ndarray, indices: np.ndarray):
+    def __init__(
+        self, numbers: dict[Any, int], directed: bool, multigraph: bool, indptr: np.ndarray, indices: np.ndarray
+    ):
         self.nodes = np.fromiter(numbers, object, len(numbers))
         self.numbers = numbers
         self.attribute: Any = None
@@ -227,7 +229,7 @@ def convert_from_nx(
         graph.__networkx_cache__ = None
     numbers = {node: number for number, node in enumerate(graph)}
     heads: list[Any] = []
-    edges: list[dict] = []
+    edges: list[dict[Any, Any]] = []
     degrees = []
     for _, neighbours in graph.adjacency():
         if not isinstance(neighbours, Mapping):

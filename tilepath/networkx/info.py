@@ -82,7 +82,7 @@ _DOCS = {
 }
 
 
-def get_info() -> dict:
+def get_info() -> dict[str, object]:
     """Return the names and the documentation that NetworkX asks of a backend at import."""
     return {
         "backend_name": NAME,

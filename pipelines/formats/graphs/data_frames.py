@@ -19,6 +19,7 @@ from pipelines.formats.graphs.parquet import BATCH_ROWS, stream_of_batches
 
 
 def is_data_frame(source: Any) -> bool:
+    """Return whether `source` is a table of pandas, Polars or PyArrow."""
     return isinstance(source, pa.Table) or hasattr(source, "reset_index") or hasattr(source, "to_arrow")
 
 
@@ -76,6 +77,7 @@ def _holds_ids(table: pa.Table) -> bool:
 
 
 def listed_names(names: Sequence[str], positions: Sequence[int]) -> str:
+    """Name the columns at some positions, for a message."""
     return "columns " + ", ".join(repr(names[at][:40]) for at in positions)
 
 

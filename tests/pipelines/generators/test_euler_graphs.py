@@ -93,7 +93,8 @@ def circuits(indptr, indices):
 
 def circuits_by_order(graph, seed):
     """Circuits of the pairing, with the arcs of each row in random order (by another generator, and as they are made),
-    sorted by head, and in order of insertion."""
+    sorted by head, and in order of insertion.
+    """
     indptr, indices, _ = csr(dataclasses.replace(graph, scrambled=False))
     tails = np.repeat(np.arange(graph.n), np.diff(indptr))
     at_random = np.lexsort((np.random.default_rng(seed).random(len(tails)), tails))

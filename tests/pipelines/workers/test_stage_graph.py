@@ -1,5 +1,6 @@
 """What holds of every stage graph, whoever runs it: arrays are published before they are read, and read before their
-slot is written again."""
+slot is written again.
+"""
 
 from collections import defaultdict
 
