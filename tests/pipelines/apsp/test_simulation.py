@@ -11,6 +11,7 @@ from simulation import (
     PlayedAttempt,
     PlayedRing,
     PlayedSignals,
+    nothing,
     on_a_device_without_order,
     play_all,
     played,
@@ -162,10 +163,6 @@ def test_every_history_commits_a_matrix_of_one_stage_and_ends(play, seeds):
         except Exception as error:
             raise AssertionError(f"seed {seed}: {error}") from error
         assert commits[-1] == n + 1, f"seed {seed}"
-
-
-def nothing(*_arguments, **_options):
-    return None
 
 
 def _without_needs_of_slots(patch):
