@@ -15,7 +15,6 @@ from pipelines.apsp.stages import Stages, ring_sizes
 from pipelines.apsp.symmetric import share_of_work
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import Run
-from pipelines.workers.capacity import MEMORY_SHARE, memory_by_place
 from pipelines.workers.progress import Progress
 
 
@@ -29,7 +28,7 @@ def estimate(request: Request) -> Estimate:
             itemsize,
             request.block,
             request.facts,
-            lambda layout: not _too_large(_plan(request, layout), request),
+            lambda layout: _plan(request, layout).needs.fits(request.facts[: layout.workers]),
             lambda workers: share_of_work(job.graph.directed, job.dtype, workers),
         )
     layout = make_layout(job.graph.n, min(count, len(request.facts)), itemsize, request.block)
@@ -37,7 +36,7 @@ def estimate(request: Request) -> Estimate:
     facts = request.facts[: layout.workers]
     return Estimate(
         seconds=plan.seconds,
-        too_large="the matrix does not fit in memory" if _too_large(plan, request) else None,
+        too_large=None if plan.needs.fits(facts) else "the matrix does not fit in memory",
         chunk=layout.band,
         stages=len(stages_of(layout, job)) + 1,
         options={"block": layout.block},
@@ -62,11 +61,6 @@ def _plan(request: Request, layout: Layout) -> Plan:
     pivots, rings = int(job.through.sum()), ring_sizes(layout, job)
     work = share_of_work(job.graph.directed, job.dtype, layout.workers)
     return make_plan(layout, job.dtype, pivots, request.rows, facts, rings, done, request.commit_seconds, work)
-
-
-def _too_large(plan: Plan, request: Request) -> bool:
-    places = memory_by_place(plan.worker_bytes, request.facts[: plan.layout.workers]).values()
-    return any(needed > MEMORY_SHARE * free for needed, free in places)
 
 
 FLOYD_WARSHALL = Method("floyd-warshall", "Floyd-Warshall", "Floyd-Warshall", estimate, execute)

@@ -11,21 +11,20 @@ import numpy as np
 
 from pipelines.apsp.layout import Layout
 from pipelines.stores.schema import counted
-from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, WorkerFacts, refuse_disk, refuse_memory
-from pipelines.workers.progress import duration, size, with_prefix
+from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, WorkerFacts, refuse_disk
+from pipelines.workers.progress import duration, with_prefix
 
 PANELS = 4  # row panels that a worker may hold apart from its ring: one packed, two pulled or from Dask, and the last
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The size of a run: memory in bytes per worker, disk in bytes, estimated time in seconds."""
+    """The size of a run: its memory and disk, and its estimated time in seconds."""
 
     layout: Layout
     dtype: np.dtype
-    worker_bytes: tuple[int, ...]
-    disk_bytes: int
-    checkpoint_bytes: int  # part of `disk_bytes` for commits before the result
+    needs: Needs
+    checkpoint_bytes: int  # part of the disk, for commits before the result
     seconds: float
     relaxations: int
     why: str | None = None  # why this number of workers was chosen
@@ -36,8 +35,8 @@ class Plan:
         rate = sum(f.rate for f in facts)
         return (
             f"n = {self.layout.n:,} {self.dtype}, {counted(len(facts), 'worker')} on "
-            f"{', '.join(devices)} ({with_prefix(rate)} relaxations/s): memory {size(sum(self.worker_bytes))}, "
-            f"disk {size(self.disk_bytes)}, about {duration(self.seconds)}" + (f"; {self.why}" if self.why else "")
+            f"{', '.join(devices)} ({with_prefix(rate)} relaxations/s): {self.needs}, "
+            f"about {duration(self.seconds)}" + (f"; {self.why}" if self.why else "")
         )
 
 
@@ -80,7 +79,8 @@ def make_plan(
     # Two slots if the run is long enough to commit before its end; the result is assumed not to compress.
     checkpoints = 2 * n * n * itemsize if compute > commit_seconds else 0
     seconds = compute + result / WRITE_RATE / len({f.address for f in facts} or {""})
-    return Plan(layout, dtype, worker_bytes, result + checkpoints, checkpoints, seconds, relaxations)
+    needs = Needs(worker_bytes, disk=result + checkpoints)
+    return Plan(layout, dtype, needs, checkpoints, seconds, relaxations)
 
 
 def refuse_what_cannot_fit(plan: Plan, facts: list[WorkerFacts], out: str | os.PathLike[str]) -> None:
@@ -95,8 +95,8 @@ def refuse_what_cannot_fit(plan: Plan, facts: list[WorkerFacts], out: str | os.P
             + ", or free memory"
         )
 
-    refuse_memory(f"{plan.layout.n:,} vertices", plan.worker_bytes, facts, cure)
+    plan.needs.refuse_memory(f"{plan.layout.n:,} vertices", facts, cure)
     less = "keep the rows of some sources only (--source)"
     if plan.checkpoint_bytes:
         less += ", or do without commits (--commit-seconds none)"
-    refuse_disk(plan.disk_bytes, out, less)
+    refuse_disk(plan.needs.disk, out, less)
