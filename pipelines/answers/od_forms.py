@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 
 from gpuops.numbers import outside_infinity
 from pipelines.answers.od_points import Points
 from pipelines.answers.od_reductions import Reduction
 from pipelines.answers.od_routes import PairRoutes
-from pipelines.answers.parquet_pieces import join_pieces
 from pipelines.answers.streamed_files import matrix_header
 from pipelines.answers.tables import PARQUET, legible, number_field, table_writer
 from pipelines.formats.growing_file import GrowingFile
+from pipelines.workers.capacity import refuse_disk
 
 NAMES = pa.dictionary(pa.int32(), pa.large_string())
 
@@ -61,14 +63,26 @@ class TableForm:
         piece = pa.BufferOutputStream()
         with table_writer(piece, self.schema, self.suffix) as write:
             write(batch)
+        data = piece.getvalue()
+        if file.ends:  # to join the pieces takes as much disk as the pieces
+            cure = "go on later (--resume); a table of text (.csv) needs no joining"
+            refuse_disk(file.ends[-1] + 2 * len(data), file.out, cure)
         with open(file.path, "ab") as stream:
-            stream.write(piece.getvalue())
+            stream.write(data)
         return len(batch)
 
     def finish(self, file: GrowingFile) -> None:
-        """Join the pieces of a Parquet file to one table."""
-        if self.suffix in PARQUET:
-            join_pieces(file.path, file.ends)
+        """Join the pieces, each a Parquet file, to one Parquet file, a group of rows at a time."""
+        if self.suffix not in PARQUET or len(file.ends) < 2:
+            return
+        with pa.memory_map(str(file.path)) as whole:
+            lengths = (end - start for start, end in pairwise((0, *file.ends)))
+            pieces = (pa.parquet.ParquetFile(pa.BufferReader(whole.read_buffer(length))) for length in lengths)
+            first = next(pieces)  # Arrow reads names with shorter offsets than `self.schema` has
+            with table_writer(file.joined, first.schema_arrow, self.suffix) as write:
+                for piece in chain([first], pieces):
+                    for group in range(piece.num_row_groups):
+                        write(piece.read_row_group(group))
 
 
 def pair_table(

@@ -1,6 +1,7 @@
 """Files that are written piece by piece, and continued after a kill from the end of their last whole piece.
 
-The file NAME grows as ``.NAME.partial`` in the same folder, and is renamed to NAME when it is complete. The journal
+The file NAME grows as ``.NAME.partial`` in the same folder, and is renamed to NAME when it is complete. Pieces that do
+not make up a file of their format are first joined to ``.NAME.joined``, which is renamed instead. The journal
 ``.NAME.pieces`` records the progress: first a line of JSON that describes the file, then a line for each piece with its
 number of rows and the length of the file after it. This line is written after its piece, so on resuming, bytes beyond
 the last recorded length are cut off.
@@ -27,12 +28,16 @@ class GrowingFile:
 
     Attributes
     ----------
+    out : the file to be made
     path : the unfinished file; a writer appends the next piece to it
+    joined : the file for the joined pieces; does not exist at the beginning
     journal : the journal file, with a line for each committed piece
     rows, ends : for each committed piece its number of rows, and the length of the file after it, in bytes
     """
 
+    out: Path
     path: Path
+    joined: Path
     journal: IO[str]
     rows: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -45,14 +50,14 @@ class GrowingFile:
         self.journal.flush()
 
 
-def _companions(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+def _companions(path: str | os.PathLike[str]) -> list[Path]:
     place = Path(path)
-    return place.with_name(f".{place.name}.partial"), place.with_name(f".{place.name}.pieces")
+    return [place.with_name(f".{place.name}.{what}") for what in ("partial", "pieces", "joined")]
 
 
 def is_growing(path: str | os.PathLike[str]) -> bool:
     """Return True if an interrupted run left pieces of `path`."""
-    return all(companion.exists() for companion in _companions(path))
+    return all(companion.exists() for companion in _companions(path)[:2])
 
 
 @contextmanager
@@ -79,22 +84,25 @@ def growing_file(
         The pieces of the earlier run have another description.
     """
     check_free(path, overwrite or (resume and is_growing(path)))
-    partial, pieces = _companions(path)
+    partial, pieces, joined = _companions(path)
     with disk_errors(path), open(pieces, "a+", encoding="utf-8") as journal:
         try:
             fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BlockingIOError(f"{path}: another run writes it; stop one of the two") from None
-        found = GrowingFile(partial, journal)
+        joined.unlink(missing_ok=True)
+        found = GrowingFile(Path(path), partial, joined, journal)
         try:
             if not (resume and partial.exists() and _go_on(path, found, about)):
                 journal.truncate(0)
                 journal.write(json.dumps(about) + "\n")
                 partial.write_bytes(b"")
             yield found
-            os.replace(partial, path)
+            os.replace(joined if joined.exists() else partial, path)
+            partial.unlink(missing_ok=True)
             pieces.unlink()
         finally:
+            joined.unlink(missing_ok=True)
             if not found.ends:
                 partial.unlink(missing_ok=True)
                 pieces.unlink(missing_ok=True)
