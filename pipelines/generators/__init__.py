@@ -12,9 +12,7 @@ laid out in memory (`csr`), or generated in ranges of edges (`arcs`)::
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields
 from typing import Any, no_type_check
 
@@ -37,6 +35,7 @@ from pipelines.generators.synthetic import Piece, SyntheticGraph, whole
 from pipelines.stores import Graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import refuse_existing
+from pipelines.workers.ahead import in_turn
 from pipelines.workers.progress import Progress
 
 __all__ = [
@@ -183,15 +182,9 @@ def csr(graph: SyntheticGraph, *, piece: int = PIECE) -> tuple[np.ndarray, np.nd
 
 def edge_pieces(graph: SyntheticGraph, size: int = PIECE, start: int = 0, stop: int | None = None) -> Iterator[Piece]:
     """Yield the edges `start` to `stop` (excluded) in order, in pieces of `size`; threads generate pieces ahead."""
-    threads, stop = numba.config.NUMBA_NUM_THREADS, graph.ids if stop is None else stop
-    ahead: deque[Future[Piece]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        for first in range(start, stop, size):
-            ahead.append(pool.submit(graph.arcs, first, min(first + size, stop)))
-            if len(ahead) > threads:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
+    stop = graph.ids if stop is None else stop
+    firsts = range(start, stop, size)
+    return in_turn(lambda first: graph.arcs(first, min(first + size, stop)), firsts, numba.config.NUMBA_NUM_THREADS)
 
 
 def _shown(graph: SyntheticGraph, progress: Progress, size: int) -> Iterator[Piece]:
