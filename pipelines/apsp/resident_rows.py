@@ -12,8 +12,7 @@ import numpy as np
 from gpuops import floyd_warshall, minplus_update
 from gpuops.arrays import like
 from pipelines.apsp import symmetric
-from pipelines.apsp.band_rows import Weights
-from pipelines.apsp.finished_rows import finish
+from pipelines.apsp.band_rows import Weights, finish
 from pipelines.apsp.layout import Layout
 from pipelines.apsp.methods import Job
 from pipelines.apsp.schedule import stages_of

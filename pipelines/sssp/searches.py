@@ -28,8 +28,7 @@ from gpuops.sssp import batched_shortest_distances, shortest_distances, shortest
 from gpuops.sssp.graph_layout import SearchGraph, search_graph
 from pipelines.sssp.plan import LANES
 from pipelines.stores import Graph
-from pipelines.validation.bounds import arc_pieces
-from pipelines.validation.limits import row_limit
+from pipelines.validation.bounds import arc_pieces, row_limit
 from pipelines.workers.attempts import Run, clear, held, keep
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.row_chunks import RowChunksWriter, RowsAttempt

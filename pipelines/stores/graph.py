@@ -438,7 +438,7 @@ class GraphWriter:
         through: np.ndarray | None = None,
     ) -> None:
         """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through (n)."""
-        from pipelines.stores.text_chunks import write_text  # imports Dask, which reading does not need
+        from pipelines.stores.whole_chunks import write_text  # imports Dask, which reading does not need
 
         self._through = through
         if labels is not None:

@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.formats.arc_sort import FormatError
-from pipelines.formats.graphs.decimals import rounded
-from pipelines.formats.text_file import BLANKS, TextFile
+from pipelines.formats.text_file import BLANKS, TextFile, rounded
 from pipelines.workers.ahead import in_turn
 
 SKIP, VERTEX, NUMBER, LABEL = range(4)  # kinds of fields

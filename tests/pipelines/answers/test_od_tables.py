@@ -25,7 +25,7 @@ from pipelines.answers.od_forms import TableForm
 from pipelines.answers.od_points import EARTH_RADIUS, points_of, read_points
 from pipelines.answers.od_tables import Reduction, parse_reduction, write_od_table
 from pipelines.answers.od_workers import Landing, refuse_what_cannot_fit
-from pipelines.formats.growing_file import growing_file
+from pipelines.formats.output_file import growing_file
 from pipelines.stores.matrix import open_matrix
 from pipelines.workers import interruption
 from pipelines.workers.capacity import DoesNotFitError, measure_workers

@@ -26,10 +26,10 @@ from oracles import random_arcs, shifted, store_arcs
 
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp import passing_rows
+from pipelines.apsp.floyd_warshall import make_plan
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.out_of_core import commits_of
-from pipelines.apsp.plan import make_plan
 from pipelines.apsp.schedule import stages_of
 from pipelines.apsp.solve import _job
 from pipelines.apsp.super_stages import SuperStages
