@@ -48,6 +48,7 @@ from pipelines.stores.schema import (
     check_array,
     checkpoint_codecs,
     counted,
+    create_array,
     damaged_attributes,
     disk_errors,
     flag,
@@ -182,15 +183,15 @@ class DistancesWriter(StoreWriter):
     def _create_slot(self, result: bool, rows: int, columns: int) -> None:
         with disk_errors(self.path):
             group = open_store(self.path, SCHEMA, "r+")
-            group.create_array(
+            create_array(
+                group,
                 self.other_slot,
-                shape=(rows, self.n),
-                chunks=self._chunks(rows, columns),
-                dtype=self.dtype,
+                (rows, self.n),
+                self._chunks(rows, columns),
+                self.dtype,
                 fill_value=outside_infinity(self.dtype).item(),
                 compressors=result_codecs(self.dtype) if result else checkpoint_codecs(),
                 overwrite=True,
-                config={"write_empty_chunks": True},
             )
 
     def _chunks(self, rows: int, columns: int) -> tuple[int, int]:

@@ -41,13 +41,13 @@ from pipelines.stores.schema import (
     attribute,
     check_array,
     counted,
+    create_array,
     damaged_attributes,
     disk_errors,
     flag,
     open_store,
     owned,
     recorded_dtype,
-    result_codecs,
 )
 
 SCHEMA = "mapping/1"
@@ -209,14 +209,7 @@ def create_mapping(
         arrays |= {"weights": samples.dtype} if weighted else {}
         for name, dtype in arrays.items():
             of_units = () if name == "weights" else (top,)
-            group.create_array(
-                name,
-                shape=(samples.n, *of_units),
-                chunks=(chunk, *of_units),
-                dtype=dtype,
-                compressors=result_codecs(dtype),
-                config={"write_empty_chunks": True},
-            )
+            create_array(group, name, (samples.n, *of_units), (chunk, *of_units), dtype)
         group.update_attributes(
             {
                 "n": samples.n,

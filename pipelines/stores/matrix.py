@@ -42,13 +42,13 @@ from pipelines.stores.schema import (
     attribute,
     check_array,
     counted,
+    create_array,
     damaged_attributes,
     disk_errors,
     flag,
     open_store,
     owned,
     recorded_dtype,
-    result_codecs,
 )
 from pipelines.stores.whole_chunks import WholeChunks
 
@@ -143,15 +143,14 @@ def create_matrix(
     with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
         for name, text in zip(NAMES, names, strict=True):
             write_small_array(group, name, text, str, (name,))
-        group.create_array(
+        create_array(
+            group,
             "distance",
-            shape=shape,
-            chunks=(chunk, width),
-            dtype=dtype,
+            shape,
+            (chunk, width),
+            dtype,
             fill_value=outside_infinity(dtype).item(),
-            compressors=result_codecs(dtype),
             dimension_names=NAMES,
-            config={"write_empty_chunks": True},
             attributes={"unit": graph.weight_unit} if graph.weight_unit else None,
         )
         group.update_attributes({"graph": origin_of(path, graph), "plan": options, "done": []})

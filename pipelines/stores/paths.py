@@ -48,6 +48,7 @@ from pipelines.stores.schema import (
     attribute,
     check_array,
     counted,
+    create_array,
     damaged_attributes,
     disk_errors,
     flag,
@@ -56,7 +57,6 @@ from pipelines.stores.schema import (
     owned,
     recorded_dtype,
     recorded_vertices,
-    result_codecs,
 )
 from pipelines.stores.whole_chunks import block_writer
 
@@ -236,15 +236,7 @@ def create_paths(
         for name, (kind, fill) in arrays.items():
             # A chunk holds only a part of a long row, so that one vertex can be read without the whole row.
             columns = max(1, min(n, CHUNK_BYTES // kind.itemsize))
-            group.create_array(
-                name,
-                shape=(rows, n),
-                chunks=(max(1, min(chunk, rows)), columns),
-                dtype=kind,
-                fill_value=fill,
-                compressors=result_codecs(kind),
-                config={"write_empty_chunks": True},
-            )
+            create_array(group, name, (rows, n), (max(1, min(chunk, rows)), columns), kind, fill_value=fill)
         group.update_attributes(
             {
                 "n": n,

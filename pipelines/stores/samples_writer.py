@@ -21,7 +21,7 @@ from gpuops.arrays import unmasked
 from pipelines.stores import transforms
 from pipelines.stores.contents import write_small_array
 from pipelines.stores.scaling import LARGEST, Moments, Scaling, refuse_beyond
-from pipelines.stores.schema import CHUNK_BYTES, MISSING_CURE, TEXT, RowError, result_codecs, text_codecs
+from pipelines.stores.schema import CHUNK_BYTES, MISSING_CURE, TEXT, RowError, create_array
 
 # Texts that stand for a missing entry: pyarrow reads them as missing in CSV, or pandas and NumPy print them.
 ABSENT = frozenset(
@@ -289,14 +289,7 @@ class _Rows:
     """An array that grows by whole chunks of rows: no chunk is ever read back or written twice."""
 
     def __init__(self, group: zarr.Group, name: str, chunks: tuple[int, ...], dtype: np.dtype):
-        self.array = group.create_array(
-            name,
-            shape=(0, *chunks[1:]),
-            chunks=chunks,
-            dtype=dtype,
-            compressors=text_codecs() if dtype == TEXT else result_codecs(dtype),
-            config={"write_empty_chunks": True},
-        )
+        self.array = create_array(group, name, (0, *chunks[1:]), chunks, dtype)
         self._chunk = np.empty(chunks, dtype)  # the unfinished chunk, a copy, because callers reuse their arrays
         self._held = 0
 

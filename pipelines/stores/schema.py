@@ -48,6 +48,15 @@ def checkpoint_codecs() -> tuple[Any, ...]:
     return (Crc32cCodec(),)
 
 
+def create_array(
+    group: zarr.Group, name: str, shape: Sequence[int], chunks: Any, dtype: Any, **options: Any
+) -> zarr.Array[Any]:
+    """Create an array that stores every chunk, by default with the codecs of results; `options` are those of Zarr."""
+    codecs = text_codecs() if dtype is str or dtype == TEXT else result_codecs(np.dtype(dtype))
+    options = {"compressors": codecs, "config": {"write_empty_chunks": True}} | options
+    return group.create_array(name, shape=tuple(shape), chunks=chunks, dtype=dtype, **options)
+
+
 def store_schema(path: str | os.PathLike[str]) -> str:
     """Return the schema that a store declares, such as ``"graph/1"``; raises StoreError if it declares no schema."""
     return str(_declared(path, "r")[1])

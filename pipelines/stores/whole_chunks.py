@@ -25,7 +25,7 @@ import zarr
 from dask.system import CPU_COUNT
 
 from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray, missing_chunk, writable_array
-from pipelines.stores.schema import TEXT, disk_errors, text_codecs
+from pipelines.stores.schema import TEXT, create_array, disk_errors
 
 WRITERS = min(16, CPU_COUNT)  # chunks written at a time
 SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
@@ -183,14 +183,7 @@ def _bytes(chunk: np.ndarray) -> np.ndarray:
 
 def write_text(group: zarr.Group, name: str, texts: Sequence[str] | np.ndarray | range, rows: int) -> None:
     """Create the array `name` of `texts`, which are strings or the numbers of a range, in chunks of `rows` texts."""
-    array = group.create_array(
-        name,
-        shape=(len(texts),),
-        chunks=(rows,),
-        dtype=str,
-        compressors=text_codecs(),
-        config={"write_empty_chunks": True},
-    )
+    array = create_array(group, name, (len(texts),), (rows,), str)
     place, compress = os.path.join(array.store.root, array.path), numcodecs.Zstd(level=0).encode
 
     def write(start: int) -> None:
