@@ -20,14 +20,7 @@ import numba
 import numpy as np
 from numba import njit
 
-from pipelines.formats.arc_sort import (
-    ARC_BYTES,
-    VERTEX_BYTES,
-    ArcStream,
-    default_memory,
-    refuse_unsorted,
-    write_sorted,
-)
+from pipelines.formats.arc_sort import ARC_BYTES, VERTEX_BYTES, ArcStream, default_memory, refuse_unsorted, write_sorted
 from pipelines.generators.euler_graphs import EulerGraph, ShallowEulerGraph, euler_of_degrees
 from pipelines.generators.grids import Grid, Road
 from pipelines.generators.random_graphs import Dag, NegativeCycle, RMat, UniformRandom

@@ -28,14 +28,7 @@ import zarr
 from zarr.buffer.cpu import NDBuffer
 from zarr.storage import LocalStore
 
-from pipelines.stores.schema import (
-    StoreError,
-    brief,
-    checkpoint_codecs,
-    create_array,
-    damaged_attributes,
-    no_array,
-)
+from pipelines.stores.schema import StoreError, brief, checkpoint_codecs, create_array, damaged_attributes, no_array
 
 CHECKSUM_BYTES = 4
 READERS = 16  # files open at a time; on a network file system, opening a file takes as long as reading it

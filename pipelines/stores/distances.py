@@ -29,14 +29,7 @@ import numpy as np
 import zarr
 
 from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
-from pipelines.stores.contents import (
-    StoredArray,
-    Verified,
-    compare_contents,
-    record,
-    refuse_missing,
-    write_small_array,
-)
+from pipelines.stores.contents import StoredArray, Verified, compare_contents, record, refuse_missing, write_small_array
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
 from pipelines.stores.place import growing_store, take_place, unfinished

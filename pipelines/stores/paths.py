@@ -31,17 +31,11 @@ import numpy as np
 import zarr
 
 from gpuops.numbers import outside_infinity
-from pipelines.stores.contents import (
-    StoredArray,
-    Verified,
-    compare_contents,
-    refuse_missing,
-    write_small_array,
-)
+from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing, write_small_array
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, record_rows, recorded_rows, unfinished
-from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
+from pipelines.stores.place import growing_store, recorded_rows, unfinished
+from pipelines.stores.resuming import RowsWriter, refuse_other_options, resume_store
 from pipelines.stores.schema import (
     CHUNK_BYTES,
     StoreError,
@@ -50,11 +44,9 @@ from pipelines.stores.schema import (
     counted,
     create_array,
     damaged_attributes,
-    disk_errors,
     flag,
     number,
     open_store,
-    owned,
     recorded_dtype,
     recorded_vertices,
 )
@@ -145,9 +137,10 @@ class Paths:
 
 
 @dataclass(frozen=True, eq=False)
-class PathsWriter(StoreWriter):
+class PathsWriter(RowsWriter):
     """A paths store that is being computed."""
 
+    schema = SCHEMA
     n: int
     dtype: np.dtype
     sources: tuple[int, ...]
@@ -158,8 +151,12 @@ class PathsWriter(StoreWriter):
     chunk: int  # rows of a chunk, which are written together
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> int:  # type: ignore[override]
         return 1 if self.together else len(self.sources)
+
+    @property
+    def arrays(self) -> list[str]:  # type: ignore[override]
+        return _arrays(self)
 
     def row_sources(self, row: int) -> tuple[int, ...]:
         """Return the vertices where the paths of a row begin."""
@@ -172,20 +169,6 @@ class PathsWriter(StoreWriter):
     def opened(self, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
         """Return the width of the chunks of an array, and a function that writes whole chunks at a row and a column."""
         return block_writer(self.path, name)
-
-    def rows_done(self) -> np.ndarray:
-        """Return which rows are recorded as complete, bool (S)."""
-        return recorded_rows(self.path, open_store(self.path, SCHEMA), self.rows)
-
-    def record(self, done: np.ndarray) -> None:
-        """Record which rows are done, bool (S). When all rows are done, the store is complete."""
-        with disk_errors(self.path):
-            group = owned(self.path, SCHEMA, self.run_id)
-            record_rows(self.path, group, _arrays(self), done)
-
-    def progress(self) -> tuple[int, int]:
-        """Return the number of complete rows and the total number of rows."""
-        return int(self.rows_done().sum()), self.rows
 
     def chunks_committed(self) -> dict[str, list[str]]:
         return _places(self, self.rows_done())
