@@ -130,7 +130,7 @@ class SearchWriter(RowChunksWriter, Protocol):
 
     def row_sources(self, row: int) -> tuple[int, ...]: ...
 
-    def writer(self) -> BlockWriter: ...
+    def for_tasks(self) -> BlockWriter: ...
 
 
 class SearchAttempt(RowsAttempt):
@@ -152,7 +152,7 @@ class BySources(SearchAttempt):
     """An attempt of searches spread by sources."""
 
     def run(self) -> None:
-        writer = self.out.writer()
+        writer = self.out.for_tasks()
         self.deal(
             lambda worker: self.submit(_load, worker, self.job),
             lambda worker, start: self.submit(_search, worker, writer, start, self.sources_of(start)),

@@ -198,6 +198,18 @@ class DistancesWriter(StoreWriter):
         """Open the slot being written; return a function that writes a block of whole chunks at a row and a column."""
         return block_writer(self.path, self.other_slot)[1]
 
+    def opened(self, _name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
+        """Return the width of the chunks, and the function of `writer`; paths stores have several arrays."""
+        return self.chunk, self.writer()
+
+    def for_tasks(self) -> DistancesWriter:
+        """Return the writer without its sources, for the tasks that write rows: there may be millions of sources."""
+        return replace(self, sources=None)
+
+    def row_sources(self, row: int) -> tuple[int, ...]:
+        """Return the vertex where the paths of a row begin."""
+        return (row if self.sources is None else self.sources[row],)
+
     def write_rows(self, start: int, values: np.ndarray) -> None:
         """Write rows, in whole chunks, to the slot being written, from row `start` on."""
         self.writer()(start, 0, values)

@@ -162,7 +162,7 @@ class PathsWriter(RowsWriter):
         """Return the vertices where the paths of a row begin."""
         return self.sources if self.together else self.sources[row : row + 1]
 
-    def writer(self) -> PathsWriter:
+    def for_tasks(self) -> PathsWriter:
         """Return the writer without its sources, for the tasks that write rows: there may be millions of sources."""
         return replace(self, sources=())
 
