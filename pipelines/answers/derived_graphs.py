@@ -10,13 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from gpuops.csr import equal_ranges
-from gpuops.memory import available_memory
 from pipelines.answers.tables import check_output, vertex_names, write_table
 from pipelines.stores import Graph, new_graph, open_graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import refuse_existing, refuse_inputs
-from pipelines.workers.capacity import DoesNotFitError
-from pipelines.workers.progress import size
+from pipelines.workers.capacity import Needs, this_process
 
 PIECE = 1 << 22  # arcs handed to the store at a time
 
@@ -109,12 +107,7 @@ def _forest(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _refuse_what_cannot_fit(graph: Graph) -> None:
     needed = graph.m * 2 * (12 + graph.weight_dtype.itemsize) + graph.n * 40
-    free = available_memory()
-    if needed > free:
-        raise DoesNotFitError(
-            f"{graph.path}: {graph.m:,} arcs take some {size(needed)} here, but only {size(free)} of memory are free; "
-            "use a machine with more memory"
-        )
+    Needs((needed,)).refuse_memory(f"{graph.path}: {graph.m:,} arcs", this_process(), "Use a machine with more memory")
 
 
 def _facts(graph: Graph, overwrite: bool) -> dict[str, Any]:

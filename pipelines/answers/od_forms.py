@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 
 from gpuops.numbers import outside_infinity
-from pipelines.answers.od_points import Points
-from pipelines.answers.od_reductions import Reduction
-from pipelines.answers.od_routes import PairRoutes
-from pipelines.answers.parquet_pieces import join_pieces
+from pipelines.answers.od_blocks import Reduction
+from pipelines.answers.od_points import Points, length_of
+from pipelines.answers.routes import Walker
 from pipelines.answers.streamed_files import matrix_header
-from pipelines.answers.tables import PARQUET, legible, number_field, table_writer
-from pipelines.formats.growing_file import GrowingFile
+from pipelines.answers.tables import PARQUET, legible, number_field, table_writer, vertex_names
+from pipelines.formats.output_file import GrowingFile
+from pipelines.stores import Graph
+from pipelines.workers.capacity import refuse_disk
 
 NAMES = pa.dictionary(pa.int32(), pa.large_string())
 
 Choice = tuple[np.ndarray, np.ndarray]  # rows and columns of a block, row by row
 Choose = Callable[[np.ndarray], Choice | None]
+PATHS = pa.large_list(pa.large_string())
 
 
 @dataclass(frozen=True)
@@ -61,14 +67,26 @@ class TableForm:
         piece = pa.BufferOutputStream()
         with table_writer(piece, self.schema, self.suffix) as write:
             write(batch)
+        data = piece.getvalue()
+        if file.ends:  # to join the pieces takes as much disk as the pieces
+            cure = "go on later (--resume); a table of text (.csv) needs no joining"
+            refuse_disk(file.ends[-1] + 2 * len(data), file.out, cure)
         with open(file.path, "ab") as stream:
-            stream.write(piece.getvalue())
+            stream.write(data)
         return len(batch)
 
     def finish(self, file: GrowingFile) -> None:
-        """Join the pieces of a Parquet file to one table."""
-        if self.suffix in PARQUET:
-            join_pieces(file.path, file.ends)
+        """Join the pieces, each a Parquet file, to one Parquet file, a group of rows at a time."""
+        if self.suffix not in PARQUET or len(file.ends) < 2:
+            return
+        with pa.memory_map(str(file.path)) as whole:
+            lengths = (end - start for start, end in pairwise((0, *file.ends)))
+            pieces = (pa.parquet.ParquetFile(pa.BufferReader(whole.read_buffer(length))) for length in lengths)
+            first = next(pieces)  # Arrow reads names with shorter offsets than `self.schema` has
+            with table_writer(file.joined, first.schema_arrow, self.suffix) as write:
+                for piece in chain([first], pieces):
+                    for group in range(piece.num_row_groups):
+                        write(piece.read_row_group(group))
 
 
 def pair_table(
@@ -153,3 +171,66 @@ def choices(found: np.ndarray, within: float | None, nearest: int | None) -> Cho
     j = order.ravel()
     there = keep[i, j]
     return i[there], j[there]
+
+
+class PairRoutes:
+    """Finds the paths of pairs from rows of distances.
+
+    Parameters
+    ----------
+    graph : Graph
+    dtype : dtype of the distances
+    on_the_globe : bool or None
+        Whether coordinates are longitudes and latitudes; with None, `in_degrees` decides.
+    suffix : suffix of the table
+    """
+
+    def __init__(self, graph: Graph, dtype: np.dtype, on_the_globe: bool | None, suffix: str):
+        self._walker = Walker(graph, dtype)
+        self._names = vertex_names(graph)
+        self._apart, self._unit = length_of(graph, on_the_globe)
+        self._suffix = suffix
+
+    def fields(self) -> list[pa.Field]:
+        """Return the columns: the length of a path, if the graph has coordinates, and the vertices along the path."""
+        length = [] if self._apart is None else [number_field("length", np.float64, self._unit)]
+        return [*length, pa.field("path", PATHS)]
+
+    def columns(self, sources: np.ndarray, rows: np.ndarray, i: np.ndarray, targets: np.ndarray) -> list[pa.Array]:
+        """Return the values of the columns for some pairs; null if no path joins a pair.
+
+        Parameters
+        ----------
+        sources, rows : (k,) vertices, and (k, n) distances from these vertices
+        i, targets : pairs: (l,) numbers of rows, rising, and (l,) vertices
+        """
+        starts = np.searchsorted(i, np.arange(len(sources) + 1))
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            walks = list(
+                pool.map(
+                    lambda k: self._walker.walk(int(sources[k]), rows[k], targets[starts[k] : starts[k + 1]]),
+                    range(len(sources)),
+                )
+            )
+        none = np.empty(0, np.int64)
+        hops, vertices = (np.concatenate([none, *(walk[part] for walk in walks)]) for part in (0, 1))
+        missing = hops < 0
+        ends = np.cumsum(np.where(missing, 0, hops + 1))
+        offsets = np.concatenate([[0], ends])
+        names = self._names.take(pa.array(vertices))
+        path = pa.LargeListArray.from_arrays(offsets, names, mask=pa.array(missing))
+        return [*self._lengths(vertices, ends, missing), path]
+
+    def _lengths(self, vertices: np.ndarray, ends: np.ndarray, missing: np.ndarray) -> list[pa.Array]:
+        if self._apart is None:
+            return []
+        steps = np.zeros(len(vertices))  # length from each vertex to the next vertex of its path, 0 at the end
+        if len(vertices) > 1:
+            steps[:-1] = self._apart(vertices[:-1], vertices[1:])
+        there = ends[~missing]
+        steps[there - 1] = 0
+        lengths = np.zeros(len(missing))
+        if len(there):
+            lengths[~missing] = np.add.reduceat(steps, np.concatenate([[0], there[:-1]]))
+        lengths = legible(lengths, self._unit, self._suffix)
+        return [pa.array(lengths, mask=missing | np.isnan(lengths))]

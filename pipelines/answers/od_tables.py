@@ -1,7 +1,7 @@
 """Tables and matrices of distances from origins to destinations, of all or of near destinations, or reduced to values.
 
 Distances come from a boundary store, or from searches in a graph, for a block of origins at a time. Memory holds one
-block. A block becomes a piece of the file (`pipelines.formats.growing_file`), or some rows of the matrix store. So a
+block. A block becomes a piece of the file (`pipelines.formats.output_file`), or some rows of the matrix store. So a
 run that was killed resumes after the last block written, and the result has the same bytes.
 """
 
@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipelines.answers.od_blocks import Ask, Distances, Reducing
-from pipelines.answers.od_forms import ArrayForm, TableForm, choices, pair_table, reduced_table
+from pipelines.answers.od_blocks import Ask, Distances, Reducing, Reduction, parse_reduction
+from pipelines.answers.od_forms import ArrayForm, PairRoutes, TableForm, choices, pair_table, reduced_table
 from pipelines.answers.od_points import Points
-from pipelines.answers.od_reductions import Reduction, parse_reduction
-from pipelines.answers.od_routes import PairRoutes
 from pipelines.answers.tables import check_suffix
-from pipelines.formats.growing_file import growing_file, is_growing
-from pipelines.formats.output_file import check_free
+from pipelines.formats.output_file import check_free, growing_file, is_growing
 from pipelines.stores import Graph
 from pipelines.stores.boundary import Boundary
 from pipelines.stores.matrix import SCHEMA, create_matrix, resume_matrix

@@ -11,14 +11,12 @@ import numpy as np
 
 from gpuops import batched_shortest_distances, search_graph
 from gpuops.errors import NegativeCycleError
-from gpuops.memory import available_memory
 from pipelines.stores import Graph, open_graph, store_schema
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.solutions import Solution, SolutionLike, open_solution
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.validation.negative_cycle import named_cycle
-from pipelines.workers.capacity import DoesNotFitError
-from pipelines.workers.progress import size
+from pipelines.workers.capacity import DoesNotFitError, Needs, this_process
 
 LANES = 32  # searches that share the reads of arcs
 # Memory for an arc and for a vertex: the graph as stored, laid out for searches, and both transposes.
@@ -49,12 +47,9 @@ class SearchedDistances:
     """
 
     def __init__(self, graph: Graph):
-        needed, free = ARC_BYTES * graph.m + VERTEX_BYTES * graph.n, available_memory()
-        if needed > free:
-            raise DoesNotFitError(
-                f"{graph.path}: to search it here takes {size(needed)} of memory, but only {size(free)} are free; let "
-                "the workers of a cluster search (tilepath sssp)"
-            )
+        needs = Needs((ARC_BYTES * graph.m + VERTEX_BYTES * graph.n,))
+        cure = "Let the workers of a cluster search (tilepath sssp)"
+        needs.refuse_memory(f"{graph.path}: searches in this process", this_process(), cure)
         self.graph, self.path, self.n = graph, graph.path, graph.n
         with self._errors():
             self._laid_out = search_graph(*graph.rows(), through=graph.through(), symmetric=not graph.directed)

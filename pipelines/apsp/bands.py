@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpuops.minplus.super_stage import pass_rows
-from pipelines.apsp.band_rows import Result
-from pipelines.apsp.finished_rows import finish
+from pipelines.apsp.band_rows import Result, finish
 from pipelines.apsp.slab import Slab, vertices_of, within
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.conveyor import Conveyor, Rows, Sink, Source, count

@@ -14,11 +14,9 @@ Negative weights are made non-negative by potentials, as for Floyd-Warshall (Joh
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from distributed import Client
 
 from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
@@ -66,7 +64,7 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
         writer.make_slot(result=True)
     searches = SearchJob(job.graph, job.dtype, predecessors=False, potentials=job.potentials)
     members = [fact.address for fact in request.facts]
-    run_searches(client, members, estimate.plan, searches, _Rows(writer), shown)
+    run_searches(client, members, estimate.plan, searches, writer, shown)
     writer.commit(writer.stages)
 
 
@@ -77,37 +75,3 @@ def _chunk(rows: int, workers: int) -> int:
     """Return the edge of the chunks: a multiple of LANES, and small enough that every worker gets some chunk rows."""
     share = -(-rows // (2 * workers))
     return min(EDGE, -(-share // LANES) * LANES)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """A distances store in the form of a store that grows by rows (`pipelines.sssp.searches.SearchWriter`)."""
-
-    store: DistancesWriter
-
-    @property
-    def rows(self) -> int:
-        return self.store.rows
-
-    @property
-    def chunk(self) -> int:
-        return self.store.chunk
-
-    @property
-    def run_id(self) -> str:
-        return self.store.run_id
-
-    def row_sources(self, row: int) -> tuple[int, ...]:
-        return (row if self.store.sources is None else self.store.sources[row],)
-
-    def opened(self, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
-        return self.store.chunk, self.store.writer()
-
-    def writer(self) -> _Rows:
-        return self
-
-    def rows_done(self) -> np.ndarray:
-        return self.store.rows_done()
-
-    def record(self, done: np.ndarray) -> None:
-        self.store.record(done)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,7 +27,7 @@ from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.schema import counted
 from pipelines.validation.bounds import PIECE
 from pipelines.workers.attempts import Run
-from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, DoesNotFitError, WorkerFacts, refuse_disk
+from pipelines.workers.capacity import WRITE_RATE, Needs, WorkerFacts, refuse_disk
 from pipelines.workers.lanes import PIECE_BYTES
 from pipelines.workers.mapped_memory import HEADER, LEAST_BYTES
 from pipelines.workers.progress import Progress, duration, size, with_prefix
@@ -42,18 +41,15 @@ ARC_BYTES = 80  # bytes for each arc while rows are made from the graph
 
 @dataclass(frozen=True)
 class Plan:
-    """The cut of a run out of core, and its cost: bytes, seconds, relaxations."""
+    """The cut of a run out of core, and its cost."""
 
     windows: Windows
     dtype: np.dtype
-    device_bytes: int  # memory of each GPU; 0 on a CPU
-    host_bytes: int  # memory of all workers of a host
-    disk_bytes: int
+    needs: Needs
     traffic_bytes: int  # bytes of rows moved from and to the place of the matrix in the whole run
     seconds: float
     relaxations: int
     commits: int  # number of commits before the result
-    shortage: str | None  # why the run does not fit, and how much memory it needs at least; None if it fits
 
     def describe(self, facts: list[WorkerFacts]) -> str:
         """Return one line for the user: the workers, the cut, and the memory, disk and time of the run."""
@@ -61,31 +57,32 @@ class Plan:
         place = "the store"
         if windows.resident:
             place = "locked memory of the host" if windows.registered else "the memory of the host"
-        on_device = f"{size(self.device_bytes)} of each GPU, " if self.device_bytes else ""
+        device, host = Needs(self.needs.device).most(facts), Needs(host=self.needs.host).most(facts)
+        on_device = f"{size(device)} of each GPU, " if device else ""
         return (
             f"n = {windows.n:,} {self.dtype} out of core, {counted(len(facts), 'worker')} on "
             f"{', '.join(devices)} ({with_prefix(sum(f.rate for f in facts))} relaxations/s): {windows.width:,} pivots "
-            f"at a time on bands of {windows.chunk:,} rows from {place}; memory {on_device}{size(self.host_bytes)} of "
-            f"the host, disk {size(self.disk_bytes)}, traffic {size(self.traffic_bytes)}, "
+            f"at a time on bands of {windows.chunk:,} rows from {place}; memory {on_device}{size(host)} of the host, "
+            f"disk {size(self.needs.disk)}, traffic {size(self.traffic_bytes)}, "
             f"{self.commits or 'no'} commit{'s' * (self.commits != 1)} on the way, about {duration(self.seconds)}"
         )
 
 
 def estimate(request: Request) -> Estimate:
     """Return the estimate of the super-stages that are not done."""
-    plan = make_plan(request)
+    plan, facts = make_plan(request), request.facts
 
     def refuse(out: str | os.PathLike[str]) -> None:
-        if plan.shortage is not None:
-            raise DoesNotFitError(plan.shortage)
+        what, options = f"out of core, {plan.windows.n:,} vertices", _options(plan.needs, facts)
+        plan.needs.refuse_memory(what, facts, f"Set {options} or more, free memory, or use a smaller --block")
         cure = "keep the rows of some sources only (--source)"
         if plan.commits and request.commit_seconds < math.inf:
             cure += ", or do without commits (--commit-seconds none)"
-        refuse_disk(plan.disk_bytes, out, cure)
+        refuse_disk(plan.needs.disk, out, cure)
 
     return Estimate(
         seconds=plan.seconds,
-        too_large=plan.shortage and "not even bands of the matrix fit in memory",
+        too_large=None if plan.needs.fits(facts) else "not even bands of the matrix fit in memory",
         chunk=plan.windows.chunk,
         stages=len(stages_of(plan.windows.layout, request.job)) + 1,
         options={"block": plan.windows.block},
@@ -102,27 +99,20 @@ def make_plan(request: Request) -> Plan:
     n, itemsize = job.graph.n, job.dtype.itemsize
     block = make_layout(n, 1, itemsize, request.block).block
     chunks = chunks_of(n, block, itemsize) if request.writer is None else [request.writer.chunk]
-    neighbours = max(Counter(fact.host for fact in facts).values())
-    device = min(int(MEMORY_SHARE * fact.free_memory) for fact in facts) if gpu else 0
-    host = min(int(MEMORY_SHARE * (fact.host_memory if gpu else fact.free_memory)) for fact in facts) // neighbours
 
     def fits(windows: Windows) -> bool:
-        on_device, on_host = bytes_of(request, windows, gpu)
-        return on_device <= device and on_host <= host
+        return needs_of(request, windows, gpu).fits(facts)
 
     found: list[Windows] = []
-    one_host = gpu and neighbours == len(facts)
+    one_host = gpu and len({fact.host for fact in facts}) == 1
     sharing = one_host and len(facts) > 1 and all(fact.gpu for fact in facts)
     for resident, sharers in [(True, len(facts))] * sharing + [(True, 1)] * one_host + [(False, 1)]:
         cuts = [Windows(n, block, chunk, max(block, chunk), resident, sharers=sharers) for chunk in chunks]
         found = [wide for cut in cuts if (wide := widest(cut, len(facts), gpu, fits)) is not None]
         if found:
             break
-    shortage = None if found else _shortage(bytes_of(request, cuts[-1], gpu), (device, host), n, neighbours, gpu)
     # Chunks are as large as in memory, unless narrower bands make room for windows at least twice as wide.
     windows = next((cut for cut in found if 2 * cut.width > max(wide.width for wide in found)), cuts[-1])
-    on_device, on_host = bytes_of(request, windows, gpu)
-
     passes = len(windows.super_stages(stages_of(windows.layout, job), request.writer.stage if request.writer else 0))
     windows = replace(windows, registered=windows.resident and passes >= LOCKING_PASSES)
     matrix, relaxations = n * n * itemsize, n * n * int(job.through.sum())
@@ -141,9 +131,8 @@ def make_plan(request: Request) -> Plan:
     commits, disk = commits_of(request, windows, passes, seconds)
     if windows.resident:
         seconds += commits * matrix / DISK_RATE
-    return Plan(
-        windows, job.dtype, on_device, neighbours * on_host, disk, traffic, seconds, relaxations, commits, shortage
-    )
+    needs = replace(needs_of(request, windows, gpu), disk=disk)
+    return Plan(windows, job.dtype, needs, traffic, seconds, relaxations, commits)
 
 
 def commits_of(request: Request, windows: Windows, passes: int, seconds: float) -> tuple[int, int]:
@@ -160,9 +149,9 @@ def commits_of(request: Request, windows: Windows, passes: int, seconds: float) 
     return commits, max(checkpoints * matrix, (request.begun or commits > 0) * matrix + result)
 
 
-def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
-    """Return the bytes that a worker takes of its GPU (0 on a CPU) and of its host."""
-    job, n, itemsize = request.job, windows.n, request.job.dtype.itemsize
+def needs_of(request: Request, windows: Windows, gpu: bool) -> Needs:
+    """Return the memory of the workers: on CPUs, all of it is memory of the host."""
+    job, workers, n, itemsize = request.job, len(request.facts), windows.n, request.job.dtype.itemsize
     row, block, width = n * itemsize, min(windows.block, windows.n), min(windows.width, windows.n)
     band = min(windows.chunk, n)
     part = max(columns.stop - columns.start for columns in column_parts(n, windows.sharers, job.dtype, gpu))
@@ -191,11 +180,11 @@ def bytes_of(request: Request, windows: Windows, gpu: bool) -> tuple[int, int]:
         host += band * row
     if not gpu:
         host += computing
-        return 0, host + min(THREAD_BYTES, host // 2)
+        return Needs(host=(host + min(THREAD_BYTES, host // 2),) * workers)
     host += min(THREAD_BYTES, host // 2) + 4 * band * row
     if windows.resident:
-        host += -(-n * row // len(request.facts)) + (4 if windows.sharers == 1 else 6) * PIECE_BYTES
-    return computing + arcs, host
+        host += -(-n * row // workers) + (4 if windows.sharers == 1 else 6) * PIECE_BYTES
+    return Needs((computing + arcs,) * workers, (host,) * workers)
 
 
 @functools.lru_cache(maxsize=32)
@@ -205,16 +194,10 @@ def most_arcs(graph: Graph, rows: int) -> int:
     return int(np.diff(starts, append=graph.m).max(initial=0))
 
 
-def _shortage(least: tuple[int, int], given: tuple[int, int], n: int, neighbours: int, gpu: bool) -> str:
-    """Return why not even the narrowest windows fit, and which options would make room."""
-    options = [("--device-memory", least[0], given[0], "each GPU")] if gpu else []
-    options.append(("--host-memory", neighbours * least[1], neighbours * given[1], "the host"))
-    short = [option for option in options if option[1] > option[2]]
-    needs = " and ".join(f"{size(need)} of {place} ({size(has)} may be used)" for _, need, has, place in short)
-    cure = " ".join(f"{name} {rounded_up(need)}" for name, need, _, _ in short)
-    return (
-        f"out of core, {n:,} vertices need at least {needs}. Set {cure} or more, free memory, or use a smaller --block"
-    )
+def _options(needs: Needs, facts: list[WorkerFacts]) -> str:
+    """Return the options that would make room."""
+    parts = {"--device-memory": Needs(needs.device), "--host-memory": Needs(host=needs.host)}
+    return " ".join(f"{name} {rounded_up(part.most(facts))}" for name, part in parts.items() if not part.fits(facts))
 
 
 def rounded_up(count: int) -> str:

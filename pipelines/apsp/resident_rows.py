@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,7 @@ import numpy as np
 from gpuops import floyd_warshall, minplus_update
 from gpuops.arrays import like
 from pipelines.apsp import symmetric
-from pipelines.apsp.band_rows import Weights
-from pipelines.apsp.finished_rows import finish
+from pipelines.apsp.band_rows import Weights, finish
 from pipelines.apsp.layout import Layout
 from pipelines.apsp.methods import Job
 from pipelines.apsp.schedule import stages_of
@@ -37,14 +36,11 @@ class ResidentRows:
     ----------
     slots : for each stage, the slot of its row panel in the ring of the owner
     ring : the ring of this worker
-    symmetric : whether the matrix is symmetric and only its upper half is kept up to date
     """
 
-    def __init__(
-        self, job: Job, layout: Layout, worker: int, slots: list[int], ring: Ring, matrix: Any, symmetric: bool
-    ):
+    def __init__(self, job: Job, layout: Layout, worker: int, slots: list[int], ring: Ring, matrix: Any):
         self.job, self.layout, self.worker, self.slots = job, layout, worker, slots
-        self.ring, self.matrix, self.symmetric = ring, matrix, symmetric
+        self.ring, self.matrix = ring, matrix
         self.tasks = WorkerList(worker, ring, Signals())
         self.stages = stages_of(layout, job)
         self._closed: Any = None  # the last independent block that was closed
@@ -75,14 +71,15 @@ class ResidentRows:
         block, (pivots, within) = self.stages[stage], self._pivots(stage)
         rows = self.rows(block)
         panel = self.ring.open(self.slots[stage], (len(rows[within]), self.layout.n), self.job.dtype)
-        first = symmetric.first_column(block[0], self.layout.block) if self.symmetric else 0
-        if self.symmetric:
-            symmetric.read_rows(self.matrix, pivots, first, panel)
-        else:
-            panel[...] = rows[within]
+        first = self._read(rows[within], block, pivots, panel)
         minplus_update(panel, self._closed, panel, out=panel, nonnegative=True)
         rows[within, first:] = panel[:, first:]
         self._written = mark(self.matrix)
+
+    def _read(self, rows: Any, block: Block, pivots: Any, panel: Any) -> int:
+        """Copy the rows of the pivots of a block; returns the first column that is kept up to date in these rows."""
+        panel[...] = rows
+        return 0
 
     def _relax(self, stage: int, which: str, panel: Any) -> None:
         """Doubly dependent: update the rows of the next pivots, or all other rows.
@@ -94,18 +91,10 @@ class ResidentRows:
         if which == NEXT_PIVOTS:
             self._update(self.rows(*following), block, panel)
             return
-        if self.symmetric:
-            self._relax_half(block, panel)
-        else:
-            self._relax_rows(slice(0, len(self.matrix)), block, panel, following if which == OTHER_ROWS else [])
+        self._relax_rows(slice(None), block, panel, following if which == OTHER_ROWS else [])
         before, self._running = self._running, mark(self.matrix)
         if before is not None:
             before.synchronize()
-
-    def _relax_half(self, block: Block, panel: Any) -> None:
-        """Update the upper half of a symmetric matrix."""
-        settled = block if isinstance(self.job.pivots(block), slice) else (0, 0)
-        symmetric.relax(self.matrix, panel, self.layout.block, settled)
 
     def _relax_rows(self, rows: slice, block: Block, panel: Any, settled: list[Block]) -> None:
         """Update a range of this worker's rows, except the rows of the blocks in `settled`."""
@@ -124,26 +113,24 @@ class ResidentRows:
 
     def write(self, stage: int, panel: Any, writer: DistancesWriter) -> None:
         """Do the last doubly dependent update, and write the result of each band while the next band is updated."""
-        block = self.stages[stage]
-        if self.symmetric:
-            self._relax_half(block, panel)
-            self.complete()
+        self._save(writer, True, lambda rows: self._relax_rows(rows, self.stages[stage], panel, []))
+
+    def save(self, writer: DistancesWriter, result: bool) -> None:
+        """Write the rows by chunks: copying, compressing and writing overlap."""
+        self.complete()
+        self._save(writer, result, lambda _rows: None)
+
+    def _save(self, writer: DistancesWriter, result: bool, update: Callable[[slice], None]) -> None:
         with Savers(waiting=math.inf) as savers:  # waiting chunks take no memory, so updates need not wait for them
             for band in self.layout.bands(self.worker):
                 rows = self.layout.local(*band)
-                if not self.symmetric:
-                    self._relax_rows(rows, block, panel, [])
-                finish(self.job, self.matrix[rows], np.arange(*band))  # in place: this state is not used again
-                self.save_band(savers, writer, band)
-
-    def save_band(self, savers: Savers, writer: DistancesWriter, band: Block) -> None:
-        """Have a band written by chunks."""
-        savers.save(self.matrix[self.layout.local(*band)], writer.chunk, partial(writer.writer(), band[0]))
+                update(rows)
+                if result:  # in place: this state is not used again
+                    finish(self.job, self.matrix[rows], np.arange(*band))
+                savers.save(self.matrix[rows], writer.chunk, partial(writer.writer(), band[0]))
 
     def complete(self) -> None:
-        """Bring the lower half of a symmetric matrix up to date, too."""
-        if self.symmetric:
-            symmetric.mirror(self.matrix, self.layout.block)
+        """Bring all columns up to date: they are."""
 
     def rows(self, block: Block) -> Any:
         """Return the rows of a block, a view."""
@@ -178,6 +165,26 @@ class ResidentRows:
         self.ring.publish(0, OPENED)
 
 
+class SymmetricRows(ResidentRows):
+    """All rows of a symmetric matrix, on a single worker: only the upper half is kept up to date (`symmetric`)."""
+
+    def _read(self, rows: Any, block: Block, pivots: Any, panel: Any) -> int:
+        first = symmetric.first_column(block[0], self.layout.block)
+        symmetric.read_rows(self.matrix, pivots, first, panel)
+        return first
+
+    def _relax_rows(self, _rows: slice, block: Block, panel: Any, _settled: list[Block]) -> None:
+        settled = block if isinstance(self.job.pivots(block), slice) else (0, 0)
+        symmetric.relax(self.matrix, panel, self.layout.block, settled)
+
+    def write(self, stage: int, panel: Any, writer: DistancesWriter) -> None:
+        self._relax_rows(slice(None), self.stages[stage], panel, [])
+        self.save(writer, result=True)
+
+    def complete(self) -> None:
+        symmetric.mirror(self.matrix, self.layout.block)
+
+
 # The tasks of Dask: each runs on the worker it is pinned to.
 
 
@@ -199,7 +206,7 @@ def load(
         else:
             Weights(job).read(slice(start, stop), matrix[layout.local(start, stop)])
     half = layout.workers == 1 and symmetric.is_symmetric(matrix)
-    state = ResidentRows(job, layout, worker, slots, ring, matrix, half)
+    state = (SymmetricRows if half else ResidentRows)(job, layout, worker, slots, ring, matrix)
     if layout.workers > 1 and count and not isinstance(matrix, np.ndarray):
         state.rehearse()
     keep(attempt, state)
@@ -213,16 +220,8 @@ def write(attempt: str, stage: int, sent: Any, writer: DistancesWriter) -> None:
 
 
 def save(attempt: str, writer: DistancesWriter, result: bool) -> None:
-    """Write this worker's rows to the slot being written, by chunks: copying, compressing and writing overlap."""
-    state = _rows(attempt)
-    state.complete()
-    bands = state.layout.bands(state.worker)
-    if result:  # in place: this state is not used again
-        for band in bands:
-            finish(state.job, state.matrix[state.layout.local(*band)], np.arange(*band))
-    with Savers() as savers:
-        for band in bands:
-            state.save_band(savers, writer, band)
+    """Write this worker's rows to the slot being written."""
+    _rows(attempt).save(writer, result)
 
 
 def rows_of(attempt: str, vertices: list[int], writer: DistancesWriter) -> np.ndarray:

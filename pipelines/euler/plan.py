@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 
 from distributed import Client
 
 from gpuops.memory import available_memory
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
-from pipelines.workers.capacity import (
-    MEMORY_SHARE,
-    WorkerFacts,
-    measure_workers,
-    refuse_disk,
-    refuse_memory,
-)
+from pipelines.workers.capacity import MEMORY_SHARE, Needs, WorkerFacts, measure_workers, refuse_disk
 from pipelines.workers.progress import size
 
 METHODS = ("stages", "hierholzer", "auto")
@@ -40,19 +35,18 @@ ARC_BYTES = {
 
 @dataclass(frozen=True)
 class EulerPlan:
-    """The worker and the method that find the circuits; memory and disk in bytes."""
+    """The worker and the method that find the circuits, and their memory and disk."""
 
     worker: WorkerFacts
     method: str
-    memory: int
-    disk: int
+    needs: Needs
 
     def describe(self, graph: Graph) -> str:
         """Return a one-line description of the plan, for display."""
         vertices, arcs = "vertex" if graph.n == 1 else "vertices", "arc" if graph.m == 1 else "arcs"
         return (
             f"{graph.n:,} {vertices}, {graph.m:,} {arcs} on {self.worker.device}, by {_METHOD_NAMES[self.method]}: "
-            f"memory {size(self.memory)}, disk {size(self.disk)}"
+            f"{self.needs}"
         )
 
 
@@ -76,17 +70,12 @@ def make_euler_plan(
     if method == "hierholzer" and worker.gpu:
         free = client.submit(available_memory, workers=[worker.address], pure=False).result()
         worker = replace(worker, gpu=False, device="CPU", free_memory=free)
-    needed = memory_needed(graph, method, directed, worker.gpu)
-    refuse_memory(
-        f"Euler circuits of {counted(graph.m, 'arc')}",
-        [needed],
-        [worker],
-        lambda free: _what_would_fit(graph, method, directed, worker, free),
-    )
-    count = graph.m if directed else graph.m // 2
-    plan = EulerPlan(worker, method, needed, count * _arc_itemsize(graph))
-    refuse_disk(plan.disk, out, "walk along a smaller graph")
-    return plan
+    disk = (graph.m if directed else graph.m // 2) * _arc_itemsize(graph)
+    needs = Needs((memory_needed(graph, method, directed, worker.gpu),), disk=disk)
+    cure = partial(_what_would_fit, graph, method, directed, worker)
+    needs.refuse_memory(f"Euler circuits of {counted(graph.m, 'arc')}", [worker], cure)
+    refuse_disk(disk, out, "walk along a smaller graph")
+    return EulerPlan(worker, method, needs)
 
 
 def memory_needed(graph: Graph, method: str, directed: bool, gpu: bool) -> int:

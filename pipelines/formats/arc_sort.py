@@ -29,12 +29,12 @@ import numba
 import numpy as np
 
 from gpuops.memory import available_memory
-from pipelines.formats.ahead import in_turn, threads_ahead
 from pipelines.stores import Graph, new_graph, open_graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import refuse_existing
 from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import disk_errors
+from pipelines.workers.ahead import in_turn, threads_ahead
 from pipelines.workers.progress import size
 
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -1,12 +1,24 @@
-"""Output files outside stores, which appear only when complete and replace an existing file only on request."""
+"""Output files outside stores, which appear only when complete and replace an existing file only on request.
+
+A file that grows piece by piece (`growing_file`) is continued after a kill from the end of its last whole piece. The
+file NAME grows as ``.NAME.partial`` in the same folder, and is renamed to NAME when it is complete. Pieces that do not
+make up a file of their format are first joined to ``.NAME.joined``, which is renamed instead. The journal
+``.NAME.pieces`` records the progress: first a line of JSON that describes the file, then a line for each piece with its
+number of rows and the length of the file after it. This line is written after its piece, so on resuming, bytes beyond
+the last recorded length are cut off.
+"""
 
 from __future__ import annotations
 
 import errno
+import fcntl
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, Any
 
 from pipelines.stores.schema import StoreError, disk_errors
 
@@ -53,3 +65,108 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.replace(partial, place)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@dataclass
+class GrowingFile:
+    """An unfinished file and its journal.
+
+    Attributes
+    ----------
+    out : the file to be made
+    path : the unfinished file; a writer appends the next piece to it
+    joined : the file for the joined pieces; does not exist at the beginning
+    journal : the journal file, with a line for each committed piece
+    rows, ends : for each committed piece its number of rows, and the length of the file after it, in bytes
+    """
+
+    out: Path
+    path: Path
+    joined: Path
+    journal: IO[str]
+    rows: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+
+    def commit(self, rows: int) -> None:
+        """Record in the journal that a piece of `rows` rows was appended."""
+        self.rows.append(rows)
+        self.ends.append(os.path.getsize(self.path))
+        self.journal.write(json.dumps([rows, self.ends[-1]]) + "\n")
+        self.journal.flush()
+
+
+def _companions(path: str | os.PathLike[str]) -> list[Path]:
+    place = Path(path)
+    return [place.with_name(f".{place.name}.{what}") for what in ("partial", "pieces", "joined")]
+
+
+def is_growing(path: str | os.PathLike[str]) -> bool:
+    """Return True if an interrupted run left pieces of `path`."""
+    return all(companion.exists() for companion in _companions(path)[:2])
+
+
+@contextmanager
+def growing_file(
+    path: str | os.PathLike[str], about: dict[str, Any], *, resume: bool = False, overwrite: bool = False
+) -> Iterator[GrowingFile]:
+    """Yield a file to append pieces to, which is renamed to `path` when the block ends.
+
+    After an error, committed pieces are kept.
+
+    Parameters
+    ----------
+    about : description of the contents, as JSON; `resume` continues only a file with an equal description
+    resume : continue after the pieces that an earlier run left; begin if there are no pieces
+    overwrite : replace `path` if it exists
+
+    Raises
+    ------
+    FileExistsError, FileNotFoundError
+        `path` exists, or its folder does not exist.
+    BlockingIOError
+        Another run is writing `path`.
+    ValueError
+        The pieces of the earlier run have another description.
+    """
+    check_free(path, overwrite or (resume and is_growing(path)))
+    partial, pieces, joined = _companions(path)
+    with disk_errors(path), open(pieces, "a+", encoding="utf-8") as journal:
+        try:
+            fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BlockingIOError(f"{path}: another run writes it; stop one of the two") from None
+        joined.unlink(missing_ok=True)
+        found = GrowingFile(Path(path), partial, joined, journal)
+        try:
+            if not (resume and partial.exists() and _go_on(path, found, about)):
+                journal.truncate(0)
+                journal.write(json.dumps(about) + "\n")
+                partial.write_bytes(b"")
+            yield found
+            os.replace(joined if joined.exists() else partial, path)
+            partial.unlink(missing_ok=True)
+            pieces.unlink()
+        finally:
+            joined.unlink(missing_ok=True)
+            if not found.ends:
+                partial.unlink(missing_ok=True)
+                pieces.unlink(missing_ok=True)
+
+
+def _go_on(path: str | os.PathLike[str], found: GrowingFile, about: dict[str, Any]) -> bool:
+    """Take over the pieces of an earlier run and return True, or return False if there are no pieces."""
+    found.journal.seek(0)
+    *lines, _torn = found.journal.read().split("\n")
+    if len(lines) < 2:
+        return False
+    begun, *committed = (json.loads(line) for line in lines)
+    # Set before the check of `about`: `growing_file` keeps the pieces if it is refused, since `ends` is not empty.
+    found.rows, found.ends = map(list, zip(*committed, strict=True))
+    if begun != about:
+        others = [name for name in about if begun.get(name) != about[name]]
+        raise ValueError(
+            f"{path}: was begun with other {' and '.join(others)}; use the same, or leave out resume (--resume)"
+        )
+    found.journal.truncate(sum(len(line.encode()) + 1 for line in lines))
+    os.truncate(found.path, found.ends[-1])
+    return True

@@ -12,34 +12,24 @@ laid out in memory (`csr`), or generated in ranges of edges (`arcs`)::
 from __future__ import annotations
 
 import os
-import shutil
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, no_type_check
 
 import numba
 import numpy as np
 from numba import njit
 
-from pipelines.formats.arc_sort import (
-    ARC_BYTES,
-    VERTEX_BYTES,
-    ArcStream,
-    default_memory,
-    refuse_unsorted,
-    write_sorted,
-)
+from pipelines.formats.arc_sort import ARC_BYTES, VERTEX_BYTES, ArcStream, default_memory, refuse_unsorted, write_sorted
 from pipelines.generators.euler_graphs import EulerGraph, ShallowEulerGraph, euler_of_degrees
 from pipelines.generators.grids import Grid, Road
 from pipelines.generators.random_graphs import Dag, NegativeCycle, RMat, UniformRandom
 from pipelines.generators.synthetic import Piece, SyntheticGraph, whole
-from pipelines.stores import Graph, StoreError
+from pipelines.stores import Graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import refuse_existing
-from pipelines.workers.progress import Progress, size
+from pipelines.workers.ahead import in_turn
+from pipelines.workers.progress import Progress
 
 __all__ = [
     "KINDS", "Dag", "EulerGraph", "Grid", "NegativeCycle", "RMat", "Road", "ShallowEulerGraph", "SyntheticGraph",
@@ -130,7 +120,9 @@ def generate(
     Raises
     ------
     StoreError
-        `path` exists, or there is not enough memory or disk space.
+        `path` exists, or the disk is full.
+    pipelines.workers.capacity.DoesNotFitError
+        Memory is too small for the vertices, or the disk for sorting the arcs.
     ValueError
         `simplify` with ``sorted_rows=False``, as simplified rows are sorted; or `simplify` with a graph that has an
         Euler circuit, as it would lose the circuit with its loops and parallel arcs.
@@ -183,15 +175,9 @@ def csr(graph: SyntheticGraph, *, piece: int = PIECE) -> tuple[np.ndarray, np.nd
 
 def edge_pieces(graph: SyntheticGraph, size: int = PIECE, start: int = 0, stop: int | None = None) -> Iterator[Piece]:
     """Yield the edges `start` to `stop` (excluded) in order, in pieces of `size`; threads generate pieces ahead."""
-    threads, stop = numba.config.NUMBA_NUM_THREADS, graph.ids if stop is None else stop
-    ahead: deque[Future[Piece]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        for first in range(start, stop, size):
-            ahead.append(pool.submit(graph.arcs, first, min(first + size, stop)))
-            if len(ahead) > threads:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
+    stop = graph.ids if stop is None else stop
+    firsts = range(start, stop, size)
+    return in_turn(lambda first: graph.arcs(first, min(first + size, stop)), firsts, numba.config.NUMBA_NUM_THREADS)
 
 
 def _shown(graph: SyntheticGraph, progress: Progress, size: int) -> Iterator[Piece]:
@@ -213,27 +199,21 @@ def _description(graph: SyntheticGraph) -> str:
 
 
 def _refuse_what_cannot_fit(graph: SyntheticGraph, path: str | os.PathLike[str], memory: int | None) -> None:
-    """Raise StoreError if the vertices do not fit in memory, or if sorting the arcs does not fit on disk."""
-    needed = graph.n * VERTEX_BYTES + graph.held_bytes
-    have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if needed > have:
-        raise StoreError(
-            f"{path}: {graph.n:,} vertices need {size(needed)} of memory, but this machine has {size(have)}; "
-            "generate fewer vertices"
-        )
+    """Raise DoesNotFitError if the vertices do not fit in memory, or if sorting the arcs does not fit on disk."""
+    from pipelines.workers.capacity import (  # importing Dask takes a quarter of a second
+        Needs,
+        refuse_disk,
+        this_process,
+    )
+
+    needs = Needs((graph.n * VERTEX_BYTES + graph.held_bytes,))
+    needs.refuse_memory(f"{path}: {graph.n:,} vertices", this_process(), "Generate fewer vertices")
     arcs = graph.ids * (1 if graph.directed else 2)  # a little more than a grid has, as some numbers have no street
-    if arcs * ARC_BYTES <= (default_memory() if memory is None else memory):
-        return
-    arc_bytes = 16 + np.dtype(graph.dtype).itemsize
-    share = 1 - graph.missing / 2 if isinstance(graph, Grid) else 1
-    needed = int(2 * arc_bytes * arcs * share)  # the arcs as generated, and the arcs dealt out by ranges of vertices
-    folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise StoreError(
-            f"{path}: sorting {arcs:,} arcs takes {size(needed)} of disk, but {folder} has only {size(free)}; "
-            "choose another place or a smaller graph"
-        )
+    if arcs * ARC_BYTES > (default_memory() if memory is None else memory):
+        arc_bytes = 16 + np.dtype(graph.dtype).itemsize
+        share = 1 - graph.missing / 2 if isinstance(graph, Grid) else 1
+        # The arcs are stored twice: as generated, and dealt out by ranges of vertices.
+        refuse_disk(int(2 * arc_bytes * arcs * share), path, "generate a smaller graph")
 
 
 @njit(nogil=True, cache=True)

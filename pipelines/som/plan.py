@@ -10,8 +10,7 @@ from pipelines.som.shard import AHEAD, PIECE_BYTES
 from pipelines.som.stage_graph import SLOTS
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import counted
-from pipelines.workers.capacity import MEMORY_SHARE, WorkerFacts, memory_by_place, refuse_disk, refuse_memory
-from pipelines.workers.progress import size
+from pipelines.workers.capacity import Needs, WorkerFacts, refuse_disk
 
 # Work of an epoch (samples x units x dimensions) that one worker does in the time of an exchange with other workers.
 FEW = 1 << 27
@@ -37,14 +36,13 @@ def epochs_together(samples: Samples, units: int) -> int:
 class SomPlan:
     """How samples are spread: worker w has the rows from `bounds[w]` to `bounds[w + 1]`, `piece_rows` at a time.
 
-    `worker_bytes` is the memory that each worker needs, `disk_bytes` the disk of the store.
+    `needs` is the memory of each worker, and the disk of the store.
     """
 
     bounds: tuple[int, ...]
     piece_rows: int
     resident: bool
-    worker_bytes: tuple[int, ...]
-    disk_bytes: int
+    needs: Needs
 
     @property
     def alone(self) -> bool:
@@ -57,8 +55,7 @@ class SomPlan:
         where = "samples stay in memory" if self.resident else "samples are read again in each epoch"
         return (
             f"{samples.n:,} x {samples.d} {samples.dtype} samples, {counted(units, 'unit')}, "
-            f"{counted(len(facts), 'worker')} on {devices}: {where}; memory {size(sum(self.worker_bytes))}, "
-            f"disk {size(self.disk_bytes)}"
+            f"{counted(len(facts), 'worker')} on {devices}: {where}; {self.needs}"
         )
 
 
@@ -93,31 +90,30 @@ def make_som_plan(
     rings = 1 if bounds[1] == samples.n else 2 * SLOTS
     of_units = units * (samples.d * (2 * itemsize + 4 * 8) + 5 * 8 * (of_sums - samples.d) + rings * 8 * of_sums)
 
-    def worker_bytes(kept: bool) -> tuple[int, ...]:
+    def needs(kept: bool) -> Needs:
         counts = []
         for first, last in pairwise(bounds):
             piece = min(rows, last - first)
             # A piece also needs its units and distances and, on a GPU, a copy in the layout of the search.
             held = (last - first) * samples.row_bytes if kept else (AHEAD + 1) * piece * samples.row_bytes
             counts.append(held + piece * (16 + 2 * itemsize * 2) + of_units)
-        return tuple(counts)
+        return Needs(tuple(counts), disk=disk_bytes)
 
     if resident is None:
-        places = memory_by_place(worker_bytes(True), facts).values()
-        resident = all(needed <= MEMORY_SHARE * free for needed, free in places)
-    plan = SomPlan(bounds, rows, resident, worker_bytes(resident), disk_bytes)
+        resident = needs(True).fits(facts)
+    plan = SomPlan(bounds, rows, resident, needs(resident))
     cure = "Use a smaller map, or smaller pieces (--piece-rows)"
     if alone:
         cure = "Train in batches: leave out online (--online)"
     elif resident:
         cure = "Let them be streamed (--streamed)"
-    refuse_memory(f"{samples.n:,} samples and {units:,} units", plan.worker_bytes, facts, lambda free: cure)
+    plan.needs.refuse_memory(f"{samples.n:,} samples and {units:,} units", facts, cure)
     return plan
 
 
 def refuse_disk_of_map(plan: SomPlan, out: str | os.PathLike[str]) -> None:
     """Raise DoesNotFitError if the disk of `out` is too small."""
-    refuse_disk(plan.disk_bytes, out, "train in several runs of fewer epochs, each from the map of the last (--from)")
+    refuse_disk(plan.needs.disk, out, "train in several runs of fewer epochs, each from the map of the last (--from)")
 
 
 def equal_rows(n: int, parts: int) -> tuple[int, ...]:

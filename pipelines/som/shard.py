@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pipelines.workers.ahead import in_turn
 from pipelines.workers.device_arrays import synchronize
 
 if TYPE_CHECKING:  # the estimator has its samples in memory, and does not load zarr
@@ -54,7 +53,7 @@ class Shard:
             synchronize(piece.values)
 
     def _read_all(self) -> Iterator[Piece]:
-        return read_ahead(self._read, self._starts)
+        return in_turn(self._read, self._starts, AHEAD)
 
     def _read(self, start: int) -> Piece:
         stop = min(start + self._piece_rows, self._stop)
@@ -81,19 +80,3 @@ class Shard:
             device.set(pinned, stream=self._stream)
         self._stream.synchronize()
         return device
-
-
-def read_ahead(read: Any, items: Iterable[Any]) -> Iterator[Any]:
-    """Yield `read(item)` for every item in order; `AHEAD` threads read the next `AHEAD` items meanwhile."""
-    waiting: deque[Any] = deque()
-    with ThreadPoolExecutor(AHEAD, thread_name_prefix="samples") as reader:
-        try:
-            for item in items:
-                waiting.append(reader.submit(read, item))
-                if len(waiting) > AHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()

@@ -26,16 +26,8 @@ from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.sssp.packets import ring_bytes
 from pipelines.stores import Graph
 from pipelines.stores.schema import CHUNK_BYTES, counted
-from pipelines.workers.capacity import (
-    MEMORY_SHARE,
-    WRITE_RATE,
-    DoesNotFitError,
-    WorkerFacts,
-    memory_by_place,
-    refuse_disk,
-    refuse_memory,
-)
-from pipelines.workers.progress import duration, size
+from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, DoesNotFitError, Needs, WorkerFacts, refuse_disk
+from pipelines.workers.progress import duration
 
 Spread = Literal["sources", "vertices"]
 
@@ -75,15 +67,14 @@ BUILDING_BYTES = {"cpu": 48, "gpu": 80}  # transient bytes for each arc while a 
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """The spread and the size of a run: memory in bytes per worker, disk in bytes, estimated time in seconds."""
+    """The spread and the size of a run: its memory and disk, and its estimated time in seconds."""
 
     spread: Spread
     reason: str
     chunk: int  # rows of the result that are searched for and written together
     pieces: int  # number of pieces of a worker's arcs, by vertices
     transposed: bool  # whether the transpose of a worker's piece is laid out too, if there is only one
-    worker_bytes: tuple[int, ...]
-    disk_bytes: int
+    needs: Needs
     seconds: float
 
     def describe(self, graph: Graph, rows: int, facts: list[WorkerFacts]) -> str:
@@ -93,8 +84,7 @@ class SearchPlan:
         return (
             f"n = {graph.n:,}, m = {graph.m:,}, {counted(rows, 'row')}, "
             f"{counted(len(facts), 'worker')} on {', '.join(devices)}, by {self.spread} ({self.reason})"
-            f"{streamed}: memory {size(sum(self.worker_bytes))}, disk {size(self.disk_bytes)}, "
-            f"about {duration(self.seconds)}"
+            f"{streamed}: {self.needs}, about {duration(self.seconds)}"
         )
 
 
@@ -142,23 +132,22 @@ def make_search_plan(
     # One chunk is written while the next is searched for.
     searching = n * (VERTEX_BYTES + 4 * width * dtype.itemsize) + min(2, -(-rows // chunk)) * chunk * row
     building = _building_bytes(facts, m, dtype, transposed=graph.directed) + n * NUMBERING_BYTES // 2
-    whole_bytes = (whole + max(searching, building),) * busy + (0,) * (count - busy)
-    fits = all(need <= MEMORY_SHARE * free for need, free in memory_by_place(whole_bytes, facts).values())
+    needs = Needs((whole + max(searching, building),) * busy + (0,) * (count - busy), disk=rows * row)
     costs = GENERATING if isinstance(graph, GeneratedGraph) else LAYING_OUT
     laying_out = max(costs[_kind(f)].of(graph) for f in facts)
     search = max(SEARCHING[_kind(f)].of(graph) for f in facts) * (1 + TREE_SHARE * predecessors)
     alone, together = laying_out + search, laying_out / count + rows * (search / count + ROUNDS * ROUND_SECONDS)
     if spread is None:
-        spread, reason = _choose(rows, count, fits, alone, together)
+        spread, reason = _choose(rows, count, needs.fits(facts), alone, together)
     else:
         reason = "as asked for"
 
     writing = rows * row / WRITE_RATE
     if spread == "sources":
-        refuse_memory(f"{n:,} vertices and {m:,} arcs", whole_bytes, facts, lambda _free: _SPREAD_CURE)
+        needs.refuse_memory(f"{n:,} vertices and {m:,} arcs", facts, _SPREAD_CURE)
         each = max(_seconds_a_row(f, graph, width, predecessors) for f in facts)
         seconds = laying_out + -(-rows // busy) * each + writing / busy
-        return SearchPlan("sources", reason, chunk, 1, True, whole_bytes, rows * row, seconds)
+        return SearchPlan("sources", reason, chunk, 1, True, needs, seconds)
 
     ring = ring_bytes(graph.ranges(count), dtype)
     fixed = n * (VERTEX_BYTES + 2 * dtype.itemsize) + ring + chunk * row
@@ -166,8 +155,8 @@ def make_search_plan(
     room, arc = _room(fixed, facts), 4 + dtype.itemsize
     per_arc = max(BUILDING_BYTES[_kind(f)] for f in facts) + 2 * arc
     if room < per_arc:
-        needed = (fixed + per_arc,) * count
-        refuse_memory(f"the distances of {n:,} vertices", needed, facts, lambda _free: "Use machines with more memory")
+        needs = Needs((fixed + per_arc,) * count)
+        needs.refuse_memory(f"the distances of {n:,} vertices", facts, "Use machines with more memory")
         raise DoesNotFitError(
             f"the distances of {n:,} vertices leave no room for arcs; free memory, or use fewer workers"
         )
@@ -180,9 +169,9 @@ def make_search_plan(
     pieces, taken = -(-own // arcs), arcs * per_arc
     if pieces == 1 and not transposed:
         taken = own * arc + max(0, _building_bytes(facts, own, dtype, transposed=False) - spare)
-    worker_bytes = (fixed + taken,) * count
-    refuse_memory(f"pieces of {arcs:,} arcs", worker_bytes, facts, lambda _free: "Use smaller pieces (--piece-arcs)")
-    return SearchPlan("vertices", reason, chunk, pieces, transposed, worker_bytes, rows * row, together + writing)
+    needs = Needs((fixed + taken,) * count, disk=rows * row)
+    needs.refuse_memory(f"pieces of {arcs:,} arcs", facts, "Use smaller pieces (--piece-arcs)")
+    return SearchPlan("vertices", reason, chunk, pieces, transposed, needs, together + writing)
 
 
 _SPREAD_CURE = "Spread them by vertices (--spread vertices), or use fewer workers on a machine, or free memory"
@@ -224,7 +213,7 @@ def _seconds_a_row(fact: WorkerFacts, graph: Graph, width: int, predecessors: bo
 def _room(fixed: int, facts: list[WorkerFacts]) -> int:
     """Return the bytes that a worker has left for arcs, if every worker holds `fixed` bytes."""
     left = []
-    for place, (needed, free) in memory_by_place((fixed,) * len(facts), facts).items():
+    for place, (needed, free) in Needs((fixed,) * len(facts)).by_place(facts).items():
         workers = sum(place in (f.address, f.host) for f in facts)
         left.append((int(MEMORY_SHARE * free) - needed) // workers)
     return min(left)
@@ -232,4 +221,4 @@ def _room(fixed: int, facts: list[WorkerFacts]) -> int:
 
 def refuse_disk_of(plan: SearchPlan, out: str | os.PathLike[str]) -> None:
     """Raise DoesNotFitError if the disk is too small for the result."""
-    refuse_disk(plan.disk_bytes, out, "ask for fewer sources")
+    refuse_disk(plan.needs.disk, out, "ask for fewer sources")

@@ -28,8 +28,7 @@ from gpuops.sssp import batched_shortest_distances, shortest_distances, shortest
 from gpuops.sssp.graph_layout import SearchGraph, search_graph
 from pipelines.sssp.plan import LANES
 from pipelines.stores import Graph
-from pipelines.validation.bounds import arc_pieces
-from pipelines.validation.limits import row_limit
+from pipelines.validation.bounds import arc_pieces, row_limit
 from pipelines.workers.attempts import Run, clear, held, keep
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.row_chunks import RowChunksWriter, RowsAttempt
@@ -131,7 +130,7 @@ class SearchWriter(RowChunksWriter, Protocol):
 
     def row_sources(self, row: int) -> tuple[int, ...]: ...
 
-    def writer(self) -> BlockWriter: ...
+    def for_tasks(self) -> BlockWriter: ...
 
 
 class SearchAttempt(RowsAttempt):
@@ -153,7 +152,7 @@ class BySources(SearchAttempt):
     """An attempt of searches spread by sources."""
 
     def run(self) -> None:
-        writer = self.out.writer()
+        writer = self.out.for_tasks()
         self.deal(
             lambda worker: self.submit(_load, worker, self.job),
             lambda worker, start: self.submit(_search, worker, writer, start, self.sources_of(start)),

@@ -21,8 +21,7 @@ from pipelines.stores import Graph, Paths, create_paths, open_graph, open_paths
 from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsWriter, resume_paths
 from pipelines.stores.resuming import resumed
 from pipelines.stores.vertex_names import VertexNameList, positions
-from pipelines.validation.bounds import WeightRangeError, distance_dtype, distances_fit
-from pipelines.validation.limits import reach
+from pipelines.validation.bounds import WeightRangeError, distance_dtype, distances_fit, reach
 from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers

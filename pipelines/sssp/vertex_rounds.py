@@ -71,7 +71,7 @@ class ByVertices(SearchAttempt):
                 stop_if_asked()
                 rows = [self._search(row, sources) for row, sources in enumerate(self.sources_of(start), start)]
                 one = number % len(self.members)
-                self.wait([self.submit(_write, one, self.out.writer(), start, rows, stateless=True)])
+                self.wait([self.submit(_write, one, self.out.for_tasks(), start, rows, stateless=True)])
                 self.futures.clear()
                 del rows  # whose parts would stay on the workers while they search for the next chunk
                 self.land(start)

@@ -29,10 +29,10 @@ from pipelines.stores.schema import (
     StoreError,
     check_array,
     counted,
+    create_array,
     damaged_attributes,
     flag,
     open_store,
-    result_codecs,
 )
 
 SCHEMA = "circuits/1"
@@ -123,14 +123,8 @@ def write_circuits(
     """
     with new_store(path, SCHEMA, overwrite) as group:
         for name, values in (("arcs", arcs), ("offsets", np.asarray(offsets, np.int64))):
-            array = group.create_array(
-                name,
-                shape=values.shape,
-                chunks=(max(1, min(len(values), CHUNK_BYTES // values.itemsize)),),
-                dtype=values.dtype,
-                compressors=result_codecs(values.dtype),
-                config={"write_empty_chunks": True},
-            )
+            chunk = max(1, min(len(values), CHUNK_BYTES // values.itemsize))
+            array = create_array(group, name, values.shape, (chunk,), values.dtype)
             if values.size:
                 array[:] = values
         group.update_attributes(

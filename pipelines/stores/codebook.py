@@ -48,6 +48,7 @@ from pipelines.stores.schema import (
     attribute,
     check_array,
     counted,
+    create_array,
     damaged_attributes,
     disk_errors,
     flag,
@@ -55,7 +56,6 @@ from pipelines.stores.schema import (
     owned,
     recorded_dtype,
     remove_leftovers,
-    result_codecs,
 )
 
 SCHEMA = "codebook/1"
@@ -218,21 +218,9 @@ def create_codebook(
     """
     itemsize = samples.dtype.itemsize
     with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
-        group.create_array(
-            "codebooks",
-            shape=(len(sigmas) + 1, grid.units, samples.d),
-            chunks=(together, max(1, min(grid.units, CHUNK_BYTES // (samples.d * itemsize))), samples.d),
-            dtype=samples.dtype,
-            compressors=result_codecs(samples.dtype),
-            config={"write_empty_chunks": True},
-        )
-        group.create_array(
-            "hits",
-            shape=(grid.units,),
-            dtype="int64",
-            compressors=result_codecs(np.dtype(np.int64)),
-            config={"write_empty_chunks": True},
-        )
+        chunks = (together, max(1, min(grid.units, CHUNK_BYTES // (samples.d * itemsize))), samples.d)
+        create_array(group, "codebooks", (len(sigmas) + 1, grid.units, samples.d), chunks, samples.dtype)
+        create_array(group, "hits", (grid.units,), "auto", "int64")
         write_small_array(group, "sigmas", np.array(sigmas, np.float64), "float64")
         group.update_attributes(
             {

@@ -28,15 +28,7 @@ import zarr
 from zarr.buffer.cpu import NDBuffer
 from zarr.storage import LocalStore
 
-from pipelines.stores.schema import (
-    StoreError,
-    brief,
-    checkpoint_codecs,
-    damaged_attributes,
-    no_array,
-    result_codecs,
-    text_codecs,
-)
+from pipelines.stores.schema import StoreError, brief, checkpoint_codecs, create_array, damaged_attributes, no_array
 
 CHECKSUM_BYTES = 4
 READERS = 16  # files open at a time; on a network file system, opening a file takes as long as reading it
@@ -148,11 +140,7 @@ def write_small_array(
     group: zarr.Group, name: str, values: np.ndarray, dtype: Any, dimensions: Sequence[str] | None = None
 ) -> None:
     """Write an array in one go, with every chunk, and with the names of its `dimensions` if they are given."""
-    codecs = text_codecs() if dtype is str else result_codecs(np.dtype(dtype))
-    every = {"write_empty_chunks": True}
-    group.create_array(
-        name, shape=values.shape, dtype=dtype, compressors=codecs, dimension_names=dimensions, config=every
-    )[:] = values
+    create_array(group, name, values.shape, "auto", dtype, dimension_names=dimensions)[:] = values
 
 
 def writable_array(path: str, name: str) -> zarr.Array[Any]:

@@ -29,14 +29,7 @@ import numpy as np
 import zarr
 
 from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
-from pipelines.stores.contents import (
-    StoredArray,
-    Verified,
-    compare_contents,
-    record,
-    refuse_missing,
-    write_small_array,
-)
+from pipelines.stores.contents import StoredArray, Verified, compare_contents, record, refuse_missing, write_small_array
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
 from pipelines.stores.place import growing_store, take_place, unfinished
@@ -48,6 +41,7 @@ from pipelines.stores.schema import (
     check_array,
     checkpoint_codecs,
     counted,
+    create_array,
     damaged_attributes,
     disk_errors,
     flag,
@@ -182,15 +176,15 @@ class DistancesWriter(StoreWriter):
     def _create_slot(self, result: bool, rows: int, columns: int) -> None:
         with disk_errors(self.path):
             group = open_store(self.path, SCHEMA, "r+")
-            group.create_array(
+            create_array(
+                group,
                 self.other_slot,
-                shape=(rows, self.n),
-                chunks=self._chunks(rows, columns),
-                dtype=self.dtype,
+                (rows, self.n),
+                self._chunks(rows, columns),
+                self.dtype,
                 fill_value=outside_infinity(self.dtype).item(),
                 compressors=result_codecs(self.dtype) if result else checkpoint_codecs(),
                 overwrite=True,
-                config={"write_empty_chunks": True},
             )
 
     def _chunks(self, rows: int, columns: int) -> tuple[int, int]:
@@ -203,6 +197,18 @@ class DistancesWriter(StoreWriter):
     def writer(self) -> Callable[[int, int, np.ndarray], None]:
         """Open the slot being written; return a function that writes a block of whole chunks at a row and a column."""
         return block_writer(self.path, self.other_slot)[1]
+
+    def opened(self, _name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
+        """Return the width of the chunks, and the function of `writer`; paths stores have several arrays."""
+        return self.chunk, self.writer()
+
+    def for_tasks(self) -> DistancesWriter:
+        """Return the writer without its sources, for the tasks that write rows: there may be millions of sources."""
+        return replace(self, sources=None)
+
+    def row_sources(self, row: int) -> tuple[int, ...]:
+        """Return the vertex where the paths of a row begin."""
+        return (row if self.sources is None else self.sources[row],)
 
     def write_rows(self, start: int, values: np.ndarray) -> None:
         """Write rows, in whole chunks, to the slot being written, from row `start` on."""

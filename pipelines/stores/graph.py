@@ -46,12 +46,12 @@ from pipelines.stores.schema import (
     StoreError,
     check_array,
     counted,
+    create_array,
     damaged_attributes,
     flag,
     number,
     open_store,
     recorded_dtype,
-    result_codecs,
 )
 from pipelines.stores.vertex_names import VertexName, VertexNameList, VertexNames
 
@@ -438,7 +438,7 @@ class GraphWriter:
         through: np.ndarray | None = None,
     ) -> None:
         """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through (n)."""
-        from pipelines.stores.text_chunks import write_text  # imports Dask, which reading does not need
+        from pipelines.stores.whole_chunks import write_text  # imports Dask, which reading does not need
 
         self._through = through
         if labels is not None:
@@ -474,14 +474,8 @@ class GraphWriter:
 
     def _whole(self, name: str, values: np.ndarray, dtype: Any) -> None:
         self._check_count(name, len(values))
-        self._group.create_array(
-            name,
-            shape=values.shape,
-            chunks=(self._chunk_rows(len(values), max(1, values[:1].size)), *values.shape[1:]),
-            dtype=dtype,
-            compressors=result_codecs(np.dtype(dtype)),
-            config={"write_empty_chunks": True},
-        )
+        chunks = (self._chunk_rows(len(values), max(1, values[:1].size)), *values.shape[1:])
+        create_array(self._group, name, values.shape, chunks, dtype)
         if values.size:
             _whole_chunks(self._group, name)[:] = values
 
@@ -538,14 +532,7 @@ class _Appender:
 
     def __init__(self, group: zarr.Group, name: str, size: int, dtype: np.dtype):
         chunk = max(1, min(size, CHUNK_BYTES // dtype.itemsize))
-        group.create_array(
-            name,
-            shape=(size,),
-            chunks=(chunk,),
-            dtype=dtype,
-            compressors=result_codecs(dtype),
-            config={"write_empty_chunks": True},
-        )
+        create_array(group, name, (size,), (chunk,), dtype)
         self._chunks = _whole_chunks(group, name)
         self._chunk, self._dtype = chunk, dtype
         self._pending: list[np.ndarray] = []

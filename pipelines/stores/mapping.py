@@ -24,16 +24,10 @@ import zarr
 
 from gpuops.som.grid import Grid
 from pipelines.stores.codebook import Codebook
-from pipelines.stores.contents import (
-    StoredArray,
-    Verified,
-    compare_contents,
-    refuse_missing,
-    writable_array,
-)
+from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing, writable_array
 from pipelines.stores.origin import origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, record_rows, recorded_rows, unfinished
-from pipelines.stores.resuming import StoreWriter, resume_store
+from pipelines.stores.place import growing_store, unfinished
+from pipelines.stores.resuming import RowsWriter, resume_store
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.schema import (
     CHUNK_BYTES,
@@ -41,13 +35,12 @@ from pipelines.stores.schema import (
     attribute,
     check_array,
     counted,
+    create_array,
     damaged_attributes,
     disk_errors,
     flag,
     open_store,
-    owned,
     recorded_dtype,
-    result_codecs,
 )
 
 SCHEMA = "mapping/1"
@@ -158,9 +151,10 @@ class Mapping:
 
 
 @dataclass(frozen=True, eq=False)
-class MappingWriter(StoreWriter):
+class MappingWriter(RowsWriter):
     """A mapping store that is being written."""
 
+    schema = SCHEMA
     rows: int
     chunk: int
     grid: Grid
@@ -174,26 +168,9 @@ class MappingWriter(StoreWriter):
                 if name in self.arrays:
                     writable_array(self.path, name)[start : start + len(units)] = values
 
-    def rows_done(self) -> np.ndarray:
-        """Return which rows are recorded as complete, bool (N)."""
-        return recorded_rows(self.path, open_store(self.path, SCHEMA), self.rows)
-
-    def progress(self) -> tuple[int, int]:
-        """Return the number of samples done and the total number of samples."""
-        return int(self.rows_done().sum()), self.rows
-
     def verify(self) -> Verified:
         """Verify the rows that are recorded as complete, as `Mapping.verify` does."""
         return _verify(self.path, self.grid, self.rows_done())
-
-    def chunks_committed(self) -> dict[str, list[str]]:
-        done = self.rows_done()
-        return {name: StoredArray(self.path, name).places(done) for name in self.arrays}
-
-    def record(self, done: np.ndarray) -> None:
-        """Record which rows are done, bool (N). When all rows are done, the store is complete."""
-        with disk_errors(self.path):
-            record_rows(self.path, owned(self.path, SCHEMA, self.run_id), self.arrays, done)
 
 
 def create_mapping(
@@ -209,14 +186,7 @@ def create_mapping(
         arrays |= {"weights": samples.dtype} if weighted else {}
         for name, dtype in arrays.items():
             of_units = () if name == "weights" else (top,)
-            group.create_array(
-                name,
-                shape=(samples.n, *of_units),
-                chunks=(chunk, *of_units),
-                dtype=dtype,
-                compressors=result_codecs(dtype),
-                config={"write_empty_chunks": True},
-            )
+            create_array(group, name, (samples.n, *of_units), (chunk, *of_units), dtype)
         group.update_attributes(
             {
                 "n": samples.n,

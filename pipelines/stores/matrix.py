@@ -24,17 +24,11 @@ import numpy as np
 import zarr
 
 from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
-from pipelines.stores.contents import (
-    StoredArray,
-    Verified,
-    compare_contents,
-    refuse_missing,
-    write_small_array,
-)
+from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing, write_small_array
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, record_rows, recorded_rows
-from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
+from pipelines.stores.place import growing_store
+from pipelines.stores.resuming import RowsWriter, refuse_other_options, resume_store
 from pipelines.stores.schema import (
     CHUNK_BYTES,
     TEXT,
@@ -42,13 +36,12 @@ from pipelines.stores.schema import (
     attribute,
     check_array,
     counted,
+    create_array,
     damaged_attributes,
     disk_errors,
     flag,
     open_store,
-    owned,
     recorded_dtype,
-    result_codecs,
 )
 from pipelines.stores.whole_chunks import WholeChunks
 
@@ -85,9 +78,10 @@ class Matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class MatrixWriter(StoreWriter):
+class MatrixWriter(RowsWriter):
     """A matrix store that is being written."""
 
+    schema, arrays = SCHEMA, ("distance",)
     rows: int
     columns: int
     chunk: int
@@ -99,25 +93,9 @@ class MatrixWriter(StoreWriter):
         with disk_errors(self.path):
             WholeChunks(self.path, "distance")[start : start + len(distances)] = distances
 
-    def rows_done(self) -> np.ndarray:
-        """Return which rows are recorded as complete, bool (k)."""
-        return recorded_rows(self.path, open_store(self.path, SCHEMA), self.rows)
-
-    def progress(self) -> tuple[int, int]:
-        """Return the number of complete rows and the total number of rows."""
-        return int(self.rows_done().sum()), self.rows
-
     def verify(self) -> Verified:
         """Verify the rows that are recorded as complete, as `Matrix.verify` does."""
         return _verify(self.path, self.rows_done())
-
-    def chunks_committed(self) -> dict[str, list[str]]:
-        return {"distance": StoredArray(self.path, "distance").places(self.rows_done())}
-
-    def record(self, done: np.ndarray) -> None:
-        """Record which rows are done, bool (k). When all rows are done, the store is complete."""
-        with disk_errors(self.path):
-            record_rows(self.path, owned(self.path, SCHEMA, self.run_id), ["distance"], done)
 
 
 def create_matrix(
@@ -143,15 +121,14 @@ def create_matrix(
     with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
         for name, text in zip(NAMES, names, strict=True):
             write_small_array(group, name, text, str, (name,))
-        group.create_array(
+        create_array(
+            group,
             "distance",
-            shape=shape,
-            chunks=(chunk, width),
-            dtype=dtype,
+            shape,
+            (chunk, width),
+            dtype,
             fill_value=outside_infinity(dtype).item(),
-            compressors=result_codecs(dtype),
             dimension_names=NAMES,
-            config={"write_empty_chunks": True},
             attributes={"unit": graph.weight_unit} if graph.weight_unit else None,
         )
         group.update_attributes({"graph": origin_of(path, graph), "plan": options, "done": []})

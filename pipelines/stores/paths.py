@@ -31,32 +31,24 @@ import numpy as np
 import zarr
 
 from gpuops.numbers import outside_infinity
-from pipelines.stores.contents import (
-    StoredArray,
-    Verified,
-    compare_contents,
-    refuse_missing,
-    write_small_array,
-)
+from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing, write_small_array
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, record_rows, recorded_rows, unfinished
-from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
+from pipelines.stores.place import growing_store, recorded_rows, unfinished
+from pipelines.stores.resuming import RowsWriter, refuse_other_options, resume_store
 from pipelines.stores.schema import (
     CHUNK_BYTES,
     StoreError,
     attribute,
     check_array,
     counted,
+    create_array,
     damaged_attributes,
-    disk_errors,
     flag,
     number,
     open_store,
-    owned,
     recorded_dtype,
     recorded_vertices,
-    result_codecs,
 )
 from pipelines.stores.whole_chunks import block_writer
 
@@ -145,9 +137,10 @@ class Paths:
 
 
 @dataclass(frozen=True, eq=False)
-class PathsWriter(StoreWriter):
+class PathsWriter(RowsWriter):
     """A paths store that is being computed."""
 
+    schema = SCHEMA
     n: int
     dtype: np.dtype
     sources: tuple[int, ...]
@@ -158,34 +151,24 @@ class PathsWriter(StoreWriter):
     chunk: int  # rows of a chunk, which are written together
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> int:  # type: ignore[override]
         return 1 if self.together else len(self.sources)
+
+    @property
+    def arrays(self) -> list[str]:  # type: ignore[override]
+        return _arrays(self)
 
     def row_sources(self, row: int) -> tuple[int, ...]:
         """Return the vertices where the paths of a row begin."""
         return self.sources if self.together else self.sources[row : row + 1]
 
-    def writer(self) -> PathsWriter:
+    def for_tasks(self) -> PathsWriter:
         """Return the writer without its sources, for the tasks that write rows: there may be millions of sources."""
         return replace(self, sources=())
 
     def opened(self, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
         """Return the width of the chunks of an array, and a function that writes whole chunks at a row and a column."""
         return block_writer(self.path, name)
-
-    def rows_done(self) -> np.ndarray:
-        """Return which rows are recorded as complete, bool (S)."""
-        return recorded_rows(self.path, open_store(self.path, SCHEMA), self.rows)
-
-    def record(self, done: np.ndarray) -> None:
-        """Record which rows are done, bool (S). When all rows are done, the store is complete."""
-        with disk_errors(self.path):
-            group = owned(self.path, SCHEMA, self.run_id)
-            record_rows(self.path, group, _arrays(self), done)
-
-    def progress(self) -> tuple[int, int]:
-        """Return the number of complete rows and the total number of rows."""
-        return int(self.rows_done().sum()), self.rows
 
     def chunks_committed(self) -> dict[str, list[str]]:
         return _places(self, self.rows_done())
@@ -236,15 +219,7 @@ def create_paths(
         for name, (kind, fill) in arrays.items():
             # A chunk holds only a part of a long row, so that one vertex can be read without the whole row.
             columns = max(1, min(n, CHUNK_BYTES // kind.itemsize))
-            group.create_array(
-                name,
-                shape=(rows, n),
-                chunks=(max(1, min(chunk, rows)), columns),
-                dtype=kind,
-                fill_value=fill,
-                compressors=result_codecs(kind),
-                config={"write_empty_chunks": True},
-            )
+            create_array(group, name, (rows, n), (max(1, min(chunk, rows)), columns), kind, fill_value=fill)
         group.update_attributes(
             {
                 "n": n,

@@ -8,19 +8,20 @@ returned as it is. An unfinished store must hold all committed chunks, and from 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 import zarr
 
-from pipelines.stores.contents import Verified, refuse_misplaced
+from pipelines.stores.contents import StoredArray, Verified, refuse_misplaced
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import check_origin
-from pipelines.stores.place import standing, take_over, take_place
+from pipelines.stores.place import record_rows, recorded_rows, standing, take_over, take_place
 from pipelines.stores.samples import Samples
-from pipelines.stores.schema import StoreError, leftovers, open_store, remove_leftovers
+from pipelines.stores.schema import StoreError, disk_errors, leftovers, open_store, owned, remove_leftovers
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,31 @@ class StoreWriter:
     def verify(self) -> Verified:
         """Reread the committed data and compare it with its record; raises StoreError at the first difference."""
         raise NotImplementedError
+
+
+class RowsWriter(StoreWriter):
+    """A store whose `arrays` grow by whole chunks of `rows` rows. The attribute `done` lists the complete rows."""
+
+    schema: ClassVar[str]
+    rows: int
+    arrays: Sequence[str]
+
+    def rows_done(self) -> np.ndarray:
+        """Return which rows are recorded as complete, bool (rows)."""
+        return recorded_rows(self.path, open_store(self.path, self.schema), self.rows)
+
+    def record(self, done: np.ndarray) -> None:
+        """Record which rows are done, bool (rows). When all rows are done, the store is complete."""
+        with disk_errors(self.path):
+            record_rows(self.path, owned(self.path, self.schema, self.run_id), self.arrays, done)
+
+    def progress(self) -> tuple[int, int]:
+        """Return the number of complete rows and the total number of rows."""
+        return int(self.rows_done().sum()), self.rows
+
+    def chunks_committed(self) -> dict[str, list[str]]:
+        done = self.rows_done()
+        return {name: StoredArray(self.path, name).places(done) for name in self.arrays}
 
 
 W = TypeVar("W", bound=StoreWriter)

@@ -20,13 +20,38 @@ import zarr
 from gpuops.arrays import unmasked
 from pipelines.stores import transforms
 from pipelines.stores.contents import write_small_array
-from pipelines.stores.labels import label_text
-from pipelines.stores.merged_values import MergedValues
-from pipelines.stores.row_errors import MISSING_CURE, RowError
 from pipelines.stores.scaling import LARGEST, Moments, Scaling, refuse_beyond
-from pipelines.stores.schema import CHUNK_BYTES, TEXT, result_codecs, text_codecs
+from pipelines.stores.schema import CHUNK_BYTES, MISSING_CURE, TEXT, RowError, create_array
 
+# Texts that stand for a missing entry: pyarrow reads them as missing in CSV, or pandas and NumPy print them.
+ABSENT = frozenset(
+    [
+        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+        *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "<NA>", "NaT"),
+    ]
+)
 SCHEMA = "samples/1"
+LOOKED_AT = 4096  # most rows examined of a block; the remaining rows are assumed to be similar
+MOST_VALUES = 1 << 17  # most values examined of a block
+NOISE = 2.0**-46  # a smaller relative difference of two values is taken for a rounding error of float64 sums
+
+
+def label_text(label: Any) -> str | None:
+    """Return the text of a label, or None for a missing label: None, NaN, a masked entry, or text in `ABSENT`.
+
+    >>> label_text(3.0), label_text(12345678), label_text(b"B cell")
+    ('3', '12345678', 'B cell')
+    >>> label_text(float("nan")), label_text("NA"), label_text("")
+    (None, None, None)
+    """
+    if label is None or label is np.ma.masked:
+        return None
+    if isinstance(label, bytes):
+        label = label.decode(errors="replace")
+    elif isinstance(label, float | np.floating):
+        label = str(int(label)) if float(label).is_integer() else repr(float(label))
+    text = str(label)
+    return None if text in ABSENT else text
 
 
 class SamplesWriter:
@@ -87,7 +112,7 @@ class SamplesWriter:
     ) -> None:
         """Append (k, d) values in units of the source, with (k) weights, labels and ids if the store has them.
 
-        A label is text or a number; None, NaN and the texts in `pipelines.stores.labels.ABSENT` mean no label.
+        A label is text or a number; None, NaN and the texts in `pipelines.stores.samples_writer.ABSENT` mean no label.
         """
         values, d = np.asarray(unmasked(values)), len(self.columns)
         if values.dtype.kind not in "fiub":
@@ -264,14 +289,7 @@ class _Rows:
     """An array that grows by whole chunks of rows: no chunk is ever read back or written twice."""
 
     def __init__(self, group: zarr.Group, name: str, chunks: tuple[int, ...], dtype: np.dtype):
-        self.array = group.create_array(
-            name,
-            shape=(0, *chunks[1:]),
-            chunks=chunks,
-            dtype=dtype,
-            compressors=text_codecs() if dtype == TEXT else result_codecs(dtype),
-            config={"write_empty_chunks": True},
-        )
+        self.array = create_array(group, name, (0, *chunks[1:]), chunks, dtype)
         self._chunk = np.empty(chunks, dtype)  # the unfinished chunk, a copy, because callers reuse their arrays
         self._held = 0
 
@@ -311,3 +329,27 @@ class Digest:
         head = f"{SCHEMA} n={n} d={self._d} {self._dtype} missing={self._missing}"
         parts = f" values={self.values.hexdigest()} weights={self.weights.hexdigest()}"
         return hashlib.blake2b((head + parts).encode(), digest_size=16).hexdigest()
+
+
+class MergedValues:
+    """Counts the distinct values of each column, in some rows, and the distinct values that float32 merges."""
+
+    def __init__(self, columns: int):
+        self._rows = max(1, min(LOOKED_AT, MOST_VALUES // columns))
+        self._merged, self._distinct = np.zeros(columns, np.int64), np.zeros(columns, np.int64)
+
+    def add(self, values: np.ndarray) -> None:
+        """Examine a block of values (k, d)."""
+        ordered = np.sort(values[: self._rows].astype(np.float64), axis=0)
+        apart = np.diff(ordered, axis=0) > NOISE * abs(ordered[1:])
+        still = np.diff(ordered.astype(np.float32), axis=0) > 0
+        self._distinct += apart.sum(axis=0)
+        self._merged += (apart & ~still).sum(axis=0)
+
+    def columns(self) -> np.ndarray:
+        """Return the columns in which float32 merges more than 1 % of the distinct values, bool (d)."""
+        return 100 * self._merged > self._distinct
+
+    def most(self) -> float:
+        """Return the fraction of distinct values that float32 merges, the largest fraction of all columns."""
+        return float((self._merged / np.maximum(self._distinct, 1)).max())

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.stores import transforms
-from pipelines.stores.row_errors import RowError
+from pipelines.stores.schema import RowError
 
 SCALINGS = ("none", "zscore", "minmax", "arcsinh")
 BLOCK_VALUES = 1 << 20

@@ -23,6 +23,7 @@ from pipelines.stores.kinds import KINDS, Kind
 
 CHUNK_BYTES = 4 << 20
 TEXT = np.dtypes.StringDType()
+MISSING_CURE = "declare that values are missing (missing=True, --missing), or leave the row out"
 
 
 class StoreError(ValueError):
@@ -45,6 +46,15 @@ def text_codecs() -> tuple[Any, ...]:
 def checkpoint_codecs() -> tuple[Any, ...]:
     """Return the codecs of checkpoints, which are soon replaced: a checksum without compression."""
     return (Crc32cCodec(),)
+
+
+def create_array(
+    group: zarr.Group, name: str, shape: Sequence[int], chunks: Any, dtype: Any, **options: Any
+) -> zarr.Array[Any]:
+    """Create an array that stores every chunk, by default with the codecs of results; `options` are those of Zarr."""
+    codecs = text_codecs() if dtype is str or dtype == TEXT else result_codecs(np.dtype(dtype))
+    options = {"compressors": codecs, "config": {"write_empty_chunks": True}} | options
+    return group.create_array(name, shape=tuple(shape), chunks=chunks, dtype=dtype, **options)
 
 
 def store_schema(path: str | os.PathLike[str]) -> str:
@@ -248,3 +258,11 @@ def counted(count: int, one: str, more: str = "") -> str:
     ('1 arc', '4,096 vertices')
     """
     return f"{count:,} {one if count == 1 else more or f'{one}s'}"
+
+
+class RowError(ValueError):
+    """A row of a source cannot be stored. `row` counts from 0, and `what` continues the message after the row."""
+
+    def __init__(self, source: str, row: int, what: str):
+        super().__init__(f"{source}: row {row} (from 0){what}")
+        self.row, self.what = row, what

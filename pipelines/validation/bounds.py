@@ -5,6 +5,8 @@ vertices: the largest |weight| of the arcs that leave the vertex. This bound tak
 below (n - 1) max |w| if only a few arcs are long. If the bound exceeds the limit and no weight is negative, the run
 itself can check the distances. Along a shortest path, distances grow by less than the limit per arc, so the first
 distance that reaches the limit is still below infinity.
+
+A search with a cutoff or with targets keeps distances up to a limit of each row (`row_limit`).
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import library_of
-from gpuops.numbers import check_dtype, distance_limit, infinity
+from gpuops.arrays import library_of, like
+from gpuops.numbers import check_dtype, distance_limit, infinity, outside_infinity
 from pipelines.stores import Graph
 
 PIECE = 1 << 22  # arcs examined at a time
@@ -114,3 +116,24 @@ def _refuse_fractions(graph: Graph, dtype: np.dtype) -> None:
                 f"{graph.path}: the arc {' -> '.join(graph.names([tail, indices[arc]]))} weighs {weights[arc]}, "
                 f"not an integer; use --dtype float32, or scale the weights to use {dtype}"
             )
+
+
+def reach(cutoff: float | None, dtype: np.dtype) -> float | None:
+    """Return the cutoff, or None if no distance of the dtype can exceed it."""
+    largest = float(np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max)
+    return cutoff if cutoff is not None and cutoff < largest else None
+
+
+def row_limit(distances: Any, cutoff: float | None, targets: tuple[int, ...] | None) -> float | None:
+    """Return the greatest distance that a row keeps.
+
+    It is the distance of the farthest target that is reached within the cutoff. If there is no such target, it is the
+    cutoff. `distances` (n) is a NumPy or CuPy array in outside form, as in stores.
+    """
+    if targets is None:
+        return cutoff
+    reached = distances[like(distances, np.array(targets))]
+    reached = reached[reached != outside_infinity(distances.dtype)]
+    if cutoff is not None:
+        reached = reached[reached <= cutoff]
+    return float(reached.max()) if reached.size else cutoff

@@ -10,9 +10,9 @@ from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
 from pipelines.stores.schema import counted
 from pipelines.stores.solutions import open_solution
+from pipelines.validation.bounds import reach, row_limit
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows, verify_distances
 from pipelines.validation.generated import certify_generated
-from pipelines.validation.limits import reach, row_limit
 
 PROVABLE = ("distances/1", "boundary/1", "paths/1")  # schemas of stores whose rows have certificates
 

@@ -19,8 +19,8 @@ from distributed import Client
 from gpuops.certificates import Certificate, RowProof, join_certificates
 from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.stores import Paths
+from pipelines.validation.bounds import reach, row_limit
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows
-from pipelines.validation.limits import reach, row_limit
 from pipelines.workers.attempts import Attempt, attempts, clear, held, keep
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress

@@ -138,12 +138,7 @@ def within_budget(facts: list[WorkerFacts], device: int | None, host: int | None
 
 def memory_by_place(worker_bytes: Sequence[int], facts: list[WorkerFacts]) -> dict[str, tuple[int, int]]:
     """Return bytes needed and bytes free by place; a place is a GPU, or a host with all its CPU workers."""
-    places: dict[str, tuple[int, int]] = {}
-    for fact, count in zip(facts, worker_bytes, strict=True):
-        place = fact.address if fact.gpu else fact.host
-        needed, free = places.get(place, (0, 0))
-        places[place] = needed + count, max(free, fact.free_memory)
-    return places
+    return Needs(tuple(worker_bytes)).by_place(facts)
 
 
 def place_name(place: str) -> str:
@@ -155,19 +150,63 @@ def place_name(place: str) -> str:
     return "this machine" if here else place
 
 
-def refuse_memory(what: str, worker_bytes: Sequence[int], facts: list[WorkerFacts], cure: Callable[[int], str]) -> None:
-    """Raise DoesNotFitError if the workers need more memory than a place has free.
+@dataclass(frozen=True)
+class Needs:
+    """The bytes that a run takes.
 
-    Parameters
+    Attributes
     ----------
-    what : subject of the message, such as "3,353 vertices"
-    cure : returns the advice that ends the message, given the free bytes of the place
+    device : for each worker, bytes of its GPU, or of its host if it has no GPU; () for none
+    host : for each worker, further bytes of its host; () for none
+    disk : bytes of the disk of the output
     """
-    for place, (needed, free) in memory_by_place(worker_bytes, facts).items():
-        if needed > MEMORY_SHARE * free:
-            raise DoesNotFitError(
-                f"{what} need {size(needed)} on {place_name(place)}, which has {size(free)} free. {cure(free)}"
-            )
+
+    device: tuple[int, ...] = ()
+    host: tuple[int, ...] = ()
+    disk: int = 0
+
+    def __str__(self) -> str:
+        return f"memory {size(sum(self.device) + sum(self.host))}, disk {size(self.disk)}"
+
+    def by_place(self, facts: Sequence[WorkerFacts]) -> dict[str, tuple[int, int]]:
+        """Return bytes needed and bytes free by place; a place is a GPU, or a host with all its workers."""
+        places: dict[str, tuple[int, int]] = {}
+        on_device = ((f.address if f.gpu else f.host, f.free_memory) for f in facts)
+        on_host = ((f.host, f.host_memory or f.free_memory) for f in facts)
+        for where, counts in (on_device, self.device), (on_host, self.host):
+            for (place, most), count in zip(where, counts, strict=bool(counts)):
+                needed, free = places.get(place, (0, 0))
+                places[place] = needed + count, max(free, most)
+        return places
+
+    def most(self, facts: Sequence[WorkerFacts]) -> int:
+        """Return the bytes needed in the place where most are."""
+        return max((needed for needed, _ in self.by_place(facts).values()), default=0)
+
+    def fits(self, facts: Sequence[WorkerFacts]) -> bool:
+        """Return whether every place has the memory for its workers."""
+        return all(needed <= MEMORY_SHARE * free for needed, free in self.by_place(facts).values())
+
+    def refuse_memory(self, what: str, facts: Sequence[WorkerFacts], cure: str | Callable[[int], str]) -> None:
+        """Raise DoesNotFitError if the workers need more memory than a place has free.
+
+        Parameters
+        ----------
+        what : subject of the message, such as "3,353 vertices"
+        cure : the advice that ends the message, or a function that returns it, given the free bytes of the place
+        """
+        for place, (needed, free) in self.by_place(facts).items():
+            if needed > MEMORY_SHARE * free:
+                advice = cure if isinstance(cure, str) else cure(free)
+                raise DoesNotFitError(
+                    f"{what} need {size(needed)} on {place_name(place)}, which has {size(free)} free. {advice}"
+                )
+
+
+def this_process() -> list[WorkerFacts]:
+    """Return the memory of this process in the form of the resources of a worker, for work without a cluster."""
+    free = available_memory()
+    return [WorkerFacts("", "127.0.0.1", "CPU", False, free, 0.0, host_memory=free)]
 
 
 def refuse_disk(count: int, out: str | os.PathLike[str], cure: str) -> None:

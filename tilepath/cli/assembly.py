@@ -21,7 +21,7 @@ def de_bruijn(alphabet: str, order: int, cyclic: bool, out: str | None, overwrit
     The example makes the shortest key sequence that opens any lock that checks the last four digits typed.
     """
     from pipelines import de_bruijn_sequence
-    from pipelines.assembly.files import write_pieces
+    from pipelines.assembly.assemble import write_pieces
     from pipelines.formats.output_file import check_free
 
     if out is not None:

@@ -69,8 +69,8 @@ def od(
     cluster make the table; this needs a boundary store and --reduce.
     """
     from pipelines import open_boundary, open_graph
+    from pipelines.answers.od_blocks import parse_reduction
     from pipelines.answers.od_points import read_points
-    from pipelines.answers.od_reductions import parse_reduction
     from pipelines.answers.od_tables import refuse_workers, write_od_table
     from pipelines.answers.tables import has_column
     from pipelines.stores.boundary import SCHEMA

@@ -154,7 +154,7 @@ def write_drawing(
 ) -> None:
     """Write a drawing to `path`, in the format of its suffix; `title` replaces the title of the drawing."""
     from pipelines.answers.graph_pictures.canvas import draw
-    from pipelines.answers.graph_pictures.dot import write_dot
+    from pipelines.answers.graph_pictures.drawing import write_dot
 
     if title is not None:
         drawing.title = title

@@ -21,10 +21,9 @@ from contextlib import contextmanager
 import numpy as np
 
 from pipelines.formats.arc_sort import ArcStream, Piece
-from pipelines.formats.graphs.decimals import count
 from pipelines.formats.graphs.vertices import NAME_BYTES, check_numbering
 from pipelines.formats.output_file import check_free, whole_file
-from pipelines.formats.text_file import BLANKS, TextFile
+from pipelines.formats.text_file import BLANKS, TextFile, count
 from pipelines.stores import Graph
 
 ARROW = "->"

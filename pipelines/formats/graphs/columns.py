@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipelines.formats.arc_sort import FormatError
-from pipelines.formats.graphs.decimals import count
+from pipelines.formats.text_file import count
 from pipelines.stores.schema import counted
 
 # Names of tail and head. Case, blanks, and words such as "node" and "id" around a name are ignored. Both names of a

@@ -17,9 +17,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
-from pipelines.formats.graphs.decimals import count
 from pipelines.formats.graphs.text import NUMBER, VERTEX, Layout, read_table
-from pipelines.formats.text_file import TextFile
+from pipelines.formats.text_file import TextFile, count
 from pipelines.stores.schema import counted
 
 

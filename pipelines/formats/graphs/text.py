@@ -17,10 +17,9 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from pipelines.formats.ahead import in_turn
 from pipelines.formats.arc_sort import FormatError
-from pipelines.formats.graphs.decimals import rounded
-from pipelines.formats.text_file import BLANKS, TextFile
+from pipelines.formats.text_file import BLANKS, TextFile, rounded
+from pipelines.workers.ahead import in_turn
 
 SKIP, VERTEX, NUMBER, LABEL = range(4)  # kinds of fields
 _DECIMAL = 4  # kind of a NUMBER field after a value that is not a plain integer was found in it

@@ -26,10 +26,9 @@ import numpy as np
 
 from pipelines.formats.arc_sort import ArcStream, Piece
 from pipelines.formats.graphs.columns import choose_columns, listed
-from pipelines.formats.graphs.decimals import count
 from pipelines.formats.graphs.dimacs import check_count
 from pipelines.formats.graphs.text import NUMBER, SKIP, VERTEX, Layout, read_table
-from pipelines.formats.text_file import BLANKS, TextFile
+from pipelines.formats.text_file import BLANKS, TextFile, count
 
 COLUMNS = "init_node term_node capacity length free_flow_time b power speed toll link_type".split()
 

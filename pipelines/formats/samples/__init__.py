@@ -21,10 +21,9 @@ from pipelines.formats.samples.cytometry import read_fcs
 from pipelines.formats.samples.tables import read_arrow, read_csv, read_parquet
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.place import refuse_existing, refuse_inputs
-from pipelines.stores.row_errors import RowError
 from pipelines.stores.samples import Samples, new_samples, open_samples
 from pipelines.stores.samples_writer import SCHEMA, SamplesWriter
-from pipelines.stores.schema import StoreError, brief, store_schema
+from pipelines.stores.schema import RowError, StoreError, brief, store_schema
 
 FORMATS: dict[str, tuple[Callable[..., Source], tuple[str, ...]]] = {
     "csv": (read_csv, (".csv", ".tsv", ".txt")),

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 
@@ -18,13 +19,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from pipelines import StoreError, export_store, open_boundary, partition_graph, positions, write_graph
-from pipelines.answers import od_tables, od_workers
+from pipelines.answers import od_forms, od_tables, od_workers
 from pipelines.answers.od_blocks import Reducing
 from pipelines.answers.od_forms import TableForm
 from pipelines.answers.od_points import EARTH_RADIUS, points_of, read_points
 from pipelines.answers.od_tables import Reduction, parse_reduction, write_od_table
 from pipelines.answers.od_workers import Landing, refuse_what_cannot_fit
-from pipelines.formats.growing_file import growing_file
+from pipelines.formats.output_file import growing_file
 from pipelines.stores.matrix import open_matrix
 from pipelines.workers import interruption
 from pipelines.workers.capacity import DoesNotFitError, measure_workers
@@ -594,6 +595,44 @@ def test_a_run_that_is_not_resumed_begins_again(source, points, tmp_path, in_blo
     write_od_table(source, *points, tmp_path / "od.csv", nearest=2)
     assert len(rows_of(tmp_path / "od.csv")) < 18 * N
     assert [path.name for path in tmp_path.iterdir()] == ["od.csv"]
+
+
+@pytest.mark.usefixtures("in_blocks")
+def test_pieces_of_parquet_are_joined_by_groups_of_rows_after_a_run_that_could_not(
+    source, points, tmp_path, monkeypatch
+):
+    out, calm = tmp_path / "od.parquet", tmp_path / "calm.parquet"
+    write_od_table(source, *points, calm)
+    writer = od_forms.table_writer
+
+    @contextmanager
+    def failing(sink, *arguments):
+        with writer(sink, *arguments) as write:
+            yield (lambda _group: 1 / 0) if str(sink).endswith("joined") else write
+
+    with monkeypatch.context() as patched:
+        patched.setattr(od_forms, "table_writer", failing)
+        with pytest.raises(ZeroDivisionError):
+            write_od_table(source, *points, out)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".od.parquet.partial", ".od.parquet.pieces", calm.name]
+    (tmp_path / ".od.parquet.joined").write_text("what a killed run left")
+    monkeypatch.setattr(TableForm, "append", lambda *_: 1 / 0)  # all blocks are there
+    assert write_od_table(source, *points, out, resume=True) == 18 * N
+    assert pa.parquet.read_table(out).equals(pa.parquet.read_table(calm))
+    assert pa.parquet.ParquetFile(out).num_row_groups == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == [calm.name, out.name]
+
+
+@pytest.mark.usefixtures("in_blocks")
+def test_the_disk_for_joining_pieces_is_counted_before_it_is_needed(source, points, tmp_path, monkeypatch):
+    class Usage:
+        free = 3000
+
+    monkeypatch.setattr("pipelines.workers.capacity.shutil.disk_usage", lambda folder: Usage)
+    with pytest.raises(DoesNotFitError, match=r"od.parquet may take .* the disk has 2.9 KiB free.*--resume.*\.csv"):
+        write_od_table(source, *points, tmp_path / "od.parquet")
+    Usage.free = 10**6
+    assert write_od_table(source, *points, tmp_path / "od.parquet", resume=True) == 18 * N
 
 
 def test_two_runs_do_not_write_the_same_file(tmp_path):

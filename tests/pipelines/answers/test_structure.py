@@ -160,7 +160,7 @@ def test_nothing_is_overwritten_or_begun_that_cannot_fit(tmp_path, monkeypatch):
         with pytest.raises(StoreError, match="is the input"):
             write(graph, tmp_path / "g", overwrite=True)
         with monkeypatch.context() as patch:
-            patch.setattr(derived_graphs, "available_memory", lambda: 10)
-            with pytest.raises(DoesNotFitError, match=r"take some .* of memory are free"):
+            patch.setattr("pipelines.workers.capacity.available_memory", lambda: 10)
+            with pytest.raises(DoesNotFitError, match=r"arcs need .* has 10 B free\. Use a machine"):
                 write(graph, tmp_path / "new")
     assert [path.name for path in tmp_path.iterdir()] == ["g"]

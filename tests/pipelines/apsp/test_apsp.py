@@ -24,6 +24,7 @@ from pipelines.stores import StoreError, open_distances, write_graph
 from pipelines.stores.distances import begun_distances
 from pipelines.validation.bounds import WeightRangeError, distances_fit
 from pipelines.workers.capacity import DoesNotFitError
+from pipelines.workers.saving import Savers
 from tilepath import cli
 
 all_pairs_shortest_paths = functools.partial(by_any_method, method="floyd-warshall")
@@ -134,9 +135,9 @@ def test_closed_vertices_are_never_inside_a_path(request, tmp_path, users, close
 def test_bands_are_written_while_the_last_stage_goes_on(client, tmp_path, monkeypatch):
     """The result of a band is on its way before the next band is updated."""
     n, events = 3000, []  # three bands on one worker
-    update, save = ResidentRows._update, ResidentRows.save_band
+    update, save = ResidentRows._update, Savers.save
     monkeypatch.setattr(ResidentRows, "_update", lambda *args: events.append("update") or update(*args))
-    monkeypatch.setattr(ResidentRows, "save_band", lambda *args: events.append(args[3]) or save(*args))
+    monkeypatch.setattr(Savers, "save", lambda *args: events.append(args[3].args[0]) or save(*args))
     arcs = random_arcs(n, 6000)
     graph = store_arcs(tmp_path / "g.zarr", n, *arcs, "int32")
     all_pairs_shortest_paths(client, graph, tmp_path / "d.zarr", verify=True)

@@ -163,7 +163,7 @@ def test_a_rehearsal_changes_nothing(n, block):
     layout, job = Layout(n, block, block, 2), Job(None, np.dtype("float32"), np.ones(n, bool), None, True)
     matrix = np.random.default_rng(0).random((layout.rows(0), n), dtype="float32")
     before, ring = matrix.copy(), Ring("a", np, 1, 4 * block * n)
-    rows = ResidentRows(job, layout, 0, [0] * len(layout.blocks()), ring, matrix, False)
+    rows = ResidentRows(job, layout, 0, [0] * len(layout.blocks()), ring, matrix)
     rows.rehearse()
     np.testing.assert_array_equal(rows.matrix, before)
     opened = Token(ring.card, OPENED, 0, (), "uint8").header()

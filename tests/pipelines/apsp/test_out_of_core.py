@@ -26,10 +26,10 @@ from oracles import random_arcs, shifted, store_arcs
 
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp import passing_rows
+from pipelines.apsp.floyd_warshall import make_plan
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.out_of_core import commits_of
-from pipelines.apsp.plan import make_plan
 from pipelines.apsp.schedule import stages_of
 from pipelines.apsp.solve import _job
 from pipelines.apsp.super_stages import SuperStages
@@ -413,7 +413,7 @@ def test_each_row_is_read_once_a_super_stage_and_those_of_a_window_never(client,
 def test_a_budget_below_one_band_is_refused_with_the_least_that_works(client, tmp_path):
     graph = float_graph(tmp_path / "g", 100)
     for method in "out-of-core", "auto":
-        with pytest.raises(DoesNotFitError, match="100 vertices need at least .* of the host") as refused:
+        with pytest.raises(DoesNotFitError, match=r"100 vertices need .* has .* free\. Set --host-memory") as refused:
             all_pairs_shortest_paths(
                 client, graph, tmp_path / "out", dtype="float64", block=BLOCK, host_memory=10_000, method=method
             )
@@ -429,7 +429,7 @@ def test_a_budget_below_one_band_is_refused_with_the_least_that_works(client, tm
 def test_the_plan_of_a_run_in_memory_honours_commits():
     facts = [WorkerFacts("w", "host", "CPU", False, 10**12, 1e9)]
     layout = make_layout(10_000, 1, 4)
-    disk = [make_plan(layout, "float32", 10_000, 5, facts, [], commit_seconds=s).disk_bytes for s in (60.0, math.inf)]
+    disk = [make_plan(layout, "float32", 10_000, 5, facts, [], commit_seconds=s).needs.disk for s in (60.0, math.inf)]
     assert disk == [5 * 10_000 * 4 + 2 * 10_000**2 * 4, 5 * 10_000 * 4]
 
 

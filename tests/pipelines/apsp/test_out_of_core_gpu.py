@@ -13,11 +13,11 @@ from oracles import random_arcs, shifted, store_arcs
 from gpuops.minplus import packed_bytes
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.methods import Request
-from pipelines.apsp.out_of_core import bytes_of, make_plan
+from pipelines.apsp.out_of_core import estimate, needs_of
 from pipelines.apsp.solve import _job
 from pipelines.apsp.windows import Windows
 from pipelines.validation.bounds import distance_dtype
-from pipelines.workers.capacity import WorkerFacts, within_budget
+from pipelines.workers.capacity import DoesNotFitError, WorkerFacts, within_budget
 from pipelines.workers.lanes import GpuLane, HostMatrix
 
 N, BLOCK = 3000, 64
@@ -53,11 +53,13 @@ def from_the_store(dtype):
 
 
 def plan(graph, dtype, sources=None, device_memory=None, host_memory=None, block=BLOCK, workers=1):
-    """What a run with these budgets would do on GPUs of one host."""
-    gpu = WorkerFacts("w", "host", "GPU", True, 80 << 30, 1e12, host_memory=200 << 30)
-    facts = within_budget([gpu] * workers, device_memory, host_memory)
+    """The estimate of a run with these budgets on GPUs of one host."""
+    gpus = [
+        WorkerFacts(f"tcp://w{w}", "host", "GPU", True, 80 << 30, 1e12, host_memory=200 << 30) for w in range(workers)
+    ]
+    facts = within_budget(gpus, device_memory, host_memory)
     job = _job(graph, distance_dtype(graph, dtype))
-    return make_plan(Request(job, sources and tuple(sources), block, math.inf, facts, None))
+    return estimate(Request(job, sources and tuple(sources), block, math.inf, facts, None))
 
 
 @pytest.mark.parametrize(("kind", "dtype"), CASES)
@@ -65,11 +67,13 @@ def test_the_budgets_below_suffice_and_the_matrix_passes_by_more_than_once(tmp_p
     graph, sources = problem(tmp_path, kind, dtype)
     for share in SHARES:
         found = plan(graph, dtype, sources, budget_of(dtype, share))
-        assert found.shortage is None
+        found.refuse(tmp_path / "out")
+        assert found.too_large is None
+        found = found.plan
         assert found.windows.resident
         assert found.windows.width < N / 4
     found = plan(graph, dtype, sources, **from_the_store(dtype))
-    assert (found.shortage, found.windows.resident) == (None, False)
+    assert (found.too_large, found.plan.windows.resident) == (None, False)
 
 
 def test_gpus_of_one_host_share_slabs(tmp_path):
@@ -77,11 +81,11 @@ def test_gpus_of_one_host_share_slabs(tmp_path):
     tails, heads, weights = random_arcs(n, n, high=30)
     graph = store_arcs(tmp_path / "g", n, tails, heads, weights, "int32")
     budgets = {"device_memory": 1 << 30, "host_memory": 6 << 30}
-    found = {count: plan(graph, "int32", **budgets, workers=count, block=1024) for count in (1, 2, 8)}
+    found = {count: plan(graph, "int32", **budgets, workers=count, block=1024).plan for count in (1, 2, 8)}
     assert [plan.windows.sharers for plan in found.values()] == [1, 2, 8]
     windows = Windows(n, 1024, 1024, width, True)
     request = Request(_job(graph, np.dtype("int32")), None, 1024, math.inf, [None] * 2, None)
-    alone, sharing = (bytes_of(request, replace(windows, sharers=count), True)[0] for count in (1, 2))
+    alone, sharing = (needs_of(request, replace(windows, sharers=count), True).device[0] for count in (1, 2))
     saved = width * n // 2 * 4 - width * width * 4  # half of the slab; each has its square
     assert saved - 2 * width * 1024 * 4 - (3 << 20) < alone - sharing < saved  # and packs that, which a pool keeps
 
@@ -91,19 +95,25 @@ def test_gpus_of_one_host_that_is_short_of_memory_for_sharing_do_not(tmp_path):
     device = budget_of("float32", 2)
     ways = []
     for host in 500 << 20, 700 << 20, 1000 << 20:
-        windows = plan(graph, "float32", device_memory=device, host_memory=host, workers=2).windows
+        windows = plan(graph, "float32", device_memory=device, host_memory=host, workers=2).plan.windows
         ways.append((windows.resident, windows.sharers))
     assert ways == [(False, 1), (True, 1), (True, 2)]
 
 
 def test_a_budget_of_the_gpu_below_one_band_is_refused_with_the_least_that_works(tmp_path):
     graph, _ = problem(tmp_path, "plain", "float32")
-    shortage = plan(graph, "float32", device_memory=100_000).shortage
-    assert re.search(r"3,000 vertices need at least .* of each GPU \(97.7 KiB may be used\)", shortage)
-    least = 1024 * int(re.search(r"Set --device-memory (\d+)KiB or more", shortage)[1])
-    assert plan(graph, "float32", device_memory=least).shortage is None
-    assert "--device-memory" in plan(graph, "float32", device_memory=least - 1024).shortage
-    both = plan(graph, "float32", device_memory=100_000, host_memory=100_000).shortage
+
+    def shortage(**budgets):
+        with pytest.raises(DoesNotFitError) as refused:
+            plan(graph, "float32", **budgets).refuse(tmp_path / "out")
+        return str(refused.value)
+
+    said = shortage(device_memory=100_000)
+    assert re.search(r"3,000 vertices need .* on the GPU of tcp://w0, which has .* free", said)
+    least = 1024 * int(re.search(r"Set --device-memory (\d+)KiB or more", said)[1])
+    assert plan(graph, "float32", device_memory=least).too_large is None
+    assert "--device-memory" in shortage(device_memory=least - 1024)
+    both = shortage(device_memory=100_000, host_memory=100_000)
     assert re.search(r"Set --device-memory \d+KiB --host-memory \d+\w+ or more", both)
 
 
@@ -127,13 +137,13 @@ def test_budgets_of_a_quarter_to_a_sixteenth_keep_the_bits_and_what_the_plan_sta
     out_of_core(gpu_client, graph, tmp_path / "first", block=16, device_memory=budget_of("float32", 4))  # compiles
     for share in 4, 8, 16:
         budget, out = budget_of("float32", share), tmp_path / f"{share}"
-        stated = plan(graph, "float32", device_memory=budget, block=16)
+        stated = plan(graph, "float32", device_memory=budget, block=16).plan
         assert stated.windows.width <= N // share
         (idle,) = gpu_client.run(host_bytes, "VmRSS").values()
         got = out_of_core(gpu_client, graph, out, block=16, device_memory=budget, commit_seconds=None)[:]
         np.testing.assert_array_equal(got, want)
-        assert max(gpu_client.run(pool_bytes).values()) <= stated.device_bytes <= budget
-        assert max(gpu_client.run(host_bytes, "VmHWM").values()) - idle <= stated.host_bytes
+        assert max(gpu_client.run(pool_bytes).values()) <= stated.needs.device[0] <= budget
+        assert max(gpu_client.run(host_bytes, "VmHWM").values()) - idle <= sum(stated.needs.host)
 
 
 def host_bytes(name):
@@ -197,9 +207,9 @@ def test_two_gpus_give_the_bits_of_one(two_gpus, tmp_path, monkeypatch, capsys, 
     got = out_of_core(two_gpus, graph, tmp_path / "out", **options, device_memory=budget, verify=True, progress=True)[:]
     np.testing.assert_array_equal(got.view(f"i{got.itemsize}"), want.view(f"i{want.itemsize}"))
     assert "parts of row panels go straight from GPU to GPU" in capsys.readouterr().err
-    stated = plan(graph, dtype, sources, device_memory=budget, workers=2)
+    stated = plan(graph, dtype, sources, device_memory=budget, workers=2).plan
     ring = -(-stated.windows.width // BLOCK) * packed_bytes(BLOCK, N, dtype, True)
-    assert max(two_gpus.run(pool_bytes).values()) + ring <= stated.device_bytes <= budget
+    assert max(two_gpus.run(pool_bytes).values()) + ring <= stated.needs.device[0] <= budget
 
 
 @pytest.mark.multigpu

@@ -7,8 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from pipelines.formats import import_graph
-from pipelines.formats.growing_file import growing_file
-from pipelines.formats.output_file import whole_file
+from pipelines.formats.output_file import growing_file, whole_file
 from pipelines.stores import StoreError
 from tilepath import cli
 

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from pipelines.formats.arc_sort import FormatError
 from pipelines.formats.samples import FORMATS, import_samples
 from pipelines.stores import StoreError, write_graph
-from pipelines.stores.labels import ABSENT
 from pipelines.stores.samples import write_samples
-from pipelines.stores.samples_writer import SamplesWriter
+from pipelines.stores.samples_writer import ABSENT, SamplesWriter
 
 ROWS = np.array([[1.5, -2.0], [4.0, 1e-3], [7.25, 1e5]])
 NAN = np.nan

@@ -199,7 +199,7 @@ def test_misuse_is_named(make, message):
 
 
 def test_what_is_held_in_memory_is_counted(tmp_path):
-    with pytest.raises(ValueError, match=r"4,294,967,296 vertices need \d+\.\d TiB of memory"):
+    with pytest.raises(ValueError, match=r"4,294,967,296 vertices need \d+\.\d TiB on"):
         generate(EulerGraph(1 << 32, 127), tmp_path / "g.zarr")
 
 

@@ -30,6 +30,7 @@ from pipelines.generators import (
 from pipelines.generators.counter_random import below, philox, scramble_all, scrambler
 from pipelines.generators.synthetic import _fill
 from pipelines.stores import StoreError, open_graph
+from pipelines.workers.capacity import DoesNotFitError
 from tilepath.cli import tilepath
 from tilepath.cli.graphs import generate_graph
 
@@ -409,9 +410,9 @@ def test_edges_that_do_not_exist():
 
 
 def test_what_cannot_fit_is_refused(tmp_path):
-    with pytest.raises(StoreError, match="of memory, but this machine has"):
+    with pytest.raises(DoesNotFitError, match=r"vertices need .* on this machine, .* free\. Generate fewer vertices"):
         generate(RMat(40), tmp_path / "g.zarr")
-    with pytest.raises(StoreError, match="of disk, but"):
+    with pytest.raises(DoesNotFitError, match=r"may take .*, but the disk has .* or generate a smaller graph"):
         generate(RMat(20, edge_factor=1 << 20), tmp_path / "g.zarr")
     assert list(tmp_path.iterdir()) == []
 

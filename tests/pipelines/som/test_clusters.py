@@ -15,7 +15,7 @@ from pipelines import PointCloud, open_codebook
 from pipelines.som.classes import count_votes
 from pipelines.som.clusters import METHODS, basins, cluster_units
 from pipelines.som.heights import p_matrix, pareto_radius, u_star
-from pipelines.som.trees import spanning_tree, tree_layout
+from pipelines.som.labelled_pictures import spanning_tree, tree_layout
 from tilepath import cli
 from tilepath.sklearn import SelfOrganizingMap
 

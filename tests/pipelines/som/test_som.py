@@ -22,7 +22,7 @@ from pipelines.som.epoch import MapJob
 from pipelines.som.plan import SomPlan, make_som_plan
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import settled, sigma_schedule
-from pipelines.som.shard import Piece, read_ahead
+from pipelines.som.shard import Piece
 from pipelines.som.start import products_of, random_rows, steps_for
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import CodebookWriter, begun_codebook, open_codebook
@@ -782,23 +782,6 @@ def test_errors_are_judged_where_both_codebooks_were_made_with_the_last_sigma():
     errors = [0.5, 0.9, 0.9, 0.9, 0.9, 0.8, 0.8]  # of the first codebook, and of those with 5, 2.65, 0.3, 0.3, ...
     assert [settled(errors[:known], sigmas, 0.01) for known in range(8)] == [False] * 5 + [True, False, True]
     assert not settled(errors, sigmas, None)
-
-
-def test_reading_ahead_keeps_the_order_and_raises():
-    taken, read = [], []
-    for item in read_ahead(lambda x: read.append(x) or x, range(9)):
-        time.sleep(0.005)
-        taken.append(item)
-        assert len(read) <= len(taken) + 3
-    assert taken == list(range(9))
-
-    def fail(x):
-        if x == 3:
-            raise StoreError("a chunk is damaged")
-        return x
-
-    with pytest.raises(StoreError, match="damaged"):
-        list(read_ahead(fail, range(9)))
 
 
 def test_the_command_from_a_file_to_a_picture(tmp_path, monkeypatch):

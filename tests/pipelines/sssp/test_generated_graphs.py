@@ -222,7 +222,7 @@ def test_four_gpus_of_80_gb_hold_what_one_does_not():
     assert plan(28, 1).pieces > 1
     found = plan(28, 4)
     assert (found.spread, found.pieces, found.transposed) == ("vertices", 1, False)
-    assert max(found.worker_bytes) < 0.9 * 84e9
+    assert max(found.needs.device) < 0.9 * 84e9
 
 
 def test_the_command(tmp_path, monkeypatch):

@@ -468,7 +468,7 @@ def test_the_planner_says_how_and_why(tmp_path):
     streamed = plan(1, 10**6)
     assert (streamed.spread, streamed.reason) == ("vertices", "the graph does not fit a worker")
     assert streamed.pieces > 2
-    assert max(streamed.worker_bytes) <= 10**6
+    assert max(streamed.needs.device) <= 10**6
     assert plan(1, 2 * 10**6, workers=3).spread == "vertices"
     with pytest.raises(DoesNotFitError, match="--spread vertices"):
         plan(1, 10**6, spread="sources")

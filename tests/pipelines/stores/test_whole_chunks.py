@@ -11,8 +11,7 @@ from pipelines.stores import StoreError, whole_chunks
 from pipelines.stores.contents import StoredArray
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.schema import checkpoint_codecs, result_codecs, text_codecs
-from pipelines.stores.text_chunks import write_text
-from pipelines.stores.whole_chunks import ReadChunks, WholeChunks
+from pipelines.stores.whole_chunks import ReadChunks, WholeChunks, write_text
 
 SHAPES = [
     ((10,), (4,)),

@@ -7,9 +7,9 @@ import numba
 import numpy as np
 import pytest
 
-from pipelines.formats.ahead import in_turn
 from pipelines.formats.arc_sort import FormatError
 from pipelines.formats.graphs import import_graph
+from pipelines.workers.ahead import in_turn
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -18,7 +18,8 @@ def threads(request, monkeypatch):
     return request.param
 
 
-def test_results_come_in_order_and_few_pieces_are_ahead(threads):
+@pytest.mark.parametrize("given", [None, 2])
+def test_results_come_in_order_and_few_pieces_are_ahead(threads, given):
     taken = []
 
     def items():
@@ -27,9 +28,9 @@ def test_results_come_in_order_and_few_pieces_are_ahead(threads):
             yield i
 
     done = []
-    for i in in_turn(lambda x: x * x, items()):
+    for i in in_turn(lambda x: x * x, items(), given):
         done.append(i)
-        assert len(taken) - len(done) <= threads + 1
+        assert len(taken) - len(done) <= (given or threads) + 1
     assert done == [i * i for i in range(40)]
 
 

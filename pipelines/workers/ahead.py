@@ -1,4 +1,4 @@
-"""Process pieces of a source by threads, a few pieces ahead of the consumer of the results."""
+"""Read, make or process pieces by threads, a few pieces ahead of the consumer of the results."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ def threads_ahead() -> int:
     return min(numba.config.NUMBA_NUM_THREADS, _MOST)
 
 
-def in_turn(step: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Yield the results of ``map(step, items)``, computed by threads.
+def in_turn(step: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None) -> Iterator[Result]:
+    """Yield the results of ``map(step, items)``, computed by `threads` threads, by default `threads_ahead()`.
+
+    While the consumer has a result, at most `threads` further items are taken.
 
     `step` must release the GIL, and must not call `in_turn`. Results and errors come in the order of the items: an
     error that `items` raises comes after the results, or the first error, of all earlier items.
     """
-    threads = threads_ahead()
+    threads = threads or threads_ahead()
     if threads == 1:
         yield from map(step, items)
         return
@@ -57,7 +59,7 @@ def in_turn(step: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[R
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="formats")
+    return ThreadPoolExecutor(threads, thread_name_prefix="ahead")
 
 
 # A forked process inherits the cached pool object, but not the pool's threads.
