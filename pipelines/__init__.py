@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pipelines.generators import synthetic_graph as synthetic_graph
     from pipelines.generators.point_clouds import PointCloud as PointCloud
     from pipelines.generators.point_clouds import write_cloud as write_cloud
+    from pipelines.hierarchy.solve import build_hierarchy as build_hierarchy
     from pipelines.som.cluster_tables import cluster_map as cluster_map
     from pipelines.som.cluster_tables import read_clusters as read_clusters
     from pipelines.som.cluster_tables import write_clusters as write_clusters
@@ -73,6 +74,8 @@ if TYPE_CHECKING:
     from pipelines.stores.graph import Graph as Graph
     from pipelines.stores.graph import open_graph as open_graph
     from pipelines.stores.graph import write_graph as write_graph
+    from pipelines.stores.hierarchy import HierarchyStore as HierarchyStore
+    from pipelines.stores.hierarchy import open_hierarchy as open_hierarchy
     from pipelines.stores.mapping import Mapping as Mapping
     from pipelines.stores.mapping import open_mapping as open_mapping
     from pipelines.stores.paths import Paths as Paths

@@ -1,0 +1,85 @@
+"""The cost of a hierarchy: memory, disk, and the comparison with searches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gpuops.hierarchy import Cost
+from pipelines.stores import Graph
+from pipelines.stores.schema import counted
+from pipelines.workers.capacity import DoesNotFitError, WorkerFacts, refuse_memory
+from pipelines.workers.progress import size, with_prefix
+
+# Bytes of memory for each vertex and each arc, while vertices are ordered, while the structure is computed, and while
+# tables are closed. On road networks and grids 41 to 77 were measured, and up to 130 for 24 million vertices.
+GRAPH_BYTES = 130
+# Bytes for each vertex to answer from tables that are mapped; rows to all vertices need most, up to 560 on grids.
+ANSWER_BYTES = 600
+# Most bytes of intermediate tables of one call, and of distances that wait to be converted to integers.
+CALL_BYTES = 1 << 29
+# Rows of distances that are expected to be requested.
+ANSWERED = 10_000
+# Relaxations of a closure that take as long as one arc of a search.
+ARC_WORK = 10
+
+
+class SearchesAreFasterError(DoesNotFitError):
+    """Closing the hierarchy takes longer than the searches that it would save."""
+
+
+def most_relaxations(graph: Graph, rows: int = ANSWERED) -> float:
+    """Return the relaxations of a closure that takes as long as searches from `rows` vertices."""
+    return float(min(rows, graph.n)) * ARC_WORK * (graph.n + graph.m)
+
+
+def table_bytes(cost: Cost, graph: Graph, dtype: np.dtype) -> int:
+    """Return the bytes of the store. An undirected graph with weights that are not negative has no table `into`."""
+    symmetric = not graph.directed and graph.weight_min >= 0
+    places, potentials = 4 * graph.n, 0 if graph.weight_min >= 0 else 16 * graph.n
+    return cost.table_bytes(dtype, symmetric) + places + potentials + 16 * cost.nodes
+
+
+def closing_memory(cost: Cost, graph: Graph, dtype: np.dtype) -> int:
+    """Return the bytes that closing takes: the graph, the tables, and the matrix of the widest node."""
+    return GRAPH_BYTES * (graph.n + graph.m) + 2 * table_bytes(cost, graph, dtype) + cost.widest**2 * dtype.itemsize
+
+
+def answers_memory(table_bytes: int, n: int, fits: bool) -> tuple[int, int]:
+    """Return the bytes that all processes of a host share to answer, and the bytes that each process has of its own.
+
+    If integer distances are not proven to fit (`fits`), each process has the tables in float64 as well.
+    """
+    return table_bytes, ANSWER_BYTES * n + CALL_BYTES + (0 if fits else 4 * table_bytes)
+
+
+def on_host(fact: WorkerFacts) -> WorkerFacts:
+    """Return the facts of a worker as if it computed on the CPU."""
+    return replace(fact, gpu=False, free_memory=fact.host_memory or fact.free_memory)
+
+
+def refuse_ordering(graph: Graph, fact: WorkerFacts) -> None:
+    """Raise DoesNotFitError if the memory of the host is too small to order the vertices."""
+    what = f"to order {counted(graph.n, 'vertex', 'vertices')} and {counted(graph.m, 'arc')}, METIS and the graph"
+    refuse_memory(what, [GRAPH_BYTES * (graph.n + graph.m)], [on_host(fact)], _cure)
+
+
+def refuse_closing(cost: Cost, graph: Graph, dtype: np.dtype, fact: WorkerFacts) -> None:
+    """Raise DoesNotFitError if the memory of the host is too small to close the hierarchy."""
+    what = f"to close {counted(cost.nodes, 'node')}, the tables and the graph"
+    refuse_memory(what, [closing_memory(cost, graph, dtype)], [on_host(fact)], _cure)
+
+
+def describe(cost: Cost, graph: Graph, dtype: np.dtype) -> str:
+    """Return a line about the cost."""
+    widest = counted(cost.widest, "vertex", "vertices")
+    return (
+        f"{counted(cost.nodes, 'node')} of up to {widest} with their fronts; {with_prefix(cost.relaxations).strip()} "
+        f"relaxations, {size(table_bytes(cost, graph, dtype))} of tables, needs "
+        f"{size(closing_memory(cost, graph, dtype))} of RAM"
+    )
+
+
+def _cure(_free: int) -> str:
+    return "Free some memory, take a larger machine, or search instead (tilepath sssp)"
