@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpuops.errors import VerificationError as VerificationError
     from pipelines.answers.derived_graphs import write_forest as write_forest
     from pipelines.answers.derived_graphs import write_reverse as write_reverse
+    from pipelines.answers.distances_between import distances_between as distances_between
     from pipelines.answers.exports import export_store as export_store
     from pipelines.answers.graph_pictures.euler_stages import picture_euler_stages as picture_euler_stages
     from pipelines.answers.graph_pictures.euler_stages import picture_partitions as picture_partitions
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from pipelines.apsp.solve import all_pairs_shortest_paths as all_pairs_shortest_paths
     from pipelines.assembly.assemble import Assembly as Assembly
     from pipelines.assembly.assemble import assemble as assemble
-    from pipelines.boundary.solve import distances_between as distances_between
     from pipelines.boundary.solve import partition_graph as partition_graph
     from pipelines.euler.circuits import euler_circuits as euler_circuits
     from pipelines.euler.de_bruijn import de_bruijn_sequence as de_bruijn_sequence

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from gpuops.hierarchy import Cost
-from pipelines.stores import Graph
+from pipelines.stores import Graph, store_bytes
+from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts, refuse_memory
 from pipelines.workers.progress import size, with_prefix
@@ -46,12 +48,20 @@ def closing_memory(cost: Cost, graph: Graph, dtype: np.dtype) -> int:
     return GRAPH_BYTES * (graph.n + graph.m) + 2 * table_bytes(cost, graph, dtype) + cost.widest**2 * dtype.itemsize
 
 
-def answers_memory(table_bytes: int, n: int, fits: bool) -> tuple[int, int]:
-    """Return the bytes that all processes of a host share to answer, and the bytes that each process has of its own.
+def answers_by_worker(store: HierarchyStore, block: int, facts: Sequence[WorkerFacts]) -> list[int]:
+    """Return the bytes that each worker needs to answer, with `block` bytes of distances.
 
-    If integer distances are not proven to fit (`fits`), each process has the tables in float64 as well.
+    The workers of a host share the tables, which are counted for the first of them. If integer distances are not proven
+    to fit, each worker has the tables in float64 as well.
     """
-    return table_bytes, ANSWER_BYTES * n + CALL_BYTES + (0 if fits else 4 * table_bytes)
+    tables = store_bytes(store.path)
+    own = ANSWER_BYTES * store.n + CALL_BYTES + block + (0 if store.hierarchy.fits else 4 * tables)
+    seen: set[str] = set()
+    needed = []
+    for fact in facts:
+        needed.append(own + (0 if fact.host in seen else tables))
+        seen.add(fact.host)
+    return needed
 
 
 def on_host(fact: WorkerFacts) -> WorkerFacts:

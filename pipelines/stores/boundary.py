@@ -44,7 +44,7 @@ from pipelines.stores.contents import (
     write_small_array,
 )
 from pipelines.stores.graph import Graph
-from pipelines.stores.on_demand import OnDemand
+from pipelines.stores.on_demand import Division, OnDemand
 from pipelines.stores.origin import origin_of, origin_path, recorded_origin
 from pipelines.stores.place import growing_store, recorded_rows, take_place, unfinished
 from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
@@ -197,6 +197,11 @@ class Boundary(OnDemand):
     def cut(self) -> Cut:
         """Return the cut of the graph."""
         return _cut(self.path)
+
+    def division(self) -> Division:
+        cut = self.cut()
+        counts = f"{counted(cut.parts, 'part')}, {counted(int(cut.boundary.sum()), 'vertex', 'vertices')} on boundaries"
+        return Division(cut.part, cut.boundary, cut.parts, ("boundary", counts))
 
     def describe(self) -> str:
         return (

@@ -49,7 +49,7 @@ from gpuops.numbers import DISTANCE_DTYPES
 from pipelines.stores.contents import Verified
 from pipelines.stores.declared import DISTANCE, Array, Attribute, Schema
 from pipelines.stores.graph import Graph
-from pipelines.stores.on_demand import BATCH_BYTES, OnDemand
+from pipelines.stores.on_demand import BATCH_BYTES, Division, OnDemand
 from pipelines.stores.origin import origin_of, origin_path, recorded_origin
 from pipelines.stores.place import growing_store, take_place, unfinished
 from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
@@ -165,6 +165,18 @@ class HierarchyStore(OnDemand):
         except OverflowError as error:
             fault = str(error).partition(";")[0]
             raise WeightRangeError(f"{self.path}: {fault}; make the store again with --dtype float64") from None
+
+    def division(self) -> Division:
+        """Return the bricks, and the vertices of the upper tree and closed vertices, which separate them."""
+        structure = self.hierarchy.structure
+        count = len(structure.roots)
+        part = np.full(self.n, count)
+        part[structure.order[: structure.open]] = structure.bricks.of_node[structure.node_of]
+        between = part == count
+        others = int(between.sum())
+        part[between] += np.arange(others)  # each is a part of its own
+        counts = f"{counted(count, 'brick')}, {counted(others, 'vertex', 'vertices')} between them"
+        return Division(part, between, count + others, ("between bricks", counts))
 
     def describe(self) -> str:
         return (

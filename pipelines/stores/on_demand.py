@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,27 @@ from pipelines.stores.origin import open_origin
 from pipelines.stores.schema import StoreError, attribute, kind_of, open_store
 
 BATCH_BYTES = 64 << 20  # bytes of rows computed at a time
+
+
+class Division(NamedTuple):
+    """How a store divides its graph, for a picture.
+
+    Attributes
+    ----------
+    part : (n,) integers
+        The part of each vertex, from 0.
+    separates : (n,) bool
+        Whether the vertex separates parts.
+    parts : int
+        Number of parts.
+    names : pair of str
+        The name of a vertex that separates parts, and a line on the whole division.
+    """
+
+    part: np.ndarray
+    separates: np.ndarray
+    parts: int
+    names: tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +70,10 @@ class OnDemand:
 
     def between_on_gpu(self, sources: np.ndarray, targets: np.ndarray) -> Any:
         """Return the distances of `between`, computed on the GPU and left there."""
+        raise NotImplementedError
+
+    def division(self) -> Division:
+        """Return how the store divides its graph."""
         raise NotImplementedError
 
     def describe(self) -> str:
