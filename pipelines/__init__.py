@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpuops.errors import VerificationError as VerificationError
     from pipelines.answers.derived_graphs import write_forest as write_forest
     from pipelines.answers.derived_graphs import write_reverse as write_reverse
+    from pipelines.answers.distances_between import distances_between as distances_between
     from pipelines.answers.exports import export_store as export_store
     from pipelines.answers.graph_pictures.euler_stages import picture_euler_stages as picture_euler_stages
     from pipelines.answers.graph_pictures.euler_stages import picture_partitions as picture_partitions
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from pipelines.apsp.solve import all_pairs_shortest_paths as all_pairs_shortest_paths
     from pipelines.assembly.assemble import Assembly as Assembly
     from pipelines.assembly.assemble import assemble as assemble
-    from pipelines.boundary.solve import distances_between as distances_between
     from pipelines.boundary.solve import partition_graph as partition_graph
     from pipelines.euler.circuits import euler_circuits as euler_circuits
     from pipelines.euler.de_bruijn import de_bruijn_sequence as de_bruijn_sequence
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pipelines.generators import synthetic_graph as synthetic_graph
     from pipelines.generators.point_clouds import PointCloud as PointCloud
     from pipelines.generators.point_clouds import write_cloud as write_cloud
+    from pipelines.hierarchy.solve import build_hierarchy as build_hierarchy
     from pipelines.som.cluster_tables import cluster_map as cluster_map
     from pipelines.som.cluster_tables import read_clusters as read_clusters
     from pipelines.som.cluster_tables import write_clusters as write_clusters
@@ -73,6 +74,8 @@ if TYPE_CHECKING:
     from pipelines.stores.graph import Graph as Graph
     from pipelines.stores.graph import open_graph as open_graph
     from pipelines.stores.graph import write_graph as write_graph
+    from pipelines.stores.hierarchy import HierarchyStore as HierarchyStore
+    from pipelines.stores.hierarchy import open_hierarchy as open_hierarchy
     from pipelines.stores.mapping import Mapping as Mapping
     from pipelines.stores.mapping import open_mapping as open_mapping
     from pipelines.stores.paths import Paths as Paths

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from path_rows import write_rows
 
+from gpuops import close_hierarchy, hierarchy_structure
 from gpuops.som.grid import Grid
 from pipelines.stores import create_distances, create_paths, write_graph
 from pipelines.stores.boundary import Cut, create_boundary
 from pipelines.stores.circuits import write_circuits
 from pipelines.stores.codebook import create_codebook, open_codebook
+from pipelines.stores.hierarchy import create_hierarchy
 from pipelines.stores.mapping import create_mapping
 from pipelines.stores.matrix import create_matrix
 from pipelines.stores.samples import new_samples, open_samples
@@ -39,6 +41,8 @@ def write_tiny_stores(folder):
     _paths(folder / "nearest", graph, [True], together=True, cutoff=3.0, targets=[0, 2])
     for name in "boundary", "part-boundary":
         _boundary(folder / name, graph)
+    for name in "hierarchy", "part-hierarchy":
+        _hierarchy(folder / name, graph)
     for name, done in ("matrix", [True] * 3), ("part-matrix", [True, True, False]):
         _matrix(folder / name, graph, np.array(done))
     arcs, offsets = np.arange(5), np.array([0, 5])
@@ -100,6 +104,18 @@ def _boundary(path, graph):
     if done.all():
         run.make_among(4)[1](0, 0, np.arange(16, dtype="float32").reshape(4, 4))
         run.complete()
+
+
+def _hierarchy(path, graph):
+    run = create_hierarchy(path, graph, dtype=np.dtype("float64"), options={})
+    order = np.arange(5, dtype=np.int32)[::-1].copy()
+    run.commit_order(order)
+    through = np.array([True, True, True, True, False])
+    indptr, indices, weights = graph.rows()
+    structure, cost = hierarchy_structure(indptr, indices, order, through)
+    run.commit_structure(structure, cost)
+    if "part" not in path.name:
+        run.complete(close_hierarchy(structure, indptr, indices, weights.astype("float64")))
 
 
 def _matrix(path, graph, done):

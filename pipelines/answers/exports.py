@@ -81,7 +81,7 @@ def export_store(
     """
     suffix = _suffix(out)
     schema = store_schema(store)
-    if schema in ("boundary/1", "matrix/1"):
+    if schema == "matrix/1" or (schema in KINDS and KINDS[schema].on_demand):
         raise StoreError(f"{store}: a {KINDS[schema].name} store is not exported; tilepath od writes tables and .npy")
     if schema not in _EXPORTS:
         raise StoreError(f"{store}: a store of schema {schema}, which this version of tilepath does not know")

@@ -15,7 +15,7 @@ from gpuops.boundary.totals import row_minima, row_totals
 from gpuops.numbers import outside_infinity
 from pipelines.answers.searched_distances import LANES, SearchedDistances
 from pipelines.stores import Graph
-from pipelines.stores.boundary import Boundary
+from pipelines.stores.on_demand import OnDemand
 from pipelines.workers.device_arrays import to_host
 
 Ask: TypeAlias = Callable[[np.ndarray], np.ndarray]  # from the vertices of some origins to a row for each origin
@@ -91,14 +91,14 @@ def _limit(dtype: np.dtype, within: float | None) -> float:
 class Distances:
     """Distances from any vertices to some targets; unreachable is +inf, or the maximum of an integer dtype."""
 
-    def __init__(self, source: Boundary | Graph, targets: np.ndarray):
-        if isinstance(source, Boundary):
+    def __init__(self, source: OnDemand | Graph, targets: np.ndarray):
+        if isinstance(source, OnDemand):
             self.dtype = source.dtype
             self.rows: Ask = lambda v: source.between(v, targets)
             return
         if source.weight_min < 0:
             raise ValueError(
-                f"{source.path} has negative weights; make a boundary store of it first (tilepath partition)"
+                f"{source.path} has negative weights; make a hierarchy store of it first (tilepath hierarchy)"
             )
         found = SearchedDistances(source)
         self.dtype = found.dtype
@@ -130,7 +130,7 @@ class Reducing:
         """Return a function that computes the values of origins from distances on the CPU."""
         return self._ask(found.rows, self.values, self.rows)
 
-    def on_gpu(self, store: Boundary) -> Ask:
+    def on_gpu(self, store: Any) -> Ask:
         """Return a function that computes the values of origins on the GPU, and copy the tables of `store` there.
 
         Targets are sorted by part, which is faster. So sums are added in another order than on a CPU, and rounded

@@ -1,8 +1,8 @@
 """Tables and matrices of distances from origins to destinations, of all or of near destinations, or reduced to values.
 
-Distances come from a boundary store, or from searches in a graph, for a block of origins at a time. Memory holds one
-block. A block becomes a piece of the file (`pipelines.formats.output_file`), or some rows of the matrix store. So a
-run that was killed resumes after the last block written, and the result has the same bytes.
+Distances come from a store that computes them, or from searches in a graph, for a block of origins at a time. Memory
+holds one block. A block becomes a piece of the file (`pipelines.formats.output_file`), or some rows of the matrix
+store. So a run that was killed resumes after the last block written, and the result has the same bytes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pipelines.answers.od_points import Points
 from pipelines.answers.tables import check_suffix
 from pipelines.formats.output_file import check_free, growing_file, is_growing
 from pipelines.stores import Graph
-from pipelines.stores.boundary import Boundary
 from pipelines.stores.matrix import SCHEMA, create_matrix, resume_matrix
+from pipelines.stores.on_demand import OnDemand
 from pipelines.stores.resuming import resumed
 from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
@@ -39,7 +39,7 @@ CHUNK_ROWS = 1024  # most rows in a chunk of a matrix store
 
 
 def write_od_table(
-    source: Boundary | Graph,
+    source: OnDemand | Graph,
     origins: Points,
     destinations: Points,
     out: str | os.PathLike[str],
@@ -58,8 +58,8 @@ def write_od_table(
 
     Parameters
     ----------
-    source : Boundary or Graph
-        A boundary store answers from its tables; a graph is searched.
+    source : HierarchyStore, Boundary or Graph
+        A store that computes distances answers from its tables; a graph is searched.
     origins, destinations : Points
         Points as `pipelines.answers.od_points.read_points` reads them. If `reduce` adds up a column, destinations need
         this column.
@@ -76,9 +76,9 @@ def write_od_table(
     reduce : write one value for each origin, as `parse_reduction` reads it
     paths : add the vertices along a shortest path of each pair and, if the graph has coordinates, the length of the
         path: in metres if coordinates are degrees (in text to a tenth), else in units of the coordinates
-    graph : graph of the boundary store `source`, if it was moved
-    client : client of a cluster whose workers reduce blocks of origins, on their GPUs if they have GPUs; needs a
-        boundary store and `reduce`. By default this process makes the table
+    graph : graph of the store `source`, if it was moved
+    client : client of a cluster whose workers reduce blocks of origins, on their GPUs if they and the store can;
+        needs a store that computes distances, and `reduce`. By default this process makes the table
     resume : continue an unfinished `out`; begin if `out` does not exist; leave a finished `out` unchanged
     overwrite : replace `out` if it exists
     progress : show progress; by default if standard error is a terminal
@@ -129,8 +129,8 @@ def write_od_table(
         form = reduced_table(origins, suffix, opened.weight_unit, reduction)
         reducing = Reducing(destinations.vertices, _values(destinations, reduction), reduction, within, step)
         ask = reducing.of(rows_of)
-        # A search takes so long that a block of `step` origins is large enough; a boundary store needs larger blocks.
-        if isinstance(source, Boundary):
+        # A search takes so long that a block of `step` origins is large enough; tables need larger blocks.
+        if isinstance(source, OnDemand):
             least, most = (pairs // max(1, width) for pairs in REDUCED_PAIRS)
             step = max(step, min(count, most, max(least, -(-count // REDUCED_BLOCKS))))
     else:
@@ -145,7 +145,7 @@ def write_od_table(
             file.commit(form.append(file, slice(start, start + len(found)), found))
 
         with _progress(points, starts, step, progress) as shown:
-            if client is None or not isinstance(source, Boundary):
+            if client is None or not isinstance(source, OnDemand):
                 _each(ask, origins.vertices, starts, step, write, shown, width)
             else:
                 from pipelines.answers.od_workers import Landing, reduce_on_workers
@@ -156,8 +156,8 @@ def write_od_table(
         return sum(file.rows)
 
 
-def refuse_workers(source: Boundary | Graph, reduce: str | None) -> None:
-    """Raise ValueError if workers cannot make the table, which must be reduced and come from a boundary store."""
+def refuse_workers(source: OnDemand | Graph, reduce: str | None) -> None:
+    """Raise ValueError if workers cannot make the table, which must be reduced, and not be searched for."""
     if reduce is None:
         raise ValueError(
             "workers of a cluster only make reduced tables; give reduce (--reduce), or leave out the cluster "
@@ -165,14 +165,14 @@ def refuse_workers(source: Boundary | Graph, reduce: str | None) -> None:
         )
     if isinstance(source, Graph):
         raise ValueError(
-            f"{source.path} is a graph store, but workers of a cluster need a boundary store; make one (tilepath "
-            "partition), or leave out the cluster (--device, --workers, --scheduler)"
+            f"{source.path} is a graph store, but workers of a cluster need a hierarchy store; make one "
+            "(tilepath hierarchy), or leave out the cluster (--device, --workers, --scheduler)"
         )
 
 
 def _write_matrix(
     rows_of: Distances,
-    source: Boundary | Graph,
+    source: OnDemand | Graph,
     graph: Graph,
     points: tuple[Points, Points],
     out: str | os.PathLike[str],

@@ -1,4 +1,4 @@
-"""Reduced tables made by workers: every worker has the tables of the boundary store on its device, and gets blocks."""
+"""Reduced tables made by workers: every worker has the tables of the store in its memory, and gets blocks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from distributed import Client, Future
 
 from pipelines.answers.od_blocks import DEVICE_PAIRS, Distances, Reducing
 from pipelines.boundary.plan import rows_memory, shortage
+from pipelines.hierarchy.plan import answers_by_worker
 from pipelines.stores.boundary import Boundary
+from pipelines.stores.hierarchy import HierarchyStore
+from pipelines.stores.on_demand import OnDemand
 from pipelines.workers.attempts import Run, clear, held, keep
-from pipelines.workers.capacity import DoesNotFitError, WorkerFacts, measure_workers
+from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts, measure_workers
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt
@@ -58,7 +61,7 @@ class Landing:
 
 
 def reduce_on_workers(
-    client: Client, store: Boundary, reducing: Reducing, origins: np.ndarray, landing: Landing, shown: Progress
+    client: Client, store: OnDemand, reducing: Reducing, origins: np.ndarray, landing: Landing, shown: Progress
 ) -> None:
     """Let the workers compute all blocks that are not written yet."""
     facts = measure_workers(client, None)
@@ -66,10 +69,16 @@ def reduce_on_workers(
     Run(client, [fact.address for fact in facts], landing, shown).attempts(Blocks, store, reducing, origins)
 
 
-def refuse_what_cannot_fit(store: Boundary, reducing: Reducing, facts: list[WorkerFacts]) -> None:
+def refuse_what_cannot_fit(store: OnDemand, reducing: Reducing, facts: list[WorkerFacts]) -> None:
     """Raise DoesNotFitError if the memory of the workers is too small."""
-    gpu = any(fact.gpu for fact in facts)
     width = len(reducing.targets)
+    if isinstance(store, HierarchyStore):
+        by_worker = answers_by_worker(store, reducing.rows * width * store.dtype.itemsize, facts)
+        what, cure = f"to answer from {store.path}, the workers", "Give fewer workers (--workers)"
+        Needs(host=tuple(by_worker)).refuse_memory(what, facts, cure)
+        return
+    assert isinstance(store, Boundary)
+    gpu = any(fact.gpu for fact in facts)
     pairs = max(reducing.rows * width, DEVICE_PAIRS + width) if gpu else reducing.rows * width
     needed = rows_memory(store.cut(), store.dtype, -(-pairs // max(1, store.n)), gpu)
     missing = shortage([needed] * len(facts), facts)
@@ -89,7 +98,7 @@ class Blocks(RowsAttempt):
         run: Run,
         members: list[str],
         before: Blocks | None,
-        store: Boundary,
+        store: OnDemand,
         reducing: Reducing,
         origins: np.ndarray,
     ):
@@ -108,9 +117,9 @@ class Blocks(RowsAttempt):
             self.out.put(start, values)
 
 
-def _load(attempt: str, store: Boundary, reducing: Reducing) -> None:
+def _load(attempt: str, store: OnDemand, reducing: Reducing) -> None:
     clear()
-    on_cpu = array_library() is np
+    on_cpu = array_library() is np or not store.answers_on_gpu
     keep(attempt, reducing.of(Distances(store, reducing.targets)) if on_cpu else reducing.on_gpu(store))
 
 

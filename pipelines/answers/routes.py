@@ -94,12 +94,12 @@ class Walker:
 
 
 class PathFinder(Walker):
-    """Finds any number of shortest paths from a store of distances or a boundary store, or by searches of a graph.
+    """Finds any number of shortest paths from a store of distances, held or computed, or by searches of a graph.
 
     Parameters
     ----------
-    distances : store of distances, boundary store or graph store, or its path. A graph is searched from each source, in
-        this process
+    distances : store of distances, hierarchy store, boundary store or graph store, or its path. A graph is searched
+        from each source, in this process
     graph : the graph of the store, or its path; by default the graph recorded in the store
     """
 

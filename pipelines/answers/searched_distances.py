@@ -79,8 +79,8 @@ class SearchedDistances:
         if len(rows) * (self.graph.m + self.n) > MOST_ARCS:
             raise DoesNotFitError(
                 f"{self.path}: these are {len(rows):,} searches in a graph of {self.graph.m:,} arcs, which would take "
-                "too long; let the workers of a cluster write the paths (tilepath sssp --sources-file), or cut a road "
-                "network into parts once (tilepath partition) and pass that store"
+                "too long; let the workers of a cluster write the paths (tilepath sssp --sources-file), or prepare a "
+                "road network once (tilepath hierarchy) and pass that store"
             )
         for start in range(0, len(rows), LANES):
             yield start, self.search(rows[start : start + LANES])
@@ -100,7 +100,7 @@ RowsLike: TypeAlias = SolutionLike | Graph
 
 
 def open_rows(given: RowsLike, graph: Graph | str | os.PathLike[str] | None = None) -> tuple[Rows, Graph]:
-    """Open a source of distances, and its graph: a store of distances, a boundary store, or a graph that is searched.
+    """Open a source of distances, and its graph: a store of distances, held or computed, or a graph.
 
     Parameters
     ----------

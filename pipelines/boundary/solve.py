@@ -1,4 +1,4 @@
-"""The calls of the boundary method: cut and close a graph into a store, and compute distances from this store."""
+"""The call of the boundary method: cut and close a graph into a store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from distributed import Client
 
-from gpuops.arrays import is_cupy
 from pipelines.boundary.cut import cut_graph, cut_into
 from pipelines.boundary.cut_graph import Job
 from pipelines.boundary.plan import refuse_what_cannot_fit
@@ -23,7 +22,6 @@ from pipelines.stores.boundary import (
     resume_boundary,
 )
 from pipelines.stores.resuming import resumed
-from pipelines.stores.vertex_names import Positions, VertexNames
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
@@ -114,47 +112,6 @@ def partition_graph(
     if verify:
         verify_distances(found, graph)
     return found
-
-
-def distances_between(
-    store: Boundary | str | os.PathLike[str],
-    sources: Any,
-    targets: Any,
-    *,
-    graph: Graph | str | os.PathLike[str] | None = None,
-) -> Any:
-    """Return the shortest distances from each source to each target, without computing the whole matrix.
-
-    Parameters
-    ----------
-    store : Boundary or path of a boundary store
-    sources, targets : (k,) and (l,) vertices
-        Labels, or positions if the graph has no labels, as text or int. Positions can always be given as "#17" or
-        ``tilepath.positions([17])``. If either argument is a CuPy array, or positions in a CuPy array, the products are
-        computed on its device, and the distances stay there.
-    graph : Graph or path, optional
-        The graph, if it was moved. It is read for labels only, so `positions` do not need it.
-
-    Returns
-    -------
-    (k, l) array, NumPy or CuPy
-        Rows and columns in the order of `sources` and `targets`. Unreachable is +inf, or the integer dtype's maximum.
-
-    Raises
-    ------
-    pipelines.stores.StoreError
-        A vertex does not exist, or the graph store is missing.
-    ValueError
-        `sources` or `targets` are not a list of names.
-    """
-    store = store if isinstance(store, Boundary) else open_boundary(store)
-    gpu = any(is_cupy(v.indices if isinstance(v, Positions) else v) for v in (sources, targets))
-    if isinstance(sources, Positions) and isinstance(targets, Positions):
-        names = VertexNames(store.n, lambda: None, store.path)
-    else:
-        names = (store.named if graph is None else graph if isinstance(graph, Graph) else store.graph(graph)).naming
-    rows, columns = names.vertices(sources, "source"), names.vertices(targets, "target")
-    return store.between_on_gpu(rows, columns) if gpu else store.between(rows, columns)
 
 
 def _cut(graph: Graph, parts: int | None, like: Boundary | None, progress: bool | None) -> Cut:

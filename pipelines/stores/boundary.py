@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import zarr
@@ -44,7 +44,8 @@ from pipelines.stores.contents import (
     write_small_array,
 )
 from pipelines.stores.graph import Graph
-from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
+from pipelines.stores.on_demand import Division, OnDemand
+from pipelines.stores.origin import origin_of, origin_path, recorded_origin
 from pipelines.stores.place import growing_store, recorded_rows, take_place, unfinished
 from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
 from pipelines.stores.schema import (
@@ -68,7 +69,6 @@ SCHEMA = "boundary/1"
 TABLES = ("to_boundary", "from_boundary", "inner")  # written part by part
 EDGE = 1024  # rows and columns of a chunk of `among`
 CHUNK_BYTES = 1 << 20  # most bytes of a chunk of `inner`, unless one part needs more; its parts are closed together
-BATCH_BYTES = 64 << 20  # bytes of rows computed at a time
 
 
 @dataclass(frozen=True)
@@ -120,29 +120,17 @@ class Cut:
 
 
 @dataclass(frozen=True, eq=False)
-class Boundary:
-    """A finished boundary store, opened by `open_boundary`. It pickles as its path.
-
-    The tables are read when a distance is first computed, and then kept in memory. Rows of distances are read by the
-    same methods as from a `pipelines.stores.distances.Distances`, but each call computes them. The methods take and
-    return positions of vertices; `pipelines.distances_between` takes names.
+class Boundary(OnDemand):
+    """A finished boundary store, opened by `open_boundary`.
 
     Attributes
     ----------
-    n, parts, boundary : numbers of vertices, of parts and of boundary vertices
-    dtype : dtype of the distances
+    parts, boundary : numbers of parts and of boundary vertices
     """
 
-    path: str
-    n: int
     parts: int
     boundary: int
-    dtype: np.dtype
-    graph_path: str
-    graph_digest: str
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return open_boundary, (self.path,)
+    answers_on_gpu: ClassVar[bool] = True
 
     @cached_property
     def _held(self) -> tuple[ClosedParts, np.ndarray]:
@@ -204,56 +192,24 @@ class Boundary:
         return to_outside(boundary_distances(self.tables(sources), sources, targets))
 
     def between_on_gpu(self, sources: np.ndarray, targets: np.ndarray) -> Any:
-        """Return the distances of `between`, computed on the GPU and left there."""
         return to_outside(boundary_distances(self.tables_on_gpu, sources, targets))
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The numbers of rows and columns: (n, n)."""
-        return self.n, self.n
-
-    def row_vertices(self) -> np.ndarray:
-        """Return the vertex of each row, int64 (n)."""
-        return np.arange(self.n)
-
-    def row(self, source: int) -> np.ndarray:
-        """Return the distances from the vertex at the position `source` to every vertex, (n)."""
-        return self.between(np.array([source]), np.arange(self.n))[0]
-
-    def rows(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Iterate over the given rows, int (k), in batches: yields (position in `rows`, block of rows)."""
-        batch = max(1, BATCH_BYTES // max(1, self.n * self.dtype.itemsize))
-        for start in range(0, len(rows), batch):
-            yield start, self.between(rows[start : start + batch], np.arange(self.n))
-
-    @property
-    def digest(self) -> str:
-        """The attribute `seal`, a hash that changes with the tables and attributes (`pipelines.stores.contents`)."""
-        group = open_store(self.path, SCHEMA)
-        return str(attribute(self.path, group, "seal"))
 
     def cut(self) -> Cut:
         """Return the cut of the graph."""
         return _cut(self.path)
 
-    def graph(self, moved_to: str | os.PathLike[str] | None = None) -> Graph:
-        """Open the graph that was cut; raises StoreError if the graph is gone or has changed."""
-        return open_origin(self.path, self.graph_path, self.graph_digest, moved_to)
-
-    @cached_property
-    def named(self) -> Graph:
-        """The graph that was cut, opened once, to look up names of vertices."""
-        return self.graph()
+    def division(self) -> Division:
+        cut = self.cut()
+        counts = f"{counted(cut.parts, 'part')}, {counted(int(cut.boundary.sum()), 'vertex', 'vertices')} on boundaries"
+        return Division(cut.part, cut.boundary, cut.parts, ("boundary", counts))
 
     def describe(self) -> str:
-        """Return a one-line description of the store, for display."""
         return (
             f"{self.path}: {self.dtype} distances of {self.graph_path}, {counted(self.n, 'vertex', 'vertices')} in "
             f"{counted(self.parts, 'part')}, {self.boundary:,} of them on boundaries"
         )
 
     def verify(self) -> Verified:
-        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
         return _verify(self.path, np.ones(self.parts, bool), whole=True)
 
 
@@ -450,7 +406,7 @@ def open_boundary(path: str | os.PathLike[str]) -> Boundary:
     with damaged_attributes(path):
         boundary = int(attribute(path, group, "boundary"))
     check_array(path, group, "among", (boundary, boundary), (writer.dtype,))
-    facts = writer.n, writer.rows, boundary, writer.dtype, origin_path(path, origin), origin["digest"]
+    facts = writer.n, writer.dtype, origin_path(path, origin), origin["digest"], writer.rows, boundary
     return Boundary(os.path.abspath(path), *facts)
 
 

@@ -1,4 +1,4 @@
-"""Certificates of distances, boundary and paths stores: prove rows against the graph, and summarize for the user."""
+"""Certificates of stores of distances and of paths: prove rows against the graph, and summarize for the user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipelines.validation.bounds import reach, row_limit
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows, verify_distances
 from pipelines.validation.generated import certify_generated
 
-PROVABLE = ("distances/1", "boundary/1", "paths/1")  # schemas of stores whose rows have certificates
+PROVABLE = ("distances/1", "boundary/1", "hierarchy/1", "paths/1")  # schemas of stores whose rows have certificates
 
 
 def certify(
@@ -22,7 +22,7 @@ def certify(
     graph: Graph | str | os.PathLike[str] | None = None,
     rows: int | Literal["all"] = CERTIFIED_ROWS,
 ) -> tuple[Certificate, int]:
-    """Prove that rows of a finished distances, boundary or paths store are correct.
+    """Prove that rows of a finished store of distances, held or computed, or of paths are correct.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def certify(
         The graph is not the recorded graph, a store cannot be read, or stores of this schema have no certificates.
     """
     schema = store_schema(store)
-    if schema in ("distances/1", "boundary/1"):
+    if schema in PROVABLE and schema != "paths/1":
         distances, origin = open_solution(store, graph)
         return verify_distances(distances, origin, rows), distances.shape[0]
     if schema == "paths/1":

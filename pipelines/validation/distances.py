@@ -21,7 +21,7 @@ def verify_distances(
     rows: int | Literal["all"] = CERTIFIED_ROWS,
     seed: int = 0,
 ) -> Certificate:
-    """Prove that rows of a distances store, or rows computed from a boundary store, are correct.
+    """Prove that rows of a store of distances, held or computed, are correct.
 
     Parameters
     ----------

@@ -105,6 +105,8 @@ def test_one_is_not_counted_as_many(tilepath, tmp_path):
         "info p.zarr",
         "partition g.zarr b.zarr --parts 1 --device cpu",
         "info b.zarr",
+        "hierarchy g.zarr h.zarr --device cpu",
+        "info h.zarr",
         "od b.zarr o.csv --origins from.csv --destinations from.csv",
         "od b.zarr o.zarr --origins from.csv --destinations from.csv",
         "info o.zarr",

@@ -33,6 +33,7 @@ apsp G d.zarr --method boundary
 sssp G p.zarr --source 1
 sssp G p.zarr --source 1 --spread vertices
 partition G b.zarr --parts 3
+hierarchy G h.zarr
 euler G c.zarr
 od G m.csv --origins v.csv --destinations v.csv
 picture G g.svg

@@ -42,9 +42,10 @@ def path(
 ) -> None:
     """Print a shortest path from SOURCE to TARGET.
 
-    STORE is a graph store, which is searched, or a store of results: distances, paths, or a boundary store. If it holds
-    paths from the nearest of several sources, TARGET alone is enough, as is the column target in the table --pairs. If
-    STORE holds Euler circuits, print the walks, or write them to the table --out; --json prints even long walks whole.
+    STORE is a graph store, which is searched, or a store of results: distances, paths, a hierarchy or a boundary store.
+    If it holds paths from the nearest of several sources, TARGET alone is enough, as is the column target in the table
+    --pairs. If STORE holds Euler circuits, print the walks, or write them to the table --out; --json prints even long
+    walks whole.
 
     Tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet. Their entries name vertices as the command line
     does; the column may hold text or whole numbers.

@@ -23,6 +23,7 @@ from tilepath.cli.export import export
 from tilepath.cli.graph_operations import graph
 from tilepath.cli.graphs import generate_graph, import_file
 from tilepath.cli.help_pages import Pages
+from tilepath.cli.hierarchy import hierarchy
 from tilepath.cli.od import od
 from tilepath.cli.partition import partition
 from tilepath.cli.paths import apsp, sssp
@@ -139,7 +140,7 @@ def _command_to_go_on(arguments: list[str]) -> str:
 SECTIONS = {
     "Graphs": ["import", "generate", "graph", "picture"],
     "Shortest paths": ["apsp", "sssp", "path", "stats"],
-    "Road networks": ["partition", "od"],
+    "Road networks": ["hierarchy", "partition", "od"],
     "Euler circuits and sequences": ["euler", "assemble", "sequence"],
     "Self-organizing maps": ["som"],
     "Stores": ["info", "verify", "export"],
@@ -160,6 +161,7 @@ for command in (
     generate_graph,
     apsp,
     sssp,
+    hierarchy,
     partition,
     od,
     euler,

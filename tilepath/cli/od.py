@@ -18,7 +18,7 @@ POINTS = (
 )
 
 
-@page(example="tilepath od roads.boundary.zarr times.parquet --origins homes.csv --destinations schools.csv")
+@page(example="tilepath od roads.hierarchy.zarr times.parquet --origins homes.csv --destinations schools.csv")
 @click.argument("store", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--origins", required=True, type=click.Path(exists=True), help=POINTS.format("origin"))
@@ -46,7 +46,7 @@ POINTS = (
     metavar="METRES",
     help="Refuse places that are farther than this from every vertex; for x and y, in units of the coordinates.",
 )
-@click.option("--graph", type=click.Path(), help="The graph of a boundary store, if it was moved.")
+@click.option("--graph", type=click.Path(), help="The graph of STORE, if it was moved.")
 @click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @on_cluster
@@ -63,24 +63,26 @@ def od(
 ) -> None:
     """Write the distances from origins to destinations to the table OUT, or as a matrix if OUT ends in .npy or .zarr.
 
-    STORE is a boundary store (tilepath partition), which answers fast, or a graph store, which is searched. Places are
-    snapped to the nearest vertex of the largest strongly connected component. Distances are in the unit of the weights;
-    turn costs and timetables are not modelled. With --device, --workers or another cluster option, the workers of that
-    cluster make the table; this needs a boundary store and --reduce.
+    STORE is a hierarchy store (tilepath hierarchy) or a boundary store (tilepath partition), which answer fast, or a
+    graph store, which is searched. Places are snapped to the nearest vertex of the largest strongly connected
+    component. Distances are in the unit of the weights; turn costs and timetables are not modelled. With --device,
+    --workers or another cluster option, the workers of that cluster make the table; this needs --reduce, and not a
+    graph store.
     """
-    from pipelines import open_boundary, open_graph
+    from pipelines import open_graph
     from pipelines.answers.od_blocks import parse_reduction
     from pipelines.answers.od_points import read_points
     from pipelines.answers.od_tables import refuse_workers, write_od_table
     from pipelines.answers.tables import has_column
-    from pipelines.stores.boundary import SCHEMA
+    from pipelines.stores.on_demand import open_on_demand
     from pipelines.stores.place import refuse_inputs
-    from pipelines.stores.schema import counted, store_schema
+    from pipelines.stores.schema import counted, kind_of
 
     asked = is_asked_for()
     refuse_inputs(out, [origins, destinations])
-    source: Any = open_boundary(store) if store_schema(store) == SCHEMA else open_graph(store)
-    opened = source.graph(graph) if store_schema(store) == SCHEMA else source
+    computed = kind_of(store).on_demand
+    source: Any = open_on_demand(store) if computed else open_graph(store)
+    opened = source.graph(graph) if computed else source
     if asked:
         refuse_workers(source, reduce)
     column = parse_reduction(reduce).column if reduce else None
@@ -97,7 +99,7 @@ def od(
         )
     if source is opened:
         click.echo(
-            f"{store} is a graph, which is searched from each origin; a boundary store is faster (tilepath partition)",
+            f"{store} is a graph, which is searched from each origin; a hierarchy store is faster (tilepath hierarchy)",
             err=True,
         )
     with open_client() if asked else nullcontext() as client:

@@ -1,4 +1,4 @@
-"""The command `tilepath picture`, which draws graphs, circuits, distances and boundary stores."""
+"""The command `tilepath picture`, which draws graphs, circuits, distances, and what computes distances."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ ALWAYS = ("seed", "title", "overwrite")  # options of every picture, but --parti
     "--distances",
     type=click.Path(),
     metavar="STORE",
-    help="Colour vertices by their distances in a row of this store: a store of distances or paths, or a boundary "
-    "store.",
+    help="Colour vertices by their distances in a row of this store: a store of distances or paths, a "
+    "hierarchy store or a boundary store.",
 )
 @click.option(
     "--every", type=NUMBER, metavar="T", help="Colour arcs too, in bands of width T of --distances: isochrones."
@@ -78,14 +78,15 @@ ALWAYS = ("seed", "title", "overwrite")  # options of every picture, but --parti
 @click.option("--overwrite", is_flag=True, help="Replace IMAGE if it exists.")
 @GRAPH
 def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
-    """Draw a store of a graph, Euler circuits, distances or boundaries to IMAGE (.svg, .png, .pdf; a graph also .dot).
+    """Draw a store of a graph, circuits, distances or a hierarchy to IMAGE (.svg, .png, .pdf; a graph also .dot).
 
     A graph with coordinates is drawn as a map, a graph of up to 10 vertices in layers or as a circle, any other graph
     with a force-directed layout. At most 2,000 vertices are drawn, on a map 100,000; --sample draws a part of a larger
-    graph. A store of circuits is drawn as its graph with --circuit, a store of distances as a matrix, and a boundary
-    store as its parts and the vertices on their boundaries.
+    graph. A store of circuits is drawn as its graph with --circuit, a store of distances as a matrix, and a hierarchy
+    or boundary store as its bricks or parts and the vertices that separate them.
     """
     from pipelines.stores import store_schema
+    from pipelines.stores.schema import kind_of
 
     schema = store_schema(store)
     if schema == "graph/1":
@@ -98,11 +99,11 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
         circuits = open_circuits(store)
         _refuse_options(options, "a store of circuits")
         _picture_graph(circuits.graph(graph), image, **{**options, "circuit": circuits})
-    elif schema == "boundary/1":
+    elif kind_of(store).on_demand:
         from pipelines import picture_parts
 
         kept = {name: options.pop(name) for name in ("sample", "around", *ALWAYS)}
-        _refuse_options(options, "a boundary store")
+        _refuse_options(options, f"a {kind_of(store).name} store")
         picture_parts(store, image, graph=graph, **kept)
     elif schema == "paths/1":
         raise click.UsageError(

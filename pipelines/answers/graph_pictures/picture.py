@@ -18,8 +18,8 @@ from pipelines.answers.graph_pictures.view import View, Walks
 from pipelines.answers.routes import shortest_path
 from pipelines.answers.tree_routes import tree_path
 from pipelines.stores import Graph, Paths, StoreError, open_graph, open_paths, store_schema
-from pipelines.stores.boundary import Boundary, open_boundary
 from pipelines.stores.circuits import Circuits, open_circuits
+from pipelines.stores.on_demand import OnDemand, open_on_demand
 from pipelines.stores.solutions import Solution, open_solution
 from pipelines.stores.vertex_names import VertexName
 
@@ -63,8 +63,8 @@ def picture_graph(
     wash : fade all arcs that are not in the spanning tree or on the route
     components : draw a frame around each weak component
     in_degree, out_degree : colour vertices with at least this many arcs in (yellow), arcs out (green), or both (blue)
-    distances : a store of distances or paths, or a boundary store; its row of `source` colours the vertices, and a ring
-        marks the source
+    distances : a store of distances or paths, or a store that computes distances; its row of `source` colours the
+        vertices, and a ring marks the source
     every : colour vertices and arcs in bands of this width instead (isochrones)
     source : a vertex by label (by index if the graph has no labels), as text or int; or by position, as "#17" or
         ``tilepath.positions(17)``. By default the first vertex of `route`, else the vertex of the first row
@@ -118,7 +118,7 @@ def picture_graph(
 
 
 def picture_parts(
-    store: Boundary | str | os.PathLike[str],
+    store: OnDemand | str | os.PathLike[str],
     path: str | os.PathLike[str],
     *,
     graph: Graph | str | os.PathLike[str] | None = None,
@@ -128,20 +128,20 @@ def picture_parts(
     title: str | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Draw the parts of a boundary store, and the vertices on their boundaries.
+    """Draw the bricks of a hierarchy store, or the parts of a boundary store, and the vertices that separate them.
 
     Parameters
     ----------
-    store : Boundary or path of a boundary store
+    store : HierarchyStore or Boundary, or path of such a store
     path, sample, around, seed, title, overwrite : as for `picture_graph`
     graph : the graph or its path, if it was moved
     """
-    store = store if isinstance(store, Boundary) else open_boundary(store)
+    store = store if isinstance(store, OnDemand) else open_on_demand(store)
     opened = graph if isinstance(graph, Graph) else store.graph(graph)
     on_map = "coordinates" in opened.optional
     middle = None if around is None else opened.vertex(around, "around")
     view = View(opened, part_of(opened, sample=sample, around=middle, seed=seed, on_map=on_map), on_map)
-    view.divide(store.cut())
+    view.divide(store.division())
     write_drawing(view.drawing(), path, seed, title, overwrite)
 
 

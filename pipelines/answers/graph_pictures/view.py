@@ -29,7 +29,7 @@ from pipelines.answers.graph_pictures.part import Part
 from pipelines.answers.od_points import in_degrees
 from pipelines.answers.structure import out_and_in_degrees
 from pipelines.stores import Graph
-from pipelines.stores.boundary import Cut
+from pipelines.stores.on_demand import Division
 from pipelines.stores.schema import counted
 
 
@@ -137,20 +137,19 @@ class View:
         if every is not None:
             self.widths[:] = 2.0
 
-    def divide(self, cut: Cut) -> None:
-        """Colour the parts of a cut, neighbouring parts differently; boundaries, and arcs between parts, are dark."""
-        part, boundary = cut.part[self.part.vertices], cut.boundary[self.part.vertices]
-        colours = np.array(PARTS, object)[_apart(part[self.tails], part[self.heads], cut.parts)]
+    def divide(self, division: Division) -> None:
+        """Colour parts, neighbouring parts differently. Arcs between parts and vertices that separate them are dark."""
+        part, separates = division.part[self.part.vertices], division.separates[self.part.vertices]
+        colours = np.array(PARTS, object)[_apart(part[self.tails], part[self.heads], division.parts)]
         across = part[self.tails] != part[self.heads]
-        self.fills[:] = np.where(boundary, INK, colours[part])
+        self.fills[:] = np.where(separates, INK, colours[part])
         self.colours[:] = np.where(across, INK, colours[part[self.tails]])
         self.widths[:] = np.where(across, 1.2, 2.0)
         self.lifted = across
         self.rims = False
-        self.legend.append((INK, "boundary"))
-        self.about.append(
-            f"{counted(cut.parts, 'part')}, {counted(int(cut.boundary.sum()), 'vertex', 'vertices')} on boundaries"
-        )
+        name, about = division.names
+        self.legend.append((INK, name))
+        self.about.append(about)
 
     def lead(self, vertices: tuple[int, ...], wash: bool) -> None:
         """Draw a route through `vertices` of the graph in red; of parallel arcs, the lightest is on the route."""

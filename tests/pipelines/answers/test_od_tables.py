@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from pipelines import StoreError, export_store, open_boundary, partition_graph, positions, write_graph
+from pipelines import StoreError, build_hierarchy, export_store, open_boundary, partition_graph, positions, write_graph
 from pipelines.answers import od_forms, od_tables, od_workers
 from pipelines.answers.od_blocks import Reducing
 from pipelines.answers.od_forms import TableForm
@@ -53,11 +53,20 @@ def graph(tmp_path_factory):
     )
 
 
-@pytest.fixture(scope="module", params=["boundary", "graph"])
+@pytest.fixture(scope="module", params=["hierarchy", "boundary", "graph"])
 def source(request, client, graph, tmp_path_factory):
     if request.param == "graph":
         return graph
-    return partition_graph(client, graph, tmp_path_factory.mktemp("boundary") / "b.zarr", parts=4)
+    return on_demand(request.param, client, graph, tmp_path_factory.mktemp("store") / "s.zarr")
+
+
+def on_demand(kind, client, graph, path):
+    """A store that computes distances."""
+    if kind == "boundary":
+        return partition_graph(client, graph, path, parts=4)
+    with pytest.MonkeyPatch.context() as patch:  # METIS in this process: a child takes a second to start
+        patch.setattr("pipelines.hierarchy.building.in_child", lambda wanted, call, *given: call(*given))
+        return build_hierarchy(client, graph, path)
 
 
 @pytest.fixture(scope="module")
@@ -355,10 +364,10 @@ def test_a_boundary_store_is_not_exported_and_the_cure_is_named(client, graph, t
         export_store(store.path, tmp_path / "d.csv")
 
 
-def test_negative_weights_need_a_boundary_store(client, tmp_path):
+def test_negative_weights_need_a_store(client, tmp_path):
     graph = write_graph(tmp_path / "g", [0, 1, 1], [1], np.array([-2], "int32"))
     both = points_of(graph, positions([0, 1]))
-    with pytest.raises(ValueError, match="has negative weights; make a boundary store"):
+    with pytest.raises(ValueError, match="has negative weights; make a hierarchy store"):
         write_od_table(graph, both, both, tmp_path / "od.csv")
     partition_graph(client, graph, tmp_path / "b", parts=1)
     write_od_table(open_boundary(tmp_path / "b"), both, both, tmp_path / "od.csv")
@@ -450,9 +459,9 @@ REDUCED = [
 ]
 
 
-@pytest.fixture
-def store(client, graph, tmp_path):
-    return partition_graph(client, graph, tmp_path / "b.zarr", parts=4)
+@pytest.fixture(params=["hierarchy", "boundary"])
+def store(request, client, graph, tmp_path):
+    return on_demand(request.param, client, graph, tmp_path / "s.zarr")
 
 
 @pytest.fixture
@@ -539,11 +548,13 @@ def test_blocks_are_written_in_the_order_of_origins():
 def test_workers_that_have_no_part_in_a_table_are_refused(two, store, graph, points, tmp_path):
     with pytest.raises(ValueError, match=r"only make reduced tables; give reduce \(--reduce\), or leave out"):
         write_od_table(store, *points, tmp_path / "od.csv", client=two)
-    with pytest.raises(ValueError, match="is a graph store, but workers of a cluster need a boundary store; make one"):
+    with pytest.raises(ValueError, match="is a graph store, but workers of a cluster need a hierarchy store; make one"):
         write_od_table(graph, *points, tmp_path / "od.csv", client=two, reduce="count")
     facts = [replace(fact, free_memory=1000, host_memory=1000) for fact in measure_workers(two, None)]
     reducing = Reducing(points[1].vertices, np.ones(N), parse_reduction("count"), None, 5)
-    with pytest.raises(DoesNotFitError, match=r"the tables of 4 parts take .* free; give fewer workers"):
+    with pytest.raises(
+        DoesNotFitError, match=r"(4 parts take|s.zarr, the workers need) .* free[;.] [gG]ive fewer workers"
+    ):
         refuse_what_cannot_fit(store, reducing, facts)
 
 

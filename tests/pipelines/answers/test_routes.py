@@ -96,7 +96,7 @@ def test_searches_that_cannot_be_are_refused_with_a_cure(solve, monkeypatch):
         shortest_path(graph.path, 0, 1, graph=graph)
     monkeypatch.setattr("pipelines.answers.searched_distances.MOST_ARCS", 9)
     assert paths_of_pairs(graph, [(0, 1)]).num_rows == 1
-    with pytest.raises(DoesNotFitError, match=r"2 searches in a graph of 2 arcs, .*tilepath sssp.*tilepath partition"):
+    with pytest.raises(DoesNotFitError, match=r"2 searches in a graph of 2 arcs, .*tilepath sssp.*tilepath hierarchy"):
         paths_of_pairs(graph, [(0, 1), (1, 2)])
     monkeypatch.setattr("pipelines.workers.capacity.available_memory", lambda: 100)
     with pytest.raises(DoesNotFitError, match=r"need .* has 100 B free\. Let the workers of a cluster search"):

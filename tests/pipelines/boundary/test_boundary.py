@@ -17,6 +17,7 @@ from gpuops.numbers import infinity, outside_infinity, to_outside
 from pipelines import (
     StoreError,
     WeightRangeError,
+    distances_between,
     open_boundary,
     paths_of_pairs,
     positions,
@@ -27,7 +28,7 @@ from pipelines import (
 )
 from pipelines.boundary.cut import cut_graph
 from pipelines.boundary.cut_graph import Job, cut_arcs
-from pipelines.boundary.solve import distances_between, partition_graph
+from pipelines.boundary.solve import partition_graph
 from pipelines.boundary.stages import closed_boundary, closed_part
 from pipelines.stores.whole_chunks import ReadChunks
 from tilepath.cli import tilepath

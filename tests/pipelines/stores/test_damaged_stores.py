@@ -20,14 +20,17 @@ from pipelines.stores import StoreError, open_graph
 from pipelines.stores.boundary import open_boundary
 from pipelines.stores.contents import writable_array
 from pipelines.stores.distances import resume_distances
+from pipelines.stores.hierarchy import open_hierarchy
 from pipelines.stores.schema import kind_of, open_store, store_schema
 from tilepath.cli.describe import store_facts, store_info
 
 NAMES = "graph distances rows part-distances part-searched paths one part-paths nearest samples codebook part-codebook"
 NAMES = (*NAMES.split(), "mapping", "part-mapping")  # also as version 0.1 made them
-NEWER = ("boundary", "part-boundary", "matrix", "part-matrix", "circuits")
+NEWER = ("boundary", "part-boundary", "hierarchy", "part-hierarchy", "matrix", "part-matrix", "circuits")
 EVERY = NAMES + NEWER
+ONE_CHUNK = {"hierarchy", "part-hierarchy"}  # whose arrays are never cut into chunks
 BOUNDARY_ARRAYS = ("part", "place", "boundary_sizes", "to_boundary", "from_boundary", "inner", "among")
+HIERARCHY_ARRAYS = ("order", "starts", "roots", "out", "entering_ends", "leaving_lengths", "beside_starts")
 READS = {  # what reads an array, by its name
     "graph/1": {
         "indptr": lambda graph: graph.indptr(),
@@ -40,6 +43,9 @@ READS = {  # what reads an array, by its name
     "distances/1": {"slot-1": lambda distances: list(distances.blocks())},
     "paths/1": {"distances": lambda paths: paths.distances(), "predecessors": lambda paths: paths.predecessors()},
     "boundary/1": {name: lambda kept: open_boundary(kept.path).between(range(5), range(5)) for name in BOUNDARY_ARRAYS},
+    "hierarchy/1": {
+        name: lambda kept: open_hierarchy(kept.path).between(range(5), range(5)) for name in HIERARCHY_ARRAYS
+    },
     "matrix/1": {
         "distance": lambda matrix: matrix[:],
         "origin": lambda matrix: matrix.names()[0],
@@ -266,7 +272,9 @@ def test_commands_do_not_take_a_missing_chunk_for_unreachable(tiny_stores, tmp_p
             command(store)
 
 
-@pytest.mark.parametrize("name", sorted({*EVERY} - {"graph", "one", "nearest", "part-mapping", "part-boundary"}))
+@pytest.mark.parametrize(
+    "name", sorted({*EVERY} - {"graph", "one", "nearest", "part-mapping", "part-boundary"} - ONE_CHUNK)
+)
 def test_a_copy_of_one_chunk_over_another_is_found(tiny_stores, tmp_path, name):
     path = copy_of(tiny_stores, tmp_path, name)
     list(store_info(path, verify=True))
@@ -303,6 +311,8 @@ def other_values(path, name, change):
         ("codebook", "hits", lambda v: v.__setitem__(0, 9)),
         ("mapping", "units", lambda v: v.__setitem__((0, 0), 1)),
         ("part-distances", "slot-1", lambda v: v.__setitem__((0, 1), 9)),
+        ("hierarchy", "order", lambda v: v.__setitem__(0, 7)),
+        ("part-hierarchy", "starts", lambda v: v.__setitem__(1, 3)),
     ],
 )
 def test_arrays_that_were_changed_are_found(tiny_stores, tmp_path, name, array, change):
@@ -420,6 +430,12 @@ def test_a_run_does_not_go_on_from_a_state_that_is_not_the_one_committed(tiny_st
         ("paths", "together", "no"),
         ("part-paths", "done", [[0, 9]]),
         ("part-paths", "done", 3),
+        ("hierarchy", "done", 2),
+        ("hierarchy", "cost", {"nodes": "many"}),
+        ("hierarchy", "bound", 7),
+        ("hierarchy", "dtype", "complex64"),
+        ("part-hierarchy", "done", 9),
+        ("part-hierarchy", "plan", None),
         ("graph", "weight_dtype", "(2,)f4"),
         ("graph", "contents", [1]),
         ("samples", "largest_weight", "heavy"),

@@ -1,0 +1,158 @@
+"""The tasks of the worker that makes a hierarchy: order, structure and tables, each committed when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from distributed import Client, Future
+
+from gpuops.hierarchy import HierarchyStructure, close_hierarchy, hierarchy_order, hierarchy_structure
+from pipelines.hierarchy.plan import (
+    SearchesAreFasterError,
+    describe,
+    refuse_closing,
+    table_bytes,
+)
+from pipelines.stores import Graph
+from pipelines.stores.hierarchy import HierarchyWriter, open_hierarchy
+from pipelines.validation.bounds import WeightRangeError
+from pipelines.workers.attempts import POLL_SECONDS, Attempt, Run, clear, held, keep
+from pipelines.workers.capacity import WorkerFacts, refuse_disk
+from pipelines.workers.child import in_child
+from pipelines.workers.interruption import stop_if_asked
+from pipelines.workers.progress import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """The data of the problem that the tasks need.
+
+    Attributes
+    ----------
+    potentials : potentials of tails and of heads; None if no weight is negative
+    thorough : whether METIS takes longer for a better order
+    like : path of the store whose order and structure are used; None if there is none
+    limit : most relaxations that closing may take
+    """
+
+    graph: Graph
+    dtype: np.dtype
+    potentials: tuple[np.ndarray, np.ndarray] | None
+    thorough: bool
+    like: str | None
+    limit: float
+
+
+def build(client: Client, job: Job, writer: HierarchyWriter, fact: WorkerFacts, shown: Progress) -> None:
+    """Take the steps that are not committed yet, on the worker of `fact`."""
+    Run(client, [fact.address], writer, shown).attempts(Building, job, fact)
+
+
+class Building(Attempt):
+    """An attempt to make the hierarchy."""
+
+    def __init__(self, run: Run, members: list[str], before: Building | None, job: Job, fact: WorkerFacts):
+        super().__init__(run.client, members, "hierarchy", run.out.run_id[:8], before)
+        self.out, self.shown, self.job, self.fact = run.out, run.shown, job, fact
+
+    def run(self) -> None:
+        steps = [
+            ("ordering", partial(self.submit, _order)),
+            ("finding the structure", partial(self.submit, _structure)),
+            ("closing", partial(self.submit, _close)),
+        ]
+        self.shown.start(self.done())
+        for name, submit in steps[self.done() :]:
+            self.shown.stage(name)
+            note = self._result_of(submit(0, self.job, self.out, self.fact))
+            if note is not None:
+                self.shown.note(note)
+            self.shown.advance(1)
+
+    def done(self) -> int:
+        return int(self.out.done())
+
+    def where(self) -> str:
+        done, steps = self.out.progress()
+        return f"{done} of {steps} steps"
+
+    def _result_of(self, future: Future) -> Any:
+        """Return the result of a task; Ctrl-C ends the run at once, as nothing of an unfinished step is kept."""
+        while not future.done():
+            stop_if_asked()
+            try:
+                self.wait([future], POLL_SECONDS)
+            except TimeoutError:
+                if future.done():  # the task itself raised the error
+                    raise
+        return self.results([future])[0]
+
+
+def _order(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> None:
+    clear()
+    keep(attempt, True)
+    if job.like is not None:
+        writer.commit_order(open_hierarchy(job.like).hierarchy.structure.order)
+        return
+    in_child(partial(held, attempt), _order_graph, job.graph, job.thorough, writer)
+
+
+def _order_graph(graph: Graph, thorough: bool, writer: HierarchyWriter) -> None:
+    """Order a graph and commit the order (in a child process)."""
+    writer.commit_order(hierarchy_order(graph.indptr(), graph.indices(), graph.through(), thorough=thorough))
+
+
+def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> str:
+    """Find the structure, or take the structure of another store. Returns a line on the cost."""
+    clear()
+    like = None if job.like is None else open_hierarchy(job.like)
+    indptr, indices, through = job.graph.indptr(), job.graph.indices(), job.graph.through()
+    missing = None if like is None else _lacks(like.hierarchy.structure, indptr, indices, through)
+    if like is not None and missing is None:
+        structure, cost, source = like.hierarchy.structure, like.cost, f"the structure of {like.path}: "
+    else:
+        try:
+            structure, cost = hierarchy_structure(indptr, indices, writer.order(), through, limit=job.limit)
+        except ValueError as error:  # closing takes more relaxations than the limit
+            raise SearchesAreFasterError(
+                f"{job.graph.path}: {error}, tilepath sssp or tilepath apsp --method batched"
+            ) from None
+        source = "" if like is None else f"a new structure on the order of {like.path}, as {missing}: "
+    refuse_closing(cost, job.graph, job.dtype, fact)
+    refuse_disk(table_bytes(cost, job.graph, job.dtype), writer.path, "search instead (tilepath sssp)")
+    writer.commit_structure(structure, cost)
+    return source + describe(cost, job.graph, job.dtype)
+
+
+def _close(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> None:
+    clear()
+    indptr, indices, weights = job.graph.rows()
+    try:
+        weights = weights.astype(job.dtype, copy=False)
+        found = close_hierarchy(writer.structure(), indptr, indices, weights, potentials=job.potentials)
+    except OverflowError as error:
+        larger = {"int16": "int32"}.get(str(job.dtype), "float64")
+        raise WeightRangeError(f"{job.graph.path}: {str(error).partition(';')[0]}; use --dtype {larger}") from None
+    writer.complete(found)
+
+
+def _lacks(structure: HierarchyStructure, indptr: np.ndarray, indices: np.ndarray, through: np.ndarray) -> str | None:
+    """Return why a graph cannot be closed on a structure, as text; None if it can."""
+    open_, place = structure.open, structure.place
+    if (through != (place < open_)).any():
+        return "other vertices are closed"
+    tails, heads = np.repeat(place, np.diff(indptr)), place[indices]
+    first, last = np.minimum(tails, heads), np.maximum(tails, heads)
+    first, last = (each[last < open_] for each in (first, last))
+    nodes = structure.node_of[first]
+    outside = structure.node_of[last] != nodes
+    nodes, last = nodes[outside].astype(np.int64), last[outside]
+    # The fronts of all nodes, as rising numbers.
+    n, owner = len(place), np.repeat(np.arange(len(structure.parent)), np.diff(structure.front_starts))
+    fronts, wanted = owner * n + structure.front, nodes * n + last
+    at = np.minimum(np.searchsorted(fronts, wanted), len(fronts) - 1)
+    count = int((fronts[at] != wanted).sum()) if len(fronts) else len(wanted)
+    return f"it has no room for {count:,} arcs" if count else None

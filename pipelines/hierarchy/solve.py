@@ -1,0 +1,132 @@
+"""The call that makes the hierarchy of a graph: `build_hierarchy`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import partial
+from typing import Any
+
+from distributed import Client
+
+from pipelines.hierarchy.building import Job, build
+from pipelines.hierarchy.plan import SearchesAreFasterError, most_relaxations, refuse_ordering
+from pipelines.stores import Graph, open_graph
+from pipelines.stores.hierarchy import (
+    SCHEMA,
+    HierarchyStore,
+    create_hierarchy,
+    open_hierarchy,
+    resume_hierarchy,
+)
+from pipelines.stores.resuming import resumed
+from pipelines.validation.bounds import distance_dtype, distances_fit
+from pipelines.validation.distances import verify_distances
+from pipelines.validation.negative_cycle import potentials_of
+from pipelines.workers.capacity import measure_workers, within_budget
+from pipelines.workers.progress import Progress
+
+
+def build_hierarchy(
+    client: Client,
+    graph: Graph | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    like: HierarchyStore | str | os.PathLike[str] | None = None,
+    thorough: bool = False,
+    dtype: Any = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    verify: bool = False,
+    progress: bool | None = None,
+    host_memory: int | None = None,
+) -> HierarchyStore:
+    """Order a road network and close its hierarchy, and write tables for computing any distance to the store `out`.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        A client of any cluster. One worker makes the hierarchy, on its CPU.
+    graph : Graph or path of a graph store
+        Weights may be negative, but no cycle. The method suits graphs such as road networks and grids, which small sets
+        of vertices separate.
+    out : path of the new hierarchy store
+    like : HierarchyStore or path of such a store, optional
+        Use the order and the structure of this store, whose graph has the same vertices, for example after weights have
+        changed or arcs were removed. If the graph has arcs that the structure has no room for, or other closed
+        vertices, a new structure is found on the same order. This saves the time of METIS.
+    thorough : bool
+        Take about three times as long to order, for a store that is up to a fifth smaller.
+    dtype : {"float32", "float64", "int32", "int16"}, optional
+        The dtype of the distances. By default float32 for float weights and int32 for integer weights.
+    resume : bool
+        Resume an unfinished `out` after its last step, which must have been begun with the same `like`, `thorough` and
+        `dtype`. If `out` does not exist, create it; if it is finished, return it unchanged.
+    overwrite : bool
+        Replace a hierarchy store at `out`, once the new one is complete.
+    verify : bool
+        Verify sampled rows of distances by certificates.
+    progress : bool, optional
+        Show progress on standard error. By default, only if standard error is a terminal.
+    host_memory : int, optional
+        Bytes to use of the memory of the host. By default, nine tenths of the free memory.
+
+    Returns
+    -------
+    HierarchyStore
+        The finished store, opened.
+
+    Raises
+    ------
+    gpuops.NegativeCycleError
+        The graph has a cycle of negative weight; the error has its vertices, and `out` is not created.
+    pipelines.workers.capacity.DoesNotFitError
+        Memory or disk is too small. The exact cost is known after the second step: `out` then keeps the order, for
+        `resume`. Or searches are faster by far; then nothing is written.
+    pipelines.validation.bounds.WeightRangeError
+        The distances do not fit `dtype`.
+    pipelines.stores.StoreError
+        A store is missing, foreign or damaged, `out` exists, or the disk is full.
+    ValueError
+        The graph of `like` has other vertices, or `like` is given together with `thorough`.
+    ImportError
+        `pymetis` is not installed.
+    """
+    graph = graph if isinstance(graph, Graph) else open_graph(graph)
+    like = open_hierarchy(like) if isinstance(like, str | os.PathLike) else like
+    _check(graph, like, thorough)
+    kind = distance_dtype(graph, dtype)
+    other = None if like is None else like.path
+    begun = {"thorough": thorough, "like": other}
+    again = partial(resume_hierarchy, graph=graph, options={"dtype": str(kind), **begun})
+    writer = resumed(out, SCHEMA, [graph.path, other], again, resume=resume, overwrite=overwrite)
+    if writer is None or not writer.finished:
+        distances_fit(graph, kind)
+        job = Job(graph, kind, potentials_of(graph), thorough, other, most_relaxations(graph))
+        facts = within_budget(measure_workers(client, None), None, host_memory)
+        fact = max(facts, key=lambda fact: fact.host_memory)
+        if writer is None:
+            if like is None:
+                refuse_ordering(graph, fact)
+            writer = create_hierarchy(out, graph, dtype=kind, options=begun, overwrite=overwrite)
+        with Progress(writer.progress()[1], "steps", progress) as shown:
+            try:
+                build(client, job, writer, fact, shown)
+            except (SearchesAreFasterError, ImportError):  # no use for what is written so far
+                shutil.rmtree(writer.path)
+                raise
+    found = open_hierarchy(out)
+    if verify:
+        verify_distances(found, graph)
+    return found
+
+
+def _check(graph: Graph, like: HierarchyStore | None, thorough: bool) -> None:
+    if like is None:
+        return
+    if thorough:
+        raise ValueError(f"the order is that of {like.path}; leave out thorough (--thorough)")
+    if like.n != graph.n:
+        raise ValueError(
+            f"{like.path} has {like.n:,} vertices, and {graph.path} has {graph.n:,}; leave out like (--like)"
+        )

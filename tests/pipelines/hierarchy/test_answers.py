@@ -1,0 +1,157 @@
+"""What a hierarchy store answers: blocks by names, routes, predecessors, tables and pictures."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from road_graphs import as_floats
+
+from pipelines import (
+    VerificationError,
+    build_hierarchy,
+    distances_between,
+    generate,
+    paths_of_pairs,
+    picture_parts,
+    positions,
+    predecessors,
+    shortest_path,
+    synthetic_graph,
+    verify_distances,
+    write_graph,
+)
+from pipelines.answers.graph_pictures.drawing import INK
+from pipelines.stores import hierarchy as hierarchy_module
+from pipelines.stores.on_demand import open_on_demand
+from tilepath.cli import tilepath
+
+N = 400
+
+
+@pytest.fixture(scope="module")
+def roads(client, tmp_path_factory):
+    """A road network with labels, its hierarchy, and all distances by searches."""
+    folder = tmp_path_factory.mktemp("roads")
+    made = generate(synthetic_graph("road", rows=20, columns=20, missing=0.6, weights="integers"), folder / "plain")
+    labels = np.array([f"v{v}" for v in range(N)])
+    graph = write_graph(folder / "g", *made.rows(), labels=labels, coordinates=made.coordinates(), directed=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipelines.hierarchy.building.in_child", lambda wanted, call, *given: call(*given))
+        store = build_hierarchy(client, graph, folder / "h")
+    indptr, indices, weights = graph.rows()
+    d = np.full((N, N), np.inf)
+    np.minimum.at(d, (np.repeat(np.arange(N), np.diff(indptr)), indices), weights)
+    np.fill_diagonal(d, 0)
+    for k in range(N):
+        np.minimum(d, d[:, k, None] + d[k], out=d)
+    return graph, store, d
+
+
+def test_blocks_by_names_need_no_graph_for_positions(roads):
+    _, store, expected = roads
+    every = positions(range(N))
+    np.testing.assert_array_equal(as_floats(distances_between(store, every, every)), expected)
+    found = distances_between(store.path, ["v3", "#7"], ["v5", "v5"])
+    np.testing.assert_array_equal(found, expected[[3, 7]][:, [5, 5]])
+    for rows, columns in ((0, 0), (0, 2), (2, 0)):
+        found = distances_between(store, ["v3", "v5"][:rows], positions(range(columns)))
+        assert (found.shape, found.dtype) == ((rows, columns), store.dtype)
+    again = pickle.loads(pickle.dumps(store))
+    assert len(pickle.dumps(store)) < 500
+    np.testing.assert_array_equal(again.row(5), store.row(5))
+    assert open_on_demand(store.path).digest == store.digest
+    with pytest.raises(ValueError, match="there is no vertex 'x'"):
+        distances_between(store, ["x"], every)
+
+
+def test_vertices_on_a_gpu_are_refused(roads, monkeypatch):
+    monkeypatch.setattr("pipelines.answers.distances_between.is_cupy", lambda vertices: True)
+    with pytest.raises(ValueError, match="h answers on a CPU; pass vertices in NumPy arrays"):
+        distances_between(roads[1], positions([1]), positions([2]))
+
+
+def test_routes_and_predecessors_follow_from_rows(roads):
+    graph, store, expected = roads
+    found = shortest_path(store.path, "v3", "#390")
+    assert (found.vertices[0], found.vertices[-1]) == (3, 390)
+    assert found.length == found.distance == expected[3, 390]
+    table = paths_of_pairs(store, positions([[3, 390], [9, 9], [77, 0]]))
+    assert table["distance"].to_pylist() == [expected[3, 390], 0, expected[77, 0]]
+    indptr, indices, weights = graph.rows()
+    for source, row in zip((0, 88), predecessors(store, positions([0, 88])), strict=True):
+        for v in np.flatnonzero(np.arange(N) != source).tolist():
+            arcs = slice(indptr[row[v]], indptr[row[v] + 1])
+            assert expected[source, row[v]] + weights[arcs][indices[arcs] == v].min() == expected[source, v]
+
+
+def test_rows_are_the_same_one_by_one_and_together(roads, monkeypatch):
+    _, store, expected = roads
+    for together in (1, 1000):
+        monkeypatch.setattr(hierarchy_module, "TOGETHER", together)
+        monkeypatch.setattr(hierarchy_module, "BATCH_BYTES", 3 * N * 4)  # three rows
+        seen = [(start + i, row) for start, rows in store.rows(np.arange(5, 12)) for i, row in enumerate(rows)]
+        assert [place for place, _ in seen] == list(range(7))
+        np.testing.assert_array_equal(as_floats(np.stack([row for _, row in seen])), expected[5:12])
+
+
+def test_a_wrong_distance_is_found(roads, monkeypatch):
+    graph, store, _ = roads
+    right = hierarchy_module.one_to_all
+    monkeypatch.setattr(hierarchy_module, "one_to_all", lambda hierarchy, source: right(hierarchy, source) + 1)
+    with pytest.raises(VerificationError, match="from vertex v0 to itself is 1, not 0"):
+        verify_distances(store, graph)
+
+
+def test_bricks_are_in_colours_and_what_separates_them_is_dark(roads, tmp_path, monkeypatch):
+    _, store, _ = roads
+    division = store.division()
+    assert division.parts == 1  # one brick holds a small network
+    assert not division.separates.any()
+    part = np.where(np.arange(N) % 20 == 10, -1, np.arange(N) % 20 > 10)  # as if a column separated two bricks
+    between = part < 0
+    part[between] = 2 + np.arange(20)
+    names = ("between bricks", "2 bricks, 20 vertices between them")
+    made = type(division)(part, between, 22, names)
+    monkeypatch.setattr(type(store), "division", lambda self: made)
+    picture_parts(store, tmp_path / "g.dot")
+    text = (tmp_path / "g.dot").read_text()
+    fills = re.findall(r'^  v\d+ \[label=".*?", fillcolor="(.*?)"', text, re.M)
+    assert [fill == INK for fill in fills] == between.tolist()
+    assert "2 bricks, 20 vertices between them" in text
+
+
+def test_the_division_follows_the_tree(client, tmp_path, monkeypatch):
+    monkeypatch.setattr("pipelines.hierarchy.building.in_child", lambda wanted, call, *given: call(*given))
+    made = generate(synthetic_graph("grid", rows=50, columns=50, weights="integers"), tmp_path / "g")
+    store = build_hierarchy(client, made, tmp_path / "h")
+    division = store.division()
+    assert 1 < len(np.unique(division.part[~division.separates])) < 20
+    assert 0 < division.separates.sum() < 400
+    indptr, indices, _ = made.rows()
+    tails = np.repeat(np.arange(made.n), np.diff(indptr))
+    inside = ~division.separates[tails] & ~division.separates[indices]
+    assert (division.part[tails[inside]] == division.part[indices[inside]]).all()  # no arc leads from brick to brick
+
+
+def test_the_commands(roads, tmp_path, monkeypatch):
+    _, store, expected = roads
+    monkeypatch.chdir(tmp_path)
+
+    def say(*arguments, fails=False):
+        said = CliRunner().invoke(tilepath, list(arguments))
+        assert (said.exit_code != 0) == fails, (said.output, said.exception)
+        return said.output + str(said.exception)
+
+    assert f"v3 -> v390: {expected[3, 390]:,.0f} over" in say("path", store.path, "v3", "v390")
+    (tmp_path / "p.csv").write_text("source,target\nv3,v390\nv9,v9\n")
+    assert "2 paths" in say("path", store.path, "--pairs", "p.csv", "--out", "routes.csv")
+    (tmp_path / "o.csv").write_text("vertex\nv3\nv9\n")
+    assert "2 origins, 2 destinations, 4 rows" in say("od", store.path, "od.csv", "--origins", "o.csv")
+    graph = store.graph_path
+    say("picture", graph, "i.png", "--distances", store.path, "--from", "v17", "--every", "300")
+    say("picture", store.path, "b.png")
+    assert "cannot go with a picture of a hierarchy store" in say("picture", store.path, "c.png", "--edges", fails=True)
+    assert "a hierarchy store is not exported" in say("export", store.path, "d.csv", fails=True)
+    assert "is faster (tilepath hierarchy)" in say("od", graph, "s.csv", "--origins", "o.csv")

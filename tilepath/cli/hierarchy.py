@@ -1,0 +1,48 @@
+"""The command `tilepath hierarchy`: order and close a road network, for distances on demand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tilepath.cli.cluster import OpenClient, on_cluster
+from tilepath.cli.help_pages import page
+from tilepath.cli.paths import DTYPE
+from tilepath.cli.quantities import BYTES
+
+
+@page(example="tilepath hierarchy roads.zarr roads.hierarchy.zarr --verify")
+@click.argument("graph", type=click.Path())
+@click.argument("out", type=click.Path())
+@click.option(
+    "--like",
+    type=click.Path(),
+    help="Use the order and the structure of this hierarchy store, for other weights or fewer arcs on the same "
+    "vertices; does not need pymetis.",
+)
+@click.option("--thorough", is_flag=True, help="Order three times as long, for a store that is up to a fifth smaller.")
+@click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help=DTYPE)
+@click.option("--host-memory", type=BYTES, help="Most memory to use of the host, such as 64GiB.")
+@click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
+@click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
+@on_cluster
+def hierarchy(graph: str, out: str, open_client: OpenClient, **options: Any) -> None:
+    """Prepare a road network, so that any distance is answered fast from a small store.
+
+    The tables of the graph store GRAPH are written to the hierarchy store OUT, which takes about as much disk as GRAPH.
+    One worker computes them, on its CPU. They pay for road networks and other graphs that small sets of vertices
+    separate. `tilepath od | path | picture` and `pipelines.distances_between` read from OUT. Needs pymetis, except with
+    --like.
+    """
+    from pipelines import build_hierarchy, open_graph
+    from pipelines.stores import store_bytes
+    from pipelines.validation.certificates import rows_verified
+    from pipelines.workers.progress import size
+
+    opened = open_graph(graph)
+    with open_client() as client:
+        found = build_hierarchy(client, opened, out, progress=True, **options)
+    verified = f", {rows_verified(found.n)}" if options["verify"] else ""
+    click.echo(f"{found.describe()}, {size(store_bytes(out))}{verified}")
