@@ -89,6 +89,8 @@ if TYPE_CHECKING:
     from pipelines.validation.distances import verify_distances as verify_distances
     from pipelines.workers.capacity import DoesNotFitError as DoesNotFitError
     from pipelines.workers.interruption import Interrupted as Interrupted
+    from pipelines.workers.plans import Plan as Plan
+    from pipelines.workers.plans import planned as planned
 
 _MODULES = offered_names(__file__)
 

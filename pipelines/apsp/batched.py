@@ -51,6 +51,7 @@ def estimate(request: Request) -> Estimate:
         stages=1,
         options={"block": None},
         work=(rows, "rows"),
+        needs=plan.needs,
         summary=replace(plan, reason="every worker holds the graph").describe(job.graph, rows, facts),
         refuse=lambda out: refuse_disk_of(plan, out),
         plan=plan,

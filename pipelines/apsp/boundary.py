@@ -36,7 +36,7 @@ from pipelines.stores.boundary import (
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.resuming import resumed
 from pipelines.workers.attempts import Run, clear, held, keep
-from pipelines.workers.capacity import WRITE_RATE, DoesNotFitError, refuse_disk
+from pipelines.workers.capacity import WRITE_RATE, DoesNotFitError, Needs, refuse_disk
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress, duration, size
 from pipelines.workers.row_chunks import RowsAttempt, together
@@ -76,6 +76,7 @@ def estimate(request: Request) -> Estimate:
             )
         refuse_disk(result + tables + among, out, "keep the rows of some sources only (--source)")
 
+    most = making | joining
     return Estimate(
         seconds=seconds,
         too_large=missing and "the tables of parts do not fit in memory",
@@ -83,7 +84,8 @@ def estimate(request: Request) -> Estimate:
         stages=1,
         options={"block": None, "parts": cut.parts},
         work=(rows, "rows"),
-        summary=f"{describe(cut, job.dtype, making | joining)}, disk {size(result)}, about {duration(seconds)}",
+        needs=Needs((most.device + most.host,) * len(facts), disk=result + tables + among),
+        summary=f"{describe(cut, job.dtype, most)}, disk {size(result)}, about {duration(seconds)}",
         refuse=refuse,
         plan=cut,
     )

@@ -133,7 +133,8 @@ def estimate(request: Request) -> Estimate:
         stages=len(stages_of(layout, job)) + 1,
         options={"block": layout.block},
         work=(plan.relaxations, "relaxations"),
-        summary=None,
+        needs=plan.needs,
+        summary=plan.describe(facts),
         refuse=lambda out: refuse_what_cannot_fit(plan, facts, out),
         plan=plan,
     )
@@ -142,7 +143,6 @@ def estimate(request: Request) -> Estimate:
 def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
     """Run the stages that are not done."""
     facts = request.facts[: estimate.plan.layout.workers]
-    shown.note(estimate.plan.describe(facts))
     run = Run(client, [fact.address for fact in facts], writer, shown)
     run.attempts(Stages, request.job, request.commit_seconds, facts, request.coordination)
 

@@ -18,7 +18,7 @@ from distributed import Client
 
 from pipelines.stores import Graph
 from pipelines.stores.distances import DistancesWriter
-from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
+from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts
 from pipelines.workers.progress import Progress, duration
 
 PATIENCE = 0.2  # share of the least time of other methods that a method may spend on its estimate
@@ -89,7 +89,8 @@ class Estimate:
         Why the run does not fit in memory; None if it fits.
     chunk, stages, options : properties of a new store; the driver records the name of the method with the options
     work : number of units of work, and the name of a unit
-    summary : one line on the time, memory and disk of the run; None if `execute` prints it
+    needs : memory and disk of the run
+    summary : one line on the time, memory and disk of the run
     refuse : raises DoesNotFitError if memory is too small, or the disk of the path that it is given
     plan : data for `execute`
     """
@@ -100,7 +101,8 @@ class Estimate:
     stages: int
     options: dict[str, Any]
     work: tuple[int, str]
-    summary: str | None
+    needs: Needs
+    summary: str
     refuse: Callable[[str | os.PathLike[str]], None]
     plan: Any
 
@@ -131,8 +133,8 @@ class Method:
     execute: Callable[[Client, Request, Estimate, DistancesWriter, Progress], None]
 
 
-def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Method, Estimate, str | None]:
-    """Return a method, its estimate, and a message that says why it was chosen (None for no message).
+def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Method, Estimate, str]:
+    """Return a method, its estimate, and a message that says why it was chosen.
 
     `name` is the name of a method, or "auto" for the method that takes the least time among the methods that fit. If no
     method fits, "auto" returns the last method that can fulfil the request: it takes the least memory, and its refusal
@@ -154,11 +156,11 @@ def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Meth
             cure = f"leave that option out, or use --method {methods[0].name}"
             raise obstacle.__cause__ or ValueError(f"{obstacle}; {cure}") from None
         if request.writer is not None:
-            return method, estimate, estimate.summary and f"{method.title}, as before: {estimate.summary}"
+            return method, estimate, f"{method.title}, as before: {estimate.summary}"
         if estimate.too_large is not None:
             others, _ = _estimates([other for other in methods if other is not method], request)
-            return method, replace(estimate, refuse=partial(_refuse, estimate, _fitting(others))), None
-        return method, estimate, estimate.summary and f"{method.title}, as asked for: {estimate.summary}"
+            estimate = replace(estimate, refuse=partial(_refuse, estimate, _fitting(others)))
+        return method, estimate, f"{method.title}, as asked for: {estimate.summary}"
 
     found, reasons = _estimates(methods, request)
     fitting = _fitting(found)
@@ -168,8 +170,7 @@ def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Meth
         costs = [f"{first.title} would take about {duration(estimate.seconds)}"]
         reasons.append(", ".join(costs + [f"{method.short} {duration(other.seconds)}" for method, other in others]))
     method, estimate = min(fitting, key=lambda one: one[1].seconds) if fitting else found[-1]
-    said = [f"{method.title}: {'; '.join(reasons)}", *([estimate.summary] if estimate.summary else [])]
-    return method, estimate, "\n".join(said)
+    return method, estimate, f"{method.title}: {'; '.join(reasons)}\n{estimate.summary}"
 
 
 def _estimates(methods: Sequence[Method], request: Request) -> tuple[list[tuple[Method, Estimate]], list[str]]:

@@ -87,7 +87,8 @@ def estimate(request: Request) -> Estimate:
         stages=len(stages_of(plan.windows.layout, request.job)) + 1,
         options={"block": plan.windows.block},
         work=(plan.relaxations, "relaxations"),
-        summary=None,
+        needs=plan.needs,
+        summary=plan.describe(facts),
         refuse=refuse,
         plan=plan,
     )
@@ -213,7 +214,6 @@ def rounded_up(count: int) -> str:
 def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
     """Run the super-stages that are not done."""
     plan: Plan = estimate.plan
-    shown.note(plan.describe(request.facts))
     run = Run(client, [fact.address for fact in request.facts], writer, shown)
     run.attempts(SuperStages, request.job, request.commit_seconds, plan.windows)
 

@@ -27,6 +27,7 @@ from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers, within_budget
 from pipelines.workers.executors import check_coordination
+from pipelines.workers.plans import state
 from pipelines.workers.progress import Progress
 
 METHODS = (FLOYD_WARSHALL, BATCHED, BOUNDARY, OUT_OF_CORE)  # of methods that take the same time, the first is chosen
@@ -150,6 +151,7 @@ def all_pairs_shortest_paths(
         shown.stage("choosing a method")
         how, estimate, reason = choose(METHODS, method, request)
     estimate.refuse(out)
+    state(reason, how.name, estimate.needs, estimate.seconds)
     if writer is None:
         writer = create_distances(
             out,
@@ -162,8 +164,7 @@ def all_pairs_shortest_paths(
             overwrite=overwrite,
         )
     with Progress(*estimate.work, progress) as shown:
-        if reason is not None:
-            shown.note(reason)
+        shown.note(reason)
         how.execute(client, request, estimate, writer, shown)
         if verify:
             shown.stage("verifying")

@@ -19,6 +19,7 @@ from pipelines.stores.schema import counted
 from pipelines.stores.vertex_names import VertexName
 from pipelines.workers.attempts import Attempt, Run
 from pipelines.workers.device_arrays import array_library, synchronize, to_host
+from pipelines.workers.plans import state
 from pipelines.workers.progress import Progress, duration
 
 StageTimes = list[tuple[str, int, float]]  # name of the stage, its count (such as arcs or circuits), seconds
@@ -91,6 +92,7 @@ def euler_circuits(
     refuse_existing(out, SCHEMA, overwrite)
     refuse_inputs(out, [graph.path])
     plan = make_euler_plan(client, graph, out, method=method, directed=directed)
+    state(plan.describe(graph), plan.method, plan.needs)
     walk = {"start": first, "path": path, "directed": directed, "method": plan.method}
     with Progress(1, "stages", progress) as shown:
         shown.note(plan.describe(graph))

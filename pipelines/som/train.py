@@ -28,6 +28,7 @@ from pipelines.stores.samples import Samples, open_samples
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers
 from pipelines.workers.executors import check_coordination
+from pipelines.workers.plans import state
 from pipelines.workers.progress import Progress
 
 STARTS = ("pca", "random")
@@ -173,6 +174,7 @@ def train_som(
     facts = measure_workers(client, None)
     plan = deal(facts)
     refuse_disk_of_map(plan, out)
+    state(plan.describe(samples, grid.units, facts), "online" if online else "batch", plan.needs)
     writer = writer or create_codebook(
         out,
         samples,

@@ -25,6 +25,7 @@ from pipelines.validation.bounds import WeightRangeError, distance_dtype, distan
 from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers
+from pipelines.workers.plans import state
 from pipelines.workers.progress import Progress
 
 
@@ -133,10 +134,12 @@ def single_source_shortest_paths(
     ways = {"lanes": job.lanes, "predecessors": predecessors}
     plan = make_search_plan(graph, job.dtype, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk, **ways)
     refuse_disk_of(plan, out)
+    stated = plan.describe(graph, rows, facts)
+    state(stated, f"by {plan.spread}", plan.needs, plan.seconds)
     if writer is None:
         writer = create_paths(out, graph, dtype=job.dtype, chunk=plan.chunk, overwrite=overwrite, **options)
     with Progress(rows, "rows", progress) as shown:
-        shown.note(plan.describe(graph, rows, facts))
+        shown.note(stated)
         try:
             run_searches(client, [fact.address for fact in facts], plan, job, writer, shown)
         except (NegativeCycleError, WeightRangeError):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
 from typing import Any, TypeAlias
 
 import click
@@ -79,6 +81,25 @@ def on_cluster(call: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(OPTIONS):
         with_client = option(with_client)
     return with_client
+
+
+def states_plan(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options `--dry-run` and `--json` to a command whose run states a plan."""
+
+    @functools.wraps(call)
+    def or_plan(dry_run: bool, as_json: bool, **options: Any) -> Any:
+        if not dry_run:
+            if as_json:
+                raise click.UsageError("--json prints the plan of --dry-run; give both")
+            return call(**options)
+        from pipelines import planned
+
+        plan = planned(call, **options)
+        click.echo(json.dumps(asdict(plan), indent=2) if as_json else plan.text)
+
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print the plan of --dry-run as JSON, for scripts.")
+    dry_run = click.option("--dry-run", is_flag=True, help="Print the plan of the run, and do not begin the run.")
+    return dry_run(as_json(or_plan))
 
 
 def is_asked_for() -> bool:

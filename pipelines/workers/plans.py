@@ -1,0 +1,81 @@
+"""Plans of runs: the memory, disk and time that a run states before it begins, and how to ask for them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.workers.capacity import Needs
+
+_asked: ContextVar[bool] = ContextVar("asked", default=False)  # whether the plan alone is asked for
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run takes, as estimated before it begins.
+
+    Attributes
+    ----------
+    text : str
+        Lines for the user: why the method was chosen, the workers, and the memory, disk and time.
+    method : str
+        The name of the method that the run takes.
+    memory_bytes, disk_bytes : int
+        Memory of all workers together, and disk of the result and of commits before it.
+    seconds : float or None
+        Estimated time; None if the run does not estimate it.
+    """
+
+    text: str
+    method: str
+    memory_bytes: int
+    disk_bytes: int
+    seconds: float | None
+
+
+class _Stated(Exception):
+    """Ends a run of which the plan alone is asked for."""
+
+
+def state(text: str, method: str, needs: Needs, seconds: float | None = None) -> None:
+    """State the plan of a run that fits, before anything is written; the run ends here if `planned` began it."""
+    if _asked.get():
+        raise _Stated(Plan(text, method, sum(needs.device) + sum(needs.host), needs.disk, seconds))
+
+
+def planned(run: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
+    """Return the plan of a run; the run does not begin, and nothing is written.
+
+    >>> planned(len, [])
+    Traceback (most recent call last):
+    ValueError: len states no plan; call it to run it
+
+    Parameters
+    ----------
+    run : function
+        `all_pairs_shortest_paths`, `single_source_shortest_paths`, `train_som` or `euler_circuits`.
+    arguments, options : arguments of the function
+        Without `resume`, since resuming takes over the store.
+
+    Raises
+    ------
+    ValueError
+        The function states no plan, or `resume` is given.
+    Exception
+        Whatever the function raises before it states its plan, such as
+        `pipelines.workers.capacity.DoesNotFitError`.
+    """
+    if options.get("resume"):
+        raise ValueError("a plan without a run takes over no store; leave out resume (--resume)")
+    token = _asked.set(True)
+    try:
+        run(*arguments, **options)
+    except _Stated as end:
+        (plan,) = end.args
+        assert isinstance(plan, Plan)
+        return plan
+    finally:
+        _asked.reset(token)
+    raise ValueError(f"{getattr(run, '__name__', run)} states no plan; call it to run it")

@@ -1,0 +1,95 @@
+"""Plans without runs: they are those that the runs state, and nothing is written."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from oracles import random_arcs, store_arcs
+
+from pipelines import (
+    DoesNotFitError,
+    Plan,
+    all_pairs_shortest_paths,
+    euler_circuits,
+    planned,
+    single_source_shortest_paths,
+    train_som,
+    write_samples,
+)
+from tilepath.cli import tilepath
+
+
+@pytest.fixture
+def graph(tmp_path):
+    """A directed cycle with chords, which has an Euler circuit."""
+    n = 60
+    tails = np.concatenate([np.arange(n), np.arange(n)])
+    heads = np.concatenate([np.roll(np.arange(n), -1), np.roll(np.arange(n), -7)])
+    return store_arcs(tmp_path / "g", n, tails, heads, np.ones(2 * n), "float32")
+
+
+RUNS = {
+    "floyd-warshall": lambda call, graph, client, out: call(
+        all_pairs_shortest_paths, client, graph, out, method="floyd-warshall", progress=True
+    ),
+    "out-of-core": lambda call, graph, client, out: call(
+        all_pairs_shortest_paths, client, graph, out, method="out-of-core", progress=True
+    ),
+    "batched": lambda call, graph, client, out: call(
+        all_pairs_shortest_paths, client, graph, out, method="batched", progress=True
+    ),
+    "by vertices": lambda call, graph, client, out: call(
+        single_source_shortest_paths, client, graph, out, [0, 5], spread="vertices", progress=True
+    ),
+    "stages": lambda call, graph, client, out: call(euler_circuits, client, graph, out, progress=True),
+    "batch": lambda call, graph, client, out: call(
+        train_som, client, out.parent / "samples", out, 3, 4, epochs=2, progress=True
+    ),
+}
+
+
+@pytest.mark.parametrize("method", RUNS)
+def test_a_plan_is_that_of_the_run_and_writes_nothing(client, graph, tmp_path, capsys, method):
+    write_samples(tmp_path / "samples", np.random.default_rng(0).normal(size=(50, 3)))
+    before, out = sorted(tmp_path.iterdir()), tmp_path / "out"
+    plan = RUNS[method](planned, graph, client, out)
+    assert isinstance(plan, Plan)
+    assert plan.method == method
+    assert plan.memory_bytes > 0
+    assert plan.disk_bytes > 0
+    assert sorted(tmp_path.iterdir()) == before
+    capsys.readouterr()
+    RUNS[method](lambda run, *arguments, **options: run(*arguments, **options), graph, client, out)
+    said = capsys.readouterr().err
+    assert plan.text.split(": memory")[0].split(" (")[0] in said
+
+
+def test_what_the_run_refuses_the_plan_refuses(client, graph, tmp_path):
+    with pytest.raises(DoesNotFitError):
+        planned(all_pairs_shortest_paths, client, graph, tmp_path / "out", method="out-of-core", host_memory=10)
+    with pytest.raises(ValueError, match="leave out resume"):
+        planned(all_pairs_shortest_paths, client, graph, tmp_path / "out", resume=True)
+
+
+def test_a_run_after_a_plan_runs(client, graph, tmp_path):
+    planned(single_source_shortest_paths, client, graph, tmp_path / "out", [0])
+    assert single_source_shortest_paths(client, graph, tmp_path / "out", [0]).distances(0)[1] == 1
+
+
+def test_the_commands_print_plans(tmp_path):
+    store_arcs(tmp_path / "g", 30, *random_arcs(30, 90), "float32")
+
+    def call(*options):
+        return CliRunner().invoke(
+            tilepath, ["apsp", str(tmp_path / "g"), str(tmp_path / "d"), "--device", "cpu", *options]
+        )
+
+    said = call("--dry-run", "--method", "floyd-warshall").output
+    assert "Floyd-Warshall, as asked for: n = 30 float32" in said
+    found = json.loads(call("--dry-run", "--json", "--method", "floyd-warshall").output)
+    assert found["method"] == "floyd-warshall"
+    assert found["disk_bytes"] == 30 * 30 * 4
+    assert "give both" in call("--json").output
+    assert "leave out" in str(call("--dry-run", "--resume").exception)
+    assert not (tmp_path / "d").exists()
