@@ -1,13 +1,18 @@
 """Clusters, and small graphs and their distances, written as the pipeline writes them."""
 
 import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from clusters import start
 from gpuops.numbers import outside_infinity
 from pipelines.stores import create_distances, open_distances, write_graph
+from tilepath import cli
 
 
 @pytest.fixture(scope="module")
@@ -175,3 +180,68 @@ def answers_ctrl_c():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def tilepath(tmp_path, monkeypatch):
+    """Run a command in `tmp_path`, and return what it prints; with `fault`, it fails and says this."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments, fault=None):
+        done = CliRunner().invoke(cli.tilepath, list(map(str, arguments)))
+        assert (done.exception is None) == (fault is None), (done.output, done.exception)
+        assert fault is None or fault in str(done.exception) + done.stderr
+        return done.stdout
+
+    return call
+
+
+def kill_at(least, begun, code, source, out, *arguments):
+    """Run the program `code` until the store `out` has `least` units, then kill it; returns units done, and all."""
+    run = subprocess.Popen([sys.executable, "-c", code, source, out, *map(str, arguments)])
+    while not out.exists() or begun(out).progress()[0] < least:
+        assert run.poll() is None
+        time.sleep(0.01)
+    run.kill()
+    run.wait()
+    done, total = begun(out).progress()
+    assert least <= done < total
+    return done, total
+
+
+PEAK = """
+import sys
+from clusters import start
+from pipelines import all_pairs_shortest_paths
+
+def status(name):
+    lines = open("/proc/self/status").read().splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1]) << 10
+
+if __name__ == "__main__":
+    with start(device="cpu") as client:
+        options = eval(sys.argv[5])
+        all_pairs_shortest_paths(client, sys.argv[1], sys.argv[3], **options)  # compiles, and starts what stays
+        open("/proc/self/clear_refs", "w").write("5")  # the high-water mark begins anew
+        idle = status("VmRSS")
+        all_pairs_shortest_paths(client, sys.argv[2], sys.argv[4], **options)
+        print(status("VmHWM") - idle)
+"""
+
+
+def peak_memory(small, graph, folder, **options):
+    """Solve all pairs of `small`, then of `graph`; returns the most bytes that this takes, and what it says."""
+    stores = [small.path, graph.path, str(folder / "small-out"), str(folder / "out")]
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, *stores, repr(options)], capture_output=True, text=True, check=True
+    )
+    return int(done.stdout), done.stderr
+
+
+def cloud(n, d=4, seed=0, missing=0.0):
+    """Samples in some clusters; a part of the values is missing."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(5, d))[rng.integers(0, 5, n)] * 3 + rng.normal(size=(n, d))
+    absent = rng.random((n, d)) < missing
+    absent[:, 0] = False
+    return np.where(absent, np.nan, values)

@@ -18,9 +18,10 @@ from benchmarks.harness import Bench
 from clusters import start
 from pipelines import train_som
 from pipelines.som.plan import PIECE_BYTES
-from pipelines.som.shard import Shard, read_ahead
+from pipelines.som.shard import AHEAD, Shard
 from pipelines.stores.codebook import open_codebook
 from pipelines.stores.samples import Samples, new_samples, open_samples
+from pipelines.workers.ahead import in_turn
 
 CONVENTION = (
     "samples x units x dimensions per second of one epoch: best matching units, sums, smoothing and the commit; wall "
@@ -93,7 +94,7 @@ def write(path: Path, n: int, d: int) -> Samples:
         return np.random.default_rng([1, first]).random((min(DRAWN, n - first), d), dtype="float32")
 
     with new_samples(path, columns=list(map(str, range(d)))) as writer:
-        for values in read_ahead(drawn, range(0, n, DRAWN)):
+        for values in in_turn(drawn, range(0, n, DRAWN), AHEAD):
             writer.append(values)
     return open_samples(path)
 

@@ -17,9 +17,8 @@ from pipelines.apsp.schedule import relaxations_done, stages_of
 from pipelines.apsp.stages import Stages, ring_sizes
 from pipelines.apsp.symmetric import share_of_work
 from pipelines.stores.distances import DistancesWriter
-from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Run
-from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, WorkerFacts, refuse_disk
+from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, WorkerFacts, on_devices, refuse_disk
 from pipelines.workers.progress import Progress, duration, with_prefix
 
 PANELS = 4  # row panels that a worker may hold apart from its ring: one packed, two pulled or from Dask, and the last
@@ -39,11 +38,9 @@ class Plan:
 
     def describe(self, facts: list[WorkerFacts]) -> str:
         """Return one line for the user: the workers, and the memory, disk and time of the run."""
-        devices = sorted({f.device for f in facts})
-        rate = sum(f.rate for f in facts)
         return (
-            f"n = {self.layout.n:,} {self.dtype}, {counted(len(facts), 'worker')} on "
-            f"{', '.join(devices)} ({with_prefix(rate)} relaxations/s): {self.needs}, "
+            f"n = {self.layout.n:,} {self.dtype}, {on_devices(facts)} "
+            f"({with_prefix(sum(f.rate for f in facts))} relaxations/s): {self.needs}, "
             f"about {duration(self.seconds)}" + (f"; {self.why}" if self.why else "")
         )
 

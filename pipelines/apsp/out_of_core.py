@@ -24,10 +24,9 @@ from pipelines.apsp.super_stages import SuperStages
 from pipelines.apsp.windows import STORED_COPIES, Windows, chunks_of, widest
 from pipelines.stores import Graph
 from pipelines.stores.distances import DistancesWriter
-from pipelines.stores.schema import counted
 from pipelines.validation.bounds import PIECE
 from pipelines.workers.attempts import Run
-from pipelines.workers.capacity import WRITE_RATE, Needs, WorkerFacts, refuse_disk
+from pipelines.workers.capacity import WRITE_RATE, Needs, WorkerFacts, on_devices, refuse_disk
 from pipelines.workers.lanes import PIECE_BYTES
 from pipelines.workers.mapped_memory import HEADER, LEAST_BYTES
 from pipelines.workers.progress import Progress, duration, size, with_prefix
@@ -53,15 +52,14 @@ class Plan:
 
     def describe(self, facts: list[WorkerFacts]) -> str:
         """Return one line for the user: the workers, the cut, and the memory, disk and time of the run."""
-        windows, devices = self.windows, sorted({f.device for f in facts})
-        place = "the store"
+        windows, place = self.windows, "the store"
         if windows.resident:
             place = "locked memory of the host" if windows.registered else "the memory of the host"
         device, host = Needs(self.needs.device).most(facts), Needs(host=self.needs.host).most(facts)
         on_device = f"{size(device)} of each GPU, " if device else ""
         return (
-            f"n = {windows.n:,} {self.dtype} out of core, {counted(len(facts), 'worker')} on "
-            f"{', '.join(devices)} ({with_prefix(sum(f.rate for f in facts))} relaxations/s): {windows.width:,} pivots "
+            f"n = {windows.n:,} {self.dtype} out of core, {on_devices(facts)} "
+            f"({with_prefix(sum(f.rate for f in facts))} relaxations/s): {windows.width:,} pivots "
             f"at a time on bands of {windows.chunk:,} rows from {place}; memory {on_device}{size(host)} of the host, "
             f"disk {size(self.needs.disk)}, traffic {size(self.traffic_bytes)}, "
             f"{self.commits or 'no'} commit{'s' * (self.commits != 1)} on the way, about {duration(self.seconds)}"

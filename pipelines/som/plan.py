@@ -10,7 +10,7 @@ from pipelines.som.shard import AHEAD, PIECE_BYTES
 from pipelines.som.stage_graph import SLOTS
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import counted
-from pipelines.workers.capacity import Needs, WorkerFacts, refuse_disk
+from pipelines.workers.capacity import Needs, WorkerFacts, on_devices, refuse_disk
 
 # Work of an epoch (samples x units x dimensions) that one worker does in the time of an exchange with other workers.
 FEW = 1 << 27
@@ -51,11 +51,10 @@ class SomPlan:
 
     def describe(self, samples: Samples, units: int, facts: list[WorkerFacts]) -> str:
         """Return a line for the user: the samples, the units, the workers, and the memory and disk they need."""
-        devices = ", ".join(sorted({f.device for f in facts}))
         where = "samples stay in memory" if self.resident else "samples are read again in each epoch"
         return (
             f"{samples.n:,} x {samples.d} {samples.dtype} samples, {counted(units, 'unit')}, "
-            f"{counted(len(facts), 'worker')} on {devices}: {where}; {self.needs}"
+            f"{on_devices(facts)}: {where}; {self.needs}"
         )
 
 

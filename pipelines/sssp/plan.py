@@ -26,7 +26,15 @@ from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.sssp.packets import ring_bytes
 from pipelines.stores import Graph
 from pipelines.stores.schema import CHUNK_BYTES, counted
-from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, DoesNotFitError, Needs, WorkerFacts, refuse_disk
+from pipelines.workers.capacity import (
+    MEMORY_SHARE,
+    WRITE_RATE,
+    DoesNotFitError,
+    Needs,
+    WorkerFacts,
+    on_devices,
+    refuse_disk,
+)
 from pipelines.workers.progress import duration
 
 Spread = Literal["sources", "vertices"]
@@ -79,12 +87,10 @@ class SearchPlan:
 
     def describe(self, graph: Graph, rows: int, facts: list[WorkerFacts]) -> str:
         """Return one line for the user: the graph, the workers, and the memory, disk and time of the run."""
-        devices = sorted({f.device for f in facts})
         streamed = f", arcs in {self.pieces} pieces a worker" if self.pieces > 1 else ""
         return (
-            f"n = {graph.n:,}, m = {graph.m:,}, {counted(rows, 'row')}, "
-            f"{counted(len(facts), 'worker')} on {', '.join(devices)}, by {self.spread} ({self.reason})"
-            f"{streamed}: {self.needs}, about {duration(self.seconds)}"
+            f"n = {graph.n:,}, m = {graph.m:,}, {counted(rows, 'row')}, {on_devices(facts)}, "
+            f"by {self.spread} ({self.reason}){streamed}: {self.needs}, about {duration(self.seconds)}"
         )
 
 

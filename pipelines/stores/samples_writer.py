@@ -20,8 +20,8 @@ import zarr
 from gpuops.arrays import unmasked
 from pipelines.stores import transforms
 from pipelines.stores.contents import write_small_array
-from pipelines.stores.scaling import LARGEST, Moments, Scaling, refuse_beyond
-from pipelines.stores.schema import CHUNK_BYTES, MISSING_CURE, TEXT, RowError, create_array
+from pipelines.stores.scaling import LARGEST, MISSING_CURE, Moments, RowError, Scaling, refuse_beyond
+from pipelines.stores.schema import CHUNK_BYTES, TEXT, create_array
 
 # Texts that stand for a missing entry: pyarrow reads them as missing in CSV, or pandas and NumPy print them.
 ABSENT = frozenset(

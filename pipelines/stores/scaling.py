@@ -22,11 +22,19 @@ from typing import Any
 import numpy as np
 
 from pipelines.stores import transforms
-from pipelines.stores.schema import RowError
 
+MISSING_CURE = "declare that values are missing (missing=True, --missing), or leave the row out"
 SCALINGS = ("none", "zscore", "minmax", "arcsinh")
 BLOCK_VALUES = 1 << 20
 LARGEST = 2.0**500  # the largest magnitude that the search for best matching units accepts
+
+
+class RowError(ValueError):
+    """A row of a source cannot be stored. `row` counts from 0, and `what` continues the message after the row."""
+
+    def __init__(self, source: str, row: int, what: str):
+        super().__init__(f"{source}: row {row} (from 0){what}")
+        self.row, self.what = row, what
 
 
 @dataclass(frozen=True)

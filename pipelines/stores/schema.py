@@ -23,7 +23,6 @@ from pipelines.stores.kinds import KINDS, Kind
 
 CHUNK_BYTES = 4 << 20
 TEXT = np.dtypes.StringDType()
-MISSING_CURE = "declare that values are missing (missing=True, --missing), or leave the row out"
 
 
 class StoreError(ValueError):
@@ -258,11 +257,3 @@ def counted(count: int, one: str, more: str = "") -> str:
     ('1 arc', '4,096 vertices')
     """
     return f"{count:,} {one if count == 1 else more or f'{one}s'}"
-
-
-class RowError(ValueError):
-    """A row of a source cannot be stored. `row` counts from 0, and `what` continues the message after the row."""
-
-    def __init__(self, source: str, row: int, what: str):
-        super().__init__(f"{source}: row {row} (from 0){what}")
-        self.row, self.what = row, what

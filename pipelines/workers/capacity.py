@@ -22,6 +22,7 @@ from distributed.utils import get_ip
 from gpuops import minplus_update
 from gpuops.memory import available_memory
 from pipelines.stores import store_bytes
+from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Attempt, attempts, has_gpu
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import size
@@ -136,6 +137,11 @@ def within_budget(facts: list[WorkerFacts], device: int | None, host: int | None
     ]
 
 
+def on_devices(facts: Sequence[WorkerFacts]) -> str:
+    """Return the workers and their devices as text for the user, such as "2 workers on NVIDIA H100 80GB HBM3"."""
+    return f"{counted(len(facts), 'worker')} on {', '.join(sorted({fact.device for fact in facts}))}"
+
+
 def memory_by_place(worker_bytes: Sequence[int], facts: list[WorkerFacts]) -> dict[str, tuple[int, int]]:
     """Return bytes needed and bytes free by place; a place is a GPU, or a host with all its CPU workers."""
     return Needs(tuple(worker_bytes)).by_place(facts)
@@ -209,13 +215,16 @@ def this_process() -> list[WorkerFacts]:
     return [WorkerFacts("", "127.0.0.1", "CPU", False, free, 0.0, host_memory=free)]
 
 
-def refuse_disk(count: int, out: str | os.PathLike[str], cure: str) -> None:
-    """Raise DoesNotFitError if the disk of `out` has less than `count` bytes free; `cure` ends the message."""
+def refuse_disk(count: int, out: str | os.PathLike[str], cure: str, credit: bool = True) -> None:
+    """Raise DoesNotFitError if the disk of `out` has less than `count` bytes free; `cure` ends the message.
+
+    With `credit`, the bytes of a store at `out` count as free: it was begun before, or will be overwritten.
+    """
     folder = Path(out).absolute().parent
     while not folder.exists():
         folder = folder.parent
     available = shutil.disk_usage(folder).free
-    if Path(out).is_dir():  # the store was begun before, or will be overwritten
+    if credit and Path(out).is_dir():
         available += store_bytes(out)
     if count > available:
         raise DoesNotFitError(

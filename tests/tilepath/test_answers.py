@@ -6,28 +6,13 @@ import shutil
 import numpy as np
 import pyarrow.csv
 import pytest
-from click.testing import CliRunner
 from path_rows import write_rows
 
 from pipelines.stores import create_paths
-from tilepath import cli
 
 LABELS = np.array(["3", "0", "Ulm", "1"])
 MONEY = r"a$\b$"  # which matplotlib would take for a formula
 ARCS = [0, 1, 2], [1, 2, 3], [0.1, 0.2, 2.5e9]
-
-
-@pytest.fixture
-def tilepath(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments, fault=None):
-        done = CliRunner().invoke(cli.tilepath, list(map(str, arguments)))
-        assert (done.exception is None) == (fault is None), (done.output, done.exception)
-        assert fault is None or fault in str(done.exception) + done.stderr
-        return done.stdout
-
-    return call
 
 
 @pytest.fixture

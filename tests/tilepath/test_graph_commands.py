@@ -3,25 +3,10 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
-from tilepath import cli
 from tilepath.cli import describe_structure
 
 TEXT = "a -> b, c\nb -> c\nc -> a, a\nd\n"
-
-
-@pytest.fixture
-def tilepath(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments, fault=None):
-        done = CliRunner().invoke(cli.tilepath, list(map(str, arguments)))
-        assert (done.exception is None) == (fault is None), (done.output, done.exception)
-        assert fault is None or fault in str(done.exception) + done.stderr
-        return done.stdout
-
-    return call
 
 
 @pytest.fixture

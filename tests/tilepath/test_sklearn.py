@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from pipeline_fixtures import cloud
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
@@ -23,15 +24,6 @@ from pipelines import train_som
 from pipelines.stores.samples import write_samples
 from tilepath.sklearn import SelfOrganizingMap
 from tilepath.sklearn_classifier import SelfOrganizingMapClassifier
-
-
-def cloud(n, d=4, seed=0, missing=0.0):
-    """Samples in some clusters; a part of the values is missing."""
-    rng = np.random.default_rng(seed)
-    values = rng.normal(size=(5, d))[rng.integers(0, 5, n)] * 3 + rng.normal(size=(n, d))
-    absent = rng.random((n, d)) < missing
-    absent[:, 0] = False
-    return np.where(absent, np.nan, values)
 
 
 # The checks fit some hundred maps; small ones and few epochs find the same faults.

@@ -23,7 +23,8 @@ from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.place import refuse_existing, refuse_inputs
 from pipelines.stores.samples import Samples, new_samples, open_samples
 from pipelines.stores.samples_writer import SCHEMA, SamplesWriter
-from pipelines.stores.schema import RowError, StoreError, brief, store_schema
+from pipelines.stores.scaling import RowError
+from pipelines.stores.schema import StoreError, brief, store_schema
 
 FORMATS: dict[str, tuple[Callable[..., Source], tuple[str, ...]]] = {
     "csv": (read_csv, (".csv", ".tsv", ".txt")),

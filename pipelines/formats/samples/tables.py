@@ -22,7 +22,7 @@ from pipelines.formats.samples.columns import Chosen, Opened, Rows, Wanted, choo
 from pipelines.formats.samples.text_tables import TextTable, text_table
 from pipelines.formats.text_file import TextFile
 from pipelines.stores.samples_writer import ABSENT
-from pipelines.stores.schema import MISSING_CURE
+from pipelines.stores.scaling import MISSING_CURE
 
 TEXT_SHARE = 4  # a block of text is this part of a piece: pyarrow reads ahead, and holds some forty blocks
 _NO_UTF8 = frozenset("\0\ufffd")

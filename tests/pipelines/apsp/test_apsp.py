@@ -4,8 +4,6 @@ import functools
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -14,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from families import diagonals
 from oracles import as_stored, dijkstra, random_arcs, scipy_graph, shifted, store_arcs
+from pipeline_fixtures import kill_at, peak_memory
 from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 
 from clusters import start
@@ -390,14 +389,7 @@ def test_a_killed_run_resumes_with_the_same_bits(client, tmp_path):
     graph = float_graph(tmp_path)
     want = all_pairs_shortest_paths(client, graph, tmp_path / "calm.zarr", block=16)[:]
     out = tmp_path / "killed.zarr"
-    run = subprocess.Popen([sys.executable, "-c", RUN, graph.path, out])
-    while not out.exists() or begun_distances(out).progress()[0] < 10:
-        assert run.poll() is None
-        time.sleep(0.01)
-    run.kill()
-    run.wait()
-    done, total = begun_distances(out).progress()
-    assert 10 <= done < total
+    kill_at(10, begun_distances, RUN, graph.path, out)
     with pytest.raises(StoreError, match="--resume"):
         open_distances(out)
     with start(device="cpu", workers=2, processes=False) as users:
@@ -405,30 +397,8 @@ def test_a_killed_run_resumes_with_the_same_bits(client, tmp_path):
     np.testing.assert_array_equal(result[:], want)
 
 
-MEMORY = """
-import sys
-from clusters import start
-from pipelines import all_pairs_shortest_paths
-
-def status(name):
-    lines = open("/proc/self/status").read().splitlines()
-    return int(next(line for line in lines if line.startswith(name)).split()[1]) << 10
-
-if __name__ == "__main__":
-    with start(device="cpu") as client:
-        method = {"method": "floyd-warshall"}
-        all_pairs_shortest_paths(client, sys.argv[1], sys.argv[3], **method)  # compiles, and starts what stays
-        open("/proc/self/clear_refs", "w").write("5")  # the high-water mark begins anew
-        idle = status("VmRSS")
-        all_pairs_shortest_paths(client, sys.argv[2], sys.argv[4], **method)
-        print(status("VmHWM") - idle)
-"""
-
-
 def test_peak_memory_is_three_times_the_matrix_at_most(tmp_path):
     small = store_arcs(tmp_path / "small.zarr", 300, *random_arcs(300, 900), "float32")
     n = 2400
     graph = store_arcs(tmp_path / "g.zarr", n, *random_arcs(n, 4 * n), "float32")
-    paths = [small.path, graph.path, str(tmp_path / "small-out"), str(tmp_path / "out")]
-    done = subprocess.run([sys.executable, "-c", MEMORY, *paths], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 3 * 4 * n * n
+    assert peak_memory(small, graph, tmp_path, method="floyd-warshall")[0] < 3 * 4 * n * n

@@ -23,6 +23,7 @@ import pytest
 from click.testing import CliRunner
 from families import diagonals
 from oracles import random_arcs, shifted, store_arcs
+from pipeline_fixtures import peak_memory
 
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp import passing_rows
@@ -585,34 +586,13 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
     np.testing.assert_array_equal(got[:], want)
 
 
-MEMORY = """
-import sys
-from clusters import start
-from pipelines import all_pairs_shortest_paths
-
-def status(name):
-    lines = open("/proc/self/status").read().splitlines()
-    return int(next(line for line in lines if line.startswith(name)).split()[1]) << 10
-
-if __name__ == "__main__":
-    with start(device="cpu") as client:
-        options = {"method": "out-of-core", "host_memory": int(sys.argv[5]), "progress": True}
-        all_pairs_shortest_paths(client, sys.argv[1], sys.argv[3], **options)  # compiles, and starts what stays
-        open("/proc/self/clear_refs", "w").write("5")  # the high-water mark begins anew
-        idle = status("VmRSS")
-        all_pairs_shortest_paths(client, sys.argv[2], sys.argv[4], **options)
-        print(status("VmHWM") - idle)
-"""
-
-
 def test_a_budget_of_a_half_keeps_the_bits_and_is_kept(client, tmp_path):
     small, n = float_graph(tmp_path / "small", 300), 2500
     graph, budget = store_arcs(tmp_path / "g", n, *random_arcs(n, 5 * n), "int32"), 4 * n * n // 2
-    paths = [small.path, graph.path, str(tmp_path / "small-out"), str(tmp_path / "out"), str(budget)]
-    done = subprocess.run([sys.executable, "-c", MEMORY, *paths], capture_output=True, text=True, check=True)
-    stated = float(re.search(rf"n = {n:,} .* memory ([\d.]+) MiB of the host", done.stderr)[1]) * 2**20
+    peak, said = peak_memory(small, graph, tmp_path, method="out-of-core", host_memory=budget, progress=True)
+    stated = float(re.search(rf"n = {n:,} .* memory ([\d.]+) MiB of the host", said)[1]) * 2**20
     # Beside the matrix: what allocators of threads keep, and what is loaded late; 2 MiB by Python 3.11, 6 by 3.12.
-    assert int(done.stdout) < stated + (8 << 20)
+    assert peak < stated + (8 << 20)
     assert stated < budget
     want = all_pairs_shortest_paths(client, graph, tmp_path / "searches", method="batched")[:]
     np.testing.assert_array_equal(open_distances(tmp_path / "out")[:], want)

@@ -3,13 +3,12 @@
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 
 import numpy as np
 import pytest
+from pipeline_fixtures import kill_at
 
 from pipelines import all_pairs_shortest_paths
 from pipelines.stores import write_graph
@@ -121,14 +120,7 @@ if __name__ == "__main__":
 def test_a_killed_run_resumes_with_the_same_bits_and_keeps_no_memory(two_gpus, large, tmp_path):
     graph, _, want = large
     before, out = dict(two_gpus.run(free_bytes).values()), tmp_path / "killed"
-    run = subprocess.Popen([sys.executable, "-c", RUN, graph.path, out])
-    while not out.exists() or begun_distances(out).progress()[0] < 3:
-        assert run.poll() is None
-        time.sleep(0.01)
-    run.kill()
-    run.wait()
-    done, total = begun_distances(out).progress()
-    assert 3 <= done < total
+    kill_at(3, begun_distances, RUN, graph.path, out)
     found = all_pairs_shortest_paths(two_gpus, graph, out, workers=2, sources=KEPT, resume=True)[:]
     np.testing.assert_array_equal(found, want)
     assert_memory_is_back(two_gpus, before)

@@ -409,12 +409,16 @@ def test_edges_that_do_not_exist():
         UniformRandom(5).arcs(0, 81)
 
 
-def test_what_cannot_fit_is_refused(tmp_path):
+def test_what_cannot_fit_is_refused(tmp_path, monkeypatch):
     with pytest.raises(DoesNotFitError, match=r"vertices need .* on this machine, .* free\. Generate fewer vertices"):
         generate(RMat(40), tmp_path / "g.zarr")
     with pytest.raises(DoesNotFitError, match=r"may take .*, but the disk has .* or generate a smaller graph"):
         generate(RMat(20, edge_factor=1 << 20), tmp_path / "g.zarr")
     assert list(tmp_path.iterdir()) == []
+    generate(RMat(4), tmp_path / "g.zarr")
+    monkeypatch.setattr("pipelines.workers.capacity.store_bytes", lambda _: 1 << 60)  # stays while arcs are sorted
+    with pytest.raises(DoesNotFitError, match="may take"):
+        generate(RMat(20, edge_factor=1 << 20), tmp_path / "g.zarr", overwrite=True)
 
 
 def test_simplify_and_overwrite(tmp_path):

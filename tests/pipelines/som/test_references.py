@@ -9,6 +9,7 @@ the right.
 import numpy as np
 import pytest
 from minisom import MiniSom
+from pipeline_fixtures import cloud
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.preprocessing import StandardScaler
 
@@ -47,11 +48,6 @@ def _turned(units, hexagonal, rows=None):
     if (rows or len(units)) % 2 == 0:
         units = units[::-1] if rows else units[:, ::-1]
     return units.swapaxes(0, 1)
-
-
-def cloud(n, d=4, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(5, d))[rng.integers(0, 5, n)] * 3 + rng.normal(size=(n, d))
 
 
 @pytest.mark.filterwarnings("ignore:in batches, the mexican hat")

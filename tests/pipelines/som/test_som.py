@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from families import diagonals
+from pipeline_fixtures import cloud, kill_at
 
 from gpuops import quantization_error, topographic_error
 from gpuops.som.grid import Grid
@@ -43,15 +42,6 @@ def dealt_to_all(monkeypatch):
 def every_epoch(monkeypatch):
     """A commit after every epoch."""
     monkeypatch.setattr(training, "SECONDS", 0.0)
-
-
-def cloud(n, d=4, seed=0, missing=0.0):
-    """Samples in some clusters; a part of the values is missing."""
-    rng = np.random.default_rng(seed)
-    values = rng.normal(size=(5, d))[rng.integers(0, 5, n)] * 3 + rng.normal(size=(n, d))
-    absent = rng.random((n, d)) < missing
-    absent[:, 0] = False
-    return np.where(absent, np.nan, values)
 
 
 def batch_step(values, codebook, rows, columns, sigma):
@@ -615,14 +605,8 @@ def test_a_killed_run_resumes_where_it_was(client, three, tmp_path, seconds, epo
     """kill -9 of everything half-way, then --resume, on another number of workers."""
     samples = write_samples(tmp_path / "s", cloud(5000, d=6))
     out = tmp_path / "killed"
-    run = subprocess.Popen([sys.executable, "-c", RUN, samples.path, out, str(seconds), str(epochs)])
-    while not out.exists() or begun_codebook(out).progress()[0] < 10:
-        assert run.poll() is None
-        time.sleep(0.02)
-    run.kill()
-    run.wait()
-    done, total = begun_codebook(out).progress()
-    assert 10 <= done < total == epochs
+    done, total = kill_at(10, begun_codebook, RUN, samples.path, out, seconds, epochs)
+    assert total == epochs
     with pytest.raises(StoreError, match=f"{done} of {epochs} epochs done; repeat"):
         open_codebook(out)
     chunk = out / "codebooks" / "c" / str(done // begun_codebook(out).together) / "0" / "0"

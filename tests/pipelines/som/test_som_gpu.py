@@ -3,17 +3,10 @@
 import numpy as np
 import pytest
 from distributed import Client, Nanny, Scheduler, SpecCluster
+from pipeline_fixtures import cloud
 
 from pipelines import map_samples, train_som
 from pipelines.stores.samples import write_samples
-
-
-def cloud(n, d, missing=0.0):
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(5, d))[rng.integers(0, 5, n)] * 3 + rng.normal(size=(n, d))
-    absent = rng.random((n, d)) < missing
-    absent[:, 0] = False
-    return np.where(absent, np.nan, values)
 
 
 def assert_same_map(got, want):
@@ -42,7 +35,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_map_equals_the_cpus(gpu_client, client, tmp_path, kind):
     options = dict(KINDS[kind])
-    values = cloud(3000, 9, options.pop("missing", 0.0)) * options.pop("magnitudes", 1)
+    values = cloud(3000, 9, missing=options.pop("missing", 0.0)) * options.pop("magnitudes", 1)
     weights = np.random.default_rng(1).random(3000) if options.pop("weighted", False) else None
     dtype = options.pop("dtype", "float32")
     samples = write_samples(
@@ -71,7 +64,7 @@ def dealt_to_all(monkeypatch):
 @pytest.mark.parametrize("way", ["straight", "through Dask"])
 @pytest.mark.parametrize("kind", ["plain", "missing"])
 def test_sums_go_from_process_to_process_on_a_gpu(two_on_one_gpu, client, tmp_path, capsys, kind, way):
-    values = cloud(3000, 9, 0.2 if kind == "missing" else 0.0)
+    values = cloud(3000, 9, missing=0.2 if kind == "missing" else 0.0)
     samples = write_samples(tmp_path / "s", values, missing=kind == "missing")
     want = train_som(client, samples, tmp_path / "cpu", 12, 10, epochs=5)
     if way == "through Dask":

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -16,6 +14,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles import as_stored, dijkstra, random_arcs, scipy_graph, shifted, store_arcs
+from pipeline_fixtures import kill_at
 from scipy.sparse.csgraph import shortest_path
 
 from gpuops import NegativeCycleError
@@ -555,14 +554,7 @@ def test_a_killed_run_resumes_where_it_was(client, two, tmp_path):
     n = 3000
     graph = store_arcs(tmp_path / "g", n, *random_arcs(n, 15_000), "float32")
     out = tmp_path / "killed"
-    run = subprocess.Popen([sys.executable, "-c", RUN, graph.path, out])
-    while not out.exists() or begun_paths(out).progress()[0] < 5:
-        assert run.poll() is None
-        time.sleep(0.05)
-    run.kill()
-    run.wait()
-    done, total = begun_paths(out).progress()
-    assert 5 <= done < total
+    kill_at(5, begun_paths, RUN, graph.path, out)
     with pytest.raises(StoreError, match="--resume"):
         open_paths(out)
     written = (out / "distances" / "c" / "0" / "0").stat().st_mtime_ns
