@@ -213,7 +213,7 @@ def _refuse_what_cannot_fit(graph: SyntheticGraph, path: str | os.PathLike[str],
         arc_bytes = 16 + np.dtype(graph.dtype).itemsize
         share = 1 - graph.missing / 2 if isinstance(graph, Grid) else 1
         # The arcs are stored twice: as generated, and dealt out by ranges of vertices.
-        refuse_disk(int(2 * arc_bytes * arcs * share), path, "generate a smaller graph", credit=False)
+        refuse_disk(int(2 * arc_bytes * arcs * share), path, "generate a smaller graph")
 
 
 @njit(nogil=True, cache=True)

@@ -35,6 +35,7 @@ from pipelines.stores.schema import (
     remove_leftovers,
     row_mask,
     row_ranges,
+    store_bytes,
     store_schema,
 )
 
@@ -185,6 +186,16 @@ def record_rows(path: str, group: zarr.Group, arrays: Iterable[str], done: np.nd
 def growing_beside(path: str | os.PathLike[str]) -> str | None:
     """Return the path of the unfinished store that will replace the store at `path`, or None."""
     return _beside(path) if _replaces(_beside(path)) else None
+
+
+def unfinished_bytes(path: str | os.PathLike[str]) -> int:
+    """Return the bytes that the unfinished store for `path` takes on disk; 0 if there is none."""
+    place = growing_beside(path) or path
+    try:
+        complete = open_store(place).attrs.get("complete", True)
+    except StoreError:
+        return 0
+    return 0 if complete else store_bytes(place)
 
 
 def place_of(path: str | os.PathLike[str]) -> str:

@@ -21,7 +21,7 @@ from distributed.utils import get_ip
 
 from gpuops import minplus_update
 from gpuops.memory import available_memory
-from pipelines.stores import store_bytes
+from pipelines.stores.place import unfinished_bytes
 from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Attempt, attempts, has_gpu
 from pipelines.workers.device_arrays import array_library
@@ -215,17 +215,15 @@ def this_process() -> list[WorkerFacts]:
     return [WorkerFacts("", "127.0.0.1", "CPU", False, free, 0.0, host_memory=free)]
 
 
-def refuse_disk(count: int, out: str | os.PathLike[str], cure: str, credit: bool = True) -> None:
+def refuse_disk(count: int, out: str | os.PathLike[str], cure: str) -> None:
     """Raise DoesNotFitError if the disk of `out` has less than `count` bytes free; `cure` ends the message.
 
-    With `credit`, the bytes of a store at `out` count as free: it was begun before, or will be overwritten.
+    The bytes of an unfinished store for `out` count as free. A finished store stays until the new store is complete.
     """
     folder = Path(out).absolute().parent
     while not folder.exists():
         folder = folder.parent
-    available = shutil.disk_usage(folder).free
-    if credit and Path(out).is_dir():
-        available += store_bytes(out)
+    available = shutil.disk_usage(folder).free + unfinished_bytes(out)
     if count > available:
         raise DoesNotFitError(
             f"{out} may take {size(count)}, but the disk has {size(available)} free. "

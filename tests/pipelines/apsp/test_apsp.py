@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,8 +22,9 @@ from pipelines import all_pairs_shortest_paths as by_any_method
 from pipelines.apsp.resident_rows import ResidentRows
 from pipelines.stores import StoreError, open_distances, write_graph
 from pipelines.stores.distances import begun_distances
+from pipelines.stores.place import growing_store
 from pipelines.validation.bounds import WeightRangeError, distances_fit
-from pipelines.workers.capacity import DoesNotFitError
+from pipelines.workers.capacity import DoesNotFitError, refuse_disk
 from pipelines.workers.saving import Savers
 from tilepath import cli
 
@@ -246,13 +248,19 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(client, tmp_pat
     assert not (tmp_path / "d").exists()
 
 
-def test_the_disk_is_credited_with_what_is_written_over(client, tmp_path, monkeypatch):
+def test_the_disk_has_room_beside_the_store_that_is_replaced(client, tmp_path, monkeypatch):
     graph = store_arcs(tmp_path / "g", 100, *random_arcs(100, 300), "int32")
     all_pairs_shortest_paths(client, graph, tmp_path / "d")
     monkeypatch.setattr("pipelines.workers.capacity.shutil.disk_usage", lambda folder: _Usage(100 * 100 * 4 - 1))
+    for out in "d", "e":
+        with pytest.raises(DoesNotFitError):
+            all_pairs_shortest_paths(client, graph, tmp_path / out, overwrite=True)
+    with growing_store(tmp_path / "begun", "distances/1"):
+        pass
     with pytest.raises(DoesNotFitError):
-        all_pairs_shortest_paths(client, graph, tmp_path / "e")
-    all_pairs_shortest_paths(client, graph, tmp_path / "d", overwrite=True)
+        refuse_disk(100 * 100 * 4 + 1000, tmp_path / "begun", "")
+    Path(tmp_path / "begun", "chunk").write_bytes(bytes(1001))
+    refuse_disk(100 * 100 * 4 + 1000, tmp_path / "begun", "")
 
 
 def test_a_disk_too_small_for_commits_is_refused_with_what_would_do(client, tmp_path, monkeypatch):

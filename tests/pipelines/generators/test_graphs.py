@@ -416,7 +416,7 @@ def test_what_cannot_fit_is_refused(tmp_path, monkeypatch):
         generate(RMat(20, edge_factor=1 << 20), tmp_path / "g.zarr")
     assert list(tmp_path.iterdir()) == []
     generate(RMat(4), tmp_path / "g.zarr")
-    monkeypatch.setattr("pipelines.workers.capacity.store_bytes", lambda _: 1 << 60)  # stays while arcs are sorted
+    monkeypatch.setattr("pipelines.stores.place.store_bytes", lambda _: 1 << 60)  # stays while arcs are sorted
     with pytest.raises(DoesNotFitError, match="may take"):
         generate(RMat(20, edge_factor=1 << 20), tmp_path / "g.zarr", overwrite=True)
 
