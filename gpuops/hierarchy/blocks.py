@@ -35,8 +35,31 @@ _TASKS = 16
 _TABLE_WORK, _UPPER_WORK = 8, 32
 
 
+def one_to_all(hierarchy: Hierarchy, source: Any) -> np.ndarray:
+    """Return the distances from one vertex to all vertices: the only row of `gpuops.distance_rows`.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+    source : int
+
+    Returns
+    -------
+    (n,) array
+        As a row of `gpuops.distance_rows`.
+
+    Raises
+    ------
+    OverflowError, ValueError
+        As for `gpuops.distance_rows`.
+    """
+    return distance_rows(hierarchy, [source])[0]
+
+
 def distance_rows(hierarchy: Hierarchy, sources: Any, *, out: Any = None) -> np.ndarray:
     """Return the distances from each source to all vertices.
+
+    The first call for a hierarchy computes the tables of all bricks, which takes several times as long as a row.
 
     Parameters
     ----------
