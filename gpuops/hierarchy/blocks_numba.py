@@ -66,11 +66,11 @@ def _depart(d, places, sources, lengths, needed, tree, unreachable):
     touched = np.zeros(len(tree.parent), np.bool_)
     first = 0
     while first < len(places):
-        brick, last = int(tree.brick[tree.node_of[places[first]]]), first + 1
+        brick, last = np.int64(tree.brick[tree.node_of[places[first]]]), first + 1
         while last < len(places) and tree.brick[tree.node_of[places[last]]] == brick:
             last += 1
         if brick == len(tree.sizes):
-            _enter(d, places[first:last], sources[first:last], lengths[first:last], touched, tree)
+            _enter(d, places[first:last], sources[first:last].copy(), lengths[first:last], touched, tree)
         else:
             local = _climbed(brick, places[first:last], lengths[first:last], touched, tree, unreachable)
             begin, behind = tree.brick_fronts[brick], tree.brick_fronts[brick + 1]
@@ -89,7 +89,7 @@ def _tables(
 ):  # fmt: skip
     """Compute the tables of some groups of `Destinations`. `table` begins with the table of `first_group`."""
     for group in range(first_group, last_group):
-        brick, columns = int(group_brick[group]), group_starts[group + 1] - group_starts[group]
+        brick, columns = np.int64(group_brick[group]), group_starts[group + 1] - group_starts[group]
         if brick == len(tree.sizes):
             continue
         size, depth = tree.sizes[brick], tree.brick_fronts[brick + 1] - tree.brick_fronts[brick]
@@ -102,7 +102,7 @@ def _tables(
         own = table[begin : begin + depth * columns].reshape(depth, columns)
         arcs = arc_starts[group_starts[group] : group_starts[group + 1] + 1]
         own[:] = unreachable
-        _lower(own, 0, local, 0, depth, arcs, arc_rows, arc_lengths)
+        _lower(own, np.int64(0), local, np.int64(0), depth, arcs, arc_rows, arc_lengths)
 
 
 def _arrive(
@@ -125,7 +125,7 @@ def _arrive(
             start = table_starts[group] - table_starts[groups.start]
             own_table = table[start : start + table_starts[group + 1] - table_starts[group]]
             _reach(
-                some[:, begin - left : end - left], d, first, places, sources, lengths, int(group_brick[group]),
+                some[:, begin - left : end - left], d, first, places, sources, lengths, np.int64(group_brick[group]),
                 own_table, arc_starts[begin : end + 1], arc_rows, arc_lengths, needed, touched, tree, unreachable,
             )  # fmt: skip
         for source in range(len(some)):
@@ -154,7 +154,7 @@ def _reach(
     """
     if brick == len(tree.sizes):
         found[:] = unreachable
-        _lower(found, 0, d, start, start + len(found), arcs, arc_rows, arc_lengths)
+        _lower(found, np.int64(0), d, start, start + len(found), arcs, arc_rows, arc_lengths)
         return
     front = tree.brick_front[tree.brick_fronts[brick] : tree.brick_fronts[brick + 1]]
     depth, own = len(front), table.reshape(len(front), found.shape[1])

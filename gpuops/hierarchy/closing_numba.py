@@ -41,7 +41,9 @@ def _close(
     tree; the updates of the bricks are then read from `updates`.
     """
     bricks = len(update_starts) - 1
-    closed = np.array([above and of_node[node] < bricks for node in nodes])
+    closed = np.empty(len(nodes), np.bool_)
+    for i in range(len(nodes)):
+        closed[i] = above and of_node[nodes[i]] < bricks
     most, widest = _room(nodes, closed, starts, front_starts, children)
     stack, memory = np.empty(most, out.dtype), np.empty(widest * widest, out.dtype)
     column = np.empty((1, widest), out.dtype)
