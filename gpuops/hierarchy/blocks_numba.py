@@ -18,6 +18,7 @@ from gpuops.hierarchy.tree import tree_type
 from gpuops.numbers import distance_limit, infinity, outside_infinity
 
 _FOUND = 2**23  # bytes of distances in the order of columns, for some sources, before they are copied to the result
+_FEWEST = 16  # fewest such sources: reading the tables of all bricks once for each few would take longer
 _STRIP = 256  # columns of a product that are computed together, so that their part of the table stays in a cache
 
 
@@ -116,7 +117,7 @@ def _arrive(
     """
     groups, touched = range(window_starts[window], window_starts[window + 1]), np.zeros(len(tree.parent), np.bool_)
     left, right = group_starts[groups.start], group_starts[groups.stop]
-    step = max(4, _FOUND // max(1, (right - left) * d.itemsize))
+    step = max(_FEWEST, _FOUND // max(1, (right - left) * d.itemsize))
     found = np.empty((min(step, d.shape[1]), right - left), d.dtype)
     for first in range(0, d.shape[1], step):
         some = found[: min(step, d.shape[1] - first)]
@@ -157,15 +158,7 @@ def _reach(
         _lower(found, np.int64(0), d, start, start + len(found), arcs, arc_rows, arc_lengths)
         return
     front = tree.brick_front[tree.brick_fronts[brick] : tree.brick_fronts[brick + 1]]
-    depth, own = len(front), table.reshape(len(front), found.shape[1])
-    values = np.empty((depth, len(found)), d.dtype)
-    for f in range(depth):
-        for source in range(len(found)):
-            values[f, source] = d[front[f], start + source]
-    for begin in range(0, found.shape[1], _STRIP):
-        end = min(begin + _STRIP, found.shape[1])
-        for source in range(len(found)):
-            relax(found, source, begin, end, values, source, len(found), own, None, 0, depth, unreachable)
+    _product(found, d, start, front, table, unreachable)
     first = 0
     while first < len(places) and places[first] < tree.first_place[brick]:
         first += 1
@@ -183,6 +176,27 @@ def _reach(
         for i in range(first, last):
             if start <= sources[i] < start + len(found):
                 _lower(found, sources[i] - start, local, i - first, i - first + 1, arcs, arc_rows, arc_lengths)
+
+
+@njit(nogil=True)
+def _product(found, d, start, front, table, unreachable):
+    """Fill `found` with the product of the distances to a front, rows of `d`, and the table of a brick."""
+    (k, columns), depth = found.shape, len(front)
+    if 2 * columns < k:  # vectors of sources are fuller than vectors of columns
+        turned, some = np.empty((columns, k), d.dtype), d[:, start : start + k]
+        for c in range(columns):
+            relax(turned, c, 0, k, table, c, columns, some, front, 0, depth, unreachable)
+            for source in range(k):
+                found[source, c] = turned[c, source]
+        return
+    values, own = np.empty((depth, k), d.dtype), table.reshape(depth, columns)
+    for f in range(depth):
+        for source in range(k):
+            values[f, source] = d[front[f], start + source]
+    for begin in range(0, columns, _STRIP):
+        end = min(begin + _STRIP, columns)
+        for source in range(k):
+            relax(found, source, begin, end, values, source, k, own, None, 0, depth, unreachable)
 
 
 @njit(nogil=True)
