@@ -17,8 +17,9 @@ from gpuops.hierarchy.relax_numba import relax
 from gpuops.hierarchy.tree import tree_type
 from gpuops.numbers import distance_limit, infinity, outside_infinity
 
-_FOUND = 2**23  # bytes of distances in the order of columns, for some sources, before they are copied to the result
-_FEWEST = 16  # fewest such sources: reading the tables of all bricks once for each few would take longer
+# Bytes of distances in the order of columns, for some sources, before they are copied to the result. At least 16
+# sources are copied together if they fit in the larger number, because all tables are read once for each few sources.
+_FOUND, _FOUND_MOST = 2**23, 2**26
 _STRIP = 256  # columns of a product that are computed together, so that their part of the table stays in a cache
 
 
@@ -117,7 +118,8 @@ def _arrive(
     """
     groups, touched = range(window_starts[window], window_starts[window + 1]), np.zeros(len(tree.parent), np.bool_)
     left, right = group_starts[groups.start], group_starts[groups.stop]
-    step = max(_FEWEST, _FOUND // max(1, (right - left) * d.itemsize))
+    row = max(1, (right - left) * d.itemsize)
+    step = max(1, _FOUND // row, min(16, _FOUND_MOST // row))
     found = np.empty((min(step, d.shape[1]), right - left), d.dtype)
     for first in range(0, d.shape[1], step):
         some = found[: min(step, d.shape[1] - first)]
