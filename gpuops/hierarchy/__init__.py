@@ -6,7 +6,7 @@ long as the paths through the vertex; the rest of the graph then no longer needs
 1. order     vertices of degree 2 and less first, the rest by nested dissection (METIS)             `order`
 2. structure the elimination tree, its nodes of several vertices, and their exact cost              `structure`
 3. close     each node with its front, bottom up, by a small dense Floyd-Warshall                   `closing`
-4. answer    a row, many rows, or a block of distances                                              `alone`, `blocks`
+4. answer    a row, many rows, or a block of distances                                              `blocks`
 
 The *front* of a node consists of the r later vertices that are neighbours of its subtree; they lie on the path from
 the node to the root. A node of w vertices has two tables: `out`, w x (w + r), has the distances from its vertices to
@@ -32,9 +32,9 @@ A. Nowatzyk, R. F. Werneck, "PHAST: hardware-accelerated shortest path trees", J
 P. Gera, R. Vuduc, "A supernodal all-pairs shortest path algorithm", PPoPP 2020.
 """
 
-from gpuops.hierarchy.alone import one_to_all as one_to_all
 from gpuops.hierarchy.blocks import distance_block as distance_block
 from gpuops.hierarchy.blocks import distance_rows as distance_rows
+from gpuops.hierarchy.blocks import one_to_all as one_to_all
 from gpuops.hierarchy.closing import Hierarchy as Hierarchy
 from gpuops.hierarchy.closing import close_hierarchy as close_hierarchy
 from gpuops.hierarchy.order import hierarchy_order as hierarchy_order

@@ -35,8 +35,31 @@ _TASKS = 16
 _TABLE_WORK, _UPPER_WORK = 8, 32
 
 
+def one_to_all(hierarchy: Hierarchy, source: Any) -> np.ndarray:
+    """Return the distances from one vertex to all vertices: the only row of `gpuops.distance_rows`.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+    source : int
+
+    Returns
+    -------
+    (n,) array
+        As a row of `gpuops.distance_rows`.
+
+    Raises
+    ------
+    OverflowError, ValueError
+        As for `gpuops.distance_rows`.
+    """
+    return distance_rows(hierarchy, [source])[0]
+
+
 def distance_rows(hierarchy: Hierarchy, sources: Any, *, out: Any = None) -> np.ndarray:
     """Return the distances from each source to all vertices.
+
+    The first call for a hierarchy computes the tables of all bricks, which takes several times as long as a row.
 
     Parameters
     ----------
@@ -90,21 +113,23 @@ class _Plan:
     """The destinations of a call, and their tables if all tables are in one window."""
 
     def __init__(self, hierarchy: Hierarchy, vertices: np.ndarray):
-        self.destinations = there = Destinations.of(hierarchy, vertices, _BATCH)
+        self.destinations = there = Destinations.of(hierarchy, vertices)
         self.tree, self.kernels = tree_of(hierarchy), blocks_numba.compile_for(hierarchy.dtype)
         self.columns = (
-            there.group_brick, there.group_starts, there.chunk_starts, there.column, there.target, there.again,
+            there.group_brick, there.group_starts, there.window_starts, there.column,
+            there.window_runs, there.run_starts, there.run_targets, there.run_again,
             there.arc_starts, there.arc_rows, there.arc_lengths, there.needed, there.table_starts,
         )  # fmt: skip
-        self._kept = self._made(*there.windows[0]) if len(there.windows) == 1 else None
+        self.windows = len(there.window_starts) - 1
+        self._kept = self._made(0) if self.windows == 1 else None
 
-    def table(self, first: int, last: int) -> np.ndarray:
-        """Return the tables of the window of chunks `first` to `last` - 1."""
-        return self._made(first, last) if self._kept is None else self._kept
+    def table(self, window: int) -> np.ndarray:
+        """Return the tables of a window."""
+        return self._made(window) if self._kept is None else self._kept
 
-    def _made(self, first: int, last: int) -> np.ndarray:
-        starts, chunks = self.destinations.table_starts, self.destinations.chunk_starts
-        first, last = int(chunks[first]), int(chunks[last])
+    def _made(self, window: int) -> np.ndarray:
+        starts = self.destinations.table_starts
+        first, last = self.destinations.window_starts[window : window + 2].tolist()
         table = np.empty(starts[last] - starts[first], self.tree.out.dtype)
         cuts = sorted({first + (last - first) * i // _TASKS for i in range(_TASKS + 1)})
 
@@ -168,11 +193,11 @@ def _fill_some(hierarchy: Hierarchy, plan: _Plan, origins: np.ndarray, rows: np.
     def depart(i: int) -> None:
         plan.kernels.depart(above[i], *starts[i], there.needed, plan.tree)
 
-    def arrive(window: tuple[int, int], table: np.ndarray, i: int) -> None:
-        plan.kernels.arrive(out, batches[i], above[i], *starts[i], table, *window, *plan.columns, plan.tree)
+    def arrive(window: int, table: np.ndarray, i: int) -> None:
+        plan.kernels.arrive(out, batches[i], above[i], *starts[i], table, window, *plan.columns, plan.tree)
 
     numbers = range(len(batches))
     for_all(depart, numbers, len(rows) * upper * _UPPER_WORK)
-    for window in there.windows:
-        table = plan.table(*window)
+    for window in range(plan.windows):
+        table = plan.table(window)
         for_all(partial(arrive, window, table), numbers, len(rows) * len(table))

@@ -13,8 +13,14 @@ import numba
 import numpy as np
 from numba import njit, types
 
+from gpuops.hierarchy.relax_numba import relax
 from gpuops.hierarchy.tree import tree_type
 from gpuops.numbers import distance_limit, infinity, outside_infinity
+
+# Bytes of distances in the order of columns, for some sources, before they are copied to the result. At least 16
+# sources are copied together if they fit in the larger number, because all tables are read once for each few sources.
+_FOUND, _FOUND_MOST = 2**23, 2**26
+_STRIP = 256  # columns of a product that are computed together, so that their part of the table stays in a cache
 
 
 class Kernels(NamedTuple):
@@ -36,12 +42,12 @@ def compile_for(dtype: np.dtype) -> Kernels:
     )
     long, short, mask = (types.Array(each, 1, "C", True) for each in (types.int64, types.int32, types.boolean))
     starts, tree, index = (short, short, numbers), tree_type(dtype), types.int64
-    columns = (short, long, long, short, short, mask, long, short, numbers, mask, long)
+    columns = (short, long, long, short, long, long, short, mask, long, short, numbers, mask, long)
     out = types.Array(scalar, 2, "A"), long
     signatures = (
         types.void(matrix, *starts, mask, tree, scalar),
         types.void(number, index, index, *columns, tree, scalar),
-        types.void(*out, matrix, *starts, numbers, index, index, *columns, tree, scalar, scalar, scalar),
+        types.void(*out, matrix, *starts, numbers, index, *columns, tree, scalar, scalar, scalar),
     )
     unreachable = infinity(dtype)
     limit = unreachable if dtype.kind == "f" else dtype.type(distance_limit(dtype))
@@ -62,11 +68,11 @@ def _depart(d, places, sources, lengths, needed, tree, unreachable):
     touched = np.zeros(len(tree.parent), np.bool_)
     first = 0
     while first < len(places):
-        brick, last = int(tree.brick[tree.node_of[places[first]]]), first + 1
+        brick, last = np.int64(tree.brick[tree.node_of[places[first]]]), first + 1
         while last < len(places) and tree.brick[tree.node_of[places[last]]] == brick:
             last += 1
         if brick == len(tree.sizes):
-            _enter(d, places[first:last], sources[first:last], lengths[first:last], touched, tree)
+            _enter(d, places[first:last], sources[first:last].copy(), lengths[first:last], touched, tree)
         else:
             local = _climbed(brick, places[first:last], lengths[first:last], touched, tree, unreachable)
             begin, behind = tree.brick_fronts[brick], tree.brick_fronts[brick + 1]
@@ -80,12 +86,12 @@ def _depart(d, places, sources, lengths, needed, tree, unreachable):
 
 
 def _tables(
-    table, first_group, last_group, group_brick, group_starts, chunk_starts, column, target, again,
-    arc_starts, arc_rows, arc_lengths, needed, table_starts, tree, unreachable,
+    table, first_group, last_group, group_brick, group_starts, window_starts, column, window_runs, run_starts,
+    run_targets, run_again, arc_starts, arc_rows, arc_lengths, needed, table_starts, tree, unreachable,
 ):  # fmt: skip
     """Compute the tables of some groups of `Destinations`. `table` begins with the table of `first_group`."""
     for group in range(first_group, last_group):
-        brick, columns = int(group_brick[group]), group_starts[group + 1] - group_starts[group]
+        brick, columns = np.int64(group_brick[group]), group_starts[group + 1] - group_starts[group]
         if brick == len(tree.sizes):
             continue
         size, depth = tree.sizes[brick], tree.brick_fronts[brick + 1] - tree.brick_fronts[brick]
@@ -96,77 +102,103 @@ def _tables(
         _sweep(local, brick, needed, tree)
         begin = table_starts[group] - table_starts[first_group]
         own = table[begin : begin + depth * columns].reshape(depth, columns)
-        own[:] = unreachable
         arcs = arc_starts[group_starts[group] : group_starts[group + 1] + 1]
-        for f in range(depth):
-            _lower(own[f], local, f, arcs, arc_rows, arc_lengths)
+        own[:] = unreachable
+        _lower(own, np.int64(0), local, np.int64(0), depth, arcs, arc_rows, arc_lengths)
 
 
 def _arrive(
-    out, out_rows, d, places, sources, lengths, table, first_chunk, last_chunk, group_brick, group_starts, chunk_starts,
-    column, target, again, arc_starts, arc_rows, arc_lengths, needed, table_starts, tree, unreachable, limit, outside,
+    out, out_rows, d, places, sources, lengths, table, window, group_brick, group_starts, window_starts, column,
+    window_runs, run_starts, run_targets, run_again, arc_starts, arc_rows, arc_lengths, needed, table_starts, tree,
+    unreachable, limit, outside,
 ):  # fmt: skip
-    """Fill rows of `out` with the distances to the destinations of some chunks.
+    """Fill rows of `out` with the distances to the destinations of a window.
 
-    `d`, (upper, k), has the distances from k sources to the upper tree; `table` has the tables of the chunks.
+    `d`, (upper, k), has the distances from k sources to the upper tree; `table` has the tables of the window.
     """
-    starts, most = group_starts[chunk_starts], 0
-    for chunk in range(first_chunk, last_chunk):
-        most = max(most, starts[chunk + 1] - starts[chunk])
-    found, touched = np.empty((d.shape[1], most), d.dtype), np.zeros(len(tree.parent), np.bool_)
-    for chunk in range(first_chunk, last_chunk):
-        for group in range(chunk_starts[chunk], chunk_starts[chunk + 1]):
-            begin = table_starts[group] - table_starts[chunk_starts[first_chunk]]
-            own = table[begin : begin + table_starts[group + 1] - table_starts[group]]
-            left, right = group_starts[group], group_starts[group + 1]
-            columns, arcs = slice(left - starts[chunk], right - starts[chunk]), arc_starts[left : right + 1]
+    groups, touched = range(window_starts[window], window_starts[window + 1]), np.zeros(len(tree.parent), np.bool_)
+    left, right = group_starts[groups.start], group_starts[groups.stop]
+    row = max(1, (right - left) * d.itemsize)
+    step = max(1, _FOUND // row, min(16, _FOUND_MOST // row))
+    found = np.empty((min(step, d.shape[1]), right - left), d.dtype)
+    for first in range(0, d.shape[1], step):
+        some = found[: min(step, d.shape[1] - first)]
+        for group in groups:
+            begin, end = group_starts[group], group_starts[group + 1]
+            start = table_starts[group] - table_starts[groups.start]
+            own_table = table[start : start + table_starts[group + 1] - table_starts[group]]
             _reach(
-                found, columns, d, places, sources, lengths, int(group_brick[group]), own, arcs, arc_rows,
-                arc_lengths, needed, touched, tree, unreachable,
+                some[:, begin - left : end - left], d, first, places, sources, lengths, np.int64(group_brick[group]),
+                own_table, arc_starts[begin : end + 1], arc_rows, arc_lengths, needed, touched, tree, unreachable,
             )  # fmt: skip
-        for source in range(d.shape[1]):
-            row, result = found[source], out[out_rows[source]]
-            for i in range(starts[chunk], starts[chunk + 1]):
-                length = row[np.uint32(column[i])]
-                length = length if length < limit else outside
-                if again[i]:
-                    length = min(length, result[target[i]])
-                result[np.uint32(target[i])] = length
+        for source in range(len(some)):
+            row, result = some[source], out[out_rows[first + source]]
+            for run in range(window_runs[window], window_runs[window + 1]):
+                own = column[run_starts[run] : run_starts[run + 1]]
+                part = result[run_targets[run] : run_targets[run] + len(own)]
+                if run_again[run]:
+                    for i in range(len(own)):
+                        if row[own[i]] < limit:
+                            part[i] = min(part[i], row[own[i]])
+                else:
+                    for i in range(len(own)):
+                        length = row[np.uint32(own[i])]
+                        part[i] = length if length < limit else outside
 
 
 @njit(nogil=True)
 def _reach(
-    found, columns, d, places, sources, lengths, brick, table, arcs, arc_rows, arc_lengths, needed, touched, tree,
+    found, d, start, places, sources, lengths, brick, table, arcs, arc_rows, arc_lengths, needed, touched, tree,
     unreachable,
 ):  # fmt: skip
-    """Fill `found[:, columns]` with the distances from k sources to the columns of a brick or of the upper tree."""
+    """Fill `found`, (s, columns), with the distances from some sources to the columns of a brick or of the upper tree.
+
+    The sources are the columns of `d` from `start` on.
+    """
     if brick == len(tree.sizes):
-        for source in range(len(found)):
-            row = found[source][columns]
-            row[:] = unreachable
-            _lower(row, d, source, arcs, arc_rows, arc_lengths)
+        found[:] = unreachable
+        _lower(found, np.int64(0), d, start, start + len(found), arcs, arc_rows, arc_lengths)
         return
-    begin, depth = tree.brick_fronts[brick], tree.brick_fronts[brick + 1] - tree.brick_fronts[brick]
-    values, rows = np.empty(depth, d.dtype), np.arange(depth).astype(np.int32)
-    own = table.reshape(depth, len(arcs) - 1)
-    for source in range(len(found)):
-        row = found[source][columns]
-        row[:] = unreachable
-        for f in range(depth):
-            values[f] = d[tree.brick_front[begin + f], source]
-        _relax(row, values, own, rows)
+    front = tree.brick_front[tree.brick_fronts[brick] : tree.brick_fronts[brick + 1]]
+    _product(found, d, start, front, table, unreachable)
     first = 0
     while first < len(places) and places[first] < tree.first_place[brick]:
         first += 1
     last = first
     while last < len(places) and places[last] < tree.first_place[brick] + tree.sizes[brick]:
         last += 1
+    while first < last and sources[first] < start:
+        first += 1
+    while first < last and sources[last - 1] >= start + len(found):
+        last -= 1
     if first < last:  # paths that stay in the brick
         local = _climbed(brick, places[first:last], lengths[first:last], touched, tree, unreachable)
         local[tree.sizes[brick] :] = unreachable
         _sweep(local, brick, needed, tree)
         for i in range(first, last):
-            _lower(found[sources[i]][columns], local, i - first, arcs, arc_rows, arc_lengths)
+            if start <= sources[i] < start + len(found):
+                _lower(found, sources[i] - start, local, i - first, i - first + 1, arcs, arc_rows, arc_lengths)
+
+
+@njit(nogil=True)
+def _product(found, d, start, front, table, unreachable):
+    """Fill `found` with the product of the distances to a front, rows of `d`, and the table of a brick."""
+    (k, columns), depth = found.shape, len(front)
+    if 2 * columns < k:  # vectors of sources are fuller than vectors of columns
+        turned, some = np.empty((columns, k), d.dtype), d[:, start : start + k]
+        for c in range(columns):
+            relax(turned, c, 0, k, table, c, columns, some, front, 0, depth, unreachable)
+            for source in range(k):
+                found[source, c] = turned[c, source]
+        return
+    values, own = np.empty((depth, k), d.dtype), table.reshape(depth, columns)
+    for f in range(depth):
+        for source in range(k):
+            values[f, source] = d[front[f], start + source]
+    for begin in range(0, columns, _STRIP):
+        end = min(begin + _STRIP, columns)
+        for source in range(k):
+            relax(found, source, begin, end, values, source, k, own, None, 0, depth, unreachable)
 
 
 @njit(nogil=True)
@@ -201,14 +233,11 @@ def _climb(d, brick, touched, tree):
             touched[tree.parent[node]] = True
         first, begin = tree.row[node], tree.front_starts[node]
         width, size = tree.starts[node + 1] - tree.starts[node], tree.front_starts[node + 1] - begin
-        own, values = np.empty(width, np.int32), np.empty(width, d.dtype)
-        for i in range(width):
-            own[i] = first + i
         for turn in range(width + size):  # the front first, from the rows of the node as its children left them
             column = width + turn if turn < size else turn - size
-            for i in range(width):
-                values[i] = tree.out[tree.out_starts[node] + i * (width + size) + column]
-            _relax(d[tree.rows[begin + turn] if turn < size else own[column]], values, d, own)
+            row = tree.rows[begin + turn] if turn < size else first + column
+            values = tree.out_starts[node] + column
+            relax(d, row, 0, d.shape[1], tree.out, values, width + size, d, None, first, width, None)
 
 
 @njit(nogil=True)
@@ -216,41 +245,24 @@ def _sweep(d, brick, needed, tree):
     """Sweep the needed nodes of a brick or of the upper tree."""
     for at in range(tree.brick_nodes[brick + 1] - 1, tree.brick_nodes[brick] - 1, -1):
         node = tree.nodes[at]
-        size = tree.front_starts[node + 1] - tree.front_starts[node]
+        begin = tree.front_starts[node]
+        size = tree.front_starts[node + 1] - begin
         if size > 0 and needed[node]:
-            width, rows = tree.starts[node + 1] - tree.starts[node], np.empty(size, np.int32)
-            for i in range(size):
-                rows[i] = tree.rows[tree.front_starts[node] + i]
-            begin, step = tree.back_starts[node], width + size if tree.undirected else size
+            width = tree.starts[node + 1] - tree.starts[node]
+            step = width + size if tree.undirected else size
             for i in range(width):
-                _relax(d[tree.row[node] + i], tree.back[begin + i * step : begin + i * step + size], d, rows)
+                values = tree.back_starts[node] + i * step
+                relax(d, tree.row[node] + i, 0, d.shape[1], tree.back, values, 1, d, tree.rows, begin, size, None)
 
 
 @njit(nogil=True)
-def _relax(row, values, table, rows):
-    """Lower `row` to min(row, values[i] + table[rows[i]]) for all i.
+def _lower(found, row, d, begin, end, arcs, arc_rows, arc_lengths):
+    """Lower rows of `found`, from `row` on, to the distances of the sources `begin` to `end` - 1 of the table `d`.
 
-    Four i are processed at a time, so that `row` is loaded and stored less often. Processing the last i several times
-    does not change the result. Sums of integers are cast to the dtype of the row, and so may wrap.
+    The distance to a column is the minimum of d[row of the arc, source] + length over the arcs of the column.
     """
-    kind, last = row.dtype.type, len(rows) - 1
-    for i in range(0, len(rows), 4):
-        i1, i2, i3 = min(i + 1, last), min(i + 2, last), min(i + 3, last)
-        a0, a1, a2, a3 = values[i], values[i1], values[i2], values[i3]
-        b0, b1, b2, b3 = table[rows[i]], table[rows[i1]], table[rows[i2]], table[rows[i3]]
-        for j in range(row.size):
-            first, second = kind(a0 + b0[j]), kind(a1 + b1[j])
-            third, fourth = kind(a2 + b2[j]), kind(a3 + b3[j])
-            first = second if second < first else first
-            third = fourth if fourth < third else third
-            first = third if third < first else first
-            row[j] = first if first < row[j] else row[j]
-
-
-@njit(nogil=True)
-def _lower(row, d, column, arcs, arc_rows, arc_lengths):
-    """Lower each row[c] to the minimum of d[row of the arc, column] + length, over the arcs of column c of a group."""
-    kind = row.dtype.type
-    for c in range(len(row)):
+    for c in range(found.shape[1]):
         for arc in range(arcs[c], arcs[c + 1]):
-            row[c] = min(row[c], kind(d[arc_rows[arc], column] + arc_lengths[arc]))
+            values, length = d[arc_rows[arc]], arc_lengths[arc]
+            for i in range(end - begin):
+                found[row + i, c] = min(found[row + i, c], found.dtype.type(values[begin + i] + length))

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 from numba import njit, types
 
+from gpuops.hierarchy.relax_numba import relax
 from gpuops.numbers import infinity
 
 
@@ -40,9 +41,12 @@ def _close(
     tree; the updates of the bricks are then read from `updates`.
     """
     bricks = len(update_starts) - 1
-    closed = np.array([above and of_node[node] < bricks for node in nodes])
+    closed = np.empty(len(nodes), np.bool_)
+    for i in range(len(nodes)):
+        closed[i] = above and of_node[nodes[i]] < bricks
     most, widest = _room(nodes, closed, starts, front_starts, children)
-    stack, memory, column = np.empty(most, out.dtype), np.empty(widest * widest, out.dtype), np.empty(widest, out.dtype)
+    stack, memory = np.empty(most, out.dtype), np.empty(widest * widest, out.dtype)
+    column = np.empty((1, widest), out.dtype)
     places, waiting, top, count = np.empty(widest, np.int64), np.empty(len(nodes), np.int32), 0, 0
     for i in range(len(nodes)):
         node = nodes[i]
@@ -159,26 +163,25 @@ def _eliminate(matrix, width, table, back, undirected, column):
     The rows of the node go to `table`. The distances from the front to the node, transposed, go to `back`, unless the
     graph is undirected and `table` has the same distances. The distances among the front stay in `matrix`.
     """
-    size = len(matrix) - width
+    last, size = len(matrix), len(matrix) - width
     for pivot in range(width):
         for i in range(width):
             if i != pivot:
-                _relax(matrix[i, :width], matrix[i, pivot], matrix[pivot, :width])
+                relax(matrix, i, 0, width, matrix, i * last + pivot, 1, matrix, None, pivot, 1, None)
     for i in range(width):
         _copy(matrix[i], table[i])
-        _relax_by_fours(table[i, width:], matrix[i], matrix, width, width)
-    own = column[:width]
+        relax(table, i, width, last, matrix, i * last, 1, matrix, None, 0, width, None)
     for e in range(size):
-        row = matrix[width + e]
+        row = width + e
         if undirected:
             for i in range(width):
-                own[i] = table[i, width + e]
+                column[0, i] = table[i, row]
         else:
-            _copy(row[:width], own)
-            _relax_by_fours(own, row, matrix, width, 0)
+            _copy(matrix[row, :width], column[0])
+            relax(column, 0, 0, width, matrix, row * last, 1, matrix, None, 0, width, None)
             for i in range(width):
-                back[i * size + e] = own[i]
-        _relax_by_fours(row[width:], own, table, width, width)
+                back[i * size + e] = column[0, i]
+        relax(matrix, row, width, last, column, 0, 1, table, None, 0, width, None)
 
 
 @njit(nogil=True)
@@ -186,35 +189,6 @@ def _copy(values, to):
     """Assign to[: len(values)] = values. Numba compiles this loop much faster than the slice assignment."""
     for i in range(len(values)):
         to[i] = values[i]
-
-
-@njit(nogil=True)
-def _relax(row, first, second):
-    """Lower `row` to min(row, first + second). Sums of integers are cast to the dtype of the row, and so may wrap."""
-    for j in range(row.size):
-        length = row.dtype.type(first + second[j])
-        row[j] = length if length < row[j] else row[j]
-
-
-@njit(nogil=True)
-def _relax_by_fours(row, values, table, width, column):
-    """Lower `row` to min(row, values (x) table), with the first `width` rows of `table`, from column `column` on.
-
-    Four rows of the table are processed at a time, so that `row` is loaded and stored less often. Processing the last
-    row several times does not change the result.
-    """
-    kind, last = row.dtype.type, column + row.size
-    for k in range(0, width, 4):
-        k1, k2, k3 = min(k + 1, width - 1), min(k + 2, width - 1), min(k + 3, width - 1)
-        a0, a1, a2, a3 = values[k], values[k1], values[k2], values[k3]
-        b0, b1, b2, b3 = table[k, column:last], table[k1, column:last], table[k2, column:last], table[k3, column:last]
-        for j in range(row.size):
-            first, second = kind(a0 + b0[j]), kind(a1 + b1[j])
-            third, fourth = kind(a2 + b2[j]), kind(a3 + b3[j])
-            first = second if second < first else first
-            third = fourth if fourth < third else third
-            first = third if third < first else first
-            row[j] = first if first < row[j] else row[j]
 
 
 @njit(nogil=True)

@@ -8,21 +8,17 @@ minimum over its columns.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from gpuops.hierarchy.closing import Hierarchy
 
-# Most entries of tables that are in memory at a time.
-_TABLES = 2**26
-# Most bytes of distances in a chunk, for one batch of sources. They are still in a cache when the result is written.
-_CHUNK = 2**21
+_TABLES = 2**26  # most entries of tables that are in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Destinations:
-    """Destinations as c columns in G groups, in H chunks of successive groups.
+    """Destinations as c columns in G groups, in W windows of successive groups.
 
     A group has the columns of one brick. The last group may have the columns of the upper tree.
 
@@ -34,11 +30,14 @@ class Destinations:
         Destinations without a column: closed vertices that no arc from an open vertex leads to.
     group_brick, group_starts : (G,) int32, (G + 1,) int64
         The brick of each group, and its first column.
-    chunk_starts : (H + 1,) int64
-        The first group of each chunk. The distances of a chunk are copied to the result together.
-    column, target, again : (c,) int32, (c,) int32, (c,) bool
-        For each chunk, its columns by rising destination, counted from the first column of the chunk; their
-        destinations; and whether an earlier entry, in any chunk, has the same destination.
+    window_starts : (W + 1,) int64
+        The first group of each window. Only the tables of one window are in memory at a time.
+    column : (c,) int32
+        For each window, its columns, counted from the first column of the window, by rising destination. Columns come
+        after all others if an earlier column, in any window, has the same destination.
+    window_runs, run_starts, run_targets, run_again : (W + 1,) int64, (R + 1,) int64, (R,) int32, (R,) bool
+        Runs of entries of `column` with successive destinations: the first run of each window, where each run begins,
+        its first destination, and whether earlier columns have the same destinations.
     arc_starts, arc_rows, arc_lengths : (c + 1,) int64, (a,) int32, (a,) numbers
         The arcs of each column in CSR. The distance to a column is the minimum, over its arcs, of the distance to a row
         in the table of the brick plus a length.
@@ -46,28 +45,27 @@ class Destinations:
         Whether a node is on the path to the root from a node with a column.
     table_starts : (G + 1,) int64
         Where the table of each group begins. It has, by rows, the distances from the front of the brick to the columns.
-    windows : list of pairs
-        Ranges of chunks; the tables of one range are in memory at a time.
     """
 
     vertices: np.ndarray
     missing: np.ndarray
     group_brick: np.ndarray
     group_starts: np.ndarray
-    chunk_starts: np.ndarray
+    window_starts: np.ndarray
     column: np.ndarray
-    target: np.ndarray
-    again: np.ndarray
+    window_runs: np.ndarray
+    run_starts: np.ndarray
+    run_targets: np.ndarray
+    run_again: np.ndarray
     arc_starts: np.ndarray
     arc_rows: np.ndarray
     arc_lengths: np.ndarray
     needed: np.ndarray
     table_starts: np.ndarray
-    windows: list[tuple[int, int]]
 
     @classmethod
-    def of(cls, hierarchy: Hierarchy, vertices: np.ndarray, batch: int) -> Destinations:
-        """Group the destinations `vertices` by brick, for batches of `batch` sources."""
+    def of(cls, hierarchy: Hierarchy, vertices: np.ndarray) -> Destinations:
+        """Group the destinations `vertices` by brick."""
         structure, bricks = hierarchy.structure, hierarchy.structure.bricks
         places = structure.place[vertices]
         inside, outside = np.flatnonzero(places < structure.open), np.flatnonzero(places >= structure.open)
@@ -85,28 +83,29 @@ class Destinations:
         group_brick, group_starts = column_brick[begins], np.append(begins, len(target))
         depths = np.append(np.diff(bricks.front_starts), 0)[group_brick]
         table_starts = np.concatenate([[0], np.cumsum(depths * np.diff(group_starts))])
-        chunk_starts = _cut(group_starts, _CHUNK // (batch * hierarchy.dtype.itemsize))
-        chunk = np.repeat(np.arange(len(chunk_starts) - 1), np.diff(group_starts[chunk_starts]))
-        by_target = np.lexsort((target, chunk))
-        target = target[by_target]
+        window_starts = _cut(table_starts, _TABLES)
+        window = np.repeat(np.arange(len(window_starts) - 1), np.diff(group_starts[window_starts]))
         again = np.ones(len(target), bool)
         again[np.unique(target, return_index=True)[1] if len(outside) else slice(None)] = False
-        windows = _cut(table_starts[chunk_starts], _TABLES)
+        by_target = np.lexsort((target, again, window))
+        target, again = target[by_target], again[by_target]
+        runs = np.flatnonzero(_differs(target - np.arange(len(target))) | _differs(again) | _differs(window))
         return cls(
             vertices=vertices,
             missing=np.setdiff1d(outside, outside[owners]),
             group_brick=group_brick,
             group_starts=group_starts,
-            chunk_starts=chunk_starts,
-            column=(by_target - group_starts[chunk_starts][chunk]).astype(np.int32),
-            target=target.astype(np.int32),
-            again=again,
+            window_starts=window_starts,
+            column=(by_target - group_starts[window_starts][window]).astype(np.int32),
+            window_runs=np.searchsorted(window[runs], np.arange(len(window_starts))),
+            run_starts=np.append(runs, len(target)),
+            run_targets=target[runs].astype(np.int32),
+            run_again=again[runs],
             arc_starts=np.append(first, len(targets)),
             arc_rows=rows[order].astype(np.int32),
             arc_lengths=lengths[order],
             needed=_needed(np.unique(nodes), structure.parent),
             table_starts=table_starts,
-            windows=list(pairwise(windows.tolist())),
         )
 
 

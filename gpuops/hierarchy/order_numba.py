@@ -53,24 +53,24 @@ def peel(starts, neighbours):
     while left > 0:
         before = count
         for i in range(left):
-            vertex = rest[i]
+            vertex = np.int64(rest[i])  # so that one signature of `_replace` is compiled
             if degrees[vertex] > 2 or touched[vertex] == turn:
                 continue
             gone[vertex], order[count] = True, vertex
             count += 1
-            first, second = -1, -1
+            first, second, none = np.int64(-1), np.int64(-1), np.int64(-1)
             if degrees[vertex] > 0:
-                first = neighbours[starts[vertex]]
+                first = np.int64(neighbours[starts[vertex]])
                 touched[first] = turn
             if degrees[vertex] == 2:
-                second = neighbours[starts[vertex] + 1]
+                second = np.int64(neighbours[starts[vertex] + 1])
                 touched[second] = turn
                 if _replace(starts, neighbours, degrees, first, vertex, second):
                     _replace(starts, neighbours, degrees, second, vertex, first)
                     continue
-                _replace(starts, neighbours, degrees, second, vertex, -1)
+                _replace(starts, neighbours, degrees, second, vertex, none)
             if first >= 0:
-                _replace(starts, neighbours, degrees, first, vertex, -1)
+                _replace(starts, neighbours, degrees, first, vertex, none)
         kept = 0
         for i in range(left):
             if not gone[rest[i]]:

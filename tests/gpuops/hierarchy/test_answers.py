@@ -111,16 +111,17 @@ def test_rome():
 # --- Bits -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=DTYPES[1:3])
+@pytest.fixture(scope="module", params=DTYPES[:3])
 def rounded(request):
     """A hierarchy with small bricks of a 30 x 30 grid with closed vertices and random weights; and all distances."""
     side = 30
     arcs = [(v, v + step) for v in range(side * side - side) for step in (1, side) if step > 1 or v % side < side - 1]
     graph = made(side * side, arcs, through=np.random.default_rng(1).random(side * side) < 0.95)
-    graph = graph._replace(weights=np.random.default_rng(2).random(2 * len(arcs)))
+    weights = np.random.default_rng(2).random(2 * len(arcs))
+    graph = graph._replace(weights=np.ceil(1000 * weights) if request.param == "int32" else weights)
     hierarchy = hierarchy_of(graph, request.param, brick=50)
     rows = distance_rows(hierarchy, np.arange(graph.n))
-    np.testing.assert_allclose(rows, graph.distances(), rtol=1e-5)
+    np.testing.assert_allclose(as_floats(rows), graph.distances(), rtol=1e-5)
     return hierarchy, rows
 
 
@@ -140,18 +141,17 @@ def test_bits_do_not_depend_on_threads_or_memory(rounded, monkeypatch, threads):
     monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", threads)
     monkeypatch.setattr(_threads, "_SERIAL_RELAXATIONS", 1)
     monkeypatch.setattr(destinations, "_TABLES", 2000)
-    monkeypatch.setattr(destinations, "_CHUNK", 2**14)
     monkeypatch.setattr(blocks, "_ROUND", 2000)
     monkeypatch.setattr(blocks, "_BATCH", 30)
     ends = np.arange(0, len(rows), 2)
-    assert len(destinations.Destinations.of(hierarchy, ends, 30).windows) > 1
+    assert len(destinations.Destinations.of(hierarchy, ends).window_starts) > 2
     np.testing.assert_array_equal(distance_block(hierarchy, np.arange(len(rows)), ends), rows[:, ends])
 
 
-def test_one_source_alone_is_as_near_as_rounding_allows(rounded):
+def test_one_source_alone_has_the_bits_of_its_row(rounded):
     hierarchy, rows = rounded
     for source in 0, 17, int(np.flatnonzero(hierarchy.structure.place >= hierarchy.structure.open)[0]):
-        np.testing.assert_allclose(one_to_all(hierarchy, source), rows[source], rtol=1e-6)
+        np.testing.assert_array_equal(one_to_all(hierarchy, source), rows[source])
 
 
 # --- Arguments --------------------------------------------------------------------------------------------------------
@@ -181,6 +181,6 @@ def test_wrong_arguments(rounded):
     with pytest.raises(ValueError, match="destination -1 is not a vertex"):
         distance_block(hierarchy, [0], [-1])
     dtype = rows.dtype
-    for out in np.empty((1, 2), "int32"), np.empty((2, 1), dtype), np.empty((1, 4), dtype)[:, ::2]:
+    for out in np.empty((1, 2), "int8"), np.empty((2, 1), dtype), np.empty((1, 4), dtype)[:, ::2]:
         with pytest.raises(ValueError, match=rf"out must be a NumPy array of {dtype}, of shape \(1, 2\)"):
             distance_block(hierarchy, [0], [1, 2], out=out)

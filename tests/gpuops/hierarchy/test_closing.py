@@ -50,6 +50,7 @@ def test_arcs_may_go_and_none_may_come():
         close_hierarchy(structure, *made(21, [*PATH, (0, 20)]).rows("int32"))
 
 
+@pytest.mark.slow
 def test_zero_is_positive():
     graph = made(21, PATH)._replace(weights=np.full(40, -0.0))
     hierarchy = hierarchy_of(graph, "float64")
@@ -58,15 +59,17 @@ def test_zero_is_positive():
         assert not found.any()
 
 
-def test_bits_of_tables_do_not_depend_on_threads(monkeypatch):
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_bits_of_tables_do_not_depend_on_threads(monkeypatch, dtype):
     side = 30
     arcs = [(v, v + step) for v in range(side * side - side) for step in (1, side)]
     graph = made(side * side, arcs)
-    graph = graph._replace(weights=np.random.default_rng(2).random(2 * len(arcs)))
-    expected = hierarchy_of(graph, "float64", brick=40)
+    weights = np.random.default_rng(2).random(2 * len(arcs))
+    graph = graph._replace(weights=np.ceil(1000 * weights) if dtype == "int32" else weights)
+    expected = hierarchy_of(graph, dtype, brick=40)
     monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 3)
     monkeypatch.setattr(_threads, "_SERIAL_RELAXATIONS", 1)
-    found = hierarchy_of(graph, "float64", brick=40)
+    found = hierarchy_of(graph, dtype, brick=40)
     assert len(found.structure.roots) > 3
     np.testing.assert_array_equal(found.out, expected.out)
     np.testing.assert_array_equal(found.into, expected.into)
@@ -75,7 +78,8 @@ def test_bits_of_tables_do_not_depend_on_threads(monkeypatch):
 # --- Bounds -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", DTYPES[::3])
+@pytest.mark.slow  # compiles the kernels of float64
+@pytest.mark.parametrize("dtype", ["int32", "int16"])
 @pytest.mark.parametrize("brick", [4, 1024])
 def test_distances_that_do_not_fit_are_found_and_all_others_answered(dtype, brick):
     most = {"int16": 2**13, "int32": 2**29}[dtype]

@@ -1,0 +1,37 @@
+"""The most memory that making a hierarchy takes beside its arguments, so that a plan can refuse in advance.
+
+The sums follow the arrays that are alive at the fullest point of each step. For roads and grids of 62,500 to 1,000,000
+vertices, the resident memory of a process grew by 83 to 96 % of the sums. `hierarchy_order` took 39 to 96 %, because
+its sum supposes that METIS orders all vertices.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuops.hierarchy.structure import Cost, HierarchyStructure
+
+_MARGIN = 1.1  # for what the allocator keeps
+
+
+def order_bytes(n: int, m: int) -> int:
+    """Bytes that `hierarchy_order` takes for n vertices and m arcs, if METIS orders all of the vertices."""
+    return 100 * n + 64 * m
+
+
+def structure_bytes(n: int, m: int, cost: Cost) -> int:
+    """Bytes that `hierarchy_structure` takes, with its result. Before it refuses a cost, it takes 53 n + 12 m."""
+    return 66 * n + 14 * m + 13 * cost.front + 70 * cost.nodes
+
+
+def closing_bytes(structure: HierarchyStructure, cost: Cost, m: int, dtype: Any, undirected: bool = False) -> int:
+    """Bytes that `close_hierarchy` takes for m arcs, with its result, on up to two threads."""
+    n, item = len(structure.order), np.dtype(dtype).itemsize
+    fronts = np.diff(structure.front_starts)[structure.roots]
+    updates = int((fronts**2).sum()) + 6 * cost.widest**2
+    entries = cost.out + (0 if undirected else cost.into) + updates
+    closing = item * (entries + m) + 20 * n + 12 * m + 130 * cost.nodes + 4 * cost.front
+    checking = (33 + 2 * item) * m  # while the weights are converted
+    return int(_MARGIN * max(closing, checking))
