@@ -12,6 +12,7 @@ from distributed import Client, Future
 from pipelines.answers.od_blocks import DEVICE_PAIRS, Distances, Reducing
 from pipelines.boundary.plan import rows_memory, shortage
 from pipelines.hierarchy.plan import answers_by_worker
+from pipelines.stores import store_bytes
 from pipelines.stores.boundary import Boundary
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.on_demand import OnDemand
@@ -73,7 +74,8 @@ def refuse_what_cannot_fit(store: OnDemand, reducing: Reducing, facts: list[Work
     """Raise DoesNotFitError if the memory of the workers is too small."""
     width = len(reducing.targets)
     if isinstance(store, HierarchyStore):
-        by_worker = answers_by_worker(store, reducing.rows * width * store.dtype.itemsize, facts)
+        block = reducing.rows * width * store.dtype.itemsize
+        by_worker = answers_by_worker(store_bytes(store.path), store.n, store.hierarchy.fits, block, facts)
         what, cure = f"to answer from {store.path}, the workers", "Give fewer workers (--workers)"
         Needs(host=tuple(by_worker)).refuse_memory(what, facts, cure)
         return

@@ -15,6 +15,7 @@ from pipelines.answers.listed_vertices import brief, listed_vertices
 from pipelines.apsp.batched import BATCHED
 from pipelines.apsp.boundary import BOUNDARY
 from pipelines.apsp.floyd_warshall import FLOYD_WARSHALL
+from pipelines.apsp.hierarchy import HIERARCHY
 from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.out_of_core import OUT_OF_CORE
 from pipelines.apsp.schedule import COMMIT_SECONDS
@@ -30,7 +31,13 @@ from pipelines.workers.executors import check_coordination
 from pipelines.workers.plans import state
 from pipelines.workers.progress import Progress
 
-METHODS = (FLOYD_WARSHALL, BATCHED, BOUNDARY, OUT_OF_CORE)  # of methods that take the same time, the first is chosen
+METHODS = (
+    FLOYD_WARSHALL,
+    BATCHED,
+    HIERARCHY,
+    BOUNDARY,
+    OUT_OF_CORE,
+)  # of methods that take the same time, the first is chosen
 
 
 def all_pairs_shortest_paths(
@@ -40,7 +47,7 @@ def all_pairs_shortest_paths(
     *,
     dtype: Any = None,
     sources: VertexNameList | None = None,
-    method: Literal["auto", "floyd-warshall", "batched", "boundary", "out-of-core"] = "auto",
+    method: Literal["auto", "floyd-warshall", "batched", "hierarchy", "boundary", "out-of-core"] = "auto",
     block: int | None = None,
     workers: int | None = None,
     coordination: str | None = None,
@@ -67,8 +74,10 @@ def all_pairs_shortest_paths(
         Keep only the rows of these vertices, each named once. A vertex is named by its label, or by its index, as text
         or int, if the graph has no labels; by position as "#17" or ``positions([17])``. (Floyd-Warshall computes all
         rows.)
-    method : {"auto", "floyd-warshall", "batched", "boundary", "out-of-core"}
+    method : {"auto", "floyd-warshall", "batched", "hierarchy", "boundary", "out-of-core"}
         "batched" searches from every source, many at a time (`pipelines.apsp.batched`), which pays for sparse graphs.
+        "hierarchy" takes rows from a hierarchy (`pipelines.apsp.hierarchy`, on CPUs, needs `pymetis`), which pays for
+        road networks and grids.
         "boundary" cuts the graph into parts (`pipelines.apsp.boundary`, needs `pymetis`), which pays for road networks.
         "out-of-core" is Floyd-Warshall on bands of a matrix that is larger than the memory of a GPU, or than the memory
         of the host (`pipelines.apsp.out_of_core`). "auto" estimates the time of each method and prints the comparison;

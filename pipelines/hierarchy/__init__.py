@@ -3,7 +3,7 @@
 `gpuops.hierarchy` has the method. A store is made in three steps by one worker, each of which is committed
 (`pipelines.stores.hierarchy`):
 
-1. order       the vertices by METIS, in a child process                      `building`, `pipelines.workers.child`
+1. order       the vertices by METIS, of a large graph in a child process     `ordering`
 2. structure   the nodes of the elimination tree, and the exact cost          `building`, `plan`
 3. tables      close the nodes for the weights of the graph                   `building`
 

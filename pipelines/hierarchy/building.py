@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 from distributed import Client, Future
 
-from gpuops.hierarchy import HierarchyStructure, close_hierarchy, hierarchy_order, hierarchy_structure
+from gpuops.hierarchy import HierarchyStructure, close_hierarchy, hierarchy_structure
+from pipelines.hierarchy.ordering import order_vertices
 from pipelines.hierarchy.plan import (
     SearchesAreFasterError,
     describe,
@@ -18,10 +20,10 @@ from pipelines.hierarchy.plan import (
 )
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyWriter, open_hierarchy
+from pipelines.stores.schema import counted
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.workers.attempts import POLL_SECONDS, Attempt, Run, clear, held, keep
 from pipelines.workers.capacity import WorkerFacts, refuse_disk
-from pipelines.workers.child import in_child
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.progress import Progress
 
@@ -59,15 +61,11 @@ class Building(Attempt):
         self.out, self.shown, self.job, self.fact = run.out, run.shown, job, fact
 
     def run(self) -> None:
-        steps = [
-            ("ordering", partial(self.submit, _order)),
-            ("finding the structure", partial(self.submit, _structure)),
-            ("closing", partial(self.submit, _close)),
-        ]
+        steps = (("ordering", _order), ("finding the structure", _structure), ("closing", _close))
         self.shown.start(self.done())
-        for name, submit in steps[self.done() :]:
+        for name, task in steps[self.done() :]:
             self.shown.stage(name)
-            note = self._result_of(submit(0, self.job, self.out, self.fact))
+            note = self._result_of(self.submit(task, 0, self.job, self.out, self.fact))
             if note is not None:
                 self.shown.note(note)
             self.shown.advance(1)
@@ -83,11 +81,8 @@ class Building(Attempt):
         """Return the result of a task; Ctrl-C ends the run at once, as nothing of an unfinished step is kept."""
         while not future.done():
             stop_if_asked()
-            try:
+            with suppress(TimeoutError):  # an error of the task is raised below
                 self.wait([future], POLL_SECONDS)
-            except TimeoutError:
-                if future.done():  # the task itself raised the error
-                    raise
         return self.results([future])[0]
 
 
@@ -97,12 +92,7 @@ def _order(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -
     if job.like is not None:
         writer.commit_order(open_hierarchy(job.like).hierarchy.structure.order)
         return
-    in_child(partial(held, attempt), _order_graph, job.graph, job.thorough, writer)
-
-
-def _order_graph(graph: Graph, thorough: bool, writer: HierarchyWriter) -> None:
-    """Order a graph and commit the order (in a child process)."""
-    writer.commit_order(hierarchy_order(graph.indptr(), graph.indices(), graph.through(), thorough=thorough))
+    writer.commit_order(order_vertices(job.graph, partial(held, attempt), job.thorough))
 
 
 def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> str:
@@ -155,4 +145,4 @@ def _lacks(structure: HierarchyStructure, indptr: np.ndarray, indices: np.ndarra
     fronts, wanted = owner * n + structure.front, nodes * n + last
     at = np.minimum(np.searchsorted(fronts, wanted), len(fronts) - 1)
     count = int((fronts[at] != wanted).sum()) if len(fronts) else len(wanted)
-    return f"it has no room for {count:,} arcs" if count else None
+    return f"it has no room for {counted(count, 'arc')}" if count else None

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuops.hierarchy import Cost
-from pipelines.stores import Graph, store_bytes
-from pipelines.stores.hierarchy import HierarchyStore
+from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts
 from pipelines.workers.progress import size, with_prefix
@@ -31,9 +30,9 @@ class SearchesAreFasterError(DoesNotFitError):
     """Closing the hierarchy takes longer than the searches that it would save."""
 
 
-def most_relaxations(graph: Graph, rows: int = ANSWERED) -> float:
-    """Return the relaxations of a closure that takes as long as searches from `rows` vertices."""
-    return float(min(rows, graph.n)) * ARC_WORK * (graph.n + graph.m)
+def most_relaxations(graph: Graph) -> float:
+    """Return the relaxations of a closure that takes as long as searches from `ANSWERED` vertices, or from all."""
+    return float(min(ANSWERED, graph.n)) * ARC_WORK * (graph.n + graph.m)
 
 
 def table_bytes(cost: Cost, graph: Graph, dtype: np.dtype) -> int:
@@ -48,14 +47,17 @@ def closing_memory(cost: Cost, graph: Graph, dtype: np.dtype) -> int:
     return GRAPH_BYTES * (graph.n + graph.m) + 2 * table_bytes(cost, graph, dtype) + cost.widest**2 * dtype.itemsize
 
 
-def answers_by_worker(store: HierarchyStore, block: int, facts: Sequence[WorkerFacts]) -> list[int]:
-    """Return the bytes that each worker needs to answer, with `block` bytes of distances.
+def answers_by_worker(tables: int, n: int, fits: bool, block: int, facts: Sequence[WorkerFacts]) -> list[int]:
+    """Return the bytes that each worker needs to answer.
 
-    The workers of a host share the tables, which are counted for the first of them. If integer distances are not proven
-    to fit, each worker has the tables in float64 as well.
+    Parameters
+    ----------
+    tables : bytes of the store. The workers of a host share them, so they are counted for the first worker only
+    n : number of vertices
+    fits : whether all distances are proven to fit their dtype; if not, each worker has the tables in float64 as well
+    block : bytes of distances that a worker has at a time
     """
-    tables = store_bytes(store.path)
-    own = ANSWER_BYTES * store.n + CALL_BYTES + block + (0 if store.hierarchy.fits else 4 * tables)
+    own = ANSWER_BYTES * n + CALL_BYTES + block + (0 if fits else 4 * tables)
     seen: set[str] = set()
     needed = []
     for fact in facts:

@@ -134,7 +134,10 @@ class HierarchyStore(OnDemand):
         pipelines.validation.bounds.WeightRangeError
             A distance does not fit the dtype of the store.
         """
-        return self._asked(partial(distance_block, self.hierarchy), sources, targets)
+        targets = np.asarray(targets, np.int64)
+        if len(targets) == self.n and (targets == np.arange(self.n)).all():
+            return self.whole_rows(sources)
+        return self._asked(partial(distance_block, self.hierarchy), np.asarray(sources, np.int64), targets)
 
     def row(self, source: int) -> np.ndarray:
         """Return the distances from the vertex at the position `source` to every vertex, (n).
@@ -156,8 +159,11 @@ class HierarchyStore(OnDemand):
             yield start, self.whole_rows(rows[start : start + batch])
 
     def whole_rows(self, sources: np.ndarray) -> np.ndarray:
-        """Return the distances (k, n) from k sources to all vertices, with the bits of `between`."""
-        return self._asked(partial(distance_rows, self.hierarchy), sources)
+        """Return the distances (k, n) from k sources to all vertices, with the bits of `between`.
+
+        What depends on the vertices alone is computed by the first call, and kept.
+        """
+        return self._asked(partial(distance_rows, self.hierarchy), np.asarray(sources, np.int64))
 
     def _asked(self, answer: Callable[..., np.ndarray], *vertices: Any) -> np.ndarray:
         try:

@@ -30,7 +30,7 @@ WEIGHTS = {  # the kind of numbers, and their dtype in the store
     "of all sizes": (lambda rng, m: 10.0 ** rng.integers(-9, 9, m), "float64"),
     "signed sixteenths": (lambda rng, m: rng.integers(0, 99, m) / 16, "float64"),
 }
-METHODS = ("floyd-warshall", "batched", "boundary", "out-of-core", "auto")
+METHODS = ("floyd-warshall", "batched", "hierarchy", "boundary", "out-of-core", "auto")
 
 
 def exact_distances(n, tails, heads, weights, through):

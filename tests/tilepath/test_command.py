@@ -107,6 +107,7 @@ def test_one_is_not_counted_as_many(tilepath, tmp_path):
         "info b.zarr",
         "hierarchy g.zarr h.zarr --device cpu",
         "info h.zarr",
+        "od h.zarr o2.csv --origins from.csv --destinations from.csv",
         "od b.zarr o.csv --origins from.csv --destinations from.csv",
         "od b.zarr o.zarr --origins from.csv --destinations from.csv",
         "info o.zarr",

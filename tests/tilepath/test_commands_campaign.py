@@ -38,7 +38,7 @@ OFTEN = {  # several chunks and commits, even in small stores
     "pipelines.stores.boundary.CHUNK_BYTES": 1,
     "pipelines.workers.row_chunks.RECORD_SECONDS": 0.0,
 }
-RESULTS = {"apsp": ["d1", "d2"], "sssp": ["p1", "p2"], "partition": ["b1", "b2"]}
+RESULTS = {"apsp": ["d1", "d2"], "sssp": ["p1", "p2"], "partition": ["b1", "b2"], "hierarchy": ["h1", "h2"]}
 GRAPHS = ["g1", "g2", "g3"]
 
 
@@ -194,7 +194,10 @@ class Sequence:
         rng, (n, arcs) = self.rng, self.stores[graph].arcs
         options, rows, matrix = [], list(range(n)), closure(n, arcs)
         if command == "apsp":
-            options += ["--method", pick(rng, ["auto", "floyd-warshall", "batched", "boundary", "out-of-core"])]
+            options += [
+                "--method",
+                pick(rng, ["auto", "floyd-warshall", "batched", "hierarchy", "boundary", "out-of-core"]),
+            ]
             if options[-1] in ("floyd-warshall", "out-of-core"):
                 options += ["--commit-seconds", "0", "--block", pick(rng, [2, 32])]
         if command == "partition" and n > 2:
@@ -233,7 +236,7 @@ class Sequence:
         return n, sorted((int(tail), int(head), float(weight)) for tail, head, weight in rows)
 
     def distances_of(self, name):
-        if name in RESULTS["partition"]:
+        if name in RESULTS["partition"] + RESULTS["hierarchy"]:
             n = len(self.stores[name].allowed[0])
             Path("all.csv").write_text("vertex\n" + "".join(f"{v}\n" for v in range(n)))
             if self.run("od", name, "x.npy", "--origins", "all.csv", "--overwrite") is None:

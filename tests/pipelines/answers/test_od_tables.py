@@ -64,9 +64,7 @@ def on_demand(kind, client, graph, path):
     """A store that computes distances."""
     if kind == "boundary":
         return partition_graph(client, graph, path, parts=4)
-    with pytest.MonkeyPatch.context() as patch:  # METIS in this process: a child takes a second to start
-        patch.setattr("pipelines.hierarchy.building.in_child", lambda wanted, call, *given: call(*given))
-        return build_hierarchy(client, graph, path)
+    return build_hierarchy(client, graph, path)
 
 
 @pytest.fixture(scope="module")

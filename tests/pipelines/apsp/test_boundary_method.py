@@ -117,7 +117,8 @@ def test_rows_that_are_all_written_need_no_tables(client, roads, expected, tmp_p
 def chosen(graph, method="auto", sources=None, block=None):
     facts = [WorkerFacts("w", "host", "CPU", False, 10**10, 1e10, 2)]
     job = Job(graph, np.dtype("float32"), np.ones(graph.n, bool), None, True)
-    how, _, reason = choose(METHODS, method, Request(job, sources, block, 60.0, facts, None))
+    others = [each for each in METHODS if each.name != "hierarchy"]  # which takes less time
+    how, _, reason = choose(others, method, Request(job, sources, block, 60.0, facts, None))
     return how.name, reason
 
 

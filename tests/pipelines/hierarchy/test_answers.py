@@ -37,9 +37,7 @@ def roads(client, tmp_path_factory):
     made = generate(synthetic_graph("road", rows=20, columns=20, missing=0.6, weights="integers"), folder / "plain")
     labels = np.array([f"v{v}" for v in range(N)])
     graph = write_graph(folder / "g", *made.rows(), labels=labels, coordinates=made.coordinates(), directed=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipelines.hierarchy.building.in_child", lambda wanted, call, *given: call(*given))
-        store = build_hierarchy(client, graph, folder / "h")
+    store = build_hierarchy(client, graph, folder / "h")
     indptr, indices, weights = graph.rows()
     d = np.full((N, N), np.inf)
     np.minimum.at(d, (np.repeat(np.arange(N), np.diff(indptr)), indices), weights)
@@ -96,6 +94,12 @@ def test_rows_are_the_same_one_by_one_and_together(roads, monkeypatch):
         np.testing.assert_array_equal(as_floats(np.stack([row for _, row in seen])), expected[5:12])
 
 
+def test_blocks_with_all_vertices_are_rows(roads, monkeypatch):
+    _, store, expected = roads
+    monkeypatch.setattr(hierarchy_module, "distance_block", None)  # which would compute tables for each block
+    np.testing.assert_array_equal(as_floats(store.between([3, 1], np.arange(N))), expected[[3, 1]])
+
+
 def test_a_wrong_distance_is_found(roads, monkeypatch):
     graph, store, _ = roads
     right = hierarchy_module.one_to_all
@@ -122,8 +126,7 @@ def test_bricks_are_in_colours_and_what_separates_them_is_dark(roads, tmp_path, 
     assert "2 bricks, 20 vertices between them" in text
 
 
-def test_the_division_follows_the_tree(client, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.hierarchy.building.in_child", lambda wanted, call, *given: call(*given))
+def test_the_division_follows_the_tree(client, tmp_path):
     made = generate(synthetic_graph("grid", rows=50, columns=50, weights="integers"), tmp_path / "g")
     store = build_hierarchy(client, made, tmp_path / "h")
     division = store.division()

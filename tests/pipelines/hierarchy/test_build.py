@@ -37,17 +37,10 @@ def streets(height=12, **options):
     return made(height * height, pairs, **{"high": 90, **options})
 
 
-@pytest.fixture
-def here(monkeypatch):
-    """METIS in this process: a child process takes a second to start."""
-    monkeypatch.setattr(building, "in_child", lambda wanted, call, *arguments: call(*arguments))
-
-
 def every(store):
     return as_floats(store.between(np.arange(store.n), np.arange(store.n)))
 
 
-@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("closed", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_distances_are_those_of_floyd_and_warshall(client, tmp_path, dtype, closed):
@@ -62,7 +55,8 @@ def test_distances_are_those_of_floyd_and_warshall(client, tmp_path, dtype, clos
         np.testing.assert_array_equal(as_floats(store.row(0)), expected[0])
 
 
-def test_metis_orders_in_a_child_process_and_the_command_shows_what_it_made(client, tmp_path, monkeypatch):
+def test_metis_orders_in_a_child_process_and_the_command_shows_what_it_made(tmp_path, monkeypatch):
+    monkeypatch.setattr("pipelines.hierarchy.ordering.AT_ONCE", 0)
     graph = streets()
     stored(graph, tmp_path / "g")
     stored(streets(seed=4), tmp_path / "other")
@@ -84,7 +78,6 @@ def test_metis_orders_in_a_child_process_and_the_command_shows_what_it_made(clie
     np.testing.assert_array_equal(every(open_hierarchy("h2")), streets(seed=4).distances())
 
 
-@pytest.mark.usefixtures("here")
 def test_a_stopped_run_goes_on_after_its_last_step(client, tmp_path, monkeypatch):
     graph = stored(streets(undirected=False), tmp_path / "g")
     calm = build_hierarchy(client, graph, tmp_path / "calm")
@@ -92,7 +85,7 @@ def test_a_stopped_run_goes_on_after_its_last_step(client, tmp_path, monkeypatch
     def stop(*_, **__):
         raise RuntimeError("stopped")
 
-    steps = "hierarchy_order", "hierarchy_structure", "close_hierarchy"
+    steps = "order_vertices", "hierarchy_structure", "close_hierarchy"
     for done, step in enumerate(steps):
         with monkeypatch.context() as patched:
             patched.setattr(building, step, stop)
@@ -120,11 +113,10 @@ def test_a_stopped_run_goes_on_after_its_last_step(client, tmp_path, monkeypatch
         assert build_hierarchy(client, graph, tmp_path / "h", resume=True).path == again.path
 
 
-@pytest.mark.usefixtures("here")
 def test_other_weights_and_fewer_arcs_take_the_order_and_the_structure(client, tmp_path, monkeypatch):
     graph = streets(through=np.arange(144) != 70)
     first = build_hierarchy(client, stored(graph, tmp_path / "g"), tmp_path / "h")
-    monkeypatch.setattr(building, "hierarchy_order", None)
+    monkeypatch.setattr(building, "order_vertices", None)
     rng = np.random.default_rng(2)
     kept = rng.random(len(graph.tails)) < 0.8
     jammed = graph._replace(tails=graph.tails[kept], heads=graph.heads[kept], weights=3 * graph.weights[kept])
@@ -140,7 +132,6 @@ def test_other_weights_and_fewer_arcs_take_the_order_and_the_structure(client, t
     )
 
 
-@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -157,14 +148,13 @@ def test_a_structure_without_room_is_made_anew_on_the_stored_order(
     client, tmp_path, monkeypatch, capsys, change, reason
 ):
     first = build_hierarchy(client, stored(streets(), tmp_path / "g"), tmp_path / "h")
-    monkeypatch.setattr(building, "hierarchy_order", None)
+    monkeypatch.setattr(building, "order_vertices", None)
     other = change(streets())
     found = build_hierarchy(client, stored(other, tmp_path / "o"), tmp_path / "h2", like=first, progress=True)
     np.testing.assert_array_equal(every(found), other.distances())
     assert re.search(f"a new structure on the order of .*h, {reason}.* relaxations", capsys.readouterr().err)
 
 
-@pytest.mark.usefixtures("here")
 def test_what_cannot_be_made_is_refused(client, tmp_path, monkeypatch):
     graph = stored(streets(), tmp_path / "g")
     with pytest.raises(DoesNotFitError, match="to order 144 vertices and 528 arcs, METIS and the graph need .* free"):
@@ -197,7 +187,6 @@ def test_what_cannot_be_made_is_refused(client, tmp_path, monkeypatch):
     assert not (tmp_path / "no").exists()
 
 
-@pytest.mark.usefixtures("here")
 def test_a_graph_without_small_separators_is_refused_by_its_exact_cost(client, tmp_path):
     graph = generate(synthetic_graph("rmat", scale=11, edge_factor=3), tmp_path / "g")
     monkeypatch = pytest.MonkeyPatch()
@@ -211,7 +200,25 @@ def test_a_graph_without_small_separators_is_refused_by_its_exact_cost(client, t
     assert not (tmp_path / "h").exists()
 
 
-@pytest.mark.usefixtures("here")
+def test_a_step_that_ends_at_the_limit_of_a_wait_is_not_an_error(client, tmp_path, monkeypatch):
+    def late(self, futures, limit=np.inf):
+        wait(self, futures)
+        if np.isfinite(limit):
+            raise TimeoutError
+
+    wait = building.Building.wait
+    monkeypatch.setattr(building.Building, "wait", late)
+    graph = stored(streets(), tmp_path / "g")
+    assert build_hierarchy(client, graph, tmp_path / "h").n == graph.n
+
+    def fail(*_, **__):
+        raise TimeoutError("of the task")
+
+    monkeypatch.setattr(building, "close_hierarchy", fail)
+    with pytest.raises(TimeoutError, match="of the task"):
+        build_hierarchy(client, graph, tmp_path / "h2")
+
+
 @pytest.mark.parametrize("arcs", [[], [(0, 1)]])
 def test_graphs_without_arcs_or_with_one(client, tmp_path, arcs):
     graph = made(2, arcs, undirected=False)

@@ -16,8 +16,10 @@ import pytest
 
 from pipelines import (
     all_pairs_shortest_paths,
+    build_hierarchy,
     generate,
     open_boundary,
+    open_hierarchy,
     partition_graph,
     single_source_shortest_paths,
     synthetic_graph,
@@ -29,9 +31,11 @@ from pipelines.stores.samples import write_samples
 
 # Commits at every boundary, and many boundaries; all workers have samples of the map.
 OFTEN = """
-import pipelines.apsp.boundary, pipelines.apsp.schedule, pipelines.boundary.stages
+import pipelines.apsp.boundary, pipelines.apsp.hierarchy, pipelines.apsp.schedule, pipelines.boundary.stages
 import pipelines.workers.row_chunks, pipelines.som.plan, pipelines.sssp.plan, pipelines.stores.boundary
 pipelines.stores.boundary.CHUNK_BYTES = pipelines.boundary.stages.TASK_BYTES = pipelines.apsp.boundary.TASK_BYTES = 1
+pipelines.apsp.hierarchy.TASK_BYTES = 1
+pipelines.apsp.hierarchy.EDGE = pipelines.apsp.hierarchy.LEAST_EDGE = 64
 pipelines.apsp.schedule.COMMIT_SHARE = float("inf")
 pipelines.workers.row_chunks.RECORD_SECONDS = 0.0
 pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
@@ -41,7 +45,8 @@ pipelines.som.plan.FEW = 0
 DRIVER = f"""
 import sys
 from clusters import start
-from pipelines import all_pairs_shortest_paths, partition_graph, single_source_shortest_paths, train_som
+from pipelines import all_pairs_shortest_paths, build_hierarchy, partition_graph
+from pipelines import single_source_shortest_paths, train_som
 {OFTEN}
 if __name__ == "__main__":
     with start(device="cpu") as client:
@@ -51,6 +56,8 @@ if __name__ == "__main__":
 
 BY_STAGES = "method='floyd-warshall', block=16, commit_seconds=0"
 CALLS = {  # the same for the driver that is killed, the run that goes on, and the one that is left in peace
+    "hierarchy": "build_hierarchy(client, {roads!r}, {out!r}, resume=True)",
+    "rows": "all_pairs_shortest_paths(client, {roads!r}, {out!r}, method='hierarchy', resume=True)",
     "partition": "partition_graph(client, {roads!r}, {out!r}, parts=24, resume=True)",
     "boundary": "all_pairs_shortest_paths(client, {roads!r}, {out!r}, method='boundary', resume=True)",
     "apsp": f"all_pairs_shortest_paths(client, {{graph!r}}, {{out!r}}, {BY_STAGES}, resume=True)",
@@ -58,6 +65,8 @@ CALLS = {  # the same for the driver that is killed, the run that goes on, and t
     "som": "train_som(client, {samples!r}, {out!r}, 12, 12, epochs=40, resume=True)",
 }
 RESULTS = {
+    "hierarchy": lambda out: open_hierarchy(out).hierarchy.out,
+    "rows": lambda out: open_distances(out)[:],
     "apsp": lambda out: open_distances(out)[:],
     "sssp": lambda out: open_paths(out).distances(),
     "som": lambda out: open_codebook(out).units(),
@@ -84,6 +93,9 @@ def often(monkeypatch):
     monkeypatch.setattr("pipelines.sssp.plan.CHUNK_BYTES", 1)
     for name in ("stores.boundary.CHUNK_BYTES", "boundary.stages.TASK_BYTES", "apsp.boundary.TASK_BYTES"):
         monkeypatch.setattr(f"pipelines.{name}", 1)
+    monkeypatch.setattr("pipelines.apsp.hierarchy.TASK_BYTES", 1)
+    monkeypatch.setattr("pipelines.apsp.hierarchy.EDGE", 64)
+    monkeypatch.setattr("pipelines.apsp.hierarchy.LEAST_EDGE", 64)
     monkeypatch.setattr("pipelines.sssp.plan.LANES", 1)
     monkeypatch.setattr("pipelines.som.plan.FEW", 0)
 
@@ -129,7 +141,9 @@ def test_killed_runs_give_the_bits_of_undisturbed_ones(client, two_processes, in
 
 
 def run(client, call):
-    functions = (all_pairs_shortest_paths, partition_graph, single_source_shortest_paths, train_som)
+    functions = (
+        all_pairs_shortest_paths, build_hierarchy, partition_graph, single_source_shortest_paths, train_som
+    )  # fmt: skip
     eval(call, {"client": client, **{function.__name__: function for function in functions}})
 
 

@@ -1,0 +1,232 @@
+"""All pairs of a graph that small sets of vertices separate: from its hierarchy, row by row (`pipelines.hierarchy`).
+
+METIS takes at most `CHILD` + `ORDERING` x (n + m) seconds to order the vertices, before the cost is known. It is run
+only if this is a small part of the time that other methods take (`pipelines.apsp.methods.PATIENCE`), or if this method
+is asked for. The structure then gives the exact number of relaxations: closing takes `BEGINNING` seconds, and `CLOSING`
+for each relaxation, on one worker. A row takes its products, at the rate `ANSWERING` x r with r the relaxations/s of a
+min-plus product, and `ENTRY` seconds for each distance and thread. Rows are computed on CPUs, and written at
+`WRITE_RATE`.
+
+The hierarchy is a separate store inside the distances store, until the distances are complete. Integer distances are
+the same as with other methods. Floats are summed in another order.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from distributed import Client
+
+from gpuops.hierarchy import Cost, HierarchyStructure, hierarchy_structure
+from gpuops.memory import available_memory
+from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
+from pipelines.hierarchy.building import Job, build
+from pipelines.hierarchy.ordering import AT_ONCE, order_vertices
+from pipelines.hierarchy.plan import (
+    GRAPH_BYTES,
+    SearchesAreFasterError,
+    answers_by_worker,
+    closing_memory,
+    describe,
+    most_relaxations,
+    table_bytes,
+)
+from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.hierarchy import (
+    HierarchyStore,
+    begun_hierarchy,
+    create_hierarchy,
+    open_hierarchy,
+    resume_hierarchy,
+)
+from pipelines.workers.attempts import Run, clear, held, keep
+from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_disk
+from pipelines.workers.progress import Progress, duration, size
+from pipelines.workers.row_chunks import RowsAttempt, together
+from pipelines.workers.saving import Savers
+
+CHILD = 1.0  # seconds to begin and to end a child process, in which large graphs are ordered
+BEGINNING = 0.15  # seconds to begin and to end the additional store
+ORDERING = 1.2e-6  # seconds that METIS takes for every vertex and arc
+CLOSING = 1e-9  # seconds of closing for every relaxation
+ANSWERING = 0.5  # rate at which rows are computed from the tables, as a share of the rate of a product
+CPU_RATE = 1e10  # relaxations/s of a product on the CPU of a worker whose rate is that of its GPU
+ENTRY = 2e-9  # additional seconds of a thread for every distance of a row
+EDGE = 1024  # edge of a square chunk of the result: 4 MiB or more
+LEAST_EDGE = 128  # least edge of a chunk, where there are few rows
+TASK_BYTES = 2**31  # bytes of the rows that a task computes
+BANDS = 5  # bands of rows in memory: one that is computed, and copies that are compressed and written
+TABLES = "hierarchy.zarr"  # name of the store of the tables, inside the store that is written
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is known of the hierarchy: the order of the vertices, their structure and the exact cost."""
+
+    order: np.ndarray
+    structure: HierarchyStructure
+    cost: Cost
+
+
+def estimate(request: Request) -> Estimate:
+    """Return the estimate of the hierarchy and the rows that are not done; raises Obstacle."""
+    job, rows, facts = request.job, request.rows, request.facts
+    if request.block is not None:
+        raise Obstacle(f"block is {request.block}, but the hierarchy has no blocks")
+    plan = _plan(request)
+    cost, n = plan.cost, job.graph.n
+    chunk = max(LEAST_EDGE, min(EDGE, -(-rows // (2 * len(facts))))) if request.writer is None else request.writer.chunk
+    tables = table_bytes(cost, job.graph, job.dtype)
+    result = rows * n * job.dtype.itemsize
+    band = BANDS * chunk * n * job.dtype.itemsize
+    answering = answers_by_worker(tables, n, job.fits, band, facts)
+    needed = [max(closing_memory(cost, job.graph, job.dtype), answering[0]), *answering[1:]]
+    needs = Needs(host=tuple(needed), disk=result + tables)
+    rate = sum(CPU_RATE if fact.gpu else fact.rate for fact in facts) * ANSWERING
+    threads = sum(fact.threads for fact in facts)
+    seconds = BEGINNING + cost.relaxations * CLOSING + (tables + result) / WRITE_RATE / len(facts)
+    seconds += rows * (_row_work(plan.structure) / rate + n * ENTRY / threads)
+
+    def refuse(out: str | os.PathLike[str]) -> None:
+        needs.refuse_memory("the hierarchy and its rows", facts, "Use --method batched, or free memory")
+        refuse_disk(needs.disk, out, "keep the rows of some sources only (--source)")
+
+    return Estimate(
+        seconds=seconds,
+        too_large=None if needs.fits(facts) else "the hierarchy does not fit in memory",
+        chunk=chunk,
+        stages=1,
+        options={"block": None},
+        work=(rows, "rows"),
+        needs=needs,
+        summary=f"{describe(cost, job.graph, job.dtype)}, disk {size(result)}, about {duration(seconds)}",
+        refuse=refuse,
+        plan=plan,
+    )
+
+
+def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
+    """Close the hierarchy, write the rows that are not done, and commit the store."""
+    place = os.path.join(writer.path, TABLES)
+    done = writer.rows_done()
+    if not done.any():
+        writer.make_slot(result=True)
+    if not done.all():
+        tables = _closed(client, request, estimate.plan, place)
+        Run(client, [fact.address for fact in request.facts], writer, shown).attempts(Rows, tables)
+    _remove(place)
+    writer.commit(writer.stages)
+
+
+HIERARCHY = Method("hierarchy", "the hierarchy", "the hierarchy", estimate, execute)
+
+
+def _plan(request: Request) -> Plan:
+    """Order the vertices, or read the order that an earlier run committed; raises Obstacle."""
+    graph, through = request.job.graph, request.job.through
+    order = _committed(request)
+    if order is None:
+        child = CHILD if graph.n + graph.m > AT_ONCE else 0.0
+        if child + ORDERING * (graph.n + graph.m) > request.patience:
+            raise Obstacle
+        if any(fact.gpu for fact in request.facts) and np.isfinite(request.patience):
+            raise Obstacle  # rows are computed on CPUs
+        needed = GRAPH_BYTES * (graph.n + graph.m)
+        if needed > MEMORY_SHARE * available_memory():
+            raise Obstacle(f"to order the vertices for the hierarchy takes {size(needed)} of memory")
+        try:
+            order = order_vertices(graph, lambda: None)
+        except ImportError as error:
+            raise Obstacle("the hierarchy needs pymetis") from error
+    try:
+        structure, cost = hierarchy_structure(
+            graph.indptr(), graph.indices(), order, through, limit=most_relaxations(graph)
+        )
+    except ValueError as error:  # closing takes more relaxations than the limit
+        cause = SearchesAreFasterError(f"{graph.path}: {error}, --method batched")
+        raise Obstacle("the hierarchy would take longer than searches") from cause
+    return Plan(order, structure, cost)
+
+
+def _committed(request: Request) -> np.ndarray | None:
+    """Return the order that an earlier run committed; None if there is none."""
+    place = os.path.join(request.writer.path, TABLES) if request.writer is not None else ""
+    if not os.path.isdir(place):
+        return None
+    begun = begun_hierarchy(place)
+    return {0: lambda: None, 1: begun.order}.get(begun.done(), lambda: begun.structure().order)()
+
+
+def _row_work(structure: HierarchyStructure) -> float:
+    """Return the relaxations for a row of distances: products for the bricks, and a sweep of the upper tree."""
+    bricks, upper = structure.bricks, structure.bricks.of_node == len(structure.roots)
+    entries = np.diff(structure.starts) * np.diff(structure.front_starts)
+    return float((bricks.sizes * np.diff(bricks.front_starts)).sum() + entries[upper].sum())
+
+
+def _closed(client: Client, request: Request, plan: Plan, place: str) -> HierarchyStore:
+    """Return the hierarchy, after the steps that are not committed yet."""
+    job = request.job
+    if os.path.isdir(place):
+        writer = resume_hierarchy(place, job.graph, {})
+    else:
+        writer = create_hierarchy(place, job.graph, dtype=job.dtype, options={})
+    if writer.done() < 1:
+        writer.commit_order(plan.order)
+    if writer.done() < 2:
+        writer.commit_structure(plan.structure, plan.cost)
+    if not writer.finished:
+        fact = max(request.facts, key=lambda fact: fact.host_memory)
+        task = Job(job.graph, job.dtype, job.potentials, False, None, np.inf)
+        with Progress(writer.progress()[1], "steps", False) as shown:
+            build(client, task, writer, fact, shown)
+    return open_hierarchy(place)
+
+
+def _remove(place: str) -> None:
+    """Rename a folder, then remove it: half a folder could be taken for the store of a killed run."""
+    gone = f"{place}.gone"
+    shutil.rmtree(gone, ignore_errors=True)
+    if os.path.isdir(place):
+        os.rename(place, gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+class Rows(RowsAttempt):
+    """An attempt to compute and write the rows of the result."""
+
+    out: DistancesWriter
+    kind, work = "hierarchy-rows", "computing rows"
+
+    def __init__(self, run: Run, members: list[str], before: Rows | None, tables: HierarchyStore):
+        super().__init__(run, members, before)
+        self.tables, writer = tables, self.out
+        self.sources = np.arange(writer.n) if writer.sources is None else np.array(writer.sources)
+        band = writer.chunk * writer.n * writer.dtype.itemsize
+        self.together = together(writer, TASK_BYTES // max(1, band), len(members))
+
+    def run(self) -> None:
+        self.deal(
+            lambda worker: self.submit(_load, worker, self.tables),
+            lambda worker, start: self.submit(
+                _write_rows, worker, self.out, start, self.sources[start : start + self.step]
+            ),
+        )
+
+
+def _load(attempt: str, tables: HierarchyStore) -> None:
+    clear()
+    keep(attempt, tables)
+
+
+def _write_rows(attempt: str, writer: DistancesWriter, start: int, sources: np.ndarray) -> None:
+    """Write rows from `start` on; one chunk row is written while the next is computed."""
+    tables, write = held(attempt), writer.writer()
+    with Savers() as savers:
+        for first in range(0, len(sources), writer.chunk):
+            rows = tables.whole_rows(sources[first : first + writer.chunk])
+            savers.save(rows, writer.chunk, partial(write, start + first))
