@@ -105,7 +105,7 @@ class Writer:
                 raise Broken(f"row {row} is recorded before it is written")
         self.recorded = done.copy()
 
-    def writer(self):
+    def for_tasks(self):
         return self
 
     def opened(self, name):
