@@ -28,9 +28,12 @@ def relax(
     With None for `rows`, the rows of the table are `at` + i. The row is lowered from its present values if `most` is
     None, else from `most`. `to` and `table` are matrices of one dtype with contiguous rows; `values` is C-contiguous,
     and indexed as if it had one dimension. Sums of integers may wrap.
+
+    One long function: it emits one loop, whose parts share the builder and the types.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Emit the loop. One long function, as `relax`."""
         kinds = dict(zip(("to", "values", "table", "rows"), (signature.args[i] for i in (0, 4, 7, 8)), strict=True))
         made = {
             name: context.make_array(kind)(context, builder, arguments[i])

@@ -27,12 +27,12 @@ from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
 from pipelines.hierarchy.building import Job, build
 from pipelines.hierarchy.ordering import AT_ONCE, order_vertices
 from pipelines.hierarchy.plan import (
-    GRAPH_BYTES,
     SearchesAreFasterError,
     answers_by_worker,
     closing_memory,
     describe,
     most_relaxations,
+    ordering_memory,
     table_bytes,
 )
 from pipelines.stores.distances import DistancesWriter
@@ -84,7 +84,7 @@ def estimate(request: Request) -> Estimate:
     result = rows * n * job.dtype.itemsize
     band = BANDS * chunk * n * job.dtype.itemsize
     answering = answers_by_worker(tables, n, job.fits, band, facts)
-    needed = [max(closing_memory(cost, job.graph, job.dtype), answering[0]), *answering[1:]]
+    needed = [max(closing_memory(plan.structure, cost, job.graph, job.dtype), answering[0]), *answering[1:]]
     needs = Needs(host=tuple(needed), disk=result + tables)
     rate = sum(CPU_RATE if fact.gpu else fact.rate for fact in facts) * ANSWERING
     threads = sum(fact.threads for fact in facts)
@@ -95,6 +95,7 @@ def estimate(request: Request) -> Estimate:
         needs.refuse_memory("the hierarchy and its rows", facts, "Use --method batched, or free memory")
         refuse_disk(needs.disk, out, "keep the rows of some sources only (--source)")
 
+    stated = describe(plan.structure, cost, job.graph, job.dtype)
     return Estimate(
         seconds=seconds,
         too_large=None if needs.fits(facts) else "the hierarchy does not fit in memory",
@@ -103,7 +104,7 @@ def estimate(request: Request) -> Estimate:
         options={"block": None},
         work=(rows, "rows"),
         needs=needs,
-        summary=f"{describe(cost, job.graph, job.dtype)}, disk {size(result)}, about {duration(seconds)}",
+        summary=f"{stated}, disk {size(result)}, about {duration(seconds)}",
         refuse=refuse,
         plan=plan,
     )
@@ -135,7 +136,7 @@ def _plan(request: Request) -> Plan:
             raise Obstacle
         if any(fact.gpu for fact in request.facts) and np.isfinite(request.patience):
             raise Obstacle  # rows are computed on CPUs
-        needed = GRAPH_BYTES * (graph.n + graph.m)
+        needed = ordering_memory(graph)
         if needed > MEMORY_SHARE * available_memory():
             raise Obstacle(f"to order the vertices for the hierarchy takes {size(needed)} of memory")
         try:

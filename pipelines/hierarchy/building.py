@@ -111,10 +111,10 @@ def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFact
                 f"{job.graph.path}: {error}, tilepath sssp or tilepath apsp --method batched"
             ) from None
         source = "" if like is None else f"a new structure on the order of {like.path}, as {missing}: "
-    refuse_closing(cost, job.graph, job.dtype, fact)
+    refuse_closing(structure, cost, job.graph, job.dtype, fact)
     refuse_disk(table_bytes(cost, job.graph, job.dtype), writer.path, "search instead (tilepath sssp)")
     writer.commit_structure(structure, cost)
-    return source + describe(cost, job.graph, job.dtype)
+    return source + describe(structure, cost, job.graph, job.dtype)
 
 
 def _close(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> None:

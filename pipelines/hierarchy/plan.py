@@ -6,15 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuops.hierarchy import Cost
+from gpuops.hierarchy import Cost, HierarchyStructure
+from gpuops.hierarchy.memory import closing_bytes, order_bytes, structure_bytes
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts
 from pipelines.workers.progress import size, with_prefix
 
-# Bytes of memory for each vertex and each arc, while vertices are ordered, while the structure is computed, and while
-# tables are closed. On road networks and grids 41 to 77 were measured, and up to 130 for 24 million vertices.
-GRAPH_BYTES = 130
 # Bytes for each vertex to answer from tables that are mapped; rows to all vertices need most, up to 560 on grids.
 ANSWER_BYTES = 600
 # Most bytes of intermediate tables of one call, and of distances that wait to be converted to integers.
@@ -42,9 +40,21 @@ def table_bytes(cost: Cost, graph: Graph, dtype: np.dtype) -> int:
     return cost.table_bytes(dtype, symmetric) + places + potentials + 16 * cost.nodes
 
 
-def closing_memory(cost: Cost, graph: Graph, dtype: np.dtype) -> int:
-    """Return the bytes that closing takes: the graph, the tables, and the matrix of the widest node."""
-    return GRAPH_BYTES * (graph.n + graph.m) + 2 * table_bytes(cost, graph, dtype) + cost.widest**2 * dtype.itemsize
+def ordering_memory(graph: Graph) -> int:
+    """Return the bytes that ordering takes, with the graph."""
+    return _graph_bytes(graph) + order_bytes(graph.n, graph.m)
+
+
+def closing_memory(structure: HierarchyStructure, cost: Cost, graph: Graph, dtype: np.dtype) -> int:
+    """Return the bytes that the structure and closing take, with the graph and a copy of the tables to write."""
+    undirected = not graph.directed and graph.weight_min >= 0
+    closing = closing_bytes(structure, cost, graph.m, dtype, undirected) + table_bytes(cost, graph, dtype)
+    return _graph_bytes(graph) + max(structure_bytes(graph.n, graph.m, cost), closing)
+
+
+def _graph_bytes(graph: Graph) -> int:
+    """Return the bytes of a graph in memory, whose weights are converted to the dtype of the distances."""
+    return 9 * graph.n + graph.m * (4 + 8 + graph.weight_dtype.itemsize)
 
 
 def answers_by_worker(tables: int, n: int, fits: bool, block: int, facts: Sequence[WorkerFacts]) -> list[int]:
@@ -69,20 +79,20 @@ def answers_by_worker(tables: int, n: int, fits: bool, block: int, facts: Sequen
 def refuse_ordering(graph: Graph, fact: WorkerFacts) -> None:
     """Raise DoesNotFitError if the memory of the host is too small to order the vertices."""
     what = f"to order {counted(graph.n, 'vertex', 'vertices')} and {counted(graph.m, 'arc')}, METIS and the graph"
-    Needs(host=(GRAPH_BYTES * (graph.n + graph.m),)).refuse_memory(what, [fact], CURE)
+    Needs(host=(ordering_memory(graph),)).refuse_memory(what, [fact], CURE)
 
 
-def refuse_closing(cost: Cost, graph: Graph, dtype: np.dtype, fact: WorkerFacts) -> None:
+def refuse_closing(structure: HierarchyStructure, cost: Cost, graph: Graph, dtype: np.dtype, fact: WorkerFacts) -> None:
     """Raise DoesNotFitError if the memory of the host is too small to close the hierarchy."""
     what = f"to close {counted(cost.nodes, 'node')}, the tables and the graph"
-    Needs(host=(closing_memory(cost, graph, dtype),)).refuse_memory(what, [fact], CURE)
+    Needs(host=(closing_memory(structure, cost, graph, dtype),)).refuse_memory(what, [fact], CURE)
 
 
-def describe(cost: Cost, graph: Graph, dtype: np.dtype) -> str:
+def describe(structure: HierarchyStructure, cost: Cost, graph: Graph, dtype: np.dtype) -> str:
     """Return a line about the cost."""
     widest = counted(cost.widest, "vertex", "vertices")
     return (
         f"{counted(cost.nodes, 'node')} of up to {widest} with their fronts; {with_prefix(cost.relaxations).strip()} "
         f"relaxations, {size(table_bytes(cost, graph, dtype))} of tables, needs "
-        f"{size(closing_memory(cost, graph, dtype))} of RAM"
+        f"{size(closing_memory(structure, cost, graph, dtype))} of RAM"
     )

@@ -68,7 +68,7 @@ from pipelines.stores.schema import (
 from pipelines.validation.bounds import WeightRangeError
 
 SCHEMA = "hierarchy/1"
-TOGETHER = 128  # fewest rows that take less time together than one by one
+TOGETHER = 16  # fewest rows of a batch: rows of very large graphs share tables that are computed for each batch
 STRUCTURE = ("order", "starts", "front_starts", "front", "roots")
 LINKS = ("leaving", "entering", "beside")
 
@@ -140,26 +140,17 @@ class HierarchyStore(OnDemand):
         return self._asked(partial(distance_block, self.hierarchy), np.asarray(sources, np.int64), targets)
 
     def row(self, source: int) -> np.ndarray:
-        """Return the distances from the vertex at the position `source` to every vertex, (n).
-
-        The last bits of floats may differ from `between`.
-        """
+        """Return the distances from the vertex at the position `source` to every vertex, (n)."""
         return self._asked(partial(one_to_all, self.hierarchy), source)
 
     def rows(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Iterate over the given rows, int (k), in batches: yields (position in `rows`, block of rows).
-
-        A few rows are computed one by one, because computing rows together begins with tables for all vertices.
-        """
-        if len(rows) < TOGETHER:
-            yield from ((i, self.row(int(source))[None]) for i, source in enumerate(rows))
-            return
+        """Iterate over the given rows, int (k), in batches: yields (position in `rows`, block of rows)."""
         batch = max(TOGETHER, BATCH_BYTES // max(1, self.n * self.dtype.itemsize))
         for start in range(0, len(rows), batch):
             yield start, self.whole_rows(rows[start : start + batch])
 
     def whole_rows(self, sources: np.ndarray) -> np.ndarray:
-        """Return the distances (k, n) from k sources to all vertices, with the bits of `between`.
+        """Return the distances (k, n) from k sources to all vertices.
 
         What depends on the vertices alone is computed by the first call, and kept.
         """

@@ -102,8 +102,8 @@ def test_blocks_with_all_vertices_are_rows(roads, monkeypatch):
 
 def test_a_wrong_distance_is_found(roads, monkeypatch):
     graph, store, _ = roads
-    right = hierarchy_module.one_to_all
-    monkeypatch.setattr(hierarchy_module, "one_to_all", lambda hierarchy, source: right(hierarchy, source) + 1)
+    right = hierarchy_module.distance_rows
+    monkeypatch.setattr(hierarchy_module, "distance_rows", lambda hierarchy, sources: right(hierarchy, sources) + 1)
     with pytest.raises(VerificationError, match="from vertex v0 to itself is 1, not 0"):
         verify_distances(store, graph)
 

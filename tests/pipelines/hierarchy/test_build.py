@@ -161,7 +161,7 @@ def test_what_cannot_be_made_is_refused(client, tmp_path, monkeypatch):
         build_hierarchy(client, graph, tmp_path / "h", host_memory=1000)
     assert not (tmp_path / "h").exists()
     with pytest.raises(DoesNotFitError, match="to close .* nodes, the tables and the graph need .* free"):
-        build_hierarchy(client, graph, tmp_path / "h", host_memory=110_000)
+        build_hierarchy(client, graph, tmp_path / "h", host_memory=65_500)
     finished = build_hierarchy(client, graph, tmp_path / "h", resume=True)  # on the order that it keeps
     small = stored(made(2, [(0, 1)]), tmp_path / "s")
     with pytest.raises(ValueError, match=r"h has 144 vertices, and .*s has 2; leave out like \(--like\)"):
