@@ -1,8 +1,8 @@
-"""The most memory that making a hierarchy takes beside its arguments, so that a plan can refuse in advance.
+"""The most memory that making a hierarchy takes in addition to its arguments, so that a plan can refuse in advance.
 
 The sums follow the arrays that are alive at the fullest point of each step. For roads and grids of 62,500 to 1,000,000
 vertices, the resident memory of a process grew by 83 to 96 % of the sums. `hierarchy_order` took 39 to 96 %, because
-its sum supposes that METIS orders all vertices.
+its sum assumes that METIS orders all vertices.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The innermost loop of every kernel of a hierarchy, in LLVM IR with explicit vectors.
 
-A loop that Numba compiles keeps the row that is lowered in memory, and it takes LLVM seconds to vectorize all copies of
-the loop. Here four vectors of the row stay in registers while the rows of the table run, and compiling takes little.
+In a loop that Numba compiles, the row that is lowered stays in memory, and LLVM takes seconds to vectorize all copies
+of the loop. Here four vectors of the row stay in registers while the loop passes over the rows of the table, and
+compiling is fast.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Hierarchies of road networks: any row or block of distances from a small store, without a matrix.
 
-`gpuops.hierarchy` has the method. A store is made in three steps by one worker, each of which is committed
+`gpuops.hierarchy` has the method. One worker makes a store in three steps, and commits each step
 (`pipelines.stores.hierarchy`):
 
 1. order       the vertices by METIS, of a large graph in a child process     `ordering`

@@ -60,8 +60,8 @@ def build_hierarchy(
     dtype : {"float32", "float64", "int32", "int16"}, optional
         The dtype of the distances. By default float32 for float weights and int32 for integer weights.
     resume : bool
-        Resume an unfinished `out` after its last step, which must have been begun with the same `like`, `thorough` and
-        `dtype`. If `out` does not exist, create it; if it is finished, return it unchanged.
+        Resume an unfinished `out` after its last committed step. It must have been begun with the same `like`,
+        `thorough` and `dtype`. If `out` does not exist, create it; if it is finished, return it unchanged.
     overwrite : bool
         Replace a hierarchy store at `out`, once the new one is complete.
     verify : bool

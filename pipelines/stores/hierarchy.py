@@ -3,8 +3,8 @@
 ================= ================ ================================================================================
 array             dtype, shape     meaning
 ================= ================ ================================================================================
-elimination       int32 (n)        the order of the vertices, until the structure is known
-order             int32 (n)        the vertex at each place; closed vertices have the last places
+elimination       int32 (n)        the order by METIS, until the structure is known
+order             int32 (n)        the vertex at each place: subtrees lie together, closed vertices are last
 starts            int64 (N + 1)    the first place of each of N nodes, then the number of open vertices
 front_starts      int64 (N + 1)    where the front of each node begins in `front`, then the length of `front`
 front             int32 (F)        places of the vertices in the front of each node, ascending

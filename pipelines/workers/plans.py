@@ -1,4 +1,4 @@
-"""Plans of runs: the memory, disk and time that a run states before it begins, and how to ask for them alone."""
+"""Plans of runs: memory, disk and time, stated before a run begins, and how to get a plan without the run."""
 
 from __future__ import annotations
 
