@@ -23,7 +23,7 @@ def join_certificates(certificates: list[Certificate]) -> Certificate:
         rows=sum(c.rows for c in certificates),
         arcs=sum(c.arcs for c in certificates),
         hops=max((c.hops for c in certificates if c.hops is not None), default=None),
-        relative=max(c.relative for c in certificates),
-        absolute=max(c.absolute for c in certificates),
-        slack=max(c.slack for c in certificates),
+        relative=max((c.relative for c in certificates), default=0.0),
+        absolute=max((c.absolute for c in certificates), default=0.0),
+        slack=max((c.slack for c in certificates), default=0.0),
     )

@@ -95,7 +95,6 @@ def estimate(request: Request) -> Estimate:
         needs.refuse_memory("the hierarchy and its rows", facts, "Use --method batched, or free memory")
         refuse_disk(needs.disk, out, "keep the rows of some sources only (--source)")
 
-    stated = describe(plan.structure, cost, job.graph, job.dtype)
     return Estimate(
         seconds=seconds,
         too_large=None if needs.fits(facts) else "the hierarchy does not fit in memory",
@@ -104,7 +103,7 @@ def estimate(request: Request) -> Estimate:
         options={"block": None},
         work=(rows, "rows"),
         needs=needs,
-        summary=f"{stated}, disk {size(result)}, about {duration(seconds)}",
+        summary=f"{describe(cost, job.graph, job.dtype)}; {needs}, about {duration(seconds)}",
         refuse=refuse,
         plan=plan,
     )

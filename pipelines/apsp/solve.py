@@ -21,6 +21,7 @@ from pipelines.apsp.out_of_core import OUT_OF_CORE
 from pipelines.apsp.schedule import COMMIT_SECONDS
 from pipelines.stores import Distances, Graph, create_distances, open_distances, open_graph
 from pipelines.stores.distances import SCHEMA, DistancesWriter, resume_distances
+from pipelines.stores.place import growing_place
 from pipelines.stores.resuming import resumed
 from pipelines.stores.vertex_names import VertexNameList
 from pipelines.validation.bounds import distance_dtype, distances_fit
@@ -28,7 +29,7 @@ from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers, within_budget
 from pipelines.workers.executors import check_coordination
-from pipelines.workers.plans import state
+from pipelines.workers.plans import state, states_plan
 from pipelines.workers.progress import Progress
 
 METHODS = (
@@ -40,6 +41,7 @@ METHODS = (
 )  # of methods that take the same time, the first is chosen
 
 
+@states_plan
 def all_pairs_shortest_paths(
     client: Client,
     graph: Graph | str | os.PathLike[str],
@@ -129,7 +131,7 @@ def all_pairs_shortest_paths(
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
-        An option has no such value, or does not go with another option.
+        An option has no such value, or does not go with another option, or the graph has no vertices.
 
     Notes
     -----
@@ -140,6 +142,8 @@ def all_pairs_shortest_paths(
     check_coordination(coordination)
     block, workers = _check_count("block", block, "vertices"), _check_count("workers", workers, "workers")
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
+    if graph.n == 0:
+        raise ValueError(f"{graph.path}: the graph has no vertices, and so no distances; import one that has some")
     chosen = None if sources is None else listed_vertices(graph, "source", sources)
     asked: dict[str, Any] = {"dtype": str(distance_dtype(graph, dtype)), "sources": chosen}
     asked |= {} if method == "auto" else {"method": method}  # "auto" fits any method, None any block
@@ -159,7 +163,7 @@ def all_pairs_shortest_paths(
         request = Request(job, chosen, block, seconds, facts, writer, workers=workers, coordination=coordination)
         shown.stage("choosing a method")
         how, estimate, reason = choose(METHODS, method, request)
-    estimate.refuse(out)
+    estimate.refuse(growing_place(out, None if writer is None else writer.path))
     state(reason, how.name, estimate.needs, estimate.seconds)
     if writer is None:
         writer = create_distances(

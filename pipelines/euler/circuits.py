@@ -19,12 +19,13 @@ from pipelines.stores.schema import counted
 from pipelines.stores.vertex_names import VertexName
 from pipelines.workers.attempts import Attempt, Run
 from pipelines.workers.device_arrays import array_library, synchronize, to_host
-from pipelines.workers.plans import state
+from pipelines.workers.plans import state, states_plan
 from pipelines.workers.progress import Progress, duration
 
 StageTimes = list[tuple[str, int, float]]  # name of the stage, its count (such as arcs or circuits), seconds
 
 
+@states_plan
 def euler_circuits(
     client: Client,
     graph: Graph | str | os.PathLike[str],

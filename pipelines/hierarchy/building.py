@@ -14,6 +14,7 @@ from gpuops.hierarchy import HierarchyStructure, close_hierarchy, hierarchy_stru
 from pipelines.hierarchy.ordering import order_vertices
 from pipelines.hierarchy.plan import (
     SearchesAreFasterError,
+    closing_memory,
     describe,
     refuse_closing,
     table_bytes,
@@ -25,7 +26,7 @@ from pipelines.validation.bounds import WeightRangeError
 from pipelines.workers.attempts import POLL_SECONDS, Attempt, Run, clear, held, keep
 from pipelines.workers.capacity import WorkerFacts, refuse_disk
 from pipelines.workers.interruption import stop_if_asked
-from pipelines.workers.progress import Progress
+from pipelines.workers.progress import Progress, size
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +108,18 @@ def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFact
         try:
             structure, cost = hierarchy_structure(indptr, indices, writer.order(), through, limit=job.limit)
         except ValueError as error:  # closing takes more relaxations than the limit
+            fault, _, cure = str(error).partition(". ")
+            if like is not None:
+                fault, cure = f"{fault}, on the order of {like.path}", "Leave out --like, or use batched searches"
             raise SearchesAreFasterError(
-                f"{job.graph.path}: {error}, tilepath sssp or tilepath apsp --method batched"
+                f"{job.graph.path}: {fault}. {cure}, tilepath sssp or tilepath apsp --method batched"
             ) from None
         source = "" if like is None else f"a new structure on the order of {like.path}, as {missing}: "
     refuse_closing(structure, cost, job.graph, job.dtype, fact)
     refuse_disk(table_bytes(cost, job.graph, job.dtype), writer.path, "search instead (tilepath sssp)")
     writer.commit_structure(structure, cost)
-    return source + describe(structure, cost, job.graph, job.dtype)
+    needed = size(closing_memory(structure, cost, job.graph, job.dtype))
+    return f"{source}{describe(cost, job.graph, job.dtype)}, needs {needed} of RAM"
 
 
 def _close(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> None:
@@ -124,8 +129,9 @@ def _close(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -
         weights = weights.astype(job.dtype, copy=False)
         found = close_hierarchy(writer.structure(), indptr, indices, weights, potentials=job.potentials)
     except OverflowError as error:
-        larger = {"int16": "int32"}.get(str(job.dtype), "float64")
-        raise WeightRangeError(f"{job.graph.path}: {str(error).partition(';')[0]}; use --dtype {larger}") from None
+        fault, cures = str(error).partition(";")[0], {"int16": "use --dtype int32", "float64": "scale the weights down"}
+        cure = cures.get(str(job.dtype), "use --dtype float64")
+        raise WeightRangeError(f"{job.graph.path}: {fault}; {cure}") from None
     writer.complete(found)
 
 

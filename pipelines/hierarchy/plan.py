@@ -88,11 +88,10 @@ def refuse_closing(structure: HierarchyStructure, cost: Cost, graph: Graph, dtyp
     Needs(host=(closing_memory(structure, cost, graph, dtype),)).refuse_memory(what, [fact], CURE)
 
 
-def describe(structure: HierarchyStructure, cost: Cost, graph: Graph, dtype: np.dtype) -> str:
+def describe(cost: Cost, graph: Graph, dtype: np.dtype) -> str:
     """Return a line about the cost."""
     widest = counted(cost.widest, "vertex", "vertices")
     return (
         f"{counted(cost.nodes, 'node')} of up to {widest} with their fronts; {with_prefix(cost.relaxations).strip()} "
-        f"relaxations, {size(table_bytes(cost, graph, dtype))} of tables, needs "
-        f"{size(closing_memory(structure, cost, graph, dtype))} of RAM"
+        f"relaxations, {size(table_bytes(cost, graph, dtype))} of tables"
     )

@@ -20,7 +20,7 @@ from pipelines.stores.hierarchy import (
     resume_hierarchy,
 )
 from pipelines.stores.resuming import resumed
-from pipelines.validation.bounds import distance_dtype, distances_fit
+from pipelines.validation.bounds import WeightRangeError, distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers, within_budget
@@ -112,7 +112,7 @@ def build_hierarchy(
         with Progress(writer.progress()[1], "steps", progress) as shown:
             try:
                 build(client, job, writer, fact, shown)
-            except (SearchesAreFasterError, ImportError):  # no use for what is written so far
+            except (SearchesAreFasterError, WeightRangeError, ImportError):  # no use for what is written so far
                 shutil.rmtree(writer.path)
                 raise
     found = open_hierarchy(out)

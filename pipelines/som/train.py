@@ -23,17 +23,19 @@ from pipelines.som.schedule import OnlineSteps, Recipe, first_sigma, sigma_sched
 from pipelines.som.start import random_rows
 from pipelines.som.training import AHEAD, SEGMENT_BYTES, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, CodebookWriter, create_codebook, open_codebook, resume_codebook
+from pipelines.stores.place import growing_place
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers
 from pipelines.workers.executors import check_coordination
-from pipelines.workers.plans import state
+from pipelines.workers.plans import state, states_plan
 from pipelines.workers.progress import Progress
 
 STARTS = ("pca", "random")
 
 
+@states_plan
 def train_som(
     client: Client,
     samples: Samples | str | os.PathLike[str],
@@ -173,7 +175,7 @@ def train_som(
 
     facts = measure_workers(client, None)
     plan = deal(facts)
-    refuse_disk_of_map(plan, out)
+    refuse_disk_of_map(plan, growing_place(out, None if writer is None else writer.path))
     state(plan.describe(samples, grid.units, facts), "online" if online else "batch", plan.needs)
     writer = writer or create_codebook(
         out,

@@ -19,16 +19,18 @@ from pipelines.sssp.searches import BySources, SearchJob, SearchWriter, negative
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, create_paths, open_graph, open_paths
 from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsWriter, resume_paths
+from pipelines.stores.place import growing_place
 from pipelines.stores.resuming import resumed
 from pipelines.stores.vertex_names import VertexNameList, positions
 from pipelines.validation.bounds import WeightRangeError, distance_dtype, distances_fit, reach
 from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers
-from pipelines.workers.plans import state
+from pipelines.workers.plans import state, states_plan
 from pipelines.workers.progress import Progress
 
 
+@states_plan
 def single_source_shortest_paths(
     client: Client,
     graph: Graph | RMat | str | os.PathLike[str],
@@ -133,7 +135,7 @@ def single_source_shortest_paths(
     chunk = None if writer is None else writer.chunk
     ways = {"lanes": job.lanes, "predecessors": predecessors}
     plan = make_search_plan(graph, job.dtype, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk, **ways)
-    refuse_disk_of(plan, out)
+    refuse_disk_of(plan, growing_place(out, None if writer is None else writer.path))
     stated = plan.describe(graph, rows, facts)
     state(stated, f"by {plan.spread}", plan.needs, plan.seconds)
     if writer is None:

@@ -39,6 +39,7 @@ from pipelines.stores.schema import (
     disk_errors,
     no_array,
     open_store,
+    recorded_dtype,
 )
 from pipelines.stores.whole_chunks import WholeChunks
 
@@ -115,6 +116,7 @@ class Schema:
     def _check_arrays(self, path: str | os.PathLike[str], group: zarr.Group, attributes: dict[str, Any]) -> None:
         with damaged_attributes(path):
             there = dict(group.attrs["contents"])
+            distance = recorded_dtype(attributes["dtype"])
         known = {name: value for name, value in attributes.items() if type(value) is int}
         done = self.commits[: attributes["done"] + 1]
         for each in self.arrays:
@@ -127,8 +129,7 @@ class Schema:
             names, more = zip(*(_length(text) for text in each.lengths), strict=True)
             shape = [int(name) if name.isdecimal() else known.get(name) for name in names]
             shape = [None if length is None else length + extra for length, extra in zip(shape, more, strict=True)]
-            dtypes = (attributes["dtype"],) if each.dtypes == DISTANCE else each.dtypes
-            check_array(path, group, each.name, shape, dtypes)
+            check_array(path, group, each.name, shape, (distance,) if each.dtypes == DISTANCE else each.dtypes)
             for name, extra, length in zip(names, more, StoredArray(path, each.name).shape, strict=True):
                 known.setdefault(name, length - extra)
 

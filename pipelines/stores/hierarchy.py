@@ -112,15 +112,23 @@ class HierarchyStore(OnDemand):
     Attributes
     ----------
     cost : the exact cost of the hierarchy
+    seal : a hash of the contents. Tables are read from a store with this hash only
     """
 
     cost: Cost
+    seal: str
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self.path, self.seal)
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
-        """The hierarchy, mapped at the first access."""
+        """The hierarchy, mapped at the first access; raises StoreError if the store was replaced before."""
         group = open_store(self.path, SCHEMA)
-        arrays = DECLARED.load(self.path, group)
+        try:
+            arrays = DECLARED.load(self.path, group)
+        finally:  # what is replaced meanwhile looks damaged
+            _refuse_replaced(self.path, self.seal)
         links = (Links(*(arrays[f"{name}_{part}"] for part in ("starts", "ends", "lengths"))) for name in LINKS)
         potentials = (arrays["potentials"][0], arrays["potentials"][1]) if "potentials" in arrays else None
         bound = DECLARED.read(self.path, group)["bound"]
@@ -160,8 +168,8 @@ class HierarchyStore(OnDemand):
         try:
             return answer(*vertices)
         except OverflowError as error:
-            fault = str(error).partition(";")[0]
-            raise WeightRangeError(f"{self.path}: {fault}; make the store again with --dtype float64") from None
+            fault, larger = str(error).partition(";")[0], {"int16": "int32"}.get(str(self.dtype), "float64")
+            raise WeightRangeError(f"{self.path}: {fault}; make the store again with --dtype {larger}") from None
 
     def division(self) -> Division:
         """Return the bricks, and the vertices of the upper tree and closed vertices, which separate them."""
@@ -305,7 +313,18 @@ def open_hierarchy(path: str | os.PathLike[str]) -> HierarchyStore:
     with damaged_attributes(path):
         cost = Cost(**{name: int(value) for name, value in found["cost"].items()})
     facts = writer.n, writer.dtype, origin_path(path, origin), origin["digest"]
-    return HierarchyStore(os.path.abspath(path), *facts, cost)
+    return HierarchyStore(os.path.abspath(path), *facts, cost, str(group.attrs["seal"]))
+
+
+def _reopened(path: str, seal: str) -> HierarchyStore:
+    found = open_hierarchy(path)
+    _refuse_replaced(path, seal)
+    return found
+
+
+def _refuse_replaced(path: str, seal: str) -> None:
+    if open_store(path, SCHEMA).attrs.get("seal") != seal:
+        raise StoreError(f"{path}: the store was replaced after it was opened; open it again")
 
 
 def _structure(arrays: dict[str, np.ndarray]) -> HierarchyStructure:

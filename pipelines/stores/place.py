@@ -188,14 +188,18 @@ def growing_beside(path: str | os.PathLike[str]) -> str | None:
     return _beside(path) if _replaces(_beside(path)) else None
 
 
+def growing_place(path: str | os.PathLike[str], resumed: str | None) -> str:
+    """Return the path where the store for `path` grows: the path `resumed` if the run resumes a store."""
+    return resumed or (_beside(path) if os.path.lexists(path) else os.fspath(path))
+
+
 def unfinished_bytes(path: str | os.PathLike[str]) -> int:
-    """Return the bytes that the unfinished store for `path` takes on disk; 0 if there is none."""
-    place = growing_beside(path) or path
+    """Return the bytes of the unfinished store at `path`; 0 if there is none."""
     try:
-        complete = open_store(place).attrs.get("complete", True)
+        complete = open_store(path).attrs.get("complete", True)
     except StoreError:
         return 0
-    return 0 if complete else store_bytes(place)
+    return 0 if complete else store_bytes(path)
 
 
 def place_of(path: str | os.PathLike[str]) -> str:

@@ -218,7 +218,7 @@ def this_process() -> list[WorkerFacts]:
 def refuse_disk(count: int, out: str | os.PathLike[str], cure: str) -> None:
     """Raise DoesNotFitError if the disk of `out` has less than `count` bytes free; `cure` ends the message.
 
-    The bytes of an unfinished store for `out` count as free. A finished store stays until the new store is complete.
+    The bytes of an unfinished store at `out` count as free (`pipelines.stores.place.growing_place`).
     """
     folder = Path(out).absolute().parent
     while not folder.exists():

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pipelines.workers.capacity import Needs
+
+T = TypeVar("T", bound=Callable[..., Any])
 
 _asked: ContextVar[bool] = ContextVar("asked", default=False)  # whether the plan alone is asked for
 
@@ -45,6 +47,12 @@ def state(text: str, method: str, needs: Needs, seconds: float | None = None) ->
         raise _Stated(Plan(text, method, sum(needs.device) + sum(needs.host), needs.disk, seconds))
 
 
+def states_plan(run: T) -> T:
+    """Mark a function that calls `state` in every run, for `planned`."""
+    run.states_plan = True  # type: ignore[attr-defined]
+    return run
+
+
 def planned(run: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
     """Return the plan of a run; the run does not begin, and nothing is written.
 
@@ -67,6 +75,8 @@ def planned(run: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
         Whatever the function raises before it states its plan, such as
         `pipelines.workers.capacity.DoesNotFitError`.
     """
+    if not getattr(run, "states_plan", False):
+        raise ValueError(f"{getattr(run, '__name__', run)} states no plan; call it to run it")
     if options.get("resume"):
         raise ValueError("a plan without a run takes over no store; leave out resume (--resume)")
     token = _asked.set(True)
@@ -78,4 +88,4 @@ def planned(run: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
         return plan
     finally:
         _asked.reset(token)
-    raise ValueError(f"{getattr(run, '__name__', run)} states no plan; call it to run it")
+    raise AssertionError(f"{run} is marked, but states no plan")

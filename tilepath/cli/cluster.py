@@ -92,9 +92,10 @@ def states_plan(call: Callable[..., Any]) -> Callable[..., Any]:
             if as_json:
                 raise click.UsageError("--json prints the plan of --dry-run; give both")
             return call(**options)
-        from pipelines import planned
+        from pipelines.workers.plans import planned
+        from pipelines.workers.plans import states_plan as marked
 
-        plan = planned(call, **options)
+        plan = planned(marked(call), **options)
         click.echo(json.dumps(asdict(plan), indent=2) if as_json else plan.text)
 
     as_json = click.option("--json", "as_json", is_flag=True, help="Print the plan of --dry-run as JSON, for scripts.")

@@ -22,7 +22,7 @@ from pipelines import all_pairs_shortest_paths as by_any_method
 from pipelines.apsp.resident_rows import ResidentRows
 from pipelines.stores import StoreError, open_distances, write_graph
 from pipelines.stores.distances import begun_distances
-from pipelines.stores.place import growing_store
+from pipelines.stores.place import growing_place, growing_store
 from pipelines.validation.bounds import WeightRangeError, distances_fit
 from pipelines.workers.capacity import DoesNotFitError, refuse_disk
 from pipelines.workers.saving import Savers
@@ -257,6 +257,7 @@ def test_the_disk_has_room_beside_the_store_that_is_replaced(client, tmp_path, m
             all_pairs_shortest_paths(client, graph, tmp_path / out, overwrite=True)
     with growing_store(tmp_path / "begun", "distances/1"):
         pass
+    assert growing_place(tmp_path / "begun", None) == str(tmp_path / "begun.new")  # beside what it replaces
     with pytest.raises(DoesNotFitError):
         refuse_disk(100 * 100 * 4 + 1000, tmp_path / "begun", "")
     Path(tmp_path / "begun", "chunk").write_bytes(bytes(1001))

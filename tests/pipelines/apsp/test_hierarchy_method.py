@@ -79,7 +79,7 @@ def test_the_method_is_tried_only_where_metis_is_quick_against_the_others(tmp_pa
     name, reason = chosen(roads)
     assert name == "hierarchy"
     assert reason.startswith("the hierarchy: Floyd-Warshall would take about")
-    assert all(f"{what} " in reason.splitlines()[1] for what in ("nodes", "needs", "disk", "about"))
+    assert all(f"{what} " in reason.splitlines()[1] for what in ("nodes", "memory", "disk", "about"))
     assert chosen(roads, "hierarchy", gpu=True)[0] == "hierarchy"
     with pytest.raises(DoesNotFitError, match="the hierarchy and its rows need .* on host"):
         chosen(roads, "hierarchy", memory=10**6)

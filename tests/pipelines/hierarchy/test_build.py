@@ -1,5 +1,6 @@
 """`build_hierarchy` against Floyd and Warshall; its steps, its refusals and other weights on a stored structure."""
 
+import pickle
 import re
 import sys
 
@@ -13,6 +14,7 @@ from pipelines import (
     DoesNotFitError,
     StoreError,
     WeightRangeError,
+    all_pairs_shortest_paths,
     build_hierarchy,
     generate,
     open_hierarchy,
@@ -224,3 +226,43 @@ def test_graphs_without_arcs_or_with_one(client, tmp_path, arcs):
     graph = made(2, arcs, undirected=False)
     store = build_hierarchy(client, stored(graph, tmp_path / "g"), tmp_path / "h", verify=True)
     np.testing.assert_array_equal(every(store), graph.distances())
+
+
+def test_an_open_store_never_answers_for_a_store_that_replaced_it(client, tmp_path):
+    graph, other = stored(streets(6), tmp_path / "g"), stored(streets(6, high=3), tmp_path / "o")
+    opened, used = build_hierarchy(client, graph, tmp_path / "h"), open_hierarchy(tmp_path / "h")
+    before, packed = used.row(0), pickle.dumps(opened)
+    build_hierarchy(client, other, tmp_path / "h", overwrite=True)
+    np.testing.assert_array_equal(used.row(0), before)  # its tables are mapped already
+    for ask in (lambda: opened.row(0), lambda: pickle.loads(packed)):
+        with pytest.raises(StoreError, match="h: the store was replaced after it was opened; open it again"):
+            ask()
+
+
+def test_a_graph_without_vertices(client, tmp_path):
+    graph = write_graph(tmp_path / "g", np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
+    assert build_hierarchy(client, graph, tmp_path / "h", verify=True).n == 0
+    with pytest.raises(ValueError, match="the graph has no vertices"):
+        all_pairs_shortest_paths(client, graph, tmp_path / "d")
+
+
+def test_what_can_never_fit_leaves_no_store_and_names_what_would(client, tmp_path):
+    long = stored(made(3, [(0, 1), (1, 2)])._replace(weights=np.full(4, 8000)), tmp_path / "l", "int16")
+    with pytest.raises(WeightRangeError, match="use --dtype int32"):
+        build_hierarchy(client, long, tmp_path / "h", dtype="int16")
+    assert not (tmp_path / "h").exists()
+    far = stored(made(3, [(0, 1), (1, 2)])._replace(weights=np.full(4, 1e308)), tmp_path / "f", "float64")
+    with pytest.raises(WeightRangeError, match="use --dtype float64 and smaller weights"):
+        build_hierarchy(client, far, tmp_path / "h", dtype="float64")
+
+
+def test_an_order_that_does_not_suit_another_graph_is_named(client, tmp_path):
+    n = 60
+    line = build_hierarchy(
+        client, stored(made(n, [(i, i + 1) for i in range(n - 1)]), tmp_path / "line"), tmp_path / "h"
+    )
+    hub = int(line.hierarchy.structure.order[0])
+    star = stored(made(n, [(hub, v) for v in range(n) if v != hub]), tmp_path / "star")
+    with pytest.raises(DoesNotFitError, match=r"on the order of .*h\. Leave out --like"):
+        build_hierarchy(client, star, tmp_path / "no", like=line)
+    build_hierarchy(client, star, tmp_path / "yes")

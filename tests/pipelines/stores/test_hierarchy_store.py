@@ -89,3 +89,10 @@ def test_an_unfinished_store_names_the_command(tiny_stores):
         open_hierarchy(tiny_stores / "part-hierarchy")
     with pytest.raises(StoreError, match=r"is a distances store .*made by `tilepath hierarchy GRAPH STORE`"):
         open_on_demand(tiny_stores / "distances")
+
+
+def test_a_dtype_that_is_none_is_found(store):
+    path = store / "zarr.json"
+    path.write_text(path.read_text().replace('"dtype": "float64"', '"dtype": "x"', 1))
+    with pytest.raises(StoreError, match="damaged"):
+        open_hierarchy(store)

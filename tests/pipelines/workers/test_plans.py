@@ -36,6 +36,9 @@ RUNS = {
     "out-of-core": lambda call, graph, client, out: call(
         all_pairs_shortest_paths, client, graph, out, method="out-of-core", progress=True
     ),
+    "hierarchy": lambda call, graph, client, out: call(
+        all_pairs_shortest_paths, client, graph, out, method="hierarchy", progress=True
+    ),
     "batched": lambda call, graph, client, out: call(
         all_pairs_shortest_paths, client, graph, out, method="batched", progress=True
     ),
@@ -70,6 +73,13 @@ def test_what_the_run_refuses_the_plan_refuses(client, graph, tmp_path):
         planned(all_pairs_shortest_paths, client, graph, tmp_path / "out", method="out-of-core", host_memory=10)
     with pytest.raises(ValueError, match="leave out resume"):
         planned(all_pairs_shortest_paths, client, graph, tmp_path / "out", resume=True)
+
+
+def test_what_states_no_plan_is_not_called():
+    calls = []
+    with pytest.raises(ValueError, match="append states no plan"):
+        planned(calls.append, 1)
+    assert calls == []
 
 
 def test_a_run_after_a_plan_runs(client, graph, tmp_path):
