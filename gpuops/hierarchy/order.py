@@ -31,7 +31,7 @@ def hierarchy_order(indptr: Any, indices: Any, through: Any = None, *, thorough:
     through : (n,) array of bool, optional
         False for closed vertices, which no path passes through. By default no vertex is closed.
     thorough : bool
-        Compute an order whose hierarchy is up to a fifth smaller, in about three times the time.
+        Take up to three times as long, for an order that takes some percent less work on some road networks.
 
     Returns
     -------

@@ -32,13 +32,8 @@ from pipelines.workers.executors import check_coordination
 from pipelines.workers.plans import state, states_plan
 from pipelines.workers.progress import Progress
 
-METHODS = (
-    FLOYD_WARSHALL,
-    BATCHED,
-    HIERARCHY,
-    BOUNDARY,
-    OUT_OF_CORE,
-)  # of methods that take the same time, the first is chosen
+# Of methods that take the same time, the first is chosen.
+METHODS = (FLOYD_WARSHALL, BATCHED, HIERARCHY, BOUNDARY, OUT_OF_CORE)
 
 
 @states_plan

@@ -121,6 +121,11 @@ class HierarchyStore(OnDemand):
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self.path, self.seal)
 
+    @property
+    def digest(self) -> str:
+        """The hash of the contents as they were opened."""
+        return self.seal
+
     @cached_property
     def hierarchy(self) -> Hierarchy:
         """The hierarchy, mapped at the first access; raises StoreError if the store was replaced before."""

@@ -83,7 +83,7 @@ def on_cluster(call: Callable[..., Any]) -> Callable[..., Any]:
     return with_client
 
 
-def states_plan(call: Callable[..., Any]) -> Callable[..., Any]:
+def with_dry_run(call: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options `--dry-run` and `--json` to a command whose run states a plan."""
 
     @functools.wraps(call)
@@ -92,10 +92,9 @@ def states_plan(call: Callable[..., Any]) -> Callable[..., Any]:
             if as_json:
                 raise click.UsageError("--json prints the plan of --dry-run; give both")
             return call(**options)
-        from pipelines.workers.plans import planned
-        from pipelines.workers.plans import states_plan as marked
+        from pipelines.workers.plans import planned, states_plan
 
-        plan = planned(marked(call), **options)
+        plan = planned(states_plan(call), **options)
         click.echo(json.dumps(asdict(plan), indent=2) if as_json else plan.text)
 
     as_json = click.option("--json", "as_json", is_flag=True, help="Print the plan of --dry-run as JSON, for scripts.")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tilepath.cli.cluster import OpenClient, on_cluster, states_plan
+from tilepath.cli.cluster import OpenClient, on_cluster, with_dry_run
 from tilepath.cli.help_pages import page
 
 SHOWN_VERTICES = 40  # vertices printed of one walk
@@ -34,7 +34,7 @@ SHOWN_WALKS = 10  # walks printed
 )
 @click.option("--verify", is_flag=True, help="Prove that every arc is walked along exactly once.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing store.")
-@states_plan
+@with_dry_run
 @on_cluster
 def euler(graph: str, out: str, open_client: OpenClient, start: str | None, undirected: bool, **options: Any) -> None:
     """Walk along every arc of the graph store GRAPH once, and write the walk to the store OUT.

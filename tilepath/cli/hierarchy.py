@@ -21,9 +21,7 @@ from tilepath.cli.quantities import BYTES
     help="Use the order and the structure of this hierarchy store, for other weights or fewer arcs on the same "
     "vertices; does not need pymetis.",
 )
-@click.option(
-    "--thorough", is_flag=True, help="Spend about three times as long on the order; the store is up to a fifth smaller."
-)
+@click.option("--thorough", is_flag=True, help="Spend up to three times as long on the order, for a little less work.")
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help=DTYPE)
 @click.option("--host-memory", type=BYTES, help="Use at most this much memory of the host, such as 64GiB.")
 @click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
@@ -34,9 +32,9 @@ def hierarchy(graph: str, out: str, open_client: OpenClient, **options: Any) -> 
     """Prepare a road network, so that any distance is answered fast from a small store.
 
     The tables of the graph store GRAPH are written to the hierarchy store OUT, which takes one to four times the disk
-    of GRAPH. One worker computes them on its CPU; the cluster options choose where it runs. The method suits road
-    networks and other graphs that small sets of vertices separate. `tilepath od | path | picture | verify` and
-    `tilepath.distances_between` read from OUT. Needs pymetis, except with --like.
+    of a road network GRAPH. One worker computes them on its CPU; the cluster options choose where it runs. The method
+    suits road networks and other graphs that small sets of vertices separate. `tilepath od | path | picture | verify`
+    and `tilepath.distances_between` read from OUT. Needs pymetis, except with --like.
     """
     from pipelines import build_hierarchy, open_graph
     from pipelines.stores import store_bytes

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tilepath.cli.answers import VERTICES
-from tilepath.cli.cluster import COORDINATION, OpenClient, on_cluster, states_plan
+from tilepath.cli.cluster import COORDINATION, OpenClient, on_cluster, with_dry_run
 from tilepath.cli.help_pages import page
 from tilepath.cli.quantities import BYTES, NUMBER, SECONDS_OR_NONE
 
@@ -49,7 +49,7 @@ LISTED = "A file of further {0}s: one vertex per line, or a table with a column 
 @click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
-@states_plan
+@with_dry_run
 @on_cluster
 def apsp(
     graph: str, out: str, open_client: OpenClient, sources: tuple[str, ...], sources_file: str | None, **options: Any
@@ -103,7 +103,7 @@ def apsp(
 @click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates.")
-@states_plan
+@with_dry_run
 @on_cluster
 def sssp(
     graph: str,

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tilepath.cli.cluster import COORDINATION, OpenClient, on_cluster, states_plan
+from tilepath.cli.cluster import COORDINATION, OpenClient, on_cluster, with_dry_run
 from tilepath.cli.help_pages import Pages
 from tilepath.cli.maps import cluster, export, plot, predict, quality
 from tilepath.cli.quantities import NUMBER
@@ -209,7 +209,7 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.option("--coordination", type=click.Choice(["scheduler", "signals"]), help=COORDINATION)
 @click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing store.")
-@states_plan
+@with_dry_run
 @on_cluster
 def train(samples: str, out: str, open_client: OpenClient, given: str | None, **options: Any) -> None:
     """Train a map on the samples store SAMPLES and write it to the map store OUT."""
