@@ -132,7 +132,7 @@ def close_hierarchy(
     limit = distance_limit(dtype)
     if max(climbing.max(initial=0), sweeping.max(initial=0)) >= limit:
         raise OverflowError(f"a distance reaches {limit:.6g}, too far for {dtype}; {_LARGER[dtype.kind]}")
-    bound = sum(closing_numba.path_sums(each, structure.parent).max(initial=0) for each in (climbing, sweeping))
+    bound = sum(closing_numba.longest_path(each, structure.parent) for each in (climbing, sweeping))
     bound += sum(float(links.lengths.max(initial=0)) for links in (closed.leaving, closed.entering, closed.beside))
     bound += sum(float(np.abs(each).max(initial=0)) for each in potentials or ())
     return Hierarchy(structure, out, into, closed, potentials, bound)

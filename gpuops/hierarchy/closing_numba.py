@@ -1,4 +1,7 @@
-"""Numba kernels that close nodes: a node and its front are a small dense matrix, with the node's vertices as pivots."""
+"""Numba kernels that close nodes: a node and its front are a small dense matrix, with the node's vertices as pivots.
+
+G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,11 @@ from gpuops.hierarchy.relax_numba import relax
 from gpuops.numbers import infinity
 
 
+def pivot_tile(dtype: Any) -> int:
+    """Return the number of pivots of a tile. The bits of floats depend on it, so a GPU has tiles of the same size."""
+    return 32 if np.dtype(dtype).itemsize == 8 else 64
+
+
 @functools.cache
 def compile_for(dtype: np.dtype) -> Any:
     """Return `_close`, compiled for one dtype."""
@@ -21,17 +29,17 @@ def compile_for(dtype: np.dtype) -> Any:
     signature = types.int64(
         short, types.boolean, long, long, short, long, long, short, long, types.Array(scalar, 1, "C", readonly=True),
         long, number, long, number, types.boolean, short, long, number,
-        types.Array(types.float64, 1, "C"), types.Array(types.float64, 1, "C"), scalar,
+        types.Array(types.float64, 1, "C"), types.Array(types.float64, 1, "C"), scalar, types.int64,
     )  # fmt: skip
     compiled = njit(signature, nogil=True, cache=True)(_close)
-    unreachable = infinity(dtype)
-    return lambda *arguments: compiled(*arguments, unreachable)
+    unreachable, tile = infinity(dtype), pivot_tile(dtype)
+    return lambda *arguments: compiled(*arguments, unreachable, tile)
 
 
 def _close(
     nodes, above, starts, front_starts, front, children, arc_starts, higher, arcs, lengths,
     out_starts, out, into_starts, into, undirected, of_node, update_starts, updates,
-    largest_out, largest_into, unreachable,
+    largest_out, largest_into, unreachable, tile,
 ):  # fmt: skip
     """Close some nodes, each after its children. Returns -1, or an arc that the structure has no room for.
 
@@ -73,7 +81,10 @@ def _close(
                 _enter_update(matrix, starts[node], width, own_front, theirs, stack[top:], places)
             table = out[out_starts[node] : out_starts[node + 1]].reshape(width, width + size)
             back = into[into_starts[node] : into_starts[node + 1]] if not undirected else into
-            _eliminate(matrix, width, table, back, undirected, column)
+            if width <= tile:
+                _eliminate(matrix, width, table, back, undirected, column)
+            else:
+                _eliminate_by_tiles(matrix, width, tile, table, back, undirected, column)
             largest_out[node] = _largest(table.ravel(), unreachable)
             largest_into[node] = largest_out[node] if undirected else _largest(back, unreachable)
             last = not above and i == len(nodes) - 1
@@ -185,6 +196,41 @@ def _eliminate(matrix, width, table, back, undirected, column):
 
 
 @njit(nogil=True)
+def _eliminate_by_tiles(matrix, width, tile, table, back, undirected, column):
+    """Do the work of `_eliminate` for a node of more than `tile` vertices: eliminate one tile of pivots after another.
+
+    A tile is closed alone. Two products with the closed tile lower the rows and the columns of its pivots. The product
+    of these columns and rows lowers all other entries, also those of earlier tiles.
+    """
+    last, size = len(matrix), len(matrix) - width
+    for first in range(0, width, tile):
+        end = min(first + tile, width)
+        for pivot in range(first, end):
+            for i in range(first, end):
+                if i != pivot:
+                    relax(matrix, i, first, end, matrix, i * last + pivot, 1, matrix, None, pivot, 1, None)
+        for i in range(first, end):
+            _copy(matrix[i], table[i])
+            for begin, stop in ((0, first), (end, last)):
+                relax(table, i, begin, stop, matrix, i * last + first, 1, matrix, None, first, end - first, None)
+        for row in range(last):
+            if first <= row < end:
+                continue
+            _copy(matrix[row, first:end], column[0, first:])
+            relax(column, 0, first, end, matrix, row * last + first, 1, matrix, None, first, end - first, None)
+            _copy(column[0, first:end], matrix[row, first:])
+            for begin, stop in ((0, first), (end, last)):
+                relax(matrix, row, begin, stop, column, first, 1, table, None, first, end - first, None)
+        for i in range(first, end):
+            _copy(table[i], matrix[i])
+    for i in range(width):
+        _copy(matrix[i], table[i])
+        if not undirected:
+            for e in range(size):
+                back[i * size + e] = matrix[width + e, i]
+
+
+@njit(nogil=True)
 def _copy(values, to):
     """Assign to[: len(values)] = values. Numba compiles this loop much faster than the slice assignment."""
     for i in range(len(values)):
@@ -222,10 +268,13 @@ def are_symmetric(arc_starts, higher, arcs, lengths, unreachable):
 
 
 @njit(nogil=True, cache=True)
-def path_sums(values, parent):
-    """Return, for each node, the sum of the values on its path to the root."""
-    sums = values.copy()
-    for node in range(len(parent) - 1, -1, -1):
+def longest_path(values, parent):
+    """Return the largest sum of values on a path in the tree from a node to a root."""
+    below, most = np.zeros(len(values)), 0.0
+    for node in range(len(values)):
+        sum_ = values[node] + below[node]
         if parent[node] >= 0:
-            sums[node] += sums[parent[node]]
-    return sums
+            below[parent[node]] = max(below[parent[node]], sum_)
+        else:
+            most = max(most, sum_)
+    return most
