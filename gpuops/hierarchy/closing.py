@@ -1,8 +1,8 @@
 """Close a hierarchy: compute the tables of every node, for given weights.
 
-Each brick is closed by one thread; when all bricks are closed, one thread closes the upper tree. The order in
-which pivots are eliminated follows from the structure alone, so the bits of the tables do not depend on the number of
-threads.
+On a CPU, each brick is closed by one thread; when all bricks are closed, one thread closes the upper tree. A GPU closes
+level after level (`closing_cuda`). The order in which pivots are eliminated follows from the structure alone, so the
+bits of the tables do not depend on the number of threads, nor on where they are computed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ import numpy as np
 
 from gpuops import csr
 from gpuops._threads import for_all
-from gpuops.hierarchy import closing_numba, structure_numba
+from gpuops.arrays import is_cupy
+from gpuops.hierarchy import closing_cuda, closing_numba, structure_numba
 from gpuops.hierarchy.closed_arcs import ClosedArcs, Links
-from gpuops.hierarchy.order import check_graph
+from gpuops.hierarchy.lengths import LARGER, check_arcs, lengths_of, refuse_arc
 from gpuops.hierarchy.structure import HierarchyStructure
-from gpuops.numbers import check_dtype, distance_limit, infinity, outside_infinity
-
-# Relative rounding error of potentials: a float weight that is this little below 0 with potentials added counts as 0.
-_ROUNDING = 1e-9
+from gpuops.numbers import check_dtype, distance_limit, infinity
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +30,10 @@ class Hierarchy:
     Attributes
     ----------
     structure : HierarchyStructure
-    out : (cost.out,) array
+    out : (cost.out,) array, NumPy or CuPy
         For each node of w vertices with a front of r vertices, a (w, w + r) table by rows: the distances from the
         vertices of the node to each other, then to the front.
-    into : (cost.into,) array, or None
+    into : (cost.into,) array like `out`, or None
         For each node, a (w, r) table: row i has the distances from the front to vertex i of the node. None if the graph
         is undirected; the last r columns of the `out` table then have the same distances.
     closed : ClosedArcs
@@ -46,8 +44,8 @@ class Hierarchy:
     """
 
     structure: HierarchyStructure
-    out: np.ndarray
-    into: np.ndarray | None
+    out: Any
+    into: Any
     closed: ClosedArcs
     potentials: tuple[np.ndarray, np.ndarray] | None
     bound: float
@@ -91,10 +89,12 @@ def close_hierarchy(
     ----------
     structure : HierarchyStructure
         The result of `gpuops.hierarchy_structure`.
-    indptr, indices, weights : (n + 1,), (m,), (m,) NumPy arrays
+    indptr, indices, weights : (n + 1,), (m,), (m,) arrays
         The graph that the structure was made for, or the same graph with fewer arcs. Weights are float32, float64,
         int32 or int16; distances have the same dtype. An arc of weight +inf, or of the maximum of an integer dtype, is
-        ignored.
+        ignored. With CuPy weights, their GPU computes the tables, and `indptr` and `indices` are NumPy or CuPy arrays.
+        The layout of the structure and of the last graph stays on the GPU as long as the structure: closing the same
+        graph again, with other weights, takes a fraction of the time.
     potentials : pair of (n,) arrays, optional
         The result of `gpuops.certificates.find_potentials`, which raises NegativeCycleError if a negative cycle rules
         out potentials. Required if a weight is negative.
@@ -108,17 +108,39 @@ def close_hierarchy(
     OverflowError
         A weight, or a distance in the table of a node, does not fit the dtype.
     TypeError
-        CuPy arrays, or weights of another dtype.
+        CuPy arrays of a graph with NumPy weights, or weights of another dtype.
     ValueError
         Arrays that are not a graph, NaN, a weight that is negative even with the potentials, or an arc that the
         structure was not made for.
     """
-    n, open_, dtype = len(structure.order), structure.open, check_dtype(weights.dtype)
-    check_graph(indptr, indices, None, weights=weights)
-    if len(indptr) != n + 1:
-        raise ValueError(f"the graph has {len(indptr) - 1:,} vertices and the structure {n:,}; make a structure for it")
+    dtype = check_dtype(weights.dtype)
+    tables = closing_cuda.close if is_cupy(weights) else _tables
+    closed, out, into, largest, paths = tables(structure, indptr, indices, weights, potentials)
+    limit = distance_limit(dtype)
+    if largest >= limit:
+        raise OverflowError(f"a distance reaches {limit:.6g}, too far for {dtype}; {LARGER[dtype.kind]}")
+    bound = paths
+    bound += sum(float(links.lengths.max(initial=0)) for links in (closed.leaving, closed.entering, closed.beside))
+    bound += sum(float(np.abs(each).max(initial=0)) for each in potentials or ())
+    return Hierarchy(structure, out, into, closed, potentials, bound)
+
+
+def _tables(
+    structure: HierarchyStructure,
+    indptr: Any,
+    indices: Any,
+    weights: Any,
+    potentials: tuple[np.ndarray, np.ndarray] | None,
+) -> tuple[ClosedArcs, np.ndarray, np.ndarray | None, float, float]:
+    """Close on the CPU.
+
+    Returns the arcs of closed vertices, the tables, the largest finite entry of all tables, and an upper bound of the
+    finite distances between open vertices.
+    """
+    check_arcs(structure, indptr, indices, weights)
+    n, open_, dtype = len(structure.order), structure.open, weights.dtype
     tails = csr.tails(indptr, len(indices), np.int64)
-    lengths = _lengths(tails, indices, weights, potentials, n)
+    lengths = lengths_of(tails, indices, weights, potentials, n)
     place, there = structure.place, np.empty(0, np.int64)
     if open_ < n:
         there = np.flatnonzero((lengths < infinity(dtype)) & ((place[tails] >= open_) | (place[indices] >= open_)))
@@ -128,52 +150,9 @@ def close_hierarchy(
     undirected = closing_numba.are_symmetric(*arcs, lengths, infinity(dtype))
     out = np.empty(structure.out_starts[-1], dtype)
     into = None if undirected else np.empty(structure.into_starts[-1], dtype)
-    climbing, sweeping = _close(structure, arcs, lengths, out, into)
-    limit = distance_limit(dtype)
-    if max(climbing.max(initial=0), sweeping.max(initial=0)) >= limit:
-        raise OverflowError(f"a distance reaches {limit:.6g}, too far for {dtype}; {_LARGER[dtype.kind]}")
-    bound = sum(closing_numba.longest_path(each, structure.parent) for each in (climbing, sweeping))
-    bound += sum(float(links.lengths.max(initial=0)) for links in (closed.leaving, closed.entering, closed.beside))
-    bound += sum(float(np.abs(each).max(initial=0)) for each in potentials or ())
-    return Hierarchy(structure, out, into, closed, potentials, bound)
-
-
-_LARGER = {"i": "convert the weights to float64", "f": "scale the weights down"}
-
-
-def _lengths(
-    tails: np.ndarray,
-    indices: np.ndarray,
-    weights: np.ndarray,
-    potentials: tuple[np.ndarray, np.ndarray] | None,
-    n: int,
-) -> np.ndarray:
-    """Return the weights, made non-negative by the potentials, with `gpuops.numbers.infinity` where there is no arc."""
-    dtype = weights.dtype
-    there = weights != outside_infinity(dtype)
-    if dtype.kind == "f" and np.isnan(weights).any():
-        raise ValueError("weights contain NaN; write +inf where there is no arc")
-    lengths = np.where(there, weights, dtype.type(0)).astype(np.float64 if dtype.kind == "f" else np.int64)
-    if potentials is not None:
-        out, into = potentials
-        if out.shape != (n,) or into.shape != (n,):
-            raise ValueError(
-                f"potentials have shapes {out.shape} and {into.shape}; pass two for each of {n:,} vertices"
-            )
-        rounding = 0.0
-        if dtype.kind == "f":
-            rounding = _ROUNDING * max(float(np.abs(each).max(initial=0)) for each in (lengths, out, into))
-        lengths = lengths + out[tails] - into[indices]
-        lengths[(lengths < 0) & (lengths >= -rounding) | ~there] = 0
-    if not (lengths >= 0).all():  # nor NaN, of potentials
-        raise ValueError(
-            "a weight is negative; pass potentials=gpuops.certificates.find_potentials(indptr, indices, weights, "
-            "through)"
-        )
-    largest, limit = lengths.max(initial=0), distance_limit(dtype)
-    if largest >= limit or (dtype.kind == "f" and float(largest) * n >= limit):
-        raise OverflowError(f"a weight is {largest:.6g}, too large for distances in {dtype}; {_LARGER[dtype.kind]}")
-    return np.where(there, lengths, infinity(dtype)).astype(dtype) + dtype.type(0)  # -0.0 becomes +0.0
+    largest = _close(structure, arcs, lengths, out, into)
+    paths = sum(closing_numba.longest_path(each, structure.parent) for each in largest)
+    return closed, out, into, max(float(each.max(initial=0)) for each in largest), paths
 
 
 def _close(
@@ -208,8 +187,5 @@ def _close(
         upper = np.sort(np.concatenate([structure.roots, bricks.nodes[bricks.node_starts[-2] :]]))
         unknown.append(close(upper, True, *fixed))
     if max(unknown) >= 0:
-        raise ValueError(
-            f"the structure has no room for arc {max(unknown)}; make the structure of a graph with this arc, "
-            "on the same order"
-        )
+        refuse_arc(max(unknown))
     return largest[0], largest[1]

@@ -159,11 +159,12 @@ __device__ inline void close_tile(Own& own, int inside, double tolerance) {
     }
 }
 
-// own = min(own, a (x) b)
-__device__ inline void relax_tile(Own& own, const Tile& a, const Tile& b) {
+// own = min(own, a (x) b), over the first `depth` columns of a and, with infinity beyond them, those up to a multiple of
+// OWN.
+__device__ inline void relax_tile(Own& own, const Tile& a, const Tile& b, int depth = TILE) {
     const int i0 = own_row(), j0 = own_column();
 #pragma unroll 4
-    for (int p = 0; p < TILE; p += OWN) {
+    for (int p = 0; p < depth; p += OWN) {
         Own x, y;
 #pragma unroll
         for (int r = 0; r < OWN; ++r) {
