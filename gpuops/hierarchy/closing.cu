@@ -319,8 +319,7 @@ __device__ __noinline__ void close_node(int number) {
         for (int k = 0; k < width; ++k) best = shorter(best, columns[k * front + e] + rows[k * front + f]);
         update[e * front + f] = Element(best);
     });
-    store_sums<COUNT>(number, node, most_out, most_into);
-    All::sync();  // the next node takes the same memory
+    store_sums<COUNT>(number, node, most_out, most_into);  // waits for the warp, so that the next node may follow
 }
 
 // --- Nodes by tiles ------------------------------------------------------------------------------------------------

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from closing_cases import DTYPES, FAMILIES, arrays_of, check, structure_of
-from families import diagonals
+from families import diagonals, one_in
 from mutants import break_line, lines_with
 from road_graphs import as_floats, hierarchy_of, made, random_graph
 
 from gpuops import close_hierarchy, distance_rows
+from gpuops._cuda import Program
 from gpuops.hierarchy import closing_cuda
 from gpuops.hierarchy.memory import closing_device_bytes
 from gpuops.numbers import outside_infinity
@@ -195,6 +196,56 @@ def test_what_is_left_out_is_noticed(cupy, monkeypatch, name):
     structure, _ = structure_of(family)
     with pytest.raises(AssertionError):
         check(cupy, structure, *arrays_of(made(*FAMILIES[family], undirected=False), "int32"))
+
+
+def in_one_block(monkeypatch):
+    """Launch closing in one block, which waits for no other: the shim looks for races in such launches only.
+
+    Atomic minima are left out of the search.
+    """
+    source = Program.source
+    lower = "__device__ inline void lower("
+    unseen = '__attribute__((no_sanitize("thread"), noinline)) void lower('
+
+    def changed(program):
+        text = source(program).replace("if (threadIdx.x == 0) arrive_and_wait", "if (false) arrive_and_wait")
+        return text.replace(lower, unseen).replace("atomicMin(&to, value);", "if (value < to) to = value;")
+
+    monkeypatch.setattr(Program, "source", changed)
+    monkeypatch.setattr(Program, "launch_cooperative", lambda self, entry, given: self.launch(entry, 1, given))
+
+
+@pytest.mark.parametrize("family", ["grid", "wide", "chords"])
+def test_threads_do_not_race_in_shared_memory(cupy, monkeypatch, family):
+    in_one_block(monkeypatch)
+    cupy.start(races=True)
+    check(cupy, structure_of(family)[0], *arrays_of(made(*FAMILIES[family], undirected=False), "int32"))
+
+
+BARRIERS = lines_with(FILE, r"(__sync\w+|All::sync)\(\);", "")
+# Without the first barrier of the launch, pointers would be missing, and the process would end. The barrier of a block
+# before it arrives at the barrier of all blocks is not needed here: a block has its turn until all of its threads wait.
+del BARRIERS[-4:-1:2]
+
+
+@pytest.mark.parametrize("mutant", one_in(5, [pytest.param(line, id=str(line[1])) for line in BARRIERS]))
+def test_a_missing_barrier_is_caught(cupy, monkeypatch, mutant):
+    """By wrong tables when threads and blocks take turns at random, or as a race."""
+    break_line(monkeypatch, *mutant)
+
+    def close_all():
+        for family in "grid", "wide", "chords":
+            check(cupy, structure_of(family)[0], *arrays_of(made(*FAMILIES[family], undirected=False), "int32"))
+
+    def close_and_look_for_races():
+        cupy.start(seed=3, multiprocessors=2)
+        close_all()
+        in_one_block(monkeypatch)
+        cupy.start(races=True)
+        close_all()
+
+    with pytest.raises((cupy.KernelError, OverflowError, AssertionError)):
+        close_and_look_for_races()
 
 
 def test_every_kernel_runs_here(cupy):

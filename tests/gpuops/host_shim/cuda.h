@@ -561,8 +561,10 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
     for (int i = 0; i < 4; ++i) result |= (unsigned)(bytes >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
     return result;
 }
-inline int __popc(unsigned x) {
-    return __builtin_popcount(x);
+inline int __popc(unsigned x) {  // the builtin function may call a library, which is not there when races are found
+    int bits = 0;
+    for (; x; x &= x - 1) ++bits;
+    return bits;
 }
 inline int __ffs(int x) {
     return __builtin_ffs(x);
