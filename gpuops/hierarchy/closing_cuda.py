@@ -119,45 +119,29 @@ class Schedule:
     """
 
     def __init__(self, structure: HierarchyStructure, dtype: np.dtype):
-        widths, fronts = np.diff(structure.starts), np.diff(structure.front_starts)
-        sizes = widths + fronts
+        sizes = np.diff(structure.starts) + np.diff(structure.front_starts)
         if sizes.max(initial=0) >= 2**16:
             raise ValueError(
                 f"a node and its front have {sizes.max():,} vertices; a GPU closes less than {2**16:,}. "
                 "Pass NumPy weights"
             )
-        by_parent = np.argsort(structure.parent, kind="stable")
-        counts = np.bincount(structure.parent + 1, minlength=len(widths) + 1)
-        starts = np.cumsum(counts) - counts
-        depths = [by_parent[: counts[0]]]
-        while len(depths[-1]):
-            depths.append(by_parent[_ranges(starts[depths[-1] + 1], counts[depths[-1] + 1])])
-        by_level = depths[-2::-1]
-        order = np.concatenate([*by_level, by_parent[:0]])
+        by_level, child_counts, first_child = _levels(structure.parent)
+        order = np.concatenate([*by_level, np.empty(0, np.int64)])
         self.turn = np.empty(len(order), np.int64)
         self.turn[order] = np.arange(len(order))
-        self.widths, fronts = widths[order], fronts[order]
-        children, first = counts[order + 1], starts[order + 1]
-        update_starts = np.empty(len(order), np.int64)
         ends = np.cumsum([len(level) for level in by_level], dtype=np.int64)
-        most, self.updates = [0, 0], 0
-        for depth, (end, level) in enumerate(zip(ends, by_level, strict=True)):
-            entries = fronts[end - len(level) : end] ** 2
-            update_starts[end - len(level) : end] = np.cumsum(entries) - entries
-            most[depth % 2] = max(most[depth % 2], int(entries.sum()))
-        odd = np.repeat(np.arange(len(by_level)) % 2, [len(level) for level in by_level]) == 1
-        update_starts[odd] += most[0]
-        self.updates = sum(most)
+        self.widths, fronts = np.diff(structure.starts)[order], np.diff(structure.front_starts)[order]
+        updates, self.updates = _update_starts(fronts, ends)
         self.nodes = np.empty((len(order), 6), np.int64)
-        self.nodes[:, :4] = np.stack(
-            [structure.out_starts[order], structure.into_starts[order], update_starts, np.cumsum(fronts) - fronts], 1
-        )
+        for column, values in enumerate(
+            (structure.out_starts[order], structure.into_starts[order], updates, np.cumsum(fronts) - fronts)
+        ):
+            self.nodes[:, column] = values
         pairs = self.nodes.view(np.int32)
-        pairs[:, 8], pairs[:, 9], pairs[:, 11] = self.widths, fronts, children
-        pairs[:, 10] = np.where(children > 0, self.turn[by_parent[np.where(children > 0, first, 0)]], 0)
-        keys = _front_keys(structure)
+        for column, values in enumerate((self.widths, fronts, self.turn[first_child[order]], child_counts[order])):
+            pairs[:, 8 + column] = values
         owner = np.repeat(np.arange(len(order)), np.diff(structure.front_starts))
-        places, _ = places_of(structure, keys, structure.parent[owner], structure.front)
+        places, _ = places_of(structure, _front_keys(structure), structure.parent[owner], structure.front)
         self.places = places[_ranges(structure.front_starts[order], fronts)].astype(np.uint16)
         self._tasks(ends, self.widths, fronts, dtype)
 
@@ -192,6 +176,36 @@ class Schedule:
             first = end
         self.levels, self.stages = np.array(levels, np.int32), np.array(stages, np.int32)
         self.items = np.concatenate([*items, np.empty((0, 2))]).astype(np.int32)
+
+
+def _levels(parent: np.ndarray) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """Return the nodes of each depth, the deepest first, such that the children of a node follow each other.
+
+    Also returns the number of children of each node, and the first child, or node 0 if there is none.
+    """
+    by_parent = np.argsort(parent, kind="stable")
+    counts = np.bincount(parent + 1, minlength=len(parent) + 1)
+    starts = (np.cumsum(counts) - counts)[1:]
+    roots, counts = by_parent[: counts[0]], counts[1:]
+    levels = [roots]
+    while len(levels[-1]):
+        levels.append(by_parent[_ranges(starts[levels[-1]], counts[levels[-1]])])
+    first_child = np.zeros(len(parent), np.int64)
+    first_child[counts > 0] = by_parent[starts[counts > 0]]
+    return levels[-2::-1], counts, first_child
+
+
+def _update_starts(fronts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return where the update of each node begins, and the entries of all updates that exist at a time.
+
+    `ends` has the number of nodes up to the end of each level. Levels use two buffers in turn.
+    """
+    before = np.concatenate([[0], np.cumsum(fronts**2)]).astype(np.int64)
+    firsts = np.concatenate([[0], ends[:-1]]).astype(np.int64)[: len(ends)]
+    of_level = before[ends] - before[firsts]
+    most = [int(of_level[turn::2].max(initial=0)) for turn in range(2)]
+    moved = np.where(np.arange(len(ends)) % 2, most[0], 0) - before[firsts]
+    return before[:-1] + np.repeat(moved, ends - firsts), sum(most)
 
 
 def _front_keys(structure: HierarchyStructure) -> np.ndarray:

@@ -1,5 +1,8 @@
 """Closing on a GPU, with its kernels on the host (host_shim/): the tables have the bits of the CPU's."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from closing_cases import DTYPES, FAMILIES, arrays_of, check, structure_of
@@ -93,6 +96,16 @@ def test_other_weights_take_two_launches_and_another_graph_is_noticed(cupy, libr
         given[1].set(indices)
     launches(weights)
     assert layout.arcs is not arcs
+
+
+def test_the_layout_goes_with_the_structure(cupy):
+    graph = made(*FAMILIES["tree"])
+    structure, _ = structure_of(graph)
+    check(cupy, structure, *graph.rows("int32"))
+    layout = weakref.ref(closing_cuda._on_device(structure, np.dtype("int32")))
+    del structure
+    gc.collect()
+    assert layout() is None
 
 
 def test_arcs_may_go_and_none_may_come(cupy):
