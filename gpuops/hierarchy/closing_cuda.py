@@ -79,19 +79,19 @@ def close(
     """
     import cupy
 
+    n = len(structure.order)
     with weights.device:
-        weights = cupy.ascontiguousarray(weights)
+        lengths = cupy.ascontiguousarray(weights)
         schedule = _on_device(structure, weights.dtype)
         arcs = schedule.arcs_of(structure, indptr, indices, weights)
-        found = arcs.look_over(indptr, indices, weights, len(structure.order), potentials is None)
+        found = arcs.look_over(indptr, indices, lengths, n)
         if found.differs:
             arcs = schedule.new_arcs(structure, indptr, indices, weights)
-            found = arcs.look_over(indptr, indices, weights, len(structure.order), potentials is None)
-        lengths = weights
-        if potentials is not None or found.refused:  # raises the error that a weight deserves
-            host = lengths_of(*arcs.ends(indptr, indices), weights.get(), potentials, len(structure.order))
+            found = arcs.look_over(indptr, indices, lengths, n)
+        if potentials is not None or found.refused:  # without potentials, this raises the error of the weights
+            host = lengths_of(*arcs.ends(indptr, indices), weights.get(), potentials, n)
             lengths = cupy.asarray(host)
-            found = arcs.look_over(indptr, indices, lengths, len(structure.order), False)
+            found = arcs.look_over(indptr, indices, lengths, n)
         if found.homeless:
             refuse_arc(found.homeless - 1)
         out = cupy.empty((int(structure.out_starts[-1]),), weights.dtype)
@@ -373,8 +373,8 @@ class _Arcs:
         starts, heads = (x.get() if is_cupy(x) else x for x in (indptr, indices))
         return csr.tails(starts, len(heads), np.int64), heads
 
-    def look_over(self, indptr: Any, indices: Any, lengths: Any, n: int, checked: bool) -> _Found:
-        """Check the weights if `checked`, and the graph. Returns a control block for `close_levels`."""
+    def look_over(self, indptr: Any, indices: Any, lengths: Any, n: int) -> _Found:
+        """Check the weights or lengths, and the graph. Returns also a control block for `close_levels`."""
         import cupy
 
         control = cupy.zeros((CONTROL_WORDS,), np.uint64)
@@ -387,7 +387,7 @@ class _Arcs:
                 compared += [_NULL, _NULL, np.int64(0)]
         blocks = min(_LOOK * multiprocessors(cupy.cuda.Device().id), -(-len(lengths) // self.program.threads))
         arguments = (
-            lengths, np.int64(len(lengths) if checked else 0), np.float64(distance_limit(lengths.dtype)),
+            lengths, np.int64(len(lengths)), np.float64(distance_limit(lengths.dtype)),
             np.float64(n), self.arcs, np.int64(len(self.arcs)), *compared, self.rejected, np.int64(len(self.rejected)),
             control,
         )  # fmt: skip
