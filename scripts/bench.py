@@ -13,7 +13,7 @@
     scripts/bench.py euler       Euler circuits stage by stage, with the published times
     scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each reduction
     scripts/bench.py graphs      edge expansion, reverse graph, weak components, spanning forest
-    scripts/bench.py hierarchy   road networks by a hierarchy: order, structure, closing, rows and blocks, on a CPU
+    scripts/bench.py hierarchy   road networks by a hierarchy: order, structure, closing, rows, blocks, all pairs
     scripts/bench.py imports     edge lists, .gr and Matrix Market to stores, on a CPU
     scripts/bench.py distinct    distinct values, compaction, prefix sums, with the published times
     scripts/bench.py sequences   look-and-say, cyclic spectra, permutations, with the published variants
