@@ -35,7 +35,7 @@ CONVENTION = "wall seconds from store to store, the best of the repeats; ratio: 
 # A method is stopped after PATIENCE times the seconds of the best earlier method, but not before LEAST seconds.
 PATIENCE, LEAST = 4.0, 5.0
 ROWS = 4  # rows of each result that are certified
-NAMED = ("floyd-warshall", "batched", "boundary")
+NAMED = ("floyd-warshall", "batched", "hierarchy")
 NETWORKS: dict[str, Any] = {
     "rmat-12": RMat(12, seed=1),
     "dense-2048": UniformRandom(2048, edge_factor=512, seed=1),

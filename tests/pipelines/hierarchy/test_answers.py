@@ -14,7 +14,7 @@ from pipelines import (
     distances_between,
     generate,
     paths_of_pairs,
-    picture_parts,
+    picture_bricks,
     positions,
     predecessors,
     shortest_path,
@@ -119,10 +119,14 @@ def test_bricks_are_in_colours_and_what_separates_them_is_dark(roads, tmp_path, 
     names = ("between bricks", "2 bricks, 20 vertices between them")
     made = type(division)(part, between, 22, names)
     monkeypatch.setattr(type(store), "division", lambda self: made)
-    picture_parts(store, tmp_path / "g.dot")
+    picture_bricks(store, tmp_path / "g.dot")
     text = (tmp_path / "g.dot").read_text()
     fills = re.findall(r'^  v\d+ \[label=".*?", fillcolor="(.*?)"', text, re.M)
     assert [fill == INK for fill in fills] == between.tolist()
+    assert len({fills[v] for v in np.flatnonzero(part == 0)}) == len({fills[v] for v in np.flatnonzero(part == 1)}) == 1
+    arcs = re.findall(r'^  v(\d+) -- v(\d+) \[color="(.*?)"', text, re.M)
+    assert {colour == INK for *_, colour in arcs} == {True, False}
+    assert [colour == INK for *_, colour in arcs] == [part[int(u)] != part[int(v)] for u, v, _ in arcs]
     assert "2 bricks, 20 vertices between them" in text
 
 
@@ -154,7 +158,8 @@ def test_the_commands(roads, tmp_path, monkeypatch):
     assert "2 origins, 2 destinations, 4 rows" in say("od", store.path, "od.csv", "--origins", "o.csv")
     graph = store.graph_path
     say("picture", graph, "i.png", "--distances", store.path, "--from", "v17", "--every", "300")
-    say("picture", store.path, "b.png")
+    say("picture", store.path, "b.png", "--sample", "5")
     assert "cannot go with a picture of a hierarchy store" in say("picture", store.path, "c.png", "--edges", fails=True)
-    assert "a hierarchy store is not exported" in say("export", store.path, "d.csv", fails=True)
+    refused = say("export", store.path, "d.csv", fails=True)
+    assert "a hierarchy store is not exported; tilepath od writes tables and .npy" in refused
     assert "is faster (tilepath hierarchy)" in say("od", graph, "s.csv", "--origins", "o.csv")
