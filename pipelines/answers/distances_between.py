@@ -22,7 +22,7 @@ def distances_between(
 
     Parameters
     ----------
-    store : HierarchyStore or Boundary, or path of such a store
+    store : HierarchyStore, or path of such a store
     sources, targets : (k,) and (l,) vertices
         Labels, or positions if the graph has no labels, as text or int. Positions can always be given as "#17" or
         ``tilepath.positions([17])``. If either argument is a CuPy array, or positions in a CuPy array, the

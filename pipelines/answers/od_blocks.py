@@ -133,12 +133,12 @@ class Reducing:
     def on_gpu(self, store: Any) -> Ask:
         """Return a function that computes the values of origins on the GPU, and copy the tables of `store` there.
 
-        Targets are sorted by part, which is faster. So sums are added in another order than on a CPU, and rounded
-        differently.
+        Targets are sorted by their places in the hierarchy, which is faster. So sums are added in another order than on
+        a CPU, and rounded differently.
         """
         import cupy
 
-        order = np.argsort(store.tables_on_gpu.part[self.targets], kind="stable")
+        order = np.argsort(store.hierarchy.structure.place[self.targets], kind="stable")
         targets, values = self.targets[order], cupy.asarray(self.values[order])
         rows = max(self.rows, DEVICE_PAIRS // max(1, len(targets)))
         ask = self._ask(lambda v: store.between_on_gpu(v, targets), values, rows)

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from distributed import Client, Future
 
-from pipelines.answers.od_blocks import DEVICE_PAIRS, Distances, Reducing
-from pipelines.boundary.plan import rows_memory, shortage
+from pipelines.answers.od_blocks import Distances, Reducing
 from pipelines.hierarchy.plan import answers_by_worker
 from pipelines.stores import store_bytes
-from pipelines.stores.boundary import Boundary
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.on_demand import OnDemand
 from pipelines.workers.attempts import Run, clear, held, keep
-from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts, measure_workers
+from pipelines.workers.capacity import Needs, WorkerFacts, measure_workers
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt
@@ -72,21 +70,11 @@ def reduce_on_workers(
 
 def refuse_what_cannot_fit(store: OnDemand, reducing: Reducing, facts: list[WorkerFacts]) -> None:
     """Raise DoesNotFitError if the memory of the workers is too small."""
-    width = len(reducing.targets)
-    if isinstance(store, HierarchyStore):
-        block = reducing.rows * width * store.dtype.itemsize
-        by_worker = answers_by_worker(store_bytes(store.path), store.n, store.hierarchy.fits, block, facts)
-        what, cure = f"to answer from {store.path}, the workers", "Give fewer workers (--workers)"
-        Needs(host=tuple(by_worker)).refuse_memory(what, facts, cure)
-        return
-    assert isinstance(store, Boundary)
-    gpu = any(fact.gpu for fact in facts)
-    pairs = max(reducing.rows * width, DEVICE_PAIRS + width) if gpu else reducing.rows * width
-    needed = rows_memory(store.cut(), store.dtype, -(-pairs // max(1, store.n)), gpu)
-    missing = shortage([needed] * len(facts), facts)
-    if missing:
-        cures = "give fewer workers (--workers)" + (", or reduce on the CPU (--device cpu)" if gpu else "")
-        raise DoesNotFitError(f"the tables of {store.parts:,} parts take {missing}; {cures}")
+    assert isinstance(store, HierarchyStore)
+    block = reducing.rows * len(reducing.targets) * store.dtype.itemsize
+    by_worker = answers_by_worker(store_bytes(store.path), store.n, store.hierarchy.fits, block, facts)
+    what, cure = f"to answer from {store.path}, the workers", "Give fewer workers (--workers)"
+    Needs(host=tuple(by_worker)).refuse_memory(what, facts, cure)
 
 
 class Blocks(RowsAttempt):

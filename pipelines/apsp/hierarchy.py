@@ -133,8 +133,9 @@ def _plan(request: Request) -> Plan:
         child = CHILD if graph.n + graph.m > AT_ONCE else 0.0
         if child + ORDERING * (graph.n + graph.m) > request.patience:
             raise Obstacle
+        # On a cluster with GPUs, `auto` does not choose the hierarchy, because rows are computed on CPUs.
         if any(fact.gpu for fact in request.facts) and np.isfinite(request.patience):
-            raise Obstacle  # rows are computed on CPUs
+            raise Obstacle
         needed = ordering_memory(graph)
         if needed > MEMORY_SHARE * available_memory():
             raise Obstacle(f"to order the vertices for the hierarchy takes {size(needed)} of memory")
