@@ -20,6 +20,7 @@ from gpuops.hierarchy.closing import Hierarchy
 from gpuops.hierarchy.ends import Starts, starts_of
 from gpuops.hierarchy.slots import by_part, on_device, share_out, window_of
 from gpuops.hierarchy.slots_numba import look_up, number_absent
+from gpuops.hierarchy.structure import HierarchyStructure
 from gpuops.hierarchy.sweeps import CHUNK, SweepOrder
 from gpuops.numbers import infinity
 
@@ -104,6 +105,31 @@ class _Destinations(NamedTuple):
     closed: _Columns | None
     targets: Any
     starts: Any
+
+
+def answering_bytes(structure: HierarchyStructure, dtype: np.dtype, undirected: bool = False) -> int:
+    """Return the bytes on a GPU for answers from a hierarchy of `dtype`, its tables included and results excluded."""
+    bricks, dtype = structure.bricks, np.dtype(dtype)
+    arithmetic = arithmetic_of(dtype, True)
+    depths, parts = np.diff(bricks.front_starts), len(bricks.sizes) + 1 + bricks.upper
+    entries = int(structure.out_starts[-1] + (0 if undirected else structure.into_starts[-1]))
+    tables = dtype.itemsize * (entries + int((bricks.sizes * depths).sum()))
+    shape, of_thread = SHAPES[arithmetic.name], WORDS * arithmetic.lanes
+    part, *_ = look_up(
+        structure.place, structure.node_of, bricks.of_node, bricks.node_row, structure.starts, len(bricks.sizes)
+    )
+    window = window_of(part, parts, of_thread, shape.threads)
+    threads = math.ceil(len(part) / max(1, window)) * shape.threads
+    panels = threads * (WORDS * arithmetic.word.itemsize * _even(int(depths.max(initial=0))) + 4 + 8 * of_thread)
+    of_vertex, of_node = 32 + dtype.itemsize, 48
+    return tables + panels + of_vertex * len(part) + of_node * len(structure.parent) + 4 * len(structure.front) + (
+        SOURCES_BYTES + 2**20
+    )
+
+
+def _even(depth: int) -> int:
+    """Return the rows of the panels for tables of this depth."""
+    return math.ceil(max(1, depth) / 2) * 2
 
 
 _kept: WeakKeyDictionary[Hierarchy, DeviceTables] = WeakKeyDictionary()
@@ -282,7 +308,7 @@ class DeviceTables:
         thread_part, numbers, columns, starts, fronts, row, part_starts, order = arrays
         windows = len(thread_part) // threads
         lengths = cupy.zeros(len(part), self.dtype) if lengths is None else cupy.asarray(lengths)
-        depth = math.ceil(max(1, self.most) / 2) * 2
+        depth = _even(self.most)
         arrival = cupy.empty((windows, depth, threads * WORDS), self.word)
         laid_out = _Columns(
             len(part), window, len(fronts) + 1, thread_part, numbers, starts, fronts, row, lengths,

@@ -46,8 +46,6 @@ def distances_between(
     """
     store = store if isinstance(store, OnDemand) else open_on_demand(store)
     gpu = any(is_cupy(v.indices if isinstance(v, Positions) else v) for v in (sources, targets))
-    if gpu and not store.answers_on_gpu:
-        raise ValueError(f"{store.path} answers on a CPU; pass vertices in NumPy arrays")
     if isinstance(sources, Positions) and isinstance(targets, Positions):
         names = VertexNames(store.n, lambda: None, store.path)
     else:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpuops.boundary.totals import row_minima, row_totals
+from gpuops.hierarchy.totals import row_minima, row_totals
 from gpuops.numbers import outside_infinity
 from pipelines.answers.searched_distances import LANES, SearchedDistances
 from pipelines.stores import Graph
