@@ -75,7 +75,8 @@ def refuse_what_cannot_fit(store: OnDemand, reducing: Reducing, facts: list[Work
     width = len(reducing.targets)
     if isinstance(store, HierarchyStore):
         block = reducing.rows * width * store.dtype.itemsize
-        by_worker = answers_by_worker(store_bytes(store.path), store.n, store.hierarchy.fits, block, facts)
+        tables, found, rows = store_bytes(store.path), store.hierarchy, width == store.n
+        by_worker = answers_by_worker(found.structure, store.dtype, tables, found.fits, block, facts, rows)
         what, cure = f"to answer from {store.path}, the workers", "Give fewer workers (--workers)"
         Needs(host=tuple(by_worker)).refuse_memory(what, facts, cure)
         return

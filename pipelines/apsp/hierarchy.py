@@ -83,7 +83,7 @@ def estimate(request: Request) -> Estimate:
     tables = table_bytes(cost, job.graph, job.dtype)
     result = rows * n * job.dtype.itemsize
     band = BANDS * chunk * n * job.dtype.itemsize
-    answering = answers_by_worker(tables, n, job.fits, band, facts)
+    answering = answers_by_worker(plan.structure, job.dtype, tables, job.fits, band, facts)
     needed = [max(closing_memory(plan.structure, cost, job.graph, job.dtype), answering[0]), *answering[1:]]
     needs = Needs(host=tuple(needed), disk=result + tables)
     rate = sum(CPU_RATE if fact.gpu else fact.rate for fact in facts) * ANSWERING

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from gpuops.hierarchy import Cost, HierarchyStructure
-from gpuops.hierarchy.memory import closing_bytes, order_bytes, structure_bytes
+from gpuops.hierarchy.memory import brick_bytes, closing_bytes, kept_most, order_bytes, structure_bytes
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts
@@ -57,21 +58,32 @@ def _graph_bytes(graph: Graph) -> int:
     return 9 * graph.n + graph.m * (4 + 8 + graph.weight_dtype.itemsize)
 
 
-def answers_by_worker(tables: int, n: int, fits: bool, block: int, facts: Sequence[WorkerFacts]) -> list[int]:
+def answers_by_worker(
+    structure: HierarchyStructure,
+    dtype: np.dtype,
+    tables: int,
+    fits: bool,
+    block: int,
+    facts: Sequence[WorkerFacts],
+    rows: bool = True,
+) -> list[int]:
     """Return the bytes that each worker needs to answer.
 
     Parameters
     ----------
     tables : bytes of the store. The workers of a host share them, so they are counted for the first worker only
-    n : number of vertices
     fits : whether all distances are proven to fit their dtype; if not, each worker has the tables in float64 as well
     block : bytes of distances that a worker has at a time
+    rows : whether whole rows are computed; each worker then keeps the tables of all bricks, if there is memory for them
     """
-    own = ANSWER_BYTES * n + CALL_BYTES + block + (0 if fits else 4 * tables)
+    own = ANSWER_BYTES * len(structure.order) + CALL_BYTES + block + (0 if fits else 4 * tables)
+    bricks = brick_bytes(structure, dtype if fits else np.float64) if rows else 0
+    on_host = Counter(fact.host for fact in facts)
     seen: set[str] = set()
     needed = []
     for fact in facts:
-        needed.append(own + (0 if fact.host in seen else tables))
+        kept = bricks <= kept_most(fact.host_memory or fact.free_memory, 1 / on_host[fact.host])
+        needed.append(own + (bricks if kept else 0) + (0 if fact.host in seen else tables))
         seen.add(fact.host)
     return needed
 
