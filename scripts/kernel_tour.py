@@ -15,6 +15,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -23,7 +24,7 @@ import numpy as np
 
 import gpuops
 from gpuops import _cuda
-from gpuops.boundary.totals import row_minima, row_totals
+from gpuops.hierarchy.totals import row_minima, row_totals
 from gpuops.minplus import pack, relax_packed
 from gpuops.minplus.super_stage import pass_rows, pass_slab
 from gpuops.numbers import DISTANCE_DTYPES, infinity
@@ -157,7 +158,24 @@ def super_stages(xp: Any) -> None:
                     pass_rows(others, panels)
 
 
-@operation("boundary/totals.cu")
+@operation("hierarchy/blocks.cu", "hierarchy/sweeps.cu")
+def answers_from_a_hierarchy(xp: Any) -> None:
+    """A strip of a grid with small bricks, closed vertices, and origins for each way through the upper tree."""
+    n, rng = 120, np.random.default_rng(8)
+    tails = np.repeat(np.arange(n), 3)
+    heads = np.clip(tails + np.tile([-1, 1, 10], n), 0, n - 1)
+    through = rng.random(n) < 0.9
+    for dtype in DISTANCE_DTYPES:
+        arcs = rows(n, tails, heads, rng.integers(0, 9, 3 * n).astype(dtype))
+        order = np.arange(n)
+        structure, _ = gpuops.hierarchy_structure(*arcs[:2], order, through, brick=12)
+        hierarchy = gpuops.close_hierarchy(structure, *arcs)
+        on_gpu = replace(hierarchy, out=xp.asarray(hierarchy.out), into=xp.asarray(hierarchy.into))
+        for count in 1, 9, 50:
+            gpuops.distance_block(on_gpu, rng.integers(0, n, count), order[::-1])
+
+
+@operation("hierarchy/totals.cu")
 def totals_of_rows(xp: Any) -> None:
     rng = np.random.default_rng(7)
     for dtype in DISTANCE_DTYPES:

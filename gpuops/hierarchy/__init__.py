@@ -7,6 +7,7 @@ long as the paths through the vertex; the rest of the graph then no longer needs
 2. structure the elimination tree, its nodes of several vertices, and their exact cost              `structure`
 3. close     each node with its front, bottom up, by a small dense Floyd-Warshall                   `closing`
 4. answer    a row, many rows, or a block of distances                                              `blocks`
+             single distances from a source, for the vertices along a route                       `climbing`
 
 The *front* of a node consists of the r later vertices that are neighbours of its subtree; they lie on the path from
 the node to the root. A node of w vertices has two tables: `out`, w x (w + r), has the distances from its vertices to

@@ -22,7 +22,9 @@ from gpuops.hierarchy import blocks_cuda, blocks_numba
 from gpuops.hierarchy.closing import Hierarchy
 from gpuops.hierarchy.destinations import Destinations
 from gpuops.hierarchy.ends import finish, narrowed, starts_of
+from gpuops.hierarchy.memory import kept_most
 from gpuops.hierarchy.tree import tree_of
+from gpuops.memory import available_memory
 from gpuops.numbers import outside_infinity
 
 # Number of sources that climb and sweep together.
@@ -59,7 +61,9 @@ def one_to_all(hierarchy: Hierarchy, source: Any) -> np.ndarray:
 def distance_rows(hierarchy: Hierarchy, sources: Any, *, out: Any = None) -> np.ndarray:
     """Return the distances from each source to all vertices.
 
-    The first call for a hierarchy computes the tables of all bricks, which takes several times as long as a row.
+    The first call for a hierarchy computes the tables of all bricks, which takes several times as long as a row. Later
+    calls use the same tables if they fit into a quarter of the memory that is available to the first call; otherwise,
+    every call computes them again. A process with a part of the machine's threads takes the same part of the quarter.
 
     Parameters
     ----------
@@ -110,9 +114,12 @@ def distance_block(hierarchy: Hierarchy, origins: Any, destinations: Any, *, out
 
 
 class _Plan:
-    """The destinations of a call, and their tables if all tables are in one window."""
+    """The destinations of one or more calls, and their tables if these are kept.
 
-    def __init__(self, hierarchy: Hierarchy, vertices: np.ndarray):
+    A single window of tables is always kept, several windows if the tables take at most `most` bytes.
+    """
+
+    def __init__(self, hierarchy: Hierarchy, vertices: np.ndarray, most: int = 0):
         self.destinations = there = Destinations.of(hierarchy, vertices)
         self.tree, self.kernels = tree_of(hierarchy), blocks_numba.compile_for(hierarchy.dtype)
         self.columns = (
@@ -121,11 +128,17 @@ class _Plan:
             there.arc_starts, there.arc_rows, there.arc_lengths, there.needed, there.table_starts,
         )  # fmt: skip
         self.windows = len(there.window_starts) - 1
-        self._kept = self._made(0) if self.windows == 1 else None
+        self._keeps = self.windows == 1 or there.table_starts[-1] * hierarchy.dtype.itemsize <= most
+        self._kept: dict[int, np.ndarray] = {}
 
     def table(self, window: int) -> np.ndarray:
         """Return the tables of a window."""
-        return self._made(window) if self._kept is None else self._kept
+        if window in self._kept:
+            return self._kept[window]
+        table = self._made(window)
+        if self._keeps:
+            self._kept[window] = table
+        return table
 
     def _made(self, window: int) -> np.ndarray:
         starts = self.destinations.table_starts
@@ -178,7 +191,9 @@ def _plan(hierarchy: Hierarchy, vertices: np.ndarray | None) -> _Plan:
     if vertices is not None:
         return _Plan(hierarchy, vertices)
     if hierarchy not in _everywhere:
-        _everywhere[hierarchy] = _Plan(hierarchy, np.arange(len(hierarchy.structure.order)))
+        _everywhere[hierarchy] = _Plan(
+            hierarchy, np.arange(len(hierarchy.structure.order)), kept_most(available_memory())
+        )
     return _everywhere[hierarchy]
 
 

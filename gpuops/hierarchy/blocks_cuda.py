@@ -107,24 +107,20 @@ class _Destinations(NamedTuple):
     starts: Any
 
 
-def answering_bytes(structure: HierarchyStructure, dtype: np.dtype, undirected: bool = False) -> int:
-    """Return the bytes on a GPU for answers from a hierarchy of `dtype`, its tables included and results excluded."""
+def answering_bytes(structure: HierarchyStructure, dtype: Any) -> int:
+    """Return the bytes that answers of `dtype` take on a GPU beside the `out` and `into` tables and results."""
     bricks, dtype = structure.bricks, np.dtype(dtype)
-    arithmetic = arithmetic_of(dtype, True)
-    depths, parts = np.diff(bricks.front_starts), len(bricks.sizes) + 1 + bricks.upper
-    entries = int(structure.out_starts[-1] + (0 if undirected else structure.into_starts[-1]))
-    tables = dtype.itemsize * (entries + int((bricks.sizes * depths).sum()))
+    arithmetic, depths = arithmetic_of(dtype, True), np.diff(bricks.front_starts)
     shape, of_thread = SHAPES[arithmetic.name], WORDS * arithmetic.lanes
     part, *_ = look_up(
         structure.place, structure.node_of, bricks.of_node, bricks.node_row, structure.starts, len(bricks.sizes)
     )
-    window = window_of(part, parts, of_thread, shape.threads)
+    window = window_of(part, len(bricks.sizes) + 1 + bricks.upper, of_thread, shape.threads)
     threads = math.ceil(len(part) / max(1, window)) * shape.threads
     panels = threads * (WORDS * arithmetic.word.itemsize * _even(int(depths.max(initial=0))) + 4 + 8 * of_thread)
-    of_vertex, of_node = 32 + dtype.itemsize, 48
-    return tables + panels + of_vertex * len(part) + of_node * len(structure.parent) + 4 * len(structure.front) + (
-        SOURCES_BYTES + 2**20
-    )
+    tables = dtype.itemsize * int((bricks.sizes * depths).sum())
+    fronts = 4 * len(structure.front) + 16 * bricks.upper * int(depths.max(initial=0))
+    return SOURCES_BYTES + tables + panels + fronts + (32 + dtype.itemsize) * len(part) + 64 * len(structure.parent)
 
 
 def _even(depth: int) -> int:

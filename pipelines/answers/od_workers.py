@@ -10,12 +10,12 @@ import numpy as np
 from distributed import Client, Future
 
 from pipelines.answers.od_blocks import Distances, Reducing
-from pipelines.hierarchy.plan import answers_by_worker
+from pipelines.hierarchy.plan import answers
 from pipelines.stores import store_bytes
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.on_demand import OnDemand
 from pipelines.workers.attempts import Run, clear, held, keep
-from pipelines.workers.capacity import Needs, WorkerFacts, measure_workers
+from pipelines.workers.capacity import WorkerFacts, measure_workers
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt
@@ -71,10 +71,11 @@ def reduce_on_workers(
 def refuse_what_cannot_fit(store: OnDemand, reducing: Reducing, facts: list[WorkerFacts]) -> None:
     """Raise DoesNotFitError if the memory of the workers is too small."""
     assert isinstance(store, HierarchyStore)
-    block = reducing.rows * len(reducing.targets) * store.dtype.itemsize
-    by_worker = answers_by_worker(store_bytes(store.path), store.n, store.hierarchy.fits, block, facts)
-    what, cure = f"to answer from {store.path}, the workers", "Give fewer workers (--workers)"
-    Needs(host=tuple(by_worker)).refuse_memory(what, facts, cure)
+    gpu, width, hierarchy = any(fact.gpu for fact in facts), len(reducing.targets), store.hierarchy
+    block = (reducing.rows_on_gpu if gpu else reducing.rows) * width * store.dtype.itemsize
+    needs = answers(hierarchy.structure, store.dtype, store_bytes(store.path), hierarchy.fits, block, facts, rows=False)
+    cure = "Give fewer workers (--workers)" + (", or reduce on the CPU (--device cpu)" if gpu else "")
+    needs.refuse_memory(f"to answer from {store.path}, the workers", facts, cure)
 
 
 class Blocks(RowsAttempt):
@@ -109,7 +110,7 @@ class Blocks(RowsAttempt):
 
 def _load(attempt: str, store: OnDemand, reducing: Reducing) -> None:
     clear()
-    on_cpu = array_library() is np or not store.answers_on_gpu
+    on_cpu = array_library() is np
     keep(attempt, reducing.of(Distances(store, reducing.targets)) if on_cpu else reducing.on_gpu(store))
 
 

@@ -160,7 +160,7 @@ class HierarchyStore(OnDemand):
     def _between(self, hierarchy: Hierarchy, sources: np.ndarray, targets: np.ndarray) -> Any:
         sources, targets = np.asarray(sources, np.int64), np.asarray(targets, np.int64)
         if len(targets) == self.n and (targets == np.arange(self.n)).all():
-            return self._asked(partial(distance_rows, hierarchy), sources)
+            return self.whole_rows(sources, gpu=hierarchy is not self.hierarchy)
         return self._asked(partial(distance_block, hierarchy), sources, targets)
 
     def row(self, source: int) -> np.ndarray:
@@ -173,12 +173,13 @@ class HierarchyStore(OnDemand):
         for start in range(0, len(rows), batch):
             yield start, self.whole_rows(rows[start : start + batch])
 
-    def whole_rows(self, sources: np.ndarray) -> np.ndarray:
-        """Return the distances (k, n) from k sources to all vertices.
+    def whole_rows(self, sources: np.ndarray, *, gpu: bool = False) -> Any:
+        """Return the distances (k, n) from k sources to all vertices, computed on the GPU and left there if `gpu`.
 
         What depends on the vertices alone is computed by the first call, and kept.
         """
-        return self._asked(partial(distance_rows, self.hierarchy), np.asarray(sources, np.int64))
+        hierarchy = self.on_gpu if gpu else self.hierarchy
+        return self._asked(partial(distance_rows, hierarchy), np.asarray(sources, np.int64))
 
     def _asked(self, answer: Callable[..., Any], *vertices: Any) -> Any:
         try:

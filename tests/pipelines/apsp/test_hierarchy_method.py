@@ -114,9 +114,9 @@ def test_rows_that_are_written_are_not_computed_again(client, network, graph, tm
     assert sum(stop - start for start, stop in done) > 0
     whole_rows, asked = hierarchy.HierarchyStore.whole_rows, []
 
-    def note(self, sources):
+    def note(self, sources, **options):
         asked.extend(sources.tolist())
-        return whole_rows(self, sources)
+        return whole_rows(self, sources, **options)
 
     monkeypatch.setattr(hierarchy.HierarchyStore, "whole_rows", note)
     found = all_pairs_shortest_paths(client, graph, out, resume=True)
@@ -178,7 +178,6 @@ def test_the_method_is_tried_only_where_metis_is_quick_against_the_others(tmp_pa
     with pytest.raises(DoesNotFitError, match="the hierarchy and its rows need .* on host"):
         chosen(roads, "hierarchy", memory=10**6)
     monkeypatch.setattr(hierarchy, "order_vertices", None)  # cannot be called
-    assert "hierarchy" not in chosen(roads, gpu=True)[1]
     assert "hierarchy" not in chosen(roads, sources=(1, 2))[1]
     monkeypatch.setattr(hierarchy, "ORDERING", 1e-3)
     assert "hierarchy" not in chosen(roads)[1]

@@ -83,10 +83,14 @@ def test_names_need_the_graph_wherever_it_is(client, roads, tmp_path):
     assert distances_between(store, ["v3"], ["v5"], graph=tmp_path / "moved") == expected[3, 5]
 
 
-def test_vertices_on_a_gpu_are_refused(roads, monkeypatch):
-    monkeypatch.setattr("pipelines.answers.distances_between.is_cupy", lambda vertices: True)
-    with pytest.raises(ValueError, match="h answers on a CPU; pass vertices in NumPy arrays"):
-        distances_between(roads[1], positions([1]), positions([2]))
+@pytest.mark.gpu
+def test_a_gpu_answers_if_vertices_lie_there(roads):
+    gpu = pytest.importorskip("cupy")
+    sources, targets = np.arange(50), np.arange(0, 400, 3)
+    found = distances_between(roads[1], positions(gpu.asarray(sources)), positions(targets))
+    np.testing.assert_array_equal(found.get(), distances_between(roads[1], positions(sources), positions(targets)))
+    whole = distances_between(roads[1], positions(gpu.asarray(sources)), positions(np.arange(400)))
+    np.testing.assert_array_equal(whole.get(), roads[2][:50])
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
