@@ -1,4 +1,5 @@
-"""The most memory that making a hierarchy takes in addition to its arguments, so that a plan can refuse in advance.
+"""The most memory that making a hierarchy takes in addition to its arguments, so that a plan can refuse in advance; and
+the memory of the tables of all bricks, which rows of distances need.
 
 The sums follow the arrays that are alive at the fullest point of each step. For roads and grids of 62,500 to 1,000,000
 vertices, the resident memory of a process grew by 83 to 96 % of the sums. `hierarchy_order` took 39 to 96 %, because
@@ -9,12 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 
 from gpuops.hierarchy.closing_cuda import CONTROL_WORDS, Schedule
 from gpuops.hierarchy.structure import Cost, HierarchyStructure
 
 _MARGIN = 1.1  # for what the allocator keeps
+_KEPT = 4  # the tables of all bricks are kept if they take at most one part in so many of the memory
 
 
 def order_bytes(n: int, m: int) -> int:
@@ -50,3 +53,24 @@ def closing_device_bytes(structure: HierarchyStructure, m: int, dtype: Any, undi
     sums = 8 * (4 * nodes + CONTROL_WORDS)
     entries = structure.out_starts[-1] + (0 if undirected else structure.into_starts[-1]) + schedule.updates
     return of_schedule + of_graph + sums + item * int(entries)
+
+
+def brick_bytes(structure: HierarchyStructure, dtype: Any) -> int:
+    """Bytes of the tables of all bricks, without those for closed vertices."""
+    bricks = structure.bricks
+    return int((bricks.sizes * np.diff(bricks.front_starts)).sum()) * np.dtype(dtype).itemsize
+
+
+def kept_most(available: int, share: float | None = None) -> int:
+    """Most bytes of the tables of all bricks that `gpuops.distance_rows` keeps for later calls.
+
+    Parameters
+    ----------
+    available : int
+        Bytes of memory that are available.
+    share : float, optional
+        The share of this process, by default its share of the threads: other processes of the host may do the same.
+    """
+    if share is None:
+        share = numba.config.NUMBA_NUM_THREADS / numba.config.NUMBA_DEFAULT_NUM_THREADS
+    return int(available * min(1.0, share)) // _KEPT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numba
 import numpy as np
@@ -42,8 +43,17 @@ class Tree(NamedTuple):
     undirected: bool
 
 
+_trees: WeakKeyDictionary[Hierarchy, Tree] = WeakKeyDictionary()
+
+
 def tree_of(hierarchy: Hierarchy) -> Tree:
     """Return the arrays of a hierarchy, without copying them."""
+    if hierarchy not in _trees:
+        _trees[hierarchy] = _tree_of(hierarchy)
+    return _trees[hierarchy]
+
+
+def _tree_of(hierarchy: Hierarchy) -> Tree:
     structure, bricks = hierarchy.structure, hierarchy.structure.bricks
     undirected = hierarchy.into is None
     back_starts = structure.into_starts

@@ -12,30 +12,40 @@ D[s, u] + w = D[s, v]; u is s or a vertex that is not closed (`gpuops.certificat
    at s, so the walk takes no arc with a larger gap than necessary.
 
 A walk reads one row of distances and the transpose of the graph, which is built once for any number of paths.
+
+From a hierarchy store, few paths are found without a row: the source climbs once, and each distance that the walk looks
+at follows from the tables on the path from its vertex to the root (`gpuops.hierarchy.climbing`). The distance of the
+target has the bits of `distances_between`. Other float distances may differ from those of a row in the last bits, so
+among paths that are equally long up to rounding, another one may be found.
 """
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 
 from gpuops.certificates import arcs_for, tight_tree, tolerances
 from gpuops.errors import VerificationError
+from gpuops.hierarchy.climbing import Climbed, climb_from, distances_to
 from pipelines.answers.pairs import PairsLike, read_pairs, rows_of, table_of_walks, walk_pairs
 from pipelines.answers.searched_distances import RowsLike, open_rows
 from pipelines.answers.tables import check_output, write_table
 from pipelines.stores import Graph
+from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.vertex_names import VertexName, VertexNameList
 
 UNREACHABLE, UNATTAINED = -1, -2
+# Time for a vertex of a path in a hierarchy, in entries of a row; time for the tables that rows need, in rows.
+ROUTE_WORK, TABLES_WORK = 1000, 200
 
 
 class NoPathError(ValueError):
@@ -48,7 +58,7 @@ class Path:
 
     vertices: tuple[int, ...]  # positions, from source to target; one vertex if source and target are the same
     weights: tuple[Any, ...]  # weights of the arcs, as in the graph; of parallel arcs the smallest weight
-    distance: Any  # the distance as stored
+    distance: Any  # the distance as stored, or as `distances_between` returns it
     length: Any  # the exact sum of `weights`, for floats rounded once
 
 
@@ -69,28 +79,49 @@ class Walker:
         self._in_arcs = arcs.reversed() if graph.directed else arcs
 
     def walk(self, source: int, row: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return paths from one source to some targets.
+        """Return paths from one source to some targets, given the row of distances from the source.
 
         The first array has the number of arcs of each path, int64, -1 for an unreachable target. The second array has
         the vertices of all paths, one path after the other.
         """
-        arcs, row = self._in_arcs, self._in_arcs.lift(row)
+        return self._walk(source, self._in_arcs.lift(row), row[targets], targets)
+
+    def walk_from(self, climbed: Climbed, distances: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same from a source that has climbed in a hierarchy, given its distances to the targets."""
+        return self._walk(climbed.source, climbed, distances, targets)
+
+    def _walk(
+        self, source: int, row: np.ndarray | Climbed, distances: np.ndarray, targets: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        arcs, lengths = self._in_arcs, self._in_arcs.lift(distances)
         ladder = [1] if arcs.exact else 8.0 ** np.arange(1, 2 + math.ceil(math.log(max(2, arcs.n), 8)))
         hops, vertices = _walk_back(
-            arcs.arrays, row, arcs.unreachable, source, targets.astype(np.int64), *tolerances(arcs, row, ladder)
+            arcs.arrays,
+            row,
+            lengths,
+            (lengths != arcs.unreachable) | (targets == source),
+            arcs.unreachable if isinstance(row, np.ndarray) else row.far,
+            source,
+            targets.astype(np.int64),
+            # The path to a target meets no longer distances than the target's, before potentials are removed.
+            *tolerances(arcs, np.append(lengths, 0), ladder),
         )
-        for target in targets[hops == UNATTAINED][:1]:
+        for i in np.flatnonzero(hops == UNATTAINED)[:1]:
             raise VerificationError(
-                f"no path from vertex {arcs.label(source)} to vertex {arcs.label(target)} has length {row[target]}: "
-                "the distances are damaged, or belong to another graph"
+                f"no path from vertex {arcs.label(source)} to vertex {arcs.label(targets[i])} has length "
+                f"{lengths[i]}: the distances are damaged, or belong to another graph"
             )
         return hops, vertices
 
-    def weight(self, u: int, v: int) -> Any:
-        """Return the smallest weight of the arcs from u to v."""
+    def weights(self, vertices: np.ndarray) -> np.ndarray:
+        """Return the weight of each arc of a path: of parallel arcs the smallest."""
         indptr, indices, weights = self._out_arcs
-        out = slice(indptr[u], indptr[u + 1])
-        return weights[out][indices[out] == v].min().item()
+        tails, heads = vertices[:-1], vertices[1:]
+        counts = indptr[tails + 1] - indptr[tails]
+        steps = np.repeat(np.arange(len(tails)), counts)
+        arcs = np.arange(len(steps)) + np.repeat(indptr[tails] - np.cumsum(counts) + counts, counts)
+        there = indices[arcs] == heads[steps]
+        return np.minimum.reduceat(weights[arcs[there]], np.searchsorted(steps[there], np.arange(len(tails))))
 
 
 class PathFinder(Walker):
@@ -98,15 +129,19 @@ class PathFinder(Walker):
 
     Parameters
     ----------
-    distances : store of distances, hierarchy store, boundary store or graph store, or its path. A graph is searched
-        from each source, in this process
+    distances : store of distances, hierarchy store or graph store, or its path. A graph is searched from each source,
+        in this process
     graph : the graph of the store, or its path; by default the graph recorded in the store
+
+    Notes
+    -----
+    One thread at a time may use it, as it keeps distances from the last source.
     """
 
     def __init__(self, distances: RowsLike, graph: Graph | str | os.PathLike[str] | None = None):
         self.distances, opened = open_rows(distances, graph)
         super().__init__(opened, self.distances.dtype)
-        self._row: tuple[int, np.ndarray] = (-1, np.empty(0))
+        self._row: tuple[int, np.ndarray | Climbed] = (-1, np.empty(0))
 
     def path(self, source: VertexName, target: VertexName) -> Path:
         """Return a shortest path between two vertices, named by text, int or `tilepath.positions` (`Graph.vertex`).
@@ -124,15 +159,30 @@ class PathFinder(Walker):
         """
         s, t = self.graph.vertex(source, "source"), self.graph.vertex(target, "target")
         if self._row[0] != s:
-            rows_of(self.distances, np.array([s]), self.graph)
-            self._row = (s, self.distances.row(s))
-        row = self._row[1]
-        hops, vertices = self.walk(s, row, np.array([t]))
+            self._row = (s, self.row_of(s))
+        distances, hops, vertices = self.paths(*self._row, np.array([t]))
         if hops[0] == UNREACHABLE:
             raise NoPathError(f"no path leads from vertex {self.graph.label(s)} to vertex {self.graph.label(t)}")
-        weights = tuple(self.weight(u, v) for u, v in pairwise(vertices))
+        weights = tuple(self.weights(vertices).tolist())
         length = math.fsum(weights) if self.graph.weight_dtype.kind == "f" else sum(weights)
-        return Path(tuple(vertices.tolist()), weights, row[t].item(), length)
+        return Path(tuple(vertices.tolist()), weights, distances[0].item(), length)
+
+    def row_of(self, source: int) -> np.ndarray | Climbed:
+        """Return the row of a source, or in a hierarchy store the source after its climb."""
+        if isinstance(self.distances, HierarchyStore):
+            return climb_from(self.distances.hierarchy, source)
+        rows_of(self.distances, np.array([source]), self.graph)
+        return self.distances.row(source)
+
+    def paths(
+        self, source: int, row: np.ndarray | Climbed, targets: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the distances from a source to some targets, followed by the result of `walk`."""
+        if isinstance(row, np.ndarray):
+            return row[targets], *self.walk(source, row, targets)
+        assert isinstance(self.distances, HierarchyStore)
+        distances = self.distances.between(np.array([source]), targets)[0]
+        return distances, *self.walk_from(row, distances, targets)
 
 
 def shortest_path(
@@ -167,6 +217,9 @@ def paths_of_pairs(
     overwrite: bool = False,
 ) -> pa.Table:
     """Return distances and shortest paths of a table of pairs; each row of the matrix is read once.
+
+    From a hierarchy store, no row is computed for few pairs. The distances are the same. Among paths of float weights
+    that are equally long up to rounding, the path of a pair may then depend on the number of pairs.
 
     Parameters
     ----------
@@ -203,15 +256,29 @@ def paths_of_pairs(
     sources, targets = given.sources, given.targets
     assert sources is not None
 
-    def walk(row: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return row[targets[pairs]], *finder.walk(int(sources[pairs[0]]), row, targets[pairs])
+    rows, store = rows_of(finder.distances, sources, finder.graph, given.name), finder.distances
+    few = isinstance(store, HierarchyStore) and _few(len(rows), len(np.unique(rows)), store.n)
 
-    rows = rows_of(finder.distances, sources, finder.graph, given.name)
-    walks = walk_pairs(rows, finder.distances.rows, walk, finder.distances.dtype)
+    def read(rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        yield from [(0, rows)] if few else store.rows(rows)
+
+    def walk(row: Any, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        source = int(sources[pairs[0]])
+        return finder.paths(source, finder.row_of(source) if few else row, targets[pairs])
+
+    walks = walk_pairs(rows, read, walk, store.dtype)
     table = table_of_walks(finder.graph, sources, targets, walks)
     if out is not None:
         write_table(table, out, overwrite)
     return table
+
+
+def _few(pairs: int, sources: int, n: int) -> bool:
+    """Return whether paths from a hierarchy are found faster without whole rows.
+
+    The time of a path grows with its number of arcs, about the square root of n in a road network.
+    """
+    return pairs * ROUTE_WORK * math.sqrt(n) <= (sources + TABLES_WORK) * n
 
 
 def predecessors(
@@ -255,20 +322,36 @@ def predecessors(
     return trees[places]
 
 
+def _distances(row, vertices, found):
+    """Fill `found` with the distances to some vertices, from a row or from a source that climbed. In compiled code."""
+
+
+@overload(_distances)
+def _compiled_distances(row, vertices, found):
+    if not isinstance(row, types.Array):
+        return lambda row, vertices, found: distances_to(row, vertices, found)
+
+    def gather(row, vertices, found):
+        for i in range(len(vertices)):
+            found[i] = row[vertices[i]]
+
+    return gather
+
+
 @njit(nogil=True, cache=True)
-def _walk_back(in_arcs, row, unreachable, source, targets, relative_ladder, absolute_ladder):
-    n = row.size
+def _walk_back(in_arcs, row, lengths, reached, unreachable, source, targets, relative_ladder, absolute_ladder):
+    n = in_arcs[0].size - 1
     hops, paths, used = np.empty(targets.size, np.int64), np.empty(64 + n, np.int64), 0
-    # One stack serves all targets; `visited` has for each vertex the number of the last attempt that visited it.
-    stack, cursor, visited, attempt = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64), 0
+    # One stack serves all targets. Only the memory that a path needs is touched: paths are short, and graphs are large.
+    stack, cursor, visited = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    work = stack, cursor, visited, np.empty(n, lengths.dtype)
     for i in range(targets.size):
         hops[i] = UNREACHABLE
-        if targets[i] != source and row[targets[i]] == unreachable:
+        if not reached[i]:
             continue
+        ends = source, targets[i], lengths[i]
         for relative, absolute in zip(relative_ladder, absolute_ladder):  # noqa: B905  (unknown to Numba)
-            attempt += 1
-            work = (stack, cursor, visited, attempt)
-            hops[i] = _search(in_arcs, row, unreachable, source, targets[i], relative, absolute, work)
+            hops[i] = _search(in_arcs, row, unreachable, ends, relative, absolute, work)
             if hops[i] >= 0:
                 break
         if hops[i] < 0:
@@ -282,36 +365,56 @@ def _walk_back(in_arcs, row, unreachable, source, targets, relative_ladder, abso
 
 
 @njit(nogil=True, cache=True)
-def _search(in_arcs, row, unreachable, source, target, relative, absolute, work):
+def _search(in_arcs, row, unreachable, ends, relative, absolute, work):
     """Leave a path from target back to source in the stack; returns its number of arcs, or UNATTAINED."""
     indptr, tails, weights, through = in_arcs
-    stack, cursor, visited, attempt = work
-    stack[0], cursor[0], visited[target] = target, -1, attempt
+    stack, cursor, visited, lengths = work
+    source, stack[0], lengths[0] = ends
+    visited[0], cursor[0], count = stack[0], -1, 1
+    slots, near = np.full(1024, -1), np.empty(16, lengths.dtype)  # slots: hash table of positions in `visited`
+    slots[_slot(slots, visited, visited[0])] = 0
     top = 0
     while top >= 0:
-        v = stack[top]
+        v, length = stack[top], lengths[top]
         if v == source:
             return top
-        first = cursor[top] < 0  # at first compare all in-arcs; after a dead end take the next tight arc
-        if first:
-            cursor[top] = indptr[v]
-        best, best_gap = -1, row[v]
-        tolerance = relative * abs(row[v]) + absolute
-        for arc in range(cursor[top], indptr[v + 1]):
-            u = tails[arc]
-            if visited[u] == attempt or row[u] == unreachable or not (u == source or through[u]):
+        first, last = cursor[top] < 0, indptr[v + 1]
+        # At first compare all in-arcs; after a dead end take the next tight arc.
+        begin = indptr[v] if first else cursor[top]
+        end = last if first else min(begin + 1, last)
+        if end - begin > near.size:
+            near = np.empty(end - begin, lengths.dtype)
+        _distances(row, tails[begin:end], near)
+        best, best_gap, best_length = -1, length, length
+        tolerance = relative * abs(length) + absolute
+        for arc in range(begin, end):
+            u, there = tails[arc], near[arc - begin]
+            if there == unreachable or not (u == source or through[u]) or slots[_slot(slots, visited, u)] >= 0:
                 continue
-            gap = abs(row[u] + weights[arc] - row[v])
+            gap = abs(there + weights[arc] - length)
             if gap > tolerance:
                 continue
-            if best < 0 or gap < best_gap or (gap == best_gap and row[u] < row[best]):
-                best, best_gap = u, gap
-            if not first:
-                cursor[top] = arc + 1
-                break
-        if best < 0:
-            top -= 1
-        else:
+            if best < 0 or gap < best_gap or (gap == best_gap and there < best_length):
+                best, best_gap, best_length = u, gap, there
+        cursor[top] = indptr[v] if first else end
+        if best >= 0:
             top += 1
-            stack[top], cursor[top], visited[best] = best, -1, attempt
+            stack[top], cursor[top], lengths[top], visited[count] = best, -1, best_length, best
+            slots[_slot(slots, visited, best)] = count
+            count += 1
+        elif first or end == last:
+            top -= 1
+        if 2 * count > slots.size:
+            slots = np.full(2 * slots.size, -1)
+            for i in range(count):
+                slots[_slot(slots, visited, visited[i])] = i
     return UNATTAINED
+
+
+@njit(nogil=True, cache=True)
+def _slot(slots, visited, v):
+    """Return the slot that has the position of v in `visited`, or the empty slot where it belongs."""
+    slot = ((v * 0x9E3779B1) >> 16) & (slots.size - 1)
+    while slots[slot] >= 0 and visited[slots[slot]] != v:
+        slot = (slot + 1) & (slots.size - 1)
+    return slot

@@ -1,5 +1,6 @@
 """Rows and blocks of distances from a hierarchy, compared with Floyd-Warshall and SciPy."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numba
@@ -14,6 +15,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from gpuops import _threads, distance_block, distance_rows, one_to_all
 from gpuops.hierarchy import blocks, destinations
+from gpuops.hierarchy.memory import kept_most
 
 dtypes = pytest.mark.parametrize("dtype", DTYPES)
 
@@ -146,6 +148,27 @@ def test_bits_do_not_depend_on_threads_or_memory(rounded, monkeypatch, threads):
     ends = np.arange(0, len(rows), 2)
     assert len(destinations.Destinations.of(hierarchy, ends).window_starts) > 2
     np.testing.assert_array_equal(distance_block(hierarchy, np.arange(len(rows)), ends), rows[:, ends])
+
+
+@pytest.mark.parametrize(("available", "times"), [(0, 2), (2**40, 1)])
+def test_rows_keep_the_tables_of_all_bricks_if_memory_allows(rounded, monkeypatch, available, times):
+    hierarchy, rows = rounded
+    windows, right = [], blocks._Plan._made
+    monkeypatch.setattr(destinations, "_TABLES", 2000)
+    monkeypatch.setattr(blocks, "available_memory", lambda: available)
+    monkeypatch.setattr(blocks._Plan, "_made", lambda plan, window: windows.append(window) or right(plan, window))
+    anew = replace(hierarchy)  # of which nothing is kept yet
+    for sources in ([0, 17], [899]):
+        np.testing.assert_array_equal(distance_rows(anew, sources), rows[sources])
+    assert max(windows) > 1
+    assert windows == times * list(range(max(windows) + 1))
+
+
+def test_a_process_keeps_a_part_for_its_threads(monkeypatch):
+    monkeypatch.setattr(numba.config, "NUMBA_DEFAULT_NUM_THREADS", 8)
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+    assert kept_most(1600) == kept_most(1600, 1 / 4) == 100
+    assert kept_most(1600, 1) == 400
 
 
 def test_one_source_alone_has_the_bits_of_its_row(rounded):

@@ -5,7 +5,7 @@ import pytest
 from closing_cases import DTYPES, FAMILIES, arrays_of, check, grid, structure_of
 from road_graphs import as_floats, made, random_graph
 
-from gpuops import distance_rows
+from gpuops import close_hierarchy, distance_rows
 
 pytestmark = pytest.mark.gpu
 
@@ -35,5 +35,9 @@ def test_many_blocks_share_wide_nodes(cupy, dtype):
 @pytest.mark.parametrize("seed", range(20))
 def test_distances_are_those_of_floyd_and_warshall(cupy, seed):
     graph = random_graph(np.random.default_rng(seed), most=400, closed=seed % 2 == 1, undirected=seed % 3 == 0)
-    hierarchy = check(cupy, structure_of(graph)[0], *graph.rows("int32"))
+    structure, _ = structure_of(graph)
+    indptr, indices, weights = graph.rows("int32")
+    hierarchy = check(cupy, structure, indptr, indices, weights)
     np.testing.assert_array_equal(as_floats(distance_rows(hierarchy, np.arange(graph.n))), graph.distances())
+    on_gpu = close_hierarchy(structure, cupy.asarray(indptr), cupy.asarray(indices), cupy.asarray(weights))
+    np.testing.assert_array_equal(as_floats(distance_rows(on_gpu, np.arange(graph.n)).get()), graph.distances())

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import dijkstra as scipy_dijkstra
 
 from gpuops.errors import NegativeCycleError, VerificationError
 from gpuops.numbers import outside_infinity
-from pipelines import positions
+from pipelines import positions, write_graph
 from pipelines.answers.routes import NoPathError, PathFinder, paths_of_pairs, predecessors, shortest_path
 from pipelines.answers.tables import write_table
 from pipelines.stores import StoreError
@@ -193,6 +193,17 @@ def test_zero_cycles_cost_no_detour_without_end(solve):
     distances, graph = solve(n, (tails, heads, np.zeros(len(tails), int)), "int32", chunk=600)
     assert route(distances, graph, 0, lane - 1).vertices == tuple(range(lane))
     assert len(route(distances, graph, lane, n - 1).weights) == lane + 1
+
+
+def test_a_long_walk_remembers_where_it_was(tmp_path):
+    """The first tight arc at every vertex leads back."""
+    lane = 1500
+    lower, upper = np.arange(lane - 1), np.arange(1, lane)
+    order = np.argsort(np.concatenate([lower, upper]), kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(np.concatenate([lower, upper])))])
+    indices = np.concatenate([upper, lower])[order]
+    graph = write_graph(tmp_path / "graph", indptr, indices, np.zeros(len(indices), int), directed=False)
+    assert shortest_path(graph, lane - 1, 0).vertices == tuple(range(lane - 1, -1, -1))
 
 
 def test_the_smallest_of_parallel_arcs(solve):

@@ -1,0 +1,31 @@
+"""The memory that workers need to answer from a hierarchy."""
+
+import numpy as np
+from road_graphs import hierarchy_of, made
+
+from gpuops import distance_rows
+from gpuops.hierarchy import blocks
+from gpuops.hierarchy.memory import brick_bytes
+from pipelines.hierarchy.plan import answers
+from pipelines.workers.capacity import WorkerFacts
+
+
+def needed(structure, hosts, memory, fits=True, rows=True):
+    facts = [WorkerFacts(f"{i}", host, "CPU", False, memory, 0.0, host_memory=memory) for i, host in enumerate(hosts)]
+    return np.array(answers(structure, np.dtype("int32"), 1000, fits, 0, facts, rows=rows).host)
+
+
+def test_the_tables_of_bricks_are_counted_where_they_are_kept():
+    arcs = [(v, v + step) for v in range(2450) for step in (1, 50) if step > 1 or v % 50 < 49]
+    hierarchy = hierarchy_of(made(2500, arcs), "int32")
+    structure = hierarchy.structure
+    distance_rows(hierarchy, [0])
+    bricks = brick_bytes(structure, "int32")
+    assert bricks == sum(table.nbytes for table in blocks._everywhere[hierarchy]._kept.values()) > 10_000
+    for hosts, memory, more in ("a", 4 * bricks, bricks), ("a", 4 * bricks - 1, 0), ("ab", 4 * bricks, bricks):
+        assert (needed(structure, hosts, memory) - needed(structure, hosts, memory, rows=False) == more).all()
+    # Workers of a host share what they may keep, and the tables of the store.
+    assert (needed(structure, "aa", 8 * bricks) - needed(structure, "aa", 4 * bricks) == bricks).all()
+    assert np.diff(needed(structure, "aab", 0)).tolist() == [-1000, 1000]
+    more = needed(structure, "a", 8 * bricks, fits=False) - needed(structure, "a", 0, fits=False)
+    assert more == 2 * bricks  # in float64
