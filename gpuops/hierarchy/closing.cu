@@ -127,7 +127,8 @@ extern "C" __global__ void look_over(const Element* weights, long long count, do
 
 // --- What all nodes share ------------------------------------------------------------------------------------------
 
-// The arguments of `close_levels`, in shared memory. `into` is null if the graph is undirected: then out[:, width:] has the same distances.
+// The arguments of `close_levels`, in shared memory. `into` is null if the graph is undirected: then out[:, width:] has
+// the same distances.
 // `sums` has four numbers for each node: `largest`, the largest finite entry of its `out` and its `into` table, and
 // `below`, the largest sum of such numbers over a path that ends below the node.
 struct Tree {
