@@ -4,7 +4,7 @@
 //     pack_tables   copy the tables of the parts into panels
 //     arrive        out[s, t] = onward[s, front of J] (x) table[J][:, t]      for columns t of parts J
 //     stay          out[s, t] is at most the distance by paths that do not leave the brick of s
-//     meet          a closed destination is as far as the nearest column among its arcs
+//     meet          a destination is as far as the nearest of its columns
 //
 // A *column* is an open vertex plus a length: a destination and 0, or the tail of an arc into a closed destination and
 // the length of the arc. A *part* is a brick with its columns; or one column of the upper tree, which is its own front.
@@ -121,14 +121,15 @@ extern "C" __global__ void stay(Element* out, long long stride, const int* rows,
     }
 }
 
-// Column `targets[t]` of a row of `out` is the least of the columns starts[t] to starts[t + 1] of that row of `found`.
-// Launch: grid (destinations / THREADS rounded up, rows), THREADS threads.
+// Destination `targets[t]` of a row of `out` is as far as the nearest of its columns in that row of `found`, which are
+// columns[starts[t]] to columns[starts[t + 1]]. Launch: a block for each row, any number of threads.
 extern "C" __global__ void meet(Element* out, long long stride, const Element* found, long long found_stride,
-                                const int* rows, const int* targets, const int* starts, int count) {
-    const int t = blockIdx.x * THREADS + threadIdx.x;
-    if (t >= count) return;
-    const Element* from = found + blockIdx.y * found_stride;
-    Element best = from[starts[t]];
-    for (int c = starts[t] + 1; c < starts[t + 1]; ++c) best = shorter(best, from[c]);
-    out[rows[blockIdx.y] * stride + targets[t]] = best;
+                                const int* rows, const int* targets, const int* starts, const int* columns, int count) {
+    const Element* from = found + blockIdx.x * found_stride;
+    out += rows[blockIdx.x] * stride;
+    for (int t = threadIdx.x; t < count; t += blockDim.x) {
+        Element best = from[columns[starts[t]]];
+        for (int c = starts[t] + 1; c < starts[t + 1]; ++c) best = shorter(best, from[columns[c]]);
+        out[targets[t]] = best;
+    }
 }

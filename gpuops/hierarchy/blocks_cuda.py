@@ -18,18 +18,21 @@ from gpuops._cuda import Program
 from gpuops._strips import SHAPES, WORDS
 from gpuops.hierarchy.closing import Hierarchy
 from gpuops.hierarchy.ends import Starts, starts_of
-from gpuops.hierarchy.slots import by_part, on_device, share_out, window_of
+from gpuops.hierarchy.slots import on_device, share_out, sort_by_part, threads_of, window_of
 from gpuops.hierarchy.slots_numba import look_up, number_absent
 from gpuops.hierarchy.structure import HierarchyStructure
 from gpuops.hierarchy.sweeps import CHUNK, SweepOrder
 from gpuops.numbers import infinity
 
 # Most bytes that lie between the launches, for the sources that are done together.
-SOURCES_BYTES = 2**29
+SOURCES_BYTES = 2**30
 _MOST_SOURCES = 2**15  # a grid has up to 65,535 rows of blocks
+# Columns are sorted by brick if otherwise threads are needed in this proportion to the threads without gaps.
+_MOST_WASTE = 1.5
 _GROUP = 32  # lanes of a warp
 _SOURCES = 128  # the number of sources that are done together is a multiple of it, if they are more than a warp
-_PACK_WORDS, _PACK_DEPTH, _BLOCK = 32, 8, 128
+_PACK_WORDS, _PACK_DEPTH = 32, 8
+_BLOCK, _PICKING = 128, 512  # threads of a block of a brick; of a row
 _ARITHMETICS = "NonnegativeFloat32", "Float64", "Int32", "NonnegativeInt16"
 _PROGRAMS = {
     name: SHAPES[name].program("hierarchy/blocks.cu", ("gather", "pack_tables", "arrive", "stay", "meet"), name)
@@ -90,21 +93,34 @@ class _Columns:
     arrival: Any
 
 
+class _Parts(NamedTuple):
+    """The part and the row of each column, the rows of the upper tree that are parts, and the number of parts."""
+
+    part: np.ndarray
+    row: np.ndarray
+    above: np.ndarray
+    parts: int
+
+
 class _Destinations(NamedTuple):
-    """Open destinations, a column each; and closed ones, a column for each arc into them.
+    """Destinations whose columns have the order of the result, and others.
 
     Attributes
     ----------
-    open, closed : _Columns
-        Closed destinations have a column in `open` too, infinitely far away. None if there are no arcs.
-    targets, starts : (d,), (d + 1,) int32 on the device
-        The positions of the d closed destinations with arcs, and where the columns of each begin in `closed`.
+    direct : _Columns, or None
+        A column for each destination; closed ones are infinitely far away. None if few neighbours in the result are
+        in one brick, so that threads would have few columns.
+    sorted : _Columns, or None
+        Columns by brick: for each arc into a closed destination, and for open destinations without a direct column.
+    targets, starts, columns : int32 arrays on the device
+        The destinations with columns in `sorted`, where each begins in `columns`, and its columns.
     """
 
-    open: _Columns
-    closed: _Columns | None
+    direct: _Columns | None
+    sorted: _Columns | None
     targets: Any
     starts: Any
+    columns: Any
 
 
 def answering_bytes(structure: HierarchyStructure, dtype: Any) -> int:
@@ -151,6 +167,7 @@ class DeviceTables:
         self.program, self.shape = _PROGRAMS[arithmetic.name], SHAPES[arithmetic.name]
         self.sweeps = _SWEEPS[arithmetic.name]
         self.lanes, self.word, self.dtype = arithmetic.lanes, arithmetic.word, hierarchy.dtype
+        self.of_thread = WORDS * self.lanes  # columns
         self.structure, self.entering, self.bricks = structure, hierarchy.closed.entering, len(bricks.sizes)
         self.brick_of = np.full(len(structure.order), self.bricks, np.uint16 if self.bricks < 2**16 else np.int32)
         self.brick_of[structure.order[: structure.open]] = bricks.of_node[structure.node_of]
@@ -201,9 +218,10 @@ class DeviceTables:
             padded = np.append(some, np.full(-len(some) % _GROUP, -1))
             rows, starts, above = self._depart(hierarchy, self.structure.place[origins[some]], padded)
             there = self._destinations(vertices)  # while the device is at work
-            self._arrive(out, rows, len(some), starts, above, there.open)
-            if there.closed is not None:
-                self._arrive_at_closed(out, rows, len(some), starts, above, there)
+            if there.direct is not None:
+                self._arrive(out, rows, len(some), starts, above, there.direct)
+            if there.sorted is not None:
+                self._pick(out, rows, len(some), starts, above, there)
 
     # --- Sources ------------------------------------------------------------------------------------------------------
 
@@ -278,38 +296,54 @@ class DeviceTables:
         return self._last[1]
 
     def _laid_out(self, places: np.ndarray) -> _Destinations:
-        outside = np.flatnonzero(places >= self.structure.open)
-        owners, tails, lengths = self.entering.rows(places[outside] - self.structure.open)
-        columns = self._columns(places, None)
-        if len(owners) == 0:
-            return _Destinations(columns, None, None, None)
-        reached, first = np.unique(owners, return_index=True)
-        targets, starts = on_device(outside[reached], np.append(first, len(owners)))
-        return _Destinations(columns, self._columns(tails, lengths.astype(self.dtype)), targets, starts)
-
-    def _columns(self, places: np.ndarray, lengths: np.ndarray | None) -> _Columns:
-        """Return the columns of places, with these lengths or 0, laid out."""
         import cupy
 
-        structure, bricks, threads = self.structure, self.structure.bricks, self.shape.threads
+        outside = np.flatnonzero(places >= self.structure.open)
+        owners, tails, lengths = self.entering.rows(places[outside] - self.structure.open)
+        targets, ends, lengths = outside[owners], tails, lengths.astype(self.dtype)
+        found, direct = self._parts(places), None
+        window = window_of(found.part, found.parts, self.of_thread, self.shape.threads)
+        threads = math.ceil(len(places) / max(1, window)) * self.shape.threads
+        if threads - self.shape.threads <= _MOST_WASTE * threads_of(found.part, found.parts, self.of_thread):
+            direct = self._columns(found, window, cupy.zeros(len(places), self.dtype))
+        else:
+            inside = np.flatnonzero(places < self.structure.open)
+            targets, ends = np.concatenate([inside, targets]), np.concatenate([places[inside], ends])
+            lengths = np.concatenate([np.zeros(len(inside), self.dtype), lengths])
+        if len(targets) == 0:
+            return _Destinations(direct, None, None, None, None)
+        found = self._parts(ends)
+        _, by_part = sort_by_part(found.part, found.parts)
+        found = found._replace(part=found.part[by_part], row=found.row[by_part])
+        rank = np.empty(len(by_part), np.int32)
+        rank[by_part] = np.arange(len(by_part))
+        by_target = np.argsort(targets, kind="stable")
+        targets, first = np.unique(targets[by_target], return_index=True)
+        picked = on_device(targets, np.append(first, len(by_part)), rank[by_target])
+        window = window_of(found.part, found.parts, self.of_thread, self.shape.threads)
+        return _Destinations(direct, self._columns(found, window, cupy.asarray(lengths[by_part])), *picked)
+
+    def _parts(self, places: np.ndarray) -> _Parts:
+        structure, bricks = self.structure, self.structure.bricks
         part, row, above = look_up(
             places, structure.node_of, bricks.of_node, bricks.node_row, structure.starts, self.bricks
         )
-        parts, of_thread = self.bricks + 1 + len(above), WORDS * self.lanes
-        window = window_of(part, parts, of_thread, threads)
-        slots = share_out(part, parts, window, of_thread, threads)
-        number_absent(slots.numbers, threads * of_thread, window, len(part))
+        return _Parts(part, row, above, self.bricks + 1 + len(above))
+
+    def _columns(self, columns: _Parts, window: int, lengths: Any) -> _Columns:
+        """Return columns in the parts, laid out in windows. `lengths`, on the device, are added to their distances."""
+        import cupy
+
+        part, row, above, parts = columns
+        bricks, threads = self.structure.bricks, self.shape.threads
+        slots = share_out(part, parts, window, self.of_thread, threads)
+        number_absent(slots.numbers, threads * self.of_thread, window, len(part))
         starts = np.concatenate([bricks.front_starts, bricks.front_starts[-1] + np.arange(len(above) + 1)])
-        arrays = on_device(*slots, starts, np.append(bricks.front, above), row, *by_part(part, parts))
-        thread_part, numbers, columns, starts, fronts, row, part_starts, order = arrays
+        arrays = on_device(*slots, starts, np.append(bricks.front, above), row, *sort_by_part(part, parts))
+        thread_part, numbers, slots, starts, fronts, row, part_starts, order = arrays
         windows = len(thread_part) // threads
-        lengths = cupy.zeros(len(part), self.dtype) if lengths is None else cupy.asarray(lengths)
         depth = _even(self.most)
         arrival = cupy.empty((windows, depth, threads * WORDS), self.word)
-        laid_out = _Columns(
-            len(part), window, len(fronts) + 1, thread_part, numbers, starts, fronts, row, lengths,
-            part_starts, order, arrival,
-        )  # fmt: skip
         if windows:
             self.program.launch(
                 "pack_tables",
@@ -320,7 +354,7 @@ class DeviceTables:
                     "table_starts": self.table_starts,
                     "starts": starts,
                     "thread_part": thread_part,
-                    "slots": columns,
+                    "slots": slots,
                     "rows": row,
                     "lengths": lengths,
                     "bricks": np.int32(self.bricks),
@@ -328,7 +362,10 @@ class DeviceTables:
                 },
                 threads=(_PACK_WORDS, _PACK_DEPTH),
             )
-        return laid_out
+        return _Columns(
+            len(part), window, len(fronts) + 1, thread_part, numbers, starts, fronts, row, lengths,
+            part_starts, order, arrival,
+        )  # fmt: skip
 
     # --- Products -----------------------------------------------------------------------------------------------------
 
@@ -398,29 +435,29 @@ class DeviceTables:
                 },
             )
 
-    def _arrive_at_closed(
-        self, out: Any, rows: Any, count: int, starts: list[_Starts], above: Any, there: _Destinations
-    ) -> None:
-        """Fill the columns of closed destinations."""
+    def _pick(self, out: Any, rows: Any, count: int, starts: list[_Starts], above: Any, there: _Destinations) -> None:
+        """Fill the destinations that have sorted columns."""
         import cupy
 
-        assert there.closed is not None
-        found = cupy.empty((count, there.closed.count), self.dtype)
+        assert there.sorted is not None
+        found = cupy.empty((count, there.sorted.count), self.dtype)
         (own,) = on_device(np.append(np.arange(count), np.full(-count % _GROUP, -1)))
-        self._arrive(found, own, count, starts, above, there.closed)
+        self._arrive(found, own, count, starts, above, there.sorted)
         self.program.launch(
             "meet",
-            (math.ceil(len(there.targets) / self.shape.threads), count),
+            count,
             {
                 "out": out,
                 "stride": np.int64(out.strides[0] // out.itemsize),
                 "found": found,
-                "found_stride": np.int64(there.closed.count),
+                "found_stride": np.int64(there.sorted.count),
                 "rows": rows,
                 "targets": there.targets,
                 "starts": there.starts,
+                "columns": there.columns,
                 "count": np.int32(len(there.targets)),
             },
+            threads=_PICKING,
         )
 
 

@@ -95,7 +95,8 @@ def close(
         if found.homeless:
             refuse_arc(found.homeless - 1)
         out = cupy.empty((int(structure.out_starts[-1]),), weights.dtype)
-        into = cupy.empty((int(structure.into_starts[-1]),), weights.dtype) if found.directed else None
+        entries = max(1, int(structure.into_starts[-1]))  # an empty array would be a null pointer, as for no array
+        into = cupy.empty((entries,), weights.dtype)[: structure.into_starts[-1]] if found.directed else None
         largest, paths = schedule.close(arcs, lengths, out, into, found.control)
         return arcs.closed(lengths), out, into, largest, paths
 

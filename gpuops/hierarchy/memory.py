@@ -13,6 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from gpuops.hierarchy.blocks_cuda import answering_bytes as answering_bytes
 from gpuops.hierarchy.closing_cuda import CONTROL_WORDS, Schedule
 from gpuops.hierarchy.structure import Cost, HierarchyStructure
 

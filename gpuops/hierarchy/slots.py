@@ -52,7 +52,12 @@ def window_of(part: np.ndarray, parts: int, of_thread: int, across: int) -> int:
         count += max(1, count // 32)
 
 
-def by_part(part: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndarray]:
+def threads_of(part: np.ndarray, parts: int, of_thread: int) -> int:
+    """Return the threads that all columns take in one window."""
+    return int(slots_numba.most_threads(part, parts, max(1, len(part)), of_thread, len(part)))
+
+
+def sort_by_part(part: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndarray]:
     """Return where the columns of each part begin, (parts + 1), and the columns sorted by part, stably."""
     starts, columns = np.zeros(parts + 1, np.int32), np.empty(len(part), np.int32)
     slots_numba.sort_by_part(part, starts, columns)

@@ -103,17 +103,24 @@ __device__ inline Element least_of_warp(Element x) {
     return x;
 }
 
-// A warp has a chunk of vertices, and COUNT sources for each lane; or one source, whose lanes share the arcs.
+// What the lanes of a warp read of 32 rows for a chunk, before all of them go through these rows together.
+struct Stage {
+    int rows[WARP];
+    Element lengths[WARP][CHUNK];
+};
+
+// A warp has a chunk of vertices, and COUNT sources for each lane; or one source, whose lanes share the rows.
 template <int COUNT, bool ONE>
 struct UpperTree {
     using Sources = Several<COUNT>;
-    static constexpr int SOURCES = ONE ? 1 : COUNT * WARP, SHARE = ONE ? WARP : 1;
+    static constexpr int SOURCES = ONE ? 1 : COUNT * WARP;
 
     const Tree& tree;
     Element *x, *d;
     const int stride;
     const unsigned char* touched;
-    const int part = ONE ? threadIdx.x % WARP : 0;
+    Stage& stage;
+    const int lane = threadIdx.x % WARP;
 
     __device__ bool is_touched(int node, int group) const {
         const unsigned char* of_node = touched + (long long)tree.upper[node] * (stride / WARP);
@@ -121,77 +128,100 @@ struct UpperTree {
         for (int i = 0; i < COUNT; ++i) found |= of_node[group * COUNT + i];
         return found;
     }
-    __device__ int source_of(int group) const { return ONE ? 0 : group * SOURCES + (int)threadIdx.x % WARP * COUNT; }
+
+    // best[v] is at most from[row(i)] + length(i, v) for all i < rows, for the first VERTICES vertices.
+    template <int VERTICES, class Row, class Length>
+    __device__ void relax(Sources (&best)[CHUNK], const Element* from, int rows, Row row, Length length) const {
+        for (int first = 0; first < rows; first += WARP) {
+            const int i = first + lane, count = min(WARP, rows - first);
+            if (ONE) {
+                if (i >= rows) return;
+                const Sources before = Sources::load(from + (long long)row(i) * stride);
+#pragma unroll
+                for (int v = 0; v < VERTICES; ++v) best[v].relax(before, length(i, v));
+                continue;
+            }
+            stage.rows[lane] = row(min(i, rows - 1));
+#pragma unroll
+            for (int v = 0; v < VERTICES; ++v) stage.lengths[lane][v] = i < rows ? length(i, v) : infinity<Element>();
+            __syncwarp();
+#pragma unroll 4
+            for (int k = 0; k < count; ++k) {
+                const Sources before = Sources::load(from + (long long)stage.rows[k] * stride);
+#pragma unroll
+                for (int v = 0; v < VERTICES; ++v) best[v].relax(before, stage.lengths[k][v]);
+            }
+            __syncwarp();
+        }
+    }
+    template <class Row, class Length>
+    __device__ void relax(int count, Sources (&best)[CHUNK], const Element* from, int rows, Row row,
+                          Length length) const {
+        if (count > CHUNK / 2) {
+            relax<CHUNK>(best, from, rows, row, length);
+        } else {
+            relax<CHUNK / 2>(best, from, rows, row, length);
+        }
+    }
 
     __device__ void store(Element* to, Sources (&best)[CHUNK], int count) const {
 #pragma unroll
         for (int v = 0; v < CHUNK; ++v) {
             if (v >= count) break;
             if (ONE) best[v].x[0] = least_of_warp(best[v].x[0]);
-            if (part == 0) *(Sources*)(to + (long long)v * stride) = best[v];
+            if (!ONE || lane == 0) *(Sources*)(to + (long long)v * stride) = best[v];
         }
     }
 
     // x[chunk] is at most x[node] (x) out[node, chunk] for every node below whose front has vertices of the chunk.
-    __device__ void climb(int chunk, int group) const {
+    __device__ __noinline__ void climb(int chunk, int group) const {
         if (!is_touched(tree.chunk_node[chunk], group)) return;
-        const int source = source_of(group), count = tree.chunk_size[chunk];
-        Element* to = x + (long long)tree.chunk_row[chunk] * stride + source;
+        const int count = tree.chunk_size[chunk];
+        Element *const from = x + source_of(group), *const to = from + (long long)tree.chunk_row[chunk] * stride;
         Sources best[CHUNK];
 #pragma unroll
-        for (int v = 0; v < CHUNK; ++v) {
-            if (v < count) best[v] = Sources::load(to + (long long)v * stride);
-        }
-        for (int p = tree.pull_starts[chunk] + part; p < tree.pull_starts[chunk + 1]; p += SHARE) {
+        for (int v = 0; v < CHUNK; ++v) best[v] = Sources::load(to + (long long)min(v, count - 1) * stride);
+        for (int p = tree.pull_starts[chunk]; p < tree.pull_starts[chunk + 1]; ++p) {
             const int node = tree.pull_node[p], mask = tree.pull_mask[p];
             if (!is_touched(node, group)) continue;
             const Node own(tree, node);
-            const Element *out = own.out + own.width + tree.pull_place[p],
-                          *from = x + (long long)own.first * stride + source;
-            for (int i = 0; i < own.width; ++i) {
-                const Sources before = Sources::load(from + (long long)i * stride);
-                const Element* length = out + i * own.step();
-#pragma unroll
-                for (int v = 0; v < CHUNK; ++v) {
-                    if (mask >> v & 1) best[v].relax(before, *length++);
-                }
-            }
+            const Element* out = own.out + own.width + tree.pull_place[p];
+            relax(
+                count, best, from, own.width, [&](int i) { return own.first + i; },
+                [&](int i, int v) {
+                    const int place = __popc(mask & ((1 << v) - 1));
+                    return mask >> v & 1 ? out[i * own.step() + place] : infinity<Element>();
+                });
         }
         store(to, best, count);
     }
 
     // d[chunk] = x[node] (x) out[node, chunk] min into[chunk] (x) d[front], where x is what the climb left.
-    __device__ void sweep(int chunk, int group) const {
+    __device__ __noinline__ void sweep(int chunk, int group) const {
         const int node = tree.chunk_node[chunk], row = tree.chunk_row[chunk], count = tree.chunk_size[chunk];
         const int source = source_of(group);
         const Node own(tree, node);
         Sources best[CHUNK];
 #pragma unroll
         for (int v = 0; v < CHUNK; ++v) {
+#pragma unroll
             for (int i = 0; i < COUNT; ++i) best[v].x[i] = infinity<Element>();
         }
         if (is_touched(node, group)) {
-            const Element *out = own.out + (row - own.first), *from = x + (long long)own.first * stride + source;
-            for (int i = part; i < own.width; i += SHARE) {
-                const Sources before = Sources::load(from + (long long)i * stride);
-#pragma unroll
-                for (int v = 0; v < CHUNK; ++v) {
-                    if (v < count) best[v].relax(before, out[i * own.step() + v]);
-                }
-            }
+            const Element* out = own.out + (row - own.first);
+            relax(
+                count, best, x + source, own.width, [&](int i) { return own.first + i; },
+                [&](int i, int v) { return out[i * own.step() + min(v, count - 1)]; });
         }
         const Element* lengths = into(tree, node, own, row);
         const int step = tree.back_has_out ? own.step() : own.size;
-#pragma unroll 4
-        for (int j = part; j < own.size; j += SHARE) {
-            const Sources before = Sources::load(d + (long long)own.front[j] * stride + source);
-#pragma unroll
-            for (int v = 0; v < CHUNK; ++v) {
-                if (v < count) best[v].relax(before, lengths[v * step + j]);
-            }
-        }
+        relax(
+            count, best, d + source, own.size, [&](int j) { return own.front[j]; },
+            [&](int j, int v) { return lengths[min(v, count - 1) * step + j]; });
         store(d + (long long)row * stride + source, best, count);
     }
+
+    __device__ int source_of(int group) const { return ONE ? 0 : group * SOURCES + lane * COUNT; }
 
     __device__ void run(int sources, unsigned* arrived) const {
         const int groups = (sources + SOURCES - 1) / SOURCES, last = (int)tree.chunk_level_count - 1;
@@ -217,13 +247,17 @@ struct UpperTree {
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     upper(const Tree* tree_, Element* x, Element* d, int stride, int sources, const unsigned char* touched,
           unsigned* arrived) {
-    const Tree tree = *tree_;
+    __shared__ Stage stages[THREADS / WARP];
+    __shared__ Tree tree;  // its pointers would take most registers
+    if (threadIdx.x == 0) tree = *tree_;
+    __syncthreads();
+    Stage& stage = stages[threadIdx.x / WARP];
     if (sources == 1) {
-        UpperTree<1, true>{tree, x, d, stride, touched}.run(sources, arrived);
+        UpperTree<1, true>{tree, x, d, stride, touched, stage}.run(sources, arrived);
     } else if (sources <= WARP) {
-        UpperTree<1, false>{tree, x, d, stride, touched}.run(sources, arrived);
+        UpperTree<1, false>{tree, x, d, stride, touched, stage}.run(sources, arrived);
     } else {
-        UpperTree<TOGETHER, false>{tree, x, d, stride, touched}.run(sources, arrived);
+        UpperTree<TOGETHER, false>{tree, x, d, stride, touched, stage}.run(sources, arrived);
     }
 }
 

@@ -9,7 +9,7 @@ from numba import njit
 
 from gpuops.hierarchy.structure import HierarchyStructure
 
-CHUNK = 4  # most vertices of a chunk
+CHUNK = 8  # most vertices of a chunk
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +17,7 @@ class SweepOrder:
     """The vertices of each brick by levels, and the upper tree in chunks by levels.
 
     K bricks, N nodes, V open vertices, L levels of all bricks, M levels and C chunks of the upper tree. Vertices of a
-    level need distances of earlier levels only. A *chunk* is up to four vertices of one node that follow each other.
+    level need distances of earlier levels only. A *chunk* is up to eight vertices of one node that follow each other.
 
     Attributes
     ----------

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuops.hierarchy import Cost, HierarchyStructure
-from gpuops.hierarchy.blocks_cuda import answering_bytes
-from gpuops.hierarchy.memory import brick_bytes, closing_bytes, kept_most, order_bytes, structure_bytes
+from gpuops.hierarchy.memory import answering_bytes, brick_bytes, closing_bytes, kept_most, order_bytes, structure_bytes
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts

@@ -120,7 +120,7 @@ class ndarray(np.ndarray):
     def data(self):
         ptr = self.ctypes.data
         return SimpleNamespace(
-            ptr=ptr,
+            ptr=ptr if _is_allocated(self) else 0,
             memset_async=lambda value, size: ctypes.memset(ptr, value, size),
             copy_from_device_async=lambda other, size: ctypes.memmove(ptr, other.ptr, size),
             copy_from_host_async=lambda host, size: ctypes.memmove(ptr, host, size),
@@ -138,6 +138,11 @@ class ndarray(np.ndarray):
 
     def set(self, values, stream=None):
         self[...] = values
+
+
+def _is_allocated(array):
+    """CuPy allocates nothing for an empty array; a view of a part of another array has an address."""
+    return array.size > 0 or (array.base is not None and getattr(array.base, "size", 0) > 0)
 
 
 def empty(shape, dtype):
