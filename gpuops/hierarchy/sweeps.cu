@@ -73,8 +73,8 @@ extern "C" __global__ void home(const Tree* tree_, const int* places, const int*
 
 // --- The upper tree ------------------------------------------------------------------------------------------------
 
-// Successive sources of a lane, in 16 bytes at most.
-constexpr int TOGETHER = sizeof(Element) == 8 ? 2 : 4;
+// Successive sources of a lane. More shorts would take more registers than there are.
+constexpr int TOGETHER = sizeof(Element) == 4 ? 4 : 2;
 
 template <int COUNT>
 struct alignas(COUNT * sizeof(Element)) Several {
@@ -87,6 +87,8 @@ struct alignas(COUNT * sizeof(Element)) Several {
             *(int4*)&result = __ldcg((const int4*)from);
         } else if constexpr (sizeof(Several) == 8) {
             *(int2*)&result = __ldcg((const int2*)from);
+        } else if constexpr (sizeof(Several) == 4) {
+            *(int*)&result = __ldcg((const int*)from);
         } else {
             result.x[0] = __ldcg(from);
         }
