@@ -63,11 +63,3 @@ def to_outside(distances: Any) -> Any:
         unreachable = distances >= distance_limit(distances.dtype)
         np.copyto(distances, outside_infinity(distances.dtype), where=unreachable)
     return distances
-
-
-def to_inside(distances: Any) -> Any:
-    """Undo `to_outside`, in place."""
-    if distances.dtype.kind != "f":
-        unreachable = distances == outside_infinity(distances.dtype)
-        np.copyto(distances, infinity(distances.dtype), where=unreachable)
-    return distances

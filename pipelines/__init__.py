@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pipelines.answers.exports import export_store as export_store
     from pipelines.answers.graph_pictures.euler_stages import picture_euler_stages as picture_euler_stages
     from pipelines.answers.graph_pictures.euler_stages import picture_partitions as picture_partitions
+    from pipelines.answers.graph_pictures.picture import picture_bricks as picture_bricks
     from pipelines.answers.graph_pictures.picture import picture_graph as picture_graph
-    from pipelines.answers.graph_pictures.picture import picture_parts as picture_parts
     from pipelines.answers.measures import Measures as Measures
     from pipelines.answers.measures import measures as measures
     from pipelines.answers.pictures import picture_distances as picture_distances
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from pipelines.apsp.solve import all_pairs_shortest_paths as all_pairs_shortest_paths
     from pipelines.assembly.assemble import Assembly as Assembly
     from pipelines.assembly.assemble import assemble as assemble
-    from pipelines.boundary.solve import partition_graph as partition_graph
     from pipelines.euler.circuits import euler_circuits as euler_circuits
     from pipelines.euler.de_bruijn import de_bruijn_sequence as de_bruijn_sequence
     from pipelines.euler.walks import write_walks as write_walks
@@ -63,8 +62,6 @@ if TYPE_CHECKING:
     from pipelines.som.tables import export_map as export_map
     from pipelines.som.train import train_som as train_som
     from pipelines.sssp.solve import single_source_shortest_paths as single_source_shortest_paths
-    from pipelines.stores.boundary import Boundary as Boundary
-    from pipelines.stores.boundary import open_boundary as open_boundary
     from pipelines.stores.circuits import Circuits as Circuits
     from pipelines.stores.circuits import open_circuits as open_circuits
     from pipelines.stores.codebook import Codebook as Codebook

@@ -2,7 +2,6 @@
 """Run a benchmark suite: warm up, verify, repeat. Each case is one JSON record with median, minimum and maximum.
 
     scripts/bench.py apsp        products, Floyd-Warshall and the pipeline on this machine's device
-    scripts/bench.py boundary    road networks by the boundary method: closures, blocks of distances, all pairs
     scripts/bench.py choice      all pairs of several networks by each method, and by auto
     scripts/bench.py cores       layouts, searches, Floyd-Warshall, imports with 1, 2, 4, ... threads of a CPU
     scripts/bench.py csgraph     tilepath.csgraph and SciPy's csgraph, in the same run
@@ -13,7 +12,7 @@
     scripts/bench.py euler       Euler circuits stage by stage, with the published times
     scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each reduction
     scripts/bench.py graphs      edge expansion, reverse graph, weak components, spanning forest
-    scripts/bench.py hierarchy   road networks by a hierarchy: order, structure, closing, rows and blocks, on a CPU
+    scripts/bench.py hierarchy   road networks by a hierarchy: order, structure, closing, rows, blocks, all pairs
     scripts/bench.py imports     edge lists, .gr and Matrix Market to stores, on a CPU
     scripts/bench.py distinct    distinct values, compaction, prefix sums, with the published times
     scripts/bench.py sequences   look-and-say, cyclic spectra, permutations, with the published variants
@@ -43,7 +42,6 @@ from benchmarks import bmu_chart, charts, scaling_table, series_charts
 from benchmarks.harness import ROOT, Bench
 from benchmarks.suites import (
     apsp,
-    boundary,
     choice,
     cores,
     csgraph,
@@ -74,7 +72,6 @@ SUITE_OF = (
 
 SUITES = {
     "apsp": apsp,
-    "boundary": boundary,
     "choice": choice,
     "cores": cores,
     "csgraph": csgraph,

@@ -15,6 +15,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -23,8 +24,7 @@ import numpy as np
 
 import gpuops
 from gpuops import _cuda
-from gpuops.boundary import ClosedParts, boundary_distances
-from gpuops.boundary.totals import row_minima, row_totals
+from gpuops.hierarchy.totals import row_minima, row_totals
 from gpuops.minplus import pack, relax_packed
 from gpuops.minplus.super_stage import pass_rows, pass_slab
 from gpuops.numbers import DISTANCE_DTYPES, infinity
@@ -158,32 +158,24 @@ def super_stages(xp: Any) -> None:
                     pass_rows(others, panels)
 
 
-def closed_parts(rng: Any, sizes: list[int], boundaries: list[int], dtype: Any, lowest: int) -> ClosedParts:
-    """Return closed parts of the given sizes and numbers of boundary vertices, with tables of random lengths."""
-    parts, p, b, total = len(sizes), max(sizes), max(1, *boundaries), sum(boundaries)
-    part = rng.permutation(np.repeat(np.arange(parts), sizes)).astype(np.int32)
-    place = np.empty(len(part), np.int32)
-    for k, size in enumerate(sizes):
-        place[part == k] = rng.permutation(size)
-    tables = [lengths(rng, shape, dtype, lowest) for shape in ((parts, p, b), (parts, b, p), (parts, p, p))]
-    for k, boundary in enumerate(boundaries):
-        tables[0][k, :, boundary:] = tables[1][k, boundary:] = infinity(tables[0].dtype)
-    return ClosedParts(part, place, np.array(boundaries), *tables, lengths(rng, (total, total), dtype, lowest))
-
-
-@operation("boundary/boundary.cu", "boundary/tiles.cu")
-def boundary_blocks(xp: Any) -> None:
-    rng = np.random.default_rng(6)
+@operation("hierarchy/blocks.cu", "hierarchy/sweeps.cu")
+def answers_from_a_hierarchy(xp: Any) -> None:
+    """A strip of a grid with small bricks, closed vertices, and origins for each way through the upper tree."""
+    n, rng = 120, np.random.default_rng(8)
+    tails = np.repeat(np.arange(n), 3)
+    heads = np.clip(tails + np.tile([-1, 1, 10], n), 0, n - 1)
+    through = rng.random(n) < 0.9
     for dtype in DISTANCE_DTYPES:
-        for lowest in 0, -50:
-            for sizes, boundaries in ([7, 3, 1, 9], [2, 3, 0, 1]), ([90, 30], [17, 33]), ([90, 3, 80], [67, 0, 40]):
-                parts = closed_parts(rng, sizes, boundaries, dtype, lowest).on_gpu()
-                n = len(parts.part)
-                boundary_distances(parts, rng.integers(0, n, 5), rng.integers(0, n, 9))
-                boundary_distances(parts, np.arange(n), np.arange(n))
+        arcs = rows(n, tails, heads, rng.integers(0, 9, 3 * n).astype(dtype))
+        order = np.arange(n)
+        structure, _ = gpuops.hierarchy_structure(*arcs[:2], order, through, brick=12)
+        hierarchy = gpuops.close_hierarchy(structure, *arcs)
+        on_gpu = replace(hierarchy, out=xp.asarray(hierarchy.out), into=xp.asarray(hierarchy.into))
+        for count in 1, 9, 50:
+            gpuops.distance_block(on_gpu, rng.integers(0, n, count), order[::-1])
 
 
-@operation("boundary/totals.cu")
+@operation("hierarchy/totals.cu")
 def totals_of_rows(xp: Any) -> None:
     rng = np.random.default_rng(7)
     for dtype in DISTANCE_DTYPES:

@@ -7,7 +7,6 @@ from path_rows import write_rows
 from gpuops import close_hierarchy, hierarchy_structure
 from gpuops.som.grid import Grid
 from pipelines.stores import create_distances, create_paths, write_graph
-from pipelines.stores.boundary import Cut, create_boundary
 from pipelines.stores.circuits import write_circuits
 from pipelines.stores.codebook import create_codebook, open_codebook
 from pipelines.stores.hierarchy import create_hierarchy
@@ -39,8 +38,6 @@ def write_tiny_stores(folder):
     _paths(folder / "one", graph, [True], sources=[0])  # the fill value of the array `sources`
     _paths(folder / "part-paths", graph, [True, False, True])
     _paths(folder / "nearest", graph, [True], together=True, cutoff=3.0, targets=[0, 2])
-    for name in "boundary", "part-boundary":
-        _boundary(folder / name, graph)
     for name in "hierarchy", "part-hierarchy":
         _hierarchy(folder / name, graph)
     for name, done in ("matrix", [True] * 3), ("part-matrix", [True, True, False]):
@@ -88,22 +85,6 @@ def _paths(path, graph, done, sources=(4, 1, 3), **options):
         distances = RING[list(run.row_sources(row))].min(axis=0)
         write_rows(run, row, distances[None].astype("int32"), np.where(distances, np.roll(np.arange(5), 1), -1)[None])
     run.record(np.array(done))
-
-
-def _boundary(path, graph):
-    cut = Cut(np.array([0, 0, 1, 1, 1], np.int32), np.array([True, True, True, False, True]))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipelines.stores.boundary.CHUNK_BYTES", 36)  # a part to a chunk
-        run = create_boundary(path, graph, cut, dtype="float32", options={})
-    write = run.writer()
-    done = np.array([True, "part" not in path.name])
-    for part, p in zip(np.flatnonzero(done), (2, 3), strict=False):
-        table = np.arange(9, dtype="float32").reshape(3, 3)[:p, :p] + part
-        write(part, [{"inner": table, "to_boundary": table[:, :2], "from_boundary": table[:2]}])
-    run.record(done)
-    if done.all():
-        run.make_among(4)[1](0, 0, np.arange(16, dtype="float32").reshape(4, 4))
-        run.complete()
 
 
 def _hierarchy(path, graph):

@@ -1,13 +1,16 @@
-"""The suite `hierarchy`: road networks by `gpuops.hierarchy` on a CPU, from arcs in memory to blocks of distances.
+"""The suite `hierarchy`: road networks by `gpuops.hierarchy`, from arcs in memory to blocks of distances.
 
 The networks are Rome and networks made by pipelines.generators (`road`, with the share of missing streets in the name,
-and `grid`). Some rows of each answer are compared with SciPy's dijkstra, which is timed, too.
+and `grid`). Some rows of each answer are compared with SciPy's dijkstra, which is timed, too. On a GPU, the order and
+the structure are computed on the CPU, and distances stay on the GPU. Blocks and rows have other vertices in each run.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
+from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +33,9 @@ from pipelines.formats.graphs import import_graph
 from pipelines.generators import Grid, Road, generate
 from pipelines.stores import Graph
 
-CONVENTION = "wall seconds; vertices per second of what is made once, distances per second of answers"
+CONVENTION = (
+    "wall seconds, device synchronized; vertices per second of what is made once, distances per second of answers"
+)
 TOGETHER, OD = 256, 10_000
 CHECKED = 3  # rows of each answer that are compared with SciPy
 NETWORKS = {
@@ -44,9 +49,10 @@ GROUPS = ["rome", *NETWORKS]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="cpu")
     parser.add_argument("--only", choices=GROUPS, action="append", help="default: all of up to 115,600 vertices")
+    parser.add_argument("--dtype", choices=["int32", "float32"], default="int32")
     parser.add_argument("--thorough", action="store_true", help="compute better elimination orders, which takes longer")
-    parser.set_defaults(device="cpu")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
@@ -57,28 +63,25 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
                 graph = import_graph(ROOT / "scripts" / "data" / "rome99.gr", path)
             else:
                 graph = generate(NETWORKS[name], path, progress=False)
-            _bench_network(bench, name, graph, args.thorough)
+            _bench_network(bench, name, graph, np.dtype(args.dtype), args.thorough)
 
 
-def _bench_network(bench: Bench, name: str, graph: Graph, thorough: bool) -> None:
+def _bench_network(bench: Bench, name: str, graph: Graph, dtype: np.dtype, thorough: bool) -> None:
     indptr, indices, weights = graph.rows()
-    weights = weights.astype(np.int32)
+    weights = weights.astype(dtype)
     order = hierarchy_order(indptr, indices, thorough=thorough)
     structure, cost = hierarchy_structure(indptr, indices, order)
     hierarchy = close_hierarchy(structure, indptr, indices, weights)
     n, matrix = graph.n, _lightest(indptr, indices, weights)
     rng = np.random.default_rng(1)
     sources = rng.integers(0, n, TOGETHER)
-    expected = _as_stored(dijkstra(matrix, indices=sources[:CHECKED]))
+    expected = _as_stored(dijkstra(matrix, indices=sources[:CHECKED]), dtype)
     once: dict[str, Any] = {
         "verified": f"{CHECKED} rows equal SciPy's dijkstra",
-        "sizes": {"n": n, "m": graph.m, **vars(cost)},
-        "table_bytes": cost.table_bytes(np.int32, hierarchy.into is None),
+        "sizes": {"n": n, "m": graph.m, "dtype": str(dtype), **vars(cost)},
+        "table_bytes": cost.table_bytes(dtype, hierarchy.into is None),
         "rate_of": None,
     }
-    rows = distance_rows(hierarchy, sources)
-    assert np.array_equal(rows[:CHECKED], expected), "rows are wrong"
-    assert np.array_equal(one_to_all(hierarchy, sources[0]), expected[0]), "a row alone is wrong"
 
     def time(case: str, run: Any, count: int, unit: str) -> None:
         seconds = [bench.seconds(run) for _ in range(bench.repeats)]
@@ -87,25 +90,53 @@ def _bench_network(bench: Bench, name: str, graph: Graph, thorough: bool) -> Non
 
     time("order", lambda: hierarchy_order(indptr, indices, thorough=thorough), n, "vertices")
     time("structure", lambda: hierarchy_structure(indptr, indices, order), n, "vertices")
+    if bench.gpu:
+        hierarchy = hierarchy.on_gpu()
+        time("tables of all bricks, and one row", lambda: one_to_all(replace(hierarchy), sources[0]), n, "distances")
     time("close", lambda: close_hierarchy(structure, indptr, indices, weights), n, "vertices")
-    time("one source alone", lambda: one_to_all(hierarchy, sources[0]), n, "distances")
-    time(f"{TOGETHER} together", lambda: distance_rows(hierarchy, sources, out=rows), rows.size, "distances")
+    _bench_rows(hierarchy, sources, expected, time)
     time("SciPy's dijkstra, one source", lambda: dijkstra(matrix, indices=sources[0]), n, "distances")
     if n >= OD:
-        _bench_block(hierarchy, matrix, time)
+        _bench_block(bench, hierarchy, matrix, time)
+    if bench.gpu and n**2 * dtype.itemsize < 0.8 * bench.xp.cuda.Device().mem_info[1]:
+        _bench_all_pairs(bench, hierarchy, sources, expected, time)
 
 
-def _bench_block(hierarchy: Hierarchy, matrix: csr_array, time: Any) -> None:
-    origins, destinations = (np.random.default_rng(seed).permutation(matrix.shape[0])[:OD] for seed in (2, 3))
-    out = distance_block(hierarchy, origins, destinations)
-    expected = _as_stored(dijkstra(matrix, indices=origins[:CHECKED])[:, destinations])
-    assert np.array_equal(out[:CHECKED], expected), "a block is wrong"
+def _bench_rows(hierarchy: Hierarchy, sources: np.ndarray, expected: np.ndarray, time: Any) -> None:
+    rows = distance_rows(hierarchy, sources)
+    assert np.array_equal(_on_host(rows[:CHECKED]), expected), "rows are wrong"
+    assert np.array_equal(_on_host(one_to_all(hierarchy, sources[0])), expected[0]), "a row alone is wrong"
+    single = cycle(sources.tolist())
+    time("one source alone", lambda: one_to_all(hierarchy, next(single)), rows.shape[1], "distances")
+    time(f"{TOGETHER} together", lambda: distance_rows(hierarchy, sources, out=rows), rows.size, "distances")
+
+
+def _bench_block(bench: Bench, hierarchy: Hierarchy, matrix: csr_array, time: Any) -> None:
+    chosen = np.random.default_rng(2).integers(0, matrix.shape[0], (bench.repeats + 1, 2, OD))
+    out = distance_block(hierarchy, *chosen[0])
+    expected = _as_stored(dijkstra(matrix, indices=chosen[0][0][:CHECKED])[:, chosen[0][1]], hierarchy.dtype)
+    assert np.array_equal(_on_host(out[:CHECKED]), expected), "a block is wrong"
+    others = cycle(chosen[1:])
     time(
         f"OD {OD:,} x {OD:,}",
-        lambda: distance_block(hierarchy, origins, destinations, out=out),
+        lambda: distance_block(hierarchy, *next(others), out=out),
         out.size,
         "distances",
     )
+
+
+def _bench_all_pairs(bench: Bench, hierarchy: Hierarchy, sources: np.ndarray, expected: np.ndarray, time: Any) -> None:
+    """Time all distances into memory."""
+    n = len(hierarchy.structure.order)
+    bench.xp.get_default_memory_pool().free_all_blocks()
+    everything, matrix = np.arange(n), bench.xp.empty((n, n), hierarchy.dtype)
+    distance_rows(hierarchy, everything, out=matrix)
+    assert np.array_equal(_on_host(matrix[bench.xp.asarray(sources[:CHECKED])]), expected), "the matrix is wrong"
+    time("all distances into memory", lambda: distance_rows(hierarchy, everything, out=matrix), n * n, "distances")
+
+
+def _on_host(found: Any) -> np.ndarray:
+    return found if isinstance(found, np.ndarray) else found.get()
 
 
 def _lightest(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> csr_array:
@@ -118,5 +149,5 @@ def _lightest(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> c
     return csr_array((weights[order][first].astype(float), (tails[first], heads[first])), shape=(n, n))
 
 
-def _as_stored(found: np.ndarray) -> np.ndarray:
-    return np.where(np.isinf(found), outside_infinity(np.int32), found).astype(np.int32)
+def _as_stored(found: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    return np.where(np.isinf(found), outside_infinity(dtype), found).astype(dtype)

@@ -1,8 +1,8 @@
 """The suite `od-tables`: a reduced table of origins and destinations on a road network, on several workers of one host.
 
-Each origin gets the sum of a column over the destinations within a distance, from the store of the boundary method. The
-blocks are timed by Dask's record of the tasks, from the first block to the last. Some origins are compared with SciPy's
-Dijkstra. The tables must have the same bits for all numbers of workers.
+Each origin gets the sum of a column over the destinations within a distance, from a hierarchy store. The blocks are
+timed by Dask's record of the tasks, from the first block to the last. Some origins are compared with SciPy's Dijkstra.
+The tables must have the same bits for all numbers of workers.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from scipy.sparse.csgraph import dijkstra
 
 from benchmarks.harness import Bench, speedups
 from clusters import start
-from pipelines import generate, partition_graph
+from pipelines import build_hierarchy, generate
 from pipelines.answers.od_points import Points
 from pipelines.answers.od_tables import write_od_table
 from pipelines.generators import Road
 from pipelines.stores import Graph
-from pipelines.stores.boundary import Boundary
+from pipelines.stores.hierarchy import HierarchyStore
 
 CONVENTION = (
     "seconds from the first block of the table to the last, on all workers; `whole_seconds` of the whole call: "
@@ -43,22 +43,19 @@ ROUNDING = 1e-4  # relative; a destination this near the limit may be counted or
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--side", type=int, help="of the road network; default 1,000, on a CPU 100")
-    parser.add_argument("--parts", type=int, help="parts of the network; default 1,024, on a CPU 16")
     parser.add_argument("--points", type=int, help="origins, and destinations; default 100,000, on a CPU 1,000")
     parser.add_argument("--everyone", action="store_true", help="also make a table with all vertices as origins")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers; default 1 2")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:
-    usual = (1000, 1024, 100_000) if bench.gpu else (100, 16, 1000)
-    side, parts, count = (
-        given or default for given, default in zip((args.side, args.parts, args.points), usual, strict=True)
-    )
+    usual = (1000, 100_000) if bench.gpu else (100, 1000)
+    side, count = (given or default for given, default in zip((args.side, args.points), usual, strict=True))
     device = "gpu" if bench.gpu else "cpu"
     with tempfile.TemporaryDirectory() as folder:
         graph = generate(Road(side, missing=0.95, seed=SEED), Path(folder) / "road.zarr", progress=False)
         with start(device=device, workers=1) as client:
-            store = partition_graph(client, graph, Path(folder) / "boundary.zarr", parts=parts, progress=False)
+            store = build_hierarchy(client, graph, Path(folder) / "hierarchy.zarr", progress=False)
         rng = np.random.default_rng(SEED)
         vertices, jobs = rng.integers(0, graph.n, (2, count)), rng.integers(1, 100, count).astype(float)
         destinations = points(vertices[1])._replace(columns={"jobs": jobs})
@@ -82,7 +79,7 @@ class Tables:
     """The tables of one network. `found` keeps the first table of each name, to compare later tables."""
 
     bench: Bench
-    store: Boundary
+    store: HierarchyStore
     graph: Graph
     destinations: Points
     out: Path
@@ -104,7 +101,7 @@ class Tables:
             self.found[name] = sums
         assert np.array_equal(sums, self.found[name]), "another number of workers gives other sums"
         workers, rows, columns = len(client.nthreads()), len(origins.vertices), len(self.destinations.vertices)
-        sizes = {"n": self.graph.n, "origins": rows, "destinations": columns, "parts": self.store.parts}
+        sizes = {"n": self.graph.n, "origins": rows, "destinations": columns}
         bench.record(
             f"{name}, workers {workers}",
             blocks[1:],
@@ -120,7 +117,7 @@ def span(tasks: Any) -> float:
     times = [
         part
         for task in tasks
-        if "-od-reduce-" in str(task["key"])
+        if str(task["key"]).startswith("od-reduce-")
         for part in task["startstops"]
         if part["action"] == "compute"
     ]

@@ -18,7 +18,7 @@ With (x) for the min-plus product, two steps therefore give all distances from a
     climb    d[node] min= d[node] (x) out[:, :w],   d[front] min= d[node] (x) out[:, w:]       from a source to the root
     sweep    d[node] min= into (x) d[front]                                              from the root to all vertices
 
-Many sources climb and sweep together. A *brick* (`bricks`) is a maximal subtree of up to 1,024 vertices. Bricks are not
+Many sources climb and sweep together. A *brick* (`bricks`) is a maximal subtree of up to 512 vertices. Bricks are not
 swept for each source. Instead, the table T of distances from the front of a brick to its vertices is computed once, by
 a sweep of the brick alone. With the distances d from the sources to the front, d (x) T, a product of small depth, gives
 the distances to the brick by paths through its front.
@@ -26,7 +26,7 @@ the distances to the brick by paths through its front.
 Closed vertices, which no path passes through, are not in the tree (`closed_arcs`). A search from a closed source starts
 at the heads of its arcs; the distance to a closed destination is a minimum over the arcs into it.
 
-There is no CUDA implementation yet.
+A hierarchy whose tables are CuPy arrays (`Hierarchy.on_gpu`) answers on the GPU, with the same bits.
 
 J. Dibbelt, B. Strasser, D. Wagner, "Customizable contraction hierarchies", JEA 21, 2016. D. Delling, A. V. Goldberg,
 A. Nowatzyk, R. F. Werneck, "PHAST: hardware-accelerated shortest path trees", JPDC 73, 2013. P. Sao, R. Kannan,

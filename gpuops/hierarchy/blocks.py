@@ -16,9 +16,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpuops._threads import for_all
-from gpuops.arrays import has_contiguous_rows
+from gpuops.arrays import has_contiguous_rows, is_cupy, library_of
 from gpuops.csr import check_vertices
-from gpuops.hierarchy import blocks_numba
+from gpuops.hierarchy import blocks_cuda, blocks_numba
 from gpuops.hierarchy.closing import Hierarchy
 from gpuops.hierarchy.destinations import Destinations
 from gpuops.hierarchy.ends import finish, narrowed, starts_of
@@ -157,40 +157,51 @@ class _Plan:
 _everywhere: WeakKeyDictionary[Hierarchy, _Plan] = WeakKeyDictionary()  # plans with all vertices as destinations
 
 
-def _answer(hierarchy: Hierarchy, origins: Any, destinations: Any, out: Any) -> np.ndarray:
-    n, dtype = len(hierarchy.structure.order), hierarchy.dtype
+def _answer(hierarchy: Hierarchy, origins: Any, destinations: Any, out: Any) -> Any:
+    n, dtype, xp = len(hierarchy.structure.order), hierarchy.dtype, library_of(hierarchy.out)
     origins = check_vertices(origins, n, "origin" if destinations is not None else "source")
+    vertices = None if destinations is None else check_vertices(destinations, n, "destination")
+    shape = (len(origins), n if vertices is None else len(vertices))
+    out = xp.empty(shape, dtype) if out is None else out
+    fits = library_of(out) is xp and out.shape == shape and out.dtype == dtype
+    if not fits or not has_contiguous_rows(out):
+        library = "NumPy" if xp is np else "CuPy"
+        raise ValueError(f"out must be a {library} array of {dtype}, of shape {shape}, with contiguous rows")
     wide = hierarchy if hierarchy.fits else hierarchy.in_float64
-    if destinations is not None:
-        plan = _Plan(wide, check_vertices(destinations, n, "destination"))
-    elif wide not in _everywhere:
-        plan = _everywhere[wide] = _Plan(wide, np.arange(n), kept_most(available_memory()))
+    if is_cupy(hierarchy.out):
+        fill = partial(blocks_cuda.tables_of(wide).fill, wide, vertices)
     else:
-        plan = _everywhere[wide]
-    vertices = plan.destinations.vertices
-    shape = (len(origins), len(vertices))
-    out = np.empty(shape, dtype) if out is None else out
-    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype or not has_contiguous_rows(out):
-        raise ValueError(f"out must be a NumPy array of {dtype}, of shape {shape}, with contiguous rows")
-    # Sort the origins by place, so that the sources of a batch are near each other in the tree.
-    order = np.argsort(hierarchy.structure.place[origins], kind="stable")
+        fill = partial(_fill, wide, _plan(wide, vertices))
     if hierarchy.fits:
-        _fill(hierarchy, plan, origins, order, out)
+        fill(origins, out)
         finish(hierarchy, out, origins, vertices)
         return out
-    step = max(1, _ROUND // max(1, len(vertices)))
-    for first in range(0, len(order), step):
-        rows = order[first : first + step]
-        found = np.empty((len(rows), len(vertices)), wide.dtype)
-        _fill(wide, plan, origins[rows], np.arange(len(rows)), found)
-        finish(wide, found, origins[rows], vertices)
-        out[rows] = narrowed(found, dtype)
+    step = max(1, _ROUND // max(1, shape[1]))
+    for first in range(0, len(origins), step):
+        some = slice(first, first + step)
+        found = xp.empty(out[some].shape, wide.dtype)
+        fill(origins[some], found)
+        finish(wide, found, origins[some], vertices)
+        out[some] = narrowed(found, dtype)
     return out
 
 
-def _fill(hierarchy: Hierarchy, plan: _Plan, origins: np.ndarray, order: np.ndarray, out: np.ndarray) -> None:
-    """Fill the rows of `out` with distances by paths through the tree, taking the origins in the given order."""
+def _plan(hierarchy: Hierarchy, vertices: np.ndarray | None) -> _Plan:
+    """Return the plan for some destinations; None stands for all vertices, whose plan is kept."""
+    if vertices is not None:
+        return _Plan(hierarchy, vertices)
+    if hierarchy not in _everywhere:
+        _everywhere[hierarchy] = _Plan(
+            hierarchy, np.arange(len(hierarchy.structure.order)), kept_most(available_memory())
+        )
+    return _everywhere[hierarchy]
+
+
+def _fill(hierarchy: Hierarchy, plan: _Plan, origins: np.ndarray, out: np.ndarray) -> None:
+    """Fill `out` with distances by paths through the tree."""
     out[:, plan.destinations.missing] = outside_infinity(hierarchy.dtype)
+    # Sort the origins by place, so that the sources of a batch are near each other in the tree.
+    order = np.argsort(hierarchy.structure.place[origins])
     step = max(1, _ROUND // max(1, hierarchy.structure.bricks.upper) // _BATCH) * _BATCH
     for first in range(0, len(order), step):
         _fill_some(hierarchy, plan, origins, order[first : first + step], out)

@@ -225,6 +225,11 @@ def _climbed(brick, places, lengths, touched, tree, unreachable):
 @njit(nogil=True)
 def _climb(d, brick, touched, tree):
     """Climb through the touched nodes of a brick or of the upper tree, and mark their parents as touched."""
+    widest = 0
+    for at in range(tree.brick_nodes[brick], tree.brick_nodes[brick + 1]):
+        node = tree.nodes[at]
+        widest = max(widest, tree.starts[node + 1] - tree.starts[node])
+    before = np.empty((widest, d.shape[1]), d.dtype)  # the rows of a node as its children left them
     for at in range(tree.brick_nodes[brick], tree.brick_nodes[brick + 1]):
         node = tree.nodes[at]
         if not touched[node]:
@@ -233,11 +238,13 @@ def _climb(d, brick, touched, tree):
             touched[tree.parent[node]] = True
         first, begin = tree.row[node], tree.front_starts[node]
         width, size = tree.starts[node + 1] - tree.starts[node], tree.front_starts[node + 1] - begin
-        for turn in range(width + size):  # the front first, from the rows of the node as its children left them
-            column = width + turn if turn < size else turn - size
-            row = tree.rows[begin + turn] if turn < size else first + column
+        for i in range(width):
+            for source in range(d.shape[1]):
+                before[i, source] = d[first + i, source]
+        for column in range(width + size):
+            row = first + column if column < width else tree.rows[begin + column - width]
             values = tree.out_starts[node] + column
-            relax(d, row, 0, d.shape[1], tree.out, values, width + size, d, None, first, width, None)
+            relax(d, row, 0, d.shape[1], tree.out, values, width + size, before, None, 0, width, None)
 
 
 @njit(nogil=True)

@@ -1,4 +1,4 @@
-"""Bricks: maximal subtrees of a hierarchy, of up to 1,024 vertices by default. All other vertices are the upper tree.
+"""Bricks: maximal subtrees of a hierarchy, of up to 512 vertices by default. All other vertices are the upper tree.
 
 Distances to a brick and its front are kept in one table; distances to the upper tree are kept in another. Every vertex
 has a row in its table. In the table of a brick of b vertices, these vertices have the rows 0 to b - 1, in their order,

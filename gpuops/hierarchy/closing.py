@@ -15,6 +15,7 @@ import numpy as np
 
 from gpuops import csr
 from gpuops._threads import for_all
+from gpuops.arrays import library_of
 from gpuops.hierarchy import closing_numba, structure_numba
 from gpuops.hierarchy.closed_arcs import ClosedArcs, Links
 from gpuops.hierarchy.order import check_graph
@@ -28,6 +29,9 @@ _ROUNDING = 1e-9
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
     """A structure and the tables of its nodes, in one distance dtype. Unreachable is `gpuops.numbers.infinity`.
+
+    `out` and `into` are NumPy arrays, or CuPy arrays on one device, which then computes the answers. All other arrays
+    are NumPy's.
 
     Attributes
     ----------
@@ -46,8 +50,8 @@ class Hierarchy:
     """
 
     structure: HierarchyStructure
-    out: np.ndarray
-    into: np.ndarray | None
+    out: Any
+    into: Any
     closed: ClosedArcs
     potentials: tuple[np.ndarray, np.ndarray] | None
     bound: float
@@ -62,12 +66,19 @@ class Hierarchy:
         """Whether `bound` proves that all distances fit the dtype; if not, every answer is checked."""
         return self.bound < distance_limit(self.dtype)
 
+    def on_gpu(self) -> Hierarchy:
+        """Return the same hierarchy with its tables in CuPy arrays on the current device, which answers then use."""
+        import cupy
+
+        into = None if self.into is None else cupy.asarray(self.into)
+        return replace(self, out=cupy.asarray(self.out), into=into)
+
     @cached_property
     def in_float64(self) -> Hierarchy:
         """The same hierarchy in float64. Integer distances up to 2^53 are exact."""
 
-        def floats(values: np.ndarray) -> np.ndarray:
-            return np.where(values < infinity(values.dtype), values, np.inf)
+        def floats(values: Any) -> Any:
+            return library_of(values).where(values < infinity(values.dtype), values, np.inf)
 
         def links(of: Links) -> Links:
             return replace(of, lengths=floats(of.lengths))

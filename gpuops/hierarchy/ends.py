@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuops.arrays import library_of, like
 from gpuops.hierarchy.closing import Hierarchy
 from gpuops.numbers import distance_limit, outside_infinity
 
@@ -44,34 +45,37 @@ def starts_of(hierarchy: Hierarchy, places: np.ndarray) -> Starts:
     return Starts(all_places[order], sources[order], all_lengths[order])
 
 
-def finish(hierarchy: Hierarchy, found: np.ndarray, origins: np.ndarray, destinations: np.ndarray) -> None:
+def finish(hierarchy: Hierarchy, found: Any, origins: np.ndarray, destinations: np.ndarray | None) -> None:
     """Complete distances that the tree gives, in place: count arcs between closed vertices, and remove the potentials.
 
     Parameters
     ----------
-    found : (k, l) array
+    found : (k, l) array of NumPy or CuPy
         The distances by paths through the tree. Unreachable is +inf, or the maximum of an integer dtype.
     origins, destinations : (k,), (l,) arrays of vertices
+        As destinations, None stands for all vertices.
     """
     structure = hierarchy.structure
     from_ = structure.place[origins] - structure.open
     rows = np.flatnonzero(from_ >= 0)
     if len(rows) == 0 and hierarchy.potentials is None:
         return
-    to = structure.place[destinations] - structure.open
+    to = structure.place[slice(None) if destinations is None else destinations] - structure.open
     positions, heads, lengths = hierarchy.closed.beside.rows(from_[rows])
     _lower(found, rows[positions], heads, lengths, to)
     if hierarchy.potentials is not None:
-        out, into = hierarchy.potentials
-        step = max(1, _PIECE // max(1, len(destinations)))
+        out, into = (like(found, each) for each in hierarchy.potentials)
+        ends = slice(None) if destinations is None else like(found, destinations)
+        step = max(1, _PIECE // max(1, found.shape[1]))
         for first in range(0, len(origins), step):
             piece = found[first : first + step]
-            moved = piece - out[origins[first : first + step], None] + into[destinations]
-            np.copyto(piece, moved, where=piece != outside_infinity(found.dtype), casting="unsafe")
+            moved = piece - out[like(found, origins[first : first + step]), None] + into[ends]
+            reached = piece != outside_infinity(found.dtype)
+            library_of(found).copyto(piece, moved, where=reached, casting="unsafe")
     _lower(found, rows, from_[rows], np.zeros(len(rows), found.dtype), to)
 
 
-def _lower(found: np.ndarray, rows: np.ndarray, heads: np.ndarray, lengths: np.ndarray, to: np.ndarray) -> None:
+def _lower(found: Any, rows: np.ndarray, heads: np.ndarray, lengths: np.ndarray, to: np.ndarray) -> None:
     """For each row, head and length, lower `found` in this row to the length in every column whose `to` is the head."""
     if len(rows) == 0:
         return
@@ -79,10 +83,15 @@ def _lower(found: np.ndarray, rows: np.ndarray, heads: np.ndarray, lengths: np.n
     first, last = (np.searchsorted(to[columns], heads, side) for side in ("left", "right"))
     counts = last - first
     places = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
-    np.minimum.at(found, (np.repeat(rows, counts), columns[places]), np.repeat(lengths, counts))
+    rows, ends, lengths = np.repeat(rows, counts), columns[places], np.repeat(lengths, counts)
+    order = np.lexsort((lengths, ends, rows))  # the least length of each entry first
+    rows, ends, lengths = rows[order], ends[order], lengths[order]
+    new = np.append(True, (np.diff(rows) != 0) | (np.diff(ends) != 0))[: len(rows)]
+    entries, lengths = (like(found, rows[new]), like(found, ends[new])), like(found, lengths[new])
+    found[entries] = library_of(found).minimum(found[entries], lengths)
 
 
-def narrowed(found: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def narrowed(found: Any, dtype: np.dtype) -> Any:
     """Return distances in float64, which are whole numbers, as integers of `dtype`.
 
     Raises
@@ -90,8 +99,9 @@ def narrowed(found: np.ndarray, dtype: np.dtype) -> np.ndarray:
     OverflowError
         A distance does not fit `dtype`.
     """
-    reached, limit = np.isfinite(found), distance_limit(dtype)
-    most = np.abs(found, where=reached, out=np.zeros_like(found)).max(initial=0)
+    xp, limit = library_of(found), distance_limit(dtype)
+    reached = xp.isfinite(found)
+    most = float(xp.abs(xp.where(reached, found, 0)).max(initial=0))
     if most >= limit:
         raise OverflowError(f"a distance is {most:,.0f}, and {dtype} holds less than {limit:,}; use float64 weights")
-    return np.where(reached, found, outside_infinity(dtype)).astype(dtype)
+    return xp.where(reached, found, outside_infinity(dtype)).astype(dtype)

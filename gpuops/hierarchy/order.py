@@ -86,7 +86,7 @@ def _dissect(starts: np.ndarray, neighbours: np.ndarray, thorough: bool) -> np.n
     try:
         import pymetis
     except ImportError as error:
-        raise ImportError("ordering a graph needs pymetis: pip install 'tilepath[partition]'") from error
+        raise ImportError("ordering a graph needs pymetis: pip install 'tilepath[hierarchy]'") from error
     options = pymetis.Options(seed=1, **({"nseps": _THOROUGH} if thorough else {}))
     adjacency = pymetis.CSRAdjacency(adj_starts=starts, adjacent=neighbours)
     order, _ = pymetis.nested_dissection(adjacency, options=options)

@@ -24,7 +24,7 @@ from gpuops.hierarchy.order import check_graph
 
 _LEAF = 8  # most vertices of a subtree that becomes one node; a higher limit gives fewer nodes and a larger store
 _SLACK = 0.2  # joining vertices of a chain to one node may increase the entries of their tables by this share
-_BRICK = 1024  # most vertices of a brick
+_BRICK = 512  # most vertices of a brick; with fewer, products are shallower and the upper tree is larger
 
 
 @dataclass(frozen=True)

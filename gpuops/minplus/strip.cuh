@@ -94,9 +94,11 @@ struct Exchange {
 };
 
 // Stores columns 0 to `width` of the strip. columns[0], ... are the columns of the thread; all threads together have
-// each column up to STRIP * LANES once. row(r) points to the first column in row r of C, or is null.
-template <class Row>
-__device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&columns)[COLUMNS], int width, Row row) {
+// each column up to STRIP * LANES once. row(r) points to the first column in row r of C, or is null. What is stored of an
+// element x is last(x).
+template <class Row, class Last>
+__device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&columns)[COLUMNS], int width, Row row,
+                                   Last last) {
     const auto behind = [&](int r) { return (int)((unsigned long long)row(r) / sizeof(Element) % ALIGNED); };
 #pragma unroll
     for (int first = 0; first < ROWS; first += EXCHANGED) {
@@ -108,7 +110,7 @@ __device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&c
 #pragma unroll
             for (int w = 0; w < WORDS; ++w) ARITHMETIC::unpack(x + w * LANES, tile[first + r][w]);
 #pragma unroll
-            for (int c = 0; c < COLUMNS; ++c) to[columns[c]] = x[c];
+            for (int c = 0; c < COLUMNS; ++c) to[columns[c]] = last(x[c]);
         }
         // After the barrier these rows are complete, and the other buffer is free again.
         __syncthreads();
@@ -117,4 +119,9 @@ __device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&c
             if (to) store_row(to, rows[r] + behind(first + r), width);
         }
     }
+}
+
+template <class Row>
+__device__ inline void store_strip(Tile& tile, Exchange& exchange, const int (&columns)[COLUMNS], int width, Row row) {
+    store_strip(tile, exchange, columns, width, row, [](Element x) { return x; });
 }

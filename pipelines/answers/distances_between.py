@@ -22,11 +22,11 @@ def distances_between(
 
     Parameters
     ----------
-    store : HierarchyStore or Boundary, or path of such a store
+    store : HierarchyStore, or path of such a store
     sources, targets : (k,) and (l,) vertices
         Labels, or positions if the graph has no labels, as text or int. Positions can always be given as "#17" or
         ``tilepath.positions([17])``. If either argument is a CuPy array, or positions in a CuPy array, the
-        distances are computed on its device, and stay there; a hierarchy store answers on a CPU only.
+        distances are computed on its device, and stay there.
     graph : Graph or path, optional
         The graph, if it was moved. It is read for labels only, so `positions` do not need it.
 
@@ -42,12 +42,10 @@ def distances_between(
     pipelines.validation.bounds.WeightRangeError
         A distance does not fit the dtype of a hierarchy store.
     ValueError
-        `sources` or `targets` are not a list of names, or lie on a GPU where the store answers on a CPU only.
+        `sources` or `targets` are not a list of names.
     """
     store = store if isinstance(store, OnDemand) else open_on_demand(store)
     gpu = any(is_cupy(v.indices if isinstance(v, Positions) else v) for v in (sources, targets))
-    if gpu and not store.answers_on_gpu:
-        raise ValueError(f"{store.path} answers on a CPU; pass vertices in NumPy arrays")
     if isinstance(sources, Positions) and isinstance(targets, Positions):
         names = VertexNames(store.n, lambda: None, store.path)
     else:

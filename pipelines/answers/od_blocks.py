@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpuops.boundary.totals import row_minima, row_totals
+from gpuops.hierarchy.totals import row_minima, row_totals
 from gpuops.numbers import outside_infinity
 from pipelines.answers.searched_distances import LANES, SearchedDistances
 from pipelines.stores import Graph
@@ -133,17 +133,19 @@ class Reducing:
     def on_gpu(self, store: Any) -> Ask:
         """Return a function that computes the values of origins on the GPU, and copy the tables of `store` there.
 
-        Targets are sorted by part, which is faster. So sums are added in another order than on a CPU, and rounded
-        differently.
+        Sums are added in another order than on a CPU, and rounded differently.
         """
         import cupy
 
-        order = np.argsort(store.tables_on_gpu.part[self.targets], kind="stable")
-        targets, values = self.targets[order], cupy.asarray(self.values[order])
-        rows = max(self.rows, DEVICE_PAIRS // max(1, len(targets)))
-        ask = self._ask(lambda v: store.between_on_gpu(v, targets), values, rows)
+        targets, values = self.targets, cupy.asarray(self.values)
+        ask = self._ask(lambda v: store.between_on_gpu(v, targets), values, self.rows_on_gpu)
         ask(targets[:1])  # lays out tables and targets, and compiles the kernels
         return ask
+
+    @property
+    def rows_on_gpu(self) -> int:
+        """Number of origins whose distances to all targets are in the memory of a GPU at a time."""
+        return max(self.rows, DEVICE_PAIRS // max(1, len(self.targets)))
 
     def _ask(self, find: Callable[[np.ndarray], Any], values: Any, rows: int) -> Ask:
         def ask(vertices: np.ndarray) -> np.ndarray:

@@ -58,8 +58,8 @@ def write_od_table(
 
     Parameters
     ----------
-    source : HierarchyStore, Boundary or Graph
-        A store that computes distances answers from its tables; a graph is searched.
+    source : HierarchyStore or Graph
+        A hierarchy store answers from its tables; a graph is searched.
     origins, destinations : Points
         Points as `pipelines.answers.od_points.read_points` reads them. If `reduce` adds up a column, destinations need
         this column.

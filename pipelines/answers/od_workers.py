@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from distributed import Client, Future
 
-from pipelines.answers.od_blocks import DEVICE_PAIRS, Distances, Reducing
-from pipelines.boundary.plan import rows_memory, shortage
-from pipelines.hierarchy.plan import answers_by_worker
+from pipelines.answers.od_blocks import Distances, Reducing
+from pipelines.hierarchy.plan import answers
 from pipelines.stores import store_bytes
-from pipelines.stores.boundary import Boundary
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.on_demand import OnDemand
 from pipelines.workers.attempts import Run, clear, held, keep
-from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts, measure_workers
+from pipelines.workers.capacity import WorkerFacts, measure_workers
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt
@@ -72,22 +70,12 @@ def reduce_on_workers(
 
 def refuse_what_cannot_fit(store: OnDemand, reducing: Reducing, facts: list[WorkerFacts]) -> None:
     """Raise DoesNotFitError if the memory of the workers is too small."""
-    width = len(reducing.targets)
-    if isinstance(store, HierarchyStore):
-        block = reducing.rows * width * store.dtype.itemsize
-        tables, found, rows = store_bytes(store.path), store.hierarchy, width == store.n
-        by_worker = answers_by_worker(found.structure, store.dtype, tables, found.fits, block, facts, rows)
-        what, cure = f"to answer from {store.path}, the workers", "Give fewer workers (--workers)"
-        Needs(host=tuple(by_worker)).refuse_memory(what, facts, cure)
-        return
-    assert isinstance(store, Boundary)
-    gpu = any(fact.gpu for fact in facts)
-    pairs = max(reducing.rows * width, DEVICE_PAIRS + width) if gpu else reducing.rows * width
-    needed = rows_memory(store.cut(), store.dtype, -(-pairs // max(1, store.n)), gpu)
-    missing = shortage([needed] * len(facts), facts)
-    if missing:
-        cures = "give fewer workers (--workers)" + (", or reduce on the CPU (--device cpu)" if gpu else "")
-        raise DoesNotFitError(f"the tables of {store.parts:,} parts take {missing}; {cures}")
+    assert isinstance(store, HierarchyStore)
+    gpu, width, hierarchy = any(fact.gpu for fact in facts), len(reducing.targets), store.hierarchy
+    block = (reducing.rows_on_gpu if gpu else reducing.rows) * width * store.dtype.itemsize
+    needs = answers(hierarchy.structure, store.dtype, store_bytes(store.path), hierarchy.fits, block, facts, rows=False)
+    cure = "Give fewer workers (--workers)" + (", or reduce on the CPU (--device cpu)" if gpu else "")
+    needs.refuse_memory(f"to answer from {store.path}, the workers", facts, cure)
 
 
 class Blocks(RowsAttempt):
@@ -122,7 +110,7 @@ class Blocks(RowsAttempt):
 
 def _load(attempt: str, store: OnDemand, reducing: Reducing) -> None:
     clear()
-    on_cpu = array_library() is np or not store.answers_on_gpu
+    on_cpu = array_library() is np
     keep(attempt, reducing.of(Distances(store, reducing.targets)) if on_cpu else reducing.on_gpu(store))
 
 

@@ -129,8 +129,8 @@ class PathFinder(Walker):
 
     Parameters
     ----------
-    distances : store of distances, hierarchy store, boundary store or graph store, or its path. A graph is searched
-        from each source, in this process
+    distances : store of distances, hierarchy store or graph store, or its path. A graph is searched from each source,
+        in this process
     graph : the graph of the store, or its path; by default the graph recorded in the store
 
     Notes

@@ -4,7 +4,7 @@ METIS takes at most `CHILD` + `ORDERING` x (n + m) seconds to order the vertices
 only if this is a small part of the time that other methods take (`pipelines.apsp.methods.PATIENCE`), or if this method
 is asked for. The structure then gives the exact number of relaxations: closing takes `BEGINNING` seconds, and `CLOSING`
 for each relaxation, on one worker. A row takes its products, at the rate `ANSWERING` x r with r the relaxations/s of a
-min-plus product, and `ENTRY` seconds for each distance and thread. Rows are computed on CPUs, and written at
+min-plus product, and `ENTRY` seconds for each distance and thread, or `GPU_ENTRY` on a GPU. Rows are written at
 `WRITE_RATE`.
 
 The hierarchy is a separate store inside the distances store, until the distances are complete. Integer distances are
@@ -28,7 +28,7 @@ from pipelines.hierarchy.building import Job, build
 from pipelines.hierarchy.ordering import AT_ONCE, order_vertices
 from pipelines.hierarchy.plan import (
     SearchesAreFasterError,
-    answers_by_worker,
+    answers,
     closing_memory,
     describe,
     most_relaxations,
@@ -45,6 +45,7 @@ from pipelines.stores.hierarchy import (
 )
 from pipelines.workers.attempts import Run, clear, held, keep
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_disk
+from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress, duration, size
 from pipelines.workers.row_chunks import RowsAttempt, together
 from pipelines.workers.saving import Savers
@@ -54,8 +55,7 @@ BEGINNING = 0.15  # seconds to begin and to end the additional store
 ORDERING = 1.2e-6  # seconds that METIS takes for every vertex and arc
 CLOSING = 1e-9  # seconds of closing for every relaxation
 ANSWERING = 0.5  # rate at which rows are computed from the tables, as a share of the rate of a product
-CPU_RATE = 1e10  # relaxations/s of a product on the CPU of a worker whose rate is that of its GPU
-ENTRY = 2e-9  # additional seconds of a thread for every distance of a row
+ENTRY, GPU_ENTRY = 2e-9, 8e-12  # additional seconds of a thread, or of a GPU, for every distance of a row
 EDGE = 1024  # edge of a square chunk of the result: 4 MiB or more
 LEAST_EDGE = 128  # least edge of a chunk, where there are few rows
 TASK_BYTES = 2**31  # bytes of the rows that a task computes
@@ -82,14 +82,15 @@ def estimate(request: Request) -> Estimate:
     chunk = max(LEAST_EDGE, min(EDGE, -(-rows // (2 * len(facts))))) if request.writer is None else request.writer.chunk
     tables = table_bytes(cost, job.graph, job.dtype)
     result = rows * n * job.dtype.itemsize
-    band = BANDS * chunk * n * job.dtype.itemsize
-    answering = answers_by_worker(plan.structure, job.dtype, tables, job.fits, band, facts)
-    needed = [max(closing_memory(plan.structure, cost, job.graph, job.dtype), answering[0]), *answering[1:]]
-    needs = Needs(host=tuple(needed), disk=result + tables)
-    rate = sum(CPU_RATE if fact.gpu else fact.rate for fact in facts) * ANSWERING
-    threads = sum(fact.threads for fact in facts)
+    band = chunk * n * job.dtype.itemsize
+    answering = answers(plan.structure, job.dtype, tables, job.fits, band, facts, blocks=BANDS)
+    closing = closing_memory(plan.structure, cost, job.graph, job.dtype)
+    host = max(closing, answering.host[0]), *answering.host[1:]
+    needs = Needs(answering.device, host, disk=result + tables)
+    rate = sum(fact.rate for fact in facts) * ANSWERING
+    entry = 1 / sum(1 / GPU_ENTRY if fact.gpu else fact.threads / ENTRY for fact in facts)
     seconds = BEGINNING + cost.relaxations * CLOSING + (tables + result) / WRITE_RATE / len(facts)
-    seconds += rows * (_row_work(plan.structure) / rate + n * ENTRY / threads)
+    seconds += rows * (_row_work(plan.structure) / rate + n * entry)
 
     def refuse(out: str | os.PathLike[str]) -> None:
         needs.refuse_memory("the hierarchy and its rows", facts, "Use --method batched, or free memory")
@@ -133,8 +134,6 @@ def _plan(request: Request) -> Plan:
         child = CHILD if graph.n + graph.m > AT_ONCE else 0.0
         if child + ORDERING * (graph.n + graph.m) > request.patience:
             raise Obstacle
-        if any(fact.gpu for fact in request.facts) and np.isfinite(request.patience):
-            raise Obstacle  # rows are computed on CPUs
         needed = ordering_memory(graph)
         if needed > MEMORY_SHARE * available_memory():
             raise Obstacle(f"to order the vertices for the hierarchy takes {size(needed)} of memory")
@@ -220,13 +219,13 @@ class Rows(RowsAttempt):
 
 def _load(attempt: str, tables: HierarchyStore) -> None:
     clear()
-    keep(attempt, tables)
+    keep(attempt, partial(tables.whole_rows, gpu=array_library() is not np))
 
 
 def _write_rows(attempt: str, writer: DistancesWriter, start: int, sources: np.ndarray) -> None:
     """Write rows from `start` on; one chunk row is written while the next is computed."""
-    tables, write = held(attempt), writer.writer()
+    whole_rows, write = held(attempt), writer.writer()
     with Savers() as savers:
         for first in range(0, len(sources), writer.chunk):
-            rows = tables.whole_rows(sources[first : first + writer.chunk])
+            rows = whole_rows(sources[first : first + writer.chunk])
             savers.save(rows, writer.chunk, partial(write, start + first))

@@ -13,7 +13,6 @@ from distributed import Client
 
 from pipelines.answers.listed_vertices import brief, listed_vertices
 from pipelines.apsp.batched import BATCHED
-from pipelines.apsp.boundary import BOUNDARY
 from pipelines.apsp.floyd_warshall import FLOYD_WARSHALL
 from pipelines.apsp.hierarchy import HIERARCHY
 from pipelines.apsp.methods import Job, Request, choose
@@ -23,6 +22,7 @@ from pipelines.stores import Distances, Graph, create_distances, open_distances,
 from pipelines.stores.distances import SCHEMA, DistancesWriter, resume_distances
 from pipelines.stores.place import growing_place
 from pipelines.stores.resuming import resumed
+from pipelines.stores.schema import StoreError
 from pipelines.stores.vertex_names import VertexNameList
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
@@ -33,7 +33,7 @@ from pipelines.workers.plans import state, states_plan
 from pipelines.workers.progress import Progress
 
 # Of methods that take the same time, the first is chosen.
-METHODS = (FLOYD_WARSHALL, BATCHED, HIERARCHY, BOUNDARY, OUT_OF_CORE)
+METHODS = (FLOYD_WARSHALL, BATCHED, HIERARCHY, OUT_OF_CORE)
 
 
 @states_plan
@@ -44,7 +44,7 @@ def all_pairs_shortest_paths(
     *,
     dtype: Any = None,
     sources: VertexNameList | None = None,
-    method: Literal["auto", "floyd-warshall", "batched", "hierarchy", "boundary", "out-of-core"] = "auto",
+    method: Literal["auto", "floyd-warshall", "batched", "hierarchy", "out-of-core"] = "auto",
     block: int | None = None,
     workers: int | None = None,
     coordination: str | None = None,
@@ -71,11 +71,10 @@ def all_pairs_shortest_paths(
         Keep only the rows of these vertices, each named once. A vertex is named by its label, or by its index, as text
         or int, if the graph has no labels; by position as "#17" or ``positions([17])``. (Floyd-Warshall computes all
         rows.)
-    method : {"auto", "floyd-warshall", "batched", "hierarchy", "boundary", "out-of-core"}
+    method : {"auto", "floyd-warshall", "batched", "hierarchy", "out-of-core"}
         "batched" searches from every source, many at a time (`pipelines.apsp.batched`), which pays for sparse graphs.
         "hierarchy" takes rows from a hierarchy (`pipelines.apsp.hierarchy`, on CPUs, needs `pymetis`), which pays for
         road networks and grids.
-        "boundary" cuts the graph into parts (`pipelines.apsp.boundary`, needs `pymetis`), which pays for road networks.
         "out-of-core" is Floyd-Warshall on bands of a matrix that is larger than the memory of a GPU, or than the memory
         of the host (`pipelines.apsp.out_of_core`). "auto" estimates the time of each method and prints the comparison;
         a run that is resumed with "auto" keeps the method `out` was begun with. The last bits of float distances depend
@@ -149,6 +148,8 @@ def all_pairs_shortest_paths(
         if writer.finished:
             return _verified(open_distances(out), graph, verify)
         method, block = writer.options.get("method", "floyd-warshall"), writer.options["block"]
+        if method not in (known.name for known in METHODS):
+            raise StoreError(f"{out}: was begun with method {method}, which is unknown; begin again (--overwrite)")
 
     job = _job(graph, distance_dtype(graph, dtype) if writer is None else writer.dtype)
     with Progress(1, "workers", progress) as shown:

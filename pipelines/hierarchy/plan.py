@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuops.hierarchy import Cost, HierarchyStructure
+from gpuops.hierarchy.blocks_cuda import answering_bytes
 from gpuops.hierarchy.memory import brick_bytes, closing_bytes, kept_most, order_bytes, structure_bytes
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
@@ -18,6 +19,8 @@ from pipelines.workers.progress import size, with_prefix
 ANSWER_BYTES = 600
 # Most bytes of intermediate tables of one call, and of distances that wait to be converted to integers.
 CALL_BYTES = 1 << 29
+# Blocks of distances in the memory of a GPU: one that is computed, and copies that are converted and saved.
+GPU_BLOCKS = 3
 # Rows of distances that are expected to be requested.
 ANSWERED = 10_000
 # Relaxations of a closure that take as long as one arc of a search.
@@ -58,34 +61,44 @@ def _graph_bytes(graph: Graph) -> int:
     return 9 * graph.n + graph.m * (4 + 8 + graph.weight_dtype.itemsize)
 
 
-def answers_by_worker(
+def answers(
     structure: HierarchyStructure,
     dtype: np.dtype,
     tables: int,
     fits: bool,
     block: int,
     facts: Sequence[WorkerFacts],
+    *,
+    blocks: int = 1,
     rows: bool = True,
-) -> list[int]:
-    """Return the bytes that each worker needs to answer.
+) -> Needs:
+    """Return what the workers need to answer.
 
     Parameters
     ----------
-    tables : bytes of the store. The workers of a host share them, so they are counted for the first worker only
+    tables : bytes of the store. The workers of a host share them, so they are counted for the first worker only. Each
+        GPU has a copy
     fits : whether all distances are proven to fit their dtype; if not, each worker has the tables in float64 as well
-    block : bytes of distances that a worker has at a time
+    block, blocks : bytes of distances that are computed at a time, and how many such blocks the host has
     rows : whether whole rows are computed; each worker then keeps the tables of all bricks, if there is memory for them
     """
-    own = ANSWER_BYTES * len(structure.order) + CALL_BYTES + block + (0 if fits else 4 * tables)
-    bricks = brick_bytes(structure, dtype if fits else np.float64) if rows else 0
+    wide, converted = (dtype, 0) if fits else (np.dtype(np.float64), 4 * tables)
+    own = ANSWER_BYTES * len(structure.order) + CALL_BYTES + blocks * block + converted
+    bricks = brick_bytes(structure, wide) if rows else 0
     on_host = Counter(fact.host for fact in facts)
     seen: set[str] = set()
-    needed = []
+    host, device = [], []
     for fact in facts:
-        kept = bricks <= kept_most(fact.host_memory or fact.free_memory, 1 / on_host[fact.host])
-        needed.append(own + (bricks if kept else 0) + (0 if fact.host in seen else tables))
+        shared = 0 if fact.host in seen else tables
         seen.add(fact.host)
-    return needed
+        if fact.gpu:
+            host.append(blocks * block + shared)
+            device.append(answering_bytes(structure, wide) + tables + converted + GPU_BLOCKS * block)
+        else:
+            kept = bricks <= kept_most(fact.host_memory or fact.free_memory, 1 / on_host[fact.host])
+            host.append(own + shared + (bricks if kept else 0))
+            device.append(0)
+    return Needs(device=tuple(device) if any(device) else (), host=tuple(host))
 
 
 def refuse_ordering(graph: Graph, fact: WorkerFacts) -> None:

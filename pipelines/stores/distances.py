@@ -58,7 +58,7 @@ from pipelines.stores.whole_chunks import block_writer
 
 SCHEMA = "distances/1"
 BATCH_BYTES = 64 << 20  # bytes of rows read at a time
-BY_ROWS = ("batched", "hierarchy", "boundary")  # methods whose results are computed row by row
+BY_ROWS = ("batched", "hierarchy")  # methods whose results are computed row by row
 
 
 @dataclass(frozen=True)

@@ -139,6 +139,11 @@ class HierarchyStore(OnDemand):
         bound = DECLARED.read(self.path, group)["bound"]
         return Hierarchy(_structure(arrays), arrays["out"], arrays.get("into"), ClosedArcs(*links), potentials, bound)
 
+    @cached_property
+    def on_gpu(self) -> Hierarchy:
+        """The hierarchy with its tables on the current GPU, copied there at the first access."""
+        return self.hierarchy.on_gpu()
+
     def between(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Return the distances (k, l) from k sources to l targets, in outside form.
 
@@ -147,10 +152,16 @@ class HierarchyStore(OnDemand):
         pipelines.validation.bounds.WeightRangeError
             A distance does not fit the dtype of the store.
         """
-        targets = np.asarray(targets, np.int64)
+        return self._between(self.hierarchy, sources, targets)
+
+    def between_on_gpu(self, sources: np.ndarray, targets: np.ndarray) -> Any:
+        return self._between(self.on_gpu, sources, targets)
+
+    def _between(self, hierarchy: Hierarchy, sources: np.ndarray, targets: np.ndarray) -> Any:
+        sources, targets = np.asarray(sources, np.int64), np.asarray(targets, np.int64)
         if len(targets) == self.n and (targets == np.arange(self.n)).all():
-            return self.whole_rows(sources)
-        return self._asked(partial(distance_block, self.hierarchy), np.asarray(sources, np.int64), targets)
+            return self.whole_rows(sources, gpu=hierarchy is not self.hierarchy)
+        return self._asked(partial(distance_block, hierarchy), sources, targets)
 
     def row(self, source: int) -> np.ndarray:
         """Return the distances from the vertex at the position `source` to every vertex, (n)."""
@@ -162,14 +173,15 @@ class HierarchyStore(OnDemand):
         for start in range(0, len(rows), batch):
             yield start, self.whole_rows(rows[start : start + batch])
 
-    def whole_rows(self, sources: np.ndarray) -> np.ndarray:
-        """Return the distances (k, n) from k sources to all vertices.
+    def whole_rows(self, sources: np.ndarray, *, gpu: bool = False) -> Any:
+        """Return the distances (k, n) from k sources to all vertices, computed on the GPU and left there if `gpu`.
 
         What depends on the vertices alone is computed by the first call, and kept.
         """
-        return self._asked(partial(distance_rows, self.hierarchy), np.asarray(sources, np.int64))
+        hierarchy = self.on_gpu if gpu else self.hierarchy
+        return self._asked(partial(distance_rows, hierarchy), np.asarray(sources, np.int64))
 
-    def _asked(self, answer: Callable[..., np.ndarray], *vertices: Any) -> np.ndarray:
+    def _asked(self, answer: Callable[..., Any], *vertices: Any) -> Any:
         try:
             return answer(*vertices)
         except OverflowError as error:

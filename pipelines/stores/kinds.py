@@ -60,7 +60,6 @@ KINDS = {
         Kind("graph/1", "graph", "tilepath import FILE STORE"),
         Kind("distances/1", "distances", "tilepath apsp GRAPH STORE", "stages"),
         Kind("paths/1", "paths", "tilepath sssp GRAPH STORE --source VERTEX", "rows"),
-        Kind("boundary/1", "boundary", "tilepath partition GRAPH STORE", "parts", on_demand=True),
         Kind("hierarchy/1", "hierarchy", "tilepath hierarchy GRAPH STORE", "steps", on_demand=True),
         Kind("matrix/1", "matrix", "tilepath od STORE OUT.zarr --origins FILE", "rows"),
         Kind("circuits/1", "circuits", "tilepath euler GRAPH STORE"),

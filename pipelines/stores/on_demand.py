@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,7 +51,6 @@ class OnDemand:
     ----------
     n : number of vertices
     dtype : dtype of the distances
-    answers_on_gpu : whether `between_on_gpu` exists
     """
 
     path: str
@@ -59,7 +58,6 @@ class OnDemand:
     dtype: np.dtype
     graph_path: str
     graph_digest: str
-    answers_on_gpu: ClassVar[bool] = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return open_on_demand, (self.path,)

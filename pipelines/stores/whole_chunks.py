@@ -1,8 +1,8 @@
-"""Write and read whole chunks of an array on several threads, with the same bytes as Zarr.
+"""Write whole chunks of an array on several threads, with the same bytes as Zarr.
 
 Zarr passes every chunk through one event loop and copies it several times. On 16 cores, Zarr reached 1 to 1.6 GB/s of
 distances, while compression alone reaches 8 GB/s. This module knows only the codecs of `schema.result_codecs` and
-`schema.checkpoint_codecs`; arrays with any other codecs are written and read by Zarr.
+`schema.checkpoint_codecs`; arrays with any other codecs are written by Zarr.
 
 Of text, Zarr makes a Python object for each string, and several copies of all strings. Most formats name vertices by
 numbers, and writing these names with Zarr took as long as reading the arcs. `write_text` writes the same bytes.
@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import google_crc32c
 import numcodecs
@@ -24,7 +24,7 @@ import numpy as np
 import zarr
 from dask.system import CPU_COUNT
 
-from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray, missing_chunk, writable_array
+from pipelines.stores.contents import CHECKSUM_BYTES, writable_array
 from pipelines.stores.schema import TEXT, create_array, disk_errors
 
 WRITERS = min(16, CPU_COUNT)  # chunks written at a time
@@ -44,15 +44,15 @@ class WholeChunks:
         self.shape: tuple[int, ...] = self._array.shape
         self.chunks: tuple[int, ...] = self._array.chunks
         self._dtype = np.dtype(self._array.dtype).newbyteorder("<")
-        self._codec = _codec([codec.to_dict() for codec in self._array.metadata.codecs])
+        self._encode = _encoder([codec.to_dict() for codec in self._array.metadata.codecs])
 
     def __setitem__(self, selection: tuple[slice, ...] | slice, block: np.ndarray) -> None:
         """Write a block that covers whole chunks; the last chunk may extend beyond the end of the array."""
         slices = selection if isinstance(selection, tuple) else (selection,)
-        if self._codec is None:
+        if self._encode is None:
             self._array[slices] = block
             return
-        codec = self._codec
+        encode = self._encode
         starts = [part.start or 0 for part in slices] + [0] * (len(self.shape) - len(slices))
         for start, length, size, chunk in zip(starts, block.shape, self.shape, self.chunks, strict=True):
             stop = start + length
@@ -63,7 +63,7 @@ class WholeChunks:
 
         def write(place: tuple[int, ...]) -> None:
             part = tuple(slice(i * chunk, (i + 1) * chunk) for i, chunk in zip(place, self.chunks, strict=True))
-            self._write(codec, tuple(first + i for first, i in zip(firsts, place, strict=True)), block[part])
+            self._write(encode, tuple(first + i for first, i in zip(firsts, place, strict=True)), block[part])
 
         places = list(product(*map(range, counts)))
         if len(places) == 1:
@@ -73,12 +73,12 @@ class WholeChunks:
             for _ in pool.map(write, places):
                 pass
 
-    def _write(self, codec: Codec, place: tuple[int, ...], values: np.ndarray) -> None:
+    def _write(self, encode: Callable[[np.ndarray], Any], place: tuple[int, ...], values: np.ndarray) -> None:
         if values.shape != self.chunks:  # the array ends within the chunk
             whole = np.full(self.chunks, self._array.fill_value, self._dtype)
             whole[tuple(map(slice, values.shape))] = values
             values = whole
-        data = codec.encode(np.ascontiguousarray(values, self._dtype))
+        data = encode(np.ascontiguousarray(values, self._dtype))
         write_chunk(os.path.join(self._place, self._array.metadata.encode_chunk_key(place)), data)
 
 
@@ -111,74 +111,20 @@ def write_chunk(path: str, data: Any) -> None:
         raise
 
 
-class ReadChunks(StoredArray):
-    """An array of the store at `path`, read by bands: all chunks with the same rows. Threads may share it."""
-
-    def __init__(self, path: str | os.PathLike[str], name: str):
-        super().__init__(path, name)
-        self._codec = _codec([codec.to_dict() for codec in self._array.metadata.codecs])
-
-    @property
-    def bands(self) -> range:
-        """The first row of each band of chunks."""
-        return range(0, self.shape[0], self.chunks[0])
-
-    def band(self, row: int, out: np.ndarray | None = None) -> np.ndarray:
-        """Return the band that begins with `row`, read into `out` if it is given; raises StoreError on damage."""
-        rows, *rest = self.chunks
-        count = min(rows, self.shape[0] - row)
-        if self._codec is None:
-            return self.rows(row, row + count, out)
-        out = np.empty((count, *self.shape[1:]), self.dtype) if out is None else out
-        for place in product(*(range(-(-size // chunk)) for size, chunk in zip(self.shape[1:], rest, strict=True))):
-            part = (slice(i * chunk, (i + 1) * chunk) for i, chunk in zip(place, rest, strict=True))
-            self._read(self._codec, (row // rows, *place), out[(slice(None), *part)])
-        return out
-
-    def _read(self, codec: Codec, place: tuple[int, ...], out: np.ndarray) -> None:
-        key = self._array.metadata.encode_chunk_key(place)
-        try:
-            with open(os.path.join(self._place, key), "rb") as file:
-                found = file.read()
-        except (FileNotFoundError, IsADirectoryError):
-            raise missing_chunk(self._place, key) from None
-        with self._damage("a chunk is"):
-            data, checksum = found[:-CHECKSUM_BYTES], found[-CHECKSUM_BYTES:]
-            if google_crc32c.value(data).to_bytes(CHECKSUM_BYTES, "little") != checksum:
-                raise ValueError("its checksum does not match")
-            whole = out.shape == self.chunks and out.flags.c_contiguous
-            values = out if whole else np.empty(self.chunks, self.dtype)
-            codec.decode(data, values)
-            if not whole:
-                out[...] = values[tuple(map(slice, out.shape))]
-
-
-class Codec(NamedTuple):
-    """Functions that encode a contiguous chunk as the bytes before its checksum, and decode these bytes."""
-
-    encode: Callable[[np.ndarray], Any]
-    decode: Callable[[bytes, np.ndarray], Any]
-
-
-def _codec(codecs: list[dict[str, Any]]) -> Codec | None:
-    """Return the codec of a chunk, or None if this module does not know it."""
+def _encoder(codecs: list[dict[str, Any]]) -> Callable[[np.ndarray], Any] | None:
+    """Return a function that encodes a contiguous chunk, without its checksum; None if a codec is unknown here."""
     if len(codecs) not in (2, 3):
         return None
     little, *middle, last = codecs
     if little != {"name": "bytes", "configuration": {"endian": "little"}} or last["name"] != "crc32c":
         return None
     if not middle:
-        return Codec(_bytes, lambda data, out: np.copyto(_bytes(out), np.frombuffer(data, np.uint8)))
+        return lambda chunk: chunk.reshape(-1).view(np.uint8)
     (blosc,) = middle
     if blosc["name"] != "blosc":
         return None
     options = dict(blosc["configuration"])
-    known = numcodecs.Blosc(**options | {"shuffle": SHUFFLES[options["shuffle"]]})
-    return Codec(known.encode, known.decode)
-
-
-def _bytes(chunk: np.ndarray) -> np.ndarray:
-    return chunk.reshape(-1).view(np.uint8)
+    return numcodecs.Blosc(**options | {"shuffle": SHUFFLES[options["shuffle"]]}).encode
 
 
 def write_text(group: zarr.Group, name: str, texts: Sequence[str] | np.ndarray | range, rows: int) -> None:

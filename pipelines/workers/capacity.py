@@ -142,13 +142,8 @@ def on_devices(facts: Sequence[WorkerFacts]) -> str:
     return f"{counted(len(facts), 'worker')} on {', '.join(sorted({fact.device for fact in facts}))}"
 
 
-def memory_by_place(worker_bytes: Sequence[int], facts: list[WorkerFacts]) -> dict[str, tuple[int, int]]:
-    """Return bytes needed and bytes free by place; a place is a GPU, or a host with all its CPU workers."""
-    return Needs(tuple(worker_bytes)).by_place(facts)
-
-
 def place_name(place: str) -> str:
-    """Return the name of a place of `memory_by_place` for messages: "this machine" instead of its network address."""
+    """Return the name of a place of `Needs.by_place` for messages: "this machine" instead of its network address."""
     gpu = "://" in place
     here = re.split("[:/]", place.split("://")[-1])[0] in ("127.0.0.1", get_ip())
     if gpu:

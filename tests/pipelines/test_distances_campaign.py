@@ -1,4 +1,4 @@
-"""All pairs by every method, searches, and distances from a cut graph, against exact fractions.
+"""All pairs by every method, searches, and distances from a hierarchy, against exact fractions.
 
 The reference is Floyd and Warshall's algorithm in Python's fractions, which passes through open vertices only. Integers
 must be equal. Floats may differ by a rounding for each arc of a path. What is refused must be a range of weights that
@@ -15,7 +15,7 @@ from oracles import store_arcs
 
 from gpuops import NegativeCycleError
 from gpuops.numbers import distance_limit, outside_infinity
-from pipelines import WeightRangeError, all_pairs_shortest_paths, partition_graph, single_source_shortest_paths
+from pipelines import WeightRangeError, all_pairs_shortest_paths, build_hierarchy, single_source_shortest_paths
 from pipelines.answers.distances_between import distances_between
 
 WEIGHTS = {  # the kind of numbers, and their dtype in the store
@@ -30,7 +30,7 @@ WEIGHTS = {  # the kind of numbers, and their dtype in the store
     "of all sizes": (lambda rng, m: 10.0 ** rng.integers(-9, 9, m), "float64"),
     "signed sixteenths": (lambda rng, m: rng.integers(0, 99, m) / 16, "float64"),
 }
-METHODS = ("floyd-warshall", "batched", "hierarchy", "boundary", "out-of-core", "auto")
+METHODS = ("floyd-warshall", "batched", "hierarchy", "out-of-core", "auto")
 
 
 def exact_distances(n, tails, heads, weights, through):
@@ -77,7 +77,7 @@ class Trial:
         return self.rng.permutation(self.n)[: self.rng.integers(least, self.n + 1)].tolist()
 
     def verdict(self):
-        calls = [self.all_pairs, self.searches, self.cut]
+        calls = [self.all_pairs, self.searches, self.hierarchy]
         expected = exact_distances(self.n, self.tails, self.heads, self.weights, self.through)
         try:
             found, expected = pick(self.rng, calls)(expected)
@@ -120,17 +120,17 @@ class Trial:
             return None, None
         return found.distances(), expected[rows].min(axis=0, keepdims=True) if options["together"] else expected[rows]
 
-    def cut(self, expected):
-        parts = int(self.rng.integers(1, self.n + 1))
-        store = partition_graph(self.client, self.graph, self.folder / "b", parts=parts, dtype=self.dtype)
+    def hierarchy(self, expected):
+        thorough = bool(self.rng.integers(2))
+        store = build_hierarchy(self.client, self.graph, self.folder / "h", thorough=thorough, dtype=self.dtype)
         if self.rng.random() < 0.4 and not self.facts and "sign" not in self.kind:
             kept = self.rng.random(len(self.tails)) < 0.8
             weights = self.rng.permutation(self.weights)
             other = self.store("other", weights, kept)
-            store = partition_graph(self.client, other, self.folder / "c", like=store, dtype=self.dtype)
+            store = build_hierarchy(self.client, other, self.folder / "like", like=store, dtype=self.dtype)
             expected = exact_distances(self.n, self.tails[kept], self.heads[kept], weights[kept], self.through)
         sources, targets = self.some(), self.some()
-        self.case += f", {parts} parts, {store.path}"
+        self.case += f", hierarchy, thorough {thorough}, {store.path}"
         found = distances_between(store, sources, targets)
         return found, None if expected is None else expected[np.ix_(sources, targets)]
 

@@ -30,15 +30,15 @@ from tilepath import cli
 SHOWN = (ValueError, OSError, ImportError, ClusterError, click.ClickException)  # by `main`, as one line
 
 OFTEN = {  # several chunks and commits, even in small stores
-    "pipelines.apsp.boundary.TASK_BYTES": 1,
+    "pipelines.apsp.hierarchy.EDGE": 2,
+    "pipelines.apsp.hierarchy.LEAST_EDGE": 2,
+    "pipelines.apsp.hierarchy.TASK_BYTES": 1,
     "pipelines.apsp.schedule.COMMIT_SHARE": float("inf"),
-    "pipelines.boundary.stages.TASK_BYTES": 1,
     "pipelines.sssp.plan.CHUNK_BYTES": 1,
     "pipelines.sssp.plan.LANES": 1,
-    "pipelines.stores.boundary.CHUNK_BYTES": 1,
     "pipelines.workers.row_chunks.RECORD_SECONDS": 0.0,
 }
-RESULTS = {"apsp": ["d1", "d2"], "sssp": ["p1", "p2"], "partition": ["b1", "b2"], "hierarchy": ["h1", "h2"]}
+RESULTS = {"apsp": ["d1", "d2"], "sssp": ["p1", "p2"], "hierarchy": ["h1", "h2"]}
 GRAPHS = ["g1", "g2", "g3"]
 
 
@@ -194,14 +194,11 @@ class Sequence:
         rng, (n, arcs) = self.rng, self.stores[graph].arcs
         options, rows, matrix = [], list(range(n)), closure(n, arcs)
         if command == "apsp":
-            options += [
-                "--method",
-                pick(rng, ["auto", "floyd-warshall", "batched", "hierarchy", "boundary", "out-of-core"]),
-            ]
+            options += ["--method", pick(rng, ["auto", "floyd-warshall", "batched", "hierarchy", "out-of-core"])]
             if options[-1] in ("floyd-warshall", "out-of-core"):
                 options += ["--commit-seconds", "0", "--block", pick(rng, [2, 32])]
-        if command == "partition" and n > 2:
-            options += ["--parts", rng.integers(1, n // 2 + 1)]
+        if command == "hierarchy" and rng.random() < 0.3:
+            options += ["--thorough"]
         if command == "sssp" or (command == "apsp" and rng.random() < 0.3):
             rows = rng.permutation(n)[: rng.integers(1, 4)].tolist()
             options += [word for row in rows for word in ("--source", row)]
@@ -236,7 +233,7 @@ class Sequence:
         return n, sorted((int(tail), int(head), float(weight)) for tail, head, weight in rows)
 
     def distances_of(self, name):
-        if name in RESULTS["partition"] + RESULTS["hierarchy"]:
+        if name in RESULTS["hierarchy"]:
             n = len(self.stores[name].allowed[0])
             Path("all.csv").write_text("vertex\n" + "".join(f"{v}\n" for v in range(n)))
             if self.run("od", name, "x.npy", "--origins", "all.csv", "--overwrite") is None:

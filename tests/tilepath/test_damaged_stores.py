@@ -29,11 +29,9 @@ graph tree G t.zarr
 graph tree G t.csv
 apsp G d.zarr --method floyd-warshall
 apsp G d.zarr --method batched
-apsp G d.zarr --method boundary
 apsp G d.zarr --method hierarchy
 sssp G p.zarr --source 1
 sssp G p.zarr --source 1 --spread vertices
-partition G b.zarr --parts 3
 hierarchy G h.zarr
 euler G c.zarr
 od G m.csv --origins v.csv --destinations v.csv

@@ -42,7 +42,7 @@ def path(
 ) -> None:
     """Print a shortest path from SOURCE to TARGET.
 
-    STORE is a graph store, which is searched, or a store of results: distances, paths, a hierarchy or a boundary store.
+    STORE is a graph store, which is searched, or a store of results: distances, paths or a hierarchy.
     If it holds paths from the nearest of several sources, TARGET alone is enough, as is the column target in the table
     --pairs. If STORE holds Euler circuits, print the walks, or write them to the table --out; --json prints even long
     walks whole.

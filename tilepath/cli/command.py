@@ -25,7 +25,6 @@ from tilepath.cli.graphs import generate_graph, import_file
 from tilepath.cli.help_pages import Pages
 from tilepath.cli.hierarchy import hierarchy
 from tilepath.cli.od import od
-from tilepath.cli.partition import partition
 from tilepath.cli.paths import apsp, sssp
 from tilepath.cli.picture import picture
 from tilepath.cli.sequence import sequence
@@ -140,7 +139,7 @@ def _command_to_go_on(arguments: list[str]) -> str:
 SECTIONS = {
     "Graphs": ["import", "generate", "graph", "picture"],
     "Shortest paths": ["apsp", "sssp", "path", "stats"],
-    "Road networks": ["hierarchy", "partition", "od"],
+    "Road networks": ["hierarchy", "od"],
     "Euler circuits and sequences": ["euler", "assemble", "sequence"],
     "Self-organizing maps": ["som"],
     "Stores": ["info", "verify", "export"],
@@ -162,7 +161,6 @@ for command in (
     apsp,
     sssp,
     hierarchy,
-    partition,
     od,
     euler,
     assemble,

@@ -63,11 +63,10 @@ def od(
 ) -> None:
     """Write the distances from origins to destinations to the table OUT, or as a matrix if OUT ends in .npy or .zarr.
 
-    STORE is a hierarchy store (tilepath hierarchy) or a boundary store (tilepath partition), which answer fast, or a
-    graph store, which is searched. Places are snapped to the nearest vertex of the largest strongly connected
-    component. Distances are in the unit of the weights; turn costs and timetables are not modelled. With --device,
-    --workers or another cluster option, the workers of that cluster make the table; this needs --reduce, and not a
-    graph store.
+    STORE is a hierarchy store (tilepath hierarchy), which answers fast, or a graph store, which is searched. Places are
+    snapped to the nearest vertex of the largest strongly connected component. Distances are in the unit of the weights;
+    turn costs and timetables are not modelled. With --device, --workers or another cluster option, the workers of that
+    cluster make the table; this needs --reduce and a hierarchy store.
     """
     from pipelines import open_graph
     from pipelines.answers.od_blocks import parse_reduction

@@ -23,12 +23,11 @@ LISTED = "A file of further {0}s: one vertex per line, or a table with a column 
 @click.option("--sources-file", type=click.Path(exists=True), help=LISTED.format("source"))
 @click.option(
     "--method",
-    type=click.Choice(["auto", "floyd-warshall", "batched", "hierarchy", "boundary", "out-of-core"]),
+    type=click.Choice(["auto", "floyd-warshall", "batched", "hierarchy", "out-of-core"]),
     default="auto",
     show_default=True,
     help="batched: a search from every source, for sparse graphs; hierarchy: rows from a hierarchy, for road networks "
-    "on CPUs; boundary: the graph is cut into parts, for road networks; out-of-core: Floyd-Warshall on matrices larger "
-    "than memory; auto: the fastest method that fits.",
+    "on CPUs; out-of-core: Floyd-Warshall on matrices larger than memory; auto: the fastest method that fits.",
 )
 @click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block (Floyd-Warshall only).")
 @click.option(

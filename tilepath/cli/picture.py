@@ -46,8 +46,8 @@ ALWAYS = ("seed", "title", "overwrite")  # options of every picture, but --parti
     "--distances",
     type=click.Path(),
     metavar="STORE",
-    help="Colour vertices by their distances in a row of this store: a store of distances or paths, a "
-    "hierarchy store or a boundary store.",
+    help="Colour vertices by their distances in a row of this store: a store of distances or paths, or "
+    "a hierarchy store.",
 )
 @click.option(
     "--every", type=NUMBER, metavar="T", help="Colour arcs too, in bands of width T of --distances: isochrones."
@@ -83,7 +83,7 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
     A graph with coordinates is drawn as a map, a graph of up to 10 vertices in layers or as a circle, any other graph
     with a force-directed layout. At most 2,000 vertices are drawn, on a map 100,000; --sample draws a part of a larger
     graph. A store of circuits is drawn as its graph with --circuit, a store of distances as a matrix, and a hierarchy
-    or boundary store as its bricks or parts and the vertices that separate them.
+    as its bricks and the vertices that separate them.
     """
     from pipelines.stores import store_schema
     from pipelines.stores.schema import kind_of
@@ -100,11 +100,11 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
         _refuse_options(options, "a store of circuits")
         _picture_graph(circuits.graph(graph), image, **{**options, "circuit": circuits})
     elif kind_of(store).on_demand:
-        from pipelines import picture_parts
+        from pipelines import picture_bricks
 
         kept = {name: options.pop(name) for name in ("sample", "around", *ALWAYS)}
         _refuse_options(options, f"a {kind_of(store).name} store")
-        picture_parts(store, image, graph=graph, **kept)
+        picture_bricks(store, image, graph=graph, **kept)
     elif schema == "paths/1":
         raise click.UsageError(
             f"a store of paths is drawn over its graph; use: tilepath picture GRAPH {image} --distances {store}"

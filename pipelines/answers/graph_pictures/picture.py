@@ -117,7 +117,7 @@ def picture_graph(
     write_drawing(view.drawing(), path, seed, title, overwrite)
 
 
-def picture_parts(
+def picture_bricks(
     store: OnDemand | str | os.PathLike[str],
     path: str | os.PathLike[str],
     *,
@@ -128,11 +128,11 @@ def picture_parts(
     title: str | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Draw the bricks of a hierarchy store, or the parts of a boundary store, and the vertices that separate them.
+    """Draw the bricks of a hierarchy store, and the vertices that separate them.
 
     Parameters
     ----------
-    store : HierarchyStore or Boundary, or path of such a store
+    store : HierarchyStore, or path of such a store
     path, sample, around, seed, title, overwrite : as for `picture_graph`
     graph : the graph or its path, if it was moved
     """

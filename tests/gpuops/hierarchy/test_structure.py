@@ -129,7 +129,7 @@ def test_without_pymetis(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)  # makes the import fail
     hierarchy_order(*made(9, [(i, (i - 1) // 2) for i in range(1, 9)]).rows("int32")[:2])
     clique = made(5, [(i, j) for i in range(5) for j in range(i)]).rows("int32")[:2]
-    with pytest.raises(ImportError, match=r"ordering a graph needs pymetis: pip install 'tilepath\[partition\]'"):
+    with pytest.raises(ImportError, match=r"ordering a graph needs pymetis: pip install 'tilepath\[hierarchy\]'"):
         hierarchy_order(*clique)
 
 

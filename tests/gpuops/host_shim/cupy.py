@@ -213,6 +213,21 @@ def where(condition, x, y):
     return asarray(np.where(condition, x, y))
 
 
+def minimum(x, y):
+    return asarray(np.minimum(x, y))
+
+
+def isfinite(x):
+    return asarray(np.isfinite(x))
+
+
+def abs(x):
+    return asarray(np.abs(x))
+
+
+copyto = np.copyto
+
+
 lib = np.lib  # the views of lib.stride_tricks
 
 

@@ -7,17 +7,15 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from matplotlib.image import imread
 
 from gpuops import NotEulerianError, euler_circuit
-from pipelines import partition_graph
+from pipelines import build_hierarchy
 from pipelines.answers.graph_pictures import canvas, part, view
 from pipelines.answers.graph_pictures.arrows import label_places, route_arcs
 from pipelines.answers.graph_pictures.drawing import (
     BLUE,
     GREEN,
-    INK,
     LIGHT_GREEN,
     LIGHT_RED,
     PALE,
@@ -27,10 +25,9 @@ from pipelines.answers.graph_pictures.drawing import (
 )
 from pipelines.answers.graph_pictures.euler_stages import STAGES, picture_euler_stages, picture_partitions
 from pipelines.answers.graph_pictures.layout import place_nodes
-from pipelines.answers.graph_pictures.picture import picture_graph, picture_parts
+from pipelines.answers.graph_pictures.picture import picture_graph
 from pipelines.generators import EulerGraph, Grid, generate
 from pipelines.stores import StoreError, write_graph
-from tilepath.cli import tilepath
 
 LANE = [(0, 1), (1, 2), (2, 0), (0, 3)]  # an Euler path from 0 to 3
 
@@ -206,7 +203,7 @@ def test_names_that_a_page_cannot_show(write, tmp_path):
 
 @pytest.fixture
 def street(client, tmp_path):
-    """A street of 12 crossings, 5 apart, and one that is not on it; and the street cut into three parts."""
+    """A street of 12 crossings, 5 apart, and one that is not on it; and its hierarchy."""
     ends = np.concatenate([np.arange(11), np.arange(1, 12)]), np.concatenate([np.arange(1, 12), np.arange(11)])
     order = np.argsort(ends[0], kind="stable")
     starts = np.searchsorted(ends[0][order], np.arange(14))
@@ -215,7 +212,7 @@ def street(client, tmp_path):
     graph = write_graph(
         tmp_path / "g", starts, ends[1][order], weights, coordinates=coordinates, directed=False, weight_unit="s"
     )
-    return graph, partition_graph(client, graph, tmp_path / "b", parts=3)
+    return graph, build_hierarchy(client, graph, tmp_path / "h")
 
 
 def test_isochrones_colour_arcs_by_the_band_of_their_farther_end(street, tmp_path):
@@ -251,25 +248,6 @@ def test_bands_begin_at_their_multiples_and_what_is_not_reached_is_grey():
     assert tuple(nodes[0]) == tuple(nodes[1]) == tuple(arcs[0]) != tuple(nodes[2])
     assert tuple(nodes[2]) == tuple(arcs[1])
     assert arcs[2] == "#dadce0"
-
-
-def test_parts_are_in_colours_and_their_boundaries_dark(street, tmp_path):
-    _, store = street
-    picture_parts(store.path, tmp_path / "g.dot")
-    text = (tmp_path / "g.dot").read_text()
-    fills = re.findall(r'^  v\d+ \[label=".*?", fillcolor="(.*?)"', text, re.M)
-    cut = store.cut()
-    assert [fill == INK for fill in fills] == cut.boundary.tolist()
-    for k in range(3):
-        assert len({fills[v] for v in np.flatnonzero((cut.part == k) & ~cut.boundary)}) == 1
-    arcs = re.findall(r'^  v(\d+) -- v(\d+) \[color="(.*?)"', text, re.M)
-    assert len(arcs) == 11
-    assert [colour == INK for *_, colour in arcs] == [cut.part[int(u)] != cut.part[int(v)] for u, v, _ in arcs]
-    assert f"3 parts, {cut.boundary.sum()} vertices on boundaries" in text
-    said = CliRunner().invoke(tilepath, ["picture", store.path, str(tmp_path / "g.png"), "--sample", "5"])
-    assert said.exit_code == 0, said.output
-    said = CliRunner().invoke(tilepath, ["picture", store.path, str(tmp_path / "g.png"), "--edges"])
-    assert "--edges cannot go with a picture of a boundary store" in said.output
 
 
 def test_neighbouring_parts_differ_in_colour():

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from pipelines import StoreError, build_hierarchy, export_store, open_boundary, partition_graph, positions, write_graph
+from pipelines import StoreError, build_hierarchy, positions, write_graph
 from pipelines.answers import od_forms, od_tables, od_workers
 from pipelines.answers.od_blocks import Reducing
 from pipelines.answers.od_forms import TableForm
@@ -53,18 +53,14 @@ def graph(tmp_path_factory):
     )
 
 
-@pytest.fixture(scope="module", params=["hierarchy", "boundary", "graph"])
-def source(request, client, graph, tmp_path_factory):
-    if request.param == "graph":
-        return graph
-    return on_demand(request.param, client, graph, tmp_path_factory.mktemp("store") / "s.zarr")
+@pytest.fixture(scope="module")
+def store(client, graph, tmp_path_factory):
+    return build_hierarchy(client, graph, tmp_path_factory.mktemp("store") / "s.zarr")
 
 
-def on_demand(kind, client, graph, path):
-    """A store that computes distances."""
-    if kind == "boundary":
-        return partition_graph(client, graph, path, parts=4)
-    return build_hierarchy(client, graph, path)
+@pytest.fixture(scope="module", params=["hierarchy", "graph"])
+def source(request, graph, store):
+    return graph if request.param == "graph" else store
 
 
 @pytest.fixture(scope="module")
@@ -356,19 +352,12 @@ def test_origins_are_the_destinations_by_default_and_are_not_replaced(source, tm
     assert origins.read_text() == "origin\nv1\nv2\n"
 
 
-def test_a_boundary_store_is_not_exported_and_the_cure_is_named(client, graph, tmp_path):
-    store = partition_graph(client, graph, tmp_path / "b", parts=2)
-    with pytest.raises(StoreError, match="a boundary store is not exported; tilepath od writes tables and .npy"):
-        export_store(store.path, tmp_path / "d.csv")
-
-
 def test_negative_weights_need_a_store(client, tmp_path):
     graph = write_graph(tmp_path / "g", [0, 1, 1], [1], np.array([-2], "int32"))
     both = points_of(graph, positions([0, 1]))
     with pytest.raises(ValueError, match="has negative weights; make a hierarchy store"):
         write_od_table(graph, both, both, tmp_path / "od.csv")
-    partition_graph(client, graph, tmp_path / "b", parts=1)
-    write_od_table(open_boundary(tmp_path / "b"), both, both, tmp_path / "od.csv")
+    write_od_table(build_hierarchy(client, graph, tmp_path / "h"), both, both, tmp_path / "od.csv")
     assert [d for *_, d in rows_of(tmp_path / "od.csv")] == [0, -2, None, 0]
 
 
@@ -455,11 +444,6 @@ REDUCED = [
     ("od.csv", {"reduce": "min"}),
     ("od.parquet", {"reduce": "decay:20:jobs", "within": 60}),
 ]
-
-
-@pytest.fixture(params=["hierarchy", "boundary"])
-def store(request, client, graph, tmp_path):
-    return on_demand(request.param, client, graph, tmp_path / "s.zarr")
 
 
 @pytest.fixture
@@ -550,9 +534,7 @@ def test_workers_that_have_no_part_in_a_table_are_refused(two, store, graph, poi
         write_od_table(graph, *points, tmp_path / "od.csv", client=two, reduce="count")
     facts = [replace(fact, free_memory=1000, host_memory=1000) for fact in measure_workers(two, None)]
     reducing = Reducing(points[1].vertices, np.ones(N), parse_reduction("count"), None, 5)
-    with pytest.raises(
-        DoesNotFitError, match=r"(4 parts take|s.zarr, the workers need) .* free[;.] [gG]ive fewer workers"
-    ):
+    with pytest.raises(DoesNotFitError, match=r"s.zarr, the workers need .* free\. Give fewer workers"):
         refuse_what_cannot_fit(store, reducing, facts)
 
 

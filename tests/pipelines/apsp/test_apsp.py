@@ -328,7 +328,7 @@ def test_python_and_the_command_line_choose_the_same_method(client, tmp_path):
 
 def test_a_method_that_does_not_exist_is_refused(client, tmp_path):
     graph = store_arcs(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
-    methods = "'auto', 'floyd-warshall', 'batched', 'hierarchy', 'boundary' or 'out-of-core'"
+    methods = "'auto', 'floyd-warshall', 'batched', 'hierarchy' or 'out-of-core'"
     for method in ("dijkstra", None):
         with pytest.raises(ValueError, match=f"method is {method!r}; pass {methods}"):
             by_any_method(client, graph, tmp_path / "d", method=method)

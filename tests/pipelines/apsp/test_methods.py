@@ -9,7 +9,7 @@ from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.batched import BATCHED
 from pipelines.apsp.methods import Job, Obstacle, Request, choose
 from pipelines.apsp.solve import METHODS
-from pipelines.stores import open_graph, write_graph
+from pipelines.stores import StoreError, open_graph, write_graph
 from pipelines.stores.distances import resume_distances
 from pipelines.workers.capacity import WorkerFacts
 
@@ -31,7 +31,7 @@ def request(graph):
 def test_a_third_method_joins_without_a_branch_in_the_driver(client, graph, tmp_path, monkeypatch, capfd):
     at_once = third(estimate=lambda request: replace(BATCHED.estimate(request), seconds=0.0))
     monkeypatch.setattr("pipelines.apsp.solve.METHODS", (*METHODS, at_once))
-    names = "'auto', 'floyd-warshall', 'batched', 'hierarchy', 'boundary', 'out-of-core' or 'third'"
+    names = "'auto', 'floyd-warshall', 'batched', 'hierarchy', 'out-of-core' or 'third'"
     with pytest.raises(ValueError, match=f"pass {names}"):
         all_pairs_shortest_paths(client, graph, tmp_path / "d", method="fourth")
     found = all_pairs_shortest_paths(client, graph, tmp_path / "d", progress=True)
@@ -40,6 +40,15 @@ def test_a_third_method_joins_without_a_branch_in_the_driver(client, graph, tmp_
     assert resume_distances(found.path, open_graph(graph.path)).begun_with()["method"] == "third"
     again = all_pairs_shortest_paths(client, graph, tmp_path / "d", method="third", resume=True)
     assert again.slot == found.slot
+
+
+def test_a_store_that_was_begun_with_an_unknown_method_is_not_resumed(client, graph, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("pipelines.apsp.solve.METHODS", (third(execute=lambda *_: 1 / 0),))
+        with pytest.raises(ZeroDivisionError):
+            all_pairs_shortest_paths(client, graph, tmp_path / "d", method="third")
+    with pytest.raises(StoreError, match=r"d: was begun with method third, which is unknown; begin .*--overwrite"):
+        all_pairs_shortest_paths(client, graph, tmp_path / "d", resume=True)
 
 
 def test_a_method_that_cannot_or_does_not_fit_is_passed_over(graph):

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -9,12 +10,13 @@ from click.testing import CliRunner
 from road_graphs import as_floats
 
 from pipelines import (
+    StoreError,
     VerificationError,
     build_hierarchy,
     distances_between,
     generate,
     paths_of_pairs,
-    picture_parts,
+    picture_bricks,
     positions,
     predecessors,
     shortest_path,
@@ -60,18 +62,41 @@ def test_blocks_by_names_need_no_graph_for_positions(roads):
     assert len(pickle.dumps(store)) < 500
     np.testing.assert_array_equal(again.row(5), store.row(5))
     assert open_on_demand(store.path).digest == store.digest
-    with pytest.raises(ValueError, match="there is no vertex 'x'"):
-        distances_between(store, ["x"], every)
+    for wrong, message in (
+        (["x"], "there is no vertex 'x'"),
+        (positions([N]), "there is no vertex '#400'; give an index from 0 to 399"),
+        ("v3", "the sources are not a list but 'v3'"),
+        ([[3.0]], "source 1 of the list"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            distances_between(store, wrong, every)
 
 
-def test_vertices_on_a_gpu_are_refused(roads, monkeypatch):
-    monkeypatch.setattr("pipelines.answers.distances_between.is_cupy", lambda vertices: True)
-    with pytest.raises(ValueError, match="h answers on a CPU; pass vertices in NumPy arrays"):
-        distances_between(roads[1], positions([1]), positions([2]))
+def test_names_need_the_graph_wherever_it_is(client, roads, tmp_path):
+    graph, _, expected = roads
+    shutil.copytree(graph.path, tmp_path / "g")
+    store = build_hierarchy(client, tmp_path / "g", tmp_path / "h").path
+    (tmp_path / "g").rename(tmp_path / "moved")
+    assert distances_between(store, positions([3]), positions([5])) == expected[3, 5]
+    with pytest.raises(StoreError, match=r"its graph is no longer at .*g; give its path \(--graph\)"):
+        distances_between(store, ["v3"], ["v5"])
+    assert distances_between(store, ["v3"], ["v5"], graph=tmp_path / "moved") == expected[3, 5]
 
 
-def test_routes_and_predecessors_follow_from_rows(roads):
+@pytest.mark.gpu
+def test_a_gpu_answers_if_vertices_lie_there(roads):
+    gpu = pytest.importorskip("cupy")
+    sources, targets = np.arange(50), np.arange(0, 400, 3)
+    found = distances_between(roads[1], positions(gpu.asarray(sources)), positions(targets))
+    np.testing.assert_array_equal(found.get(), distances_between(roads[1], positions(sources), positions(targets)))
+    whole = distances_between(roads[1], positions(gpu.asarray(sources)), positions(np.arange(400)))
+    np.testing.assert_array_equal(whole.get(), roads[2][:50])
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_routes_and_predecessors_follow_from_rows(client, roads, tmp_path, dtype):
     graph, store, expected = roads
+    store = store if dtype == store.dtype else build_hierarchy(client, graph, tmp_path / "h", dtype=dtype)
     found = shortest_path(store.path, "v3", "#390")
     assert (found.vertices[0], found.vertices[-1]) == (3, 390)
     assert found.length == found.distance == expected[3, 390]
@@ -119,10 +144,14 @@ def test_bricks_are_in_colours_and_what_separates_them_is_dark(roads, tmp_path, 
     names = ("between bricks", "2 bricks, 20 vertices between them")
     made = type(division)(part, between, 22, names)
     monkeypatch.setattr(type(store), "division", lambda self: made)
-    picture_parts(store, tmp_path / "g.dot")
+    picture_bricks(store, tmp_path / "g.dot")
     text = (tmp_path / "g.dot").read_text()
     fills = re.findall(r'^  v\d+ \[label=".*?", fillcolor="(.*?)"', text, re.M)
     assert [fill == INK for fill in fills] == between.tolist()
+    assert len({fills[v] for v in np.flatnonzero(part == 0)}) == len({fills[v] for v in np.flatnonzero(part == 1)}) == 1
+    arcs = re.findall(r'^  v(\d+) -- v(\d+) \[color="(.*?)"', text, re.M)
+    assert {colour == INK for *_, colour in arcs} == {True, False}
+    assert [colour == INK for *_, colour in arcs] == [part[int(u)] != part[int(v)] for u, v, _ in arcs]
     assert "2 bricks, 20 vertices between them" in text
 
 
@@ -153,8 +182,11 @@ def test_the_commands(roads, tmp_path, monkeypatch):
     (tmp_path / "o.csv").write_text("vertex\nv3\nv9\n")
     assert "2 origins, 2 destinations, 4 rows" in say("od", store.path, "od.csv", "--origins", "o.csv")
     graph = store.graph_path
+    small = say("hierarchy", graph, "h", "--device", "cpu", "--host-memory", "1kB", fails=True)
+    assert "METIS and the graph need" in small
     say("picture", graph, "i.png", "--distances", store.path, "--from", "v17", "--every", "300")
-    say("picture", store.path, "b.png")
+    say("picture", store.path, "b.png", "--sample", "5")
     assert "cannot go with a picture of a hierarchy store" in say("picture", store.path, "c.png", "--edges", fails=True)
-    assert "a hierarchy store is not exported" in say("export", store.path, "d.csv", fails=True)
+    refused = say("export", store.path, "d.csv", fails=True)
+    assert "a hierarchy store is not exported; tilepath od writes tables and .npy" in refused
     assert "is faster (tilepath hierarchy)" in say("od", graph, "s.csv", "--origins", "o.csv")

@@ -184,7 +184,7 @@ def test_what_cannot_be_made_is_refused(client, tmp_path, monkeypatch):
         with pytest.raises(WeightRangeError, match="far: a distance is .* make the store again with --dtype float64"):
             ask()
     monkeypatch.setitem(sys.modules, "pymetis", None)
-    with pytest.raises(ImportError, match=r"ordering a graph needs pymetis: pip install 'tilepath\[partition\]'"):
+    with pytest.raises(ImportError, match=r"ordering a graph needs pymetis: pip install 'tilepath\[hierarchy\]'"):
         build_hierarchy(client, graph, tmp_path / "no")
     assert not (tmp_path / "no").exists()
 

@@ -1,4 +1,8 @@
-"""`tilepath hierarchy` killed and resumed, and interrupted while METIS holds the interpreter's lock."""
+"""`tilepath hierarchy`, `od` and `apsp --method hierarchy` killed and resumed: the bytes of an undisturbed run.
+
+One kill of `hierarchy` and of `od` by default, when something is done and something is not; several kills of each, at
+random moments, with ``pytest -m slow``. Ctrl-C ends `hierarchy` even while METIS holds the interpreter's lock.
+"""
 
 import json
 import os
@@ -8,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -15,6 +20,22 @@ from pipelines import generate, synthetic_graph
 from pipelines.hierarchy.ordering import AT_ONCE
 from tilepath.cli import tilepath
 
+OFTEN = {  # many small tasks and blocks, all recorded
+    "pipelines.answers.od_tables.BLOCK_BYTES": 8 * 400,
+    "pipelines.apsp.hierarchy.EDGE": 64,
+    "pipelines.apsp.hierarchy.LEAST_EDGE": 64,
+    "pipelines.apsp.hierarchy.TASK_BYTES": 1,
+    "pipelines.workers.row_chunks.RECORD_SECONDS": 0.0,
+}
+COMMAND = f"""
+import importlib, sys
+for name, value in {OFTEN}.items():
+    module, _, constant = name.rpartition(".")
+    setattr(importlib.import_module(module), constant, value)
+from tilepath.cli import tilepath
+print("begins", flush=True)
+tilepath(sys.argv[1:])
+"""
 SLOW_CLOSING = """
 import sys, time
 import pipelines.hierarchy.building
@@ -50,6 +71,9 @@ def done(store):
 
 
 def contents(path):
+    """All bytes of a file, or of the arrays of a store."""
+    if path.is_file():
+        return path.read_bytes()
     return {p.relative_to(path): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file() and p.parent != path}
 
 
@@ -64,6 +88,98 @@ def test_a_killed_command_goes_on_to_the_same_bytes(graph, tmp_path):
         said = CliRunner().invoke(tilepath, ["hierarchy", graph.path, str(path), "--device", "cpu", *more])
         assert said.exit_code == 0, said.output
     assert contents(out) == contents(tmp_path / "calm")
+
+
+@pytest.fixture(scope="module")
+def inputs(graph, tmp_path_factory):
+    """A folder with a hierarchy store, and a table of origins."""
+    folder = tmp_path_factory.mktemp("inputs")
+    invoke("hierarchy", graph.path, str(folder / "h"), "--device", "cpu")
+    vertices = np.random.default_rng(1).integers(0, graph.n, 400)
+    (folder / "o.csv").write_text("vertex\n" + "".join(f"{v}\n" for v in vertices))
+    return folder
+
+
+@pytest.fixture
+def often(monkeypatch):
+    for name, value in OFTEN.items():
+        monkeypatch.setattr(name, value)
+
+
+def invoke(*arguments):
+    said = CliRunner().invoke(tilepath, list(arguments))
+    assert said.exit_code == 0, (said.output, said.exception)
+
+
+def command_of(what, graph, inputs, out):
+    if what == "hierarchy":
+        return ["hierarchy", graph.path, str(out), "--device", "cpu"]
+    if what == "apsp":
+        return ["apsp", graph.path, str(out), "--method", "hierarchy", "--device", "cpu"]
+    return ["od", str(inputs / "h"), str(out), "--origins", str(inputs / "o.csv")]
+
+
+def rows_done(out):
+    """Blocks or rows that are recorded as done, 0 before anything is, None once all is."""
+    journal, store = out.parent / f".{out.name}.pieces", out / "zarr.json"
+    if journal.exists():
+        return max(0, journal.read_text().count("\n") - 1)
+    if out.is_file():
+        return None
+    try:
+        attributes = json.loads(store.read_text())["attributes"]
+    except (FileNotFoundError, ValueError):
+        return 0
+    return None if attributes.get("complete") else sum(stop - start for start, stop in attributes.get("done", []))
+
+
+def kill(arguments, ready):
+    """Run a command, and kill it once `ready`; returns whether it was killed before its end."""
+    run = subprocess.Popen([sys.executable, "-c", COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert run.stdout.readline() == b"begins\n"
+    began = time.monotonic()
+    while run.poll() is None and not ready(time.monotonic() - began):
+        time.sleep(0.002)
+    run.kill()
+    run.communicate()
+    return run.returncode == -9
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("what", ["od.parquet", pytest.param("od.zarr", marks=pytest.mark.slow)])
+def test_a_killed_table_goes_on_to_the_same_bytes(graph, inputs, tmp_path, what):
+    (tmp_path / "calm").mkdir()
+    calm, out = tmp_path / "calm" / what, tmp_path / what
+    invoke(*command_of(what, graph, inputs, calm))
+    arguments = command_of(what, graph, inputs, out)
+    assert kill(arguments, lambda _: (rows_done(out) or 0) > 0), "it was over before it was killed"
+    done = rows_done(out)
+    assert done is not None
+    assert 0 < done < 400
+    invoke(*arguments, "--resume")
+    assert contents(out) == contents(calm)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("what", ["hierarchy", "od.parquet", "od.zarr", "od.csv", "od.npy", "apsp"])
+def test_kills_at_random_moments(graph, inputs, tmp_path, what):
+    rng = np.random.default_rng(7)
+    (tmp_path / "calm").mkdir()
+    calm = tmp_path / "calm" / what
+    for _ in range(2):  # the first compiles
+        began = time.monotonic()
+        invoke(*command_of(what, graph, inputs, calm), "--overwrite")
+        seconds = time.monotonic() - began
+    for number in range(8):
+        out = tmp_path / f"{number}-{what}"
+        arguments, killed = command_of(what, graph, inputs, out), 0
+        for _ in range(4):
+            delay = rng.uniform(0, seconds)
+            killed += kill([*arguments, "--resume"], lambda passed, delay=delay: passed > delay)
+        invoke(*arguments, "--resume")
+        assert contents(out) == contents(calm), f"run {number}, killed {killed} times"
 
 
 @pytest.mark.parametrize("processes", [[], pytest.param(["--workers", "1", "--processes"], marks=pytest.mark.slow)])

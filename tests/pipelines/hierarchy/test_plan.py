@@ -6,13 +6,13 @@ from road_graphs import hierarchy_of, made
 from gpuops import distance_rows
 from gpuops.hierarchy import blocks
 from gpuops.hierarchy.memory import brick_bytes
-from pipelines.hierarchy.plan import answers_by_worker
+from pipelines.hierarchy.plan import answers
 from pipelines.workers.capacity import WorkerFacts
 
 
 def needed(structure, hosts, memory, fits=True, rows=True):
     facts = [WorkerFacts(f"{i}", host, "CPU", False, memory, 0.0, host_memory=memory) for i, host in enumerate(hosts)]
-    return np.array(answers_by_worker(structure, np.dtype("int32"), 1000, fits, 0, facts, rows))
+    return np.array(answers(structure, np.dtype("int32"), 1000, fits, 0, facts, rows=rows).host)
 
 
 def test_the_tables_of_bricks_are_counted_where_they_are_kept():

@@ -58,7 +58,7 @@ def test_an_unfinished_store_says_how_to_go_on(tmp_path, graph):
         open_distances(tmp_path / "d")
 
 
-@pytest.mark.parametrize("method", ["batched", "boundary"])
+@pytest.mark.parametrize("method", ["batched", "hierarchy"])
 def test_results_made_row_by_row_say_how_many_rows_are_done(tmp_path, graph, method):
     path = tmp_path / "d"
     run = begin(path, graph, stages=1, options={"method": method, "block": None})

@@ -11,7 +11,7 @@ from pipelines.stores import StoreError, whole_chunks
 from pipelines.stores.contents import StoredArray
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.schema import checkpoint_codecs, result_codecs, text_codecs
-from pipelines.stores.whole_chunks import ReadChunks, WholeChunks, write_text
+from pipelines.stores.whole_chunks import WholeChunks, write_text
 
 SHAPES = [
     ((10,), (4,)),
@@ -45,36 +45,6 @@ def test_the_bytes_are_those_of_zarr(tmp_path, dtype, shape, chunks, kind):
     array[tuple(slice(0, size) for size in shape)] = values
     assert files(tmp_path / "whole") == files(tmp_path / "zarr")
     np.testing.assert_array_equal(StoredArray(str(tmp_path), "whole")[...], values)
-    found = ReadChunks(str(tmp_path), "whole")
-    into = np.zeros((*shape[:-1], shape[-1] + 1), dtype)[..., 1:]  # not contiguous
-    bands = [found.band(row) for row in found.bands]
-    np.testing.assert_array_equal(np.concatenate([values[:0], *bands]), values)
-    for row in found.bands:
-        found.band(row, into[row : row + chunks[0]])
-    np.testing.assert_array_equal(into, values)
-
-
-@pytest.mark.parametrize("kind", ["result", "checkpoint"])
-def test_chunks_that_are_missing_or_damaged_are_named(tmp_path, kind):
-    codecs = result_codecs(np.dtype("int32")) if kind == "result" else checkpoint_codecs()
-    array_at(tmp_path / "a", (6, 4), (2, 4), "int32", codecs)
-    array = zarr.open_array(str(tmp_path / "a")).with_config({"write_empty_chunks": True})
-    array[...] = np.arange(24).reshape(6, 4)
-    found = ReadChunks(str(tmp_path), "a")
-    chunk = tmp_path / "a" / "c" / "1" / "0"
-    data = bytearray(chunk.read_bytes())
-    data[9] ^= 4
-    chunk.write_bytes(data)
-    with pytest.raises(StoreError, match=r"a: a chunk is damaged \(.*\); recreate the store"):
-        found.band(2)
-    for count in 0, 3, len(data) - 1:
-        chunk.write_bytes(data[:count])
-        with pytest.raises(StoreError, match="a chunk is damaged"):
-            found.band(2)
-    chunk.unlink()
-    with pytest.raises(StoreError, match="a: the chunk c/1/0 is missing; the store is damaged; recreate it"):
-        found.band(2)
-    np.testing.assert_array_equal(found.band(4), [[16, 17, 18, 19], [20, 21, 22, 23]])
 
 
 @pytest.mark.parametrize(
@@ -122,9 +92,6 @@ def test_other_codecs_are_left_to_zarr(tmp_path):
     array_at(tmp_path / "a", (3, 4), (2, 2), "int32", [ZstdCodec()])
     WholeChunks(str(tmp_path), "a")[0:3, 0:4] = values
     np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "a"))[...], values)
-    found = ReadChunks(str(tmp_path), "a")
-    np.testing.assert_array_equal(found.band(0), values[:2])
-    np.testing.assert_array_equal(found.band(2, np.zeros((1, 4), "int32")), values[2:])
 
 
 def test_an_array_without_a_checksum_is_written_by_zarr(tmp_path):

@@ -18,9 +18,7 @@ from pipelines import (
     all_pairs_shortest_paths,
     build_hierarchy,
     generate,
-    open_boundary,
     open_hierarchy,
-    partition_graph,
     single_source_shortest_paths,
     synthetic_graph,
     train_som,
@@ -31,9 +29,8 @@ from pipelines.stores.samples import write_samples
 
 # Commits at every boundary, and many boundaries; all workers have samples of the map.
 OFTEN = """
-import pipelines.apsp.boundary, pipelines.apsp.hierarchy, pipelines.apsp.schedule, pipelines.boundary.stages
-import pipelines.workers.row_chunks, pipelines.som.plan, pipelines.sssp.plan, pipelines.stores.boundary
-pipelines.stores.boundary.CHUNK_BYTES = pipelines.boundary.stages.TASK_BYTES = pipelines.apsp.boundary.TASK_BYTES = 1
+import pipelines.apsp.hierarchy, pipelines.apsp.schedule, pipelines.som.plan, pipelines.sssp.plan
+import pipelines.workers.row_chunks
 pipelines.apsp.hierarchy.TASK_BYTES = 1
 pipelines.apsp.hierarchy.EDGE = pipelines.apsp.hierarchy.LEAST_EDGE = 64
 pipelines.apsp.schedule.COMMIT_SHARE = float("inf")
@@ -45,8 +42,7 @@ pipelines.som.plan.FEW = 0
 DRIVER = f"""
 import sys
 from clusters import start
-from pipelines import all_pairs_shortest_paths, build_hierarchy, partition_graph
-from pipelines import single_source_shortest_paths, train_som
+from pipelines import all_pairs_shortest_paths, build_hierarchy, single_source_shortest_paths, train_som
 {OFTEN}
 if __name__ == "__main__":
     with start(device="cpu") as client:
@@ -58,8 +54,6 @@ BY_STAGES = "method='floyd-warshall', block=16, commit_seconds=0"
 CALLS = {  # the same for the driver that is killed, the run that goes on, and the one that is left in peace
     "hierarchy": "build_hierarchy(client, {roads!r}, {out!r}, resume=True)",
     "rows": "all_pairs_shortest_paths(client, {roads!r}, {out!r}, method='hierarchy', resume=True)",
-    "partition": "partition_graph(client, {roads!r}, {out!r}, parts=24, resume=True)",
-    "boundary": "all_pairs_shortest_paths(client, {roads!r}, {out!r}, method='boundary', resume=True)",
     "apsp": f"all_pairs_shortest_paths(client, {{graph!r}}, {{out!r}}, {BY_STAGES}, resume=True)",
     "sssp": "single_source_shortest_paths(client, {graph!r}, {out!r}, range(120), resume=True)",
     "som": "train_som(client, {samples!r}, {out!r}, 12, 12, epochs=40, resume=True)",
@@ -70,8 +64,6 @@ RESULTS = {
     "apsp": lambda out: open_distances(out)[:],
     "sssp": lambda out: open_paths(out).distances(),
     "som": lambda out: open_codebook(out).units(),
-    "partition": lambda out: np.concatenate([t.ravel() for t in vars(open_boundary(out).tables()).values()]),
-    "boundary": lambda out: open_distances(out)[:],
 }
 
 
@@ -91,8 +83,6 @@ def often(monkeypatch):
     monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
     monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
     monkeypatch.setattr("pipelines.sssp.plan.CHUNK_BYTES", 1)
-    for name in ("stores.boundary.CHUNK_BYTES", "boundary.stages.TASK_BYTES", "apsp.boundary.TASK_BYTES"):
-        monkeypatch.setattr(f"pipelines.{name}", 1)
     monkeypatch.setattr("pipelines.apsp.hierarchy.TASK_BYTES", 1)
     monkeypatch.setattr("pipelines.apsp.hierarchy.EDGE", 64)
     monkeypatch.setattr("pipelines.apsp.hierarchy.LEAST_EDGE", 64)
@@ -141,9 +131,7 @@ def test_killed_runs_give_the_bits_of_undisturbed_ones(client, two_processes, in
 
 
 def run(client, call):
-    functions = (
-        all_pairs_shortest_paths, build_hierarchy, partition_graph, single_source_shortest_paths, train_som
-    )  # fmt: skip
+    functions = (all_pairs_shortest_paths, build_hierarchy, single_source_shortest_paths, train_som)
     eval(call, {"client": client, **{function.__name__: function for function in functions}})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuops.arrays import is_cupy
-from gpuops.boundary import totals_cuda
+from gpuops.hierarchy import totals_cuda
 
 
 def row_totals(found: Any, values: Any, limit: float, scale: float | None = None) -> Any:

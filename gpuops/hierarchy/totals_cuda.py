@@ -1,4 +1,4 @@
-"""The CUDA half of `gpuops.boundary.totals`: in one launch, without another array (totals.cu)."""
+"""The CUDA half of `gpuops.hierarchy.totals`: in one launch, without another array (totals.cu)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuops.numbers import DISTANCE_DTYPES
 
 _ELEMENTS = dict(zip(DISTANCE_DTYPES, ("float", "double", "int", "short"), strict=True))
 _PROGRAMS = {
-    dtype: Program("boundary/totals.cu", ("add", "decay", "nearest"), (f"ELEMENT={element}",), threads=256)
+    dtype: Program("hierarchy/totals.cu", ("add", "decay", "nearest"), (f"ELEMENT={element}",), threads=256)
     for dtype, element in _ELEMENTS.items()
 }
 

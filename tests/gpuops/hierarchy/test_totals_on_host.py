@@ -5,10 +5,10 @@ import pytest
 from mutants import break_line, lines_with
 
 from gpuops import _cuda
-from gpuops.boundary.totals import row_minima, row_totals
+from gpuops.hierarchy.totals import row_minima, row_totals
 from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
 
-FILE = "boundary/totals.cu"
+FILE = "hierarchy/totals.cu"
 
 
 @pytest.fixture(scope="module", autouse=True)

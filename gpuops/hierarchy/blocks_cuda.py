@@ -1,0 +1,435 @@
+"""The CUDA half of `blocks`: the steps of blocks_numba.py, each for many sources in one launch (blocks.cu).
+
+What depends on the structure alone is found on the host and copied once; the tables of all bricks are computed by the
+first call. Destinations are laid out on the host, while the device is at work for the sources.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from gpuops._arithmetic import arithmetic_of
+from gpuops._cuda import Program
+from gpuops._strips import SHAPES, WORDS
+from gpuops.hierarchy.closing import Hierarchy
+from gpuops.hierarchy.ends import Starts, starts_of
+from gpuops.hierarchy.slots import by_part, on_device, share_out, window_of
+from gpuops.hierarchy.slots_numba import look_up, number_absent
+from gpuops.hierarchy.structure import HierarchyStructure
+from gpuops.hierarchy.sweeps import CHUNK, SweepOrder
+from gpuops.numbers import infinity
+
+# Most bytes that lie between the launches, for the sources that are done together.
+SOURCES_BYTES = 2**29
+_MOST_SOURCES = 2**15  # a grid has up to 65,535 rows of blocks
+_GROUP = 32  # lanes of a warp
+_SOURCES = 128  # the number of sources that are done together is a multiple of it, if they are more than a warp
+_PACK_WORDS, _PACK_DEPTH, _BLOCK = 32, 8, 128
+_ARITHMETICS = "NonnegativeFloat32", "Float64", "Int32", "NonnegativeInt16"
+_PROGRAMS = {
+    name: SHAPES[name].program("hierarchy/blocks.cu", ("gather", "pack_tables", "arrive", "stay", "meet"), name)
+    for name in _ARITHMETICS
+}
+_SWEEPS = {
+    name: Program(
+        "hierarchy/sweeps.cu",
+        ("home", "upper", "tables"),
+        (f"ARITHMETIC={name}", f"CHUNK={CHUNK}"),
+        threads=256,
+        blocks=2,
+    )
+    for name in _ARITHMETICS
+}
+
+
+class _Starts(NamedTuple):
+    """Starts of which no two have one source, on the device: see `gpuops.hierarchy.ends.Starts`."""
+
+    places: Any
+    sources: Any
+    lengths: Any
+    inner: Any  # the distances in the brick of each start, (starts, width)
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """Columns, laid out for `arrive`. The arrays are on the device.
+
+    Attributes
+    ----------
+    count, window, depth : int
+        Columns, columns of a window, rows of all fronts with one more.
+    thread_part, numbers : arrays
+        The part of each thread; for each slot the number of its column in its window.
+    starts, fronts : arrays
+        Where the front of each part begins in `fronts`, which lists rows of the upper tree.
+    rows, lengths : arrays
+        The row of each column in the table of its brick, and the length to add.
+    part_starts, order : arrays
+        The columns sorted by part.
+    arrival : array
+        Panels of the tables.
+    """
+
+    count: int
+    window: int
+    depth: int
+    thread_part: Any
+    numbers: Any
+    starts: Any
+    fronts: Any
+    rows: Any
+    lengths: Any
+    part_starts: Any
+    order: Any
+    arrival: Any
+
+
+class _Destinations(NamedTuple):
+    """Open destinations, a column each; and closed ones, a column for each arc into them.
+
+    Attributes
+    ----------
+    open, closed : _Columns
+        Closed destinations have a column in `open` too, infinitely far away. None if there are no arcs.
+    targets, starts : (d,), (d + 1,) int32 on the device
+        The positions of the d closed destinations with arcs, and where the columns of each begin in `closed`.
+    """
+
+    open: _Columns
+    closed: _Columns | None
+    targets: Any
+    starts: Any
+
+
+def answering_bytes(structure: HierarchyStructure, dtype: Any) -> int:
+    """Return the bytes that answers of `dtype` take on a GPU beside the `out` and `into` tables and results."""
+    bricks, dtype = structure.bricks, np.dtype(dtype)
+    arithmetic, depths = arithmetic_of(dtype, True), np.diff(bricks.front_starts)
+    shape, of_thread = SHAPES[arithmetic.name], WORDS * arithmetic.lanes
+    part, *_ = look_up(
+        structure.place, structure.node_of, bricks.of_node, bricks.node_row, structure.starts, len(bricks.sizes)
+    )
+    window = window_of(part, len(bricks.sizes) + 1 + bricks.upper, of_thread, shape.threads)
+    threads = math.ceil(len(part) / max(1, window)) * shape.threads
+    panels = threads * (WORDS * arithmetic.word.itemsize * _even(int(depths.max(initial=0))) + 4 + 8 * of_thread)
+    tables = dtype.itemsize * int((bricks.sizes * depths).sum())
+    fronts = 4 * len(structure.front) + 16 * bricks.upper * int(depths.max(initial=0))
+    return SOURCES_BYTES + tables + panels + fronts + (32 + dtype.itemsize) * len(part) + 64 * len(structure.parent)
+
+
+def _even(depth: int) -> int:
+    """Return the rows of the panels for tables of this depth."""
+    return math.ceil(max(1, depth) / 2) * 2
+
+
+_kept: WeakKeyDictionary[Hierarchy, DeviceTables] = WeakKeyDictionary()
+
+
+def tables_of(hierarchy: Hierarchy) -> DeviceTables:
+    """Return what the kernels read of a hierarchy whose tables are CuPy's; made once."""
+    if hierarchy not in _kept:
+        with hierarchy.out.device:
+            _kept[hierarchy] = DeviceTables(hierarchy)
+    return _kept[hierarchy]
+
+
+class DeviceTables:
+    """What the kernels read of a hierarchy, on its device."""
+
+    def __init__(self, hierarchy: Hierarchy):
+        import cupy
+
+        structure, bricks = hierarchy.structure, hierarchy.structure.bricks
+        sweep = SweepOrder.of(structure)
+        arithmetic = arithmetic_of(hierarchy.dtype, True)
+        self.program, self.shape = _PROGRAMS[arithmetic.name], SHAPES[arithmetic.name]
+        self.sweeps = _SWEEPS[arithmetic.name]
+        self.lanes, self.word, self.dtype = arithmetic.lanes, arithmetic.word, hierarchy.dtype
+        self.structure, self.entering, self.bricks = structure, hierarchy.closed.entering, len(bricks.sizes)
+        self.brick_of = np.full(len(structure.order), self.bricks, np.uint16 if self.bricks < 2**16 else np.int32)
+        self.brick_of[structure.order[: structure.open]] = bricks.of_node[structure.node_of]
+        depths = np.diff(bricks.front_starts)
+        self.upper, self.width = bricks.upper, int((bricks.sizes + depths).max(initial=1))
+        self.most = int(depths.max(initial=0))
+        table_starts = np.concatenate([[0], np.cumsum(bricks.sizes * depths)])
+        undirected, widths = hierarchy.into is None, np.diff(structure.starts)
+        back_starts = structure.out_starts[:-1] + widths if undirected else structure.into_starts[:-1]
+        self.upper_nodes = int((sweep.upper >= 0).sum())
+        self.widest_level = int(np.diff(sweep.chunk_levels).max(initial=0))
+        arrays = (
+            *on_device(
+                structure.starts, structure.front_starts, bricks.rows, structure.parent, bricks.of_node,
+                bricks.node_row, sweep.upper,
+            ),
+            cupy.asarray(structure.out_starts),
+            *on_device(structure.node_of, bricks.sizes, bricks.front_starts, bricks.front),
+            cupy.asarray(table_starts),
+            *on_device(
+                sweep.level_starts, sweep.brick_levels, sweep.node, sweep.row, sweep.chunk_levels, sweep.chunk_node,
+                sweep.chunk_row, sweep.chunk_size, sweep.pull_starts, sweep.pull_node, sweep.pull_place,
+                sweep.pull_mask,
+            ),
+            hierarchy.out,
+            hierarchy.out if undirected else hierarchy.into,
+            cupy.asarray(back_starts),
+        )  # fmt: skip
+        pointers = [array.data.ptr for array in arrays]
+        self._arrays = arrays  # to which the pointers point
+        self.tree = cupy.asarray(np.array([*pointers, undirected, len(sweep.chunk_levels) - 1], np.uint64))
+        self.table, self.table_starts = cupy.empty(max(1, int(table_starts[-1])), self.dtype), arrays[12]
+        if self.bricks and self.most:
+            self.sweeps.launch("tables", self.bricks, (self.tree, self.table), threads=_BLOCK)
+        self._everywhere: _Destinations | None = None
+        self._last: tuple[np.ndarray, _Destinations] | None = None
+
+    def fill(self, hierarchy: Hierarchy, vertices: Any, origins: np.ndarray, out: Any) -> None:
+        """Fill `out` with distances by paths through the tree; None stands for all vertices as destinations."""
+        if out.size == 0:
+            return
+        of_source = self.dtype.itemsize * (2 * self.upper + 2 * self.width)
+        of_source += self.word.itemsize * int(self.structure.bricks.front_starts[-1] + self.upper)
+        step = max(1, min(SOURCES_BYTES // of_source, _MOST_SOURCES) // _SOURCES) * _SOURCES
+        order = np.argsort(self.brick_of[origins], kind="stable")  # near each other in the tree
+        for first in range(0, len(order), step):
+            some = order[first : first + step]
+            padded = np.append(some, np.full(-len(some) % _GROUP, -1))
+            rows, starts, above = self._depart(hierarchy, self.structure.place[origins[some]], padded)
+            there = self._destinations(vertices)  # while the device is at work
+            self._arrive(out, rows, len(some), starts, above, there.open)
+            if there.closed is not None:
+                self._arrive_at_closed(out, rows, len(some), starts, above, there)
+
+    # --- Sources ------------------------------------------------------------------------------------------------------
+
+    def _depart(self, hierarchy: Hierarchy, places: np.ndarray, rows: np.ndarray) -> tuple[Any, list[_Starts], Any]:
+        """Return a copy of `rows` on the device, the starts of some sources, and their distances to the upper tree."""
+        import cupy
+
+        together = _SOURCES if len(places) > _GROUP else _GROUP
+        stride = math.ceil(len(places) / together) * together
+        entry, above = (cupy.empty((max(1, self.upper), stride), self.dtype) for _ in range(2))
+        entry.fill(infinity(self.dtype))
+        touched = cupy.zeros((max(1, self.upper_nodes), stride // _GROUP), np.uint8)
+        found = []
+        if (places < self.structure.open).all():  # the usual case: each source is a start
+            rows, *vertices = on_device(rows, places, np.arange(len(places)))
+            rounds = [(*vertices, cupy.zeros(len(places), self.dtype))]
+        else:
+            (rows,) = on_device(rows)
+            rounds = [
+                (*on_device(*each[:2]), cupy.asarray(each.lengths)) for each in _rounds(starts_of(hierarchy, places))
+            ]
+        for there, sources, lengths in rounds:
+            if len(there) == 0:
+                continue
+            climbing, inner = (cupy.empty((len(there), self.width), self.dtype) for _ in range(2))
+            starts = _Starts(there, sources, lengths, inner)
+            self.sweeps.launch(
+                "home",
+                len(there),
+                {
+                    "tree_": self.tree,
+                    "places": starts.places,
+                    "sources": starts.sources,
+                    "lengths": starts.lengths,
+                    "climbing": climbing,
+                    "inner": inner,
+                    "width": np.int32(self.width),
+                    "above": entry,
+                    "stride": np.int32(stride),
+                    "touched": touched,
+                    "bricks": np.int32(self.bricks),
+                },
+                threads=_BLOCK,
+            )
+            found.append(starts)
+        groups = stride // together
+        self.sweeps.launch_cooperative(
+            "upper",
+            {
+                "tree_": self.tree,
+                "x": entry,
+                "d": above,
+                "stride": np.int32(stride),
+                "sources": np.int32(len(places)),
+                "touched": touched,
+                "arrived": cupy.zeros(1, np.uint32),
+            },
+            most=max(1, math.ceil(self.widest_level * groups * _GROUP / self.sweeps.threads)),
+        )
+        return rows, found, above
+
+    # --- Destinations -------------------------------------------------------------------------------------------------
+
+    def _destinations(self, vertices: np.ndarray | None) -> _Destinations:
+        """Return some destinations, laid out. Those of the last call, and all vertices, are kept."""
+        if vertices is None:
+            if self._everywhere is None:
+                self._everywhere = self._laid_out(self.structure.place)
+            return self._everywhere
+        if self._last is None or not np.array_equal(self._last[0], vertices):
+            self._last = vertices.copy(), self._laid_out(self.structure.place[vertices])
+        return self._last[1]
+
+    def _laid_out(self, places: np.ndarray) -> _Destinations:
+        outside = np.flatnonzero(places >= self.structure.open)
+        owners, tails, lengths = self.entering.rows(places[outside] - self.structure.open)
+        columns = self._columns(places, None)
+        if len(owners) == 0:
+            return _Destinations(columns, None, None, None)
+        reached, first = np.unique(owners, return_index=True)
+        targets, starts = on_device(outside[reached], np.append(first, len(owners)))
+        return _Destinations(columns, self._columns(tails, lengths.astype(self.dtype)), targets, starts)
+
+    def _columns(self, places: np.ndarray, lengths: np.ndarray | None) -> _Columns:
+        """Return the columns of places, with these lengths or 0, laid out."""
+        import cupy
+
+        structure, bricks, threads = self.structure, self.structure.bricks, self.shape.threads
+        part, row, above = look_up(
+            places, structure.node_of, bricks.of_node, bricks.node_row, structure.starts, self.bricks
+        )
+        parts, of_thread = self.bricks + 1 + len(above), WORDS * self.lanes
+        window = window_of(part, parts, of_thread, threads)
+        slots = share_out(part, parts, window, of_thread, threads)
+        number_absent(slots.numbers, threads * of_thread, window, len(part))
+        starts = np.concatenate([bricks.front_starts, bricks.front_starts[-1] + np.arange(len(above) + 1)])
+        arrays = on_device(*slots, starts, np.append(bricks.front, above), row, *by_part(part, parts))
+        thread_part, numbers, columns, starts, fronts, row, part_starts, order = arrays
+        windows = len(thread_part) // threads
+        lengths = cupy.zeros(len(part), self.dtype) if lengths is None else cupy.asarray(lengths)
+        depth = _even(self.most)
+        arrival = cupy.empty((windows, depth, threads * WORDS), self.word)
+        laid_out = _Columns(
+            len(part), window, len(fronts) + 1, thread_part, numbers, starts, fronts, row, lengths,
+            part_starts, order, arrival,
+        )  # fmt: skip
+        if windows:
+            self.program.launch(
+                "pack_tables",
+                (windows * threads * WORDS // _PACK_WORDS, math.ceil(depth / _PACK_DEPTH)),
+                {
+                    "panels": arrival,
+                    "table": self.table,
+                    "table_starts": self.table_starts,
+                    "starts": starts,
+                    "thread_part": thread_part,
+                    "slots": columns,
+                    "rows": row,
+                    "lengths": lengths,
+                    "bricks": np.int32(self.bricks),
+                    "part_depth": np.int32(depth),
+                },
+                threads=(_PACK_WORDS, _PACK_DEPTH),
+            )
+        return laid_out
+
+    # --- Products -----------------------------------------------------------------------------------------------------
+
+    def _arrive(self, out: Any, rows: Any, count: int, starts: list[_Starts], above: Any, there: _Columns) -> None:
+        """Fill the rows of `out` for `count` sources; the rows of `above` are as long as a multiple of a warp."""
+        import cupy
+
+        if there.count == 0:
+            return
+        stride, of_thread = above.shape[1], self.shape.rows
+        onward = cupy.empty((stride // of_thread, there.depth, of_thread), self.word)
+        self.program.launch(
+            "gather",
+            (math.ceil(there.depth / _PACK_DEPTH), stride // _PACK_WORDS),
+            {
+                "panels": onward,
+                "d": above,
+                "stride": np.int32(stride),
+                "front": there.fronts,
+                "count": np.int32(there.depth - 1),
+                "depth": np.int32(there.depth),
+                "sources": np.int32(stride),
+            },
+            threads=(_PACK_WORDS, _PACK_DEPTH),
+        )
+        grid, turns = self.shape.grid(len(there.arrival), count, out.device.id)
+        out_stride = np.int64(out.strides[0] // out.itemsize)
+        self.program.launch(
+            "arrive",
+            grid,
+            {
+                "out": out,
+                "stride": out_stride,
+                "targets": np.int64(there.count),
+                "window": np.int32(there.window),
+                "rows": rows,
+                "sources": np.int32(count),
+                "onward": onward,
+                "depth": np.int32(there.depth),
+                "arrival": there.arrival,
+                "part_depth": np.int32(there.arrival.shape[1]),
+                "thread_part": there.thread_part,
+                "starts": there.starts,
+                "columns": there.numbers,
+                "turns": turns,
+            },
+        )
+        for some in starts:
+            self.program.launch(
+                "stay",
+                math.ceil(len(some.places) * _GROUP / self.shape.threads),
+                {
+                    "out": out,
+                    "stride": out_stride,
+                    "rows": rows,
+                    "tree_": self.tree,
+                    "places": some.places,
+                    "sources": some.sources,
+                    "starts": np.int32(len(some.places)),
+                    "inner": some.inner,
+                    "width": np.int32(self.width),
+                    "part_starts": there.part_starts,
+                    "order": there.order,
+                    "column_rows": there.rows,
+                    "lengths": there.lengths,
+                    "bricks": np.int32(self.bricks),
+                },
+            )
+
+    def _arrive_at_closed(
+        self, out: Any, rows: Any, count: int, starts: list[_Starts], above: Any, there: _Destinations
+    ) -> None:
+        """Fill the columns of closed destinations."""
+        import cupy
+
+        assert there.closed is not None
+        found = cupy.empty((count, there.closed.count), self.dtype)
+        (own,) = on_device(np.append(np.arange(count), np.full(-count % _GROUP, -1)))
+        self._arrive(found, own, count, starts, above, there.closed)
+        self.program.launch(
+            "meet",
+            (math.ceil(len(there.targets) / self.shape.threads), count),
+            {
+                "out": out,
+                "stride": np.int64(out.strides[0] // out.itemsize),
+                "found": found,
+                "found_stride": np.int64(there.closed.count),
+                "rows": rows,
+                "targets": there.targets,
+                "starts": there.starts,
+                "count": np.int32(len(there.targets)),
+            },
+        )
+
+
+def _rounds(starts: Starts) -> list[Starts]:
+    """Divide starts into rounds, in none of which two starts have one source."""
+    if (starts.sources[1:] > starts.sources[:-1]).all():
+        return [starts]
+    order = np.argsort(starts.sources, kind="stable")
+    first = np.searchsorted(starts.sources[order], starts.sources[order])
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order)) - first
+    return [Starts(*(each[rank == i] for each in starts)) for i in range(int(rank.max(initial=-1)) + 1)]

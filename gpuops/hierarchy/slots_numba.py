@@ -1,0 +1,103 @@
+"""The loops of `slots`: each passes over the columns once, and takes no time for parts without columns.
+
+Numba tests whether a signed index counts from the end; unsigned ones take half of the time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def look_up(places, node_of, brick, node_row, starts, bricks):
+    """Return the part of each place and its row in the table of its brick, and the rows of those in the upper tree.
+
+    Parts from `bricks` + 1 on have one vertex of the upper tree each. The part `bricks` is for closed vertices.
+    """
+    part, row = np.empty(places.size, np.int32), np.zeros(places.size, np.int32)
+    above, count = np.empty(places.size, np.int32), 0
+    for i in range(places.size):
+        if places[i] >= node_of.size:
+            part[i] = bricks
+            continue
+        node = node_of[places[i]]
+        row[i] = node_row[node] + places[i] - starts[node]
+        part[i] = brick[node]
+        if part[i] == bricks:
+            above[count] = row[i]
+            count += 1
+            part[i] = bricks + count
+    return part, row, above[:count]
+
+
+@njit(nogil=True, cache=True)
+def most_threads(part, parts, window, of_thread, enough):
+    """Return the most threads that a window needs; or, once that is more than `enough`, a lower bound of it."""
+    counts = np.zeros(parts, np.int64)
+    most = 0
+    for first in range(0, part.size, window):
+        last, threads = min(first + window, part.size), 0
+        for column in range(first, last):
+            own = np.uint64(part[column])
+            threads += counts[own] % of_thread == 0
+            counts[own] += 1
+        for column in range(first, last):
+            counts[np.uint64(part[column])] = 0
+        most = max(most, threads)
+        if most > enough:
+            break
+    return most
+
+
+@njit(nogil=True, cache=True)
+def share_out(part, parts, window, of_thread, threads, thread_part, numbers, columns):
+    """Fill the slots of `threads` threads of each window; all hold -1 before."""
+    counts, firsts = np.zeros(parts, np.int64), np.empty(parts, np.int64)  # columns of a part, its first thread
+    seen, reciprocals = np.zeros(parts, np.int64), np.empty(parts, np.float64)
+    for w in range(thread_part.size // threads):
+        first, last = w * window, min((w + 1) * window, part.size)
+        for column in range(first, last):
+            counts[part[column]] += 1
+        thread = w * threads
+        for column in range(first, last):
+            own = np.uint64(part[column])
+            if seen[own] == 0:
+                shares = (counts[own] + of_thread - 1) // of_thread
+                firsts[own], counts[own], reciprocals[own] = thread, shares, 1 / shares
+                for _ in range(shares):
+                    thread_part[thread] = part[column]
+                    thread += 1
+            rank = seen[own]
+            seen[own] = rank + 1
+            turn = np.int64((rank + 0.5) * reciprocals[own])  # rank / threads of the part, rounded down
+            slot = np.uint64((firsts[own] + rank - turn * counts[own]) * of_thread + turn)
+            numbers[slot], columns[slot] = column - first, column
+        for column in range(first, last):
+            own = np.uint64(part[column])
+            counts[own] = seen[own] = 0
+
+
+@njit(nogil=True, cache=True)
+def number_absent(numbers, of_window, window, count):
+    """Number the slots of each window that have no column, -1, on from its last column."""
+    for w in range(numbers.size // of_window):
+        number = min(window, count - w * window)
+        for slot in range(w * of_window, (w + 1) * of_window):
+            absent = numbers[slot] < 0
+            numbers[slot] = number if absent else numbers[slot]
+            number += absent
+
+
+@njit(nogil=True, cache=True)
+def sort_by_part(part, starts, columns):
+    """Sort stably; `starts` is 0 before."""
+    for column in range(part.size):
+        starts[part[column] + 1] += 1
+    for p in range(1, starts.size):
+        starts[p] += starts[p - 1]
+    ends = starts[:-1].copy()
+    for column in range(part.size):
+        own = np.uint64(part[column])
+        columns[np.uint64(ends[own])] = column
+        ends[own] += 1

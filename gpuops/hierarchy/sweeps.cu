@@ -1,0 +1,256 @@
+// Climbs and sweeps of many sources in a hierarchy: the steps of blocks_numba.py on a GPU, with the same bits.
+//
+//     home     a start climbs in its brick, and its brick is swept from there
+//     upper    all sources climb and sweep the upper tree
+//     tables   distances from the front of each brick to its vertices, by a sweep of the brick
+//
+// A *start* is an open vertex where a source enters the tree.
+//
+// Launch: see each kernel.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; CHUNK; THREADS and BLOCKS, the threads of a block of `upper`, and its
+//         blocks on a multiprocessor.
+
+#include "../device/grid_barrier.cuh"
+#include "tree.cuh"
+
+// `climbing` and `inner` have a row of `width` elements for each start: a table of its brick and the front of that.
+// `above`, `stride` elements a row, has the distances from the sources to the upper tree. `touched` says which nodes of
+// the upper tree are above a start of each group of 32 sources. No two starts of a launch have one source.
+// Launch: a block for each start, any number of threads.
+extern "C" __global__ void home(const Tree* tree_, const int* places, const int* sources, const Element* lengths,
+                                Element* climbing, Element* inner, int width, Element* above, int stride,
+                                unsigned char* touched, int bricks) {
+    const Tree tree = *tree_;
+    const int place = places[blockIdx.x], source = sources[blockIdx.x];
+    int node = tree.node_of[place];
+    const int brick = tree.brick[node], row = tree.row[node] + place - tree.starts[node];
+    above += source;
+    if (brick < bricks) {
+        Element *x = climbing + (long long)blockIdx.x * width, *d = inner + (long long)blockIdx.x * width;
+        const int size = tree.sizes[brick], first = tree.brick_fronts[brick];
+        const int depth = tree.brick_fronts[brick + 1] - first;
+        for (int i = threadIdx.x; i < size + depth; i += blockDim.x) {
+            d[i] = infinity<Element>();
+            x[i] = i == row ? lengths[blockIdx.x] : infinity<Element>();
+        }
+        __syncthreads();
+        for (; node >= 0 && tree.brick[node] == brick; node = tree.parent[node]) {
+            const Node own(tree, node);
+            for (int c = threadIdx.x; c < own.step(); c += blockDim.x) {
+                Element best = infinity<Element>();
+                for (int i = 0; i < own.width; ++i) {
+                    best = shorter(best, sum(x[own.first + i], own.out[i * own.step() + c]));
+                }
+                Element& to = c < own.width ? d[own.first + c] : x[own.front[c - own.width]];
+                to = shorter(to, best);
+            }
+            __syncthreads();
+        }
+        for (int f = threadIdx.x; f < depth; f += blockDim.x) {
+            Element& to = above[(long long)tree.brick_front[first + f] * stride];
+            to = shorter(to, x[size + f]);
+        }
+        for (int level = tree.brick_levels[brick]; level < tree.brick_levels[brick + 1]; ++level) {
+            for (int u = tree.level_starts[level] + (int)threadIdx.x; u < tree.level_starts[level + 1];
+                 u += blockDim.x) {
+                const Node own(tree, tree.sweep_node[u]);
+                const Element* lengths_in = into(tree, tree.sweep_node[u], own, tree.sweep_row[u]);
+                Element best = d[tree.sweep_row[u]];
+                for (int j = 0; j < own.size; ++j) best = shorter(best, sum(lengths_in[j], d[own.front[j]]));
+                d[tree.sweep_row[u]] = best;
+            }
+            __syncthreads();
+        }
+    } else if (threadIdx.x == 0) {
+        Element& to = above[(long long)row * stride];
+        to = shorter(to, lengths[blockIdx.x]);
+    }
+    if (threadIdx.x == 0) {
+        for (; node >= 0; node = tree.parent[node])
+            touched[(long long)tree.upper[node] * (stride / WARP) + source / WARP] = 1;
+    }
+}
+
+// --- The upper tree ------------------------------------------------------------------------------------------------
+
+// Successive sources of a lane, in 16 bytes at most.
+constexpr int TOGETHER = sizeof(Element) == 8 ? 2 : 4;
+
+template <int COUNT>
+struct alignas(COUNT * sizeof(Element)) Several {
+    Element x[COUNT];
+
+    // Reads past the first-level cache, since other multiprocessors write.
+    static __device__ Several load(const Element* from) {
+        Several result;
+        if constexpr (sizeof(Several) == 16) {
+            *(int4*)&result = __ldcg((const int4*)from);
+        } else if constexpr (sizeof(Several) == 8) {
+            *(int2*)&result = __ldcg((const int2*)from);
+        } else {
+            result.x[0] = __ldcg(from);
+        }
+        return result;
+    }
+    __device__ void relax(const Several& from, Element length) {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) x[i] = shorter(x[i], sum(from.x[i], length));
+    }
+};
+
+__device__ inline Element least_of_warp(Element x) {
+    for (int lanes = WARP / 2; lanes; lanes /= 2) x = shorter(x, (Element)__shfl_xor_sync(0xffffffff, x, lanes));
+    return x;
+}
+
+// A warp has a chunk of vertices, and COUNT sources for each lane; or one source, whose lanes share the arcs.
+template <int COUNT, bool ONE>
+struct UpperTree {
+    using Sources = Several<COUNT>;
+    static constexpr int SOURCES = ONE ? 1 : COUNT * WARP, SHARE = ONE ? WARP : 1;
+
+    const Tree& tree;
+    Element *x, *d;
+    const int stride;
+    const unsigned char* touched;
+    const int part = ONE ? threadIdx.x % WARP : 0;
+
+    __device__ bool is_touched(int node, int group) const {
+        const unsigned char* of_node = touched + (long long)tree.upper[node] * (stride / WARP);
+        bool found = false;
+        for (int i = 0; i < COUNT; ++i) found |= of_node[group * COUNT + i];
+        return found;
+    }
+    __device__ int source_of(int group) const { return ONE ? 0 : group * SOURCES + (int)threadIdx.x % WARP * COUNT; }
+
+    __device__ void store(Element* to, Sources (&best)[CHUNK], int count) const {
+#pragma unroll
+        for (int v = 0; v < CHUNK; ++v) {
+            if (v >= count) break;
+            if (ONE) best[v].x[0] = least_of_warp(best[v].x[0]);
+            if (part == 0) *(Sources*)(to + (long long)v * stride) = best[v];
+        }
+    }
+
+    // x[chunk] is at most x[node] (x) out[node, chunk] for every node below whose front has vertices of the chunk.
+    __device__ void climb(int chunk, int group) const {
+        if (!is_touched(tree.chunk_node[chunk], group)) return;
+        const int source = source_of(group), count = tree.chunk_size[chunk];
+        Element* to = x + (long long)tree.chunk_row[chunk] * stride + source;
+        Sources best[CHUNK];
+#pragma unroll
+        for (int v = 0; v < CHUNK; ++v) {
+            if (v < count) best[v] = Sources::load(to + (long long)v * stride);
+        }
+        for (int p = tree.pull_starts[chunk] + part; p < tree.pull_starts[chunk + 1]; p += SHARE) {
+            const int node = tree.pull_node[p], mask = tree.pull_mask[p];
+            if (!is_touched(node, group)) continue;
+            const Node own(tree, node);
+            const Element *out = own.out + own.width + tree.pull_place[p],
+                          *from = x + (long long)own.first * stride + source;
+            for (int i = 0; i < own.width; ++i) {
+                const Sources before = Sources::load(from + (long long)i * stride);
+                const Element* length = out + i * own.step();
+#pragma unroll
+                for (int v = 0; v < CHUNK; ++v) {
+                    if (mask >> v & 1) best[v].relax(before, *length++);
+                }
+            }
+        }
+        store(to, best, count);
+    }
+
+    // d[chunk] = x[node] (x) out[node, chunk] min into[chunk] (x) d[front], where x is what the climb left.
+    __device__ void sweep(int chunk, int group) const {
+        const int node = tree.chunk_node[chunk], row = tree.chunk_row[chunk], count = tree.chunk_size[chunk];
+        const int source = source_of(group);
+        const Node own(tree, node);
+        Sources best[CHUNK];
+#pragma unroll
+        for (int v = 0; v < CHUNK; ++v) {
+            for (int i = 0; i < COUNT; ++i) best[v].x[i] = infinity<Element>();
+        }
+        if (is_touched(node, group)) {
+            const Element *out = own.out + (row - own.first), *from = x + (long long)own.first * stride + source;
+            for (int i = part; i < own.width; i += SHARE) {
+                const Sources before = Sources::load(from + (long long)i * stride);
+#pragma unroll
+                for (int v = 0; v < CHUNK; ++v) {
+                    if (v < count) best[v].relax(before, out[i * own.step() + v]);
+                }
+            }
+        }
+        const Element* lengths = into(tree, node, own, row);
+        const int step = tree.back_has_out ? own.step() : own.size;
+#pragma unroll 4
+        for (int j = part; j < own.size; j += SHARE) {
+            const Sources before = Sources::load(d + (long long)own.front[j] * stride + source);
+#pragma unroll
+            for (int v = 0; v < CHUNK; ++v) {
+                if (v < count) best[v].relax(before, lengths[v * step + j]);
+            }
+        }
+        store(d + (long long)row * stride + source, best, count);
+    }
+
+    __device__ void run(int sources, unsigned* arrived) const {
+        const int groups = (sources + SOURCES - 1) / SOURCES, last = (int)tree.chunk_level_count - 1;
+        const int warps = gridDim.x * (THREADS / WARP), warp = threadIdx.x / WARP * gridDim.x + blockIdx.x;
+        unsigned expected = 0;
+        const auto each = [&](int level, auto work) {
+            const int begin = tree.chunk_levels[level], count = tree.chunk_levels[level + 1] - begin;
+            for (long long item = warp; item < (long long)count * groups; item += warps) {
+                work(begin + (int)(item / groups), (int)(item % groups));
+            }
+            __syncthreads();
+            expected += gridDim.x;
+            if (threadIdx.x == 0) arrive_and_wait(arrived, expected);
+            __syncthreads();
+        };
+        for (int level = last - 1; level >= 0; --level) each(level, [&](int c, int g) { climb(c, g); });
+        for (int level = 0; level <= last; ++level) each(level, [&](int c, int g) { sweep(c, g); });
+    }
+};
+
+// On entry `x` has the distances from the sources to where they enter the upper tree; on return it has those of the
+// climb, and `d` the distances. Rows have `stride` elements, a multiple of a warp's sources. Launch: cooperative.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    upper(const Tree* tree_, Element* x, Element* d, int stride, int sources, const unsigned char* touched,
+          unsigned* arrived) {
+    const Tree tree = *tree_;
+    if (sources == 1) {
+        UpperTree<1, true>{tree, x, d, stride, touched}.run(sources, arrived);
+    } else if (sources <= WARP) {
+        UpperTree<1, false>{tree, x, d, stride, touched}.run(sources, arrived);
+    } else {
+        UpperTree<TOGETHER, false>{tree, x, d, stride, touched}.run(sources, arrived);
+    }
+}
+
+// The table of a brick has a row for each vertex, with its distances from the front. Launch: a block for each brick, any
+// number of threads.
+extern "C" __global__ void tables(const Tree* tree_, Element* table) {
+    const Tree tree = *tree_;
+    const int brick = blockIdx.x, size = tree.sizes[brick];
+    const int depth = tree.brick_fronts[brick + 1] - tree.brick_fronts[brick];
+    table += tree.table_starts[brick];
+    for (int level = tree.brick_levels[brick]; level < tree.brick_levels[brick + 1]; ++level) {
+        const int first = tree.level_starts[level], count = tree.level_starts[level + 1] - first;
+        for (int item = threadIdx.x; item < count * depth; item += blockDim.x) {
+            const int u = first + item / depth, f = item % depth, row = tree.sweep_row[u];
+            const Node own(tree, tree.sweep_node[u]);
+            const Element* lengths = into(tree, tree.sweep_node[u], own, row);
+            Element best = infinity<Element>();
+            for (int j = 0; j < own.size; ++j) {
+                const int before = own.front[j];
+                if (before < size) {
+                    best = shorter(best, sum(lengths[j], table[(long long)before * depth + f]));
+                } else if (before - size == f) {
+                    best = shorter(best, lengths[j]);
+                }
+            }
+            table[(long long)row * depth + f] = best;
+        }
+        __syncthreads();
+    }
+}
