@@ -28,7 +28,9 @@ from gpuops import (
     hierarchy_structure,
     one_to_all,
 )
+from gpuops.hierarchy.climbing import climb_from
 from gpuops.numbers import outside_infinity
+from pipelines.answers.routes import Walker
 from pipelines.formats.graphs import import_graph
 from pipelines.generators import Grid, Road, generate
 from pipelines.stores import Graph
@@ -36,7 +38,7 @@ from pipelines.stores import Graph
 CONVENTION = (
     "wall seconds, device synchronized; vertices per second of what is made once, distances per second of answers"
 )
-TOGETHER, OD = 256, 10_000
+TOGETHER, OD, ROUTES = 256, 10_000, 100
 CHECKED = 3  # rows of each answer that are compared with SciPy
 NETWORKS = {
     "road-340-0.95": Road(340, missing=0.95, weights="integers", seed=1),
@@ -96,6 +98,8 @@ def _bench_network(bench: Bench, name: str, graph: Graph, dtype: np.dtype, thoro
     time("close", lambda: close_hierarchy(structure, indptr, indices, weights), n, "vertices")
     _bench_rows(hierarchy, sources, expected, time)
     time("SciPy's dijkstra, one source", lambda: dijkstra(matrix, indices=sources[0]), n, "distances")
+    if not bench.gpu:
+        _bench_routes(graph, hierarchy, time)
     if n >= OD:
         _bench_block(bench, hierarchy, matrix, time)
     if bench.gpu and n**2 * dtype.itemsize < 0.8 * bench.xp.cuda.Device().mem_info[1]:
@@ -109,6 +113,26 @@ def _bench_rows(hierarchy: Hierarchy, sources: np.ndarray, expected: np.ndarray,
     single = cycle(sources.tolist())
     time("one source alone", lambda: one_to_all(hierarchy, next(single)), rows.shape[1], "distances")
     time(f"{TOGETHER} together", lambda: distance_rows(hierarchy, sources, out=rows), rows.size, "distances")
+
+
+def _bench_routes(graph: Graph, hierarchy: Hierarchy, time: Any) -> None:
+    """Time routes between random vertices, one after the other."""
+    walker, rng = Walker(graph, hierarchy.dtype), np.random.default_rng(4)
+
+    def route(source: int, target: int) -> tuple[np.ndarray, np.ndarray]:
+        distances = distance_block(hierarchy, [source], [target])[0]
+        return distances, walker.walk_from(climb_from(hierarchy, source), distances, np.array([target]))[1]
+
+    for pair in rng.integers(0, graph.n, (CHECKED, 2)).tolist():
+        distances, vertices = route(*pair)
+        assert vertices[[0, -1]].tolist() == pair, "a route joins other vertices"
+        assert np.isclose(walker.weights(vertices).sum(dtype=float), distances[0]), "a route has another length"
+    time(
+        f"{ROUTES} routes",
+        lambda: [route(*pair) for pair in rng.integers(0, graph.n, (ROUTES, 2)).tolist()],
+        ROUTES,
+        "routes",
+    )
 
 
 def _bench_block(bench: Bench, hierarchy: Hierarchy, matrix: csr_array, time: Any) -> None:

@@ -87,7 +87,7 @@ class Destinations:
         window = np.repeat(np.arange(len(window_starts) - 1), np.diff(group_starts[window_starts]))
         again = np.ones(len(target), bool)
         again[np.unique(target, return_index=True)[1] if len(outside) else slice(None)] = False
-        by_target = np.lexsort((target, again, window))
+        by_target = _sorted(target, 2 * window + again, len(outside) == 0)
         target, again = target[by_target], again[by_target]
         runs = np.flatnonzero(_differs(target - np.arange(len(target))) | _differs(again) | _differs(window))
         return cls(
@@ -104,9 +104,22 @@ class Destinations:
             arc_starts=np.append(first, len(targets)),
             arc_rows=rows[order].astype(np.int32),
             arc_lengths=lengths[order],
-            needed=_needed(np.unique(nodes), structure.parent),
+            needed=_needed(nodes, structure.parent),
             table_starts=table_starts,
         )
+
+
+def _sorted(target: np.ndarray, key: np.ndarray, permuted: bool) -> np.ndarray:
+    """Return the order by key, then by target; `permuted` says that the targets are 0 to l - 1, in any order.
+
+    As there are few keys, a radix sort takes little time, and no sort of the targets is needed if they are permuted.
+    """
+    if not permuted:
+        return np.lexsort((target, key))
+    by_target = np.empty(len(target), np.int64)
+    by_target[target] = np.arange(len(target))
+    narrow = np.uint16 if key.max(initial=0) < 2**16 else key.dtype
+    return by_target[np.argsort(key[by_target].astype(narrow), kind="stable")]
 
 
 def _differs(values: np.ndarray) -> np.ndarray:
@@ -121,7 +134,7 @@ def _needed(nodes: np.ndarray, parent: np.ndarray) -> np.ndarray:
     needed = np.zeros(len(parent), bool)
     while len(nodes):
         needed[nodes] = True
-        nodes = np.unique(parent[nodes])
+        nodes = parent[nodes]
         nodes = nodes[(nodes >= 0) & ~needed[nodes]]
     return needed
 

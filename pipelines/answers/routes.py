@@ -15,8 +15,8 @@ A walk reads one row of distances and the transpose of the graph, which is built
 
 From a hierarchy store, few paths are found without a row: the source climbs once, and each distance that the walk looks
 at follows from the tables on the path from its vertex to the root (`gpuops.hierarchy.climbing`). The distance of the
-target has the bits of `distances_between`. Other float distances may differ from those of a row in the last bits, so
-among paths that are equally long up to rounding, another one may be found.
+target has the bits of `distances_between`: a float comes from a block of one pair. Other float distances may differ
+from those of a row in the last bits, so among paths that are equally long up to rounding, another one may be found.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from numba.extending import overload
 from gpuops.certificates import arcs_for, tight_tree, tolerances
 from gpuops.errors import VerificationError
 from gpuops.hierarchy.climbing import Climbed, climb_from, distances_to
+from gpuops.numbers import distance_limit
 from pipelines.answers.pairs import PairsLike, read_pairs, rows_of, table_of_walks, walk_pairs
 from pipelines.answers.searched_distances import RowsLike, open_rows
 from pipelines.answers.tables import check_output, write_table
@@ -181,8 +182,22 @@ class PathFinder(Walker):
         if isinstance(row, np.ndarray):
             return row[targets], *self.walk(source, row, targets)
         assert isinstance(self.distances, HierarchyStore)
-        distances = self.distances.between(np.array([source]), targets)[0]
+        distances = self._exact(row, targets)
+        if distances is None:
+            distances = self.distances.between(np.array([source]), targets)[0]
         return distances, *self.walk_from(row, distances, targets)
+
+    def _exact(self, climbed: Climbed, targets: np.ndarray) -> np.ndarray | None:
+        """Return the distances to open targets if they are integers, which have one value; None if one does not fit."""
+        dtype, arcs = self.distances.dtype, self._in_arcs
+        if not arcs.exact or not arcs.through[targets].all():
+            return None
+        found = np.empty(len(targets), climbed.distances.dtype)
+        distances_to(climbed, targets, found)
+        reached = found < climbed.far
+        if (np.abs(found[reached]) >= distance_limit(dtype)).any():
+            return None
+        return np.where(reached, found, arcs.unreachable).astype(dtype)
 
 
 def shortest_path(

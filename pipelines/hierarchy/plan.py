@@ -14,8 +14,9 @@ from pipelines.stores.schema import counted
 from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts
 from pipelines.workers.progress import size, with_prefix
 
-# Bytes for each vertex to answer from tables that are mapped; rows to all vertices need most, up to 560 on grids.
-ANSWER_BYTES = 600
+# Bytes for each vertex to answer from tables that are mapped; rows to all vertices need most, up to 250 beside the
+# tables of all bricks.
+ANSWER_BYTES = 300
 # Most bytes of intermediate tables of one call, and of distances that wait to be converted to integers.
 CALL_BYTES = 1 << 29
 # Blocks of distances in the memory of a GPU: one that is computed, and copies that are converted and saved.
