@@ -21,7 +21,7 @@ from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.stores import Paths
 from pipelines.validation.bounds import reach, row_limit
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows
-from pipelines.workers.attempts import Attempt, attempts, clear, held, keep
+from pipelines.workers.attempts import Attempt, clear, held, keep, retried
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
 
@@ -61,7 +61,7 @@ def certify_on_workers(
             finally:
                 attempt.cancel()
 
-        return attempts(client, certified)
+        return retried(client, certified)
 
 
 def _certify(attempt: Attempt, paths: Paths, graph: GeneratedGraph, row: int, shown: Progress) -> Certificate:

@@ -286,66 +286,58 @@ class Run:
         pipelines.workers.interruption.Interrupted
             Ctrl-C on the command line stopped the run; the store keeps the last commit.
         """
+        again = "run again with --resume" if self.resumes else "run again"
         latest: A | None = None
-
-        def once(members: list[str]) -> A:
-            nonlocal latest
-            latest = make(self, members, latest, *arguments)
-            try:
-                latest.run()
-                return latest
-            finally:
-                latest.cancel()
-
-        def lost() -> None:
-            self.shown.note("a worker was lost; resuming" + (f" from {latest.where()}" if latest else ""))
-
-        def done() -> int:
-            return latest.done() if latest else 0
-
+        members, failures, committed = self.members, 0, 0
         with boundaries() if self.resumes else nullcontext():
-            return attempts(self.client, once, self.members, done, lost, self.resumes)
+            while True:
+                try:
+                    _make_room(self.client)
+                    latest = make(self, members, latest, *arguments)
+                    try:
+                        latest.run()
+                        return latest
+                    finally:
+                        latest.cancel()
+                except WorkersChanged as change:
+                    before, committed = committed, latest.done() if latest else 0
+                    failures = failures + 1 if committed == before else 1
+                    if failures > RECOVERIES:
+                        raise ConnectionError(
+                            f"workers were lost {failures} times"
+                            f"{' without a commit in between' if self.resumes else ''} ({change}); look at their logs, "
+                            f"then {again}"
+                        ) from change
+                    self.shown.note("a worker was lost; resuming" + (f" from {latest.where()}" if latest else ""))
+                    members = await_return(self.client, len(members), again)
 
 
-def attempts(
-    client: Client,
-    attempt: Callable[[list[str]], T],
-    members: list[str] | None = None,
-    done: Callable[[], int] = lambda: 0,
-    lost: Callable[[], None] = lambda: None,
-    resumes: bool = False,
-) -> T:
-    """Call `attempt` with the current workers, and again whenever it raises WorkersChanged; returns its result.
+class _Call:
+    """An attempt that calls a function of the workers, and commits nothing."""
 
-    Parameters
-    ----------
-    members : the workers to begin with; by default the current workers
-    done : returns how much is committed
-    lost : called after the loss of a worker
-    resumes : whether a run that gave up can be resumed; error messages say so
+    def __init__(self, _run: Run, members: list[str], _before: _Call | None, call: Callable[[list[str]], Any]):
+        self._call, self._members = call, members
 
-    Raises
-    ------
-    ConnectionError
-        Workers were lost more than `RECOVERIES` times while `done` stayed the same.
+    def run(self) -> None:
+        self.result = self._call(self._members)
+
+    def cancel(self) -> None: ...
+
+    def done(self) -> int:
+        return 0
+
+    def where(self) -> str:
+        return "the beginning"
+
+
+def retried(client: Client, call: Callable[[list[str]], T]) -> T:
+    """Call `call` with the current workers, and again whenever it raises WorkersChanged; returns its result.
+
+    Raises ConnectionError if workers are lost more than `RECOVERIES` times.
     """
-    again = "run again with --resume" if resumes else "run again"
-    members = members or await_return(client, 1, again)
-    failures = 0
-    while True:
-        before = done()
-        try:
-            _make_room(client)
-            return attempt(members)
-        except WorkersChanged as change:
-            failures = failures + 1 if done() == before else 1
-            if failures > RECOVERIES:
-                raise ConnectionError(
-                    f"workers were lost {failures} times{' without a commit in between' if resumes else ''} "
-                    f"({change}); look at their logs, then {again}"
-                ) from change
-            lost()
-            members = await_return(client, len(members), again)
+    members = await_return(client, 1, "run again")
+    result: T = Run(client, members, None, Progress(1, "", show=False), resumes=False).attempts(_Call, call).result
+    return result
 
 
 def _make_room(client: Client) -> None:

@@ -23,7 +23,7 @@ from gpuops import minplus_update
 from gpuops.memory import available_memory
 from pipelines.stores.place import unfinished_bytes
 from pipelines.stores.schema import counted
-from pipelines.workers.attempts import Attempt, attempts, has_gpu
+from pipelines.workers.attempts import Attempt, has_gpu, retried
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import size
 
@@ -60,7 +60,7 @@ def measure_workers(client: Client, dtype: str | None, seconds: float = MEASURE_
     ConnectionError
         Workers are lost repeatedly.
     """
-    return attempts(client, lambda members: measure_members(client, members, dtype, seconds))
+    return retried(client, lambda members: measure_members(client, members, dtype, seconds))
 
 
 def measure_members(
