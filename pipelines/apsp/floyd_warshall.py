@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from distributed import Client
 
@@ -106,9 +106,8 @@ def estimate(request: Request) -> Estimate:
 
 def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
     """Run the stages that are not done."""
-    facts = request.facts[: estimate.plan.layout.workers]
-    run = Run(client, [fact.address for fact in facts], writer, shown)
-    run.attempts(Stages, request.job, request.commit_seconds, facts, request.coordination)
+    request = replace(request, facts=request.facts[: estimate.plan.layout.workers])
+    Run(client, [fact.address for fact in request.facts], writer, shown).attempts(Stages, request)
 
 
 FLOYD_WARSHALL = Method("floyd-warshall", "Floyd-Warshall", "Floyd-Warshall", estimate, execute)

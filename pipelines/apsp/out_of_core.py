@@ -211,9 +211,8 @@ def rounded_up(count: int) -> str:
 
 def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
     """Run the super-stages that are not done."""
-    plan: Plan = estimate.plan
     run = Run(client, [fact.address for fact in request.facts], writer, shown)
-    run.attempts(SuperStages, request.job, request.commit_seconds, plan.windows)
+    run.attempts(SuperStages, request, estimate.plan.windows)
 
 
 OUT_OF_CORE = Method("out-of-core", "Floyd-Warshall out of core", "out of core", estimate, execute)

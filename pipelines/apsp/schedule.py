@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pipelines.apsp.layout import Layout
-from pipelines.apsp.methods import Job
+from pipelines.apsp.methods import Job, Request
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import Attempt, Run
 from pipelines.workers.interruption import asked
@@ -32,16 +32,13 @@ def relaxations_done(layout: Layout, job: Job, writer: DistancesWriter | None) -
 
 
 class Staged(Attempt):
-    """An attempt at the stages of a run that are not committed yet.
-
-    `commit_seconds` is the least time between two commits.
-    """
+    """An attempt at the stages of a run that are not committed yet."""
 
     committed: DistancesWriter
 
-    def __init__(self, run: Run, members: list[str], before: Staged | None, job: Job, commit_seconds: float):
+    def __init__(self, run: Run, members: list[str], before: Staged | None, request: Request):
         super().__init__(run.client, members, "apsp", run.out.run_id[:8], before)
-        self.job, self.shown, self.commit_seconds = job, run.shown, commit_seconds
+        self.job, self.shown, self.commit_seconds = request.job, run.shown, request.commit_seconds
         self.committed = run.out if before is None else before.committed
         self._last, self._cost = 0.0, 0.0  # time when the last commit ended, and seconds that it took
 

@@ -8,18 +8,16 @@ decides whether a commit follows the segment.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
 
 import numpy as np
 
 from pipelines.apsp import resident_rows
 from pipelines.apsp.layout import Layout, make_layout
-from pipelines.apsp.methods import Job
+from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.scaling import scheduler_hides
 from pipelines.apsp.schedule import Staged, relaxations, stages_of
 from pipelines.apsp.stage_graph import DOUBLY, INDEPENDENT, SINGLY, FloydWarshall
 from pipelines.workers.attempts import Run
-from pipelines.workers.capacity import WorkerFacts
 from pipelines.workers.exchange import Exchange
 from pipelines.workers.executors import ByScheduler, BySignals, Executor, choose_executor, token_of
 from pipelines.workers.interruption import stop_if_asked
@@ -43,25 +41,16 @@ def _deal(layout: Layout, job: Job) -> tuple[list[int], list[int]]:
 class Stages(Staged):
     """An attempt at Floyd-Warshall in memory: load the rows, do the stages, commit."""
 
-    def __init__(
-        self,
-        run: Run,
-        members: list[str],
-        before: Stages | None,
-        job: Job,
-        commit_seconds: float,
-        facts: Sequence[WorkerFacts],
-        coordination: str | None,
-    ):
-        super().__init__(run, members[: len(facts)], before, job, commit_seconds)
+    def __init__(self, run: Run, members: list[str], before: Stages | None, request: Request):
+        super().__init__(run, members[: len(request.facts)], before, request)
         writer = self.committed
         self.layout = make_layout(writer.n, len(self.members), writer.dtype.itemsize, writer.options["block"])
         # The bands of a resumed run follow the chunks of its store, however many workers began it.
         self.layout = Layout(writer.n, self.layout.block, writer.chunk, len(self.members))
-        self.stages = stages_of(self.layout, job)
-        self.slots, self.rings = _deal(self.layout, job)
-        self.rate = max(1.0, sum(fact.rate for fact in facts))
-        self.coordination = coordination
+        self.stages = stages_of(self.layout, self.job)
+        self.slots, self.rings = _deal(self.layout, self.job)
+        self.rate = max(1.0, sum(fact.rate for fact in request.facts))
+        self.coordination = request.coordination
 
     def run(self) -> None:
         """Do all stages after the last commit, and write the result."""

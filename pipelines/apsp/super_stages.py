@@ -17,7 +17,7 @@ import math
 from gpuops.minplus import packed_place
 from gpuops.minplus.super_stage import column_parts, pivot_count
 from pipelines.apsp import passing_rows, stage_graph
-from pipelines.apsp.methods import Job
+from pipelines.apsp.methods import Request
 from pipelines.apsp.schedule import Staged, relaxations, stages_of
 from pipelines.apsp.windows import Windows
 from pipelines.workers.attempts import Run
@@ -29,18 +29,10 @@ from pipelines.workers.interruption import asked, stop_if_asked
 class SuperStages(Staged):
     """An attempt at Floyd-Warshall out of core: super-stages and commits."""
 
-    def __init__(
-        self,
-        run: Run,
-        members: list[str],
-        before: SuperStages | None,
-        job: Job,
-        commit_seconds: float,
-        windows: Windows,
-    ):
-        super().__init__(run, members, before, job, commit_seconds)
+    def __init__(self, run: Run, members: list[str], before: SuperStages | None, request: Request, windows: Windows):
+        super().__init__(run, members, before, request)
         self.windows = windows.shared_by(len(members))
-        self.stages = stages_of(windows.layout, job)
+        self.stages = stages_of(windows.layout, self.job)
 
     def run(self) -> None:
         """Do all super-stages after the last commit; the last one writes the result."""

@@ -70,7 +70,8 @@ def run(client, graph, out, windows, dtype=None, sources=None, commit_seconds=ma
         sources=sources,
     )
     shown = shown or Progress(1, "relaxations", False)
-    Run(client, workers_of(client), writer, shown).attempts(SuperStages, job, commit_seconds, windows)
+    request = Request(job, sources, None, commit_seconds, [], None)
+    Run(client, workers_of(client), writer, shown).attempts(SuperStages, request, windows)
     return open_distances(out)
 
 

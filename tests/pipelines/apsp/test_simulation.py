@@ -23,7 +23,7 @@ from simulation import (
 
 from pipelines.apsp import resident_rows, stages
 from pipelines.apsp.layout import Layout
-from pipelines.apsp.methods import Job
+from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.stage_graph import FINISH, INDEPENDENT, NEXT_PIVOTS, OTHER_ROWS, PUBLISH, SINGLY, FloydWarshall
 from pipelines.workers import attempts
 from pipelines.workers.attempts import clear, keep
@@ -144,8 +144,9 @@ def play(monkeypatch):
         monkeypatch.setattr(stages, "SECONDS", draw.choice([0.0, 3.0, 100.0]))
         monkeypatch.setattr(stages, "REACH", draw.choice([2, 3, 5]))
         facts = [SimpleNamespace(rate=n**2 / workers)] * workers
+        request = Request(job, None, None, 60.0, facts, None, coordination=coordination)
         life = SimpleNamespace(client=None, out=writer, shown=shown())
-        played(cluster, monkeypatch, lambda *now: PlayedStages(life, *now, job, 60.0, facts, coordination))
+        played(cluster, monkeypatch, lambda *now: PlayedStages(life, *now, request))
         return writer.commits, n
 
     for name, function in {"load": load, "save": save, "write": write}.items():

@@ -20,7 +20,7 @@ from simulation import (
 )
 
 from pipelines.apsp import passing_rows, stage_graph, super_stages
-from pipelines.apsp.methods import Job
+from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.stage_graph import PUBLISH, SLAB, STORE_SLAB
 from pipelines.apsp.windows import Windows
 from pipelines.workers.attempts import clear, get_worker, held, keep
@@ -202,8 +202,8 @@ def play(monkeypatch):
         job = Job(SimpleNamespace(n=n), writer.dtype, np.ones(n, bool), None, True)
         monkeypatch.setattr(PlayedSuperStages, "cluster", cluster)
         life = SimpleNamespace(client=None, out=writer, shown=shown())
-        seconds = draw.choice([60.0, math.inf])
-        played(cluster, monkeypatch, lambda *now: PlayedSuperStages(life, *now, job, seconds, windows))
+        request = Request(job, sources, None, draw.choice([60.0, math.inf]), [], None)
+        played(cluster, monkeypatch, lambda *now: PlayedSuperStages(life, *now, request, windows))
         return writer.commits, n + 1
 
     for name, function in {"begin": begin, "fill": fill, "save": save}.items():

@@ -137,8 +137,8 @@ def play(monkeypatch):
         job = SearchJob(graph, np.dtype("int32"), lanes=False)
         monkeypatch.setattr(PlayedByVertices, "cluster", cluster)
         life = SimpleNamespace(client=None, out=writer, shown=shown())
-        pieces, transposed = draw.randrange(1, 3), draw.random() < 0.5
-        played(cluster, monkeypatch, lambda *now: PlayedByVertices(life, *now, job, pieces, transposed))
+        plan = SimpleNamespace(pieces=draw.randrange(1, 3), transposed=draw.random() < 0.5)
+        played(cluster, monkeypatch, lambda *now: PlayedByVertices(life, *now, job, plan))
         for row, source in enumerate(sources):
             expected = dijkstra(n, tails, heads, weights, through, source) + heights[source] - heights
             expected = np.where(np.isinf(expected), INFINITY, expected)
