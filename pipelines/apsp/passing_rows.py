@@ -14,10 +14,9 @@ from distributed import get_worker
 
 from gpuops.minplus import super_stage
 from gpuops.minplus.super_stage import Part, column_parts, panel_bytes
-from pipelines.apsp.bands import Bands, Filling
 from pipelines.apsp.methods import Job
 from pipelines.apsp.schedule import stages_of
-from pipelines.apsp.slab import Slab
+from pipelines.apsp.slab import Bands, Slab
 from pipelines.apsp.stage_graph import PUBLISH, SLAB, STORE_SLAB
 from pipelines.apsp.windows import Windows
 from pipelines.stores.distances import DistancesWriter
@@ -160,8 +159,20 @@ def _end_last() -> None:
 def fill(attempt: str) -> None:
     """Put this worker's rows into the matrix: from the weights, or from the last commit."""
     state: PassingRows = held(attempt)
-    Filling(state.slab, state.slab.source(state.writer)).run(state.conveyor)
-    state.slab.newest = state.slab.matrix
+    slab, n = state.slab, state.slab.windows.n
+    source, matrix = slab.source(state.writer), slab.matrix
+    assert matrix is not None
+
+    def load(start: int, buffer: Any) -> Any:
+        rows = slice(start, min(start + slab.windows.chunk, n))
+        slab.lane.load(source, rows, buffer[: count(rows)])
+        return buffer[: count(rows)]
+
+    def store(start: int, band_done: tuple[Any, Any]) -> None:
+        slab.lane.store(matrix, start, *band_done)
+
+    state.conveyor.convey(slab.own(n), load, lambda _start, band: (band, slab.lane.done()), store)
+    slab.newest = matrix
 
 
 def save(attempt: str) -> None:
