@@ -10,7 +10,6 @@ from distributed import Client
 from pipelines.apsp.layout import Layout, make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
 from pipelines.apsp.scaling import choose_workers
-from pipelines.apsp.schedule import relaxations_done, stages_of
 from pipelines.apsp.stages import Stages, ring_sizes
 from pipelines.apsp.symmetric import share_of_work
 from pipelines.stores.distances import DistancesWriter
@@ -46,7 +45,7 @@ def make_plan(request: Request, layout: Layout) -> Plan:
     )
     relaxations = n * n * int(job.through.sum())
     slowest = max((layout.rows(w) / max(f.rate, 1.0) for w, f in enumerate(facts)), default=0.0)
-    left = share_of_work(job, layout.workers) * (relaxations - relaxations_done(layout, job, request.writer))
+    left = share_of_work(job, layout.workers) * (relaxations - request.relaxations_done(layout))
     compute = left / max(n, 1) * slowest
     result = request.rows * n * itemsize
     # Two slots if the run is long enough to commit before its end; the result is assumed not to compress.
@@ -91,7 +90,7 @@ def estimate(request: Request) -> Estimate:
         seconds=plan.seconds,
         too_large=None if plan.needs.fits(facts) else "the matrix does not fit in memory",
         chunk=layout.band,
-        stages=len(stages_of(layout, job)) + 1,
+        stages=len(job.stages(layout)) + 1,
         options={"block": layout.block},
         work=(plan.relaxations, "relaxations"),
         needs=plan.needs,

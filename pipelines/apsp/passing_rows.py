@@ -15,7 +15,6 @@ from distributed import get_worker
 from gpuops.minplus import super_stage
 from gpuops.minplus.super_stage import Part, column_parts, panel_bytes
 from pipelines.apsp.methods import Job
-from pipelines.apsp.schedule import stages_of
 from pipelines.apsp.slab import Bands, Slab
 from pipelines.apsp.stage_graph import PUBLISH, SLAB, STORE_SLAB
 from pipelines.apsp.windows import Windows
@@ -47,7 +46,7 @@ class PassingRows:
     def __init__(self, slab: Slab, conveyor: Conveyor, writer: DistancesWriter):
         self.slab, self.conveyor, self.writer, self.ring = slab, conveyor, writer, slab.ring
         self.tasks = WorkerList(slab.worker, slab.ring, Signals())
-        self._stages = stages_of(slab.windows.layout, slab.job)
+        self._stages = slab.job.stages(slab.windows.layout)
         self._bands: Bands | None = None  # the bands of this super-stage
 
     def perform(self, task: Task, arrays: Iterator[Any]) -> None:

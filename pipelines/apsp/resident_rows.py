@@ -15,7 +15,6 @@ from pipelines.apsp import symmetric
 from pipelines.apsp.band_rows import Weights, finish
 from pipelines.apsp.layout import Layout
 from pipelines.apsp.methods import Job
-from pipelines.apsp.schedule import stages_of
 from pipelines.apsp.stage_graph import FINISH, INDEPENDENT, NEXT_PIVOTS, OTHER_ROWS, PUBLISH, SINGLY
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import clear, held, keep
@@ -42,7 +41,7 @@ class ResidentRows:
         self.job, self.layout, self.worker, self.slots = job, layout, worker, slots
         self.ring, self.matrix = ring, matrix
         self.tasks = WorkerList(worker, ring, Signals())
-        self.stages = stages_of(layout, job)
+        self.stages = job.stages(layout)
         self._closed: Any = None  # the last independent block that was closed
         self._written: Any = None  # mark of the last row panel that was written
         self._running: Any = None  # mark of the last update that was given to the GPU

@@ -15,7 +15,7 @@ from pipelines.apsp import resident_rows
 from pipelines.apsp.layout import Layout, make_layout
 from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.scaling import scheduler_hides
-from pipelines.apsp.schedule import Staged, relaxations, stages_of
+from pipelines.apsp.schedule import Staged
 from pipelines.apsp.stage_graph import DOUBLY, INDEPENDENT, SINGLY, FloydWarshall
 from pipelines.workers.attempts import Run
 from pipelines.workers.exchange import Exchange
@@ -34,7 +34,7 @@ def ring_sizes(layout: Layout, job: Job) -> list[int]:
 
 
 def _deal(layout: Layout, job: Job) -> tuple[list[int], list[int]]:
-    owners = [layout.owner(start) for start, _ in stages_of(layout, job)]
+    owners = [layout.owner(start) for start, _ in job.stages(layout)]
     return deal_slots(owners, layout.workers, REACH if layout.workers > 1 else 1)
 
 
@@ -47,7 +47,7 @@ class Stages(Staged):
         self.layout = make_layout(writer.n, len(self.members), writer.dtype.itemsize, writer.options["block"])
         # The bands of a resumed run follow the chunks of its store, however many workers began it.
         self.layout = Layout(writer.n, self.layout.block, writer.chunk, len(self.members))
-        self.stages = stages_of(self.layout, self.job)
+        self.stages = self.job.stages(self.layout)
         self.slots, self.rings = _deal(self.layout, self.job)
         self.rate = max(1.0, sum(fact.rate for fact in request.facts))
         self.coordination = request.coordination
@@ -121,7 +121,7 @@ class Stages(Staged):
         """Wait for the oldest segment under way, which has the stages `start` to `stop` (excluded)."""
         self.shown.stage(f"stage {start + 1} of {len(self.stages)}")
         executor.land()
-        self.shown.advance(relaxations(self.job, self.stages[start:stop]))
+        self.shown.advance(self.job.relaxations(self.stages[start:stop]))
 
     def _write(self, exchange: Exchange, graph: FloydWarshall) -> None:
         """Do the last doubly dependent update, and write the result of each band while the next band is updated."""

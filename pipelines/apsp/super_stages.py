@@ -18,7 +18,7 @@ from gpuops.minplus import packed_place
 from gpuops.minplus.super_stage import column_parts, pivot_count
 from pipelines.apsp import passing_rows, stage_graph
 from pipelines.apsp.methods import Request
-from pipelines.apsp.schedule import Staged, relaxations, stages_of
+from pipelines.apsp.schedule import Staged
 from pipelines.apsp.windows import Windows
 from pipelines.workers.attempts import Run
 from pipelines.workers.exchange import Exchange
@@ -32,7 +32,7 @@ class SuperStages(Staged):
     def __init__(self, run: Run, members: list[str], before: SuperStages | None, request: Request, windows: Windows):
         super().__init__(run, members, before, request)
         self.windows = windows.shared_by(len(members))
-        self.stages = stages_of(windows.layout, self.job)
+        self.stages = self.job.stages(windows.layout)
 
     def run(self) -> None:
         """Do all super-stages after the last commit; the last one writes the result."""
@@ -54,7 +54,7 @@ class SuperStages(Staged):
             graph.super_stage(first, self._parts(blocks, gpu), end=left == 0)
             executor.submit(graph.segment())
             executor.settle()
-            self.shown.advance(relaxations(self.job, blocks))
+            self.shown.advance(self.job.relaxations(blocks))
             if left == 0:
                 self.committed = self.committed.commit(self.committed.stages)
             elif not self.windows.resident:

@@ -30,7 +30,6 @@ from pipelines.apsp import passing_rows
 from pipelines.apsp.floyd_warshall import estimate
 from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.out_of_core import commits_of
-from pipelines.apsp.schedule import stages_of
 from pipelines.apsp.solve import _job
 from pipelines.apsp.super_stages import SuperStages
 from pipelines.apsp.windows import Windows, widest
@@ -65,7 +64,7 @@ def run(client, graph, out, windows, dtype=None, sources=None, commit_seconds=ma
         graph,
         dtype=job.dtype,
         chunk=windows.chunk,
-        stages=len(stages_of(windows.layout, job)) + 1,
+        stages=len(job.stages(windows.layout)) + 1,
         options={"method": "out-of-core", "block": windows.block},
         sources=sources,
     )
