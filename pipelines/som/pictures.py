@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuops.som import metrics
+from gpuops.som.grid import Grid
 from pipelines.answers.figures import figure_file, shortened
 from pipelines.som.cells import (
     EMPTY,
@@ -43,8 +44,7 @@ from pipelines.som.cells import (
     picture_size,
     rgba,
 )
-from pipelines.som.heights import p_matrix, u_star
-from pipelines.som.heights import u_matrix as u_matrix
+from pipelines.som.heights import p_matrix, u_matrix, u_star
 from pipelines.som.labelled_pictures import draw_labels, draw_tree
 from pipelines.som.overlays import draw_outlines, draw_text, draw_ways
 
@@ -150,14 +150,13 @@ def _draw_on(
     ways: Sequence[tuple[int, int]],
 ) -> None:
     grid = codebook.grid
+    of_cells: list[Any] = []
     if kind == "planes":
         of_cells = _draw_planes(figure, codebook, _chosen(codebook, columns), name)
     elif kind == "curve":
         _draw_curve(figure, codebook, name)
-        of_cells = []
     elif kind == "tree":
         draw_tree(figure, codebook, mapping, samples, clusters, name)
-        of_cells = []
     else:
         figure.set_size_inches(*picture_size(grid, 6.2, 9))
         axes = figure.add_axes((0, 0, 1, 1))
@@ -165,11 +164,12 @@ def _draw_on(
         of_cells = [axes]
         if kind in OF_LABELS:
             draw_labels(axes, grid, mapping, samples, pies=kind == "pies", text=text)
+        elif kind == "clusters" and clusters is not None:
+            _draw_clusters(axes, grid, clusters)
         else:
-            _draw_heights(axes, codebook, kind, mapping, samples, clusters)
-            if text:
-                assert clusters is not None
-                draw_text(axes, grid, ["" if number < 0 else str(number) for number in clusters], cell_colours(axes))
+            _draw_heights(axes, codebook, kind, mapping, samples)
+        if text and kind not in OF_LABELS and clusters is not None:
+            draw_text(axes, grid, ["" if number < 0 else str(number) for number in clusters], cell_colours(axes))
     for axes in of_cells:
         draw_outlines(axes, grid, clusters)
         if mapping is not None:
@@ -178,27 +178,21 @@ def _draw_on(
         words.set_parse_math(False)  # a name may have dollar signs
 
 
-def _draw_heights(
-    axes: Any,
-    codebook: Codebook,
-    kind: str,
-    mapping: Mapping | None,
-    samples: Samples | None,
-    clusters: np.ndarray | None,
-) -> None:
-    """Draw cells coloured by a number each, with a colour bar or a legend."""
+def _draw_clusters(axes: Any, grid: Grid, clusters: np.ndarray) -> None:
+    """Draw cells in the colours of their clusters, with a legend."""
+    numbers = np.unique(clusters[clusters >= 0])
+    palette = colours_of(len(numbers))
+    place = np.where(clusters >= 0, np.searchsorted(numbers, clusters), len(numbers))
+    draw_colours(axes, grid, np.array([*palette, rgba(EMPTY)])[place])
+    draw_legend(axes, [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())])
+
+
+def _draw_heights(axes: Any, codebook: Codebook, kind: str, mapping: Mapping | None, samples: Samples | None) -> None:
+    """Draw cells coloured by a number each, with a colour bar."""
     from matplotlib.ticker import MaxNLocator
 
     grid = codebook.grid
-    if kind == "clusters":
-        assert clusters is not None
-        numbers = np.unique(clusters[clusters >= 0])
-        palette = colours_of(len(numbers))
-        place = np.where(clusters >= 0, np.searchsorted(numbers, clusters), len(numbers))
-        backs = np.array([*palette, rgba(EMPTY)])[place]
-        draw_colours(axes, grid, backs)
-        draw_legend(axes, [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())])
-    elif kind == "hits":
+    if kind == "hits":
         hits = (codebook if mapping is None else mapping).hits()
         cells = draw_cells(
             axes, grid, np.where(hits > 0, hits, np.nan), "viridis", clim=(1, max(hits.max(), 2)), divided=True

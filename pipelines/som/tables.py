@@ -27,7 +27,7 @@ import pyarrow as pa
 from gpuops.som.grid import Grid
 from pipelines.answers.tables import check_output, check_suffix, table_writer
 from pipelines.formats.output_file import check_free, whole_file
-from pipelines.som.pictures import u_matrix
+from pipelines.som.heights import u_matrix
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import Mapping, open_mapping
 from pipelines.stores.samples import Samples
