@@ -26,7 +26,6 @@ from pipelines.workers.executors import WorkerList
 from pipelines.workers.lanes import CpuLane, GpuLane, HostMatrix
 from pipelines.workers.mapped_memory import CannotMap
 from pipelines.workers.rings import Card, Ring
-from pipelines.workers.signals import Signals
 from pipelines.workers.stage_graph import Task
 
 _last: WeakValueDictionary[str, Conveyor] = WeakValueDictionary()  # conveyors of latest attempts, by worker id
@@ -45,7 +44,7 @@ class PassingRows:
 
     def __init__(self, slab: Slab, conveyor: Conveyor, writer: DistancesWriter):
         self.slab, self.conveyor, self.writer, self.ring = slab, conveyor, writer, slab.ring
-        self.tasks = WorkerList(slab.worker, slab.ring, Signals())
+        self.tasks = WorkerList(slab.worker, slab.ring)
         self._stages = slab.job.stages(slab.windows.layout)
         self._bands: Bands | None = None  # the bands of this super-stage
 

@@ -22,7 +22,6 @@ from pipelines.workers.device_arrays import array_library, mark, synchronize, to
 from pipelines.workers.executors import WorkerList
 from pipelines.workers.rings import OPENED, Card, Ring
 from pipelines.workers.saving import Savers
-from pipelines.workers.signals import Signals, SignalsCard
 from pipelines.workers.stage_graph import Task
 
 Block = tuple[int, int]
@@ -40,7 +39,7 @@ class ResidentRows:
     def __init__(self, job: Job, layout: Layout, worker: int, slots: list[int], ring: Ring, matrix: Any):
         self.job, self.layout, self.worker, self.slots = job, layout, worker, slots
         self.ring, self.matrix = ring, matrix
-        self.tasks = WorkerList(worker, ring, Signals())
+        self.tasks = WorkerList(worker, ring)
         self.stages = job.stages(layout)
         self._closed: Any = None  # the last independent block that was closed
         self._written: Any = None  # mark of the last row panel that was written
@@ -189,10 +188,10 @@ class SymmetricRows(ResidentRows):
 
 def load(
     attempt: str, writer: DistancesWriter, layout: Layout, worker: int, slots: list[int], count: int, job: Job
-) -> tuple[Card, SignalsCard, bool]:
+) -> tuple[Card, bool]:
     """Set up this worker's ring, then its rows: from the last commit, or from the weights.
 
-    Returns the cards of the ring and of the counter, and whether symmetry halves the work.
+    Returns the card of the ring, and whether symmetry halves the work.
     """
     clear()
     panel_bytes = layout.block * layout.n * job.dtype.itemsize
@@ -209,7 +208,7 @@ def load(
     if layout.workers > 1 and count and not isinstance(matrix, np.ndarray):
         state.rehearse()
     keep(attempt, state)
-    return ring.card, state.tasks.signals.card, half
+    return ring.card, half
 
 
 def write(attempt: str, stage: int, sent: Any, writer: DistancesWriter) -> None:

@@ -103,14 +103,14 @@ class Stages(Staged):
             self.submit(resident_rows.load, w, *load, w, self.slots, self.rings[w], self.job)
             for w in range(len(self.members))
         ]
-        cards, signals, halves = zip(*self.results(loads), strict=True)
+        cards, halves = zip(*self.results(loads), strict=True)
         exchange = Exchange(self, cards, "pivot rows", self.shown)
         if any(halves):
             self.shown.note("undirected, with integer weights: half of the work, by symmetry")
         gpu, itemsize = cards[0].gpu, self.job.dtype.itemsize
         hidden = scheduler_hides(self.layout, itemsize, self.rate / len(cards), gpu, exchange.mapped)
         chosen = self.coordination, hidden, self._seconds
-        executor = choose_executor(exchange, signals, "stages", self.shown, WINDOW, *chosen)
+        executor = choose_executor(exchange, "stages", self.shown, WINDOW, *chosen)
         self.start(self.stages[: self.committed.stage])
         owners = [self.layout.owner(start) for start, _ in self.stages]
         shapes = [(int(self.job.through[start:stop].sum()), self.layout.n) for start, stop in self.stages]

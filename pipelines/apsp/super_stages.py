@@ -86,7 +86,7 @@ class SuperStages(Staged):
         if shares:
             self.on_all(passing_rows.fill)
         self.start(self.stages[: self.committed.stage])
-        return choose_executor(exchange, [], "super-stages", self.shown, ahead=1, hidden=True), cards[0].gpu
+        return choose_executor(exchange, "super-stages", self.shown, ahead=1, hidden=True), cards[0].gpu
 
     def _parts(self, blocks: list[tuple[int, int]], gpu: bool) -> list[list[slice]]:
         """Return, by worker and block, where the worker's part of a row panel lies in its slot; empty if not shared."""

@@ -30,7 +30,6 @@ from pipelines.workers.exchange import Exchange
 from pipelines.workers.executors import Executor, choose_executor
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.rings import Card, Ring
-from pipelines.workers.signals import SignalsCard
 from pipelines.workers.stage_graph import Need
 
 AHEAD = 2  # segments under way at a time, so that no worker waits for a commit
@@ -75,10 +74,9 @@ class Training(Attempt):
         self.shown.stage("loading")
         recipe = self.recipe._replace(given=None)
         loads = [self.submit(_load, w, self.samples, self.plan, w, self.job, recipe) for w in range(len(self.members))]
-        cards, signals = zip(*self.results(loads), strict=True)
-        exchange = Exchange(self, cards[: len(self.workers)], "sums", self.shown)
-        signals = signals[: len(self.workers)]
-        executor = choose_executor(exchange, signals, "epochs", self.shown, AHEAD, self.coordination)
+        cards = self.results(loads)[: len(self.workers)]
+        exchange = Exchange(self, cards, "sums", self.shown)
+        executor = choose_executor(exchange, "epochs", self.shown, AHEAD, self.coordination)
         if self.committed < 0:
             self.shown.stage("first codebook")
             self.out.write(0, self._first()[None])  # committed with the codebooks of the first segment
@@ -171,10 +169,8 @@ class Training(Attempt):
 # The tasks.
 
 
-def _load(
-    attempt: str, samples: Samples, plan: SomPlan, worker: int, job: MapJob, recipe: Recipe
-) -> tuple[Card, SignalsCard]:
-    """Set up the ring of this worker, then load its samples; returns the addresses of the ring and of the signals."""
+def _load(attempt: str, samples: Samples, plan: SomPlan, worker: int, job: MapJob, recipe: Recipe) -> Card:
+    """Set up the ring of this worker, then load its samples; returns the card of the ring."""
     with _writing:
         clear()
     start, stop = plan.bounds[worker], plan.bounds[worker + 1]
@@ -182,9 +178,8 @@ def _load(
     slots, sums = 1 if plan.alone else SLOTS, job.length * np.dtype(np.int64).itemsize
     ring = Ring(attempt, xp, slots, sums, shared=not plan.alone)
     shard = Shard(samples, start, stop, plan.piece_rows, plan.resident, xp)
-    state = Learner(worker, job, recipe, shard, xp, ring)
-    keep(attempt, state)
-    return ring.card, state.tasks.signals.card
+    keep(attempt, Learner(worker, job, recipe, shard, xp, ring))
+    return ring.card
 
 
 def _products(attempt: str, steps: Steps) -> Products:

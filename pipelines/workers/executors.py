@@ -29,7 +29,7 @@ from pipelines.workers.attempts import held
 from pipelines.workers.exchange import Exchange
 from pipelines.workers.progress import Progress, duration
 from pipelines.workers.rings import Card, Ring, Token
-from pipelines.workers.signals import Signals, SignalsCard, patience, wait_until
+from pipelines.workers.signals import patience, wait_until
 from pipelines.workers.stage_graph import Array, Need, Placed, Task
 
 LISTS = 2  # lists that a worker is given at a time, so that it does not wait for the driver
@@ -49,16 +49,16 @@ class Performs(Protocol):
 class WorkerList:
     """The list of one worker: how many tasks are done and, if signals coordinate, the tasks that are left."""
 
-    def __init__(self, worker: int, ring: Ring, signals: Signals):
-        self.worker, self.ring, self.signals = worker, ring, signals
+    def __init__(self, worker: int, ring: Ring):
+        self.worker, self.ring, self.signals = worker, ring, ring.signals
         self.done = 0
         self._cards: Sequence[Card] = [ring.card]
         self._left: deque[Task] = deque()
 
-    def meet(self, cards: Sequence[Card], signals: Sequence[SignalsCard]) -> str | None:
+    def meet(self, cards: Sequence[Card]) -> str | None:
         """Map the counters of all workers, and keep the cards of their rings; returns why that failed, or None."""
         self._cards = cards
-        return self.signals.meet(signals)
+        return self.signals.meet([card.signals for card in cards])
 
     def extend(self, first: int, tasks: Sequence[Task]) -> None:
         """Append tasks, except the tasks that the list has already; `first` is the number of the first task."""
@@ -208,7 +208,6 @@ def check_coordination(asked: Any) -> None:
 
 def choose_executor(
     exchange: Exchange,
-    signals: Sequence[SignalsCard],
     what: str,
     shown: Progress,
     ahead: int,
@@ -234,7 +233,7 @@ def choose_executor(
     workers = len(exchange.cards)
     chosen, obstacle = asked or ("scheduler" if hidden and workers > 1 else "signals"), None
     if chosen == "signals" and workers > 1:
-        obstacle = exchange.meet_signals(signals)
+        obstacle = exchange.meet_signals()
         if obstacle and asked:
             why = f"{what} cannot be coordinated by signals ({obstacle})"
             raise ValueError(f"{why}; use the scheduler, and resume (--resume) the run if it was begun")
