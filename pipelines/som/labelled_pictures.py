@@ -12,9 +12,18 @@ import numpy as np
 
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import distances_to_all
-from pipelines.som.cells import EMPTY, MOST_LABELS, OTHER, colours_of, draw_colours, draw_legend, rgba
+from pipelines.som.cells import (
+    EMPTY,
+    MOST_LABELS,
+    OTHER,
+    colours_of,
+    draw_colours,
+    draw_legend,
+    draw_pies,
+    draw_text,
+    rgba,
+)
 from pipelines.som.classes import Vote, natural_order, vote_of_mapping
-from pipelines.som.overlays import draw_pies, draw_text
 
 if TYPE_CHECKING:
     from pipelines.stores.codebook import Codebook

@@ -16,7 +16,7 @@ curve     no cells: quantization error and reach of the neighbourhood from epoch
 ========= ==================================================================================================
 
 Row 0 of the grid is on top. Where samples are shown, a unit without samples is pale grey. Outlines of clusters, text
-and trajectories of samples may be drawn over the cells (`pipelines.som.overlays`).
+and trajectories of samples may be drawn over the cells (`pipelines.som.cells`).
 """
 
 from __future__ import annotations
@@ -41,12 +41,14 @@ from pipelines.som.cells import (
     draw_cells,
     draw_colours,
     draw_legend,
+    draw_outlines,
+    draw_text,
+    draw_ways,
     picture_size,
     rgba,
 )
 from pipelines.som.heights import p_matrix, u_matrix, u_star
 from pipelines.som.labelled_pictures import draw_labels, draw_tree
-from pipelines.som.overlays import draw_outlines, draw_text, draw_ways
 
 if TYPE_CHECKING:  # the estimator draws without stores
     from pipelines.stores.codebook import Codebook

@@ -16,10 +16,9 @@ from matplotlib.image import imread
 from minisom import MiniSom
 
 from gpuops.som.grid import Grid
-from pipelines.som.cells import EMPTY, MOST_LABELS, colours_of, draw_cells
+from pipelines.som.cells import EMPTY, MOST_LABELS, cell_corners, colours_of, draw_cells, outlines, way_line
 from pipelines.som.classes import vote_of_mapping
 from pipelines.som.heights import u_matrix
-from pipelines.som.overlays import cell_corners, outlines, way_line
 from pipelines.som.pictures import KINDS, picture_map
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import create_codebook, open_codebook
