@@ -16,6 +16,7 @@ import logging
 import math
 import time
 import traceback
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -156,6 +157,14 @@ class Attempt:
         self.exchange: Exchange | None = None  # passes arrays between the workers, if the attempt needs that
         self._serial = 0
 
+    def done(self) -> int:
+        """Return how much is committed: by default nothing, as the attempt has no commits."""
+        return 0
+
+    def where(self) -> str:
+        """Return how much is committed, as text for the user."""
+        return "the beginning"
+
     def submit(
         self,
         task: Callable[..., Any],
@@ -196,11 +205,42 @@ class Attempt:
         return self.results([self.submit(task, w, *args, *own[w]) for w in range(len(self.members))])
 
     def wait(self, futures: Iterable[Future], limit: float = math.inf) -> None:
-        """Wait until all futures are done; raises like `wait_all`."""
-        wait_all(self.client, futures, self.members, limit)
+        """Wait until all futures are done, as long as all members live, and for at most `limit` seconds.
+
+        Raises
+        ------
+        WorkersChanged
+            A member is gone or has lost its state. (A task pinned to a dead worker would wait forever.)
+        TimeoutError
+            The futures are not done within `limit` seconds.
+        Exception
+            The error that a task raised.
+        """
+        deadline = time.monotonic() + limit
+        pending = set(futures)
+        while pending:
+            pending -= self.wait_any(pending, deadline)
+
+    def wait_any(self, pending: set[Future], deadline: float = math.inf) -> set[Future]:
+        """Wait until some of the futures are finished; returns the finished ones. Raises as `wait`."""
+        while True:
+            done = self.client.sync(_ended, self.client, pending)
+            for future in done:
+                if future.status == "finished":
+                    continue
+                error = future.exception() if future.status == "error" else None
+                if error is None or isinstance(error, StateLost | KilledWorker):
+                    raise WorkersChanged(f"{future.key}: {error or future.status}")
+                raise error
+            if done:
+                return done
+            if not set(self.members) <= set(self.client.nthreads()):
+                raise WorkersChanged("a worker is gone")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{len(pending)} tasks took too long")
 
     def results(self, futures: list[Future], limit: float = math.inf) -> list[Any]:
-        """Return the results of tasks; raises like `wait_all`, also if a result is lost on its way to the driver."""
+        """Return the results of tasks; raises as `wait`, also if a result is lost on its way to the driver."""
         self.wait(futures, limit)
         fetched = [self._fetch(future) for future in futures]
         return [self._result(future, result) for future, result in zip(futures, fetched, strict=True)]
@@ -248,8 +288,7 @@ class Resumable(Protocol):
     def done(self) -> int:
         """Return how much is committed; it only grows."""
 
-    def where(self) -> str:
-        """Return how much is committed, as text for the user."""
+    def where(self) -> str: ...
 
 
 A = TypeVar("A", bound=Resumable)
@@ -312,22 +351,15 @@ class Run:
                     members = await_return(self.client, len(members), again)
 
 
-class _Call:
-    """An attempt that calls a function of the workers, and commits nothing."""
+class _Call(Attempt):
+    """An attempt that calls a function of the workers."""
 
-    def __init__(self, _run: Run, members: list[str], _before: _Call | None, call: Callable[[list[str]], Any]):
-        self._call, self._members = call, members
+    def __init__(self, run: Run, members: list[str], before: _Call | None, call: Callable[[list[str]], Any]):
+        super().__init__(run.client, members, "call", uuid.uuid4().hex[:8], before)
+        self._call = call
 
     def run(self) -> None:
-        self.result = self._call(self._members)
-
-    def cancel(self) -> None: ...
-
-    def done(self) -> int:
-        return 0
-
-    def where(self) -> str:
-        return "the beginning"
+        self.result = self._call(self.members)
 
 
 def retried(client: Client, call: Callable[[list[str]], T]) -> T:
@@ -352,46 +384,6 @@ def _make_room(client: Client) -> None:
 def workers_of(client: Client) -> list[str]:
     """Return the addresses of the workers, sorted, so that the order changes only when the workers do."""
     return sorted(client.nthreads())
-
-
-def wait_all(client: Client, futures: Iterable[Future], members: list[str], limit: float = math.inf) -> None:
-    """Wait until all futures are done, as long as all `members` live, and for at most `limit` seconds.
-
-    Raises
-    ------
-    WorkersChanged
-        A member is gone or has lost its state. (A task pinned to a dead worker would wait forever.)
-    TimeoutError
-        The futures are not done within `limit` seconds.
-    Exception
-        The error that a task raised.
-    """
-    deadline = time.monotonic() + limit
-    pending = set(futures)
-    while pending:
-        _done, pending = wait_any(client, pending, members, deadline)
-
-
-def wait_any(
-    client: Client, pending: set[Future], members: list[str], deadline: float = math.inf
-) -> tuple[set[Future], set[Future]]:
-    """Wait until some of the futures are finished; returns the finished and the pending ones. Raises as `wait_all`."""
-    while True:
-        done = client.sync(_ended, client, pending)
-        pending = pending - done
-        for future in done:
-            if future.status == "finished":
-                continue
-            error = future.exception() if future.status == "error" else None
-            if error is None or isinstance(error, StateLost | KilledWorker):
-                raise WorkersChanged(f"{future.key}: {error or future.status}")
-            raise error
-        if done:
-            return done, pending
-        if not set(members) <= set(client.nthreads()):
-            raise WorkersChanged("a worker is gone")
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(pending)} tasks took too long")
 
 
 async def _ended(client: Client, pending: set[Future]) -> set[Future]:

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from distributed import Future
 
-from pipelines.workers.attempts import Attempt, Run, wait_any
+from pipelines.workers.attempts import Attempt, Run
 from pipelines.workers.interruption import stop_if_asked
 
 IN_HAND = 2  # tasks that a worker is given at a time, so that it never waits for the next
@@ -133,7 +133,7 @@ class RowsAttempt(Attempt):
         try:
             while flying:
                 stop_if_asked()
-                landed, _ = wait_any(self.client, set(flying), self.members)
+                landed = self.wait_any(set(flying))
                 ended = {}
                 for future in landed:
                     worker, start = flying.pop(future)

@@ -27,7 +27,6 @@ from pipelines.workers.attempts import (
     held,
     keep,
     retried,
-    wait_all,
     workers_of,
 )
 from pipelines.workers.capacity import measure_workers
@@ -165,7 +164,7 @@ def test_a_wait_runs_in_the_loop_of_its_own_client(client, two, monkeypatch):
 
     monkeypatch.setattr("pipelines.workers.attempts.wait", recorded)
     for users in client, two:
-        wait_all(users, [users.submit(int, 1, pure=False)], workers_of(users))
+        Attempt(users, workers_of(users), "test", "loop").wait([users.submit(int, 1, pure=False)])
     assert set(waited[:1]) == {client}
     assert set(waited[-1:]) == {two}
 
