@@ -187,9 +187,9 @@ class SymmetricRows(ResidentRows):
 
 
 def load(
-    attempt: str, writer: DistancesWriter, layout: Layout, worker: int, slots: list[int], count: int, job: Job
+    attempt: str, writer: DistancesWriter, job: Job, layout: Layout, slots: list[int], worker: int, count: int
 ) -> tuple[Card, bool]:
-    """Set up this worker's ring, then its rows: from the last commit, or from the weights.
+    """Set up this worker's ring of `count` slots, then its rows: from the last commit, or from the weights.
 
     Returns the card of the ring, and whether symmetry halves the work.
     """
@@ -222,7 +222,7 @@ def save(attempt: str, writer: DistancesWriter, result: bool) -> None:
     _rows(attempt).save(writer, result)
 
 
-def rows_of(attempt: str, vertices: list[int], writer: DistancesWriter) -> np.ndarray:
+def rows_of(attempt: str, vertices: list[int]) -> np.ndarray:
     """Return finished rows of some vertices that this worker owns."""
     state = _rows(attempt)
     state.complete()

@@ -11,6 +11,7 @@ from pipelines.workers.attempts import Attempt, held
 from pipelines.workers.device_arrays import to_host
 from pipelines.workers.progress import Progress
 from pipelines.workers.rings import Card, Token
+from pipelines.workers.stage_graph import Array
 
 MEET_SECONDS = 120.0  # time limit of mapping the memory of other workers
 
@@ -45,17 +46,16 @@ class Exchange:
         """Whether every worker maps the rings of all other workers."""
         return not any(map(any, self._obstacles))
 
-    def sent(
-        self, readers: Collection[int], owner: int, token: Token, after: Future | None = None
-    ) -> dict[int, Token | Future]:
+    def sent(self, readers: Collection[int], array: Array, after: Future | None = None) -> dict[int, Token | Future]:
         """Return what each reader is sent for an array: its token, or a future of the array.
 
         A reader that cannot map the owner's ring gets the future. `after` is the task that publishes the array, if that
         task may not be done yet.
         """
+        owner, token = array.owner, token_of(self.cards, array)
         far = {reader for reader in readers if self._obstacles and self._obstacles[reader][owner]}
-        array = self.attempt.submit(_array, owner, token, self._by_host, after, priority=10) if far else None
-        return {reader: array if array and reader in far else token for reader in readers}
+        future = self.attempt.submit(_array, owner, token, self._by_host, after, priority=10) if far else None
+        return {reader: future if future and reader in far else token for reader in readers}
 
     def meet_signals(self) -> str | None:
         """Have every worker map the counters of all other workers, too; returns why that is not possible, or None."""
@@ -80,6 +80,11 @@ class Exchange:
     def _each(self, task: Any) -> list[Any]:
         tasks = [self.attempt.submit(task, w, self.cards) for w in range(len(self.cards))]
         return self.attempt.results(tasks, MEET_SECONDS)
+
+
+def token_of(cards: Sequence[Card], array: Array) -> Token:
+    """Return the token for taking an array from the ring of its owner."""
+    return Token(cards[array.owner], array.stage, array.slot, array.shape, array.dtype, array.start)
 
 
 def _how_they_travel(what: str, cards: Sequence[Card], obstacles: list[list[str | None]]) -> str:

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from distributed import Future, get_worker
 
 from pipelines.workers.attempts import held
-from pipelines.workers.exchange import Exchange
+from pipelines.workers.exchange import Exchange, token_of
 from pipelines.workers.progress import Progress, duration
 from pipelines.workers.rings import Card, Ring, Token
 from pipelines.workers.signals import patience, wait_until
@@ -82,11 +82,6 @@ class WorkerList:
         return task
 
 
-def token_of(cards: Sequence[Card], array: Array) -> Token:
-    """Return the token for taking an array from the ring of its owner."""
-    return Token(cards[array.owner], array.stage, array.slot, array.shape, array.dtype, array.start)
-
-
 class Executor:
     """The driver's side of the coordination; `ahead` is how many segments may be under way."""
 
@@ -131,8 +126,7 @@ class ByScheduler(Executor):
         for worker, done, task in segment:
             for array in set(task.reads) - sent.keys():
                 published = self._futures.get((array.owner, array.published))
-                token = token_of(self.exchange.cards, array)
-                sent[array] = self.exchange.sent(readers[array], array.owner, token, published)
+                sent[array] = self.exchange.sent(readers[array], array, published)
             arrays = [sent[array][worker] for array in task.reads]
             needs = [self._futures[key] for key in [*task.needs, (worker, done - 1)] if key in self._futures]
             self._futures[worker, done] = self.attempt.submit(

@@ -103,7 +103,7 @@ class PlayedRows:
                 self.blocks[block] = k + 1
 
 
-def load(attempt, writer, layout, worker, slots, ring, job):
+def load(attempt, writer, job, layout, slots, worker, ring):
     clear()
     state = PlayedRows(attempt, writer, layout, worker, slots, ring)
     keep(attempt, state)
