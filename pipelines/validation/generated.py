@@ -28,20 +28,13 @@ from pipelines.workers.progress import Progress
 STEPS = 16  # tasks per worker in a pass; progress is shown after each task
 
 
-def certify_generated(
-    paths: Paths, graph: GeneratedGraph, rows: int | Literal["all"] = CERTIFIED_ROWS, seed: int = 0
-) -> Certificate:
+def certify_generated(paths: Paths, graph: GeneratedGraph, rows: int | Literal["all"] = CERTIFIED_ROWS) -> Certificate:
     """Prove in this process that rows of a paths store of a generated graph are correct."""
-    return join_certificates([_prove(paths, graph, row) for row in choose_rows(paths.shape[0], rows, seed).tolist()])
+    return join_certificates([_prove(paths, graph, row) for row in choose_rows(paths.shape[0], rows).tolist()])
 
 
 def certify_on_workers(
-    client: Client,
-    paths: Paths,
-    graph: GeneratedGraph,
-    rows: int | Literal["all"] = CERTIFIED_ROWS,
-    seed: int = 0,
-    progress: bool | None = None,
+    client: Client, paths: Paths, graph: GeneratedGraph, progress: bool | None = None
 ) -> Certificate:
     """Prove on all workers, on GPUs if they have any, that rows of a paths store of a generated graph are correct.
 
@@ -50,7 +43,7 @@ def certify_on_workers(
     VerificationError
         A row is wrong; the message names the vertex or the arc.
     """
-    chosen = choose_rows(paths.shape[0], rows, seed).tolist()
+    chosen = choose_rows(paths.shape[0]).tolist()
     with Progress(graph.input_edges * len(chosen), "edges", progress) as shown:
 
         def certified(members: list[str]) -> Certificate:
