@@ -92,7 +92,7 @@ def draw_tree(
 
     units = codebook.units()
     links = spanning_tree(units, codebook.metric)
-    places = tree_layout(units, links, codebook.metric)
+    places = tree_layout(units, links)
     figure.set_size_inches(7, 7)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_title(name, fontsize=10)
@@ -153,7 +153,7 @@ def spanning_tree(units: np.ndarray, metric: str = "euclidean") -> np.ndarray:
     return links
 
 
-def tree_layout(units: np.ndarray, links: np.ndarray, metric: str = "euclidean") -> np.ndarray:
+def tree_layout(units: np.ndarray, links: np.ndarray) -> np.ndarray:
     """Return where to draw the nodes of a tree: distances on paper are close to the number of links between two nodes.
 
     Parameters
@@ -161,7 +161,6 @@ def tree_layout(units: np.ndarray, links: np.ndarray, metric: str = "euclidean")
     units : (M, d) float array
     links : (M - 1, 2) int array
         From `spanning_tree`.
-    metric : {"euclidean", "taxicab", "cosine"}
 
     Returns
     -------
