@@ -44,7 +44,7 @@ class PassingRows:
 
     def __init__(self, slab: Slab, conveyor: Conveyor, writer: DistancesWriter):
         self.slab, self.conveyor, self.writer, self.ring = slab, conveyor, writer, slab.ring
-        self.tasks = WorkerList(slab.worker, slab.ring)
+        self.tasks = WorkerList(slab.ring)
         self._stages = slab.job.stages(slab.windows.layout)
         self._bands: Bands | None = None  # the bands of this super-stage
 

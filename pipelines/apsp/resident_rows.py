@@ -39,7 +39,7 @@ class ResidentRows:
     def __init__(self, job: Job, layout: Layout, worker: int, slots: list[int], ring: Ring, matrix: Any):
         self.job, self.layout, self.worker, self.slots = job, layout, worker, slots
         self.ring, self.matrix = ring, matrix
-        self.tasks = WorkerList(worker, ring)
+        self.tasks = WorkerList(ring)
         self.stages = job.stages(layout)
         self._closed: Any = None  # the last independent block that was closed
         self._written: Any = None  # mark of the last row panel that was written

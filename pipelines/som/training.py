@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -87,20 +88,18 @@ class Training(Attempt):
 
     def _first(self) -> np.ndarray:
         """Return the first codebook."""
-        samples, workers = self.samples, range(len(self.members))
+        samples = self.samples
         if self.recipe.given is not None:
             return self.recipe.given
         if self.recipe.beginning["kind"] == "random":
             rows = random_rows(samples.n, self.job.grid.units, self.recipe.beginning["seed"])
             codebook = np.empty((len(rows), samples.d), samples.dtype)
-            for at, values in self.results([self.submit(_pick, w, rows, samples.means) for w in workers]):
+            for at, values in self.on_all(_pick, rows, samples.means):
                 codebook[at] = values
             return codebook
         steps = steps_for(samples.n, samples.means, samples.minima, samples.maxima, samples.largest_weight)
-        first, *others = self.results([self.submit(_products, worker, steps) for worker in workers])
-        for part in others:
-            first = first.plus(part)
-        return principal_plane(first, steps, self.job.grid, samples.dtype)
+        total = reduce(Products.plus, self.on_all(_products, steps))
+        return principal_plane(total, steps, self.job.grid, samples.dtype)
 
     def _epochs(self, executor: Executor) -> None:
         """Run all epochs that are left, and commit them segment by segment.
@@ -157,9 +156,7 @@ class Training(Attempt):
         """Compute hits and errors of the last codebook, and finish the store."""
         self.shown.stage("judging")
         found: list[Survey] = self.results([self.submit(learner.judge, worker) for worker in self.workers])
-        judged = Judgement(0, 0)
-        for part in found:
-            judged = judged.plus(part.judged)
+        judged = reduce(Judgement.plus, (part.judged for part in found))
         unit = self.job.distance_unit(self.out.read(self.committed))
         errors = [*self.errors, judged.quantization_error(self.job, unit)]
         apart = judged.topographic_error() if self.job.grid.units > 1 else None

@@ -55,7 +55,7 @@ class ByVertices(SearchAttempt):
             return
         workers = range(len(self.members))
         self.shown.stage(f"laying out {self.job.graph.m // len(workers):,} arcs a worker")
-        cards = self.results([self.submit(_load, w, self.job, self.plan, self.ranges, w) for w in workers])
+        cards = self.on_all(_load, self.job, self.plan, self.ranges, each=[(w,) for w in workers])
         self.executor = ByScheduler(Exchange(self, cards, "distances", self.shown), ahead=1)
         self.shown.start(self.done())
         try:

@@ -60,7 +60,7 @@ def certify_on_workers(
 def _certify(attempt: Attempt, paths: Paths, graph: GeneratedGraph, row: int, shown: Progress) -> Certificate:
     workers = range(len(attempt.members))
     shown.stage(f"verifying row {row + 1}: reading")
-    attempt.wait([attempt.submit(_load, w, paths, graph, row) for w in workers])
+    attempt.on_all(_load, paths, graph, row)
     cuts = np.linspace(0, graph.input_edges, STEPS * len(workers) + 1).astype(np.int64).tolist()
     last, passes = -1, 0
     while True:
@@ -73,7 +73,7 @@ def _certify(attempt: Attempt, paths: Paths, graph: GeneratedGraph, row: int, sh
             if passes == 1:
                 shown.advance(cuts[places[-1] + 1] - cuts[places[0]])
         marks = [attempt.submit(_marks, w) for w in workers]
-        lacking, *_ = attempt.results([attempt.submit(_join, w, marks) for w in workers])
+        lacking, *_ = attempt.on_all(_join, marks)
         if lacking == 0:
             return _certificate(graph)
         if lacking == last:

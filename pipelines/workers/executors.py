@@ -49,8 +49,8 @@ class Performs(Protocol):
 class WorkerList:
     """The list of one worker: how many tasks are done and, if signals coordinate, the tasks that are left."""
 
-    def __init__(self, worker: int, ring: Ring):
-        self.worker, self.ring, self.signals = worker, ring, ring.signals
+    def __init__(self, ring: Ring):
+        self.ring, self.signals = ring, ring.signals
         self.done = 0
         self._cards: Sequence[Card] = [ring.card]
         self._left: deque[Task] = deque()

@@ -58,7 +58,7 @@ class PlayedRows:
     def __init__(self, attempt, writer, layout, worker, slots, ring):
         self.process = attempts.get_worker()
         self.ring = PlayedRing(attempt, self.process, ring)
-        self.tasks = WorkerList(worker, self.ring)
+        self.tasks = WorkerList(self.ring)
         self.layout, self.worker, self.slots = layout, worker, slots
         self.blocks = {v: writer.saved.get(v, 0) for v in range(layout.n) if layout.owner(v) == worker}
         self.closed, self.mark = set(), None

@@ -84,7 +84,7 @@ class PlayedPassingRows:
     def __init__(self, attempt, writer, windows, worker, workers, matrix):
         self.process, self.writer, self.windows, self.matrix = get_worker(), writer, windows, matrix
         self.ring = PlayedRing(attempt, self.process, windows.width)
-        self.tasks = WorkerList(worker, self.ring)
+        self.tasks = WorkerList(self.ring)
         self.worker, self.workers, self.newest = worker, workers, None
         self.shares = windows.sharers > 1
 
