@@ -72,7 +72,7 @@ def test_no_store_is_made_within_a_store(tmp_path, graph):
     with pytest.raises(StoreError, match=f"{within} lies within the store {graph.path}; choose another place"):
         write_graph(within, np.array([0, 0]), np.array([], np.int32), np.array([], np.float32))
     with pytest.raises(StoreError, match="lies within the store"):
-        standing(within, "paths/1", [], resume=False, overwrite=False)
+        standing(within, "paths/1", [ring(tmp_path / "other").path], resume=False, overwrite=False)
 
 
 @pytest.mark.parametrize("place", ["file/out", "file/folder/out", "/proc/out"])
