@@ -194,7 +194,7 @@ def test_planes_are_in_units_of_the_source(tmp_path, made, monkeypatch):
         shown.append(values)
         return draw_cells(axes, grid, values, *rest, **options)
 
-    monkeypatch.setattr("pipelines.som.pictures.draw_cells", note)
+    monkeypatch.setattr("pipelines.som.cells.draw_cells", note)
     codebook, _, _ = made(Grid(2, 3), scaling="zscore")
     picture_map(codebook, tmp_path / "x.png", "planes", columns=["2", "0"])
     units = codebook.units() * codebook.scaling.factors + codebook.scaling.offsets
