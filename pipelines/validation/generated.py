@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any, Literal
 
 import numpy as np
@@ -46,15 +45,11 @@ def certify_on_workers(
     chosen = choose_rows(paths.shape[0]).tolist()
     with Progress(graph.input_edges * len(chosen), "edges", progress) as shown:
 
-        def certified(members: list[str]) -> Certificate:
-            attempt = Attempt(client, members, "certify", uuid.uuid4().hex[:8])
+        def certified(attempt: Attempt) -> Certificate:
             shown.start(0)
-            try:
-                return join_certificates([_certify(attempt, paths, graph, row, shown) for row in chosen])
-            finally:
-                attempt.cancel()
+            return join_certificates([_certify(attempt, paths, graph, row, shown) for row in chosen])
 
-        return retried(client, certified)
+        return retried(client, "certify", certified)
 
 
 def _certify(attempt: Attempt, paths: Paths, graph: GeneratedGraph, row: int, shown: Progress) -> Certificate:

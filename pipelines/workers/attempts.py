@@ -352,23 +352,24 @@ class Run:
 
 
 class _Call(Attempt):
-    """An attempt that calls a function of the workers."""
+    """An attempt that calls a function."""
 
-    def __init__(self, run: Run, members: list[str], before: _Call | None, call: Callable[[list[str]], Any]):
-        super().__init__(run.client, members, "call", uuid.uuid4().hex[:8], before)
+    def __init__(self, run: Run, members: list[str], before: _Call | None, kind: str, call: Callable[[Attempt], Any]):
+        super().__init__(run.client, members, kind, uuid.uuid4().hex[:8], before)
         self._call = call
 
     def run(self) -> None:
-        self.result = self._call(self.members)
+        self.result = self._call(self)
 
 
-def retried(client: Client, call: Callable[[list[str]], T]) -> T:
-    """Call `call` with the current workers, and again whenever it raises WorkersChanged; returns its result.
+def retried(client: Client, kind: str, call: Callable[[Attempt], T]) -> T:
+    """Call `call` with an attempt on the current workers, and again whenever it raises WorkersChanged.
 
-    Raises ConnectionError if workers are lost more than `RECOVERIES` times.
+    Returns the result of `call`; `kind` is the beginning of the keys of its tasks. Raises ConnectionError if workers
+    are lost more than `RECOVERIES` times.
     """
-    members = await_return(client, 1, "run again")
-    result: T = Run(client, members, None, Progress(1, "", show=False), resumes=False).attempts(_Call, call).result
+    run = Run(client, await_return(client, 1, "run again"), None, Progress(1, "", show=False), resumes=False)
+    result: T = run.attempts(_Call, kind, call).result
     return result
 
 

@@ -282,7 +282,7 @@ def _fails():
     ],
 )
 def test_the_log_is_silent_about_what_a_run_handles(two, caplog, logger, text, argument, error, kept):
-    assert retried(two, len) == 2
+    assert retried(two, "test", lambda attempt: len(attempt.members)) == 2
     logging.getLogger(logger).error(text, argument, exc_info=error)
     assert (text % argument in caplog.text) is kept
 
@@ -297,4 +297,4 @@ def test_failures_of_other_tasks_are_logged(client, caplog):
 def test_an_interrupted_run_does_not_wait_for_lost_workers(client, monkeypatch):
     monkeypatch.setattr("pipelines.workers.interruption._asked", True)
     with pytest.raises(Interrupted):
-        retried(client, lambda members: None)
+        retried(client, "test", lambda attempt: None)
