@@ -145,26 +145,17 @@ def train_som(
     check_coordination(coordination)
     _check_options(samples, metric, kernel, tolerance, piece_rows, rate, rate_end, online)
     whole("seed", seed, 0, 2**64 - 1)
+    whole("keep_codebooks", 1 if keep_codebooks is None else keep_codebooks, 1, 2**63 - 1)
     seed = int(seed)  # JSON does not take NumPy's integers
-    if keep_codebooks is not None:
-        whole("keep_codebooks", keep_codebooks, 1, 2**63 - 1)
     sigma = first_sigma(grid.rows, grid.columns, sigma_end) if sigma is None else float(sigma)
     reaches, rates = (sigma, float(sigma_end)), (rate, rate_end)
     sigmas = sigma_schedule(epochs, *reaches, schedule, tolerance)
     given, beginning = _first_codebook(initial, samples, grid, seed)
     steps = OnlineSteps(samples.n, epochs, reaches, rates, schedule, seed) if online else None
     recipe = Recipe(sigmas, beginning, given, tolerance, steps)
-    options = {
-        "grid": vars(grid),
-        "metric": metric,
-        "kernel": kernel,
-        "epochs": epochs,
-        "sigma": list(reaches),
-        "schedule": schedule,
-        "initial": beginning,
-        "tolerance": tolerance,
-        "online": [*rates, seed] if online else None,
-    }
+    options = {"grid": vars(grid), "metric": metric, "kernel": kernel, "epochs": epochs, "sigma": list(reaches)}
+    options |= {"schedule": schedule, "initial": beginning, "tolerance": tolerance}
+    options |= {"online": [*rates, seed] if online else None}
     first = [initial.path if isinstance(initial, Codebook) else initial] if given is not None else []
     again = partial(resume_codebook, samples=samples, options=options)
     writer = resumed(out, SCHEMA, [samples.path, *first], again, resume=resume, overwrite=overwrite)
@@ -175,12 +166,7 @@ def train_som(
         grid, metric, kernel, samples.n, samples.d, samples.magnitudes, samples.largest_weight, samples.missing
     )
     refuse_unresolved(job, lambda *rows: (samples.values(*rows), samples.weights(*rows)), samples.path, samples.columns)
-    # Codebooks of segments under way are written before older codebooks are removed.
-    codebook = grid.units * samples.d * samples.dtype.itemsize
-    kept = keep_codebooks or len(sigmas)
-    under_way = AHEAD * min(kept, SEGMENT_BYTES // codebook + 1)
-    disk = min(len(sigmas) + 1, kept + under_way) * codebook
-
+    disk = _disk_bytes(grid.units * samples.d * samples.dtype.itemsize, len(sigmas), keep_codebooks)
     few = are_few(samples, grid.units) or (writer is not None and writer.together > 1)
 
     def deal(facts: list[WorkerFacts]) -> SomPlan:
@@ -194,16 +180,10 @@ def train_som(
     refuse_disk(disk, growing_place(out, None if writer is None else writer.path), cure)
     stated = plan.describe(samples, grid.units, facts)
     state(stated, "online" if online else "batch", plan.needs)
-    writer = writer or create_codebook(
-        out,
-        samples,
-        grid,
-        metric=metric,
-        sigmas=sigmas,
-        options=options,
-        together=epochs_together(samples, grid.units) if few and keep_codebooks is None else 1,
-        overwrite=overwrite,
-    )
+    if writer is None:
+        together = epochs_together(samples, grid.units) if few and keep_codebooks is None else 1
+        of_store: dict[str, Any] = {"metric": metric, "sigmas": sigmas, "options": options, "together": together}
+        writer = create_codebook(out, samples, grid, **of_store, overwrite=overwrite)
     writer = replace(writer, keep=keep_codebooks)
 
     def training(run: Run, members: list[str], before: Training | None) -> Training:
@@ -218,6 +198,16 @@ def train_som(
         shown.note(stated)
         Run(client, [fact.address for fact in facts], writer, shown).attempts(training)
     return open_codebook(out)
+
+
+def _disk_bytes(codebook: int, epochs: int, keep: int | None) -> int:
+    """Return the bytes of the store, given the bytes of a codebook and how many codebooks are kept, None for all.
+
+    Codebooks of segments under way are written before older codebooks are removed.
+    """
+    kept = keep or epochs
+    under_way = AHEAD * min(kept, SEGMENT_BYTES // codebook + 1)
+    return min(epochs + 1, kept + under_way) * codebook
 
 
 def _opened(initial: Any) -> Any:
