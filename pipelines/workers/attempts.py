@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from distributed import Client, Future, KilledWorker, WorkerPlugin, get_worker, wait
 from distributed.comm import CommClosedError
@@ -157,8 +157,12 @@ class Attempt:
         self.exchange: Exchange | None = None  # passes arrays between the workers, if the attempt needs that
         self._serial = 0
 
+    def run(self) -> None:
+        """Do the work that is not committed yet; `Run` calls this in every attempt."""
+        raise NotImplementedError
+
     def done(self) -> int:
-        """Return how much is committed: by default nothing, as the attempt has no commits."""
+        """Return how much is committed, which only grows: by default nothing, as the attempt has no commits."""
         return 0
 
     def where(self) -> str:
@@ -278,20 +282,7 @@ class Attempt:
             self.client.run(forget, self.name, workers=alive, on_error="ignore")
 
 
-class Resumable(Protocol):
-    """An attempt that `Run` can repeat: it goes on from the last commit."""
-
-    def run(self) -> None: ...
-
-    def cancel(self) -> None: ...
-
-    def done(self) -> int:
-        """Return how much is committed; it only grows."""
-
-    def where(self) -> str: ...
-
-
-A = TypeVar("A", bound=Resumable)
+A = TypeVar("A", bound=Attempt)
 T = TypeVar("T")
 
 

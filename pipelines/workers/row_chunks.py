@@ -63,10 +63,6 @@ class RowsAttempt(Attempt):
         self.whole = self.out.rows_done()
         self._recorded, self._last = int(self.whole.sum()), time.monotonic()
 
-    def run(self) -> None:
-        """Compute all rows that are not done."""
-        raise NotImplementedError
-
     def done(self) -> int:
         return int(self.whole.sum())
 
